@@ -1,0 +1,243 @@
+"""Distances of records to centres: costs of many sets, one-centre changes, a Lloyd step.
+
+Records lie in panels as for dense linear models, without an intercept. Centres are integers on the
+same grid. Squared l2 distances come without the record's own square, plus a shift that is the same
+for all centres, so that they fit in 32 bits; see `CentersObjective` for who adds what back. Tiles are
+rows (first, count) of an int64 array; each thread owns a row of OUT.
+"""
+
+from cython.parallel cimport prange, threadid
+from libc.stddef cimport ptrdiff_t
+from libc.stdint cimport INT32_MAX, int16_t, int32_t, int64_t
+
+from privfit._kernels.simd cimport PANEL, QUAD, tile_table, tiles
+
+
+def costs(
+    const int32_t[:, :, ::1] panels,   # IN   (n_panels, pairs, PANEL) int16 pairs
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 2)
+    const int32_t[:, :, :, ::1] w,     # IN   (m, quads, pairs, QUAD) int16 pairs
+    const int32_t[:, :, ::1] start,    # IN   (m, quads, QUAD)
+    int power,                         # IN   1 or 2
+    int32_t[:, ::1] work,              # WORK (threads, rows of the largest tile, padded)
+    int64_t[:, ::1] out,               # OUT  (threads, m)
+):
+    """Add the distance to the nearest centre, for each of m sets of centres."""
+    cdef ptrdiff_t t, i, rows
+    cdef int n_threads = work.shape[0], me
+    cdef const tile_table *table = tiles()
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        rows = tile_rows[t, 1]
+        for i in range(w.shape[0]):
+            table.nearest[power](&panels[tile_rows[t, 0] // PANEL, 0, 0],
+                                 (rows + PANEL - 1) // PANEL, panels.shape[1], &w[i, 0, 0, 0],
+                                 &start[i, 0, 0], w.shape[1], &work[me, 0])
+            out[me, i] += table.sum(&work[me, 0], rows)
+
+
+def costs_wide(
+    const int16_t[:, :, :, ::1] panels,  # IN   (n_panels, pairs, PANEL, 2)
+    const int64_t[:, ::1] tile_rows,     # IN   (tiles, 2)
+    const double[:, :, ::1] centers,     # IN   (m, k, 2 * pairs) integers
+    int power,                           # IN   1 or 2
+    double[:, :, ::1] work,              # WORK (threads, 2, rows of the largest tile, padded)
+    int64_t[:, ::1] out,                 # OUT  (threads, m)
+):
+    """As `costs`, with full distances that may not fit in 32 bits."""
+    cdef ptrdiff_t t, i, j, r, rows
+    cdef int n_threads = work.shape[0], me
+    cdef const tile_table *table = tiles()
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        rows = tile_rows[t, 1]
+        for i in range(centers.shape[0]):
+            for j in range(centers.shape[1]):
+                table.distance_wide(&panels[tile_rows[t, 0] // PANEL, 0, 0, 0],
+                                    (rows + PANEL - 1) // PANEL, panels.shape[1],
+                                    &centers[i, j, 0], power, &work[me, min(j, 1), 0])
+                if j > 0:
+                    for r in range(rows):
+                        work[me, 0, r] = min(work[me, 0, r], work[me, 1, r])
+            for r in range(rows):
+                out[me, i] += <int64_t>work[me, 0, r]
+
+
+def nearest_two(
+    const int32_t[:, :, ::1] panels,   # IN   (n_panels, pairs, PANEL) int16 pairs
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 2)
+    const int32_t[:, :, ::1] w,        # IN   (quads, pairs, QUAD) int16 pairs
+    const int32_t[:, ::1] start,       # IN   (quads, QUAD)
+    int k,                             # IN   centres, at most quads * QUAD
+    int power,                         # IN   1 or 2
+    int32_t[:, :, ::1] work,           # WORK (threads, QUAD, rows of the largest tile, padded)
+    int32_t[:, ::1] state,             # OUT  (3, n padded): nearest, its index, second nearest
+    int n_threads,
+):
+    """Each record's two nearest centres; with one centre the second is INT32_MAX."""
+    cdef ptrdiff_t t, q, c, r, first, rows
+    cdef int me
+    cdef const tile_table *table = tiles()
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        first = tile_rows[t, 0]
+        rows = tile_rows[t, 1]
+        for r in range(first, first + rows):
+            state[0, r] = INT32_MAX
+            state[1, r] = 0
+            state[2, r] = INT32_MAX
+        for q in range(w.shape[0]):
+            table.distances[power](&panels[first // PANEL, 0, 0], (rows + PANEL - 1) // PANEL,
+                                   panels.shape[1], &w[q, 0, 0], &start[q, 0], &work[me, 0, 0],
+                                   work.shape[2])
+            for c in range(min(<ptrdiff_t>QUAD, k - q * QUAD)):
+                table.keep_two(&work[me, c, 0], rows, <int32_t>(q * QUAD + c), &state[0, first],
+                               &state[1, first], &state[2, first])
+
+
+def swaps(
+    const int32_t[:, :, ::1] panels,   # IN   (n_panels, pairs, PANEL) int16 pairs
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 2)
+    const int32_t[:, ::1] state,       # IN   (3, n padded) from `nearest_two`
+    const int32_t[:, :, ::1] w,        # IN   (quads, pairs, QUAD): the new centres
+    const int32_t[:, ::1] start,       # IN   (quads, QUAD)
+    const int32_t[::1] replaced,       # IN   (quads,): the centre that a quad's centres replace
+    int power,                         # IN   1 or 2
+    int32_t[:, :, ::1] work,           # WORK (threads, QUAD + 1, rows of the largest tile, padded)
+    int64_t[:, ::1] out,               # OUT  (threads, quads * QUAD)
+):
+    """Add the cost of the set with one centre replaced, for each new centre."""
+    cdef ptrdiff_t t, q, c, first, rows
+    cdef int n_threads = work.shape[0], me
+    cdef const tile_table *table = tiles()
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        first = tile_rows[t, 0]
+        rows = tile_rows[t, 1]
+        for q in range(w.shape[0]):
+            if q == 0 or replaced[q] != replaced[q - 1]:
+                table.without(&state[0, first], &state[1, first], &state[2, first], rows,
+                              replaced[q], &work[me, QUAD, 0])
+            table.distances[power](&panels[first // PANEL, 0, 0], (rows + PANEL - 1) // PANEL,
+                                   panels.shape[1], &w[q, 0, 0], &start[q, 0], &work[me, 0, 0],
+                                   work.shape[2])
+            for c in range(QUAD):
+                out[me, q * QUAD + c] += table.sum_smaller(&work[me, QUAD, 0], &work[me, c, 0],
+                                                           rows)
+
+
+cdef void add_members(const int16_t *panels, ptrdiff_t pairs, ptrdiff_t rows, const int32_t *which,
+                      int64_t *counts, int64_t *sums) noexcept nogil:
+    """Add each record to the sums of its cluster; the two columns of a pair side by side."""
+    cdef ptrdiff_t r, j
+    cdef const int16_t *x
+    cdef int64_t *total
+    for r in range(rows):
+        counts[which[r]] += 1
+        x = panels + (r // PANEL) * pairs * PANEL * 2 + (r % PANEL) * 2
+        total = sums + which[r] * pairs * 2
+        for j in range(pairs):
+            total[2 * j] += x[j * PANEL * 2]
+            total[2 * j + 1] += x[j * PANEL * 2 + 1]
+
+
+def lloyd(
+    const int16_t[:, :, :, ::1] panels,  # IN   (n_panels, pairs, PANEL, 2)
+    const int64_t[:, ::1] tile_rows,     # IN   (tiles, 2)
+    const int32_t[:, :, ::1] w,          # IN   (quads, pairs, QUAD) int16 pairs
+    const int32_t[:, ::1] start,         # IN   (quads, QUAD)
+    int k,                               # IN   centres, at most quads * QUAD
+    int power,                           # IN   1 or 2
+    int32_t[:, :, ::1] work,             # WORK (threads, QUAD + 2, rows of the largest tile, padded)
+    int64_t[:, ::1] counts,              # OUT  (threads, k)
+    int64_t[:, :, ::1] sums,             # OUT  (threads, k, 2 * pairs)
+):
+    """Assign each record to its nearest centre (ties to the lowest index); add counts and sums."""
+    cdef ptrdiff_t t, q, c, r, rows
+    cdef ptrdiff_t pairs = panels.shape[1]
+    cdef int n_threads = work.shape[0], me
+    cdef const tile_table *table = tiles()
+    cdef const int16_t *tile
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        rows = tile_rows[t, 1]
+        tile = &panels[tile_rows[t, 0] // PANEL, 0, 0, 0]
+        for r in range(rows):
+            work[me, QUAD, r] = INT32_MAX
+            work[me, QUAD + 1, r] = 0
+        for q in range(w.shape[0]):
+            table.distances[power](<const int32_t *>tile, (rows + PANEL - 1) // PANEL, pairs,
+                                   &w[q, 0, 0], &start[q, 0], &work[me, 0, 0], work.shape[2])
+            for c in range(min(<ptrdiff_t>QUAD, k - q * QUAD)):
+                table.keep_nearest(&work[me, c, 0], rows, <int32_t>(q * QUAD + c),
+                                   &work[me, QUAD, 0], &work[me, QUAD + 1, 0])
+        add_members(tile, pairs, rows, &work[me, QUAD + 1, 0], &counts[me, 0], &sums[me, 0, 0])
+
+
+def lloyd_wide(
+    const int16_t[:, :, :, ::1] panels,  # IN   (n_panels, pairs, PANEL, 2)
+    const int64_t[:, ::1] tile_rows,     # IN   (tiles, 2)
+    const double[:, ::1] centers,        # IN   (k, 2 * pairs) integers
+    int power,                           # IN   1 or 2
+    double[:, :, ::1] work,              # WORK (threads, 2, rows of the largest tile, padded)
+    int32_t[:, ::1] which,               # WORK (threads, rows of the largest tile, padded)
+    int64_t[:, ::1] counts,              # OUT  (threads, k)
+    int64_t[:, :, ::1] sums,             # OUT  (threads, k, 2 * pairs)
+):
+    """As `lloyd`, with distances that may not fit in 32 bits."""
+    cdef ptrdiff_t t, j, r, rows
+    cdef ptrdiff_t pairs = panels.shape[1]
+    cdef int n_threads = work.shape[0], me
+    cdef const tile_table *table = tiles()
+    cdef const int16_t *tile
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        rows = tile_rows[t, 1]
+        tile = &panels[tile_rows[t, 0] // PANEL, 0, 0, 0]
+        for j in range(centers.shape[0]):
+            table.distance_wide(tile, (rows + PANEL - 1) // PANEL, pairs, &centers[j, 0], power,
+                                &work[me, 1, 0])
+            for r in range(rows):
+                if j == 0 or work[me, 1, r] < work[me, 0, r]:
+                    work[me, 0, r] = work[me, 1, r]
+                    which[me, r] = <int32_t>j
+        add_members(tile, pairs, rows, &which[me, 0], &counts[me, 0], &sums[me, 0, 0])
+
+
+cdef double gap(const double *c, const double *other, const double *low, const double *high,
+                ptrdiff_t d, int power) noexcept nogil:
+    """sup over the box of dist(t, c) - dist(t, other): the braces of rho in THEORY section 1."""
+    cdef ptrdiff_t l
+    cdef double total = 0.0, step
+    for l in range(d):
+        step = other[l] - c[l]
+        if power == 2:
+            total = total + (low[l] + high[l]) * step + (high[l] - low[l]) * abs(step)
+            total = total + c[l] * c[l] - other[l] * other[l]
+        else:
+            total = total + abs(step)
+    return total
+
+
+def set_gaps(
+    const double[:, :, ::1] centers,   # IN   (m, k, d) integers
+    const double[::1] low,             # IN   (d,) the box of the records
+    const double[::1] high,            # IN   (d,)
+    int power,                         # IN   1 or 2
+    double[:, ::1] out,                # OUT  (m, m): rho(C, C') of THEORY section 1
+    int n_threads,
+):
+    """sup over the box of cost(t, C) - cost(t, C') is at most out[C, C']; exact below 2^53."""
+    cdef ptrdiff_t i, j, a, b
+    cdef ptrdiff_t k = centers.shape[1], d = centers.shape[2]
+    cdef double least, worst, this
+    for i in prange(centers.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        for j in range(centers.shape[0]):
+            worst = 0.0
+            for b in range(k):
+                least = gap(&centers[i, 0, 0], &centers[j, b, 0], &low[0], &high[0], d, power)
+                for a in range(1, k):
+                    this = gap(&centers[i, a, 0], &centers[j, b, 0], &low[0], &high[0], d, power)
+                    least = min(least, this)
+                worst = max(worst, least)
+            out[i, j] = worst

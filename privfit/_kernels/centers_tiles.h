@@ -1,0 +1,118 @@
+/* Centres: squared l2 or l1 distances of records to centres, as exact integers of the grid.
+ *
+ * For l2 the record's own square is left out: norm2(c) - 2 <x, c> is a margin with weights -2c, and
+ * the squares of the records are one constant for all candidates.
+ */
+
+#define NEAREST(NAME, TERM)                                                                     \
+    static void NAME(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,                \
+                     const int32_t *w, const int32_t *start, ptrdiff_t quads, int32_t *best)    \
+    {                                                                                           \
+        for (ptrdiff_t p = 0; p < n_panels; p++, panels += pairs * PANEL, best += PANEL) {      \
+            lanes best0 = lanes_all(INT32_MAX), best1 = best0;                                  \
+            const int32_t *v = w, *s = start;                                                   \
+            for (ptrdiff_t q = 0; q < quads; q++, s += QUAD) {                                  \
+                lanes z00 = lanes_all(s[0]), z10 = lanes_all(s[1]);                             \
+                lanes z20 = lanes_all(s[2]), z30 = lanes_all(s[3]);                             \
+                lanes z01 = z00, z11 = z10, z21 = z20, z31 = z30;                               \
+                const int32_t *x = panels;                                                      \
+                for (ptrdiff_t j = 0; j < pairs; j++, x += PANEL, v += QUAD) {                  \
+                    lanes x0 = lanes_load(x), x1 = lanes_load(x + LANES), v1;                   \
+                    v1 = lanes_all(v[0]);                                                       \
+                    z00 = lanes_add(z00, TERM(x0, v1)), z01 = lanes_add(z01, TERM(x1, v1));     \
+                    v1 = lanes_all(v[1]);                                                       \
+                    z10 = lanes_add(z10, TERM(x0, v1)), z11 = lanes_add(z11, TERM(x1, v1));     \
+                    v1 = lanes_all(v[2]);                                                       \
+                    z20 = lanes_add(z20, TERM(x0, v1)), z21 = lanes_add(z21, TERM(x1, v1));     \
+                    v1 = lanes_all(v[3]);                                                       \
+                    z30 = lanes_add(z30, TERM(x0, v1)), z31 = lanes_add(z31, TERM(x1, v1));     \
+                }                                                                               \
+                best0 = lanes_min(best0, lanes_min(lanes_min(z00, z10), lanes_min(z20, z30)));  \
+                best1 = lanes_min(best1, lanes_min(lanes_min(z01, z11), lanes_min(z21, z31)));  \
+            }                                                                                   \
+            lanes_store(best, best0), lanes_store(best + LANES, best1);                         \
+        }                                                                                       \
+    }
+
+NEAREST(nearest_l1, lanes_gaps)
+NEAREST(nearest_l2, lanes_pairs)
+
+/* z[c][r]: l1 distances to QUAD centres, laid out as in margins(). */
+static void gaps(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
+                 const int32_t *w, const int32_t *start, int32_t *z, ptrdiff_t stride)
+{
+    for (ptrdiff_t p = 0; p < n_panels; p++, panels += pairs * PANEL, z += PANEL)
+        for (int half = 0; half < PANEL; half += LANES) {
+            const int32_t *x = panels + half, *v = w;
+            lanes z0 = lanes_all(start[0]), z1 = lanes_all(start[1]);
+            lanes z2 = lanes_all(start[2]), z3 = lanes_all(start[3]);
+            for (ptrdiff_t j = 0; j < pairs; j++, x += PANEL, v += QUAD) {
+                lanes x0 = lanes_load(x);
+                z0 = lanes_add(z0, lanes_gaps(x0, lanes_all(v[0])));
+                z1 = lanes_add(z1, lanes_gaps(x0, lanes_all(v[1])));
+                z2 = lanes_add(z2, lanes_gaps(x0, lanes_all(v[2])));
+                z3 = lanes_add(z3, lanes_gaps(x0, lanes_all(v[3])));
+            }
+            lanes_store(z + half, z0), lanes_store(z + stride + half, z1);
+            lanes_store(z + 2 * stride + half, z2), lanes_store(z + 3 * stride + half, z3);
+        }
+}
+
+/* The full distance to one centre where 32 bits may not do; the record's square is included. */
+static void distance_wide(const int16_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
+                          const double *centre, int power, double *z)
+{
+    for (ptrdiff_t p = 0; p < n_panels; p++, z += PANEL) {
+        for (int r = 0; r < PANEL; r++)
+            z[r] = 0;
+        for (ptrdiff_t j = 0; j < pairs; j++, panels += 2 * PANEL)
+            for (int r = 0; r < PANEL; r++) {
+                double even = panels[2 * r] - centre[2 * j], odd = panels[2 * r + 1] - centre[2 * j + 1];
+                z[r] += power == L2 ? even * even + odd * odd : fabs(even) + fabs(odd);
+            }
+    }
+}
+
+static int64_t sum(const int32_t *v, ptrdiff_t n)
+{
+    int64_t total = 0;
+    for (ptrdiff_t i = 0; i < n; i++)
+        total += v[i];
+    return total;
+}
+
+static int64_t sum_smaller(const int32_t *v, const int32_t *w, ptrdiff_t n)
+{
+    int64_t total = 0;
+    for (ptrdiff_t i = 0; i < n; i++)
+        total += v[i] < w[i] ? v[i] : w[i];
+    return total;
+}
+
+/* Ties go to the centre that was seen first, that is, to the lowest index. */
+static void keep_nearest(const int32_t *z, ptrdiff_t n, int32_t index, int32_t *first, int32_t *which)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        which[i] = z[i] < first[i] ? index : which[i];
+        first[i] = z[i] < first[i] ? z[i] : first[i];
+    }
+}
+
+static void keep_two(const int32_t *z, ptrdiff_t n, int32_t index,
+                     int32_t *first, int32_t *which, int32_t *second)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        int32_t v = z[i], f = first[i], s = second[i], loser = v < f ? f : v;
+        which[i] = v < f ? index : which[i];
+        first[i] = v < f ? v : f;
+        second[i] = loser < s ? loser : s;
+    }
+}
+
+/* The distance to the nearest centre if centre `index` were taken away. */
+static void without(const int32_t *first, const int32_t *which, const int32_t *second, ptrdiff_t n,
+                    int32_t index, int32_t *out)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        out[i] = which[i] == index ? second[i] : first[i];
+}

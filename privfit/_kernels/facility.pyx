@@ -1,0 +1,163 @@
+"""Clipped distances to public facilities, kept in one or two bytes, and minima over sets of them.
+
+The matrix has a row for each facility, padded to whole strips of records, so that a set's minimum
+streams k rows. Tiles are rows (first, count) of an int64 array; each thread owns a row of OUT.
+"""
+
+from cython.parallel cimport prange, threadid
+from libc.stddef cimport ptrdiff_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t
+
+from privfit._kernels.linear cimport SparseRows
+from privfit._kernels.simd cimport PANEL, QUAD, WIDTH, tile_table, tiles
+
+STRIP_ROWS = 128  # rows are read in strips of this many records
+
+ctypedef fused small:
+    uint8_t
+    uint16_t
+
+
+cdef inline void clip_store(const int32_t *z, ptrdiff_t n, int32_t low, int32_t high, int shift,
+                            small *out) noexcept nogil:
+    if small is uint8_t:
+        tiles().clip_store8(z, n, low, high, shift, out)
+    else:
+        tiles().clip_store16(z, n, low, high, shift, out)
+
+
+def dense_distances(
+    const int32_t[:, :, ::1] panels,   # IN   (n_panels, pairs, PANEL) int16 pairs
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 2)
+    const int32_t[:, :, ::1] w,        # IN   (quads, pairs, QUAD): facilities, as int16 pairs
+    int32_t low,                       # IN   clip bounds in record units
+    int32_t high,
+    int shift,                         # IN   record units to score units
+    int32_t[:, :, ::1] work,           # WORK (threads, QUAD, rows of the largest tile, padded)
+    small[:, ::1] out,                 # OUT  (facilities, n padded)
+):
+    """out[f, r] = round((clip(l1(x_r - f), low, high) - low) / 2^shift)."""
+    cdef ptrdiff_t t, q, c, first, rows
+    cdef int n_threads = work.shape[0], me
+    cdef int32_t[QUAD] start = [0, 0, 0, 0]
+    cdef const tile_table *table = tiles()
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        first = tile_rows[t, 0]
+        rows = tile_rows[t, 1]
+        for q in range(w.shape[0]):
+            table.distances[1](&panels[first // PANEL, 0, 0], (rows + PANEL - 1) // PANEL,
+                               panels.shape[1], &w[q, 0, 0], start, &work[me, 0, 0],
+                               work.shape[2])
+            for c in range(min(<ptrdiff_t>QUAD, out.shape[0] - q * QUAD)):
+                clip_store(&work[me, c, 0], rows, low, high, shift, &out[q * QUAD + c, first])
+
+
+def onehot_distances(
+    SparseRows records,                # IN   records of zeros and ones only
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 2)
+    const int32_t[:, :, ::1] w,        # IN   (groups, d + 1, WIDTH): 1 - 2 f_j, last the sum of f
+    int32_t low,                       # IN   clip bounds in record units
+    int32_t high,
+    int shift,                         # IN   record units to score units
+    int32_t[:, :, ::1] work,           # WORK (threads, 2 * PANEL, WIDTH)
+    small[:, ::1] out,                 # OUT  (facilities, n padded)
+):
+    """The same for one-hot records: l1(x - f) = sum of f + sum over ones of (1 - 2 f_j)."""
+    cdef ptrdiff_t t, g, p, c, r, first, last, stop, facilities
+    cdef int n_threads = work.shape[0], me
+    cdef const tile_table *table = tiles()
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        stop = tile_rows[t, 0] + tile_rows[t, 1]
+        for g in range(w.shape[0]):
+            facilities = min(<ptrdiff_t>WIDTH, out.shape[0] - g * WIDTH)
+            for p in range((tile_rows[t, 1] + PANEL - 1) // PANEL):
+                first = tile_rows[t, 0] + p * PANEL
+                last = min(first + PANEL, stop)
+                table.sparse_margins(&records.view, first, last, &w[g, 0, 0], w.shape[1] - 1, 0,
+                                     &work[me, 0, 0])
+                for c in range(facilities):
+                    for r in range(last - first):
+                        work[me, PANEL, r] = work[me, r, c]
+                    clip_store(&work[me, PANEL, 0], last - first, low, high, shift,
+                               &out[g * WIDTH + c, first])
+
+
+def least_sums(
+    const small[:, ::1] matrix,        # IN   (facilities, n padded)
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 2)
+    const int64_t[:, ::1] sets,        # IN   (m, k) facility indices
+    int64_t[:, ::1] out,               # OUT  (threads, m)
+):
+    """Add the sum over records of the least distance to a set, for each of m sets."""
+    cdef ptrdiff_t t, i
+    cdef int n_threads = out.shape[0], me
+    cdef const tile_table *table = tiles()
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        for i in range(sets.shape[0]):
+            if small is uint8_t:
+                out[me, i] += table.least8(&matrix[0, 0], matrix.shape[1], &sets[i, 0],
+                                           sets.shape[1], tile_rows[t, 0], tile_rows[t, 1])
+            else:
+                out[me, i] += table.least16(&matrix[0, 0], matrix.shape[1], &sets[i, 0],
+                                            sets.shape[1], tile_rows[t, 0], tile_rows[t, 1])
+
+
+def nearest_two(
+    const small[:, ::1] matrix,        # IN   (facilities, n padded)
+    const int64_t[::1] members,        # IN   (k,) facility indices
+    small[:, ::1] distances,           # OUT  (2, n): nearest, second nearest
+    int32_t[::1] which,                # OUT  (n,) position in `members` of the nearest
+    int n_threads,
+):
+    """Each record's two nearest facilities of a set; with one facility the second is the largest."""
+    cdef ptrdiff_t r, i
+    cdef small v
+    cdef small largest = <small>(-1)
+    for r in prange(which.shape[0], nogil=True, schedule="static", num_threads=n_threads):
+        distances[0, r] = largest
+        distances[1, r] = largest
+        which[r] = 0
+        for i in range(members.shape[0]):
+            v = matrix[members[i], r]
+            if v < distances[0, r]:
+                distances[1, r] = distances[0, r]
+                distances[0, r] = v
+                which[r] = <int32_t>i
+            elif v < distances[1, r]:
+                distances[1, r] = v
+
+
+def swap_sums(
+    const small[:, ::1] matrix,        # IN   (facilities, n padded)
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 2)
+    const small[:, ::1] distances,     # IN   (2, n) from `nearest_two`
+    const int32_t[::1] which,          # IN   (n,)
+    const int64_t[::1] replaced,       # IN   (m,) position in the set that is given up
+    const int64_t[::1] facility,       # IN   (m,) facility that takes its place
+    small[:, ::1] work,                # WORK (threads, rows of the largest tile)
+    int64_t[:, ::1] out,               # OUT  (threads, m)
+):
+    """Add the cost of the set with one facility replaced, for each of m replacements."""
+    cdef ptrdiff_t t, i, r, first, rows
+    cdef int64_t total
+    cdef const small *row
+    cdef small *kept
+    cdef int n_threads = work.shape[0], me
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        first = tile_rows[t, 0]
+        rows = tile_rows[t, 1]
+        kept = &work[me, 0]
+        for i in range(replaced.shape[0]):
+            if i == 0 or replaced[i] != replaced[i - 1]:
+                for r in range(rows):
+                    kept[r] = (distances[1, first + r] if which[first + r] == replaced[i]
+                               else distances[0, first + r])
+            row = &matrix[facility[i], first]
+            total = 0
+            for r in range(rows):
+                total = total + min(row[r], kept[r])
+            out[me, i] += total

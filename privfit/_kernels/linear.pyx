@@ -1,0 +1,477 @@
+"""Losses of linear models: a population at once, one-coordinate moves, clipped gradients.
+
+Every function is one step on memory it is handed. A *tile* is a row (first, count, flip) of an
+int64 array: `count` records of one class from packed row `first` on, flip 0 for class 1 and -1 for
+class 0. Tiles are shared out among threads; each thread adds its int64 sums to its own row of OUT,
+so the result does not depend on who did what.
+
+Losses are returned, not scores: OUT grows by the sum of per-record loss integers.
+"""
+
+from cython.parallel cimport prange, threadid
+from libc.math cimport M_LN2, ldexp
+from libc.stdint cimport int16_t, int32_t, int64_t
+from libc.stddef cimport ptrdiff_t
+
+from privfit._kernels.simd cimport (
+    BLOCK, HINGE, HINGE_SCALED, LOGISTIC, PANEL, QUAD, RESIDUAL_BITS, WIDTH, ZERO_ONE,
+    loss_args, sparse_rows, tile_table, tiles,
+)
+
+PANEL_ROWS = PANEL
+QUAD_SIZE = QUAD
+LANE_WIDTH = WIDTH
+BLOCK_ROWS = BLOCK
+RESIDUAL_UNIT = 1.0 / (1 << RESIDUAL_BITS)
+
+cdef enum:
+    STRIP = 32  # sparse rows whose margins of WIDTH candidates share L1 with the weights
+
+
+cdef class Loss:
+    """A loss on a grid: bits a of records, b of candidates, c of scores."""
+
+    cdef loss_args of_class[2]  # class 0, class 1
+    cdef int kind
+
+    def __init__(self, str name, int a, int b, int c, double C=1.0):
+        cdef loss_args args
+        cdef int power
+        args.one = 1 << (a + b)
+        args.far = <int32_t>min(16.0 * args.one, 2.0**31 - 1)
+        args.to_log2 = <float>(ldexp(1.0, -(a + b)) / M_LN2)
+        args.shift = a + b - c
+        args.factor = ldexp(C, -args.shift)
+        self.kind = {"logistic": LOGISTIC, "hinge": HINGE, "zero_one": ZERO_ONE}[name]
+        if self.kind == HINGE:
+            power = 0
+            while ldexp(1.0, power) < C:
+                power += 1
+            while ldexp(1.0, power) > C:
+                power -= 1
+            if ldexp(1.0, power) == C and 7 <= args.shift - power <= 30:
+                args.shift -= power
+            else:
+                self.kind = HINGE_SCALED
+        args.flip = 0
+        self.of_class[1] = args
+        args.flip = -1
+        self.of_class[0] = args
+
+    cdef const loss_args *of(self, int64_t flip) noexcept nogil:
+        return &self.of_class[1 + flip]
+
+
+cdef class SparseRows:
+    """Packed sparse records in row order; holds the arrays that the kernels read."""
+
+
+    def __init__(self, const int64_t[::1] one_start, const int32_t[::1] one_column,
+                 const int64_t[::1] value_start, const int32_t[::1] value_column,
+                 const int16_t[::1] value):
+        self._arrays = (one_start, one_column, value_start, value_column, value)
+        self.view.one_start = &one_start[0]
+        self.view.value_start = &value_start[0]
+        self.view.one_column = &one_column[0] if one_column.shape[0] else NULL
+        self.view.value_column = &value_column[0] if value_column.shape[0] else NULL
+        self.view.value = &value[0] if value.shape[0] else NULL
+
+
+# ---------------------------------------------------------------------- a population of candidates
+
+
+def dense_losses(
+    const int32_t[:, :, ::1] panels,   # IN   (n_panels, pairs, PANEL) int16 pairs
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
+    const int32_t[:, :, ::1] w,        # IN   (quads, pairs, QUAD) int16 pairs
+    const int32_t[:, ::1] start,       # IN   (quads, QUAD) intercepts in margin units
+    Loss loss,                         # IN
+    int32_t[:, :, ::1] work,           # WORK (threads, QUAD, rows of the largest tile, padded)
+    int64_t[:, ::1] out,               # OUT  (threads, quads * QUAD)
+):
+    """Add the loss of every candidate over the records of these tiles."""
+    cdef ptrdiff_t t, q, c, rows
+    cdef int n_threads = work.shape[0], me
+    cdef ptrdiff_t pairs = panels.shape[1], stride = work.shape[2]
+    cdef const tile_table *table = tiles()
+    cdef const loss_args *args
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        rows = tile_rows[t, 1]
+        args = loss.of(tile_rows[t, 2])
+        for q in range(w.shape[0]):
+            table.margins(&panels[tile_rows[t, 0] // PANEL, 0, 0], (rows + PANEL - 1) // PANEL,
+                          pairs, &w[q, 0, 0], &start[q, 0], &work[me, 0, 0], stride)
+            for c in range(QUAD):
+                out[me, q * QUAD + c] += table.loss_sum[loss.kind](&work[me, c, 0], rows, args)
+
+
+def dense_losses_wide(
+    const int16_t[:, :, :, ::1] panels,  # IN   (n_panels, pairs, PANEL, 2)
+    const int64_t[:, ::1] tile_rows,     # IN   (tiles, 3)
+    const double[:, ::1] w,              # IN   (m, 2 * pairs) integers
+    const double[::1] start,             # IN   (m,) intercepts in margin units
+    Loss loss,                           # IN
+    double[:, ::1] work,                 # WORK (threads, rows of the largest tile, padded)
+    int64_t[:, ::1] out,                 # OUT  (threads, m)
+):
+    """As `dense_losses`, for margins that may not fit in 32 bits."""
+    cdef ptrdiff_t t, i, rows
+    cdef int n_threads = work.shape[0], me
+    cdef const tile_table *table = tiles()
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        rows = tile_rows[t, 1]
+        for i in range(w.shape[0]):
+            table.margin_wide(&panels[tile_rows[t, 0] // PANEL, 0, 0, 0],
+                              (rows + PANEL - 1) // PANEL, panels.shape[1], &w[i, 0], start[i],
+                              &work[me, 0])
+            out[me, i] += table.loss_wide[loss.kind](&work[me, 0], rows, loss.of(tile_rows[t, 2]))
+
+
+def sparse_losses(
+    SparseRows records,                # IN
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
+    const int32_t[:, :, ::1] w,        # IN   (groups, d + 1, WIDTH)
+    int a,                             # IN   bits of records
+    Loss loss,                         # IN
+    int32_t[:, :, ::1] work,           # WORK (threads, 32, WIDTH)
+    int64_t[:, ::1] out,               # OUT  (threads, groups * WIDTH)
+):
+    """Add the loss of every candidate over the records of these tiles."""
+    cdef ptrdiff_t t, g, s, first, last, stop
+    cdef int n_threads = work.shape[0], me
+    cdef const tile_table *table = tiles()
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        stop = tile_rows[t, 0] + tile_rows[t, 1]
+        for g in range(w.shape[0]):
+            for s in range((tile_rows[t, 1] + STRIP - 1) // STRIP):
+                first = tile_rows[t, 0] + s * STRIP
+                last = min(first + STRIP, stop)
+                table.sparse_margins(&records.view, first, last, &w[g, 0, 0], w.shape[1] - 1, a,
+                                     &work[me, 0, 0])
+                table.loss_lanes[loss.kind](&work[me, 0, 0], last - first,
+                                            loss.of(tile_rows[t, 2]), &out[me, g * WIDTH])
+
+
+cdef void sparse_margin_wide(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t last,
+                             const double *w, ptrdiff_t d, double one, double *z) noexcept nogil:
+    cdef ptrdiff_t r
+    cdef int64_t i
+    cdef double ones, values
+    for r in range(first, last):
+        ones = w[d]
+        values = 0.0
+        for i in range(rows.one_start[r], rows.one_start[r + 1]):
+            ones = ones + w[rows.one_column[i]]
+        for i in range(rows.value_start[r], rows.value_start[r + 1]):
+            values = values + w[rows.value_column[i]] * rows.value[i]
+        z[r - first] = ones * one + values
+
+
+def sparse_losses_wide(
+    SparseRows records,                # IN
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
+    const double[:, ::1] w,            # IN   (m, d + 1) integers
+    int a,                             # IN   bits of records
+    Loss loss,                         # IN
+    double[:, ::1] work,               # WORK (threads, rows of the largest tile)
+    int64_t[:, ::1] out,               # OUT  (threads, m)
+):
+    """As `sparse_losses`, for margins that may not fit in 32 bits."""
+    cdef ptrdiff_t t, i, first, rows
+    cdef int n_threads = work.shape[0], me
+    cdef const tile_table *table = tiles()
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        first = tile_rows[t, 0]
+        rows = tile_rows[t, 1]
+        for i in range(w.shape[0]):
+            sparse_margin_wide(&records.view, first, first + rows, &w[i, 0], w.shape[1] - 1,
+                               <double>(1 << a), &work[me, 0])
+            out[me, i] += table.loss_wide[loss.kind](&work[me, 0], rows, loss.of(tile_rows[t, 2]))
+
+
+# ---------------------------------------------------------------------------- moves of one parent
+
+
+def dense_margin(
+    const int32_t[:, :, ::1] panels,   # IN   (n_panels, pairs, PANEL) int16 pairs
+    const int32_t[::1] w,              # IN   (pairs,) int16 pairs
+    int32_t start,                     # IN   intercept in margin units
+    int32_t[::1] z,                    # OUT  (n_panels * PANEL,)
+    int n_threads,
+):
+    """The margins of one candidate."""
+    cdef ptrdiff_t p
+    cdef const tile_table *table = tiles()
+    for p in prange(panels.shape[0], nogil=True, schedule="static", num_threads=n_threads):
+        table.margin(&panels[p, 0, 0], 1, panels.shape[1], &w[0], start, &z[p * PANEL])
+
+
+cdef void sparse_margin(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t last,
+                        const int32_t *w, ptrdiff_t d, int a, int32_t *z) noexcept nogil:
+    cdef ptrdiff_t r
+    cdef int64_t i
+    cdef int32_t ones, values
+    for r in range(first, last):
+        ones = w[d]
+        values = 0
+        for i in range(rows.one_start[r], rows.one_start[r + 1]):
+            ones = ones + w[rows.one_column[i]]
+        for i in range(rows.value_start[r], rows.value_start[r + 1]):
+            values = values + w[rows.value_column[i]] * rows.value[i]
+        z[r - first] = (ones << a) + values
+
+
+def sparse_margins(
+    SparseRows records,                # IN
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
+    const int32_t[::1] w,              # IN   (d + 1,)
+    int a,                             # IN   bits of records
+    int32_t[::1] z,                    # OUT  (n,)
+    int n_threads,
+):
+    """The margins of one candidate."""
+    cdef ptrdiff_t t
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="static", num_threads=n_threads):
+        sparse_margin(&records.view, tile_rows[t, 0], tile_rows[t, 0] + tile_rows[t, 1], &w[0],
+                      w.shape[0] - 1, a, &z[tile_rows[t, 0]])
+
+
+def losses_each(
+    const int32_t[::1] z,              # IN   (n,) margins
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
+    Loss loss,                         # IN
+    int32_t[::1] out,                  # OUT  (n,)
+    int n_threads,
+):
+    """The loss integer of each record."""
+    cdef ptrdiff_t t, first
+    cdef const tile_table *table = tiles()
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="static", num_threads=n_threads):
+        first = tile_rows[t, 0]
+        table.loss_each[loss.kind](&z[first], tile_rows[t, 1], loss.of(tile_rows[t, 2]),
+                                   &out[first])
+
+
+def dense_moves(
+    const int32_t[:, :, ::1] panels,     # IN   (n_panels, pairs, PANEL) int16 pairs
+    const int64_t[:, ::1] tile_rows,     # IN   (tiles, 3)
+    const int32_t[::1] z,                # IN   (n_panels * PANEL,) the parent's margins
+    const int64_t[::1] columns,          # IN   (m,); the number of columns stands for the intercept
+    const int32_t[::1] steps,            # IN   (m,) candidate units, times 2^a for the intercept
+    ptrdiff_t intercept,                 # IN   which column is the intercept
+    Loss loss,                           # IN
+    int32_t[:, ::1] work,                # WORK (threads, rows of the largest tile, padded)
+    int64_t[:, ::1] out,                 # OUT  (threads, m)
+):
+    """Add the loss of every one-coordinate move of the parent."""
+    cdef ptrdiff_t t, i, r, first, rows
+    cdef int n_threads = work.shape[0], me
+    cdef const tile_table *table = tiles()
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        first = tile_rows[t, 0]
+        rows = tile_rows[t, 1]
+        for i in range(columns.shape[0]):
+            if columns[i] == intercept:
+                for r in range(rows):
+                    work[me, r] = z[first + r] + steps[i]
+            else:
+                table.shift_column(&panels[first // PANEL, 0, 0], rows, panels.shape[1],
+                                   columns[i], steps[i], &z[first], &work[me, 0])
+            out[me, i] += table.loss_sum[loss.kind](&work[me, 0], rows, loss.of(tile_rows[t, 2]))
+
+
+def sparse_moves(
+    const int32_t[:, ::1] state,       # IN   (n, 2): each record's margin and loss
+    const int64_t[:, ::1] segments,    # IN   (segments, 4): first and last entry, move range index, flip
+    const int64_t[:, ::1] groups,      # IN   (groups, 2): the moves [from, to) of one column
+    const int32_t[::1] rows,           # IN   (entries,) row of an entry, column by column
+    const int16_t[::1] values,         # IN   (entries,)
+    const int32_t[::1] steps,          # IN   (m,) in candidate units
+    Loss loss,                         # IN
+    int32_t[:, :, ::1] work,           # WORK (threads, 2, BLOCK)
+    int64_t[:, ::1] out,               # OUT  (threads, m)
+):
+    """Add the change of the loss for moves of columns, touching only a column's non-zeros."""
+    cdef ptrdiff_t s, b, i, k, block, first
+    cdef int64_t before
+    cdef int n_threads = work.shape[0], me
+    cdef const tile_table *table = tiles()
+    cdef const loss_args *args
+    cdef const int64_t *group
+    for s in prange(segments.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        args = loss.of(segments[s, 3])
+        group = &groups[segments[s, 2], 0]
+        for b in range((segments[s, 1] - segments[s, 0] + BLOCK - 1) // BLOCK):
+            first = segments[s, 0] + b * BLOCK
+            block = min(<ptrdiff_t>BLOCK, segments[s, 1] - first)
+            before = 0
+            for k in range(block):
+                work[me, 0, k] = state[rows[first + k], 0]
+                before = before + state[rows[first + k], 1]
+            for i in range(group[0], group[1]):
+                for k in range(block):
+                    work[me, 1, k] = work[me, 0, k] + steps[i] * values[first + k]
+                out[me, i] += table.loss_sum[loss.kind](&work[me, 1, 0], block, args) - before
+
+
+# ------------------------------------------------------------------------------ clipped gradients
+
+
+def dense_gradient(
+    const int32_t[:, :, ::1] panels,   # IN   (n_panels, pairs, PANEL) int16 pairs
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
+    const int32_t[::1] w,              # IN   (pairs,) int16 pairs
+    int32_t start,                     # IN   intercept in margin units
+    Loss loss,                         # IN
+    int32_t cap,                       # IN   in units of 2^-RESIDUAL_BITS
+    int32_t[:, :, ::1] work,           # WORK (threads, 3, BLOCK / 2)
+    int64_t[:, ::1] out,               # OUT  (threads, 2 * pairs + 1): the intercept last
+):
+    """Add sum of y x_j min(sigma(-m), cap), in units of record units times residual units."""
+    cdef ptrdiff_t t, b, i, first, block, n_panels, stop
+    cdef ptrdiff_t pairs = panels.shape[1]
+    cdef int n_threads = work.shape[0], me
+    cdef const tile_table *table = tiles()
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="static", num_threads=n_threads):
+        me = threadid()
+        stop = tile_rows[t, 0] + tile_rows[t, 1]
+        for b in range((tile_rows[t, 1] + BLOCK // 2 - 1) // (BLOCK // 2)):
+            first = tile_rows[t, 0] + b * (BLOCK // 2)
+            block = min(<ptrdiff_t>(BLOCK // 2), stop - first)
+            n_panels = (block + PANEL - 1) // PANEL
+            table.margin(&panels[first // PANEL, 0, 0], n_panels, pairs, &w[0], start,
+                         &work[me, 0, 0])
+            table.residuals(&work[me, 0, 0], block, loss.of(tile_rows[t, 2]), cap, &work[me, 0, 0])
+            for i in range(block):
+                out[me, 2 * pairs] += work[me, 0, i]
+            for i in range(block, n_panels * PANEL):
+                work[me, 0, i] = 0
+            table.gradient(&panels[first // PANEL, 0, 0], n_panels, pairs, &work[me, 0, 0],
+                           &work[me, 1, 0], &out[me, 0])
+
+
+def dense_gradient_wide(
+    const int16_t[:, :, :, ::1] panels,  # IN   (n_panels, pairs, PANEL, 2)
+    const int64_t[:, ::1] tile_rows,     # IN   (tiles, 3)
+    const double[::1] w,                 # IN   (2 * pairs,) integers
+    double start,                        # IN   intercept in margin units
+    Loss loss,                           # IN
+    int32_t cap,                         # IN   in units of 2^-RESIDUAL_BITS
+    double[:, ::1] margin,               # WORK (threads, BLOCK / 2)
+    int32_t[:, :, ::1] work,             # WORK (threads, 3, BLOCK / 2)
+    int64_t[:, ::1] out,                 # OUT  (threads, 2 * pairs + 1)
+):
+    """As `dense_gradient`, for margins that may not fit in 32 bits."""
+    cdef ptrdiff_t t, b, i, first, block, n_panels, stop
+    cdef ptrdiff_t pairs = panels.shape[1]
+    cdef int n_threads = work.shape[0], me
+    cdef const tile_table *table = tiles()
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="static", num_threads=n_threads):
+        me = threadid()
+        stop = tile_rows[t, 0] + tile_rows[t, 1]
+        for b in range((tile_rows[t, 1] + BLOCK // 2 - 1) // (BLOCK // 2)):
+            first = tile_rows[t, 0] + b * (BLOCK // 2)
+            block = min(<ptrdiff_t>(BLOCK // 2), stop - first)
+            n_panels = (block + PANEL - 1) // PANEL
+            table.margin_wide(&panels[first // PANEL, 0, 0, 0], n_panels, pairs, &w[0], start,
+                              &margin[me, 0])
+            table.residuals_wide(&margin[me, 0], block, loss.of(tile_rows[t, 2]), cap,
+                                 &work[me, 0, 0])
+            for i in range(block):
+                out[me, 2 * pairs] += work[me, 0, i]
+            for i in range(block, n_panels * PANEL):
+                work[me, 0, i] = 0
+            table.gradient(<const int32_t *>&panels[first // PANEL, 0, 0, 0], n_panels, pairs,
+                           &work[me, 0, 0], &work[me, 1, 0], &out[me, 0])
+
+
+def sparse_gradient(
+    SparseRows records,                # IN
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
+    const double[::1] w,               # IN   (d + 1,) integers
+    bint wide,                         # IN   whether margins may not fit in 32 bits
+    int a,                             # IN   bits of records
+    Loss loss,                         # IN
+    int32_t cap,                       # IN   in units of 2^-RESIDUAL_BITS
+    int32_t[:, ::1] narrow_w,          # WORK (threads, d + 1)
+    double[:, ::1] margin,             # WORK (threads, BLOCK)
+    int32_t[:, :, ::1] work,           # WORK (threads, 2, BLOCK)
+    int64_t[:, :, ::1] out,            # OUT  (threads, 2, d + 1): from ones, from values
+):
+    """Add sum of y x_j min(sigma(-m), cap); sums over ones still lack the factor 2^a."""
+    cdef ptrdiff_t t, b, i, first, block, stop
+    cdef ptrdiff_t d = w.shape[0] - 1
+    cdef int n_threads = work.shape[0], me
+    cdef int64_t e
+    cdef int32_t r
+    cdef const tile_table *table = tiles()
+    cdef const sparse_rows *rows = &records.view
+    if not wide:
+        for i in range(d + 1):
+            for me in range(n_threads):
+                narrow_w[me, i] = <int32_t>w[i]
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="static", num_threads=n_threads):
+        me = threadid()
+        stop = tile_rows[t, 0] + tile_rows[t, 1]
+        for b in range((tile_rows[t, 1] + BLOCK - 1) // BLOCK):
+            first = tile_rows[t, 0] + b * BLOCK
+            block = min(<ptrdiff_t>BLOCK, stop - first)
+            if wide:
+                sparse_margin_wide(rows, first, first + block, &w[0], d, <double>(1 << a),
+                                   &margin[me, 0])
+                table.residuals_wide(&margin[me, 0], block, loss.of(tile_rows[t, 2]), cap,
+                                     &work[me, 1, 0])
+            else:
+                sparse_margin(rows, first, first + block, &narrow_w[me, 0], d, a, &work[me, 0, 0])
+                table.residuals(&work[me, 0, 0], block, loss.of(tile_rows[t, 2]), cap,
+                                &work[me, 1, 0])
+            for i in range(block):
+                r = work[me, 1, i]
+                out[me, 0, d] += r
+                for e in range(rows.one_start[first + i], rows.one_start[first + i + 1]):
+                    out[me, 0, rows.one_column[e]] += r
+                for e in range(rows.value_start[first + i], rows.value_start[first + i + 1]):
+                    out[me, 1, rows.value_column[e]] += <int64_t>r * rows.value[e]
+
+
+# --------------------------------------------------------------------------------- second moments
+
+
+def sparse_moments(
+    SparseRows records,                # IN
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
+    int a,                             # IN   bits of records
+    int64_t[:, :, ::1] out,            # OUT  (threads, d + 1, d + 1): the upper triangle
+    int n_threads,
+):
+    """Add sum of x~ x~', the intercept last, in units of 2^-2a; only entries j <= l by column."""
+    cdef ptrdiff_t t, r, j, l
+    cdef int64_t e, f
+    cdef ptrdiff_t d = out.shape[1] - 1
+    cdef int64_t one = 1 << a, x
+    cdef int me
+    cdef const sparse_rows *rows = &records.view
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="static", num_threads=n_threads):
+        me = threadid()
+        for r in range(tile_rows[t, 0], tile_rows[t, 0] + tile_rows[t, 1]):
+            out[me, d, d] += one * one
+            for e in range(rows.one_start[r], rows.one_start[r + 1]):
+                j = rows.one_column[e]
+                out[me, j, d] += one * one
+                for f in range(e, rows.one_start[r + 1]):
+                    out[me, j, rows.one_column[f]] += one * one
+                for f in range(rows.value_start[r], rows.value_start[r + 1]):
+                    l = rows.value_column[f]
+                    out[me, min(j, l), max(j, l)] += one * rows.value[f]
+            for e in range(rows.value_start[r], rows.value_start[r + 1]):
+                j = rows.value_column[e]
+                x = rows.value[e]
+                out[me, j, d] += one * x
+                for f in range(e, rows.value_start[r + 1]):
+                    out[me, j, rows.value_column[f]] += x * rows.value[f]

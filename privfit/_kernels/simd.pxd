@@ -1,0 +1,76 @@
+# The tile functions of the CPU at hand. Declarations follow tiles.h, where they are explained.
+from libc.stddef cimport ptrdiff_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t
+
+cdef extern from "tiles.h" nogil:
+    enum:
+        PANEL
+        QUAD
+        WIDTH
+        BLOCK
+        RESIDUAL_BITS
+        LOGISTIC
+        HINGE
+        HINGE_SCALED
+        ZERO_ONE
+        LOSSES
+
+    ctypedef struct loss_args:
+        int32_t flip
+        int32_t shift
+        int32_t one
+        int32_t far
+        float to_log2
+        double factor
+
+    ctypedef struct sparse_rows:
+        const int64_t *one_start
+        const int32_t *one_column
+        const int64_t *value_start
+        const int32_t *value_column
+        const int16_t *value
+
+    ctypedef struct tile_table:
+        const char *name
+        void (*margins)(const int32_t *, ptrdiff_t, ptrdiff_t, const int32_t *, const int32_t *,
+                        int32_t *, ptrdiff_t) noexcept nogil
+        void (*margin)(const int32_t *, ptrdiff_t, ptrdiff_t, const int32_t *, int32_t,
+                       int32_t *) noexcept nogil
+        void (*margin_wide)(const int16_t *, ptrdiff_t, ptrdiff_t, const double *, double,
+                            double *) noexcept nogil
+        void (*sparse_margins)(const sparse_rows *, ptrdiff_t, ptrdiff_t, const int32_t *,
+                               ptrdiff_t, int, int32_t *) noexcept nogil
+        int64_t (*loss_sum[4])(const int32_t *, ptrdiff_t, const loss_args *) noexcept nogil
+        void (*loss_each[4])(const int32_t *, ptrdiff_t, const loss_args *, int32_t *) noexcept nogil
+        void (*loss_lanes[4])(const int32_t *, ptrdiff_t, const loss_args *, int64_t *) noexcept nogil
+        int64_t (*loss_wide[4])(const double *, ptrdiff_t, const loss_args *) noexcept nogil
+        void (*shift_column)(const int32_t *, ptrdiff_t, ptrdiff_t, ptrdiff_t, int32_t,
+                             const int32_t *, int32_t *) noexcept nogil
+        void (*residuals)(const int32_t *, ptrdiff_t, const loss_args *, int32_t,
+                          int32_t *) noexcept nogil
+        void (*residuals_wide)(const double *, ptrdiff_t, const loss_args *, int32_t,
+                               int32_t *) noexcept nogil
+        void (*gradient)(const int32_t *, ptrdiff_t, ptrdiff_t, const int32_t *, int32_t *,
+                         int64_t *) noexcept nogil
+        void (*distances[3])(const int32_t *, ptrdiff_t, ptrdiff_t, const int32_t *,
+                             const int32_t *, int32_t *, ptrdiff_t) noexcept nogil
+        void (*nearest[3])(const int32_t *, ptrdiff_t, ptrdiff_t, const int32_t *,
+                           const int32_t *, ptrdiff_t, int32_t *) noexcept nogil
+        void (*distance_wide)(const int16_t *, ptrdiff_t, ptrdiff_t, const double *, int,
+                              double *) noexcept nogil
+        int64_t (*sum)(const int32_t *, ptrdiff_t) noexcept nogil
+        int64_t (*sum_smaller)(const int32_t *, const int32_t *, ptrdiff_t) noexcept nogil
+        void (*keep_nearest)(const int32_t *, ptrdiff_t, int32_t, int32_t *, int32_t *) noexcept nogil
+        void (*keep_two)(const int32_t *, ptrdiff_t, int32_t, int32_t *, int32_t *,
+                         int32_t *) noexcept nogil
+        void (*without)(const int32_t *, const int32_t *, const int32_t *, ptrdiff_t, int32_t,
+                        int32_t *) noexcept nogil
+        void (*clip_store16)(const int32_t *, ptrdiff_t, int32_t, int32_t, int,
+                             uint16_t *) noexcept nogil
+        void (*clip_store8)(const int32_t *, ptrdiff_t, int32_t, int32_t, int, uint8_t *) noexcept nogil
+        int64_t (*least16)(const uint16_t *, ptrdiff_t, const int64_t *, ptrdiff_t, ptrdiff_t,
+                           ptrdiff_t) noexcept nogil
+        int64_t (*least8)(const uint8_t *, ptrdiff_t, const int64_t *, ptrdiff_t, ptrdiff_t,
+                          ptrdiff_t) noexcept nogil
+
+cdef const tile_table *tiles() noexcept nogil

@@ -1,0 +1,54 @@
+"""How many threads a kernel may use."""
+
+import os
+
+cdef extern from *:
+    """
+    #if defined(_OPENMP)
+    static int privfit_openmp(void) { return 1; }
+    #else
+    static int privfit_openmp(void) { return 0; }
+    #endif
+    """
+    int privfit_openmp()
+
+_forked = False
+
+
+def _after_fork() -> None:
+    # The parent's pool of OpenMP threads does not exist in the child, and libgomp waits for it.
+    global _forked
+    _forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def has_openmp() -> bool:
+    """Whether the kernels were built with OpenMP."""
+    return bool(privfit_openmp())
+
+
+def resolve(n_threads: int | None = None) -> int:
+    """The number of threads: as asked, else ``OMP_NUM_THREADS``, else the cores of this process.
+
+    One thread after a fork and in builds without OpenMP.
+    """
+    if n_threads is not None and (
+        isinstance(n_threads, bool) or not isinstance(n_threads, int) or n_threads < 1
+    ):
+        raise ValueError(
+            f"n_threads ({n_threads!r}) must be a whole number of at least 1; "
+            "pass None to use every core"
+        )
+    if _forked or not has_openmp():
+        return 1
+    if n_threads is not None:
+        return n_threads
+    wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if wanted.isdigit() and int(wanted) > 0:
+        return int(wanted)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

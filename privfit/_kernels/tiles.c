@@ -1,0 +1,55 @@
+/* One build of the tile functions: see tiles.h. PRIVFIT_TABLE names the table it fills. */
+#include "tiles.h"
+
+#include <math.h>
+#include "lanes.h"
+
+#if defined(PRIVFIT_DEBUG)
+#include <stdio.h>
+#include <stdlib.h>
+#define CHECK(TRUTH) \
+    ((TRUTH) ? (void)0 : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #TRUTH), abort()))
+#else
+#define CHECK(TRUTH) ((void)0)
+#endif
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define FIRST_OF_PAIR_IS_HIGH 1
+#else
+#define FIRST_OF_PAIR_IS_HIGH 0
+#endif
+
+#include "linear_tiles.h"
+#include "centers_tiles.h"
+#include "facility_tiles.h"
+
+#define TEXT(NAME) #NAME
+#define NAME_OF(TABLE) TEXT(TABLE)
+
+const tile_table PRIVFIT_TABLE = {
+    .name = NAME_OF(PRIVFIT_TABLE),
+    .margins = margins,
+    .margin = margin,
+    .margin_wide = margin_wide,
+    .sparse_margins = sparse_margins,
+    .loss_sum = {logistic_sum, hinge_sum, hinge_scaled_sum, zero_one_sum},
+    .loss_each = {logistic_each, hinge_each, hinge_scaled_each, zero_one_each},
+    .loss_lanes = {logistic_lanes, hinge_lanes, hinge_scaled_lanes, zero_one_lanes},
+    .loss_wide = {logistic_wide, hinge_wide, hinge_scaled_wide, zero_one_wide},
+    .shift_column = shift_column,
+    .residuals = residuals,
+    .residuals_wide = residuals_wide,
+    .gradient = gradient,
+    .distances = {0, gaps, margins},
+    .nearest = {0, nearest_l1, nearest_l2},
+    .distance_wide = distance_wide,
+    .sum = sum,
+    .sum_smaller = sum_smaller,
+    .keep_nearest = keep_nearest,
+    .keep_two = keep_two,
+    .without = without,
+    .clip_store16 = clip_store16,
+    .clip_store8 = clip_store8,
+    .least16 = least16,
+    .least8 = least8,
+};

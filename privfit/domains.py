@@ -1,0 +1,665 @@
+"""Record domains: what a record may be, declared in public before any record is read.
+
+A domain clips or projects each record by itself, rounds it towards zero onto a grid, and knows its
+support norm N(v) = sup of abs(<x~, v>) over its records, where x~ = (x, 1). Privacy rests on the
+declared bounds alone: a bound read off the data would itself be a release.
+
+A grid has `a` bits for records, `b` for candidates and `c` for scores. Column j of a record is a
+whole number of units 2^(e_j - a), where 2^e_j is the power of two that covers its declared bounds;
+the weight of column j is a whole number of units 2^(-e_j - b). So every product is a whole number of
+units 2^-(a+b), and every margin is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import pdist, squareform
+
+__all__ = ["Box", "Categorical", "Domain", "Grid", "L1Ball", "L2Ball", "Numeric", "Schema"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+Quantised: TypeAlias = "NDArray[np.int16] | sp.csr_array"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Bits of records (a), candidates (b) and scores (c).
+
+    The defaults keep margins up to 511 within 32 bits, where the kernels are fastest, and cost at
+    most one part in 4096 of a column's range, 0.001 of a weight and 0.0003 of a score.
+    """
+
+    a: int = 12
+    b: int = 10
+    c: int = 12
+
+    def __post_init__(self) -> None:
+        for name, low, high in (("a", 1, 14), ("b", 0, 16), ("c", 0, 14)):
+            bits = getattr(self, name)
+            if isinstance(bits, bool) or not isinstance(bits, int) or not low <= bits <= high:
+                raise ValueError(
+                    f"grid bits {name} ({bits!r}) must be a whole number from {low} to {high}; "
+                    "pass Grid(a=12, b=10, c=12) or leave it out"
+                )
+        if self.c > self.a + self.b - 8:
+            raise ValueError(
+                f"grid bits c ({self.c}) must be at most a + b - 8 ({self.a + self.b - 8}), so that "
+                "losses round once; pass a smaller c or a larger b"
+            )
+
+
+class Domain:
+    """What all domains share: a grid, columns with a scale, snapping and sampling."""
+
+    grid: Grid
+    n_features: int | None
+
+    def bind(self, n_features: int) -> Domain:
+        """This domain for records of `n_features` columns; an error if it has another number."""
+        raise NotImplementedError
+
+    @property
+    def low(self) -> Floats:
+        """(d,) lower bounds that every rounded record keeps."""
+        raise NotImplementedError
+
+    @property
+    def high(self) -> Floats:
+        """(d,) upper bounds that every rounded record keeps."""
+        raise NotImplementedError
+
+    def quantise(self, block: Floats | sp.csr_array, uniform: bool = False) -> Quantised:
+        """Clip or project records, each by itself, and round them towards zero: whole units.
+
+        `uniform` gives every column the unit of the widest, as distances need.
+        """
+        raise NotImplementedError
+
+    def norm(self, V: ArrayLike) -> Floats:
+        """(m,) support norms N(v) of vectors (m, d + 1), the intercept last. Exact on the grid."""
+        raise NotImplementedError
+
+    def pair_norms(self, P: Floats) -> Floats:
+        """(m, m) support norms N(w - w') of all pairs of candidates."""
+        raise NotImplementedError
+
+    @property
+    def width(self) -> int:
+        """The number of columns of an encoded record."""
+        if self.n_features is None:
+            raise ValueError(
+                f"{self!r} does not know its number of columns; pass n_features or bounds per column"
+            )
+        return self.n_features
+
+    @property
+    def exponents(self) -> NDArray[np.int64]:
+        """(d,) e_j: the power of two that covers column j."""
+        return _exponents(np.maximum(np.abs(self._declared_low), np.abs(self._declared_high)))
+
+    @property
+    def _declared_low(self) -> Floats:
+        raise NotImplementedError
+
+    @property
+    def _declared_high(self) -> Floats:
+        raise NotImplementedError
+
+    def record_units(self, uniform: bool = False) -> Floats:
+        """(d,) what one record integer is worth in each column."""
+        e = self.exponents
+        return np.ldexp(1.0, (np.full_like(e, e.max(initial=0)) if uniform else e) - self.grid.a)
+
+    def weight_units(self) -> Floats:
+        """(d + 1,) what one candidate integer is worth in each coordinate, the intercept last."""
+        return np.ldexp(1.0, -np.append(self.exponents, 0) - self.grid.b)
+
+    def snap(self, P: ArrayLike) -> Floats:
+        """Candidates of a linear model (m, d + 1), rounded to the nearest point of the grid."""
+        P = np.asarray(P, dtype=np.float64)
+        if P.ndim == 0 or P.shape[-1] != self.width + 1:
+            raise ValueError(
+                f"P (shape {P.shape}) must have {self.width + 1} columns, the intercept last; pass "
+                "an array (m, d + 1)"
+            )
+        if not np.isfinite(P).all():
+            raise ValueError("P must be finite; pass candidates without NaN or infinity")
+        units = self.weight_units()
+        return np.rint(P / units) * units
+
+    def candidates(self, m: int, rng: np.random.Generator, radius: float = 1.0) -> Floats:
+        """(m, d + 1) linear candidates on the grid, uniform over weights that move z by `radius`."""
+        scale = np.append(np.ldexp(1.0, -self.exponents), 1.0)
+        return self.snap(rng.uniform(-radius, radius, (m, self.width + 1)) * scale)
+
+    def points(self, m: int, rng: np.random.Generator) -> Floats:
+        """(m, d) points on the record grid, drawn from the domain's box and then projected to it."""
+        raw = rng.uniform(self.low, self.high, (m, self.width))
+        quantised = self.quantise(raw, uniform=True)
+        return np.asarray(quantised, dtype=np.float64) * self.record_units(uniform=True)
+
+
+def _exponents(bounds: Floats) -> NDArray[np.int64]:
+    """The least e with 2^e >= bound; 0 for a column that is always 0."""
+    mantissa, e = np.frexp(bounds)
+    return np.where(bounds == 0, 0, np.where(mantissa == 0.5, e - 1, e)).astype(np.int64)
+
+
+def _whole_units(values: Floats, units: Floats | float) -> Floats:
+    """Values in units, rounded towards zero: rounding to nearest would leave half of a ball."""
+    with np.errstate(over="ignore"):  # infinity is clipped like any value beyond the bounds
+        return np.asarray(np.trunc(values / units))
+
+
+def _check_width(domain: Domain, n_features: int) -> None:
+    if domain.n_features is not None and domain.n_features != n_features:
+        raise ValueError(
+            f"X has {n_features} columns but {type(domain).__name__} declares "
+            f"{domain.n_features}; pass a domain for the columns of X"
+        )
+
+
+# ------------------------------------------------------------------------------------------ boxes
+
+
+@dataclass(frozen=True, eq=False)
+class Box(Domain):
+    """Each column j lies in [low_j, high_j]; scalars mean the same bounds for every column.
+
+    Parameters
+    ----------
+    lower, upper
+        Declared bounds, from documentation and never from the data.
+    n_features
+        Number of columns, where scalar bounds leave it open.
+    """
+
+    lower: ArrayLike
+    upper: ArrayLike
+    n_features: int | None = None
+    grid: Grid = field(default_factory=Grid)
+
+    def __post_init__(self) -> None:
+        lower, upper = (np.asarray(v, dtype=np.float64) for v in (self.lower, self.upper))
+        if lower.ndim > 1 or upper.ndim > 1:
+            raise ValueError("Box bounds must be numbers or one row of numbers; pass one per column")
+        if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
+            raise ValueError("Box bounds must be finite; pass the documented range of each column")
+        lower, upper = np.broadcast_arrays(lower, upper)
+        if (lower > upper).any():
+            raise ValueError("Box lower bounds must not exceed the upper ones; pass Box(lower, upper)")
+        if lower.ndim == 1:
+            if self.n_features not in (None, lower.shape[0]):
+                raise ValueError(
+                    f"n_features ({self.n_features}) must be the number of bounds "
+                    f"({lower.shape[0]}); leave it out"
+                )
+            object.__setattr__(self, "n_features", lower.shape[0])
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+
+    def __repr__(self) -> str:
+        if np.ndim(self.lower) == 0:
+            return f"Box({self.lower!s}, {self.upper!s})"
+        return f"Box(<{self.n_features} columns>)"
+
+    def bind(self, n_features: int) -> Box:
+        _check_width(self, n_features)
+        return self if self.n_features == n_features else replace(self, n_features=n_features)
+
+    @property
+    def _declared_low(self) -> Floats:
+        return np.broadcast_to(np.asarray(self.lower, dtype=np.float64), (self.width,))
+
+    @property
+    def _declared_high(self) -> Floats:
+        return np.broadcast_to(np.asarray(self.upper, dtype=np.float64), (self.width,))
+
+    def _integer_bounds(self, uniform: bool) -> tuple[Floats, Floats]:
+        units = self.record_units(uniform)
+        low, high = np.ceil(self._declared_low / units), np.floor(self._declared_high / units)
+        if (low > high).any():
+            raise ValueError(
+                f"Box is narrower than its grid in column {int(np.argmax(low > high))}; pass "
+                "Grid(a=14), or shift the column towards zero"
+            )
+        return low, high
+
+    @property
+    def low(self) -> Floats:
+        return self._integer_bounds(False)[0] * self.record_units()
+
+    @property
+    def high(self) -> Floats:
+        return self._integer_bounds(False)[1] * self.record_units()
+
+    def quantise(self, block: Floats | sp.csr_array, uniform: bool = False) -> Quantised:
+        low, high = self._integer_bounds(uniform)
+        units = self.record_units(uniform)
+        if sp.issparse(block):
+            if ((low > 0) | (high < 0)).any():
+                raise ValueError(
+                    "sparse X must have 0 inside the bounds of every column; pass a dense array or "
+                    "a Box that contains 0"
+                )
+            j = block.indices
+            data = np.clip(_whole_units(block.data, units[j]), low[j], high[j])
+            return sp.csr_array((data.astype(np.int16), j, block.indptr), shape=block.shape)
+        return np.clip(_whole_units(block, units), low, high).astype(np.int16)
+
+    # <x~, v> over a box: a centre and a half width.
+    def _parts(self, P: Floats) -> tuple[Floats, Floats]:
+        middle, half = (self.high + self.low) / 2, (self.high - self.low) / 2
+        return P[:, :-1] @ middle + P[:, -1], half
+
+    def norm(self, V: ArrayLike) -> Floats:
+        V = np.atleast_2d(np.asarray(V, dtype=np.float64))
+        middle, half = self._parts(V)
+        return np.abs(middle) + np.abs(V[:, :-1]) @ half
+
+    def pair_norms(self, P: Floats) -> Floats:
+        middle, half = self._parts(P)
+        return np.abs(middle[:, None] - middle) + squareform(pdist(P[:, :-1] * half, "cityblock"))
+
+
+# ------------------------------------------------------------------------------------------ balls
+
+
+@dataclass(frozen=True, eq=False)
+class _Ball(Domain):
+    """Records of norm at most `radius`; longer ones are scaled down.
+
+    Scaling is done on integers. A record whose rounded columns already lie in the ball is kept;
+    any other is multiplied by radius / norm, rounded so that it ends inside.
+    """
+
+    radius: float
+    n_features: int | None = None
+    grid: Grid = field(default_factory=Grid)
+
+    def __post_init__(self) -> None:
+        radius = self.radius
+        if isinstance(radius, str) or not math.isfinite(radius) or radius <= 0:
+            raise ValueError(f"radius ({radius!r}) must be a positive number; pass the declared bound")
+
+    def bind(self, n_features: int) -> Domain:
+        _check_width(self, n_features)
+        return self if self.n_features == n_features else replace(self, n_features=n_features)
+
+    @property
+    def _declared_low(self) -> Floats:
+        return np.full(self.width, -float(self.radius))
+
+    @property
+    def _declared_high(self) -> Floats:
+        return np.full(self.width, float(self.radius))
+
+    @property
+    def _unit(self) -> float:
+        return float(np.ldexp(1.0, _exponents(np.array([self.radius]))[0] - self.grid.a))
+
+    @property
+    def _radius_units(self) -> int:
+        return math.floor(self.radius / self._unit)
+
+    @property
+    def low(self) -> Floats:
+        return np.full(self.width, -self._radius_units * self._unit)
+
+    @property
+    def high(self) -> Floats:
+        return -self.low
+
+    def _inside(self, norm: Integers) -> NDArray[np.bool_]:
+        raise NotImplementedError
+
+    def _terms(self, whole: Integers) -> Integers:
+        raise NotImplementedError
+
+    def _root(self, norm: Integers) -> Integers:
+        raise NotImplementedError
+
+    def quantise(self, block: Floats | sp.csr_array, uniform: bool = False) -> Quantised:
+        if sp.issparse(block):
+            values = self._scaled(block.data, np.asarray(block.indptr, dtype=np.int64))
+            return sp.csr_array((values, block.indices, block.indptr), shape=block.shape)
+        n, d = block.shape
+        entries = np.ascontiguousarray(block).reshape(-1)
+        return self._scaled(entries, np.arange(n + 1, dtype=np.int64) * d).reshape(n, d)
+
+    def _scaled(self, entries: Floats, start: Integers) -> NDArray[np.int16]:
+        """The entries of records start[i]:start[i+1], each record scaled into the ball."""
+        rows = np.repeat(np.arange(start.size - 1), np.diff(start))
+        units = _whole_units(entries, self._unit)
+        # A column beyond the radius by itself puts the record outside; cap it against overflow.
+        capped = np.minimum(np.abs(units), self._radius_units + 1).astype(np.int64)
+        outside = ~self._inside(_row_sums(self._terms(capped), start))
+        result = np.where(outside[rows], 0.0, units)
+        if outside.any():
+            many = outside[rows]
+            # 22 leading bits of each column, relative to the record's largest: squares add in int64.
+            top = _row_max(np.abs(entries), start)[rows[many]]
+            lead = np.ldexp(np.abs(entries[many]), 22 - np.frexp(top)[1]).astype(np.int64)
+            kept = np.zeros(entries.size, dtype=np.int64)
+            kept[many] = lead
+            length = self._root(_row_sums(self._terms(kept), start))[rows[many]]
+            shrunk = lead * self._radius_units // np.maximum(length, 1)
+            result[many] = np.copysign(shrunk, entries[many])
+        return result.astype(np.int16)
+
+
+def _row_sums(values: Integers, start: Integers) -> Integers:
+    total = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(values)])
+    return np.asarray(total[start[1:]] - total[start[:-1]])
+
+
+def _row_max(values: Floats, start: Integers) -> Floats:
+    result = np.zeros(start.size - 1)
+    filled = np.diff(start) > 0
+    if filled.any():
+        result[filled] = np.maximum.reduceat(values, start[:-1][filled])
+    return result
+
+
+class L1Ball(_Ball):
+    """Records with l1 norm at most `radius`; longer ones are scaled down."""
+
+    def _terms(self, whole: Integers) -> Integers:
+        return whole
+
+    def _inside(self, norm: Integers) -> NDArray[np.bool_]:
+        return norm <= self._radius_units
+
+    def _root(self, norm: Integers) -> Integers:
+        return norm
+
+    def norm(self, V: ArrayLike) -> Floats:
+        V = np.atleast_2d(np.asarray(V, dtype=np.float64))
+        return self.high[0] * np.abs(V[:, :-1]).max(axis=1, initial=0.0) + np.abs(V[:, -1])
+
+    def pair_norms(self, P: Floats) -> Floats:
+        steps = squareform(pdist(P[:, :-1], "chebyshev"))
+        return self.high[0] * steps + np.abs(P[:, -1][:, None] - P[:, -1])
+
+
+class L2Ball(_Ball):
+    """Records with l2 norm at most `radius`; longer ones are scaled down."""
+
+    def _terms(self, whole: Integers) -> Integers:
+        return whole * whole
+
+    def _inside(self, norm: Integers) -> NDArray[np.bool_]:
+        return norm <= self._radius_units**2
+
+    def _root(self, norm: Integers) -> Integers:
+        """The square root, rounded up: sqrt of float64 may be one off on either side."""
+        root = np.sqrt(norm.astype(np.float64)).astype(np.int64) + 1
+        root -= (root - 1) * (root - 1) >= norm
+        root -= (root - 1) * (root - 1) >= norm
+        return root
+
+    def norm(self, V: ArrayLike) -> Floats:
+        V = np.atleast_2d(np.asarray(V, dtype=np.float64))
+        lengths = np.sqrt(np.square(V[:, :-1]).sum(axis=1))
+        return _up(self.high[0] * lengths, self.width) + np.abs(V[:, -1])
+
+    def pair_norms(self, P: Floats) -> Floats:
+        lengths = squareform(pdist(P[:, :-1], "euclidean"))
+        return _up(self.high[0] * lengths, self.width) + np.abs(P[:, -1][:, None] - P[:, -1])
+
+
+def _up(values: Floats, terms: int) -> Floats:
+    """Above any rounding of a sum of that many terms and its square root."""
+    return values * (1 + (terms + 8) * np.finfo(np.float64).eps)
+
+
+# ---------------------------------------------------------------------------------------- schemas
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A numeric column with a declared range; coded as [0, 1], or one-hot over equal bins.
+
+    `fill` is the declared stand-in for missing values; without it they are refused.
+    """
+
+    low: float
+    high: float
+    bins: int = 0
+    fill: float | None = None
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise ValueError(
+                f"Numeric range ({self.low}, {self.high}) must be finite and rising; pass the "
+                "documented Numeric(low, high)"
+            )
+        if isinstance(self.bins, bool) or not isinstance(self.bins, int) or self.bins < 0:
+            raise ValueError(f"bins ({self.bins!r}) must be 0 or a positive number; pass bins=8")
+        if self.fill is not None and not math.isfinite(self.fill):
+            raise ValueError("fill must be a finite number; pass a declared value such as the middle")
+
+    @property
+    def width(self) -> int:
+        """Encoded columns."""
+        return max(self.bins, 1)
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """A categorical column with declared values, coded one-hot.
+
+    With `other` a last level takes unknown and missing values; without it they are refused.
+    """
+
+    values: Sequence[Any]
+    other: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", tuple(self.values))
+        if not self.values and not self.other:
+            raise ValueError("Categorical needs at least one value; pass the documented values")
+        if len(set(self.values)) != len(self.values):
+            raise ValueError("Categorical values must differ; pass each documented value once")
+
+    @property
+    def width(self) -> int:
+        """Encoded columns."""
+        return len(self.values) + self.other
+
+
+@dataclass(frozen=True, eq=False)
+class Schema(Domain):
+    """Named columns with declared ranges or values, coded as [0, 1] and one-hot groups.
+
+    ``Schema({"age": Numeric(17, 90), "sex": Categorical(["Female", "Male"], other=True)})``
+    reads a DataFrame or a dict of arrays by name, and a two-dimensional array by position.
+    """
+
+    columns: Mapping[str, Numeric | Categorical]
+    grid: Grid = field(default_factory=Grid)
+    n_features: int | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        columns = dict(self.columns)
+        if not columns:
+            raise ValueError("Schema needs at least one column; pass {'name': Numeric(low, high)}")
+        for name, column in columns.items():
+            if not isinstance(column, Numeric | Categorical):
+                raise TypeError(
+                    f"Schema column {name!r} must be declared; pass Numeric(low, high) or "
+                    "Categorical([...])"
+                )
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "n_features", sum(column.width for column in columns.values()))
+
+    def __repr__(self) -> str:
+        return f"Schema(<{len(self.columns)} columns, {self.n_features} encoded>)"
+
+    def bind(self, n_features: int) -> Schema:
+        _check_width(self, n_features)
+        return self
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the encoded columns."""
+        names: list[str] = []
+        for name, column in self.columns.items():
+            if isinstance(column, Categorical):
+                names += [f"{name}={value}" for value in column.values]
+                names += [f"{name}=<other>"] * column.other
+            elif column.bins:
+                names += [f"{name}[{i}]" for i in range(column.bins)]
+            else:
+                names.append(name)
+        return names
+
+    @property
+    def groups(self) -> list[slice]:
+        """The encoded columns of each one-hot group."""
+        return [part for part, column in self._parts() if not _is_plain(column)]
+
+    def _parts(self) -> list[tuple[slice, Numeric | Categorical]]:
+        ends = np.cumsum([column.width for column in self.columns.values()])
+        return [
+            (slice(int(end) - column.width, int(end)), column)
+            for end, column in zip(ends, self.columns.values(), strict=True)
+        ]
+
+    @property
+    def _declared_low(self) -> Floats:
+        return np.zeros(self.width)
+
+    @property
+    def _declared_high(self) -> Floats:
+        return np.ones(self.width)
+
+    @property
+    def low(self) -> Floats:
+        return np.zeros(self.width)
+
+    @property
+    def high(self) -> Floats:
+        return np.ones(self.width)
+
+    def encode(self, X: Any) -> sp.csr_array:
+        """Records (n, d) as int16 units of 2^-a: one entry for each declared column of a record."""
+        one = 1 << self.grid.a
+        n, read = _reader(X, list(self.columns))
+        index = np.empty((n, len(self.columns)), dtype=np.int32)
+        value = np.full((n, len(self.columns)), one, dtype=np.int16)
+        for i, (name, (part, column)) in enumerate(zip(self.columns, self._parts(), strict=True)):
+            if isinstance(column, Categorical):
+                index[:, i] = part.start + _levels(read(i, name), column, name)
+                continue
+            share = _share(read(i, name), column, name)
+            if column.bins:
+                index[:, i] = part.start + np.minimum(share * column.bins, column.bins - 1).astype(int)
+            else:
+                index[:, i] = part.start
+                value[:, i] = _whole_units(share, 1 / one)
+        start = np.arange(n + 1, dtype=np.int64) * len(self.columns)
+        encoded = sp.csr_array((value.ravel(), index.ravel(), start), shape=(n, self.width))
+        encoded.eliminate_zeros()
+        return encoded
+
+    def points(self, m: int, rng: np.random.Generator) -> Floats:
+        """(m, d) encoded records: numbers uniform in [0, 1], one level of each group."""
+        result = np.trunc(rng.uniform(0, 1, (m, self.width)) * (1 << self.grid.a))
+        for group in self.groups:
+            hot = rng.integers(group.start, group.stop, m)
+            result[:, group] = 0
+            result[np.arange(m), hot] = 1 << self.grid.a
+        return result * self.record_units()
+
+    def _largest(self, V: Floats) -> Floats:
+        """S(v) = v_b + sum over groups of max_j v_j + sum over numbers of max(v_j, 0)."""
+        total = V[..., -1].copy()
+        for part, column in self._parts():
+            top = V[..., part].max(axis=-1)
+            total += np.maximum(top, 0) if _is_plain(column) else top
+        return np.asarray(total)
+
+    def norm(self, V: ArrayLike) -> Floats:
+        V = np.atleast_2d(np.asarray(V, dtype=np.float64))
+        return np.maximum(self._largest(V), self._largest(-V))
+
+    def pair_norms(self, P: Floats) -> Floats:
+        largest = np.stack([self._largest(w - P) for w in P])
+        return np.maximum(largest, largest.T)
+
+
+def _is_plain(column: Numeric | Categorical) -> bool:
+    return isinstance(column, Numeric) and not column.bins
+
+
+def _reader(X: Any, names: list[str]) -> tuple[int, Any]:
+    """The number of records, and a function (position, name) -> array of a column."""
+    if isinstance(X, Mapping) or hasattr(X, "columns"):
+        missing = [name for name in names if name not in X]
+        if missing:
+            raise ValueError(
+                f"X lacks the declared columns {missing}; pass them or remove them from the Schema"
+            )
+        shapes = {np.shape(X[name]) for name in names}
+        if len(shapes) != 1 or len(next(iter(shapes))) != 1:
+            raise ValueError("X must have columns of one equal length; pass one value per record")
+        return len(X[names[0]]), lambda i, name: X[name]
+    table = np.asarray(X)
+    if table.ndim != 2 or table.shape[1] != len(names):
+        raise ValueError(
+            f"X (shape {table.shape}) must have the {len(names)} declared columns; pass a DataFrame, "
+            "a dict of arrays or an array (n, columns)"
+        )
+    return table.shape[0], lambda i, name: table[:, i]
+
+
+def _levels(raw: Any, column: Categorical, name: str) -> Integers:
+    """The position of each value among the declared ones; unknown ones go to the other level."""
+    position = {value: i for i, value in enumerate(column.values)}
+    distinct, inverse = _distinct(np.asarray(raw))
+    codes = np.array([position.get(value, -1) for value in distinct], dtype=np.int64)[inverse]
+    if (codes < 0).any():
+        if not column.other:
+            raise ValueError(
+                f"column {name!r} has values that are not declared; declare them, or pass "
+                "Categorical(values, other=True)"
+            )
+        codes[codes < 0] = len(column.values)
+    return codes
+
+
+def _distinct(raw: NDArray[Any]) -> tuple[list[Any], Integers]:
+    if raw.dtype == object:  # unordered values such as None among strings
+        seen: dict[Any, int] = {}
+        inverse = np.array([seen.setdefault(value, len(seen)) for value in raw], dtype=np.int64)
+        return list(seen), inverse
+    distinct, inverse = np.unique(raw, return_inverse=True)
+    return distinct.tolist(), np.asarray(inverse, dtype=np.int64).reshape(-1)
+
+
+def _share(raw: Any, column: Numeric, name: str) -> Floats:
+    """(x - low) / (high - low), clipped to [0, 1]; missing values take the declared fill."""
+    try:
+        if hasattr(raw, "to_numpy"):  # a pandas column, whose missing values may be pandas.NA
+            raw = raw.to_numpy(dtype=np.float64, na_value=np.nan)
+        numbers = np.asarray(raw, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"column {name!r} must hold numbers; declare it Categorical or convert it"
+        ) from None
+    if np.isnan(numbers).any():
+        if column.fill is None:
+            raise ValueError(
+                f"column {name!r} has missing values; declare Numeric(low, high, fill=...)"
+            )
+        numbers = np.where(np.isnan(numbers), column.fill, numbers)
+    return np.clip((numbers - column.low) / (column.high - column.low), 0.0, 1.0)

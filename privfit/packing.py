@@ -1,0 +1,330 @@
+"""Records in the kernels' own layout: checked, clipped, rounded and packed once.
+
+Dense records lie in panels of 16 rows, two int16 columns to an int32, so that one instruction
+multiplies a pair of columns of eight records. Sparse records list the columns that are exactly one
+(a pure addition) apart from other values. Records of one class lie together, so that a loss never
+asks for the class of a record; order does not matter, since scores are sums of integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from privfit._kernels.linear import PANEL_ROWS, SparseRows
+from privfit.domains import Domain, Schema
+
+Integers: TypeAlias = NDArray[np.int64]
+
+CHUNK_BYTES = 1 << 22  # of float64 input that are checked, clipped and packed at a time
+
+
+@dataclass(frozen=True)
+class Run:
+    """`count` packed records of one class from row `first` on; flip 0 is class 1, -1 is class 0."""
+
+    first: int
+    count: int
+    flip: int
+
+
+@dataclass(frozen=True, repr=False)
+class DenseRecords:
+    """Panels (n_panels, pairs, 16, 2) of int16; rows that pad a panel are zero."""
+
+    panels: NDArray[np.int16]
+    runs: tuple[Run, ...]
+    n_features: int
+
+    @property
+    def pairs(self) -> int:
+        """Columns, two to a pair."""
+        return int(self.panels.shape[1])
+
+    @property
+    def as_pairs(self) -> NDArray[np.int32]:
+        """The panels with a pair of columns in one int32."""
+        return self.panels.view(np.int32)[..., 0]
+
+    def rows(self, run: Run, first: int, count: int) -> NDArray[np.int16]:
+        """(count, d) records of a run, unpacked."""
+        where = run.first + first + np.arange(count)
+        block = self.panels[where // PANEL_ROWS, :, where % PANEL_ROWS, :]
+        return block.reshape(count, -1)[:, : self.n_features]
+
+
+@dataclass(frozen=True, repr=False)
+class SparseRecords:
+    """Rows that list their ones, and their other values."""
+
+    one_start: Integers
+    one_column: NDArray[np.int32]
+    value_start: Integers
+    value_column: NDArray[np.int32]
+    value: NDArray[np.int16]
+    runs: tuple[Run, ...]
+    n_features: int
+    one: int
+    rows: SparseRows = field(init=False)
+
+    def __post_init__(self) -> None:
+        rows = SparseRows(
+            self.one_start, self.one_column, self.value_start, self.value_column, self.value
+        )
+        object.__setattr__(self, "rows", rows)
+
+    @cached_property
+    def by_column(self) -> Columns:
+        """The same entries column by column."""
+        n, d = self.one_start.size - 1, self.n_features
+        ones = sp.csr_array(
+            (np.full(self.one_column.size, self.one, np.int16), self.one_column, self.one_start),
+            shape=(n, d + 1),
+        )
+        values = sp.csr_array((self.value, self.value_column, self.value_start), shape=(n, d + 1))
+        intercept = sp.csr_array(
+            (np.full(n, self.one, np.int16), np.full(n, d, np.int32), np.arange(n + 1)),
+            shape=(n, d + 1),
+        )
+        table = sp.csc_array(ones + values + intercept)
+        table.sort_indices()
+        return Columns(
+            table.indptr.astype(np.int64), table.indices.astype(np.int32), table.data, self.runs
+        )
+
+
+SEGMENT = 8192  # entries of a column that one thread takes at a time
+
+
+@dataclass(frozen=True, repr=False)
+class Columns:
+    """Entries (row, value) column by column; the last column is the intercept's."""
+
+    start: Integers
+    row: NDArray[np.int32]
+    value: NDArray[np.int16]
+    runs: tuple[Run, ...]
+
+    @cached_property
+    def _segments(self) -> tuple[Integers, Integers]:
+        """(s, 4) rows (first entry, last entry, column, flip), and where each column's begin."""
+        parts = []
+        for column, (first, last) in enumerate(zip(self.start[:-1], self.start[1:], strict=True)):
+            for run in self.runs:
+                edges = np.searchsorted(self.row[first:last], (run.first, run.first + run.count))
+                begin, end = (int(edge) for edge in first + edges)
+                for at in range(begin, end, SEGMENT):
+                    parts.append((at, min(at + SEGMENT, end), column, run.flip))
+        table = np.array(parts, dtype=np.int64).reshape(-1, 4)
+        return table, np.searchsorted(table[:, 2], np.arange(self.start.size))
+
+    def segments(self, columns: Integers) -> Integers:
+        """(s, 4) rows (first entry, last entry, position in `columns`, flip) of these columns."""
+        table, start = self._segments
+        count = start[columns + 1] - start[columns]
+        position = np.repeat(np.arange(columns.size), count)
+        within = np.arange(position.size) - np.repeat(np.cumsum(count) - count, count)
+        chosen = table[start[columns][position] + within]
+        chosen[:, 2] = position
+        return chosen
+
+
+def tiles(runs: tuple[Run, ...], rows: int) -> Integers:
+    """(t, 3) rows (first, count, flip): the runs cut into pieces of at most `rows` records."""
+    parts = []
+    for run in runs:
+        offset = np.arange(0, run.count, rows, dtype=np.int64)
+        count = np.minimum(rows, run.count - offset)
+        parts.append(np.column_stack([run.first + offset, count, np.full_like(offset, run.flip)]))
+    return np.concatenate(parts) if parts else np.empty((0, 3), dtype=np.int64)
+
+
+# ------------------------------------------------------------------------------------- checking
+
+
+def check_records(X: Any, domain: Domain | None, what: str) -> tuple[Any, Domain]:
+    """X as an array, CSR matrix or encoded schema, and the domain bound to its columns."""
+    if domain is None:
+        raise ValueError(
+            f"{what} needs the declared domain of a record; pass domain=Box(low, high), "
+            "L1Ball(radius), L2Ball(radius) or Schema({...}) from documentation, not from the data"
+        )
+    if not isinstance(domain, Domain):
+        raise TypeError(
+            f"domain ({type(domain).__name__}) must be a Domain; pass domain=Box(low, high) or a "
+            "Schema"
+        )
+    if isinstance(domain, Schema):
+        X = domain.encode(X)
+    elif sp.issparse(X):
+        X = sp.csr_array(X)
+        X.sum_duplicates()
+    else:
+        X = _as_table(X)
+    if X.shape[0] == 0:
+        raise ValueError("X must have at least one record; pass a non-empty table")
+    return X, domain.bind(X.shape[1])
+
+
+def _as_table(X: Any) -> NDArray[Any]:
+    X = X if isinstance(X, np.ndarray) else np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(f"X (shape {X.shape}) must have two dimensions; pass records as rows")
+    if X.dtype.kind not in "fiub":
+        raise ValueError(
+            f"X (dtype {X.dtype}) must hold real numbers; pass numbers, or declare a Schema for "
+            "columns of text"
+        )
+    if X.shape[1] == 0:
+        raise ValueError("X must have at least one column; pass a non-empty table")
+    return X
+
+
+def check_labels(y: Any, n: int) -> NDArray[np.bool_]:
+    """(n,) whether each record is of class 1."""
+    y = np.asarray(y)
+    if y.shape != (n,):
+        raise ValueError(
+            f"y (shape {y.shape}) must have one label for each of the {n} records; pass a vector"
+        )
+    if y.dtype.kind not in "fiub" or not (np.isin(y, (0, 1)).all() or np.isin(y, (-1, 1)).all()):
+        raise ValueError(
+            "y must hold 0 and 1, or -1 and +1; encode other labels by their declared classes"
+        )
+    return np.asarray(y > 0)
+
+
+def _blocks(X: Any, domain: Domain, uniform: bool) -> Iterator[tuple[int, Any]]:
+    """(first row, quantised block): int16 arrays or CSR matrices of a few megabytes each."""
+    n, d = X.shape
+    if isinstance(domain, Schema):
+        rows = max(1, CHUNK_BYTES // 8)  # already quantised; blocks only bound the unpacking
+        for first in range(0, n, rows):
+            yield first, X[first : first + rows]
+        return
+    rows = max(1, CHUNK_BYTES // (8 * d))
+    for first in range(0, n, rows):
+        block = X[first : first + rows]
+        if sp.issparse(block):
+            block = sp.csr_array(
+                (block.data.astype(np.float64), block.indices, block.indptr), shape=block.shape
+            )
+            finite = np.isfinite(block.data).all()
+        else:
+            block = np.ascontiguousarray(block, dtype=np.float64)
+            finite = np.isfinite(block).all()
+        if not finite:
+            raise ValueError(
+                "X must be finite; fill NaN and infinity before, or declare a Schema with fill="
+            )
+        yield first, domain.quantise(block, uniform)
+
+
+# -------------------------------------------------------------------------------------- packing
+
+
+def pack(
+    X: Any,
+    domain: Domain,
+    positive: NDArray[np.bool_] | None = None,
+    *,
+    layout: str = "auto",
+    uniform: bool = False,
+) -> DenseRecords | SparseRecords:
+    """Quantise and pack records; `positive` sorts them by class, class 1 first."""
+    if layout not in ("auto", "dense", "sparse"):
+        raise ValueError(f"layout ({layout!r}) must be 'auto', 'dense' or 'sparse'; leave it out")
+    if layout == "auto":
+        layout = "sparse" if _is_sparse(X) else "dense"
+    if positive is None:
+        positive = np.ones(X.shape[0], dtype=bool)
+    packer = _pack_sparse if layout == "sparse" else _pack_dense
+    return packer(X, domain, positive, uniform)
+
+
+def _is_sparse(X: Any) -> bool:
+    """Whether additions for the non-zeros beat products for all columns: measured at 0.4 of them."""
+    if sp.issparse(X):
+        return bool(X.nnz < 0.4 * X.shape[0] * X.shape[1])
+    rows = max(1, CHUNK_BYTES // X.shape[1])
+    filled = sum(np.count_nonzero(X[i : i + rows]) for i in range(0, X.shape[0], rows))
+    return bool(filled < 0.4 * X.size)
+
+
+def _pack_dense(
+    X: Any, domain: Domain, positive: NDArray[np.bool_], uniform: bool
+) -> DenseRecords:
+    d = X.shape[1]
+    count = {True: int(positive.sum()), False: int((~positive).sum())}
+    panels_of = {label: -(-count[label] // PANEL_ROWS) for label in (True, False)}
+    panels = np.zeros(
+        (panels_of[True] + panels_of[False], -(-d // 2), PANEL_ROWS, 2), dtype=np.int16
+    )
+    start = {True: 0, False: panels_of[True] * PANEL_ROWS}
+    filled = dict(start)
+    for first, block in _blocks(X, domain, uniform):
+        block = block.toarray() if sp.issparse(block) else block
+        label = positive[first : first + block.shape[0]]
+        for side in (True, False):
+            rows = block if label.all() and side else block[label == side]
+            _write_rows(panels, filled[side], rows)
+            filled[side] += rows.shape[0]
+    return DenseRecords(panels, _runs(start, count), d)
+
+
+def _write_rows(panels: NDArray[np.int16], first: int, rows: NDArray[np.int16]) -> None:
+    """Put rows into consecutive places of the panels: whole panels at once, the ends one by one."""
+    if rows.shape[1] % 2:
+        rows = np.pad(rows, ((0, 0), (0, 1)))
+    n, pairs = rows.shape[0], rows.shape[1] // 2
+    head = min(n, -first % PANEL_ROWS)
+    body = (n - head) // PANEL_ROWS * PANEL_ROWS
+    for some in (slice(0, head), slice(head + body, n)):
+        where = first + np.arange(some.start, some.stop)
+        panels[where // PANEL_ROWS, :, where % PANEL_ROWS, :] = rows[some].reshape(-1, pairs, 2)
+    if body:
+        p = (first + head) // PANEL_ROWS
+        whole = rows[head : head + body].reshape(-1, PANEL_ROWS, pairs, 2)
+        panels[p : p + body // PANEL_ROWS] = whole.transpose(0, 2, 1, 3)
+
+
+def _pack_sparse(
+    X: Any, domain: Domain, positive: NDArray[np.bool_], uniform: bool
+) -> SparseRecords:
+    one = 1 << domain.grid.a
+    blocks = [sp.csr_array(block) for _, block in _blocks(X, domain, uniform)]
+    table = sp.csr_array(sp.vstack(blocks, format="csr", dtype=np.int16)) if blocks[1:] else blocks[0]
+    table.eliminate_zeros()
+    if not positive.all():
+        table = table[np.argsort(~positive, kind="stable")]
+    is_one = table.data == one
+    count = {True: int(positive.sum()), False: int((~positive).sum())}
+    return SparseRecords(
+        _starts(table.indptr, is_one),
+        table.indices[is_one].astype(np.int32),
+        _starts(table.indptr, ~is_one),
+        table.indices[~is_one].astype(np.int32),
+        table.data[~is_one].astype(np.int16),
+        _runs({True: 0, False: count[True]}, count),
+        X.shape[1],
+        one,
+    )
+
+
+def _starts(indptr: NDArray[Any], chosen: NDArray[np.bool_]) -> Integers:
+    """Row starts of the chosen entries alone."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(chosen, dtype=np.int64)])[indptr]
+
+
+def _runs(start: dict[bool, int], count: dict[bool, int]) -> tuple[Run, ...]:
+    return tuple(
+        Run(start[label], count[label], flip)
+        for label, flip in ((True, 0), (False, -1))
+        if count[label]
+    )
