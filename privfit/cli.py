@@ -27,18 +27,24 @@ def demo() -> int:
 
     print(f"privfit {privfit.__version__}: exact scores on {threads.resolve()} thread(s), "
           f"{simd.active()} kernels")  # fmt: skip
-    print(f"{n:,} generated census-like records, {schema.width} encoded columns, {m} random models\n")
+    print(
+        f"{n:,} generated census-like records, {schema.width} encoded columns, {m} random models\n"
+    )
 
     half = n // 2
     parts = [
-        privfit.LinearObjective({k: v[s] for k, v in records.items()}, labels[s], "logistic", schema)
+        privfit.LinearObjective(
+            {k: v[s] for k, v in records.items()}, labels[s], "logistic", schema
+        )
         for s in (slice(0, half), slice(half, n))
     ]
     scores = objective.scores(P)
     added = parts[0].scores(P) + parts[1].scores(P)
     threaded = privfit.LinearObjective(records, labels, "logistic", schema, n_threads=1).scores(P)
     print(f"scores(A) + scores(B) == scores(A + B), bit for bit: {np.array_equal(added, scores)}")
-    print(f"one thread and all threads agree, bit for bit:       {np.array_equal(threaded, scores)}")
+    print(
+        f"one thread and all threads agree, bit for bit:       {np.array_equal(threaded, scores)}"
+    )
     print(f"range of the scores when one record is replaced:      "
           f"{objective.range(P, 'replace') * objective.unit:.3f} in loss")  # fmt: skip
 

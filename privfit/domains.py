@@ -6,8 +6,8 @@ declared bounds alone: a bound read off the data would itself be a release.
 
 A grid has `a` bits for records, `b` for candidates and `c` for scores. Column j of a record is a
 whole number of units 2^(e_j - a), where 2^e_j is the power of two that covers its declared bounds;
-the weight of column j is a whole number of units 2^(-e_j - b). So every product is a whole number of
-units 2^-(a+b), and every margin is exact.
+the weight of column j is a whole number of units 2^(-e_j - b). So every product is a whole number
+of units 2^-(a+b), and every margin is exact.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Grid:
                 )
         if self.c > self.a + self.b - 8:
             raise ValueError(
-                f"grid bits c ({self.c}) must be at most a + b - 8 ({self.a + self.b - 8}), so that "
-                "losses round once; pass a smaller c or a larger b"
+                f"grid bits c ({self.c}) must be at most a + b - 8 ({self.a + self.b - 8}), so "
+                "that losses round once; pass a smaller c or a larger b"
             )
 
 
@@ -76,7 +76,7 @@ class Domain:
         """(d,) upper bounds that every rounded record keeps."""
         raise NotImplementedError
 
-    def quantise(self, block: Floats | sp.csr_array, uniform: bool = False) -> Quantised:
+    def quantise(self, block: Any, uniform: bool = False) -> Quantised:
         """Clip or project records, each by itself, and round them towards zero: whole units.
 
         `uniform` gives every column the unit of the widest, as distances need.
@@ -96,7 +96,8 @@ class Domain:
         """The number of columns of an encoded record."""
         if self.n_features is None:
             raise ValueError(
-                f"{self!r} does not know its number of columns; pass n_features or bounds per column"
+                f"{self!r} does not know its number of columns; pass n_features, or bounds per "
+                "column"
             )
         return self.n_features
 
@@ -136,12 +137,12 @@ class Domain:
         return np.rint(P / units) * units
 
     def candidates(self, m: int, rng: np.random.Generator, radius: float = 1.0) -> Floats:
-        """(m, d + 1) linear candidates on the grid, uniform over weights that move z by `radius`."""
+        """(m, d + 1) linear candidates on the grid; each weight moves z by up to `radius`."""
         scale = np.append(np.ldexp(1.0, -self.exponents), 1.0)
         return self.snap(rng.uniform(-radius, radius, (m, self.width + 1)) * scale)
 
     def points(self, m: int, rng: np.random.Generator) -> Floats:
-        """(m, d) points on the record grid, drawn from the domain's box and then projected to it."""
+        """(m, d) points on the record grid, drawn from the domain's box and projected to it."""
         raw = rng.uniform(self.low, self.high, (m, self.width))
         quantised = self.quantise(raw, uniform=True)
         return np.asarray(quantised, dtype=np.float64) * self.record_units(uniform=True)
@@ -190,12 +191,16 @@ class Box(Domain):
     def __post_init__(self) -> None:
         lower, upper = (np.asarray(v, dtype=np.float64) for v in (self.lower, self.upper))
         if lower.ndim > 1 or upper.ndim > 1:
-            raise ValueError("Box bounds must be numbers or one row of numbers; pass one per column")
+            raise ValueError(
+                "Box bounds must be numbers or one row of numbers; pass one per column"
+            )
         if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
             raise ValueError("Box bounds must be finite; pass the documented range of each column")
         lower, upper = np.broadcast_arrays(lower, upper)
         if (lower > upper).any():
-            raise ValueError("Box lower bounds must not exceed the upper ones; pass Box(lower, upper)")
+            raise ValueError(
+                "Box lower bounds must not exceed the upper ones; pass Box(lower, upper)"
+            )
         if lower.ndim == 1:
             if self.n_features not in (None, lower.shape[0]):
                 raise ValueError(
@@ -241,7 +246,7 @@ class Box(Domain):
     def high(self) -> Floats:
         return self._integer_bounds(False)[1] * self.record_units()
 
-    def quantise(self, block: Floats | sp.csr_array, uniform: bool = False) -> Quantised:
+    def quantise(self, block: Any, uniform: bool = False) -> Quantised:
         low, high = self._integer_bounds(uniform)
         units = self.record_units(uniform)
         if sp.issparse(block):
@@ -287,8 +292,10 @@ class _Ball(Domain):
 
     def __post_init__(self) -> None:
         radius = self.radius
-        if isinstance(radius, str) or not math.isfinite(radius) or radius <= 0:
-            raise ValueError(f"radius ({radius!r}) must be a positive number; pass the declared bound")
+        if not isinstance(radius, int | float) or not math.isfinite(radius) or radius <= 0:
+            raise ValueError(
+                f"radius ({radius!r}) must be a positive number; pass the declared bound"
+            )
 
     def bind(self, n_features: int) -> Domain:
         _check_width(self, n_features)
@@ -327,7 +334,7 @@ class _Ball(Domain):
     def _root(self, norm: Integers) -> Integers:
         raise NotImplementedError
 
-    def quantise(self, block: Floats | sp.csr_array, uniform: bool = False) -> Quantised:
+    def quantise(self, block: Any, uniform: bool = False) -> Quantised:
         if sp.issparse(block):
             values = self._scaled(block.data, np.asarray(block.indptr, dtype=np.int64))
             return sp.csr_array((values, block.indices, block.indptr), shape=block.shape)
@@ -345,7 +352,7 @@ class _Ball(Domain):
         result = np.where(outside[rows], 0.0, units)
         if outside.any():
             many = outside[rows]
-            # 22 leading bits of each column, relative to the record's largest: squares add in int64.
+            # 22 leading bits of each column, relative to the record's largest: int64 holds squares.
             top = _row_max(np.abs(entries), start)[rows[many]]
             lead = np.ldexp(np.abs(entries[many]), 22 - np.frexp(top)[1]).astype(np.int64)
             kept = np.zeros(entries.size, dtype=np.int64)
@@ -445,7 +452,9 @@ class Numeric:
         if isinstance(self.bins, bool) or not isinstance(self.bins, int) or self.bins < 0:
             raise ValueError(f"bins ({self.bins!r}) must be 0 or a positive number; pass bins=8")
         if self.fill is not None and not math.isfinite(self.fill):
-            raise ValueError("fill must be a finite number; pass a declared value such as the middle")
+            raise ValueError(
+                "fill must be a finite number; pass a declared value such as the middle"
+            )
 
     @property
     def width(self) -> int:
@@ -562,7 +571,9 @@ class Schema(Domain):
                 continue
             share = _share(read(i, name), column, name)
             if column.bins:
-                index[:, i] = part.start + np.minimum(share * column.bins, column.bins - 1).astype(int)
+                index[:, i] = part.start + np.minimum(share * column.bins, column.bins - 1).astype(
+                    int
+                )
             else:
                 index[:, i] = part.start
                 value[:, i] = _whole_units(share, 1 / one)
@@ -616,8 +627,8 @@ def _reader(X: Any, names: list[str]) -> tuple[int, Any]:
     table = np.asarray(X)
     if table.ndim != 2 or table.shape[1] != len(names):
         raise ValueError(
-            f"X (shape {table.shape}) must have the {len(names)} declared columns; pass a DataFrame, "
-            "a dict of arrays or an array (n, columns)"
+            f"X (shape {table.shape}) must have the {len(names)} declared columns; pass a "
+            "DataFrame, a dict of arrays or an array (n, columns)"
         )
     return table.shape[0], lambda i, name: table[:, i]
 

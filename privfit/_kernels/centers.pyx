@@ -1,9 +1,9 @@
 """Distances of records to centres: costs of many sets, one-centre changes, a Lloyd step.
 
 Records lie in panels as for dense linear models, without an intercept. Centres are integers on the
-same grid. Squared l2 distances come without the record's own square, plus a shift that is the same
-for all centres, so that they fit in 32 bits; see `CentersObjective` for who adds what back. Tiles are
-rows (first, count) of an int64 array; each thread owns a row of OUT.
+same grid. Squared l2 distances come without the record's own square and less a shift that is the
+same for all centres, so that they fit in 32 bits; `CentersObjective` adds both back. Tiles are rows
+(first, count, 0) of an int64 array; each thread owns a row of OUT.
 """
 
 from cython.parallel cimport prange, threadid
@@ -15,7 +15,7 @@ from privfit._kernels.simd cimport PANEL, QUAD, tile_table, tiles
 
 def costs(
     const int32_t[:, :, ::1] panels,   # IN   (n_panels, pairs, PANEL) int16 pairs
-    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 2)
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
     const int32_t[:, :, :, ::1] w,     # IN   (m, quads, pairs, QUAD) int16 pairs
     const int32_t[:, :, ::1] start,    # IN   (m, quads, QUAD)
     int power,                         # IN   1 or 2
@@ -38,7 +38,7 @@ def costs(
 
 def costs_wide(
     const int16_t[:, :, :, ::1] panels,  # IN   (n_panels, pairs, PANEL, 2)
-    const int64_t[:, ::1] tile_rows,     # IN   (tiles, 2)
+    const int64_t[:, ::1] tile_rows,     # IN   (tiles, 3)
     const double[:, :, ::1] centers,     # IN   (m, k, 2 * pairs) integers
     int power,                           # IN   1 or 2
     double[:, :, ::1] work,              # WORK (threads, 2, rows of the largest tile, padded)
@@ -65,7 +65,7 @@ def costs_wide(
 
 def nearest_two(
     const int32_t[:, :, ::1] panels,   # IN   (n_panels, pairs, PANEL) int16 pairs
-    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 2)
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
     const int32_t[:, :, ::1] w,        # IN   (quads, pairs, QUAD) int16 pairs
     const int32_t[:, ::1] start,       # IN   (quads, QUAD)
     int k,                             # IN   centres, at most quads * QUAD
@@ -97,7 +97,7 @@ def nearest_two(
 
 def swaps(
     const int32_t[:, :, ::1] panels,   # IN   (n_panels, pairs, PANEL) int16 pairs
-    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 2)
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
     const int32_t[:, ::1] state,       # IN   (3, n padded) from `nearest_two`
     const int32_t[:, :, ::1] w,        # IN   (quads, pairs, QUAD): the new centres
     const int32_t[:, ::1] start,       # IN   (quads, QUAD)
@@ -143,12 +143,12 @@ cdef void add_members(const int16_t *panels, ptrdiff_t pairs, ptrdiff_t rows, co
 
 def lloyd(
     const int16_t[:, :, :, ::1] panels,  # IN   (n_panels, pairs, PANEL, 2)
-    const int64_t[:, ::1] tile_rows,     # IN   (tiles, 2)
+    const int64_t[:, ::1] tile_rows,     # IN   (tiles, 3)
     const int32_t[:, :, ::1] w,          # IN   (quads, pairs, QUAD) int16 pairs
     const int32_t[:, ::1] start,         # IN   (quads, QUAD)
     int k,                               # IN   centres, at most quads * QUAD
     int power,                           # IN   1 or 2
-    int32_t[:, :, ::1] work,             # WORK (threads, QUAD + 2, rows of the largest tile, padded)
+    int32_t[:, :, ::1] work,             # WORK (threads, QUAD + 2, rows of the largest tile)
     int64_t[:, ::1] counts,              # OUT  (threads, k)
     int64_t[:, :, ::1] sums,             # OUT  (threads, k, 2 * pairs)
 ):
@@ -176,7 +176,7 @@ def lloyd(
 
 def lloyd_wide(
     const int16_t[:, :, :, ::1] panels,  # IN   (n_panels, pairs, PANEL, 2)
-    const int64_t[:, ::1] tile_rows,     # IN   (tiles, 2)
+    const int64_t[:, ::1] tile_rows,     # IN   (tiles, 3)
     const double[:, ::1] centers,        # IN   (k, 2 * pairs) integers
     int power,                           # IN   1 or 2
     double[:, :, ::1] work,              # WORK (threads, 2, rows of the largest tile, padded)
@@ -207,13 +207,13 @@ def lloyd_wide(
 cdef double gap(const double *c, const double *other, const double *low, const double *high,
                 ptrdiff_t d, int power) noexcept nogil:
     """sup over the box of dist(t, c) - dist(t, other): the braces of rho in THEORY section 1."""
-    cdef ptrdiff_t l
+    cdef ptrdiff_t j
     cdef double total = 0.0, step
-    for l in range(d):
-        step = other[l] - c[l]
+    for j in range(d):
+        step = other[j] - c[j]
         if power == 2:
-            total = total + (low[l] + high[l]) * step + (high[l] - low[l]) * abs(step)
-            total = total + c[l] * c[l] - other[l] * other[l]
+            total = total + (low[j] + high[j]) * step + (high[j] - low[j]) * abs(step)
+            total = total + c[j] * c[j] - other[j] * other[j]
         else:
             total = total + abs(step)
     return total

@@ -1,7 +1,7 @@
 """Clipped distances to public facilities, kept in one or two bytes, and minima over sets of them.
 
 The matrix has a row for each facility, padded to whole strips of records, so that a set's minimum
-streams k rows. Tiles are rows (first, count) of an int64 array; each thread owns a row of OUT.
+streams k rows. Tiles are rows (first, count, 0) of an int64 array; each thread owns a row of OUT.
 """
 
 from cython.parallel cimport prange, threadid
@@ -28,7 +28,7 @@ cdef inline void clip_store(const int32_t *z, ptrdiff_t n, int32_t low, int32_t 
 
 def dense_distances(
     const int32_t[:, :, ::1] panels,   # IN   (n_panels, pairs, PANEL) int16 pairs
-    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 2)
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
     const int32_t[:, :, ::1] w,        # IN   (quads, pairs, QUAD): facilities, as int16 pairs
     int32_t low,                       # IN   clip bounds in record units
     int32_t high,
@@ -55,7 +55,7 @@ def dense_distances(
 
 def onehot_distances(
     SparseRows records,                # IN   records of zeros and ones only
-    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 2)
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
     const int32_t[:, :, ::1] w,        # IN   (groups, d + 1, WIDTH): 1 - 2 f_j, last the sum of f
     int32_t low,                       # IN   clip bounds in record units
     int32_t high,
@@ -86,7 +86,7 @@ def onehot_distances(
 
 def least_sums(
     const small[:, ::1] matrix,        # IN   (facilities, n padded)
-    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 2)
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
     const int64_t[:, ::1] sets,        # IN   (m, k) facility indices
     int64_t[:, ::1] out,               # OUT  (threads, m)
 ):
@@ -112,7 +112,7 @@ def nearest_two(
     int32_t[::1] which,                # OUT  (n,) position in `members` of the nearest
     int n_threads,
 ):
-    """Each record's two nearest facilities of a set; with one facility the second is the largest."""
+    """Each record's two nearest facilities of a set; of one facility alone, the largest number."""
     cdef ptrdiff_t r, i
     cdef small v
     cdef small largest = <small>(-1)
@@ -132,7 +132,7 @@ def nearest_two(
 
 def swap_sums(
     const small[:, ::1] matrix,        # IN   (facilities, n padded)
-    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 2)
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
     const small[:, ::1] distances,     # IN   (2, n) from `nearest_two`
     const int32_t[::1] which,          # IN   (n,)
     const int64_t[::1] replaced,       # IN   (m,) position in the set that is given up

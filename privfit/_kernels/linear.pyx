@@ -65,7 +65,6 @@ cdef class Loss:
 cdef class SparseRows:
     """Packed sparse records in row order; holds the arrays that the kernels read."""
 
-
     def __init__(self, const int64_t[::1] one_start, const int32_t[::1] one_column,
                  const int64_t[::1] value_start, const int32_t[::1] value_column,
                  const int16_t[::1] value):
@@ -287,7 +286,7 @@ def dense_moves(
 
 def sparse_moves(
     const int32_t[:, ::1] state,       # IN   (n, 2): each record's margin and loss
-    const int64_t[:, ::1] segments,    # IN   (segments, 4): first and last entry, move range index, flip
+    const int64_t[:, ::1] segments,    # IN   (segments, 4): first, last entry; group; flip
     const int64_t[:, ::1] groups,      # IN   (groups, 2): the moves [from, to) of one column
     const int32_t[::1] rows,           # IN   (entries,) row of an entry, column by column
     const int16_t[::1] values,         # IN   (entries,)
@@ -395,12 +394,11 @@ def sparse_gradient(
     SparseRows records,                # IN
     const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
     const double[::1] w,               # IN   (d + 1,) integers
-    bint wide,                         # IN   whether margins may not fit in 32 bits
+    const int32_t[::1] narrow_w,       # IN   (d + 1,) the same, or empty: margins may be wide
     int a,                             # IN   bits of records
     Loss loss,                         # IN
     int32_t cap,                       # IN   in units of 2^-RESIDUAL_BITS
-    int32_t[:, ::1] narrow_w,          # WORK (threads, d + 1)
-    double[:, ::1] margin,             # WORK (threads, BLOCK)
+    double[:, ::1] margin,             # WORK (threads, BLOCK), or empty if margins are narrow
     int32_t[:, :, ::1] work,           # WORK (threads, 2, BLOCK)
     int64_t[:, :, ::1] out,            # OUT  (threads, 2, d + 1): from ones, from values
 ):
@@ -408,15 +406,12 @@ def sparse_gradient(
     cdef ptrdiff_t t, b, i, first, block, stop
     cdef ptrdiff_t d = w.shape[0] - 1
     cdef int n_threads = work.shape[0], me
+    cdef bint wide = narrow_w.shape[0] == 0
     cdef int64_t e
     cdef int32_t r
     cdef const tile_table *table = tiles()
     cdef const sparse_rows *rows = &records.view
-    if not wide:
-        for i in range(d + 1):
-            for me in range(n_threads):
-                narrow_w[me, i] = <int32_t>w[i]
-    for t in prange(tile_rows.shape[0], nogil=True, schedule="static", num_threads=n_threads):
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         stop = tile_rows[t, 0] + tile_rows[t, 1]
         for b in range((tile_rows[t, 1] + BLOCK - 1) // BLOCK):
@@ -428,7 +423,7 @@ def sparse_gradient(
                 table.residuals_wide(&margin[me, 0], block, loss.of(tile_rows[t, 2]), cap,
                                      &work[me, 1, 0])
             else:
-                sparse_margin(rows, first, first + block, &narrow_w[me, 0], d, a, &work[me, 0, 0])
+                sparse_margin(rows, first, first + block, &narrow_w[0], d, a, &work[me, 0, 0])
                 table.residuals(&work[me, 0, 0], block, loss.of(tile_rows[t, 2]), cap,
                                 &work[me, 1, 0])
             for i in range(block):
@@ -448,14 +443,13 @@ def sparse_moments(
     const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
     int a,                             # IN   bits of records
     int64_t[:, :, ::1] out,            # OUT  (threads, d + 1, d + 1): the upper triangle
-    int n_threads,
 ):
     """Add sum of x~ x~', the intercept last, in units of 2^-2a; only entries j <= l by column."""
-    cdef ptrdiff_t t, r, j, l
+    cdef ptrdiff_t t, r, j, other
     cdef int64_t e, f
     cdef ptrdiff_t d = out.shape[1] - 1
     cdef int64_t one = 1 << a, x
-    cdef int me
+    cdef int n_threads = out.shape[0], me
     cdef const sparse_rows *rows = &records.view
     for t in prange(tile_rows.shape[0], nogil=True, schedule="static", num_threads=n_threads):
         me = threadid()
@@ -467,8 +461,8 @@ def sparse_moments(
                 for f in range(e, rows.one_start[r + 1]):
                     out[me, j, rows.one_column[f]] += one * one
                 for f in range(rows.value_start[r], rows.value_start[r + 1]):
-                    l = rows.value_column[f]
-                    out[me, min(j, l), max(j, l)] += one * rows.value[f]
+                    other = rows.value_column[f]
+                    out[me, min(j, other), max(j, other)] += one * rows.value[f]
             for e in range(rows.value_start[r], rows.value_start[r + 1]):
                 j = rows.value_column[e]
                 x = rows.value[e]

@@ -41,8 +41,10 @@ cdef extern from "tiles.h" nogil:
         void (*sparse_margins)(const sparse_rows *, ptrdiff_t, ptrdiff_t, const int32_t *,
                                ptrdiff_t, int, int32_t *) noexcept nogil
         int64_t (*loss_sum[4])(const int32_t *, ptrdiff_t, const loss_args *) noexcept nogil
-        void (*loss_each[4])(const int32_t *, ptrdiff_t, const loss_args *, int32_t *) noexcept nogil
-        void (*loss_lanes[4])(const int32_t *, ptrdiff_t, const loss_args *, int64_t *) noexcept nogil
+        void (*loss_each[4])(const int32_t *, ptrdiff_t, const loss_args *,
+                             int32_t *) noexcept nogil
+        void (*loss_lanes[4])(const int32_t *, ptrdiff_t, const loss_args *,
+                              int64_t *) noexcept nogil
         int64_t (*loss_wide[4])(const double *, ptrdiff_t, const loss_args *) noexcept nogil
         void (*shift_column)(const int32_t *, ptrdiff_t, ptrdiff_t, ptrdiff_t, int32_t,
                              const int32_t *, int32_t *) noexcept nogil
@@ -60,14 +62,16 @@ cdef extern from "tiles.h" nogil:
                               double *) noexcept nogil
         int64_t (*sum)(const int32_t *, ptrdiff_t) noexcept nogil
         int64_t (*sum_smaller)(const int32_t *, const int32_t *, ptrdiff_t) noexcept nogil
-        void (*keep_nearest)(const int32_t *, ptrdiff_t, int32_t, int32_t *, int32_t *) noexcept nogil
+        void (*keep_nearest)(const int32_t *, ptrdiff_t, int32_t, int32_t *,
+                             int32_t *) noexcept nogil
         void (*keep_two)(const int32_t *, ptrdiff_t, int32_t, int32_t *, int32_t *,
                          int32_t *) noexcept nogil
         void (*without)(const int32_t *, const int32_t *, const int32_t *, ptrdiff_t, int32_t,
                         int32_t *) noexcept nogil
         void (*clip_store16)(const int32_t *, ptrdiff_t, int32_t, int32_t, int,
                              uint16_t *) noexcept nogil
-        void (*clip_store8)(const int32_t *, ptrdiff_t, int32_t, int32_t, int, uint8_t *) noexcept nogil
+        void (*clip_store8)(const int32_t *, ptrdiff_t, int32_t, int32_t, int,
+                            uint8_t *) noexcept nogil
         int64_t (*least16)(const uint16_t *, ptrdiff_t, const int64_t *, ptrdiff_t, ptrdiff_t,
                            ptrdiff_t) noexcept nogil
         int64_t (*least8)(const uint8_t *, ptrdiff_t, const int64_t *, ptrdiff_t, ptrdiff_t,

@@ -1,0 +1,150 @@
+"""Losses of linear models; see linear.pyx for shapes and units."""
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int16: TypeAlias = NDArray[np.int16]
+Int32: TypeAlias = NDArray[np.int32]
+Int64: TypeAlias = NDArray[np.int64]
+Float64: TypeAlias = NDArray[np.float64]
+
+PANEL_ROWS: int
+QUAD_SIZE: int
+LANE_WIDTH: int
+BLOCK_ROWS: int
+RESIDUAL_UNIT: float
+
+class Loss:
+    def __init__(self, name: str, a: int, b: int, c: int, C: float = 1.0) -> None: ...
+
+class SparseRows:
+    def __init__(
+        self,
+        one_start: Int64,
+        one_column: Int32,
+        value_start: Int64,
+        value_column: Int32,
+        value: Int16,
+    ) -> None: ...
+
+def dense_losses(
+    panels: Int32,
+    tile_rows: Int64,
+    w: Int32,
+    start: Int32,
+    loss: Loss,
+    work: Int32,
+    out: Int64,
+) -> None: ...
+def dense_losses_wide(
+    panels: Int16,
+    tile_rows: Int64,
+    w: Float64,
+    start: Float64,
+    loss: Loss,
+    work: Float64,
+    out: Int64,
+) -> None: ...
+def sparse_losses(
+    records: SparseRows,
+    tile_rows: Int64,
+    w: Int32,
+    a: int,
+    loss: Loss,
+    work: Int32,
+    out: Int64,
+) -> None: ...
+def sparse_losses_wide(
+    records: SparseRows,
+    tile_rows: Int64,
+    w: Float64,
+    a: int,
+    loss: Loss,
+    work: Float64,
+    out: Int64,
+) -> None: ...
+def dense_margin(
+    panels: Int32,
+    w: Int32,
+    start: int,
+    z: Int32,
+    n_threads: int,
+) -> None: ...
+def sparse_margins(
+    records: SparseRows,
+    tile_rows: Int64,
+    w: Int32,
+    a: int,
+    z: Int32,
+    n_threads: int,
+) -> None: ...
+def losses_each(
+    z: Int32,
+    tile_rows: Int64,
+    loss: Loss,
+    out: Int32,
+    n_threads: int,
+) -> None: ...
+def dense_moves(
+    panels: Int32,
+    tile_rows: Int64,
+    z: Int32,
+    columns: Int64,
+    steps: Int32,
+    intercept: int,
+    loss: Loss,
+    work: Int32,
+    out: Int64,
+) -> None: ...
+def sparse_moves(
+    state: Int32,
+    segments: Int64,
+    groups: Int64,
+    rows: Int32,
+    values: Int16,
+    steps: Int32,
+    loss: Loss,
+    work: Int32,
+    out: Int64,
+) -> None: ...
+def dense_gradient(
+    panels: Int32,
+    tile_rows: Int64,
+    w: Int32,
+    start: int,
+    loss: Loss,
+    cap: int,
+    work: Int32,
+    out: Int64,
+) -> None: ...
+def dense_gradient_wide(
+    panels: Int16,
+    tile_rows: Int64,
+    w: Float64,
+    start: float,
+    loss: Loss,
+    cap: int,
+    margin: Float64,
+    work: Int32,
+    out: Int64,
+) -> None: ...
+def sparse_gradient(
+    records: SparseRows,
+    tile_rows: Int64,
+    w: Float64,
+    narrow_w: Int32,
+    a: int,
+    loss: Loss,
+    cap: int,
+    margin: Float64,
+    work: Int32,
+    out: Int64,
+) -> None: ...
+def sparse_moments(
+    records: SparseRows,
+    tile_rows: Int64,
+    a: int,
+    out: Int64,
+) -> None: ...

@@ -1,0 +1,3 @@
+"""Which build of the tile functions runs."""
+
+def active() -> str: ...

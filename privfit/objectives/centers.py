@@ -1,0 +1,330 @@
+"""Sets of centres: the k-means and k-median costs of a population of candidates."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privfit._kernels import centers as kernels
+from privfit._kernels import threads
+from privfit._kernels.linear import PANEL_ROWS, QUAD_SIZE
+from privfit.domains import Domain
+from privfit.objectives.common import (
+    Floats,
+    Integers,
+    Objective,
+    all_same,
+    check_adjacency,
+    check_finite,
+    integer_range,
+    on_grid,
+    quad_starts,
+    quads,
+)
+from privfit.packing import DenseRecords, check_records, pack, tiles
+
+
+class CentersObjective(Objective):
+    """Minus the cost of sets of centres: squared l2 (k-means) or l1 (k-median) distances.
+
+    Candidates are (m, k, d) on the grid of the records; put them there with `snap`. Distances are
+    exact integers: nothing is rounded, and `unit` is the record unit to the power.
+
+    Parameters
+    ----------
+    X : array or CSR/CSC matrix
+        Private records. Packed once; X itself is not kept.
+    n_clusters : int
+        Number k of centres in a candidate.
+    domain : Domain
+        The declared domain of a record.
+    power : 2 or 1
+        Squared l2 distances, or l1 distances.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        n_clusters: int,
+        domain: Domain | None = None,
+        power: int = 2,
+        n_threads: int | None = None,
+    ) -> None:
+        if power not in (1, 2):
+            raise ValueError(
+                f"power ({power!r}) must be 2 (squared l2) or 1 (l1); pass one of them"
+            )
+        if isinstance(n_clusters, bool) or not isinstance(n_clusters, int) or n_clusters < 1:
+            raise ValueError(
+                f"n_clusters ({n_clusters!r}) must be a positive whole number; pass n_clusters=5"
+            )
+        threads.resolve(n_threads)
+        X, domain = check_records(X, domain, "CentersObjective")
+        self.domain, self.n_clusters, self.power = domain, n_clusters, power
+        self.n_records, self.n_features = X.shape
+        self._n_threads = n_threads
+        records = pack(X, domain, layout="dense", uniform=True)
+        assert isinstance(records, DenseRecords)
+        self._records, self._runs = records, records.runs
+        self._record_unit = float(domain.record_units(uniform=True)[0])
+        self._low, self._high = domain.low / self._record_unit, domain.high / self._record_unit
+
+    @property
+    def unit(self) -> float:
+        """What one unit of a score is worth."""
+        return self._record_unit**self.power
+
+    def snap(self, P: ArrayLike) -> Floats:
+        """Centres (..., d), rounded to the nearest point of the record grid."""
+        return np.rint(np.asarray(P, dtype=np.float64) / self._record_unit) * self._record_unit
+
+    def _candidates(self, P: ArrayLike) -> Floats:
+        P = check_finite(P, 3, "sets of centres (m, k, d)")
+        if P.shape[1:] != (self.n_clusters, self.n_features):
+            raise ValueError(
+                f"P (shape {P.shape}) must be sets of {self.n_clusters} centres with "
+                f"{self.n_features} columns; pass candidates (m, k, d)"
+            )
+        whole = on_grid(P, self._record_unit, "objective.snap(P)")
+        if np.abs(whole).max() >= 2.0**20 or self.n_features * (2.0**21) ** 2 >= 2.0**53:
+            raise ValueError(
+                "centres are too far out for exact distances; pass centres inside the domain"
+            )
+        return whole
+
+    @cached_property
+    def _squares(self) -> int:
+        """The sum of the records' own squares, which all candidates share."""
+        panels, total = self._records.panels, 0
+        step = max(1, (1 << 18) // panels[0].size)
+        for first in range(0, len(panels), step):
+            x = panels[first : first + step].astype(np.float64).ravel()
+            total += int(x @ x)  # whole numbers below 2^53: exact in any order
+        return total
+
+    def _kernel_form(
+        self, whole: Floats, shift: int | None = None
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], int] | None:
+        """Centres (n, d) as quads, their start values, and the shift to add back for each record.
+
+        None where 32 bits may not do. For l2 the kernel computes norm2(c)^2 - 2 <x, c> - shift;
+        its bounds over the box show that it fits. A shift that is not given is put in the middle.
+        """
+        pairs = self._records.pairs
+        if self.power == 1:
+            reach = np.maximum(np.abs(whole - self._low), np.abs(self._high - whole))
+            if reach.max() > 32767 or reach.sum(axis=1).max() >= 2.0**31:
+                return None
+            return quads(whole, pairs), quad_starts(np.zeros(len(whole))), 0
+        squares = np.square(whole).sum(axis=1)
+        least = squares - 2 * np.maximum(self._low * whole, self._high * whole).sum(axis=1)
+        most = squares - 2 * np.minimum(self._low * whole, self._high * whole).sum(axis=1)
+        if shift is None:
+            shift = math.floor((least.min() + most.max()) / 2)
+        extreme = max(most.max() - shift, shift - least.min())
+        if np.abs(whole).max() > 16383 or extreme >= 2.0**31 - 1:
+            return None
+        return quads(-2 * whole, pairs), quad_starts(squares - shift), shift
+
+    def _added_back(self, shift: int) -> int:
+        """What the kernel's sums of distances lack."""
+        return self.n_records * shift + (self._squares if self.power == 2 else 0)
+
+    def scores(self, P: ArrayLike) -> Integers:
+        """int64 (m,): minus the cost of each set of centres (m, k, d), in units of `unit`."""
+        whole = self._candidates(P)
+        m, k, d = whole.shape
+        padded_k = -(-k // QUAD_SIZE) * QUAD_SIZE
+        padded = np.concatenate([whole, np.repeat(whole[:, -1:], padded_k - k, axis=1)], axis=1)
+        form = self._kernel_form(padded.reshape(-1, d))
+        work = float(self.n_records) * m * k * (1 + d / 16)
+        n_threads = self._threads(work)
+        out = np.zeros((n_threads, m), dtype=np.int64)
+        if form is None:
+            centres = self._padded(whole)
+            buffer = np.empty((n_threads, 2, self._tile_rows))
+            for part in self._slices(8 * work):
+                kernels.costs_wide(self._records.panels, part, centres, self.power, buffer, out)
+            return -out.sum(axis=0)
+        w, start, shift = form
+        w = w.reshape(m, padded_k // QUAD_SIZE, -1, QUAD_SIZE)
+        start = start.reshape(m, padded_k // QUAD_SIZE, QUAD_SIZE)
+        narrow = np.empty((n_threads, self._tile_rows), dtype=np.int32)
+        for part in self._slices(work):
+            kernels.costs(self._records.as_pairs, part, w, start, self.power, narrow, out)
+        return -(out.sum(axis=0) + self._added_back(shift))
+
+    def _padded(self, whole: Floats) -> Floats:
+        result = np.zeros((*whole.shape[:-1], 2 * self._records.pairs))
+        result[..., : self.n_features] = whole
+        return result
+
+    def prior(self, P: ArrayLike) -> Integers:
+        """int64 (m,): there is no data-free part."""
+        return np.zeros(len(self._candidates(P)), dtype=np.int64)
+
+    # rho and cov of THEORY section 1, on integers.
+    def range(self, P: ArrayLike, adjacency: str) -> int:
+        """The range of these candidates' scores between neighbours, in score units, rounded up."""
+        check_adjacency(adjacency)
+        whole = self._candidates(P)
+        if all_same(whole):
+            return 0
+        m, k, d = whole.shape
+        gaps = np.empty((m, m))
+        n_threads = self._threads(float(m * m) * k * k * d)
+        kernels.set_gaps(whole, self._low, self._high, self.power, gaps, n_threads)
+        reach = np.maximum(np.abs(whole - self._low), np.abs(self._high - whole))
+        cover = (reach**self.power).sum(axis=2).min(axis=1)
+        if adjacency == "replace":
+            bound = np.minimum(gaps + gaps.T, cover[:, None] + cover)
+        else:
+            bound = np.minimum(gaps, cover[:, None])
+        return integer_range(float(bound.max()), 1.0, 0)
+
+    def lloyd(self, centers: ArrayLike) -> tuple[Integers, Integers]:
+        """Counts (k,) and sums (k, d) of the records nearest to each centre, in record units.
+
+        Each record belongs to exactly one centre; ties go to the lowest index.
+        """
+        whole = self._candidates(np.asarray(centers, dtype=np.float64)[None])[0]
+        k, d = whole.shape
+        work = float(self.n_records) * (k * (2 + d / 8) + 4 * d)
+        n_threads = self._threads(work)
+        counts = np.zeros((n_threads, k), dtype=np.int64)
+        sums = np.zeros((n_threads, k, 2 * self._records.pairs), dtype=np.int64)
+        form = self._kernel_form(whole)
+        if form is None:
+            wide = np.empty((n_threads, 2, self._tile_rows))
+            which = np.empty((n_threads, self._tile_rows), dtype=np.int32)
+            for part in self._slices(8 * work):
+                kernels.lloyd_wide(
+                    self._records.panels, part, self._padded(whole), self.power, wide, which,
+                    counts, sums,
+                )  # fmt: skip
+        else:
+            buffer = np.empty((n_threads, QUAD_SIZE + 2, self._tile_rows), dtype=np.int32)
+            for part in self._slices(work):
+                kernels.lloyd(
+                    self._records.panels,
+                    part,
+                    form[0],
+                    form[1],
+                    k,
+                    self.power,
+                    buffer,
+                    counts,
+                    sums,
+                )
+        return counts.sum(axis=0), sums.sum(axis=0)[:, :d]
+
+    def at(self, centers: ArrayLike) -> CenterMoves:
+        """A view around one set of centres that scores changes of one centre incrementally."""
+        return CenterMoves(self, centers)
+
+
+class CenterMoves:
+    """The sets that differ from a parent in one centre; k times less work than from scratch."""
+
+    def __init__(self, objective: CentersObjective, centers: ArrayLike) -> None:
+        self._objective = objective
+        self._whole = objective._candidates(np.asarray(centers, dtype=np.float64)[None])[0]
+        self._load()
+
+    @property
+    def centers(self) -> Floats:
+        """The parent."""
+        return self._whole * self._objective._record_unit
+
+    def _load(self) -> None:
+        """Each record's two nearest centres, if distances fit in 32 bits."""
+        objective = self._objective
+        form = objective._kernel_form(self._whole)
+        self._state: NDArray[np.int32] | None = None
+        self._shift = 0
+        if form is None:
+            return
+        k = objective.n_clusters
+        n_threads = objective._threads(float(objective.n_records) * k * objective.n_features)
+        w, start, self._shift = form
+        rows = objective._records.panels.shape[0] * PANEL_ROWS
+        self._state = np.empty((3, rows), dtype=np.int32)
+        buffer = np.empty((n_threads, QUAD_SIZE, objective._tile_rows), dtype=np.int32)
+        kernels.nearest_two(
+            objective._records.as_pairs, tiles(objective._runs, objective._tile_rows), w, start, k,
+            objective.power, buffer, self._state, n_threads,
+        )  # fmt: skip
+
+    def _moves(self, which: ArrayLike, centers: ArrayLike) -> tuple[Integers, Floats]:
+        objective = self._objective
+        which = np.atleast_1d(np.asarray(which))
+        centers = np.atleast_2d(np.asarray(centers, dtype=np.float64))
+        if which.ndim != 1 or centers.shape != (len(which), objective.n_features):
+            raise ValueError(
+                f"which (shape {which.shape}) and centers (shape {centers.shape}) must match; pass "
+                f"one new centre with {objective.n_features} columns for each index"
+            )
+        if which.dtype.kind not in "iu" or (
+            which.size and not (0 <= which.min() and which.max() < objective.n_clusters)
+        ):
+            raise ValueError(
+                f"which must hold indices in 0..{objective.n_clusters - 1}; pass centres to replace"
+            )
+        return which.astype(np.int64), centers
+
+    def candidates(self, which: ArrayLike, centers: ArrayLike) -> Floats:
+        """(m, k, d): the changed sets themselves."""
+        which, centers = self._moves(which, centers)
+        P = np.tile(self.centers, (len(which), 1, 1))
+        P[np.arange(len(which)), which] = centers
+        return P
+
+    def scores(self, which: ArrayLike, centers: ArrayLike) -> Integers:
+        """int64 (m,): the scores with centre which[i] replaced by centers[i]."""
+        objective = self._objective
+        which, centers = self._moves(which, centers)
+        if which.size == 0:
+            return np.empty(0, dtype=np.int64)
+        new = objective._candidates(np.repeat(centers[:, None], objective.n_clusters, axis=1))[:, 0]
+        form = self._form(new, which)
+        if self._state is None or form is None:
+            return objective.scores(self.candidates(which, centers))
+        w, start, replaced, place = form
+        work = float(objective.n_records) * len(which) * (4 + objective.n_features / 8)
+        n_threads = objective._threads(work)
+        out = np.zeros((n_threads, w.shape[0] * QUAD_SIZE), dtype=np.int64)
+        buffer = np.empty((n_threads, QUAD_SIZE + 1, objective._tile_rows), dtype=np.int32)
+        for part in objective._slices(work):
+            kernels.swaps(
+                objective._records.as_pairs, part, self._state, w, start, replaced,
+                objective.power, buffer, out,
+            )  # fmt: skip
+        return -(out.sum(axis=0)[place] + objective._added_back(self._shift))
+
+    def _form(
+        self, new: Floats, which: Integers
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], Integers] | None:
+        """New centres in quads that replace one and the same centre, and where each one stands."""
+        objective = self._objective
+        order = np.argsort(which, kind="stable")
+        rows: list[int] = []
+        place = np.empty(len(which), dtype=np.int64)
+        for index in np.unique(which):
+            members = order[which[order] == index]
+            place[members] = len(rows) + np.arange(len(members))
+            rows += [*members, *[members[-1]] * (-len(members) % QUAD_SIZE)]
+        form = objective._kernel_form(new[rows], self._shift)
+        if form is None:
+            return None
+        return form[0], form[1], which[rows][::QUAD_SIZE].astype(np.int32), place
+
+    def step(self, which: int, center: ArrayLike) -> None:
+        """Replace one centre of the parent."""
+        index, new = self._moves([which], np.asarray(center, dtype=np.float64)[None])
+        moved = self.candidates(index, new)
+        self._whole = self._objective._candidates(moved)[0]
+        self._load()

@@ -1,0 +1,112 @@
+"""What the objectives share: checks, grids, kernel layouts of candidates, interruptible calls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privfit._kernels import threads
+from privfit._kernels.linear import LANE_WIDTH, QUAD_SIZE
+from privfit.packing import Run, tiles
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+
+ADJACENCIES = ("replace", "add_remove")
+
+
+class Objective:
+    """What the compiled objectives share: threads, tiles, and calls short enough to interrupt."""
+
+    _runs: tuple[Run, ...]
+    _n_threads: int | None
+    n_records: int
+
+    _tile_rows = 256  # records whose panels and margins share the first two levels of cache
+    _slice_work = 4e8  # elementary steps between two looks at the keyboard, some 50 ms
+    _thread_work = 2e6  # below this many steps, a second thread costs more than it gives
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n_records={self.n_records})"
+
+    def _threads(self, work: float) -> int:
+        return threads.resolve(self._n_threads) if work > self._thread_work else 1
+
+    def _slices(self, work: float, rows: int | None = None) -> Iterator[Integers]:
+        """All tiles, in parts of bounded work; between parts Python sees Ctrl-C."""
+        table = tiles(self._runs, rows or self._tile_rows)
+        step = max(1, int(len(table) * self._slice_work / max(work, 1.0)))
+        for first in range(0, len(table), step):
+            yield table[first : first + step]
+
+
+def check_adjacency(adjacency: str) -> None:
+    """Refuse anything but the two neighbour relations."""
+    if adjacency not in ADJACENCIES:
+        raise ValueError(
+            f"adjacency ({adjacency!r}) must be 'replace' or 'add_remove'; pass one of them"
+        )
+
+
+def all_same(P: NDArray[Any]) -> bool:
+    """Whether all candidates are one and the same."""
+    return bool((P == P[:1]).all())
+
+
+def integer_range(bound: float, unit: float, slack: int) -> int:
+    """A real bound in score units, rounded up, plus what rounding single records can add."""
+    return math.ceil(bound / unit * (1 + 1e-12)) + slack
+
+
+def check_finite(P: ArrayLike, ndim: int, shape: str) -> Floats:
+    """Candidates as a contiguous float64 array."""
+    P = np.ascontiguousarray(P, dtype=np.float64)
+    if P.ndim != ndim:
+        raise ValueError(f"P (shape {P.shape}) must have {ndim} dimensions; pass {shape}")
+    if len(P) == 0:
+        raise ValueError("P must hold at least one candidate; pass a non-empty array")
+    if not np.isfinite(P).all():
+        raise ValueError("P must be finite; pass candidates without NaN or infinity")
+    return P
+
+
+def on_grid(P: Floats, units: Floats | float, remedy: str) -> Floats:
+    """P in whole units, or an error."""
+    whole = P / units
+    if (whole != np.rint(whole)).any():
+        raise ValueError(f"P must lie on the grid; pass {remedy}")
+    return np.asarray(whole)
+
+
+def quads(whole: Floats, pairs: int) -> NDArray[np.int32]:
+    """(m, d) integers as (quads, pairs, QUAD) pairs of int16; the last row fills the last quad."""
+    m = len(whole)
+    padded = np.zeros((-(-m // QUAD_SIZE) * QUAD_SIZE, 2 * pairs), dtype=np.int16)
+    padded[:m, : whole.shape[1]] = whole
+    padded[m:] = padded[m - 1]
+    parts = padded.reshape(-1, QUAD_SIZE, pairs, 2).transpose(0, 2, 1, 3)
+    return np.ascontiguousarray(parts).view(np.int32)[..., 0]
+
+
+def quad_starts(start: NDArray[Any]) -> NDArray[np.int32]:
+    """(m,) start values as (quads, QUAD)."""
+    m = len(start)
+    padded = np.pad(wrap32(start), (0, -m % QUAD_SIZE), mode="edge")
+    return padded.reshape(-1, QUAD_SIZE)
+
+
+def wrap32(whole: NDArray[Any]) -> NDArray[np.int32]:
+    """Integers modulo 2^32: sums wrap too, and only a final margin has to fit."""
+    return whole.astype(np.int64).astype(np.int32)
+
+
+def lane_groups(whole: Floats) -> NDArray[np.int32]:
+    """(m, d + 1) integers as (groups, d + 1, WIDTH), candidates side by side."""
+    m, width = whole.shape
+    padded = np.zeros((-(-m // LANE_WIDTH) * LANE_WIDTH, width), dtype=np.int32)
+    padded[:m] = wrap32(whole)
+    return np.ascontiguousarray(padded.reshape(-1, LANE_WIDTH, width).transpose(0, 2, 1))

@@ -1,0 +1,250 @@
+"""Linear losses on dense and on sparse records: two layouts, the same answers bit for bit.
+
+Candidates come as whole numbers of grid units. `losses` needs margins that fit in 32 bits, as the
+caller has shown from public bounds; `losses_wide` does not. A *parent* keeps the margins of one
+candidate, to score its one-coordinate moves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit._kernels import linear as kernels
+from privfit._kernels.linear import BLOCK_ROWS, LANE_WIDTH, PANEL_ROWS, QUAD_SIZE
+from privfit.objectives.common import (
+    Floats,
+    Integers,
+    Objective,
+    lane_groups,
+    quad_starts,
+    quads,
+    wrap32,
+)
+from privfit.packing import DenseRecords, SparseRecords, tiles
+
+HALF_BLOCK = BLOCK_ROWS // 2  # records whose gradients fit in 32 bits
+
+
+@dataclass(frozen=True, repr=False)
+class DenseLayout:
+    """Records in panels; margins by products of int16 pairs."""
+
+    records: DenseRecords
+    loss: kernels.Loss
+    a: int
+
+    def fits(self, whole: Floats) -> NDArray[np.bool_]:
+        """(m,) which candidates' weights fit in 16 bits."""
+        return np.asarray(np.abs(whole[:, :-1]).max(axis=1) <= 32767)
+
+    def losses(self, whole: Floats, run: Objective) -> Integers:
+        """int64 (m,): the loss of each candidate."""
+        work = float(run.n_records) * len(whole) * (8 + self.records.pairs / 8)
+        n_threads = run._threads(work)
+        w, start = self._weights(whole)
+        out = np.zeros((n_threads, start.size), dtype=np.int64)
+        buffer = np.empty((n_threads, QUAD_SIZE, run._tile_rows), dtype=np.int32)
+        for part in run._slices(work):
+            kernels.dense_losses(self.records.as_pairs, part, w, start, self.loss, buffer, out)
+        return out.sum(axis=0)[: len(whole)]
+
+    def losses_wide(self, whole: Floats, run: Objective) -> Integers:
+        """The same where margins may not fit in 32 bits."""
+        work = float(run.n_records) * len(whole) * (20 + 2 * self.records.pairs)
+        n_threads = run._threads(work)
+        w, start = self._wide_weights(whole)
+        out = np.zeros((n_threads, len(whole)), dtype=np.int64)
+        buffer = np.empty((n_threads, run._tile_rows))
+        for part in run._slices(work):
+            kernels.dense_losses_wide(self.records.panels, part, w, start, self.loss, buffer, out)
+        return out.sum(axis=0)
+
+    def _weights(self, whole: Floats) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Candidates in quads of int16 pairs, and their intercepts in margin units."""
+        return quads(whole[:, :-1], self.records.pairs), quad_starts(whole[:, -1] * 2.0**self.a)
+
+    def _wide_weights(self, whole: Floats) -> tuple[Floats, Floats]:
+        weights = np.zeros((len(whole), 2 * self.records.pairs))
+        weights[:, : self.records.n_features] = whole[:, :-1]
+        return weights, whole[:, -1] * 2.0**self.a
+
+    def _weights_of_one(self, whole: Floats) -> tuple[NDArray[np.int32], int]:
+        w, start = self._weights(whole[None])
+        return np.ascontiguousarray(w[0, :, 0]), int(start[0, 0])
+
+    def gradient(self, whole: Floats, wide: bool, cap: int, run: Objective) -> Integers:
+        """int64 (d + 1,): clipped gradient sums of one candidate."""
+        records, d = self.records, self.records.n_features
+        work = float(run.n_records) * (20 + records.pairs / 2)
+        n_threads = run._threads(work)
+        out = np.zeros((n_threads, 2 * records.pairs + 1), dtype=np.int64)
+        buffer = np.empty((n_threads, 3, HALF_BLOCK), dtype=np.int32)
+        for part in run._slices(work, 16 * run._tile_rows):
+            if wide:
+                weights, starts = self._wide_weights(whole[None])
+                margins = np.empty((n_threads, HALF_BLOCK))
+                kernels.dense_gradient_wide(
+                    records.panels,
+                    part,
+                    weights[0],
+                    starts[0],
+                    self.loss,
+                    cap,
+                    margins,
+                    buffer,
+                    out,
+                )
+            else:
+                w, start = self._weights_of_one(whole)
+                kernels.dense_gradient(
+                    records.as_pairs, part, w, start, self.loss, cap, buffer, out
+                )
+        total = out.sum(axis=0)
+        return np.append(total[:d], total[-1] << self.a)
+
+    def second_moments(self, run: Objective) -> Integers:
+        """int64 (d + 1, d + 1): the sum of x~ x~'."""
+        d = self.records.n_features
+        total = np.zeros((d + 1, d + 1), dtype=np.int64)
+        rows = max(256, (1 << 20) // (d + 1))
+        for group in self.records.runs:
+            for first in range(0, group.count, rows):
+                x = self.records.rows(group, first, min(rows, group.count - first))
+                x = np.column_stack([x, np.full(len(x), 1 << self.a)]).astype(np.float64)
+                # Whole numbers below 2^53: any order of summation, and any BLAS, is exact.
+                total += (x.T @ x).astype(np.int64)
+        return total
+
+    def parent(self, whole: Floats, run: Objective) -> DenseParent:
+        """The margins of one candidate."""
+        z = np.empty(self.records.panels.shape[0] * PANEL_ROWS, dtype=np.int32)
+        n_threads = run._threads(float(run.n_records) * (2 + self.records.pairs))
+        kernels.dense_margin(self.records.as_pairs, *self._weights_of_one(whole), z, n_threads)
+        return DenseParent(self, z)
+
+
+@dataclass(frozen=True, repr=False)
+class DenseParent:
+    """Margins of one candidate; every move touches every record, but takes no product."""
+
+    layout: DenseLayout
+    z: NDArray[np.int32]
+
+    def moved_losses(self, coords: Integers, steps: NDArray[np.int32], run: Objective) -> Integers:
+        """int64 (m,): the loss after each move."""
+        records, intercept = self.layout.records, self.layout.records.n_features
+        scaled = np.where(coords == intercept, steps << self.layout.a, steps).astype(np.int32)
+        work = float(run.n_records) * len(coords) * 8
+        n_threads = run._threads(work)
+        out = np.zeros((n_threads, len(coords)), dtype=np.int64)
+        buffer = np.empty((n_threads, run._tile_rows), dtype=np.int32)
+        for part in run._slices(work):
+            kernels.dense_moves(
+                records.as_pairs, part, self.z, coords, scaled, intercept, self.layout.loss, buffer,
+                out,
+            )  # fmt: skip
+        return out.sum(axis=0)
+
+
+@dataclass(frozen=True, repr=False)
+class SparseLayout:
+    """Records as lists of non-zeros; a one is a pure addition."""
+
+    records: SparseRecords
+    loss: kernels.Loss
+    a: int
+
+    def fits(self, whole: Floats) -> NDArray[np.bool_]:
+        """(m,) which candidates' weights fit: all, since sums wrap and margins are bounded."""
+        return np.ones(len(whole), dtype=bool)
+
+    def losses(self, whole: Floats, run: Objective) -> Integers:
+        """int64 (m,): the loss of each candidate."""
+        work = float(run.n_records) * len(whole) * (8 + self.records.mean_entries / 4)
+        n_threads = run._threads(work)
+        w = lane_groups(whole)
+        out = np.zeros((n_threads, w.shape[0] * LANE_WIDTH), dtype=np.int64)
+        buffer = np.empty((n_threads, 32, LANE_WIDTH), dtype=np.int32)
+        for part in run._slices(work):
+            kernels.sparse_losses(self.records.rows, part, w, self.a, self.loss, buffer, out)
+        return out.sum(axis=0)[: len(whole)]
+
+    def losses_wide(self, whole: Floats, run: Objective) -> Integers:
+        """The same where margins may not fit in 32 bits."""
+        work = float(run.n_records) * len(whole) * (20 + self.records.mean_entries)
+        n_threads = run._threads(work)
+        out = np.zeros((n_threads, len(whole)), dtype=np.int64)
+        buffer = np.empty((n_threads, run._tile_rows))
+        for part in run._slices(work):
+            kernels.sparse_losses_wide(
+                self.records.rows, part, whole, self.a, self.loss, buffer, out
+            )
+        return out.sum(axis=0)
+
+    def gradient(self, whole: Floats, wide: bool, cap: int, run: Objective) -> Integers:
+        """int64 (d + 1,): clipped gradient sums of one candidate."""
+        work = float(run.n_records) * (20 + 2 * self.records.mean_entries)
+        n_threads = run._threads(work)
+        narrow_w = wrap32(whole) if not wide else np.zeros(0, dtype=np.int32)
+        out = np.zeros((n_threads, 2, len(whole)), dtype=np.int64)
+        buffer = np.empty((n_threads, 2, BLOCK_ROWS), dtype=np.int32)
+        margins = np.empty((n_threads, BLOCK_ROWS if wide else 0))
+        for part in run._slices(work, 8 * run._tile_rows):
+            kernels.sparse_gradient(
+                self.records.rows, part, whole, narrow_w, self.a, self.loss, cap, margins, buffer,
+                out,
+            )  # fmt: skip
+        ones, values = out.sum(axis=0)
+        return (ones << self.a) + values
+
+    def second_moments(self, run: Objective) -> Integers:
+        """int64 (d + 1, d + 1): the sum of x~ x~'."""
+        d = self.records.n_features
+        work = float(run.n_records) * (1 + self.records.mean_entries**2)
+        n_threads = run._threads(work)
+        sums = np.zeros((n_threads, d + 1, d + 1), dtype=np.int64)
+        for part in run._slices(work):
+            kernels.sparse_moments(self.records.rows, part, self.a, sums)
+        upper = np.triu(sums.sum(axis=0))
+        return upper + np.triu(upper, 1).T
+
+    def parent(self, whole: Floats, run: Objective) -> SparseParent:
+        """The margins and losses of one candidate."""
+        parts = tiles(run._runs, run._tile_rows)
+        n_threads = run._threads(float(run.n_records) * (10 + self.records.mean_entries))
+        state = np.empty((run.n_records, 2), dtype=np.int32)
+        z, losses = np.empty((2, run.n_records), dtype=np.int32)
+        kernels.sparse_margins(self.records.rows, parts, wrap32(whole), self.a, z, n_threads)
+        kernels.losses_each(z, parts, self.loss, losses, n_threads)
+        state[:, 0], state[:, 1] = z, losses
+        return SparseParent(self, state, int(losses.sum(dtype=np.int64)))
+
+
+@dataclass(frozen=True, repr=False)
+class SparseParent:
+    """Margins and losses of one candidate; a move touches only its column's non-zeros."""
+
+    layout: SparseLayout
+    state: NDArray[np.int32]
+    total: int
+
+    def moved_losses(self, coords: Integers, steps: NDArray[np.int32], run: Objective) -> Integers:
+        """int64 (m,): the loss after each move."""
+        order = np.argsort(coords, kind="stable")
+        used, first = np.unique(coords[order], return_index=True)
+        moves = np.column_stack([first, np.append(first[1:], len(coords))]).astype(np.int64)
+        columns = self.layout.records.by_column
+        entries = columns.start[used + 1] - columns.start[used]
+        n_threads = run._threads(float(entries @ (moves[:, 1] - moves[:, 0])) * 12)
+        out = np.zeros((n_threads, len(coords)), dtype=np.int64)
+        buffer = np.empty((n_threads, 2, BLOCK_ROWS), dtype=np.int32)
+        kernels.sparse_moves(
+            self.state, columns.segments(used), moves, columns.row, columns.value, steps[order],
+            self.layout.loss, buffer, out,
+        )  # fmt: skip
+        result = np.empty(len(coords), dtype=np.int64)
+        result[order] = self.total + out.sum(axis=0)
+        return result

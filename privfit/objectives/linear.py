@@ -1,0 +1,292 @@
+"""Linear models: logistic, hinge and zero-one losses of a population of candidates."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privfit._kernels import linear as kernels
+from privfit._kernels import threads
+from privfit.domains import Domain, Grid
+from privfit.objectives.common import (
+    Floats,
+    Integers,
+    Objective,
+    all_same,
+    check_adjacency,
+    check_finite,
+    integer_range,
+    on_grid,
+    wrap32,
+)
+from privfit.objectives.layouts import DenseLayout, SparseLayout
+from privfit.packing import DenseRecords, check_labels, check_records, pack
+
+
+class LinearObjective(Objective):
+    """Minus the loss of linear models z = <x, w> + intercept over labelled records.
+
+    Parameters
+    ----------
+    X : array, CSR/CSC matrix, DataFrame or dict of columns (with a `Schema`)
+        Private records. Packed once; X itself is not kept.
+    y : (n,) of 0/1 or -1/+1
+        Private labels. A model predicts 1 where z > 0.
+    loss : 'logistic', 'hinge' or 'zero_one'
+    domain : Domain
+        The declared domain of a record.
+    C : float
+        Weight of the hinge loss.
+    l2 : float, optional
+        Weight of the regulariser -l2/2 norm2(w)^2 in `prior`; 1 for the hinge, else 0.
+    layout : 'auto', 'dense' or 'sparse'
+        How records are packed. It changes speed and nothing else.
+
+    Notes
+    -----
+    `scores` are not released; hand them to a grant's `release`.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        loss: str = "logistic",
+        domain: Domain | None = None,
+        C: float = 1.0,
+        n_threads: int | None = None,
+        *,
+        l2: float | None = None,
+        layout: str = "auto",
+    ) -> None:
+        if loss not in ("logistic", "hinge", "zero_one"):
+            raise ValueError(
+                f"loss ({loss!r}) must be 'logistic', 'hinge' or 'zero_one'; pass one of them"
+            )
+        if isinstance(C, bool | str) or not math.isfinite(C) or C <= 0:
+            raise ValueError(f"C ({C!r}) must be a positive number; pass C=1.0")
+        if C != 1.0 and loss != "hinge":
+            raise ValueError(f"C ({C!r}) weights the hinge loss only; leave it out")
+        l2 = float(loss == "hinge") if l2 is None else l2
+        if isinstance(l2, bool | str) or not math.isfinite(l2) or l2 < 0:
+            raise ValueError(f"l2 ({l2!r}) must be 0 or a positive number; pass l2=0.0")
+        threads.resolve(n_threads)
+        X, domain = check_records(X, domain, "LinearObjective")
+        positive = check_labels(y, X.shape[0])
+        self.loss, self.domain, self.C, self.l2 = loss, domain, float(C), float(l2)
+        self.n_records, self.n_features = X.shape
+        self._n_threads = n_threads
+        records = pack(X, domain, positive, layout=layout)
+        self._runs, grid = records.runs, domain.grid
+        kernel_loss = kernels.Loss(loss, grid.a, grid.b, grid.c, self.C)
+        self._layout = (
+            DenseLayout(records, kernel_loss, grid.a)
+            if isinstance(records, DenseRecords)
+            else SparseLayout(records, kernel_loss, grid.a)
+        )
+        if self.n_records * self._largest_loss(2.0 ** (52 - grid.a - grid.b)) >= 2.0**62:
+            raise ValueError("this many records could overflow a sum; pass a Grid with smaller c")
+
+    @property
+    def grid(self) -> Grid:
+        """Bits of records, candidates and scores."""
+        return self.domain.grid
+
+    @property
+    def unit(self) -> float:
+        """What one unit of a score is worth: 1 for zero-one errors, else 2^-c."""
+        return 1.0 if self.loss == "zero_one" else 2.0**-self.grid.c
+
+    @property
+    def gradient_unit(self) -> float:
+        """What one unit of `gradient` is worth."""
+        return 2.0**-self.grid.a * kernels.RESIDUAL_UNIT
+
+    def _largest_loss(self, margin: float) -> float:
+        """A bound on one record's integer at margins up to this size."""
+        if self.loss == "zero_one":
+            return 1.0
+        return (self.C * (margin + 1) + 1) * 2.0**self.grid.c
+
+    def _candidates(self, P: ArrayLike) -> tuple[Floats, Floats]:
+        """P checked, and in whole units of the grid."""
+        P = check_finite(P, 2, "candidates (m, d + 1), the intercept last")
+        if P.shape[1] != self.n_features + 1:
+            raise ValueError(
+                f"P (shape {P.shape}) must have {self.n_features + 1} columns, the intercept last; "
+                "pass candidates (m, d + 1)"
+            )
+        return P, on_grid(P, self.domain.weight_units(), "domain.snap(P)")
+
+    def _narrow(self, norm: Floats) -> NDArray[np.bool_]:
+        """Which margins are sure to fit in 32 bits, and refuse those that exceed 53."""
+        grid = self.grid
+        if norm.max() * 2.0 ** (grid.a + grid.b) >= 2.0**52:
+            raise ValueError(
+                "candidates are too large for exact margins; pass smaller weights, or a Grid with "
+                "smaller a or b"
+            )
+        fits = (norm + 1) * 2.0 ** (grid.a + grid.b) < 2.0**31
+        if self.loss == "hinge":
+            fits &= self.C * (norm + 1) * 2.0**grid.c < 2.0**24
+        return np.asarray(fits)
+
+    def scores(self, P: ArrayLike) -> Integers:
+        """int64 (m,): minus the loss of each candidate (m, d + 1), in units of `unit`."""
+        P, whole = self._candidates(P)
+        narrow = self._narrow(self.domain.norm(P)) & self._layout.fits(whole)
+        result = np.empty(len(P), dtype=np.int64)
+        if narrow.any():
+            result[narrow] = -self._layout.losses(whole[narrow], self)
+        if not narrow.all():
+            result[~narrow] = -self._layout.losses_wide(whole[~narrow], self)
+        return result
+
+    def prior(self, P: ArrayLike) -> Integers:
+        """int64 (m,): the data-free part of the objective, -l2/2 norm2(w)^2, in score units."""
+        P, _ = self._candidates(P)
+        penalty = self.l2 / 2 * np.square(P[:, :-1]).sum(axis=1)
+        return -np.rint(penalty / self.unit).astype(np.int64)
+
+    # The table of THEORY section 1, with B = N(w) and D = N(w - w').
+    def range(self, P: ArrayLike, adjacency: str) -> int:
+        """The range of these candidates' scores between neighbours, in score units, rounded up."""
+        check_adjacency(adjacency)
+        P, _ = self._candidates(P)
+        if all_same(P):
+            return 0
+        replaced = adjacency == "replace"
+        if self.loss == "zero_one":
+            return 2 if replaced else 1
+        B = self.domain.norm(P)
+        D = self.domain.pair_norms(P)
+        if self.loss == "logistic":
+            gap = _logistic_gap(B, D)
+            bound = np.minimum(gap + gap.T, B[:, None] + B) if replaced else gap
+        elif replaced:
+            swing = np.minimum(2 * B, 1 + B)
+            bound = self.C * np.minimum(2 * D, swing[:, None] + swing)
+        else:
+            bound = self.C * np.minimum(D, 1 + B)
+        return integer_range(float(bound.max()), self.unit, 2 if replaced else 1)
+
+    def gradient(self, w: ArrayLike, cap: float) -> Integers:
+        """int64 (d + 1,): sums of y x_j min(sigma(-m), cap), in units of `gradient_unit`.
+
+        Entry j scores the move +e_j and its negative the move -e_j, all moves in one pass. Columns
+        are taken in units of their scale 2^e_j (1 for the unit box, the balls and a schema).
+        """
+        if self.loss != "logistic":
+            raise ValueError(f"gradient needs the logistic loss, not {self.loss!r}; pass loss=")
+        top = self._cap(cap)
+        P, whole = self._candidates(np.atleast_2d(np.asarray(w, dtype=np.float64)))
+        if len(P) != 1:
+            raise ValueError(
+                f"w (shape {np.shape(w)}) must be one candidate; pass a vector (d + 1,)"
+            )
+        narrow = self._narrow(self.domain.norm(P)) & self._layout.fits(whole)
+        return self._layout.gradient(whole[0], not narrow[0], top, self)
+
+    def _cap(self, cap: float) -> int:
+        if isinstance(cap, bool | str) or not 0 < cap <= 1:
+            raise ValueError(f"cap ({cap!r}) must lie in (0, 1]; pass cap=0.5")
+        return max(1, math.floor(cap / kernels.RESIDUAL_UNIT))
+
+    def gradient_range(self, cap: float, adjacency: str) -> int:
+        """The range of the scores +-gradient(w, cap): 2 x_max cap, twice that under replace."""
+        check_adjacency(adjacency)
+        units = np.maximum(np.abs(self.domain.low), np.abs(self.domain.high))
+        x_max = max(1 << self.grid.a, round(float((units / self.domain.record_units()).max())))
+        return (4 if adjacency == "replace" else 2) * x_max * self._cap(cap)
+
+    def second_moments(self) -> Integers:
+        """int64 (d + 1, d + 1): the sum of x~ x~', the intercept last, in units of 4^-a."""
+        return self._layout.second_moments(self)
+
+    def at(self, w: ArrayLike) -> LinearMoves:
+        """A view around one parent that scores one-coordinate moves incrementally."""
+        return LinearMoves(self, w)
+
+
+def _logistic_gap(B: Floats, D: Floats) -> Floats:
+    """phi(B_w', D) for all pairs (w, w'): ln((1 + e^B) / (1 + e^(B - D)))."""
+    return np.asarray(np.logaddexp(0, B)[None, :] - np.logaddexp(0, B[None, :] - D))
+
+
+class LinearMoves:
+    """The candidates w + step e_coord around one parent w.
+
+    Equal to `LinearObjective.scores` of them bit for bit; only a column's non-zeros are touched.
+    """
+
+    def __init__(self, objective: LinearObjective, w: ArrayLike) -> None:
+        w = np.asarray(w, dtype=np.float64)
+        if w.ndim != 1:
+            raise ValueError(f"w (shape {w.shape}) must be one candidate; pass a vector (d + 1,)")
+        self._objective = objective
+        self._whole = objective._candidates(w[None])[1][0]
+        self._norm = float(objective.domain.norm(w)[0])
+        self._load()
+
+    @property
+    def w(self) -> Floats:
+        """The parent."""
+        return self._whole * self._objective.domain.weight_units()
+
+    def _load(self) -> None:
+        """The parent's margins, if they fit in 32 bits."""
+        objective, whole = self._objective, self._whole
+        fits = objective._narrow(np.array([self._norm])) & objective._layout.fits(whole[None])
+        self._parent = objective._layout.parent(whole, objective) if fits[0] else None
+
+    def _moves(self, coords: ArrayLike, steps: ArrayLike) -> tuple[Integers, Floats, Floats]:
+        """Coordinates, steps in whole units, and bounds on the norms of the moved candidates."""
+        objective = self._objective
+        coords = np.atleast_1d(np.asarray(coords))
+        steps = np.atleast_1d(np.asarray(steps, dtype=np.float64))
+        if coords.ndim != 1 or coords.shape != steps.shape:
+            raise ValueError(
+                f"coords (shape {coords.shape}) and steps (shape {steps.shape}) must be vectors "
+                "of one length; pass one step for each coordinate"
+            )
+        if coords.dtype.kind not in "iu":
+            raise ValueError(f"coords (dtype {coords.dtype}) must be whole numbers; pass indices")
+        if coords.size and not (0 <= coords.min() and coords.max() <= objective.n_features):
+            raise ValueError(
+                f"coords must lie in 0..{objective.n_features}, the intercept last; pass indices"
+            )
+        if not np.isfinite(steps).all():
+            raise ValueError("steps must be finite; pass steps without NaN or infinity")
+        coords = coords.astype(np.int64)
+        whole = on_grid(steps, objective.domain.weight_units()[coords], "steps on the grid")
+        size = np.append(np.maximum(-objective.domain.low, objective.domain.high), 1.0)
+        return coords, whole, self._norm + np.abs(steps) * size[coords]
+
+    def candidates(self, coords: ArrayLike, steps: ArrayLike) -> Floats:
+        """(m, d + 1): the moved candidates themselves."""
+        coords, whole, _ = self._moves(coords, steps)
+        P = np.tile(self._whole, (len(coords), 1))
+        P[np.arange(len(coords)), coords] += whole
+        return P * self._objective.domain.weight_units()
+
+    def scores(self, coords: ArrayLike, steps: ArrayLike) -> Integers:
+        """int64 (m,): the scores of w + steps[i] e_coords[i]."""
+        objective = self._objective
+        coords, whole, norms = self._moves(coords, steps)
+        if coords.size == 0:
+            return np.empty(0, dtype=np.int64)
+        if self._parent is None or not objective._narrow(norms).all():
+            units = objective.domain.weight_units()[coords]
+            return objective.scores(self.candidates(coords, whole * units))
+        return -self._parent.moved_losses(coords, wrap32(whole), objective)
+
+    def step(self, coord: int, step: float) -> None:
+        """Move the parent."""
+        coords, whole, _ = self._moves([coord], [step])
+        self._whole = self._whole.copy()
+        self._whole[coords[0]] += whole[0]
+        self._norm = float(self._objective.domain.norm(self.w)[0])
+        self._load()

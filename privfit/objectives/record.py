@@ -1,0 +1,110 @@
+"""Anybody's own fitness of a record under a candidate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from privfit.objectives.common import Integers, check_adjacency
+
+
+class RecordObjective:
+    """Anybody's own score of a record under a candidate, clipped and rounded by us.
+
+    Parameters
+    ----------
+    records : array, sparse matrix, DataFrame or list
+        Private records; rows are handed to `score` in blocks.
+    score : callable (records, P) -> (n, m)
+        Higher is better. It must treat each record by itself: a record's scores may not depend on
+        which others stand in the block. This is checked on single records of each block.
+    low, high : float
+        Public bounds. Scores are clipped to them, so sensitivity does not rest on `score`.
+    bits : int
+        Levels of a score between the bounds: 2^bits.
+    """
+
+    def __init__(
+        self,
+        records: Any,
+        score: Callable[[Any, Any], ArrayLike],
+        low: float,
+        high: float,
+        *,
+        bits: int = 16,
+        block: int = 4096,
+    ) -> None:
+        if not callable(score):
+            raise TypeError("score must be a function; pass score(records, P) -> array (n, m)")
+        for name, value in (("low", low), ("high", high)):
+            if isinstance(value, bool | str) or not math.isfinite(value):
+                raise ValueError(f"{name} ({value!r}) must be a finite number; pass a public bound")
+        if not low < high:
+            raise ValueError(f"low ({low}) must be below high ({high}); pass the public bounds")
+        if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= 30:
+            raise ValueError(f"bits ({bits!r}) must be a whole number from 1 to 30; pass bits=16")
+        if isinstance(block, bool) or not isinstance(block, int) or block < 1:
+            raise ValueError(f"block ({block!r}) must be a positive number; pass block=4096")
+        self._records = sp.csr_array(records) if sp.issparse(records) else records
+        self.n_records = int(np.shape(records)[0])
+        if self.n_records == 0:
+            raise ValueError("records must hold at least one record; pass a non-empty table")
+        self._score, self._block = score, block
+        self.low, self.high = float(low), float(high)
+        self.unit = 2.0 ** (math.frexp(self.high - self.low)[1] - bits)
+        self._floor, self._ceiling = round(self.low / self.unit), round(self.high / self.unit)
+
+    def __repr__(self) -> str:
+        return f"RecordObjective(n_records={self.n_records}, low={self.low}, high={self.high})"
+
+    def _rows(self, first: int, last: int) -> Any:
+        records = self._records
+        return records.iloc[first:last] if hasattr(records, "iloc") else records[first:last]
+
+    def _integers(self, rows: Any, P: Any, n: int) -> Integers:
+        """Each record's clipped and rounded scores."""
+        values = np.asarray(self._score(rows, P), dtype=np.float64)
+        if values.shape != (n, len(P)):
+            raise ValueError(
+                f"score returned shape {values.shape} for {n} records and {len(P)} candidates; "
+                "return an array (n, m)"
+            )
+        if np.isnan(values).any():
+            raise ValueError("score returned NaN; return a number for every record and candidate")
+        units = np.rint(np.clip(values, self.low, self.high) / self.unit)
+        return np.clip(units, self._floor, self._ceiling).astype(np.int64)
+
+    def scores(self, P: Any) -> Integers:
+        """int64 (m,): the sum over records of clipped scores, in units of `unit`."""
+        if len(P) == 0:
+            raise ValueError("P must hold at least one candidate; pass a non-empty array")
+        total = np.zeros(len(P), dtype=np.int64)
+        step = max(1, min(self._block, (1 << 22) // len(P)))
+        for first in range(0, self.n_records, step):
+            last = min(first + step, self.n_records)
+            whole = self._integers(self._rows(first, last), P, last - first)
+            for i in {first, last - 1} if last - first > 1 else ():
+                alone = self._integers(self._rows(i, i + 1), P, 1)
+                if not np.array_equal(alone[0], whole[i - first]):
+                    raise ValueError(
+                        "score must treat each record by itself; it gave another value to a record "
+                        "that stood alone. Round inside score, or pass block=1"
+                    )
+            total += whole.sum(axis=0)
+        return total
+
+    def prior(self, P: Any) -> Integers:
+        """int64 (m,): there is no data-free part."""
+        return np.zeros(len(P), dtype=np.int64)
+
+    def range(self, P: Any, adjacency: str) -> int:
+        """high - low in score units, twice that under replace; 0 for a single candidate."""
+        check_adjacency(adjacency)
+        if len(P) < 2:
+            return 0
+        return (self._ceiling - self._floor) * (2 if adjacency == "replace" else 1)
