@@ -22,6 +22,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import pdist, squareform
 
+from privfit.checks import is_finite, is_whole
+
 __all__ = ["Box", "Categorical", "Domain", "Grid", "L1Ball", "L2Ball", "Numeric", "Schema"]
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -44,7 +46,7 @@ class Grid:
     def __post_init__(self) -> None:
         for name, low, high in (("a", 1, 14), ("b", 0, 16), ("c", 0, 14)):
             bits = getattr(self, name)
-            if isinstance(bits, bool) or not isinstance(bits, int) or not low <= bits <= high:
+            if not is_whole(bits) or not low <= bits <= high:
                 raise ValueError(
                     f"grid bits {name} ({bits!r}) must be a whole number from {low} to {high}; "
                     "pass Grid(a=12, b=10, c=12) or leave it out"
@@ -292,7 +294,7 @@ class _Ball(Domain):
 
     def __post_init__(self) -> None:
         radius = self.radius
-        if not isinstance(radius, int | float) or not math.isfinite(radius) or radius <= 0:
+        if not is_finite(radius) or radius <= 0:
             raise ValueError(
                 f"radius ({radius!r}) must be a positive number; pass the declared bound"
             )
@@ -444,14 +446,14 @@ class Numeric:
     fill: float | None = None
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+        if not (is_finite(self.low) and is_finite(self.high) and self.low < self.high):
             raise ValueError(
-                f"Numeric range ({self.low}, {self.high}) must be finite and rising; pass the "
+                f"Numeric range ({self.low!r}, {self.high!r}) must be finite and rising; pass the "
                 "documented Numeric(low, high)"
             )
-        if isinstance(self.bins, bool) or not isinstance(self.bins, int) or self.bins < 0:
+        if not is_whole(self.bins) or self.bins < 0:
             raise ValueError(f"bins ({self.bins!r}) must be 0 or a positive number; pass bins=8")
-        if self.fill is not None and not math.isfinite(self.fill):
+        if self.fill is not None and not is_finite(self.fill):
             raise ValueError(
                 "fill must be a finite number; pass a declared value such as the middle"
             )

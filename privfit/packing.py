@@ -25,6 +25,14 @@ Integers: TypeAlias = NDArray[np.int64]
 CHUNK_BYTES = 1 << 22  # of float64 input that are checked, clipped and packed at a time
 
 
+def aligned(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """Zeros that begin on a cache line: a vector load across two lines costs two loads."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    memory = np.zeros(size + 64, dtype=np.uint8)
+    first = -memory.ctypes.data % 64
+    return memory[first : first + size].view(dtype).reshape(shape)
+
+
 @dataclass(frozen=True)
 class Run:
     """`count` packed records of one class from row `first` on; flip 0 is class 1, -1 is class 0."""
@@ -52,11 +60,15 @@ class DenseRecords:
         """The panels with a pair of columns in one int32."""
         return self.panels.view(np.int32)[..., 0]
 
-    def rows(self, run: Run, first: int, count: int) -> NDArray[np.int16]:
-        """(count, d) records of a run, unpacked."""
-        where = run.first + first + np.arange(count)
-        block = self.panels[where // PANEL_ROWS, :, where % PANEL_ROWS, :]
-        return block.reshape(count, -1)[:, : self.n_features]
+    def blocks(self, rows: int) -> Iterator[NDArray[np.int16]]:
+        """The records, unpacked: blocks (at most `rows` rounded down to panels, d)."""
+        step = max(1, rows // PANEL_ROWS)
+        for run in self.runs:
+            for first in range(0, run.count, step * PANEL_ROWS):
+                p = (run.first + first) // PANEL_ROWS
+                block = self.panels[p : p + step].transpose(0, 2, 1, 3)
+                count = min(step * PANEL_ROWS, run.count - first)
+                yield block.reshape(-1, 2 * self.pairs)[:count, : self.n_features]
 
 
 @dataclass(frozen=True, repr=False)
@@ -266,9 +278,8 @@ def _pack_dense(X: Any, domain: Domain, positive: NDArray[np.bool_], uniform: bo
     d = X.shape[1]
     count = {True: int(positive.sum()), False: int((~positive).sum())}
     panels_of = {label: -(-count[label] // PANEL_ROWS) for label in (True, False)}
-    panels = np.zeros(
-        (panels_of[True] + panels_of[False], -(-d // 2), PANEL_ROWS, 2), dtype=np.int16
-    )
+    shape = (panels_of[True] + panels_of[False], -(-d // 2), PANEL_ROWS, 2)
+    panels = aligned(shape, np.int16)
     start = {True: 0, False: panels_of[True] * PANEL_ROWS}
     filled = dict(start)
     for first, block in _blocks(X, domain, uniform):

@@ -72,9 +72,7 @@ def lloyd_wide(
 ) -> None: ...
 def set_gaps(
     centers: Float64,
-    low: Float64,
-    high: Float64,
-    power: int,
+    level: Float64,
+    work: Float64,
     out: Float64,
-    n_threads: int,
 ) -> None: ...

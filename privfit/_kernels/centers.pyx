@@ -7,6 +7,7 @@ same for all centres, so that they fit in 32 bits; `CentersObjective` adds both 
 """
 
 from cython.parallel cimport prange, threadid
+from libc.math cimport fabs
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport INT32_MAX, int16_t, int32_t, int64_t
 
@@ -204,40 +205,36 @@ def lloyd_wide(
         add_members(tile, pairs, rows, &which[me, 0], &counts[me, 0], &sums[me, 0, 0])
 
 
-cdef double gap(const double *c, const double *other, const double *low, const double *high,
-                ptrdiff_t d, int power) noexcept nogil:
-    """sup over the box of dist(t, c) - dist(t, other): the braces of rho in THEORY section 1."""
-    cdef ptrdiff_t j
-    cdef double total = 0.0, step
-    for j in range(d):
-        step = other[j] - c[j]
-        if power == 2:
-            total = total + (low[j] + high[j]) * step + (high[j] - low[j]) * abs(step)
-            total = total + c[j] * c[j] - other[j] * other[j]
-        else:
-            total = total + abs(step)
-    return total
-
-
 def set_gaps(
-    const double[:, :, ::1] centers,   # IN   (m, k, d) integers
-    const double[::1] low,             # IN   (d,) the box of the records
-    const double[::1] high,            # IN   (d,)
-    int power,                         # IN   1 or 2
+    const double[:, :, ::1] centers,   # IN   (m, d, k) integers, scaled by the box: (high - low) c
+    const double[:, ::1] level,        # IN   (m, k) integers: norm2(c)^2 - (low + high) c, or zeros
+    double[:, ::1] work,               # WORK (threads, k)
     double[:, ::1] out,                # OUT  (m, m): rho(C, C') of THEORY section 1
-    int n_threads,
 ):
-    """sup over the box of cost(t, C) - cost(t, C') is at most out[C, C']; exact below 2^53."""
-    cdef ptrdiff_t i, j, a, b
-    cdef ptrdiff_t k = centers.shape[1], d = centers.shape[2]
-    cdef double least, worst, this
+    """sup over the box of cost(t, C) - cost(t, C') is at most out[C, C'].
+
+    sup over t of dist(t, c) - dist(t, c') = level(c) - level(c') + l1(centers(c) - centers(c')):
+    the braces of rho, sorted. Exact, being integers below 2^53.
+    """
+    cdef ptrdiff_t i, j, a, b, e
+    cdef ptrdiff_t d = centers.shape[1], k = centers.shape[2]
+    cdef int n_threads = work.shape[0], me
+    cdef double least, worst, coordinate
+    cdef double *row
     for i in prange(centers.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        row = &work[me, 0]
         for j in range(centers.shape[0]):
             worst = 0.0
             for b in range(k):
-                least = gap(&centers[i, 0, 0], &centers[j, b, 0], &low[0], &high[0], d, power)
+                for a in range(k):
+                    row[a] = level[i, a]
+                for e in range(d):
+                    coordinate = centers[j, e, b]
+                    for a in range(k):
+                        row[a] += fabs(centers[i, e, a] - coordinate)
+                least = row[0]
                 for a in range(1, k):
-                    this = gap(&centers[i, a, 0], &centers[j, b, 0], &low[0], &high[0], d, power)
-                    least = min(least, this)
-                worst = max(worst, least)
+                    least = min(least, row[a])
+                worst = max(worst, least - level[j, b])
             out[i, j] = worst

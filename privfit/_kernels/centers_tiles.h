@@ -4,12 +4,14 @@
  * the squares of the records are one constant for all candidates.
  */
 
+/* The least distance of each record to 4 * quads centres; w is (quads, pairs, QUAD). The best so far
+ * is kept in memory: eight sums, two records and a weight leave no register for it. */
 #define NEAREST(NAME, TERM)                                                                     \
-    static void NAME(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,                \
-                     const int32_t *w, const int32_t *start, ptrdiff_t quads, int32_t *best)    \
+    static ALWAYS_INLINE void NAME##_of(                                                        \
+        const int32_t *panels, ptrdiff_t n_panels, const ptrdiff_t pairs, const int32_t *w,     \
+        const int32_t *start, ptrdiff_t quads, int32_t *best)                                   \
     {                                                                                           \
         for (ptrdiff_t p = 0; p < n_panels; p++, panels += pairs * PANEL, best += PANEL) {      \
-            lanes best0 = lanes_all(INT32_MAX), best1 = best0;                                  \
             const int32_t *v = w, *s = start;                                                   \
             for (ptrdiff_t q = 0; q < quads; q++, s += QUAD) {                                  \
                 lanes z00 = lanes_all(s[0]), z10 = lanes_all(s[1]);                             \
@@ -27,10 +29,26 @@
                     v1 = lanes_all(v[3]);                                                       \
                     z30 = lanes_add(z30, TERM(x0, v1)), z31 = lanes_add(z31, TERM(x1, v1));     \
                 }                                                                               \
-                best0 = lanes_min(best0, lanes_min(lanes_min(z00, z10), lanes_min(z20, z30)));  \
-                best1 = lanes_min(best1, lanes_min(lanes_min(z01, z11), lanes_min(z21, z31)));  \
+                z00 = lanes_min(lanes_min(z00, z10), lanes_min(z20, z30));                      \
+                z01 = lanes_min(lanes_min(z01, z11), lanes_min(z21, z31));                      \
+                if (q > 0) {                                                                    \
+                    z00 = lanes_min(z00, lanes_load(best));                                     \
+                    z01 = lanes_min(z01, lanes_load(best + LANES));                             \
+                }                                                                               \
+                lanes_store(best, z00), lanes_store(best + LANES, z01);                         \
             }                                                                                   \
-            lanes_store(best, best0), lanes_store(best + LANES, best1);                         \
+        }                                                                                       \
+    }                                                                                           \
+    /* Few columns: a loop of known length is unrolled, and 1.5 times as fast. */               \
+    static void NAME(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,                \
+                     const int32_t *w, const int32_t *start, ptrdiff_t quads, int32_t *best)    \
+    {                                                                                           \
+        switch (pairs) {                                                                        \
+        case 1: NAME##_of(panels, n_panels, 1, w, start, quads, best); break;                   \
+        case 2: NAME##_of(panels, n_panels, 2, w, start, quads, best); break;                   \
+        case 3: NAME##_of(panels, n_panels, 3, w, start, quads, best); break;                   \
+        case 4: NAME##_of(panels, n_panels, 4, w, start, quads, best); break;                   \
+        default: NAME##_of(panels, n_panels, pairs, w, start, quads, best);                     \
         }                                                                                       \
     }
 

@@ -26,6 +26,15 @@ cdef inline void clip_store(const int32_t *z, ptrdiff_t n, int32_t low, int32_t 
         tiles().clip_store16(z, n, low, high, shift, out)
 
 
+cdef inline void clip_transpose(const int32_t *z, ptrdiff_t rows, ptrdiff_t facilities, int32_t low,
+                                int32_t high, int shift, small *out,
+                                ptrdiff_t stride) noexcept nogil:
+    if small is uint8_t:
+        tiles().clip_transpose8(z, rows, facilities, low, high, shift, out, stride)
+    else:
+        tiles().clip_transpose16(z, rows, facilities, low, high, shift, out, stride)
+
+
 def dense_distances(
     const int32_t[:, :, ::1] panels,   # IN   (n_panels, pairs, PANEL) int16 pairs
     const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
@@ -60,11 +69,11 @@ def onehot_distances(
     int32_t low,                       # IN   clip bounds in record units
     int32_t high,
     int shift,                         # IN   record units to score units
-    int32_t[:, :, ::1] work,           # WORK (threads, 2 * PANEL, WIDTH)
+    int32_t[:, :, ::1] work,           # WORK (threads, PANEL, WIDTH)
     small[:, ::1] out,                 # OUT  (facilities, n padded)
 ):
     """The same for one-hot records: l1(x - f) = sum of f + sum over ones of (1 - 2 f_j)."""
-    cdef ptrdiff_t t, g, p, c, r, first, last, stop, facilities
+    cdef ptrdiff_t t, g, p, first, last, stop, facilities
     cdef int n_threads = work.shape[0], me
     cdef const tile_table *table = tiles()
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
@@ -77,11 +86,8 @@ def onehot_distances(
                 last = min(first + PANEL, stop)
                 table.sparse_margins(&records.view, first, last, &w[g, 0, 0], w.shape[1] - 1, 0,
                                      &work[me, 0, 0])
-                for c in range(facilities):
-                    for r in range(last - first):
-                        work[me, PANEL, r] = work[me, r, c]
-                    clip_store(&work[me, PANEL, 0], last - first, low, high, shift,
-                               &out[g * WIDTH + c, first])
+                clip_transpose(&work[me, 0, 0], last - first, facilities, low, high, shift,
+                               &out[g * WIDTH, first], out.shape[1])
 
 
 def least_sums(

@@ -11,6 +11,17 @@
             out[i] = (uint##BITS##_t)(((uint32_t)v + half) >> shift);                           \
         }                                                                                       \
     }                                                                                           \
+    /* The same for z (rows, WIDTH), transposed on the way: out is (facilities, stride). */      \
+    static void clip_transpose##BITS(const int32_t *z, ptrdiff_t rows, ptrdiff_t facilities,    \
+                                     int32_t low, int32_t high, int shift,                      \
+                                     uint##BITS##_t *out, ptrdiff_t stride)                     \
+    {                                                                                           \
+        uint##BITS##_t clipped[PANEL * WIDTH];                                                  \
+        clip_store##BITS(z, rows * WIDTH, low, high, shift, clipped);                           \
+        for (ptrdiff_t c = 0; c < facilities; c++, out += stride)                               \
+            for (ptrdiff_t r = 0; r < rows; r++)                                                \
+                out[r] = clipped[r * WIDTH + c];                                                \
+    }                                                                                           \
     /* The sum over n records of the least distance to the k facilities of a set. */            \
     static int64_t least##BITS(const uint##BITS##_t *rows, ptrdiff_t stride, const int64_t *set, \
                                ptrdiff_t k, ptrdiff_t first, ptrdiff_t n)                       \

@@ -72,6 +72,10 @@ cdef extern from "tiles.h" nogil:
                              uint16_t *) noexcept nogil
         void (*clip_store8)(const int32_t *, ptrdiff_t, int32_t, int32_t, int,
                             uint8_t *) noexcept nogil
+        void (*clip_transpose16)(const int32_t *, ptrdiff_t, ptrdiff_t, int32_t, int32_t, int,
+                                 uint16_t *, ptrdiff_t) noexcept nogil
+        void (*clip_transpose8)(const int32_t *, ptrdiff_t, ptrdiff_t, int32_t, int32_t, int,
+                                uint8_t *, ptrdiff_t) noexcept nogil
         int64_t (*least16)(const uint16_t *, ptrdiff_t, const int64_t *, ptrdiff_t, ptrdiff_t,
                            ptrdiff_t) noexcept nogil
         int64_t (*least8)(const uint8_t *, ptrdiff_t, const int64_t *, ptrdiff_t, ptrdiff_t,

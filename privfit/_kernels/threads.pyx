@@ -1,6 +1,7 @@
 """How many threads a kernel may use."""
 
 import os
+from numbers import Integral
 
 cdef extern from *:
     """
@@ -36,7 +37,7 @@ def resolve(n_threads: int | None = None) -> int:
     One thread after a fork and in builds without OpenMP.
     """
     if n_threads is not None and (
-        isinstance(n_threads, bool) or not isinstance(n_threads, int) or n_threads < 1
+        isinstance(n_threads, bool) or not isinstance(n_threads, Integral) or n_threads < 1
     ):
         raise ValueError(
             f"n_threads ({n_threads!r}) must be a whole number of at least 1; "
@@ -45,7 +46,7 @@ def resolve(n_threads: int | None = None) -> int:
     if _forked or not has_openmp():
         return 1
     if n_threads is not None:
-        return n_threads
+        return int(n_threads)
     wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     if wanted.isdigit() and int(wanted) > 0:
         return int(wanted)

@@ -13,6 +13,14 @@
 #define CHECK(TRUTH) ((void)0)
 #endif
 
+#if defined(__GNUC__)
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+#elif defined(_MSC_VER)
+#define ALWAYS_INLINE __forceinline
+#else
+#define ALWAYS_INLINE inline
+#endif
+
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 #define FIRST_OF_PAIR_IS_HIGH 1
 #else
@@ -50,6 +58,8 @@ const tile_table PRIVFIT_TABLE = {
     .without = without,
     .clip_store16 = clip_store16,
     .clip_store8 = clip_store8,
+    .clip_transpose16 = clip_transpose16,
+    .clip_transpose8 = clip_transpose8,
     .least16 = least16,
     .least8 = least8,
 };

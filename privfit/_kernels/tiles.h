@@ -86,6 +86,10 @@ typedef struct {
     /* facilities: clipped distances of two or one bytes, one row a facility */
     void (*clip_store16)(const int32_t *z, ptrdiff_t n, int32_t low, int32_t high, int shift, uint16_t *out);
     void (*clip_store8)(const int32_t *z, ptrdiff_t n, int32_t low, int32_t high, int shift, uint8_t *out);
+    void (*clip_transpose16)(const int32_t *z, ptrdiff_t rows, ptrdiff_t facilities, int32_t low,
+                             int32_t high, int shift, uint16_t *out, ptrdiff_t stride);
+    void (*clip_transpose8)(const int32_t *z, ptrdiff_t rows, ptrdiff_t facilities, int32_t low,
+                            int32_t high, int shift, uint8_t *out, ptrdiff_t stride);
     int64_t (*least16)(const uint16_t *rows, ptrdiff_t stride, const int64_t *set, ptrdiff_t k,
                        ptrdiff_t first, ptrdiff_t n);
     int64_t (*least8)(const uint8_t *rows, ptrdiff_t stride, const int64_t *set, ptrdiff_t k,

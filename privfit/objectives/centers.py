@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from privfit._kernels import centers as kernels
 from privfit._kernels import threads
 from privfit._kernels.linear import PANEL_ROWS, QUAD_SIZE
+from privfit.checks import is_whole
 from privfit.domains import Domain
 from privfit.objectives.common import (
     Floats,
@@ -24,8 +25,9 @@ from privfit.objectives.common import (
     on_grid,
     quad_starts,
     quads,
+    set_gaps,
 )
-from privfit.packing import DenseRecords, check_records, pack, tiles
+from privfit.packing import DenseRecords, aligned, check_records, pack, tiles
 
 
 class CentersObjective(Objective):
@@ -58,13 +60,13 @@ class CentersObjective(Objective):
             raise ValueError(
                 f"power ({power!r}) must be 2 (squared l2) or 1 (l1); pass one of them"
             )
-        if isinstance(n_clusters, bool) or not isinstance(n_clusters, int) or n_clusters < 1:
+        if not is_whole(n_clusters) or n_clusters < 1:
             raise ValueError(
                 f"n_clusters ({n_clusters!r}) must be a positive whole number; pass n_clusters=5"
             )
         threads.resolve(n_threads)
         X, domain = check_records(X, domain, "CentersObjective")
-        self.domain, self.n_clusters, self.power = domain, n_clusters, power
+        self.domain, self.n_clusters, self.power = domain, int(n_clusters), int(power)
         self.n_records, self.n_features = X.shape
         self._n_threads = n_threads
         records = pack(X, domain, layout="dense", uniform=True)
@@ -146,14 +148,14 @@ class CentersObjective(Objective):
         out = np.zeros((n_threads, m), dtype=np.int64)
         if form is None:
             centres = self._padded(whole)
-            buffer = np.empty((n_threads, 2, self._tile_rows))
+            buffer = aligned((n_threads, 2, self._tile_rows), np.float64)
             for part in self._slices(8 * work):
                 kernels.costs_wide(self._records.panels, part, centres, self.power, buffer, out)
             return -out.sum(axis=0)
         w, start, shift = form
         w = w.reshape(m, padded_k // QUAD_SIZE, -1, QUAD_SIZE)
         start = start.reshape(m, padded_k // QUAD_SIZE, QUAD_SIZE)
-        narrow = np.empty((n_threads, self._tile_rows), dtype=np.int32)
+        narrow = aligned((n_threads, self._tile_rows), np.int32)
         for part in self._slices(work):
             kernels.costs(self._records.as_pairs, part, w, start, self.power, narrow, out)
         return -(out.sum(axis=0) + self._added_back(shift))
@@ -174,10 +176,11 @@ class CentersObjective(Objective):
         whole = self._candidates(P)
         if all_same(whole):
             return 0
-        m, k, d = whole.shape
-        gaps = np.empty((m, m))
-        n_threads = self._threads(float(m * m) * k * k * d)
-        kernels.set_gaps(whole, self._low, self._high, self.power, gaps, n_threads)
+        if self.power == 2:
+            level = np.square(whole).sum(axis=2) - whole @ (self._low + self._high)
+            gaps = set_gaps(whole * (self._high - self._low), level, self)
+        else:
+            gaps = set_gaps(whole, np.zeros(whole.shape[:2]), self)
         reach = np.maximum(np.abs(whole - self._low), np.abs(self._high - whole))
         cover = (reach**self.power).sum(axis=2).min(axis=1)
         if adjacency == "replace":
@@ -199,15 +202,15 @@ class CentersObjective(Objective):
         sums = np.zeros((n_threads, k, 2 * self._records.pairs), dtype=np.int64)
         form = self._kernel_form(whole)
         if form is None:
-            wide = np.empty((n_threads, 2, self._tile_rows))
-            which = np.empty((n_threads, self._tile_rows), dtype=np.int32)
+            wide = aligned((n_threads, 2, self._tile_rows), np.float64)
+            which = aligned((n_threads, self._tile_rows), np.int32)
             for part in self._slices(8 * work):
                 kernels.lloyd_wide(
                     self._records.panels, part, self._padded(whole), self.power, wide, which,
                     counts, sums,
                 )  # fmt: skip
         else:
-            buffer = np.empty((n_threads, QUAD_SIZE + 2, self._tile_rows), dtype=np.int32)
+            buffer = aligned((n_threads, QUAD_SIZE + 2, self._tile_rows), np.int32)
             for part in self._slices(work):
                 kernels.lloyd(
                     self._records.panels,
@@ -253,7 +256,7 @@ class CenterMoves:
         w, start, self._shift = form
         rows = objective._records.panels.shape[0] * PANEL_ROWS
         self._state = np.empty((3, rows), dtype=np.int32)
-        buffer = np.empty((n_threads, QUAD_SIZE, objective._tile_rows), dtype=np.int32)
+        buffer = aligned((n_threads, QUAD_SIZE, objective._tile_rows), np.int32)
         kernels.nearest_two(
             objective._records.as_pairs, tiles(objective._runs, objective._tile_rows), w, start, k,
             objective.power, buffer, self._state, n_threads,
@@ -297,7 +300,7 @@ class CenterMoves:
         work = float(objective.n_records) * len(which) * (4 + objective.n_features / 8)
         n_threads = objective._threads(work)
         out = np.zeros((n_threads, w.shape[0] * QUAD_SIZE), dtype=np.int64)
-        buffer = np.empty((n_threads, QUAD_SIZE + 1, objective._tile_rows), dtype=np.int32)
+        buffer = aligned((n_threads, QUAD_SIZE + 1, objective._tile_rows), np.int32)
         for part in objective._slices(work):
             kernels.swaps(
                 objective._records.as_pairs, part, self._state, w, start, replaced,

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privfit._kernels import threads
+from privfit._kernels.centers import set_gaps as kernel_set_gaps
 from privfit._kernels.linear import LANE_WIDTH, QUAD_SIZE
-from privfit.packing import Run, tiles
+from privfit.packing import Run, aligned, tiles
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -109,4 +110,17 @@ def lane_groups(whole: Floats) -> NDArray[np.int32]:
     m, width = whole.shape
     padded = np.zeros((-(-m // LANE_WIDTH) * LANE_WIDTH, width), dtype=np.int32)
     padded[:m] = wrap32(whole)
-    return np.ascontiguousarray(padded.reshape(-1, LANE_WIDTH, width).transpose(0, 2, 1))
+    result = aligned((len(padded) // LANE_WIDTH, width, LANE_WIDTH), np.int32)
+    result[:] = padded.reshape(-1, LANE_WIDTH, width).transpose(0, 2, 1)
+    return result
+
+
+def set_gaps(centers: Floats, level: Floats, run: Objective) -> Floats:
+    """(m, m) bounds on cost(t, C) - cost(t, C') over all records t, for sets of centres (m, k, d)."""
+    m, k, d = centers.shape
+    n_threads = run._threads(float(m * m) * k * k * d)
+    gaps = np.empty((m, m))
+    kernel_set_gaps(
+        np.ascontiguousarray(centers.transpose(0, 2, 1)), level, np.empty((n_threads, k)), gaps
+    )
+    return gaps

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from privfit._kernels import facility as kernels
 from privfit._kernels import threads
-from privfit._kernels.centers import set_gaps
 from privfit._kernels.linear import LANE_WIDTH, PANEL_ROWS, QUAD_SIZE
 from privfit.domains import Box, Domain
 from privfit.objectives.common import (
@@ -22,8 +21,9 @@ from privfit.objectives.common import (
     integer_range,
     lane_groups,
     quads,
+    set_gaps,
 )
-from privfit.packing import SparseRecords, check_records, pack
+from privfit.packing import SparseRecords, aligned, check_records, pack
 
 
 class FacilityObjective(Objective):
@@ -100,9 +100,7 @@ class FacilityObjective(Objective):
         if not onehot and isinstance(records, SparseRecords):
             records = pack(X, domain, layout="dense", uniform=True)
         self._runs = records.runs
-        rows = -(-self.n_records // kernels.STRIP_ROWS) * kernels.STRIP_ROWS
-        kind = np.uint16 if self.bits == 16 else np.uint8
-        matrix = np.zeros((self.n_facilities, rows), dtype=kind)
+        matrix = aligned(*_matrix_shape(self.n_facilities, self.n_records, self.bits))
         work = float(self.n_records) * places.size
         n_threads = self._threads(work)
         bounds = (self._low, self._high, self._shift)
@@ -112,7 +110,7 @@ class FacilityObjective(Objective):
                 # outside [0, 1] changes the absolute values, hence the two terms in full.
                 zero, one = np.abs(places), np.abs((1 << domain.grid.a) - places)
                 weights = lane_groups(np.column_stack([one - zero, zero.sum(axis=1)]))
-                buffer = np.empty((n_threads, 2 * PANEL_ROWS, LANE_WIDTH), dtype=np.int32)
+                buffer = np.empty((n_threads, PANEL_ROWS, LANE_WIDTH), dtype=np.int32)
                 kernels.onehot_distances(records.rows, part, weights, *bounds, buffer, matrix)
             else:
                 buffer = np.empty((n_threads, QUAD_SIZE, 128), dtype=np.int32)
@@ -138,7 +136,7 @@ class FacilityObjective(Objective):
         P = self._candidates(P)
         work = float(self.n_records) * P.size / 4
         out = np.zeros((self._threads(work), len(P)), dtype=np.int64)
-        for part in self._slices(work, 128):
+        for part in self._slices(work, 2048):
             kernels.least_sums(self._matrix, part, P, out)
         return -out.sum(axis=0)
 
@@ -156,12 +154,7 @@ class FacilityObjective(Objective):
         P = np.sort(self._candidates(P), axis=1)
         if all_same(P):
             return 0
-        used, inverse = np.unique(P, return_inverse=True)
-        sets = np.zeros((len(P), P.shape[1], self._places.shape[1]))
-        sets[:] = self._places[used][inverse.reshape(P.shape)]
-        gaps = np.empty((len(P), len(P)))
-        bounds = np.zeros(sets.shape[2])
-        set_gaps(sets, bounds, bounds, 1, gaps, self._threads(float(len(P)) ** 2 * sets[0].size))
+        gaps = set_gaps(self._places[P], np.zeros(P.shape), self)
         sides = 2 if adjacency == "replace" else 1
         bound = gaps + gaps.T if sides == 2 else gaps
         # Distances round to units of 2^shift: two roundings of a record differ by at most one unit.
@@ -173,6 +166,14 @@ class FacilityObjective(Objective):
     def at(self, members: ArrayLike) -> FacilityMoves:
         """A view around one set that scores replacements of one facility incrementally."""
         return FacilityMoves(self, members)
+
+
+def _matrix_shape(facilities: int, records: int, bits: int) -> tuple[tuple[int, int], Any]:
+    """Rows of whole strips, an odd number of cache lines apart: even ones collide in the cache."""
+    kind = np.dtype(np.uint16 if bits == 16 else np.uint8)
+    strips = -(-records // kernels.STRIP_ROWS)
+    lines = strips * kernels.STRIP_ROWS * kind.itemsize // 64
+    return (facilities, (lines | 1) * 64 // kind.itemsize), kind
 
 
 def _check_clip(clip: tuple[float, float]) -> tuple[float, float]:

@@ -23,7 +23,7 @@ from privfit.objectives.common import (
     quads,
     wrap32,
 )
-from privfit.packing import DenseRecords, SparseRecords, tiles
+from privfit.packing import DenseRecords, SparseRecords, aligned, tiles
 
 HALF_BLOCK = BLOCK_ROWS // 2  # records whose gradients fit in 32 bits
 
@@ -46,7 +46,7 @@ class DenseLayout:
         n_threads = run._threads(work)
         w, start = self._weights(whole)
         out = np.zeros((n_threads, start.size), dtype=np.int64)
-        buffer = np.empty((n_threads, QUAD_SIZE, run._tile_rows), dtype=np.int32)
+        buffer = aligned((n_threads, QUAD_SIZE, run._tile_rows), np.int32)
         for part in run._slices(work):
             kernels.dense_losses(self.records.as_pairs, part, w, start, self.loss, buffer, out)
         return out.sum(axis=0)[: len(whole)]
@@ -81,7 +81,7 @@ class DenseLayout:
         work = float(run.n_records) * (20 + records.pairs / 2)
         n_threads = run._threads(work)
         out = np.zeros((n_threads, 2 * records.pairs + 1), dtype=np.int64)
-        buffer = np.empty((n_threads, 3, HALF_BLOCK), dtype=np.int32)
+        buffer = aligned((n_threads, 3, HALF_BLOCK), np.int32)
         for part in run._slices(work, 16 * run._tile_rows):
             if wide:
                 weights, starts = self._wide_weights(whole[None])
@@ -109,18 +109,14 @@ class DenseLayout:
         """int64 (d + 1, d + 1): the sum of x~ x~'."""
         d = self.records.n_features
         total = np.zeros((d + 1, d + 1), dtype=np.int64)
-        rows = max(256, (1 << 20) // (d + 1))
-        for group in self.records.runs:
-            for first in range(0, group.count, rows):
-                x = self.records.rows(group, first, min(rows, group.count - first))
-                x = np.column_stack([x, np.full(len(x), 1 << self.a)]).astype(np.float64)
-                # Whole numbers below 2^53: any order of summation, and any BLAS, is exact.
-                total += (x.T @ x).astype(np.int64)
+        for block in self.records.blocks((1 << 18) // (d + 1)):
+            x = np.column_stack([block, np.full(len(block), 1 << self.a)]).astype(np.float64)
+            total += (x.T @ x).astype(np.int64)  # whole numbers below 2^53: exact in any order
         return total
 
     def parent(self, whole: Floats, run: Objective) -> DenseParent:
         """The margins of one candidate."""
-        z = np.empty(self.records.panels.shape[0] * PANEL_ROWS, dtype=np.int32)
+        z = aligned((self.records.panels.shape[0] * PANEL_ROWS,), np.int32)
         n_threads = run._threads(float(run.n_records) * (2 + self.records.pairs))
         kernels.dense_margin(self.records.as_pairs, *self._weights_of_one(whole), z, n_threads)
         return DenseParent(self, z)
@@ -140,7 +136,7 @@ class DenseParent:
         work = float(run.n_records) * len(coords) * 8
         n_threads = run._threads(work)
         out = np.zeros((n_threads, len(coords)), dtype=np.int64)
-        buffer = np.empty((n_threads, run._tile_rows), dtype=np.int32)
+        buffer = aligned((n_threads, run._tile_rows), np.int32)
         for part in run._slices(work):
             kernels.dense_moves(
                 records.as_pairs, part, self.z, coords, scaled, intercept, self.layout.loss, buffer,
@@ -167,7 +163,7 @@ class SparseLayout:
         n_threads = run._threads(work)
         w = lane_groups(whole)
         out = np.zeros((n_threads, w.shape[0] * LANE_WIDTH), dtype=np.int64)
-        buffer = np.empty((n_threads, 32, LANE_WIDTH), dtype=np.int32)
+        buffer = aligned((n_threads, 32, LANE_WIDTH), np.int32)
         for part in run._slices(work):
             kernels.sparse_losses(self.records.rows, part, w, self.a, self.loss, buffer, out)
         return out.sum(axis=0)[: len(whole)]
@@ -190,7 +186,7 @@ class SparseLayout:
         n_threads = run._threads(work)
         narrow_w = wrap32(whole) if not wide else np.zeros(0, dtype=np.int32)
         out = np.zeros((n_threads, 2, len(whole)), dtype=np.int64)
-        buffer = np.empty((n_threads, 2, BLOCK_ROWS), dtype=np.int32)
+        buffer = aligned((n_threads, 2, BLOCK_ROWS), np.int32)
         margins = np.empty((n_threads, BLOCK_ROWS if wide else 0))
         for part in run._slices(work, 8 * run._tile_rows):
             kernels.sparse_gradient(
@@ -240,7 +236,7 @@ class SparseParent:
         entries = columns.start[used + 1] - columns.start[used]
         n_threads = run._threads(float(entries @ (moves[:, 1] - moves[:, 0])) * 12)
         out = np.zeros((n_threads, len(coords)), dtype=np.int64)
-        buffer = np.empty((n_threads, 2, BLOCK_ROWS), dtype=np.int32)
+        buffer = aligned((n_threads, 2, BLOCK_ROWS), np.int32)
         kernels.sparse_moves(
             self.state, columns.segments(used), moves, columns.row, columns.value, steps[order],
             self.layout.loss, buffer, out,

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privfit._kernels import linear as kernels
 from privfit._kernels import threads
+from privfit.checks import is_finite
 from privfit.domains import Domain, Grid
 from privfit.objectives.common import (
     Floats,
@@ -66,12 +67,12 @@ class LinearObjective(Objective):
             raise ValueError(
                 f"loss ({loss!r}) must be 'logistic', 'hinge' or 'zero_one'; pass one of them"
             )
-        if isinstance(C, bool | str) or not math.isfinite(C) or C <= 0:
+        if not is_finite(C) or C <= 0:
             raise ValueError(f"C ({C!r}) must be a positive number; pass C=1.0")
         if C != 1.0 and loss != "hinge":
             raise ValueError(f"C ({C!r}) weights the hinge loss only; leave it out")
         l2 = float(loss == "hinge") if l2 is None else l2
-        if isinstance(l2, bool | str) or not math.isfinite(l2) or l2 < 0:
+        if not is_finite(l2) or l2 < 0:
             raise ValueError(f"l2 ({l2!r}) must be 0 or a positive number; pass l2=0.0")
         threads.resolve(n_threads)
         X, domain = check_records(X, domain, "LinearObjective")
@@ -191,7 +192,7 @@ class LinearObjective(Objective):
         return self._layout.gradient(whole[0], not narrow[0], top, self)
 
     def _cap(self, cap: float) -> int:
-        if isinstance(cap, bool | str) or not 0 < cap <= 1:
+        if not is_finite(cap) or not 0 < cap <= 1:
             raise ValueError(f"cap ({cap!r}) must lie in (0, 1]; pass cap=0.5")
         return max(1, math.floor(cap / kernels.RESIDUAL_UNIT))
 

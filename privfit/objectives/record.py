@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from privfit.checks import is_finite, is_whole
 from privfit.objectives.common import Integers, check_adjacency
 
 
@@ -42,13 +43,13 @@ class RecordObjective:
         if not callable(score):
             raise TypeError("score must be a function; pass score(records, P) -> array (n, m)")
         for name, value in (("low", low), ("high", high)):
-            if isinstance(value, bool | str) or not math.isfinite(value):
+            if not is_finite(value):
                 raise ValueError(f"{name} ({value!r}) must be a finite number; pass a public bound")
         if not low < high:
             raise ValueError(f"low ({low}) must be below high ({high}); pass the public bounds")
-        if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= 30:
+        if not is_whole(bits) or not 1 <= bits <= 30:
             raise ValueError(f"bits ({bits!r}) must be a whole number from 1 to 30; pass bits=16")
-        if isinstance(block, bool) or not isinstance(block, int) or block < 1:
+        if not is_whole(block) or block < 1:
             raise ValueError(f"block ({block!r}) must be a positive number; pass block=4096")
         self._records = sp.csr_array(records) if sp.issparse(records) else records
         self.n_records = int(np.shape(records)[0])
