@@ -25,6 +25,7 @@ DIRECTIVES = {
     "initializedcheck": DEBUG,
     "cdivision": not DEBUG,
     "overflowcheck": False,
+    "annotation_typing": False,  # annotations are for readers; C types are spelled cdef
 }
 
 # Losses must be the same bits everywhere: no fast-math, and no fused multiply-add made behind our
@@ -109,7 +110,7 @@ def kernel(name: str) -> Extension:
 
 setup(
     ext_modules=cythonize(
-        [kernel(name) for name in ("simd", "threads", "linear", "centers", "facility")],
+        [kernel(name) for name in ("simd", "threads", "linear", "centers", "facility", "random", "select")],
         compiler_directives=DIRECTIVES,
         build_dir="build/cython",
     ),

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
+import sys
 from numbers import Integral, Real
 from typing import Any
 
 
 def is_whole(value: Any) -> bool:
     """Whether a value is a whole number (numpy's count, booleans do not)."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
+    return not isinstance(value, bool) and isinstance(value, Integral)
 
 
 def is_finite(value: Any) -> bool:
     """Whether a value is a finite real number (numpy's count, booleans do not)."""
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
+
+
+def is_sparse(value: Any) -> bool:
+    """Whether a value is a SciPy sparse matrix; does not import scipy.sparse to find out."""
+    module = sys.modules.get("scipy.sparse")
+    return module is not None and bool(module.issparse(value))

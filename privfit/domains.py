@@ -18,17 +18,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
+import scipy  # its submodules load when first used
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.distance import pdist, squareform
 
-from privfit.checks import is_finite, is_whole
+from privfit.checks import is_finite, is_sparse, is_whole
 
 __all__ = ["Box", "Categorical", "Domain", "Grid", "L1Ball", "L2Ball", "Numeric", "Schema"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
-Quantised: TypeAlias = "NDArray[np.int16] | sp.csr_array"
+Quantised: TypeAlias = "NDArray[np.int16] | scipy.sparse.csr_array"
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,7 @@ class Domain:
     def record_units(self, uniform: bool = False) -> Floats:
         """(d,) what one record integer is worth in each column."""
         e = self.exponents
-        return np.ldexp(1.0, (np.full_like(e, e.max(initial=0)) if uniform else e) - self.grid.a)
+        return np.ldexp(1.0, (np.full_like(e, e.max()) if uniform else e) - self.grid.a)
 
     def weight_units(self) -> Floats:
         """(d + 1,) what one candidate integer is worth in each coordinate, the intercept last."""
@@ -150,6 +149,11 @@ class Domain:
         return np.asarray(quantised, dtype=np.float64) * self.record_units(uniform=True)
 
 
+def _pair_distances(P: Floats, metric: str) -> Floats:
+    distance = scipy.spatial.distance
+    return np.asarray(distance.squareform(distance.pdist(P, metric)))
+
+
 def _exponents(bounds: Floats) -> NDArray[np.int64]:
     """The least e with 2^e >= bound; 0 for a column that is always 0."""
     mantissa, e = np.frexp(bounds)
@@ -160,6 +164,11 @@ def _whole_units(values: Floats, units: Floats | float) -> Floats:
     """Values in units, rounded towards zero: rounding to nearest would leave half of a ball."""
     with np.errstate(over="ignore"):  # infinity is clipped like any value beyond the bounds
         return np.asarray(np.trunc(values / units))
+
+
+def _has_ordinary_size(value: float) -> bool:
+    """Whether scaling by grid units neither overflows nor underflows."""
+    return value == 0 or 1e-100 <= abs(value) <= 1e100
 
 
 def _check_width(domain: Domain, n_features: int) -> None:
@@ -198,7 +207,11 @@ class Box(Domain):
             )
         if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
             raise ValueError("Box bounds must be finite; pass the documented range of each column")
-        lower, upper = np.broadcast_arrays(lower, upper)
+        if not all(_has_ordinary_size(bound) for bound in (*lower.flat, *upper.flat)):
+            raise ValueError(
+                "Box bounds must be 0 or of a size from 1e-100 to 1e100; pass columns in fit units"
+            )
+        lower, upper = (np.array(bound) for bound in np.broadcast_arrays(lower, upper))
         if (lower > upper).any():
             raise ValueError(
                 "Box lower bounds must not exceed the upper ones; pass Box(lower, upper)"
@@ -251,7 +264,7 @@ class Box(Domain):
     def quantise(self, block: Any, uniform: bool = False) -> Quantised:
         low, high = self._integer_bounds(uniform)
         units = self.record_units(uniform)
-        if sp.issparse(block):
+        if is_sparse(block):
             if ((low > 0) | (high < 0)).any():
                 raise ValueError(
                     "sparse X must have 0 inside the bounds of every column; pass a dense array or "
@@ -259,7 +272,9 @@ class Box(Domain):
                 )
             j = block.indices
             data = np.clip(_whole_units(block.data, units[j]), low[j], high[j])
-            return sp.csr_array((data.astype(np.int16), j, block.indptr), shape=block.shape)
+            return scipy.sparse.csr_array(
+                (data.astype(np.int16), j, block.indptr), shape=block.shape
+            )
         return np.clip(_whole_units(block, units), low, high).astype(np.int16)
 
     # <x~, v> over a box: a centre and a half width.
@@ -274,7 +289,7 @@ class Box(Domain):
 
     def pair_norms(self, P: Floats) -> Floats:
         middle, half = self._parts(P)
-        return np.abs(middle[:, None] - middle) + squareform(pdist(P[:, :-1] * half, "cityblock"))
+        return np.abs(middle[:, None] - middle) + _pair_distances(P[:, :-1] * half, "cityblock")
 
 
 # ------------------------------------------------------------------------------------------ balls
@@ -294,7 +309,7 @@ class _Ball(Domain):
 
     def __post_init__(self) -> None:
         radius = self.radius
-        if not is_finite(radius) or radius <= 0:
+        if not is_finite(radius) or radius <= 0 or not _has_ordinary_size(radius):
             raise ValueError(
                 f"radius ({radius!r}) must be a positive number; pass the declared bound"
             )
@@ -337,9 +352,9 @@ class _Ball(Domain):
         raise NotImplementedError
 
     def quantise(self, block: Any, uniform: bool = False) -> Quantised:
-        if sp.issparse(block):
+        if is_sparse(block):
             values = self._scaled(block.data, np.asarray(block.indptr, dtype=np.int64))
-            return sp.csr_array((values, block.indices, block.indptr), shape=block.shape)
+            return scipy.sparse.csr_array((values, block.indices, block.indptr), shape=block.shape)
         n, d = block.shape
         entries = np.ascontiguousarray(block).reshape(-1)
         return self._scaled(entries, np.arange(n + 1, dtype=np.int64) * d).reshape(n, d)
@@ -395,7 +410,7 @@ class L1Ball(_Ball):
         return self.high[0] * np.abs(V[:, :-1]).max(axis=1, initial=0.0) + np.abs(V[:, -1])
 
     def pair_norms(self, P: Floats) -> Floats:
-        steps = squareform(pdist(P[:, :-1], "chebyshev"))
+        steps = _pair_distances(P[:, :-1], "chebyshev")
         return self.high[0] * steps + np.abs(P[:, -1][:, None] - P[:, -1])
 
 
@@ -421,7 +436,7 @@ class L2Ball(_Ball):
         return _up(self.high[0] * lengths, self.width) + np.abs(V[:, -1])
 
     def pair_norms(self, P: Floats) -> Floats:
-        lengths = squareform(pdist(P[:, :-1], "euclidean"))
+        lengths = _pair_distances(P[:, :-1], "euclidean")
         return _up(self.high[0] * lengths, self.width) + np.abs(P[:, -1][:, None] - P[:, -1])
 
 
@@ -446,7 +461,12 @@ class Numeric:
     fill: float | None = None
 
     def __post_init__(self) -> None:
-        if not (is_finite(self.low) and is_finite(self.high) and self.low < self.high):
+        if not (
+            is_finite(self.low)
+            and is_finite(self.high)
+            and self.low < self.high
+            and all(map(_has_ordinary_size, (self.low, self.high, self.high - self.low)))
+        ):
             raise ValueError(
                 f"Numeric range ({self.low!r}, {self.high!r}) must be finite and rising; pass the "
                 "documented Numeric(low, high)"
@@ -561,7 +581,7 @@ class Schema(Domain):
     def high(self) -> Floats:
         return np.ones(self.width)
 
-    def encode(self, X: Any) -> sp.csr_array:
+    def encode(self, X: Any) -> scipy.sparse.csr_array:
         """Records (n, d) as int16 units of 2^-a: one entry for each declared column of a record."""
         one = 1 << self.grid.a
         n, read = _reader(X, list(self.columns))
@@ -580,7 +600,9 @@ class Schema(Domain):
                 index[:, i] = part.start
                 value[:, i] = _whole_units(share, 1 / one)
         start = np.arange(n + 1, dtype=np.int64) * len(self.columns)
-        encoded = sp.csr_array((value.ravel(), index.ravel(), start), shape=(n, self.width))
+        encoded = scipy.sparse.csr_array(
+            (value.ravel(), index.ravel(), start), shape=(n, self.width)
+        )
         encoded.eliminate_zeros()
         return encoded
 

@@ -14,14 +14,16 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
+import scipy  # its submodules load when first used
 from numpy.typing import NDArray
 
 from privfit._kernels.linear import PANEL_ROWS, SparseRows
+from privfit.checks import is_sparse
 from privfit.domains import Domain, Schema
 
 Integers: TypeAlias = NDArray[np.int64]
 
+MAX_RECORDS = 2**31 - 1  # a public bound: sums are proved not to overflow up to here
 CHUNK_BYTES = 1 << 22  # of float64 input that are checked, clipped and packed at a time
 
 
@@ -100,16 +102,18 @@ class SparseRecords:
     def by_column(self) -> Columns:
         """The same entries column by column."""
         n, d = self.one_start.size - 1, self.n_features
-        ones = sp.csr_array(
+        ones = scipy.sparse.csr_array(
             (np.full(self.one_column.size, self.one, np.int16), self.one_column, self.one_start),
             shape=(n, d + 1),
         )
-        values = sp.csr_array((self.value, self.value_column, self.value_start), shape=(n, d + 1))
-        intercept = sp.csr_array(
+        values = scipy.sparse.csr_array(
+            (self.value, self.value_column, self.value_start), shape=(n, d + 1)
+        )
+        intercept = scipy.sparse.csr_array(
             (np.full(n, self.one, np.int16), np.full(n, d, np.int32), np.arange(n + 1)),
             shape=(n, d + 1),
         )
-        table = sp.csc_array(ones + values + intercept)
+        table = scipy.sparse.csc_array(ones + values + intercept)
         table.sort_indices()
         return Columns(
             table.indptr.astype(np.int64), table.indices.astype(np.int32), table.data, self.runs
@@ -179,18 +183,22 @@ def check_records(X: Any, domain: Domain | None, what: str) -> tuple[Any, Domain
         )
     if isinstance(domain, Schema):
         X = domain.encode(X)
-    elif sp.issparse(X):
-        X = sp.csr_array(X)
-        X.sum_duplicates()
     else:
-        X = _as_table(X)
+        X = X if isinstance(X, np.ndarray) or is_sparse(X) else np.asarray(X)
+        _check_table(X)
+        if is_sparse(X):
+            X = scipy.sparse.csr_array(X)
+            if not X.has_canonical_format:
+                X = X.copy()  # the caller's arrays are left alone
+                X.sum_duplicates()
     if X.shape[0] == 0:
         raise ValueError("X must have at least one record; pass a non-empty table")
+    if X.shape[0] > MAX_RECORDS:
+        raise ValueError(f"X must have at most {MAX_RECORDS} records, so that no sum can overflow")
     return X, domain.bind(X.shape[1])
 
 
-def _as_table(X: Any) -> NDArray[Any]:
-    X = X if isinstance(X, np.ndarray) else np.asarray(X)
+def _check_table(X: Any) -> None:
     if X.ndim != 2:
         raise ValueError(f"X (shape {X.shape}) must have two dimensions; pass records as rows")
     if X.dtype.kind not in "fiub":
@@ -200,7 +208,6 @@ def _as_table(X: Any) -> NDArray[Any]:
         )
     if X.shape[1] == 0:
         raise ValueError("X must have at least one column; pass a non-empty table")
-    return X
 
 
 def check_labels(y: Any, n: int) -> NDArray[np.bool_]:
@@ -228,8 +235,8 @@ def _blocks(X: Any, domain: Domain, uniform: bool) -> Iterator[tuple[int, Any]]:
     rows = max(1, CHUNK_BYTES // (8 * d))
     for first in range(0, n, rows):
         block = X[first : first + rows]
-        if sp.issparse(block):
-            block = sp.csr_array(
+        if is_sparse(block):
+            block = scipy.sparse.csr_array(
                 (block.data.astype(np.float64), block.indices, block.indptr), shape=block.shape
             )
             finite = np.isfinite(block.data).all()
@@ -267,7 +274,9 @@ def pack(
 
 def _is_sparse(X: Any) -> bool:
     """Whether adding the non-zeros beats multiplying all columns: measured at 0.4 of them."""
-    if sp.issparse(X):
+    if X.shape[1] < 16:  # row starts would take more room than they save
+        return False
+    if is_sparse(X):
         return bool(X.nnz < 0.4 * X.shape[0] * X.shape[1])
     rows = max(1, CHUNK_BYTES // X.shape[1])
     filled = sum(np.count_nonzero(X[i : i + rows]) for i in range(0, X.shape[0], rows))
@@ -283,7 +292,7 @@ def _pack_dense(X: Any, domain: Domain, positive: NDArray[np.bool_], uniform: bo
     start = {True: 0, False: panels_of[True] * PANEL_ROWS}
     filled = dict(start)
     for first, block in _blocks(X, domain, uniform):
-        block = block.toarray() if sp.issparse(block) else block
+        block = block.toarray() if is_sparse(block) else block
         label = positive[first : first + block.shape[0]]
         for side in (True, False):
             rows = block if label.all() and side else block[label == side]
@@ -312,10 +321,8 @@ def _pack_sparse(
     X: Any, domain: Domain, positive: NDArray[np.bool_], uniform: bool
 ) -> SparseRecords:
     one = 1 << domain.grid.a
-    blocks = [sp.csr_array(block) for _, block in _blocks(X, domain, uniform)]
-    table = (
-        sp.csr_array(sp.vstack(blocks, format="csr", dtype=np.int16)) if blocks[1:] else blocks[0]
-    )
+    blocks = [scipy.sparse.csr_array(block) for _, block in _blocks(X, domain, uniform)]
+    table = scipy.sparse.vstack(blocks, format="csr", dtype=np.int16)
     table.eliminate_zeros()
     if not positive.all():
         table = table[np.argsort(~positive, kind="stable")]

@@ -71,8 +71,11 @@ def lloyd_wide(
     sums: Int64,
 ) -> None: ...
 def set_gaps(
+    rows: Float64,
+    row_level: Float64,
     centers: Float64,
     level: Float64,
+    metric: int,
     work: Float64,
     out: Float64,
 ) -> None: ...

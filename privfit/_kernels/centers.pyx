@@ -7,7 +7,7 @@ same for all centres, so that they fit in 32 bits; `CentersObjective` adds both 
 """
 
 from cython.parallel cimport prange, threadid
-from libc.math cimport fabs
+from libc.math cimport INFINITY, fabs, sqrt
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport INT32_MAX, int16_t, int32_t, int64_t
 
@@ -206,35 +206,47 @@ def lloyd_wide(
 
 
 def set_gaps(
-    const double[:, :, ::1] centers,   # IN   (m, d, k) integers, scaled by the box: (high - low) c
-    const double[:, ::1] level,        # IN   (m, k) integers: norm2(c)^2 - (low + high) c, or zeros
+    const double[:, :, ::1] rows,      # IN   (r, d, k): the sets C, scaled by their domain
+    const double[:, ::1] row_level,    # IN   (r, k)
+    const double[:, :, ::1] centers,   # IN   (m, d, k): the sets C'
+    const double[:, ::1] level,        # IN   (m, k)
+    int metric,                        # IN   0: l1, 1: l2, 2: linf
     double[:, ::1] work,               # WORK (threads, k)
-    double[:, ::1] out,                # OUT  (m, m): rho(C, C') of THEORY section 1
+    double[:, ::1] out,                # OUT  (r, m): rho(C, C') of THEORY section 1
 ):
-    """sup over the box of cost(t, C) - cost(t, C') is at most out[C, C'].
+    """out[C, C'] = max over c' of min over c of level(c) - level(c') + distance(c, c').
 
-    sup over t of dist(t, c) - dist(t, c') = level(c) - level(c') + l1(centers(c) - centers(c')):
-    the braces of rho, sorted. Exact, being integers below 2^53.
+    That is rho of THEORY section 1, a bound on cost(t, C) - cost(t, C') over all records t. In l1
+    and linf it is exact, being made of integers below 2^53.
     """
     cdef ptrdiff_t i, j, a, b, e
     cdef ptrdiff_t d = centers.shape[1], k = centers.shape[2]
     cdef int n_threads = work.shape[0], me
     cdef double least, worst, coordinate
     cdef double *row
-    for i in prange(centers.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+    for i in prange(rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         row = &work[me, 0]
         for j in range(centers.shape[0]):
             worst = 0.0
             for b in range(k):
                 for a in range(k):
-                    row[a] = level[i, a]
+                    row[a] = 0.0
                 for e in range(d):
                     coordinate = centers[j, e, b]
-                    for a in range(k):
-                        row[a] += fabs(centers[i, e, a] - coordinate)
-                least = row[0]
-                for a in range(1, k):
-                    least = min(least, row[a])
+                    if metric == 0:
+                        for a in range(k):
+                            row[a] += fabs(rows[i, e, a] - coordinate)
+                    elif metric == 1:
+                        for a in range(k):
+                            row[a] += (rows[i, e, a] - coordinate) * (rows[i, e, a] - coordinate)
+                    else:
+                        for a in range(k):
+                            row[a] = max(row[a], fabs(rows[i, e, a] - coordinate))
+                least = INFINITY
+                for a in range(k):
+                    if metric == 1:
+                        row[a] = sqrt(row[a])
+                    least = min(least, row[a] + row_level[i, a])
                 worst = max(worst, least - level[j, b])
             out[i, j] = worst

@@ -38,7 +38,8 @@ cdef class Loss:
         cdef loss_args args
         cdef int power
         args.one = 1 << (a + b)
-        args.far = <int32_t>min(16.0 * args.one, 2.0**31 - 1)
+        args.far_wide = 16.0 * args.one
+        args.far = <int32_t>min(args.far_wide, 2.0**31 - 1)
         args.to_log2 = <float>(ldexp(1.0, -(a + b)) / M_LN2)
         args.shift = a + b - c
         args.factor = ldexp(C, -args.shift)

@@ -212,7 +212,7 @@ LOSS_LOOPS(zero_one, no_tails)
 static inline int32_t tail_wide(double z, loss_args p)
 {
     double t = z < 0 ? -z : z;
-    float near = (float)(t < p.far ? t : p.far);
+    float near = (float)(t < p.far_wide ? t : p.far_wide);
     return (int32_t)(log_one_plus(exp_minus(near * p.to_log2)) * (float)p.one);
 }
 
@@ -274,7 +274,7 @@ static void residuals_wide(const double *z, ptrdiff_t n, const loss_args *args, 
     const loss_args p = *args;
     for (ptrdiff_t i = 0; i < n; i++) {
         double m = p.flip ? -z[i] : z[i], t = m < 0 ? -m : m;
-        out[i] = residual_of(exp_minus((float)(t < p.far ? t : p.far) * p.to_log2), m < 0, p, cap);
+        out[i] = residual_of(exp_minus((float)(t < p.far_wide ? t : p.far_wide) * p.to_log2), m < 0, p, cap);
     }
 }
 

@@ -1,6 +1,6 @@
 # The tile functions of the CPU at hand. Declarations follow tiles.h, where they are explained.
 from libc.stddef cimport ptrdiff_t
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 cdef extern from "tiles.h" nogil:
     enum:
@@ -20,6 +20,7 @@ cdef extern from "tiles.h" nogil:
         int32_t shift
         int32_t one
         int32_t far
+        double far_wide
         float to_log2
         double factor
 
@@ -80,5 +81,8 @@ cdef extern from "tiles.h" nogil:
                            ptrdiff_t) noexcept nogil
         int64_t (*least8)(const uint8_t *, ptrdiff_t, const int64_t *, ptrdiff_t, ptrdiff_t,
                           ptrdiff_t) noexcept nogil
+        void (*extremes)(const int64_t *, ptrdiff_t, int64_t *, int64_t *) noexcept nogil
+        uint64_t (*weights_above)(const int64_t *, ptrdiff_t, int64_t, int64_t, float,
+                                  uint32_t *) noexcept nogil
 
 cdef const tile_table *tiles() noexcept nogil

@@ -30,6 +30,7 @@
 #include "linear_tiles.h"
 #include "centers_tiles.h"
 #include "facility_tiles.h"
+#include "select_tiles.h"
 
 #define TEXT(NAME) #NAME
 #define NAME_OF(TABLE) TEXT(TABLE)
@@ -62,4 +63,6 @@ const tile_table PRIVFIT_TABLE = {
     .clip_transpose8 = clip_transpose8,
     .least16 = least16,
     .least8 = least8,
+    .extremes = extremes,
+    .weights_above = weights_above,
 };

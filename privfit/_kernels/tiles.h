@@ -31,7 +31,8 @@ typedef struct {
     int32_t flip;   /* 0 for class 1, -1 for class 0: the margin is (z ^ flip) - flip */
     int32_t shift;  /* margin units to score units: a + b - c, less log2 C for the hinge */
     int32_t one;    /* a margin of one: 2^(a+b) */
-    int32_t far;    /* beyond this distance from 0, exp(-t) is below every unit */
+    int32_t far;    /* beyond this distance from 0, exp(-t) is below every unit; or the largest int */
+    double far_wide; /* the same where it need not fit */
     float to_log2;  /* 2^-(a+b) / ln 2 */
     double factor;  /* hinge with any C: C 2^(c-a-b) */
 } loss_args;
@@ -94,6 +95,11 @@ typedef struct {
                        ptrdiff_t first, ptrdiff_t n);
     int64_t (*least8)(const uint8_t *rows, ptrdiff_t stride, const int64_t *set, ptrdiff_t k,
                       ptrdiff_t first, ptrdiff_t n);
+
+    /* selection */
+    void (*extremes)(const int64_t *scores, ptrdiff_t n, int64_t *best, int64_t *least);
+    uint64_t (*weights_above)(const int64_t *scores, ptrdiff_t n, int64_t best, int64_t least,
+                              float to_log2, uint32_t *out);
 } tile_table;
 
 extern const tile_table privfit_tiles_baseline;

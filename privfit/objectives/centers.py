@@ -13,7 +13,7 @@ from privfit._kernels import centers as kernels
 from privfit._kernels import threads
 from privfit._kernels.linear import PANEL_ROWS, QUAD_SIZE
 from privfit.checks import is_whole
-from privfit.domains import Domain
+from privfit.domains import Domain, L1Ball, L2Ball
 from privfit.objectives.common import (
     Floats,
     Integers,
@@ -92,7 +92,8 @@ class CentersObjective(Objective):
                 f"{self.n_features} columns; pass candidates (m, k, d)"
             )
         whole = on_grid(P, self._record_unit, "objective.snap(P)")
-        if np.abs(whole).max() >= 2.0**20 or self.n_features * (2.0**21) ** 2 >= 2.0**53:
+        reach = np.maximum(np.abs(whole - self._low), np.abs(self._high - whole))
+        if (reach**2).sum(axis=2).max() * 8 >= 2.0**53:
             raise ValueError(
                 "centres are too far out for exact distances; pass centres inside the domain"
             )
@@ -176,18 +177,40 @@ class CentersObjective(Objective):
         whole = self._candidates(P)
         if all_same(whole):
             return 0
-        if self.power == 2:
-            level = np.square(whole).sum(axis=2) - whole @ (self._low + self._high)
-            gaps = set_gaps(whole * (self._high - self._low), level, self)
-        else:
-            gaps = set_gaps(whole, np.zeros(whole.shape[:2]), self)
-        reach = np.maximum(np.abs(whole - self._low), np.abs(self._high - whole))
-        cover = (reach**self.power).sum(axis=2).min(axis=1)
+        gaps, cover = self._gaps(whole)
         if adjacency == "replace":
             bound = np.minimum(gaps + gaps.T, cover[:, None] + cover)
         else:
             bound = np.minimum(gaps, cover[:, None])
-        return integer_range(float(bound.max()), 1.0, 0)
+        return integer_range(float(bound.max()), 1.0, 0, exact=not isinstance(self.domain, L2Ball))
+
+    def _gaps(self, whole: Floats) -> tuple[Floats, Floats]:
+        """(m, m) rho(C, C') and (m,) cov(C) for this domain, in score units.
+
+        The supremum of dist(t, c) - dist(t, c') over records t is, for squared l2 distances,
+        norm2(c)^2 - norm2(c')^2 + 2 sup <t, c' - c>, and at most l1(c - c') for l1 distances.
+        """
+        radius = float(self._high[0])
+        squares = np.square(whole).sum(axis=2)
+        if self.power == 1:
+            gaps = set_gaps(whole, np.zeros_like(squares), "l1", self)
+        elif isinstance(self.domain, L2Ball):
+            gaps = set_gaps(2 * radius * whole, squares, "l2", self)
+        elif isinstance(self.domain, L1Ball):
+            gaps = set_gaps(2 * radius * whole, squares, "linf", self)
+        else:
+            level = squares - whole @ (self._low + self._high)
+            gaps = set_gaps(whole * (self._high - self._low), level, "l1", self)
+        if self.power == 2 and isinstance(self.domain, L2Ball):
+            farthest = np.square(np.sqrt(squares) + radius)
+        elif self.power == 2 and isinstance(self.domain, L1Ball):
+            farthest = squares + radius**2 + 2 * radius * np.abs(whole).max(axis=2)
+        elif isinstance(self.domain, L1Ball):
+            farthest = np.abs(whole).sum(axis=2) + radius
+        else:
+            reach = np.maximum(np.abs(whole - self._low), np.abs(self._high - whole))
+            farthest = (reach**self.power).sum(axis=2)
+        return gaps, farthest.min(axis=1)
 
     def lloyd(self, centers: ArrayLike) -> tuple[Integers, Integers]:
         """Counts (k,) and sums (k, d) of the records nearest to each centre, in record units.
@@ -328,6 +351,5 @@ class CenterMoves:
     def step(self, which: int, center: ArrayLike) -> None:
         """Replace one centre of the parent."""
         index, new = self._moves([which], np.asarray(center, dtype=np.float64)[None])
-        moved = self.candidates(index, new)
-        self._whole = self._objective._candidates(moved)[0]
+        self._whole = self._objective._candidates(self.candidates(index, new))[0]
         self._load()

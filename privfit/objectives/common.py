@@ -18,6 +18,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
 ADJACENCIES = ("replace", "add_remove")
+METRICS = ("l1", "l2", "linf")  # by number, as the kernel knows them
 
 
 class Objective:
@@ -58,9 +59,12 @@ def all_same(P: NDArray[Any]) -> bool:
     return bool((P == P[:1]).all())
 
 
-def integer_range(bound: float, unit: float, slack: int) -> int:
-    """A real bound in score units, rounded up, plus what rounding single records can add."""
-    return math.ceil(bound / unit * (1 + 1e-12)) + slack
+def integer_range(bound: float, unit: float, slack: int, exact: bool = False) -> int:
+    """A bound in score units, rounded up, plus what rounding single records can add.
+
+    A bound that is not exact is raised above the rounding errors of the float64 it comes from.
+    """
+    return math.ceil(bound / unit * (1 if exact else 1 + 1e-12)) + slack
 
 
 def check_finite(P: ArrayLike, ndim: int, shape: str) -> Floats:
@@ -115,12 +119,22 @@ def lane_groups(whole: Floats) -> NDArray[np.int32]:
     return result
 
 
-def set_gaps(centers: Floats, level: Floats, run: Objective) -> Floats:
-    """(m, m) bounds on cost(t, C) - cost(t, C') over all records t, for sets of centres (m, k, d)."""
+def set_gaps(centers: Floats, level: Floats, metric: str, run: Objective) -> Floats:
+    """(m, m) bounds on cost(t, C) - cost(t, C') over all records t, for sets (m, k, d).
+
+    For two centres the supremum is level(c) - level(c') + distance(c, c') in the metric that is
+    dual to the domain: 'l1' for a box, 'l2' and 'linf' for the balls.
+    """
     m, k, d = centers.shape
-    n_threads = run._threads(float(m * m) * k * k * d)
+    work = float(m * m) * k * k * d
+    n_threads = run._threads(work)
+    columns = np.ascontiguousarray(centers.transpose(0, 2, 1))
     gaps = np.empty((m, m))
-    kernel_set_gaps(
-        np.ascontiguousarray(centers.transpose(0, 2, 1)), level, np.empty((n_threads, k)), gaps
-    )
+    step = max(1, int(m * run._slice_work / max(work, 1.0)))
+    for first in range(0, m, step):
+        part = slice(first, first + step)
+        kernel_set_gaps(
+            columns[part], level[part], columns, level, METRICS.index(metric),
+            np.empty((n_threads, k)), gaps[part],
+        )  # fmt: skip
     return gaps

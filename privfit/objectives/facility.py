@@ -78,23 +78,31 @@ class FacilityObjective(Objective):
         self.n_records, self.n_facilities = X.shape[0], len(places)
         self._n_threads = n_threads
         record_unit = float(domain.record_units(uniform=True)[0])
-        self._low, self._high = round(low / record_unit), round(high / record_unit)
-        span = max(self._high - self._low, 1)
-        self._shift = max(0, span.bit_length() - bits)
-        self.unit = record_unit * 2.0**self._shift
         self._places = np.rint(places / record_unit)
-        self._matrix = self._distances(X, domain)
-
-    def _distances(self, X: Any, domain: Domain) -> NDArray[Any]:
-        """(f, n padded): clipped distances in score units."""
-        places = self._places
-        reach = np.maximum(np.abs(domain.low), np.abs(domain.high)) / domain.record_units(True)
-        widest = np.abs(places).max(axis=0) + reach
-        if widest.max() > 32767 or widest.sum() >= 2.0**31:
+        # No distance exceeds the widest; a clip beyond it is no clip.
+        reach = np.maximum(np.abs(domain.low), np.abs(domain.high)) / record_unit
+        widest = np.abs(self._places).max(axis=0) + reach
+        if widest.max() > 32767 or widest.sum() >= 2.0**31 - 1:
             raise ValueError(
                 "facilities lie too far outside the domain for exact distances; pass a domain that "
                 "contains them"
             )
+        self._low = round(min(low / record_unit, widest.sum()))
+        self._high = round(min(high / record_unit, widest.sum()))
+        self._shift = 0
+        while self._largest >= 1 << bits:
+            self._shift += 1
+        self.unit = record_unit * 2.0**self._shift
+        self._matrix = self._distances(X, domain)
+
+    @property
+    def _largest(self) -> int:
+        """The largest stored distance: hi - lo in score units, rounded."""
+        return (self._high - self._low + (1 << self._shift >> 1)) >> self._shift
+
+    def _distances(self, X: Any, domain: Domain) -> NDArray[Any]:
+        """(f, n padded): clipped distances in score units."""
+        places = self._places
         records = pack(X, domain, uniform=True)
         onehot = isinstance(records, SparseRecords) and records.value.size == 0
         if not onehot and isinstance(records, SparseRecords):
@@ -154,14 +162,14 @@ class FacilityObjective(Objective):
         P = np.sort(self._candidates(P), axis=1)
         if all_same(P):
             return 0
-        gaps = set_gaps(self._places[P], np.zeros(P.shape), self)
+        gaps = set_gaps(self._places[P], np.zeros(P.shape), "l1", self)
         sides = 2 if adjacency == "replace" else 1
         bound = gaps + gaps.T if sides == 2 else gaps
         # Distances round to units of 2^shift: two roundings of a record differ by at most one unit.
         # No stored distance exceeds the rounded hi - lo.
         slack = sides if self._shift else 0
-        largest = (self._high - self._low + (1 << self._shift >> 1)) >> self._shift
-        return min(integer_range(float(bound.max()), 2.0**self._shift, slack), sides * largest)
+        found = integer_range(float(bound.max()), 2.0**self._shift, slack, exact=True)
+        return min(found, sides * self._largest)
 
     def at(self, members: ArrayLike) -> FacilityMoves:
         """A view around one set that scores replacements of one facility incrementally."""

@@ -53,7 +53,7 @@ class DenseLayout:
 
     def losses_wide(self, whole: Floats, run: Objective) -> Integers:
         """The same where margins may not fit in 32 bits."""
-        work = float(run.n_records) * len(whole) * (20 + 2 * self.records.pairs)
+        work = float(run.n_records) * len(whole) * 4 * (10 + self.records.pairs)
         n_threads = run._threads(work)
         w, start = self._wide_weights(whole)
         out = np.zeros((n_threads, len(whole)), dtype=np.int64)
@@ -170,7 +170,7 @@ class SparseLayout:
 
     def losses_wide(self, whole: Floats, run: Objective) -> Integers:
         """The same where margins may not fit in 32 bits."""
-        work = float(run.n_records) * len(whole) * (20 + self.records.mean_entries)
+        work = float(run.n_records) * len(whole) * 4 * (10 + self.records.mean_entries)
         n_threads = run._threads(work)
         out = np.zeros((n_threads, len(whole)), dtype=np.int64)
         buffer = np.empty((n_threads, run._tile_rows))
@@ -229,18 +229,26 @@ class SparseParent:
 
     def moved_losses(self, coords: Integers, steps: NDArray[np.int32], run: Objective) -> Integers:
         """int64 (m,): the loss after each move."""
+        many = 4096  # moves of one column may all fall into one segment: bound a segment's work
+        if len(coords) > many:
+            parts = [slice(first, first + many) for first in range(0, len(coords), many)]
+            return np.concatenate([self.moved_losses(coords[p], steps[p], run) for p in parts])
         order = np.argsort(coords, kind="stable")
         used, first = np.unique(coords[order], return_index=True)
         moves = np.column_stack([first, np.append(first[1:], len(coords))]).astype(np.int64)
         columns = self.layout.records.by_column
         entries = columns.start[used + 1] - columns.start[used]
-        n_threads = run._threads(float(entries @ (moves[:, 1] - moves[:, 0])) * 12)
+        work = float(entries @ (moves[:, 1] - moves[:, 0])) * 12
+        n_threads = run._threads(work)
         out = np.zeros((n_threads, len(coords)), dtype=np.int64)
         buffer = aligned((n_threads, 2, BLOCK_ROWS), np.int32)
-        kernels.sparse_moves(
-            self.state, columns.segments(used), moves, columns.row, columns.value, steps[order],
-            self.layout.loss, buffer, out,
-        )  # fmt: skip
+        segments = columns.segments(used)
+        step = max(1, int(len(segments) * run._slice_work / max(work, 1.0)))
+        for first_segment in range(0, len(segments), step):
+            kernels.sparse_moves(
+                self.state, segments[first_segment : first_segment + step], moves, columns.row,
+                columns.value, steps[order], self.layout.loss, buffer, out,
+            )  # fmt: skip
         result = np.empty(len(coords), dtype=np.int64)
         result[order] = self.total + out.sum(axis=0)
         return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -88,8 +89,6 @@ class LinearObjective(Objective):
             if isinstance(records, DenseRecords)
             else SparseLayout(records, kernel_loss, grid.a)
         )
-        if self.n_records * self._largest_loss(2.0 ** (52 - grid.a - grid.b)) >= 2.0**62:
-            raise ValueError("this many records could overflow a sum; pass a Grid with smaller c")
 
     @property
     def grid(self) -> Grid:
@@ -106,12 +105,6 @@ class LinearObjective(Objective):
         """What one unit of `gradient` is worth."""
         return 2.0**-self.grid.a * kernels.RESIDUAL_UNIT
 
-    def _largest_loss(self, margin: float) -> float:
-        """A bound on one record's integer at margins up to this size."""
-        if self.loss == "zero_one":
-            return 1.0
-        return (self.C * (margin + 1) + 1) * 2.0**self.grid.c
-
     def _candidates(self, P: ArrayLike) -> tuple[Floats, Floats]:
         """P checked, and in whole units of the grid."""
         P = check_finite(P, 2, "candidates (m, d + 1), the intercept last")
@@ -120,16 +113,29 @@ class LinearObjective(Objective):
                 f"P (shape {P.shape}) must have {self.n_features + 1} columns, the intercept last; "
                 "pass candidates (m, d + 1)"
             )
-        return P, on_grid(P, self.domain.weight_units(), "domain.snap(P)")
-
-    def _narrow(self, norm: Floats) -> NDArray[np.bool_]:
-        """Which margins are sure to fit in 32 bits, and refuse those that exceed 53."""
-        grid = self.grid
-        if norm.max() * 2.0 ** (grid.a + grid.b) >= 2.0**52:
+        whole = on_grid(P, self.domain.weight_units(), "domain.snap(P)")
+        # Partial sums of a margin must be exact, and 65,536 records (or as many as there are) must
+        # not overflow a sum of losses: up to that number a refusal does not depend on n.
+        margin = float((np.abs(P) @ self._largest_record).max())
+        largest = 1.0 if self.loss == "zero_one" else self.C * (margin + 1) * 2.0**self.grid.c + 1
+        if (
+            margin * 2.0 ** (self.grid.a + self.grid.b) >= 2.0**52
+            or largest * max(self.n_records, 2**16) >= 2.0**63
+        ):
             raise ValueError(
                 "candidates are too large for exact margins; pass smaller weights, or a Grid with "
-                "smaller a or b"
+                "smaller bits"
             )
+        return P, whole
+
+    @cached_property
+    def _largest_record(self) -> Floats:
+        """(d + 1,) the largest size of each column, 1 for the intercept."""
+        return np.append(np.maximum(np.abs(self.domain.low), np.abs(self.domain.high)), 1.0)
+
+    def _narrow(self, norm: Floats) -> NDArray[np.bool_]:
+        """(m,) which margins, bounded by these norms, are sure to fit in 32 bits."""
+        grid = self.grid
         fits = (norm + 1) * 2.0 ** (grid.a + grid.b) < 2.0**31
         if self.loss == "hinge":
             fits &= self.C * (norm + 1) * 2.0**grid.c < 2.0**24
@@ -150,6 +156,8 @@ class LinearObjective(Objective):
         """int64 (m,): the data-free part of the objective, -l2/2 norm2(w)^2, in score units."""
         P, _ = self._candidates(P)
         penalty = self.l2 / 2 * np.square(P[:, :-1]).sum(axis=1)
+        if penalty.max() / self.unit >= 2.0**62:
+            raise ValueError("prior is too large for 64 bits; pass smaller weights or a smaller l2")
         return -np.rint(penalty / self.unit).astype(np.int64)
 
     # The table of THEORY section 1, with B = N(w) and D = N(w - w').
@@ -199,8 +207,8 @@ class LinearObjective(Objective):
     def gradient_range(self, cap: float, adjacency: str) -> int:
         """The range of the scores +-gradient(w, cap): 2 x_max cap, twice that under replace."""
         check_adjacency(adjacency)
-        units = np.maximum(np.abs(self.domain.low), np.abs(self.domain.high))
-        x_max = max(1 << self.grid.a, round(float((units / self.domain.record_units()).max())))
+        units = self._largest_record[:-1] / self.domain.record_units()
+        x_max = max(1 << self.grid.a, round(float(units.max())))  # the intercept is a move too
         return (4 if adjacency == "replace" else 2) * x_max * self._cap(cap)
 
     def second_moments(self) -> Integers:
@@ -228,20 +236,21 @@ class LinearMoves:
         if w.ndim != 1:
             raise ValueError(f"w (shape {w.shape}) must be one candidate; pass a vector (d + 1,)")
         self._objective = objective
-        self._whole = objective._candidates(w[None])[1][0]
-        self._norm = float(objective.domain.norm(w)[0])
-        self._load()
+        self._move_to(w)
 
     @property
     def w(self) -> Floats:
         """The parent."""
         return self._whole * self._objective.domain.weight_units()
 
-    def _load(self) -> None:
-        """The parent's margins, if they fit in 32 bits."""
-        objective, whole = self._objective, self._whole
-        fits = objective._narrow(np.array([self._norm])) & objective._layout.fits(whole[None])
-        self._parent = objective._layout.parent(whole, objective) if fits[0] else None
+    def _move_to(self, w: Floats) -> None:
+        """Take w as the parent, with its margins if they fit in 32 bits."""
+        objective = self._objective
+        whole = objective._candidates(w[None])[1]
+        norm = objective.domain.norm(w)
+        fits = objective._narrow(norm) & objective._layout.fits(whole)
+        self._parent = objective._layout.parent(whole[0], objective) if fits[0] else None
+        self._whole, self._norm = whole[0], float(norm[0])
 
     def _moves(self, coords: ArrayLike, steps: ArrayLike) -> tuple[Integers, Floats, Floats]:
         """Coordinates, steps in whole units, and bounds on the norms of the moved candidates."""
@@ -263,8 +272,7 @@ class LinearMoves:
             raise ValueError("steps must be finite; pass steps without NaN or infinity")
         coords = coords.astype(np.int64)
         whole = on_grid(steps, objective.domain.weight_units()[coords], "steps on the grid")
-        size = np.append(np.maximum(-objective.domain.low, objective.domain.high), 1.0)
-        return coords, whole, self._norm + np.abs(steps) * size[coords]
+        return coords, whole, self._norm + np.abs(steps) * objective._largest_record[coords]
 
     def candidates(self, coords: ArrayLike, steps: ArrayLike) -> Floats:
         """(m, d + 1): the moved candidates themselves."""
@@ -286,8 +294,4 @@ class LinearMoves:
 
     def step(self, coord: int, step: float) -> None:
         """Move the parent."""
-        coords, whole, _ = self._moves([coord], [step])
-        self._whole = self._whole.copy()
-        self._whole[coords[0]] += whole[0]
-        self._norm = float(self._objective.domain.norm(self.w)[0])
-        self._load()
+        self._move_to(self.candidates([coord], [step])[0])

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+import scipy  # its submodules load when first used
 from numpy.typing import ArrayLike
 
-from privfit.checks import is_finite, is_whole
+from privfit.checks import is_finite, is_sparse, is_whole
 from privfit.objectives.common import Integers, check_adjacency
 
 
@@ -51,14 +51,17 @@ class RecordObjective:
             raise ValueError(f"bits ({bits!r}) must be a whole number from 1 to 30; pass bits=16")
         if not is_whole(block) or block < 1:
             raise ValueError(f"block ({block!r}) must be a positive number; pass block=4096")
-        self._records = sp.csr_array(records) if sp.issparse(records) else records
+        self._records = scipy.sparse.csr_array(records) if is_sparse(records) else records
         self.n_records = int(np.shape(records)[0])
         if self.n_records == 0:
             raise ValueError("records must hold at least one record; pass a non-empty table")
         self._score, self._block = score, block
         self.low, self.high = float(low), float(high)
-        self.unit = 2.0 ** (math.frexp(self.high - self.low)[1] - bits)
-        self._floor, self._ceiling = round(self.low / self.unit), round(self.high / self.unit)
+        width = self.high - self.low
+        if not 1e-100 <= width <= 1e100:
+            raise ValueError(f"high - low ({width}) must lie in 1e-100..1e100; pass scaled scores")
+        self.unit = 2.0 ** (math.frexp(width)[1] - bits)
+        self._top = round(width / self.unit)
 
     def __repr__(self) -> str:
         return f"RecordObjective(n_records={self.n_records}, low={self.low}, high={self.high})"
@@ -77,11 +80,11 @@ class RecordObjective:
             )
         if np.isnan(values).any():
             raise ValueError("score returned NaN; return a number for every record and candidate")
-        units = np.rint(np.clip(values, self.low, self.high) / self.unit)
-        return np.clip(units, self._floor, self._ceiling).astype(np.int64)
+        units = np.rint((np.clip(values, self.low, self.high) - self.low) / self.unit)
+        return np.clip(units, 0, self._top).astype(np.int64)
 
     def scores(self, P: Any) -> Integers:
-        """int64 (m,): the sum over records of clipped scores, in units of `unit`."""
+        """int64 (m,): the sum over records of clipped scores less `low`, in units of `unit`."""
         if len(P) == 0:
             raise ValueError("P must hold at least one candidate; pass a non-empty array")
         total = np.zeros(len(P), dtype=np.int64)
@@ -108,4 +111,4 @@ class RecordObjective:
         check_adjacency(adjacency)
         if len(P) < 2:
             return 0
-        return (self._ceiling - self._floor) * (2 if adjacency == "replace" else 1)
+        return self._top * (2 if adjacency == "replace" else 1)

@@ -1,0 +1,1 @@
+"""Benchmarks of privfit against the obvious alternatives."""

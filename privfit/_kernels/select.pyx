@@ -1,0 +1,210 @@
+"""Exact private selection: exponential mechanism, peeling of the top k, permute-and-flip.
+
+A rate is k / 2^scale with 0 < k < 2^32; candidate i has weight exp(-(best - score_i) rate).
+
+The exponential mechanism proposes i in proportion to an integer weight that is at least 2^30 times
+the true one, and accepts with the exact quotient, so what comes out has exactly the distribution of
+the mechanism. Integer weights are sums of blocks, so a draw from a million candidates reads a
+thousand block sums and one block. Peeling repeats the draw without those already taken, which is
+the one-shot race of Gumbel variables in distribution.
+"""
+
+from fractions import Fraction
+from math import log
+
+import numpy as np
+
+from cython.parallel cimport prange, threadid
+from libc.stddef cimport ptrdiff_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from privfit._kernels.random cimport (
+    BitSource, EXP_ERROR, exp_fixed, gamma_fixed, tables,
+)
+from privfit._kernels.random import exp_interval, is_below
+from privfit._kernels.simd cimport tiles
+
+cdef enum:
+    BLOCK = 1024         # candidates that share a block sum
+    PATIENCE = 32        # rejections in a row before weights are taken anew
+    WEIGHT_BITS = 30
+
+
+cdef uint64_t difference(int64_t best, int64_t score) noexcept nogil:
+    return <uint64_t>best - <uint64_t>score
+
+
+cdef class Race:
+    """Draws without replacement, in proportion to exp(score rate)."""
+
+    cdef const int64_t[::1] _scores
+    cdef uint32_t[BLOCK] _weights      # of the block looked at last
+    cdef uint64_t[::1] _sums           # of each block's weights, less those taken
+    cdef list _taken
+    cdef uint64_t _total
+    cdef uint64_t _k
+    cdef int _scale
+    cdef float _to_log2
+    cdef int64_t _best
+    cdef int64_t _least
+    cdef bint _stale
+    cdef int _n_threads
+
+    def __init__(self, const int64_t[::1] scores, k: int, scale: int, int n_threads=1):
+        self._scores = scores
+        self._k = k
+        self._scale = scale
+        self._to_log2 = <float>min(float(Fraction(k) / Fraction(2) ** scale) / log(2), 1e30)
+        self._sums = np.empty((scores.shape[0] + BLOCK - 1) // BLOCK, dtype=np.uint64)
+        self._taken = []
+        self._n_threads = n_threads
+        self._weigh()
+
+    cdef ptrdiff_t _size(self, ptrdiff_t b) noexcept nogil:
+        return min(<ptrdiff_t>BLOCK, self._scores.shape[0] - b * BLOCK)
+
+    cdef int _weigh(self) except -1:
+        """Block sums of the weights relative to the best candidate that is left."""
+        cdef ptrdiff_t b, blocks = self._sums.shape[0]
+        cdef int64_t[:, ::1] ends = np.empty((blocks, 2), dtype=np.int64)
+        cdef uint32_t[:, ::1] buffers = np.empty((self._n_threads, BLOCK), dtype=np.uint32)
+        cdef int n_threads = self._n_threads
+        for b in prange(blocks, nogil=True, schedule="static", num_threads=n_threads):
+            tiles().extremes(&self._scores[b * BLOCK], self._size(b), &ends[b, 0], &ends[b, 1])
+        self._least = np.asarray(ends)[:, 1].min()
+        if self._taken:
+            self._best = np.delete(np.asarray(self._scores), self._taken).max()
+        else:
+            self._best = np.asarray(ends)[:, 0].max()
+        for b in prange(blocks, nogil=True, schedule="static", num_threads=n_threads):
+            self._sums[b] = tiles().weights_above(
+                &self._scores[b * BLOCK], self._size(b), self._best, self._least, self._to_log2,
+                &buffers[threadid(), 0])
+        for b in {i // BLOCK for i in self._taken}:
+            self._sums[b] = self._look(b)
+        self._total = 0
+        for b in range(blocks):
+            self._total += self._sums[b]
+        self._stale = False
+        return 0
+
+    cdef uint64_t _look(self, ptrdiff_t b) except? 0xFFFFFFFFFFFFFFFF:
+        """Put the weights of block b into `_weights`, zero for those taken; their sum."""
+        cdef uint64_t total = tiles().weights_above(
+            &self._scores[b * BLOCK], self._size(b), self._best, self._least, self._to_log2,
+            self._weights)
+        cdef ptrdiff_t i
+        for i in self._taken:
+            if i // BLOCK == b:
+                total -= self._weights[i % BLOCK]
+                self._weights[i % BLOCK] = 0
+        return total
+
+    cdef ptrdiff_t _propose(self, BitSource source) except -1:
+        """A candidate in proportion to its integer weight."""
+        cdef uint64_t left = source.below(self._total)
+        cdef ptrdiff_t b = 0, i = 0
+        while left >= self._sums[b]:
+            left -= self._sums[b]
+            b += 1
+        self._look(b)
+        while left >= self._weights[i]:
+            left -= self._weights[i]
+            i += 1
+        return b * BLOCK + i
+
+    cdef bint _accept(self, BitSource source, ptrdiff_t i) except *:
+        """True with probability 2^30 exp(-g) / weight, g = (best - score) rate."""
+        cdef uint64_t weight = self._weights[i % BLOCK]
+        cdef uint64_t gap = difference(self._best, self._scores[i])
+        cdef uint64_t v = exp_fixed(tables(), gamma_fixed(gap, self._k, self._scale))
+        cdef uint64_t whole = v // weight
+        cdef uint64_t threshold, error, u = source.word()
+        if whole >> (64 - WEIGHT_BITS):
+            threshold = <uint64_t>-1
+        else:
+            threshold = (whole << WEIGHT_BITS) + ((v % weight) << WEIGHT_BITS) // weight
+        error = ((<uint64_t>EXP_ERROR << WEIGHT_BITS) // weight) + 2
+        if threshold > error and u < threshold - error:
+            return True
+        if u > threshold and u - threshold > error:
+            return False
+        g = Fraction(int(gap) * int(self._k)) / Fraction(2) ** self._scale
+        w = int(weight)
+
+        def interval(bits):
+            low, high = exp_interval(g, bits + 2 * WEIGHT_BITS)
+            return low // (w << WEIGHT_BITS), -(-high // (w << WEIGHT_BITS))
+
+        return is_below(source, int(u), 64, interval)
+
+    cdef ptrdiff_t _draw(self, BitSource source) except -1:
+        cdef ptrdiff_t i
+        cdef int rejections = 0
+        while True:
+            i = self._propose(source)
+            if self._accept(source, i):
+                return i
+            rejections += 1
+            if rejections == PATIENCE and self._stale:
+                # The best are gone and what is left has tiny weights: measure from a new best.
+                self._weigh()
+                rejections = 0
+
+    cdef int _remove(self, ptrdiff_t i) except -1:
+        self._taken.append(i)
+        self._sums[i // BLOCK] -= self._weights[i % BLOCK]
+        self._total -= self._weights[i % BLOCK]
+        self._stale = True
+        return 0
+
+    def take(self, BitSource source, int64_t[::1] out) -> None:
+        """Fill `out` with different candidates, best chances first."""
+        cdef ptrdiff_t j
+        for j in range(out.shape[0]):
+            out[j] = self._draw(source)
+            self._remove(out[j])
+
+
+def top_k(const int64_t[::1] scores, int count, k: int, scale: int, BitSource source,
+          int n_threads=1) -> np.ndarray:
+    """`count` different candidates by repeated exponential mechanism, in order of selection."""
+    out = np.empty(count, dtype=np.int64)
+    Race(scores, k, scale, n_threads).take(source, out)
+    return out
+
+
+def permute_and_flip(const int64_t[::1] scores, k: int, scale: int, BitSource source) -> int:
+    """One candidate: walk in random order, stop with probability exp(-(best - score) rate)."""
+    cdef ptrdiff_t m = scores.shape[0], i, j
+    cdef int64_t best = scores[0], chosen
+    cdef uint64_t v, u, gap
+    cdef int64_t[::1] order = np.arange(m)
+    for i in range(m):
+        best = max(best, scores[i])
+    for i in range(m):
+        j = i + <ptrdiff_t>source.below(m - i)
+        chosen = order[j]
+        order[j] = order[i]
+        gap = difference(best, scores[chosen])
+        if gap == 0:
+            return chosen
+        v = exp_fixed(tables(), gamma_fixed(gap, k, scale))
+        u = source.word()
+        if v > EXP_ERROR and u < v - EXP_ERROR:
+            return chosen
+        if u <= v or u - v <= EXP_ERROR:
+            g = Fraction(int(gap) * int(k)) / Fraction(2) ** scale
+            if is_below(source, int(u), 64, lambda bits: exp_interval(g, bits)):
+                return chosen
+    raise AssertionError("the best candidate always stops the walk")
+
+
+def uniform_distinct(m: int, count: int, BitSource source) -> np.ndarray:
+    """`count` different numbers below m, uniformly: what range 0 means."""
+    cdef int64_t[::1] order = np.arange(m)
+    cdef ptrdiff_t i, j
+    for i in range(count):
+        j = i + <ptrdiff_t>source.below(m - i)
+        order[i], order[j] = order[j], order[i]
+    return np.asarray(order[:count]).copy()

@@ -1,0 +1,340 @@
+"""Mechanisms: frozen parameters and an exact draw. They hold no data and never see records.
+
+A mechanism is called with a value computed from private records and a source of random bits, and
+returns what may be published; its `event` says what that costs. Call mechanisms through a grant's
+`release`, which charges first and draws second.
+
+Values are integers, in units that the mechanism need not know. All draws but `GammaVector`'s are
+exact: integers and rationals only (see `_kernels/random.pyx`), so a guarantee proved on paper holds
+in the code. Rates such as epsilon / range are rounded down to 32 bits, which spends a little less.
+
+`rng` is None (the operating system's entropy), a `BitSource`, or a seed: an int, a `Generator` or a
+`RandomState` of numpy. **A known seed voids privacy**; seeds are for tests.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privfit._kernels import select, threads
+from privfit._kernels.random import (
+    BitSource,
+    DiscreteGaussianSampler,
+    DiscreteLaplaceSampler,
+    binary_rate,
+)
+from privfit.accounting import Event
+from privfit.checks import is_finite, is_whole
+
+__all__ = [
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Exponential",
+    "GammaVector",
+    "Mechanism",
+    "NoisyMax",
+    "PermuteAndFlip",
+    "TopK",
+]
+
+Integers: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+
+MANY = 1 << 17  # candidates from which weighing them is worth a second thread
+
+
+class Mechanism:
+    """What all mechanisms share: parameters, an event, a draw."""
+
+    @property
+    def event(self) -> Event:
+        """What one call costs."""
+        raise NotImplementedError
+
+    def __call__(self, value: ArrayLike, rng: Any = None) -> Any:
+        """Draw what may be published."""
+        raise NotImplementedError
+
+
+# -------------------------------------------------------------------------------------- selections
+
+
+@dataclass(frozen=True)
+class TopK(Mechanism):
+    """k different candidates, each by the exponential mechanism among those that are left.
+
+    Equal in distribution to the one-shot race of Gumbel variables. Each of the k selections is
+    `epsilon_each`-bounded-range if `range` bounds how far two candidates' scores can drift apart
+    between neighbours. Range 0 means a uniform choice.
+    """
+
+    k: int
+    epsilon_each: float
+    range: int
+
+    def __post_init__(self) -> None:
+        if not is_whole(self.k) or self.k < 1:
+            raise ValueError(f"k ({self.k!r}) must be a positive whole number; pass k=1")
+        _check_epsilon("epsilon_each", self.epsilon_each)
+        _check_range(self.range)
+
+    @property
+    def event(self) -> Event:
+        return Event("selection", self.epsilon_each, self.k)
+
+    def __call__(self, value: ArrayLike, rng: Any = None) -> Integers:
+        """int64 (k,): indices of the selected candidates, in order of selection."""
+        scores = _check_scores(value)
+        if self.k > scores.size:
+            raise ValueError(
+                f"k ({self.k}) must be at most the number of candidates ({scores.size}); pass fewer"
+            )
+        source = BitSource.of(rng)
+        if self.range == 0:
+            return select.uniform_distinct(scores.size, self.k, source)
+        rate = binary_rate(Fraction(self.epsilon_each) / int(self.range))
+        n_threads = threads.resolve() if scores.size >= MANY else 1
+        return select.top_k(scores, self.k, *rate, source, n_threads)
+
+
+@dataclass(frozen=True)
+class Exponential(Mechanism):
+    """One candidate with probability proportional to exp(epsilon score / range)."""
+
+    epsilon: float
+    range: int
+
+    def __post_init__(self) -> None:
+        _check_epsilon("epsilon", self.epsilon)
+        _check_range(self.range)
+
+    @property
+    def event(self) -> Event:
+        return Event("selection", self.epsilon)
+
+    def __call__(self, value: ArrayLike, rng: Any = None) -> int:
+        """The index of the selected candidate."""
+        return int(TopK(1, self.epsilon, self.range)(value, rng)[0])
+
+
+@dataclass(frozen=True)
+class PermuteAndFlip(Mechanism):
+    """One candidate by McKenna and Sheldon's walk: never worse than the exponential mechanism.
+
+    It is epsilon-DP at rate epsilon / range, since the walk does not change when all scores shift
+    alike; but it is not bounded-range, and many of them compose as pure releases only.
+    """
+
+    epsilon: float
+    range: int
+
+    def __post_init__(self) -> None:
+        _check_epsilon("epsilon", self.epsilon)
+        _check_range(self.range)
+
+    @property
+    def event(self) -> Event:
+        return Event("pure", self.epsilon)
+
+    def __call__(self, value: ArrayLike, rng: Any = None) -> int:
+        """The index of the selected candidate."""
+        scores, source = _check_scores(value), BitSource.of(rng)
+        if self.range == 0:
+            return source.draw_below(scores.size)
+        rate = binary_rate(Fraction(self.epsilon) / int(self.range))
+        return select.permute_and_flip(scores, *rate, source)
+
+
+@dataclass(frozen=True)
+class NoisyMax(Mechanism):
+    """The candidate with the largest score after discrete Laplace noise; ties to the first.
+
+    Fix the noise of the others: candidate i wins if its own noise reaches a threshold, which moves
+    by at most `range` between neighbours, and a tail of the noise falls by at most
+    exp(-epsilon / range) a unit. Hence epsilon-DP; not bounded-range.
+    """
+
+    epsilon: float
+    range: int
+
+    def __post_init__(self) -> None:
+        _check_epsilon("epsilon", self.epsilon)
+        _check_range(self.range)
+
+    @property
+    def event(self) -> Event:
+        return Event("pure", self.epsilon)
+
+    def __call__(self, value: ArrayLike, rng: Any = None) -> int:
+        """The index of the selected candidate."""
+        scores, source = _check_scores(value), BitSource.of(rng)
+        if self.range == 0:
+            return source.draw_below(scores.size)
+        noise = _laplace(scores.size, Fraction(self.epsilon) / int(self.range), source)
+        noisy = [
+            score + shift for score, shift in zip(scores.tolist(), noise.tolist(), strict=True)
+        ]
+        return noisy.index(max(noisy))
+
+
+# ------------------------------------------------------------------------------------------- noise
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(Mechanism):
+    """Integers plus noise x of probability proportional to exp(-epsilon abs(x) / sensitivity).
+
+    epsilon-DP if `sensitivity` bounds the l1 distance of the integers between neighbours.
+    """
+
+    epsilon: float
+    sensitivity: int
+
+    def __post_init__(self) -> None:
+        _check_epsilon("epsilon", self.epsilon)
+        if not is_whole(self.sensitivity) or self.sensitivity < 1:
+            raise ValueError(
+                f"sensitivity ({self.sensitivity!r}) must be a positive whole number; pass the l1 "
+                "sensitivity in units of the integers, rounded up"
+            )
+
+    @property
+    def event(self) -> Event:
+        return Event("pure", self.epsilon)
+
+    def __call__(self, value: ArrayLike, rng: Any = None) -> Integers:
+        """int64: the integers with noise, in their shape."""
+        values = _check_integers(value)
+        rate = Fraction(self.epsilon) / int(self.sensitivity)
+        return values + _laplace(values.size, rate, BitSource.of(rng)).reshape(values.shape)
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian(Mechanism):
+    """Integers plus discrete Gaussian noise, no worse than a real Gaussian release of `mu`.
+
+    `sensitivity` bounds the l2 distance of the integers between neighbours. The variance is
+    (sensitivity / mu)^2 + 4: see `accounting.discrete_gaussian_mu` for what the 4 pays.
+    """
+
+    mu: float
+    sensitivity: float
+
+    def __post_init__(self) -> None:
+        for name, value in (("mu", self.mu), ("sensitivity", self.sensitivity)):
+            if not is_finite(value) or value <= 0:
+                raise ValueError(
+                    f"{name} ({value!r}) must be a positive number; pass such a number"
+                )
+        if self.sensitivity < self.mu * math.sqrt(12):
+            raise ValueError(
+                f"mu ({self.mu!r}) must be at most sensitivity / sqrt(12), so that noise covers "
+                "the grid; pass integers on a finer grid"
+            )
+
+    @property
+    def variance(self) -> Fraction:
+        """The variance of the noise, exactly."""
+        return (Fraction(self.sensitivity) / Fraction(self.mu)) ** 2 + 4
+
+    @property
+    def event(self) -> Event:
+        return Event("gaussian", self.mu)
+
+    def __call__(self, value: ArrayLike, rng: Any = None) -> Integers:
+        """int64: the integers with noise, in their shape."""
+        values = _check_integers(value)
+        noise = np.empty(values.size, dtype=np.int64)
+        DiscreteGaussianSampler(self.variance).fill(BitSource.of(rng), noise)
+        return values + noise.reshape(values.shape)
+
+
+@dataclass(frozen=True)
+class GammaVector(Mechanism):
+    """A vector plus noise b of density proportional to exp(-epsilon l2(b) / sensitivity).
+
+    The noise of Chaudhuri and Monteleoni (2008): its length is Gamma(d, sensitivity / epsilon), its
+    direction uniform. epsilon-DP if `sensitivity` bounds the l2 distance between neighbours.
+
+    **Real-valued: the guarantee is for real arithmetic.** The draw is in float64; publish the
+    result on a grid that is coarse beside its rounding errors (`unit` does so).
+    """
+
+    epsilon: float
+    sensitivity: float
+    unit: float = 2.0**-30
+
+    def __post_init__(self) -> None:
+        _check_epsilon("epsilon", self.epsilon)
+        for name, value in (("sensitivity", self.sensitivity), ("unit", self.unit)):
+            if not is_finite(value) or value <= 0:
+                raise ValueError(
+                    f"{name} ({value!r}) must be a positive number; pass such a number"
+                )
+
+    @property
+    def event(self) -> Event:
+        return Event("pure", self.epsilon)
+
+    def __call__(self, value: ArrayLike, rng: Any = None) -> Floats:
+        """float64 (d,): the vector with noise, rounded to multiples of `unit`."""
+        vector = np.asarray(value, dtype=np.float64)
+        if vector.ndim != 1 or vector.size == 0 or not np.isfinite(vector).all():
+            raise ValueError("value must be a non-empty, finite vector; pass an array (d,)")
+        generator = np.random.Generator(np.random.Philox(BitSource.of(rng).bits(128)))
+        direction = generator.standard_normal(vector.size)
+        length = generator.gamma(vector.size, self.sensitivity / self.epsilon)
+        noisy = vector + length * direction / np.linalg.norm(direction)
+        return np.rint(noisy / self.unit) * self.unit
+
+
+def _laplace(size: int, rate: Fraction, source: BitSource) -> Integers:
+    noise = np.empty(size, dtype=np.int64)
+    DiscreteLaplaceSampler(*binary_rate(rate)).fill(source, noise)
+    return noise
+
+
+# ------------------------------------------------------------------------------------------ checks
+
+
+def _check_epsilon(name: str, epsilon: Any) -> None:
+    if not is_finite(epsilon) or epsilon <= 0:
+        raise ValueError(
+            f"{name} ({epsilon!r}) must be a positive number; pass a budget such as 1.0"
+        )
+
+
+def _check_range(value: Any) -> None:
+    if not is_whole(value) or value < 0:
+        raise ValueError(
+            f"range ({value!r}) must be a whole number of at least 0; pass objective.range(P, ...)"
+        )
+
+
+def _check_integers(value: ArrayLike) -> Integers:
+    values = np.asarray(value)
+    if values.dtype.kind not in "iu":
+        raise ValueError(
+            f"values (dtype {values.dtype}) must be integers; pass sums in whole units of a grid"
+        )
+    if values.size and (values.max() >= 2**62 or values.min() <= -(2**62)):
+        raise ValueError("values must be below 2^62 in size; pass coarser units")
+    return np.ascontiguousarray(values, dtype=np.int64)
+
+
+def _check_scores(value: ArrayLike) -> Integers:
+    scores = np.asarray(value)
+    if scores.dtype.kind not in "iu" or scores.ndim != 1 or scores.size == 0:
+        raise ValueError(
+            f"scores (dtype {scores.dtype}, shape {scores.shape}) must be a non-empty vector of "
+            "integers; pass objective.scores(P)"
+        )
+    if scores.dtype.kind == "u" and scores.max() >= 2**63:
+        raise ValueError("scores must fit in 64 bits with a sign; pass int64")
+    return np.ascontiguousarray(scores, dtype=np.int64)

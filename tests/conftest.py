@@ -1,0 +1,96 @@
+"""Fixtures that the test files share."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import privfit
+from privfit.objectives.common import Objective
+
+ROOT = Path(__file__).resolve().parents[1]
+
+if importlib.util.find_spec("hypothesis"):  # the smoke test runs without it
+    from hypothesis import HealthCheck, settings
+
+    settings.register_profile(
+        "privfit",
+        derandomize=True,
+        database=None,
+        deadline=None,
+        max_examples=40,
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    )
+    settings.load_profile("privfit")
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20240229)
+
+
+@pytest.fixture
+def knobs(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Set what may not change an answer: rows of a tile, work of a slice, work worth a thread."""
+
+    def turn(**values: float) -> None:
+        for name, value in values.items():
+            assert hasattr(Objective, f"_{name}"), f"objectives have no knob {name}"
+            monkeypatch.setattr(Objective, f"_{name}", value)
+
+    return turn
+
+
+@pytest.fixture
+def threads_used(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of threads that objectives asked for, with threads worth any work."""
+    used: list[int] = []
+    ask = Objective._threads
+
+    def spy(self: Any, work: float) -> int:
+        used.append(ask(self, work))
+        return used[-1]
+
+    monkeypatch.setattr(Objective, "_thread_work", 0.0)
+    monkeypatch.setattr(Objective, "_threads", spy)
+    return used
+
+
+def run_python(
+    script: str, *, timeout: float = 60, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a script in a fresh interpreter that finds this privfit and the files of this folder."""
+    path = os.pathsep.join([str(Path(privfit.__file__).parents[1]), str(Path(__file__).parent)])
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": path, **environment},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+@pytest.fixture
+def fresh_python() -> Callable[..., subprocess.CompletedProcess[str]]:
+    return run_python
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """Where the real data lie; a machine without them may skip, continuous integration may not."""
+    folder = Path(os.environ.get("PRIVFIT_DATA", ROOT.parent / "shared" / "data"))
+    if not (folder / "SHA256SUMS").exists():
+        reason = f"no real data in {folder}; set PRIVFIT_DATA to the folder that holds them"
+        if os.environ.get("CI", "").lower() == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return folder

@@ -1,0 +1,295 @@
+"""The specification: every kernel and formula once more, short, slow and obviously right.
+
+Integers are Python integers, rationals are fractions, logarithms come from mpmath. Nothing here
+imports privfit: a domain is read through the attributes that its user declared.
+
+A record is a list of integers, in units of 2^(e_j - a) for column j; a candidate is a list of
+integers, in units of 2^(-e_j - b), the intercept last. A margin is an integer in units of 2^-(a+b).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+import numpy as np
+
+Record = list[int]
+
+mpmath.mp.prec = 120
+
+
+def power_of_two(e: int) -> Fraction:
+    return Fraction(2) ** int(e)
+
+
+def round_half_up(value: Fraction) -> int:
+    return math.floor(value + Fraction(1, 2))
+
+
+def round_half_even(value: Fraction) -> int:
+    return round(value)
+
+
+# ---------------------------------------------------------------------------- domains and the grid
+
+
+def exponent(bound: Any) -> int:
+    """The least e with 2^e >= abs(bound); 0 for a column that is always 0."""
+    bound = abs(Fraction(bound))
+    if bound == 0:
+        return 0
+    e = bound.numerator.bit_length() - bound.denominator.bit_length() - 1
+    while power_of_two(e) < bound:
+        e += 1
+    return e
+
+
+def declared_bounds(domain: Any) -> list[tuple[Fraction, Fraction]]:
+    """(low, high) of each encoded column, as declared."""
+    d, kind = domain.n_features, type(domain).__name__
+    if kind == "Schema":
+        return [(Fraction(0), Fraction(1))] * d
+    if kind == "Box":
+        low, high = (np.broadcast_to(bound, (d,)) for bound in (domain.lower, domain.upper))
+        return [(Fraction(float(a)), Fraction(float(b))) for a, b in zip(low, high, strict=True)]
+    return [(-Fraction(domain.radius), Fraction(domain.radius))] * d
+
+
+def exponents(domain: Any, uniform: bool = False) -> list[int]:
+    """The power of two that covers each column; `uniform`: that of the widest, for all."""
+    each = [exponent(max(abs(low), abs(high))) for low, high in declared_bounds(domain)]
+    return [max(each)] * len(each) if uniform else each
+
+
+def record_units(domain: Any, uniform: bool = False) -> list[Fraction]:
+    return [power_of_two(e - domain.grid.a) for e in exponents(domain, uniform)]
+
+
+def weight_units(domain: Any) -> list[Fraction]:
+    return [power_of_two(-e - domain.grid.b) for e in [*exponents(domain), 0]]
+
+
+def box_record(x: Sequence[float], domain: Any, uniform: bool = False) -> Record:
+    """Clip each column to the whole units inside its bounds, rounding towards zero."""
+    result = []
+    for v, (low, high), unit in zip(
+        x, declared_bounds(domain), record_units(domain, uniform), strict=True
+    ):
+        whole = math.trunc(Fraction(float(v)) / unit)
+        result.append(min(max(whole, math.ceil(low / unit)), math.floor(high / unit)))
+    return result
+
+
+def length_up(record: Iterable[int], power: int) -> int:
+    """The l1 or l2 norm, rounded up."""
+    if power == 1:
+        return sum(abs(v) for v in record)
+    square = sum(v * v for v in record)
+    root = math.isqrt(square)
+    return root + (root * root < square)
+
+
+def ball_record(x: Sequence[float], domain: Any, uniform: bool = False) -> Record:
+    """Round towards zero; if that is outside, scale 22 leading bits of each column to fit."""
+    power = 1 if type(domain).__name__ == "L1Ball" else 2
+    unit = record_units(domain)[0]
+    radius = math.floor(Fraction(domain.radius) / unit)
+    exact = [Fraction(float(v)) for v in x]
+    whole = [math.trunc(v / unit) for v in exact]
+    if length_up(whole, power) <= radius:
+        return whole
+    top = math.frexp(max(abs(float(v)) for v in x))[1]
+    lead = [math.floor(abs(v) * power_of_two(22 - top)) for v in exact]
+    length = length_up(lead, power)
+    return [
+        (-1 if v < 0 else 1) * (part * radius // length)
+        for v, part in zip(exact, lead, strict=True)
+    ]
+
+
+def schema_record(x: Sequence[Any], domain: Any, uniform: bool = False) -> Record:
+    """One value for each declared column; [0, 1] in units of 2^-a, or one level of a group."""
+    one = 1 << domain.grid.a
+    result: Record = []
+    for value, column in zip(x, domain.columns.values(), strict=True):
+        missing = value is None or value != value
+        if hasattr(column, "values"):
+            levels = list(column.values)
+            hot = levels.index(value) if not missing and value in levels else len(levels)
+            result += [one * (j == hot) for j in range(len(levels) + column.other)]
+            continue
+        value = column.fill if missing else value
+        low, high = Fraction(column.low), Fraction(column.high)
+        if value in (math.inf, -math.inf):
+            share = Fraction(value > 0)
+        else:
+            share = min(max((Fraction(value) - low) / (high - low), Fraction(0)), Fraction(1))
+        if column.bins:
+            hot = min(math.floor(share * column.bins), column.bins - 1)
+            result += [one * (j == hot) for j in range(column.bins)]
+        else:
+            result.append(math.floor(share * one))
+    return result
+
+
+def records(X: Iterable[Sequence[Any]], domain: Any, uniform: bool = False) -> list[Record]:
+    """The records as the kernels must see them."""
+    quantise = {"Box": box_record, "Schema": schema_record}.get(type(domain).__name__, ball_record)
+    return [quantise(list(x), domain, uniform) for x in X]
+
+
+def candidates(P: Iterable[Sequence[float]], domain: Any) -> list[Record]:
+    """Candidates of a linear model in whole units; they must be on the grid."""
+    units = weight_units(domain)
+    whole = [[Fraction(float(v)) / unit for v, unit in zip(w, units, strict=True)] for w in P]
+    assert all(v.denominator == 1 for w in whole for v in w)
+    return [[int(v) for v in w] for w in whole]
+
+
+def corners(domain: Any, uniform: bool = False) -> list[Record]:
+    """Extreme records of a domain, in record units: box corners, l1 vertices, all one-hot rows."""
+    kind, d = type(domain).__name__, domain.n_features
+    units = record_units(domain, uniform)
+    if kind == "Box":
+        ends = [(math.ceil(low / u), math.floor(high / u))
+                for (low, high), u in zip(declared_bounds(domain), units, strict=True)]  # fmt: skip
+        return [list(corner) for corner in itertools.product(*ends)]
+    if kind == "Schema":
+        one = 1 << domain.grid.a
+        choices = []
+        for column in domain.columns.values():
+            width = getattr(column, "bins", None)
+            width = len(column.values) + column.other if width is None else width
+            hot = [[one * (j == i) for j in range(width)] for i in range(width)]
+            choices.append(hot if width else [[0], [one]])
+        return [list(itertools.chain(*choice)) for choice in itertools.product(*choices)]
+    radius = math.floor(Fraction(domain.radius) / units[0])
+    return [[s * radius * (i == j) for i in range(d)] for j in range(d) for s in (1, -1)]
+
+
+def support_norm(domain: Any, v: Sequence[float]) -> mpmath.mpf:
+    """sup of abs(<x~, v>) over records: at a corner, or along v for the l2 ball."""
+    v = [Fraction(float(part)) for part in v]
+    units = record_units(domain)
+    if type(domain).__name__ == "L2Ball":
+        radius = math.floor(Fraction(domain.radius) / units[0]) * units[0]
+        square = sum(part * part for part in v[:-1])
+        return as_mp(radius) * mpmath.sqrt(as_mp(square)) + as_mp(abs(v[-1]))
+    return as_mp(
+        max(
+            abs(sum(x * u * part for x, u, part in zip(corner, units, v[:-1], strict=True)) + v[-1])
+            for corner in corners(domain)
+        )
+    )
+
+
+def as_mp(value: Any) -> mpmath.mpf:
+    value = Fraction(value)
+    return mpmath.mpf(value.numerator) / value.denominator
+
+
+# ------------------------------------------------------------------------------------ linear models
+
+
+def margin(x: Record, w: Record, a: int) -> int:
+    """<x, w> + intercept, exactly, in units of 2^-(a+b)."""
+    return sum(xj * wj for xj, wj in zip(x, w[:-1], strict=True)) + (w[-1] << a)
+
+
+def true_loss(z: int, label: int, loss: str, grid: Any, C: float = 1.0) -> mpmath.mpf:
+    """The loss of a record whose margin is z units, in score units, without any rounding."""
+    if loss == "zero_one":
+        return mpmath.mpf(int((z > 0) != bool(label)))
+    m = (z if label else -z) * power_of_two(-grid.a - grid.b)
+    if loss == "hinge":
+        return as_mp(max(1 - m, Fraction(0)) * Fraction(C) * 2**grid.c)
+    return mpmath.log1p(mpmath.exp(as_mp(-m))) * 2**grid.c
+
+
+def hinge_integer(z: int, label: int, grid: Any, C: float = 1.0) -> int:
+    """The hinge loss is rational, so its integer is known: rounded half up."""
+    m = (z if label else -z) * power_of_two(-grid.a - grid.b)
+    return round_half_up(max(1 - m, Fraction(0)) * Fraction(C) * 2**grid.c)
+
+
+def zero_one_integer(z: int, label: int) -> int:
+    """Predict 1 iff z > 0."""
+    return int((z > 0) != bool(label))
+
+
+def true_residual(z: int, label: int, cap: int, grid: Any, one: int) -> mpmath.mpf:
+    """min(sigma(-m), cap) in units of 1/one; cap in the same units."""
+    m = (z if label else -z) * power_of_two(-grid.a - grid.b)
+    return min(one / (1 + mpmath.exp(as_mp(m))), mpmath.mpf(cap))
+
+
+def gradient(rows: list[Record], labels: Sequence[int], residuals: Sequence[int], a: int) -> Record:
+    """sum of y x~ r, the intercept last."""
+    total = [0] * (len(rows[0]) + 1)
+    for x, label, r in zip(rows, labels, residuals, strict=True):
+        for j, v in enumerate([*x, 1 << a]):
+            total[j] += v * r if label else -v * r
+    return total
+
+
+def second_moments(rows: list[Record], a: int) -> list[Record]:
+    """sum of x~ x~', the intercept last."""
+    full = [[*x, 1 << a] for x in rows]
+    d = len(full[0])
+    return [[sum(x[i] * x[j] for x in full) for j in range(d)] for i in range(d)]
+
+
+# ---------------------------------------------------------------------------------------- centres
+
+
+def distance(x: Record, c: Record, power: int) -> int:
+    return sum(abs(xj - cj) ** power for xj, cj in zip(x, c, strict=True))
+
+
+def centers_cost(rows: list[Record], centers: list[Record], power: int) -> int:
+    return sum(min(distance(x, c, power) for c in centers) for x in rows)
+
+
+def lloyd(
+    rows: list[Record], centers: list[Record], power: int
+) -> tuple[list[int], list[list[int]]]:
+    """Counts and sums of the records nearest to each centre; ties go to the lowest index."""
+    counts, sums = [0] * len(centers), [[0] * len(rows[0]) for _ in centers]
+    for x in rows:
+        distances = [distance(x, c, power) for c in centers]
+        nearest = distances.index(min(distances))
+        counts[nearest] += 1
+        sums[nearest] = [s + v for s, v in zip(sums[nearest], x, strict=True)]
+    return counts, sums
+
+
+# ------------------------------------------------------------------------------------- facilities
+
+
+def clipped_distance(x: Record, place: Record, low: int, high: int, shift: int) -> int:
+    """The l1 distance clipped to [low, high], less low, rounded half up to units of 2^shift."""
+    clipped = min(max(distance(x, place, 1), low), high) - low
+    return round_half_up(Fraction(clipped, 1 << shift))
+
+
+def facility_cost(table: list[list[int]], members: Iterable[int]) -> int:
+    """`table` has the clipped distances (records, facilities)."""
+    return sum(min(row[i] for i in members) for row in table)
+
+
+# ------------------------------------------------------------------------------------------ ranges
+
+
+def realised_range(q: Any, adjacency: str) -> Any:
+    """The range of candidates when the records are those of q, where q[t, w] is the score that
+    record t adds to candidate w (THEORY, theorem 2)."""
+    q = np.asarray(q)
+    if adjacency == "add_remove":
+        return (q.max(axis=1) - q.min(axis=1)).max()
+    difference = q[:, :, None] - q[:, None, :]
+    return (difference.max(axis=0) - difference.min(axis=0)).max()

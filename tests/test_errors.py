@@ -1,0 +1,346 @@
+"""Wrong input: one clear message each, with the remedy, without private values or partial state."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import privfit
+from privfit import (
+    Box,
+    Categorical,
+    CentersObjective,
+    FacilityObjective,
+    Grid,
+    L1Ball,
+    L2Ball,
+    LinearObjective,
+    Numeric,
+    RecordObjective,
+    Schema,
+)
+from privfit._kernels import threads
+from privfit.packing import pack
+
+SECRET = 123456.789  # stands for a private value; no message may repeat it
+LABEL = 987654.321
+
+X = np.array([[SECRET, 0.5], [0.25, SECRET], [0.0, 1.0]])
+Y = np.array([0, 1, 1])
+UNIT = Box(-1, 1)
+PLACES = np.eye(2)
+
+NAN = np.where(X == 0.25, np.nan, X)
+INF = np.where(X == 0.25, -np.inf, X)
+
+
+def linear(**changes: Any) -> LinearObjective:
+    return LinearObjective(**{"X": X, "y": Y, "loss": "logistic", "domain": UNIT, **changes})
+
+
+def centers(**changes: Any) -> CentersObjective:
+    return CentersObjective(**{"X": X, "n_clusters": 2, "domain": UNIT, **changes})
+
+
+def facility(**changes: Any) -> FacilityObjective:
+    return FacilityObjective(
+        **{"X": X, "facilities": PLACES, "clip": (0, 1), "domain": UNIT, **changes}
+    )
+
+
+def total(records: Any, P: Any) -> np.ndarray:
+    return np.outer(np.asarray(records).sum(axis=1), P)
+
+
+def record(**changes: Any) -> RecordObjective:
+    return RecordObjective(**{"records": X, "score": total, "low": 0, "high": 1, **changes})
+
+
+def schema(column: Any, values: Any) -> Any:
+    return linear(X={"a": values, "b": [SECRET] * 3},
+                  domain=Schema({"a": column, "b": Numeric(0, 1)}))  # fmt: skip
+
+
+Case = tuple[Callable[[], Any], str]
+
+DOMAINS: list[Case] = [
+    *((partial(Grid, **{name: bits}), rf"grid bits {name} \({re.escape(repr(bits))}\) must be")
+      for name, bits in [("a", 0), ("a", 15), ("a", 12.0), ("a", True), ("b", -1), ("b", 17),
+                         ("c", 15), ("c", "12"), ("c", -1)]),
+    (lambda: Grid(a=4, b=4, c=1), r"grid bits c \(1\) must be at most a \+ b - 8 \(0\)"),
+    (lambda: Box(-1, 1).width, r"does not know its number of columns; pass n_features"),
+    (lambda: Box(-1, 1).candidates(3, np.random.default_rng(0)), r"number of columns"),
+    (lambda: Box(-1, 1, 2).snap([1.0, 2.0]), r"P \(shape \(2,\)\) must have 3 columns"),
+    (lambda: Box(-1, 1, 2).snap(3.0), r"P \(shape \(\)\) must have 3 columns"),
+    (lambda: Box(-1, 1, 1).snap([[np.nan, 0]]), r"P must be finite; pass candidates without NaN"),
+    (lambda: Box([[0]], 1), r"Box bounds must be numbers or one row of numbers"),
+    *((partial(Box, *bounds), r"Box bounds must be finite; pass the documented range")
+      for bounds in [(np.nan, 1), (0, np.inf), ([0, -np.inf], 1)]),
+    *((partial(Box, *bounds), r"Box bounds must be 0 or .*1e-100")
+      for bounds in [(0, 1e-300), (-1e200, 1), ([-5e-324, 0], [1, 1])]),
+    (lambda: Box(1, -1), r"Box lower bounds must not exceed the upper ones"),
+    (lambda: Box([0, 3], [1, 2]), r"Box lower bounds must not exceed the upper ones"),
+    (lambda: Box([0, 0], 1, 3), r"n_features \(3\) must be the number of bounds \(2\)"),
+    (lambda: Box(1000.1, 1000.2, 1).low, r"Box is narrower than its grid in column 0; pass Grid"),
+    (lambda: Box([0, 0.001], [9e9, 0.002]).quantise(X, uniform=True), r"narrower .* column 1"),
+    (lambda: linear(X=sp.csr_array(X), domain=Box(0.1, 1)), r"sparse X must have 0 inside"),
+    *((partial(ball, radius), r"radius \(.*\) must be a positive number; pass the declared bound")
+      for ball in (L1Ball, L2Ball) for radius in (0, -1.0, np.nan, np.inf, "1", None)),
+    *((partial(Numeric, *bounds), r"Numeric range \(.*\) must be finite and rising")
+      for bounds in [(1, 1), (2, 1), (np.nan, 1), (0, np.inf)]),
+    *((partial(Numeric, 0, 1, bins=bins), r"bins \(.*\) must be 0 or a positive number")
+      for bins in (-1, 2.0, True)),
+    *((partial(Numeric, 0, 1, fill=fill), r"fill must be a finite number; pass a declared value")
+      for fill in (np.nan, np.inf)),
+    (lambda: Categorical([]), r"Categorical needs at least one value"),
+    (lambda: Categorical(["a", "a"]), r"Categorical values must differ"),
+    (lambda: Schema({}), r"Schema needs at least one column"),
+    (lambda: Schema({"a": (0, 1)}), r"Schema column 'a' must be declared; pass Numeric"),
+    (lambda: linear(X={"b": [SECRET]}, domain=Schema({"a": Numeric(0, 1)})),
+     r"X lacks the declared columns \['a'\]; pass them or remove them"),
+    (lambda: schema(Numeric(0, 1), [SECRET]), r"X must have columns of one equal length"),
+    (lambda: linear(X={"a": SECRET}, domain=Schema({"a": Numeric(0, 1)})), r"one equal length"),
+    (lambda: linear(domain=Schema({"a": Numeric(0, 1)})), r"must have the 1 declared columns"),
+    (lambda: linear(X=sp.csr_array(X), domain=Schema({"a": Numeric(0, 1)})), r"declared columns"),
+    (lambda: schema(Categorical(["u"]), ["u", str(SECRET), "u"]), r"column 'a' has values that"),
+    (lambda: schema(Categorical([1.0]), [1.0, SECRET, np.nan]), r"column 'a' has values that"),
+    (lambda: schema(Numeric(0, 1), [0, np.nan, SECRET]), r"column 'a' has missing values; declare"),
+    (lambda: schema(Numeric(0, 1), ["x", str(SECRET), "y"]), r"column 'a' must hold numbers"),
+    (lambda: schema(Numeric(0, 1), [0, {}, SECRET]), r"column 'a' must hold numbers"),
+]  # fmt: skip
+
+RECORDS: list[Case] = [
+    *((make, r"needs the declared domain of a record; pass domain=Box\(low, high\)")
+      for make in (partial(linear, domain=None), partial(centers, domain=None))),
+    (lambda: linear(domain=(-1, 1)), r"domain \(tuple\) must be a Domain; pass domain=Box"),
+    (lambda: linear(domain=Box), r"domain \(type\) must be a Domain"),
+    *((partial(make, X=wrong), r"X must be finite; fill NaN and infinity before")
+      for make in (linear, centers, facility)
+      for wrong in (NAN, INF, sp.csr_array(NAN), sp.csc_array(INF))),
+    *((partial(make, X=np.empty((0, 2)), **more), r"X must have at least one record; pass a non-em")
+      for make, more in ((linear, {"y": []}), (centers, {}), (facility, {}))),
+    (lambda: linear(X=sp.csr_array((0, 2)), y=[]), r"X must have at least one record"),
+    (lambda: linear(X={"a": []}, y=[], domain=Schema({"a": Numeric(0, 1)})), r"at least one reco"),
+    *((partial(make, X=X[:, :0]), r"X must have at least one column; pass a non-empty table")
+      for make in (linear, centers, facility)),
+    (lambda: linear(X=sp.csr_array((3, 0))), r"X must have at least one column"),
+    (lambda: linear(X=np.broadcast_to(0.0, (2**31 + 1, 1))), r"X must have at most .* records"),
+    *((partial(linear, X=wrong), r"X \(shape .*\) must have two dimensions; pass records as rows")
+      for wrong in (X[0], X[None], SECRET)),
+    (lambda: linear(X=sp.coo_array(X[:, 0])), r"must have two dimensions"),
+    *((partial(linear, X=wrong), r"X \(dtype .*\) must hold real numbers; pass numbers, or declare")
+      for wrong in (X.astype(str), X.astype(object), X * 1j, sp.csr_array(X * 1j))),
+    *((partial(linear, y=wrong), r"y \(shape .*\) must have one label for each of the 3 records")
+      for wrong in (Y[:2], Y[:, None], 1)),
+    *((partial(linear, y=wrong), r"y must hold 0 and 1, or -1 and \+1; encode other labels")
+      for wrong in ([0, 1, LABEL], [-1, 0, 1], [1, 2, 1], [0, np.nan, 1], list("abc"), [None] * 3)),
+    (lambda: linear(domain=Box(-1, 1, 5)), r"X has 2 columns but Box declares 5; pass a domain"),
+    (lambda: linear(domain=L2Ball(1.0, 3)), r"X has 2 columns but L2Ball declares 3"),
+    (lambda: centers(domain=Box([0], [1])), r"X has 2 columns but Box declares 1"),
+    (lambda: pack(X, UNIT.bind(2), layout="tiled"), r"layout \('tiled'\) must be 'auto', 'dense'"),
+    (lambda: linear(layout="csr"), r"layout \('csr'\) must be 'auto', 'dense' or 'sparse'"),
+]  # fmt: skip
+
+LINEAR: list[Case] = [
+    (lambda: linear(loss="squared"), r"loss \('squared'\) must be 'logistic', 'hinge' or"),
+    (lambda: linear(loss=None), r"loss \(None\) must be"),
+    *((partial(linear, loss="hinge", C=C), r"C \(.*\) must be a positive number; pass C=1.0")
+      for C in (0, -1.0, np.nan, np.inf, "1", True, None)),
+    (lambda: linear(C=2.0), r"C \(2.0\) weights the hinge loss only; leave it out"),
+    *((partial(linear, l2=l2), r"l2 \(.*\) must be 0 or a positive number; pass l2=0.0")
+      for l2 in (-1.0, np.nan, np.inf, "1", True)),
+    (lambda: linear(loss="hinge", C=1e300).scores(np.zeros((1, 3))), r"too large for exact"),
+    *((partial(make, n_threads=n), r"n_threads \(.*\) must be a whole number of at least 1")
+      for make in (linear, centers, facility) for n in (0, -2, 1.5, "2", True)),
+    *((lambda w=w: linear().scores(w), r"P \(shape .*\) must have 2 dimensions; pass candidates")
+      for w in (np.zeros(3), np.zeros((1, 1, 3)), 0.0)),
+    (lambda: linear().scores(np.zeros((2, 2))), r"P \(shape \(2, 2\)\) must have 3 columns, the"),
+    (lambda: linear().scores(np.zeros((0, 3))), r"P must hold at least one candidate"),
+    *((lambda v=v: linear().scores([[0, v, 0]]), r"P must be finite; pass candidates without NaN")
+      for v in (np.nan, np.inf)),
+    (lambda: linear().scores([[0, 0.3, 0]]), r"P must lie on the grid; pass domain.snap\(P\)"),
+    (lambda: linear().range([[0, 0.3, 0]], "replace"), r"P must lie on the grid"),
+    (lambda: linear().prior([[0, 0.3, 0]]), r"P must lie on the grid"),
+    (lambda: linear(l2=1e300).prior([[0.5, 0, 0]]), r"prior is too large for 64 bits; pass"),
+    (lambda: linear().scores([[2.0**30, 0, 0]]), r"candidates are too large for exact margins"),
+    (lambda: linear().at([2.0**30, 0, 0]), r"candidates are too large for exact margins"),
+    *((lambda a=a: linear().range(np.zeros((1, 3)), a), r"adjacency \(.*\) must be 'replace' or")
+      for a in ("bounded", None, 1)),
+    (lambda: linear().gradient_range(0.5, "ar"), r"adjacency \('ar'\) must be"),
+    *((lambda cap=cap: linear().gradient(np.zeros(3), cap), r"cap \(.*\) must lie in \(0, 1\]")
+      for cap in (0, -1, 1.01, np.nan, "1", True)),
+    (lambda: linear().gradient_range(2.0, "replace"), r"cap \(2.0\) must lie in \(0, 1\]"),
+    (lambda: linear(loss="hinge").gradient(np.zeros(3), 0.5), r"gradient needs the logistic loss"),
+    (lambda: linear().gradient(np.zeros((2, 3)), 0.5), r"w \(shape \(2, 3\)\) must be one"),
+    (lambda: linear().at(np.zeros((1, 3))), r"w \(shape \(1, 3\)\) must be one candidate"),
+    (lambda: linear().at([0, 0.3, 0]), r"P must lie on the grid"),
+    (lambda: linear().at(np.zeros(3)).scores([0, 1], [0.5]), r"coords \(shape .* one length"),
+    (lambda: linear().at(np.zeros(3)).scores([[0]], [[0.5]]), r"coords \(shape .* one length"),
+    (lambda: linear().at(np.zeros(3)).scores([0.0], [0.5]), r"coords \(dtype float64\) must be"),
+    *((lambda c=c: linear().at(np.zeros(3)).scores([c], [0.5]), r"coords must lie in 0..2, the")
+      for c in (-1, 3)),
+    *((lambda s=s: linear().at(np.zeros(3)).scores([0], [s]), r"steps must be finite; pass")
+      for s in (np.nan, np.inf)),
+    (lambda: linear().at(np.zeros(3)).scores([0], [0.3]), r"lie on the grid; pass steps on"),
+]  # fmt: skip
+
+CENTERS: list[Case] = [
+    *((partial(centers, power=p), r"power \(.*\) must be 2 \(squared l2\) or 1 \(l1\)")
+      for p in (0, 3, "2", None)),
+    *((partial(centers, n_clusters=k), r"n_clusters \(.*\) must be a positive whole number")
+      for k in (0, -1, 2.0, "2", True)),
+    (lambda: centers().scores(np.zeros((2, 2))), r"P \(shape \(2, 2\)\) must have 3 dimensions"),
+    (lambda: centers().scores(np.zeros((1, 3, 2))), r"must be sets of 2 centres with 2 columns"),
+    (lambda: centers().scores(np.zeros((0, 2, 2))), r"P must hold at least one candidate"),
+    (lambda: centers().scores(np.full((1, 2, 2), np.nan)), r"P must be finite"),
+    (lambda: centers().scores(np.full((1, 2, 2), 0.3)), r"lie on the grid; pass objective.snap"),
+    (lambda: centers().scores(np.full((1, 2, 2), 2.0**30)), r"centres are too far out for exact"),
+    (lambda: centers().lloyd(np.full((2, 2), 2.0**30)), r"centres are too far out for exact"),
+    (lambda: centers().range(np.zeros((1, 2, 2)), "add"), r"adjacency \('add'\) must be"),
+    (lambda: centers().at(np.eye(2)).scores([0, 1], [[0, 0]]), r"which \(shape .* must match"),
+    (lambda: centers().at(np.eye(2)).scores([0], [[0, 0, 0]]), r"one new centre with 2 columns"),
+    *((lambda i=i: centers().at(np.eye(2)).scores([i], [[0, 0]]), r"which must hold indices in 0")
+      for i in (-1, 2, 0.0)),
+    (lambda: centers().at(np.eye(2)).scores([0], [[0.3, 0]]), r"P must lie on the grid"),
+]  # fmt: skip
+
+FACILITY: list[Case] = [
+    *((partial(facility, bits=b), r"bits \(.*\) must be 16 or 8; pass one of them")
+      for b in (4, 32, "8", None)),
+    *((partial(facility, clip=c), r"clip must be two numbers; pass clip=\(lo, hi\)")
+      for c in (None, 3, (1,), (1, 2, 3), ("a", "b"))),
+    *((partial(facility, clip=c), r"clip \(.*\) must rise from 0 or more to a finite bound")
+      for c in ((-1, 1), (1, 1), (2, 1), (0, np.inf), (np.nan, 1), (0, np.nan))),
+    *((partial(facility, facilities=f), r"facilities \(shape .*\) must be a non-empty, finite")
+      for f in (np.eye(2)[0], np.empty((0, 2)), np.array([[0, np.nan]]), 0.0)),
+    (lambda: facility(facilities=np.eye(3)), r"X has 2 columns but facilities 3; pass equal"),
+    (lambda: facility(facilities=np.eye(2) * 1e6), r"facilities lie too far outside the domain"),
+    *((lambda P=P: facility().scores(P), r"P \(shape .*\) must be sets of facilities; pass indices")
+      for P in ([0, 1], np.empty((0, 2), dtype=int), np.empty((2, 0), dtype=int), 0)),
+    (lambda: facility().scores([[0.0, 1.0]]), r"P \(dtype float64\) must hold whole numbers"),
+    *((lambda i=i: facility().scores([[0, i]]), r"P must hold indices in 0..1; pass indices")
+      for i in (-1, 2)),
+    (lambda: facility().range([[0], [1]], "x"), r"adjacency \('x'\) must be"),
+    (lambda: facility().at([0, 1]).scores([0, 1], [0]), r"which \(shape .* one length; pass one"),
+    *((lambda i=i: facility().at([0, 1]).scores([i], [0]), r"which must hold positions in 0..1")
+      for i in (-1, 2, 0.0)),
+    (lambda: facility().at([0, 1]).scores([0], [5]), r"P must hold indices in 0..1"),
+]  # fmt: skip
+
+RECORD: list[Case] = [
+    (lambda: record(score="total"), r"score must be a function; pass score\(records, P\)"),
+    *((partial(record, low=v), r"low \(.*\) must be a finite number; pass a public bound")
+      for v in (np.nan, -np.inf, "0", True)),
+    *((partial(record, high=v), r"high \(.*\) must be a finite number; pass a public bound")
+      for v in (np.nan, np.inf, "0", True)),
+    *((partial(record, low=v), r"low \(.*\) must be below high \(1\); pass the public bounds")
+      for v in (1, 2.0)),
+    *((partial(record, low=low, high=high), r"high - low \(.*\) must lie in 1e-100..1e100; pass")
+      for low, high in ((0, 1e-200), (-1e308, 1e308))),
+    *((partial(record, bits=b), r"bits \(.*\) must be a whole number from 1 to 30; pass bits=16")
+      for b in (0, 31, 8.0, True, "8")),
+    *((partial(record, block=b), r"block \(.*\) must be a positive number; pass block=4096")
+      for b in (0, 1.5, True)),
+    (lambda: record(records=X[:0]), r"records must hold at least one record"),
+    (lambda: record().scores([]), r"P must hold at least one candidate"),
+    (lambda: record(score=lambda r, P: total(r, P).T[:1]).scores([1, 2]), r"score returned shape"),
+    (lambda: record(score=lambda r, P: total(r, P) * np.nan).scores([1]), r"score returned NaN"),
+    (lambda: record(score=lambda r, P: total(r - r.mean(axis=0), P)).scores([1e-6]),
+     r"score must treat each record by itself; it gave another value to a record that stood alone"),
+    (lambda: record().range([1, 2], "removal"), r"adjacency \('removal'\) must be"),
+]  # fmt: skip
+
+THREADS: list[Case] = [
+    *((partial(threads.resolve, n), r"n_threads \(.*\) must be a whole number of at least 1; pass")
+      for n in (0, -1, 2.0, "4", False)),
+]  # fmt: skip
+
+ALL = [*DOMAINS, *RECORDS, *LINEAR, *CENTERS, *FACILITY, *RECORD, *THREADS]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    ALL,
+    ids=[f"{i} {re.sub('[^a-zA-Z0-9_]+', ' ', text)[:40]}" for i, (_, text) in enumerate(ALL)],
+)
+def test_wrong_input_has_one_clear_message(call, message):
+    with pytest.raises((ValueError, TypeError), match=message) as caught:
+        call()
+    text = str(caught.value)
+    assert str(SECRET) not in text
+    assert str(LABEL) not in text
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def messages_of(call: Callable[[], Any]) -> str:
+    try:
+        call()
+    except Exception as error:
+        return str(error)
+    return ""
+
+
+def raises_in(source: Path) -> list[tuple[int, list[str]]]:
+    """(line, fixed parts of the message) of every `raise` in a file."""
+    found = []
+    for node in ast.walk(ast.parse(source.read_text())):
+        if not (isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args):
+            continue
+        message = node.exc.args[0]
+        parts = message.values if isinstance(message, ast.JoinedStr) else [message]
+        found.append((node.lineno, [p.value for p in parts if isinstance(p, ast.Constant)]))
+    return found
+
+
+def test_every_raise_is_reached_by_a_case_above():
+    package = Path(privfit.__file__).parent
+    sources = [package / "domains.py", package / "packing.py", *package.glob("objectives/*.py")]
+    seen = "\n".join(messages_of(call) for call, _ in ALL)
+    missed = [
+        f"{source.name}:{line}: {' ... '.join(parts)}"
+        for source in sources
+        for line, parts in raises_in(source)
+        if not all(part in seen for part in parts)
+    ]
+    assert not missed, "no case reaches\n" + "\n".join(missed)
+    assert sum(len(raises_in(source)) for source in sources) > 50
+
+
+def test_no_object_shows_private_values(rng):
+    objectives = [linear(), centers(), facility(), record()]
+    views = [
+        objectives[0].at(np.zeros(3)), objectives[1].at(np.eye(2)), objectives[2].at([0, 1]),
+        objectives[0]._layout, pack(X, UNIT.bind(2)), pack(X, UNIT.bind(2), layout="sparse"),
+    ]  # fmt: skip
+    for shown in (*objectives, *views):
+        for text in (repr(shown), str(shown), f"{shown}"):
+            assert "123456" not in text
+            assert "array" not in text
+            assert len(text) < 200
+
+
+@pytest.mark.parametrize("make", [linear, centers, facility])
+def test_a_failed_call_leaves_an_objective_as_it_was(make):
+    objective = make()
+    P = {linear: np.zeros((1, 3)), centers: np.zeros((1, 2, 2)), facility: [[0, 1]]}[make]
+    before = objective.scores(P)
+    for wrong in (np.zeros((0, 3)), [[0.3]], "x", None, [[[[np.nan]]]]):
+        with pytest.raises((ValueError, TypeError)):
+            objective.scores(wrong)
+        with pytest.raises((ValueError, TypeError)):
+            objective.at(wrong)
+    assert np.array_equal(objective.scores(P), before)
+
+
+def test_wrong_simd_setting_is_refused(fresh_python):
+    done = fresh_python("import privfit", PRIVFIT_SIMD="avx1024")
+    assert done.returncode == 1
+    assert "PRIVFIT_SIMD ('avx1024') must be 'auto' or 'baseline'; unset it" in done.stderr
