@@ -110,7 +110,10 @@ def kernel(name: str) -> Extension:
 
 setup(
     ext_modules=cythonize(
-        [kernel(name) for name in ("simd", "threads", "linear", "centers", "facility", "random", "select")],
+        [
+            kernel(name)
+            for name in ("simd", "threads", "linear", "centers", "facility", "random", "select")
+        ],
         compiler_directives=DIRECTIVES,
         build_dir="build/cython",
     ),

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -67,12 +68,12 @@ class Domain:
         """This domain for records of `n_features` columns; an error if it has another number."""
         raise NotImplementedError
 
-    @property
+    @cached_property
     def low(self) -> Floats:
         """(d,) lower bounds that every rounded record keeps."""
         raise NotImplementedError
 
-    @property
+    @cached_property
     def high(self) -> Floats:
         """(d,) upper bounds that every rounded record keeps."""
         raise NotImplementedError
@@ -102,10 +103,11 @@ class Domain:
             )
         return self.n_features
 
-    @property
+    @cached_property
     def exponents(self) -> NDArray[np.int64]:
         """(d,) e_j: the power of two that covers column j."""
-        return _exponents(np.maximum(np.abs(self._declared_low), np.abs(self._declared_high)))
+        bounds = np.maximum(np.abs(self._declared_low), np.abs(self._declared_high))
+        return _frozen(_exponents(bounds))
 
     @property
     def _declared_low(self) -> Floats:
@@ -122,7 +124,11 @@ class Domain:
 
     def weight_units(self) -> Floats:
         """(d + 1,) what one candidate integer is worth in each coordinate, the intercept last."""
-        return np.ldexp(1.0, -np.append(self.exponents, 0) - self.grid.b)
+        return self._weight_units
+
+    @cached_property
+    def _weight_units(self) -> Floats:
+        return _frozen(np.ldexp(1.0, -np.append(self.exponents, 0) - self.grid.b))
 
     def snap(self, P: ArrayLike) -> Floats:
         """Candidates of a linear model (m, d + 1), rounded to the nearest point of the grid."""
@@ -152,6 +158,13 @@ class Domain:
 def _pair_distances(P: Floats, metric: str) -> Floats:
     distance = scipy.spatial.distance
     return np.asarray(distance.squareform(distance.pdist(P, metric)))
+
+
+def _frozen(values: NDArray[Any]) -> NDArray[Any]:
+    """The values, safe to keep and hand out."""
+    values = np.array(values)
+    values.setflags(write=False)
+    return values
 
 
 def _exponents(bounds: Floats) -> NDArray[np.int64]:
@@ -253,13 +266,13 @@ class Box(Domain):
             )
         return low, high
 
-    @property
+    @cached_property
     def low(self) -> Floats:
-        return self._integer_bounds(False)[0] * self.record_units()
+        return _frozen(self._integer_bounds(False)[0] * self.record_units())
 
-    @property
+    @cached_property
     def high(self) -> Floats:
-        return self._integer_bounds(False)[1] * self.record_units()
+        return _frozen(self._integer_bounds(False)[1] * self.record_units())
 
     def quantise(self, block: Any, uniform: bool = False) -> Quantised:
         low, high = self._integer_bounds(uniform)
@@ -334,13 +347,13 @@ class _Ball(Domain):
     def _radius_units(self) -> int:
         return math.floor(self.radius / self._unit)
 
-    @property
+    @cached_property
     def low(self) -> Floats:
-        return np.full(self.width, -self._radius_units * self._unit)
+        return _frozen(np.full(self.width, -self._radius_units * self._unit))
 
-    @property
+    @cached_property
     def high(self) -> Floats:
-        return -self.low
+        return _frozen(-self.low)
 
     def _inside(self, norm: Integers) -> NDArray[np.bool_]:
         raise NotImplementedError
@@ -573,13 +586,13 @@ class Schema(Domain):
     def _declared_high(self) -> Floats:
         return np.ones(self.width)
 
-    @property
+    @cached_property
     def low(self) -> Floats:
-        return np.zeros(self.width)
+        return _frozen(np.zeros(self.width))
 
-    @property
+    @cached_property
     def high(self) -> Floats:
-        return np.ones(self.width)
+        return _frozen(np.ones(self.width))
 
     def encode(self, X: Any) -> scipy.sparse.csr_array:
         """Records (n, d) as int16 units of 2^-a: one entry for each declared column of a record."""

@@ -8,6 +8,7 @@ asks for the class of a record; order does not matter, since scores are sums of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -29,7 +30,7 @@ CHUNK_BYTES = 1 << 22  # of float64 input that are checked, clipped and packed a
 
 def aligned(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     """Zeros that begin on a cache line: a vector load across two lines costs two loads."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    size = math.prod(shape) * np.dtype(dtype).itemsize
     memory = np.zeros(size + 64, dtype=np.uint8)
     first = -memory.ctypes.data % 64
     return memory[first : first + size].view(dtype).reshape(shape)

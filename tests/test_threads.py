@@ -206,7 +206,7 @@ X[rng.random((n, d)) < 0.8] = 0
 y = rng.integers(0, 2, n)
 domain = privfit.Box(-1, 1, d)
 P = np.zeros((150_000, d + 1))
-coords = np.zeros(500_000, dtype=int)
+coords = np.arange(500_000) % (d + 1)
 
 
 def linear(layout):
@@ -231,7 +231,7 @@ calls = {
                      lambda at: at.scores(coords, np.full(coords.size, 0.5))),
     "centre scores": (centers, lambda o: o.scores(np.zeros((5_000, 64, d)))),
     "centre range": (centers, lambda o: o.range(rng.integers(-1, 2, (1_000, 64, d)), "replace")),
-    "facility scores": (facility, lambda o: o.scores(rng.integers(0, 500, (400_000, 40)))),
+    "facility scores": (facility, lambda o: o.scores(rng.integers(0, 500, (150_000, 60)))),
 }
 make, run = calls[sys.argv[1]]
 made = make()

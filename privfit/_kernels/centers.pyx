@@ -11,7 +11,10 @@ from libc.math cimport INFINITY, fabs, sqrt
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport INT32_MAX, int16_t, int32_t, int64_t
 
-from privfit._kernels.simd cimport PANEL, QUAD, tile_table, tiles
+from privfit._kernels.simd cimport BLOCK, PANEL, QUAD, tile_table, tiles
+
+cdef enum:
+    MASKED = 8   # clusters up to which masks beat adding records one by one
 
 
 def costs(
@@ -127,12 +130,17 @@ def swaps(
                                                            rows)
 
 
-cdef void add_members(const int16_t *panels, ptrdiff_t pairs, ptrdiff_t rows, const int32_t *which,
-                      int64_t *counts, int64_t *sums) noexcept nogil:
-    """Add each record to the sums of its cluster; the two columns of a pair side by side."""
-    cdef ptrdiff_t r, j
+cdef void add_members(const int16_t *panels, ptrdiff_t pairs, ptrdiff_t rows, int32_t *which,
+                      ptrdiff_t k, int64_t *counts, int64_t *sums) noexcept nogil:
+    """Add each record to the sums of its cluster: by masks if clusters are few, else one by one."""
+    cdef ptrdiff_t r, j, n_panels = (rows + PANEL - 1) // PANEL
     cdef const int16_t *x
     cdef int64_t *total
+    if k <= MASKED and n_panels * PANEL <= BLOCK:
+        for r in range(rows, n_panels * PANEL):
+            which[r] = -1
+        tiles().member_sums(<const int32_t *>panels, n_panels, pairs, which, k, counts, sums)
+        return
     for r in range(rows):
         counts[which[r]] += 1
         x = panels + (r // PANEL) * pairs * PANEL * 2 + (r % PANEL) * 2
@@ -172,7 +180,7 @@ def lloyd(
             for c in range(min(<ptrdiff_t>QUAD, k - q * QUAD)):
                 table.keep_nearest(&work[me, c, 0], rows, <int32_t>(q * QUAD + c),
                                    &work[me, QUAD, 0], &work[me, QUAD + 1, 0])
-        add_members(tile, pairs, rows, &work[me, QUAD + 1, 0], &counts[me, 0], &sums[me, 0, 0])
+        add_members(tile, pairs, rows, &work[me, QUAD + 1, 0], k, &counts[me, 0], &sums[me, 0, 0])
 
 
 def lloyd_wide(
@@ -202,7 +210,8 @@ def lloyd_wide(
                 if j == 0 or work[me, 1, r] < work[me, 0, r]:
                     work[me, 0, r] = work[me, 1, r]
                     which[me, r] = <int32_t>j
-        add_members(tile, pairs, rows, &which[me, 0], &counts[me, 0], &sums[me, 0, 0])
+        add_members(tile, pairs, rows, &which[me, 0], centers.shape[0], &counts[me, 0],
+                    &sums[me, 0, 0])
 
 
 def set_gaps(

@@ -134,3 +134,37 @@ static void without(const int32_t *first, const int32_t *which, const int32_t *s
     for (ptrdiff_t i = 0; i < n; i++)
         out[i] = which[i] == index ? second[i] : first[i];
 }
+
+/* Add the records of each cluster: counts (k,), sums (k, 2 pairs). which is -1 for rows of padding.
+ * Mask the records of one cluster, then take the columns of a pair apart by products with (1, 0)
+ * and (0, 1). At most BLOCK rows, so that int32 lanes hold. */
+static void member_sums(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
+                        const int32_t *which, ptrdiff_t k, int64_t *counts, int64_t *sums)
+{
+    const int16_t first[2] = {1, 0}, second[2] = {0, 1};
+    int32_t even_one, odd_one, mask[BLOCK], total[2][LANES];
+    memcpy(&even_one, first, sizeof even_one);
+    memcpy(&odd_one, second, sizeof odd_one);
+    CHECK(n_panels * PANEL <= BLOCK);
+    for (ptrdiff_t c = 0; c < k; c++, sums += 2 * pairs) {
+        int32_t members = 0;
+        for (ptrdiff_t i = 0; i < n_panels * PANEL; i++) {
+            mask[i] = -(which[i] == (int32_t)c);
+            members -= mask[i];
+        }
+        counts[c] += members;
+        for (ptrdiff_t j = 0; members && j < pairs; j++) {
+            lanes even = lanes_all(0), odd = even;
+            for (ptrdiff_t p = 0; p < n_panels; p++)
+                for (int half = 0; half < PANEL; half += LANES) {
+                    lanes x = lanes_and(lanes_load(panels + (p * pairs + j) * PANEL + half),
+                                        lanes_load(mask + p * PANEL + half));
+                    even = lanes_add(even, lanes_pairs(x, lanes_all(even_one)));
+                    odd = lanes_add(odd, lanes_pairs(x, lanes_all(odd_one)));
+                }
+            lanes_store(total[0], even), lanes_store(total[1], odd);
+            for (int i = 0; i < LANES; i++)
+                sums[2 * j] += total[0][i], sums[2 * j + 1] += total[1][i];
+        }
+    }
+}

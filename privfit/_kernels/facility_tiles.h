@@ -11,17 +11,6 @@
             out[i] = (uint##BITS##_t)(((uint32_t)v + half) >> shift);                           \
         }                                                                                       \
     }                                                                                           \
-    /* The same for z (rows, WIDTH), transposed on the way: out is (facilities, stride). */      \
-    static void clip_transpose##BITS(const int32_t *z, ptrdiff_t rows, ptrdiff_t facilities,    \
-                                     int32_t low, int32_t high, int shift,                      \
-                                     uint##BITS##_t *out, ptrdiff_t stride)                     \
-    {                                                                                           \
-        uint##BITS##_t clipped[PANEL * WIDTH];                                                  \
-        clip_store##BITS(z, rows * WIDTH, low, high, shift, clipped);                           \
-        for (ptrdiff_t c = 0; c < facilities; c++, out += stride)                               \
-            for (ptrdiff_t r = 0; r < rows; r++)                                                \
-                out[r] = clipped[r * WIDTH + c];                                                \
-    }                                                                                           \
     /* The sum over n records of the least distance to the k facilities of a set. */            \
     static int64_t least##BITS(const uint##BITS##_t *rows, ptrdiff_t stride, const int64_t *set, \
                                ptrdiff_t k, ptrdiff_t first, ptrdiff_t n)                       \
@@ -77,3 +66,29 @@ static void least_strip8(const uint8_t *rows, ptrdiff_t stride, const int64_t *s
 
 FACILITY(16)
 FACILITY(8)
+
+/* clip_store for z (rows, WIDTH) of up to PANEL rows, transposed on the way to (facilities, stride). */
+static void clip_transpose16(const int32_t *z, ptrdiff_t rows, ptrdiff_t facilities, int32_t low,
+                             int32_t high, int shift, uint16_t *out, ptrdiff_t stride)
+{
+    uint16_t clipped[PANEL * WIDTH];
+    clip_store16(z, rows * WIDTH, low, high, shift, clipped);
+    if (rows == PANEL && facilities == WIDTH)
+        for (int r = 0; r < PANEL; r += 8)
+            for (int c = 0; c < WIDTH; c += 8)
+                transpose_words(clipped + r * WIDTH + c, WIDTH, out + c * stride + r, stride);
+    else
+        for (ptrdiff_t c = 0; c < facilities; c++)
+            for (ptrdiff_t r = 0; r < rows; r++)
+                out[c * stride + r] = clipped[r * WIDTH + c];
+}
+
+static void clip_transpose8(const int32_t *z, ptrdiff_t rows, ptrdiff_t facilities, int32_t low,
+                            int32_t high, int shift, uint8_t *out, ptrdiff_t stride)
+{
+    uint8_t clipped[PANEL * WIDTH];
+    clip_store8(z, rows * WIDTH, low, high, shift, clipped);
+    for (ptrdiff_t c = 0; c < facilities; c++)
+        for (ptrdiff_t r = 0; r < rows; r++)
+            out[c * stride + r] = clipped[r * WIDTH + c];
+}

@@ -7,6 +7,7 @@
 #ifndef PRIVFIT_LANES_H
 #define PRIVFIT_LANES_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -26,6 +27,8 @@ static inline lanes lanes_min(lanes a, lanes b) { return _mm256_min_epi32(a, b);
 static inline lanes lanes_left(lanes a, int bits) {
     return _mm256_sll_epi32(a, _mm_cvtsi32_si128(bits));
 }
+static inline lanes lanes_and(lanes a, lanes b) { return _mm256_and_si256(a, b); }
+static inline lanes lanes_equal(lanes a, lanes b) { return _mm256_cmpeq_epi32(a, b); }
 static inline lanes lanes_min16(lanes a, lanes b) { return _mm256_min_epu16(a, b); }
 static inline lanes lanes_min8(lanes a, lanes b) { return _mm256_min_epu8(a, b); }
 /* x[0] w[0] + x[1] w[1] of the int16 pairs in each lane */
@@ -74,6 +77,8 @@ static inline __m128i privfit_gaps4(__m128i x, __m128i c) {
 static inline lanes lanes_add(lanes a, lanes b) LANES_EACH(_mm_add_epi32)
 static inline lanes lanes_mul(lanes a, lanes b) LANES_EACH(privfit_mul4)
 static inline lanes lanes_min(lanes a, lanes b) LANES_EACH(privfit_min4)
+static inline lanes lanes_and(lanes a, lanes b) LANES_EACH(_mm_and_si128)
+static inline lanes lanes_equal(lanes a, lanes b) LANES_EACH(_mm_cmpeq_epi32)
 static inline lanes lanes_min16(lanes a, lanes b) LANES_EACH(privfit_min_u16)
 static inline lanes lanes_min8(lanes a, lanes b) LANES_EACH(_mm_min_epu8)
 static inline lanes lanes_left(lanes a, int bits) {
@@ -106,6 +111,8 @@ static inline lanes lanes_add(lanes a, lanes b)
 static inline lanes lanes_mul(lanes a, lanes b)
     LANES_EACH(privfit_wrap((uint32_t)a.v[i] * (uint32_t)b.v[i]))
 static inline lanes lanes_min(lanes a, lanes b) LANES_EACH(a.v[i] < b.v[i] ? a.v[i] : b.v[i])
+static inline lanes lanes_and(lanes a, lanes b) LANES_EACH(a.v[i] & b.v[i])
+static inline lanes lanes_equal(lanes a, lanes b) LANES_EACH(-(a.v[i] == b.v[i]))
 static inline lanes lanes_min16(lanes a, lanes b) {
     uint16_t u[2 * LANES], v[2 * LANES];
     memcpy(u, &a, sizeof u), memcpy(v, &b, sizeof v);
@@ -127,5 +134,35 @@ static inline lanes lanes_gaps(lanes a, lanes b)
     LANES_EACH(privfit_abs(privfit_low(a.v[i]) - privfit_low(b.v[i]))
                + privfit_abs(privfit_high(a.v[i]) - privfit_high(b.v[i])))
 
+#endif
+
+/* out[c][r] = in[r][c] of 8 x 8 words. */
+#if defined(__SSE2__) || defined(_M_X64)
+static inline void transpose_words(const uint16_t *in, ptrdiff_t in_stride, uint16_t *out,
+                                   ptrdiff_t out_stride)
+{
+    __m128i a[8], b[8];
+    for (int i = 0; i < 8; i++) a[i] = _mm_loadu_si128((const __m128i *)(in + i * in_stride));
+    for (int i = 0; i < 4; i++) {
+        b[2 * i] = _mm_unpacklo_epi16(a[i], a[i + 4]);
+        b[2 * i + 1] = _mm_unpackhi_epi16(a[i], a[i + 4]);
+    }
+    for (int i = 0; i < 4; i++) {
+        a[2 * i] = _mm_unpacklo_epi16(b[i], b[i + 4]);
+        a[2 * i + 1] = _mm_unpackhi_epi16(b[i], b[i + 4]);
+    }
+    for (int i = 0; i < 4; i++) {
+        b[2 * i] = _mm_unpacklo_epi16(a[i], a[i + 4]);
+        b[2 * i + 1] = _mm_unpackhi_epi16(a[i], a[i + 4]);
+    }
+    for (int i = 0; i < 8; i++) _mm_storeu_si128((__m128i *)(out + i * out_stride), b[i]);
+}
+#else
+static inline void transpose_words(const uint16_t *in, ptrdiff_t in_stride, uint16_t *out,
+                                   ptrdiff_t out_stride)
+{
+    for (int c = 0; c < 8; c++)
+        for (int r = 0; r < 8; r++) out[c * out_stride + r] = in[r * in_stride + c];
+}
 #endif
 #endif

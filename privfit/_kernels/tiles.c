@@ -57,6 +57,7 @@ const tile_table PRIVFIT_TABLE = {
     .keep_nearest = keep_nearest,
     .keep_two = keep_two,
     .without = without,
+    .member_sums = member_sums,
     .clip_store16 = clip_store16,
     .clip_store8 = clip_store8,
     .clip_transpose16 = clip_transpose16,

@@ -84,6 +84,9 @@ typedef struct {
     void (*without)(const int32_t *first, const int32_t *which, const int32_t *second, ptrdiff_t n,
                     int32_t index, int32_t *out);
 
+    void (*member_sums)(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
+                        const int32_t *which, ptrdiff_t k, int64_t *counts, int64_t *sums);
+
     /* facilities: clipped distances of two or one bytes, one row a facility */
     void (*clip_store16)(const int32_t *z, ptrdiff_t n, int32_t low, int32_t high, int shift, uint16_t *out);
     void (*clip_store8)(const int32_t *z, ptrdiff_t n, int32_t low, int32_t high, int shift, uint8_t *out);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,17 +31,24 @@ class Objective:
 
     _tile_rows = 256  # records whose panels and margins share the first two levels of cache
     _slice_work = 4e8  # elementary steps between two looks at the keyboard, some 50 ms
-    _thread_work = 2e6  # below this many steps, a second thread costs more than it gives
+    _thread_work = 1e6  # below this many steps, a second thread costs more than it gives
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n_records={self.n_records})"
+
+    @cached_property
+    def _tile_tables(self) -> dict[int, Integers]:
+        return {}
 
     def _threads(self, work: float) -> int:
         return threads.resolve(self._n_threads) if work > self._thread_work else 1
 
     def _slices(self, work: float, rows: int | None = None) -> Iterator[Integers]:
         """All tiles, in parts of bounded work; between parts Python sees Ctrl-C."""
-        table = tiles(self._runs, rows or self._tile_rows)
+        rows = rows or self._tile_rows
+        if rows not in self._tile_tables:
+            self._tile_tables[rows] = tiles(self._runs, rows)
+        table = self._tile_tables[rows]
         step = max(1, int(len(table) * self._slice_work / max(work, 1.0)))
         for first in range(0, len(table), step):
             yield table[first : first + step]
@@ -100,7 +108,9 @@ def quads(whole: Floats, pairs: int) -> NDArray[np.int32]:
 def quad_starts(start: NDArray[Any]) -> NDArray[np.int32]:
     """(m,) start values as (quads, QUAD)."""
     m = len(start)
-    padded = np.pad(wrap32(start), (0, -m % QUAD_SIZE), mode="edge")
+    padded = np.empty(-(-m // QUAD_SIZE) * QUAD_SIZE, dtype=np.int32)
+    padded[:m] = wrap32(start)
+    padded[m:] = padded[m - 1]
     return padded.reshape(-1, QUAD_SIZE)
 
 

@@ -112,7 +112,7 @@ class FacilityObjective(Objective):
         work = float(self.n_records) * places.size
         n_threads = self._threads(work)
         bounds = (self._low, self._high, self._shift)
-        for part in self._slices(work, 128):
+        for part in self._slices(work, 1024 if onehot else 128):
             if isinstance(records, SparseRecords):
                 # l1(x - f) = sum of f + sum over ones of (1 - 2 f_j), where 0 <= f <= 1; a facility
                 # outside [0, 1] changes the absolute values, hence the two terms in full.
