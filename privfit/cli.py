@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import privfit
 from privfit._kernels import simd, threads
+from privfit.accounting import table
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -47,6 +48,14 @@ def demo() -> int:
     )
     print(f"range of the scores when one record is replaced:      "
           f"{objective.range(P, 'replace') * objective.unit:.3f} in loss")  # fmt: skip
+
+    ledger = privfit.Ledger(epsilon=1.0)
+    grant = ledger.reserve(1.0, name="best of the population")
+    chosen = grant.release(privfit.Exponential(1.0, objective.range(P, "replace")), scores)
+    print(f"model {chosen} chosen by the exponential mechanism, rank "
+          f"{int((scores > scores[chosen]).sum()) + 1} of {m} (generated records: the rank may be "
+          "shown)")  # fmt: skip
+    print(f"spent: {ledger.spent}")
 
     dense = schema.encode(records).toarray() / 2.0**schema.grid.a
     sign = np.where(labels > 0, 1.0, -1.0)[:, None]
@@ -99,8 +108,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"privfit {privfit.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     commands.add_parser("demo", help="score generated records: exactness and speed")
-    parser.parse_args(arguments)
-    return demo()
+    budget = commands.add_parser("budget", help="what a budget gives each of n selections")
+    budget.add_argument("--epsilon", type=float, default=1.0)
+    budget.add_argument("--delta", type=float, default=1e-6)
+    budget.add_argument("--selections", type=int, nargs="+", default=[10, 101, 1001], metavar="N")
+    chosen = parser.parse_args(arguments)
+    if chosen.command == "demo":
+        return demo()
+    try:
+        print(table(chosen.epsilon, chosen.delta, chosen.selections))
+    except ValueError as error:
+        parser.error(str(error))
+    return 0
 
 
 if __name__ == "__main__":

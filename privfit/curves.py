@@ -28,7 +28,7 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainc, erfcx, ndtr
+import scipy  # its submodules load when first used
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -122,8 +122,12 @@ def gaussian_delta(epsilon: Floats, mu: float) -> Floats:
     """
     a = mu / 2 - np.abs(epsilon) / mu
     density = np.exp(-a * a / 2) / 2
-    first = np.where(a > 0, ndtr(a), density * erfcx(-np.minimum(a, 0.0) / math.sqrt(2)))
-    second = density * erfcx((mu - a) / math.sqrt(2))
+    first = np.where(
+        a > 0,
+        scipy.special.ndtr(a),
+        density * scipy.special.erfcx(-np.minimum(a, 0.0) / math.sqrt(2)),
+    )
+    second = density * scipy.special.erfcx((mu - a) / math.sqrt(2))
     v = np.maximum(first - second, 0.0) * (1 + MARGIN) + 2.0**-45 * first
     return _both_signs(epsilon, v)
 
@@ -180,7 +184,7 @@ def responses(e: float, n: int, floor: float) -> Curve:
 def _binomial(k: npt.NDArray[np.int64], n: int, p: float) -> Floats:
     """P(at most k successes among n), 0 for k < 0."""
     result: Floats = np.where(
-        k < 0, 0.0, betainc(n - np.maximum(k, 0), np.maximum(k, 0) + 1, 1 - p)
+        k < 0, 0.0, scipy.special.betainc(n - np.maximum(k, 0), np.maximum(k, 0) + 1, 1 - p)
     )
     return result
 

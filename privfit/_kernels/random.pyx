@@ -107,7 +107,9 @@ cdef class BitSource:
 
     @staticmethod
     def of(rng):
-        """`rng` itself if it is a source of bits, else a source made from it."""
+        """`rng` itself if it is a source of bits, else a source made from it; None shares one."""
+        if rng is None:
+            return _shared
         return rng if isinstance(rng, BitSource) else BitSource(rng)
 
     @property
@@ -169,6 +171,9 @@ cdef class BitSource:
         if n == 0:
             raise ValueError("n (0) must be positive; pass a number of choices")
         return self.below(n)
+
+
+_shared = BitSource()  # so that a draw does not throw away a block of entropy
 
 
 # ----------------------------------------------------------------------------------- exact compare

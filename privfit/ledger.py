@@ -1,0 +1,402 @@
+"""The ledger: what was promised, what was spent, and the one door through which numbers leave.
+
+A `Ledger` holds a budget. A fit takes a `Grant` of it: charged whole when it is made, accounted
+tightly inside, and never returned, so that an interrupted run leaves a ledger that tells the truth.
+`grant.release(mechanism, value, rng)` checks that the grant still covers the draw, records it, and
+only then draws. `grant.close` gives the `Release`: everything that is public afterwards, enough for
+somebody else to recompute the guarantee.
+
+Grants on one set of records add up: epsilons and deltas. Grants on groups of records that are
+declared disjoint (a training and a test set) cost the largest of the groups.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from privfit.accounting import Event, compose
+from privfit.checks import is_finite
+from privfit.mechanisms import Mechanism
+
+__all__ = ["Budget", "BudgetError", "Grant", "Ledger", "Release"]
+
+ADJACENCIES = ("replace", "add_remove")
+VERSION = 1
+
+
+class BudgetError(RuntimeError):
+    """A release that the budget does not cover. Nothing was drawn."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """An (epsilon, delta) guarantee."""
+
+    epsilon: float
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not is_finite(self.epsilon) or self.epsilon < 0:
+            raise ValueError(
+                f"epsilon ({self.epsilon!r}) must be a number from 0 on; pass a budget such as 1.0"
+            )
+        if not is_finite(self.delta) or not 0 <= self.delta < 1:
+            raise ValueError(f"delta ({self.delta!r}) must lie in [0, 1); pass one such as 1e-6")
+
+    def __str__(self) -> str:
+        return f"epsilon {self.epsilon:.6g}, delta {self.delta:.6g}"
+
+
+@dataclass(frozen=True)
+class Release:
+    """All that is public after a fit: what was drawn, what it cost, and under which declarations.
+
+    `parameters` are the released values; `settings` the method's own; `domain` how records were
+    bounded. `verify` recomputes the cost from the events.
+    """
+
+    name: str
+    epsilon: float
+    delta: float
+    adjacency: str
+    events: tuple[Event, ...]
+    domain: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    seeded: bool = False
+
+    def cost(self) -> float:
+        """Epsilon at delta of the events, recomputed."""
+        return compose(self.events, self.delta)
+
+    def verify(self) -> bool:
+        """Whether the events cost no more than was promised; an error if they do."""
+        cost = self.cost()
+        if cost > self.epsilon:
+            raise BudgetError(
+                f"release {self.name!r} promises epsilon {self.epsilon:.6g} but its events cost "
+                f"{cost:.6g} at delta {self.delta:.6g}; do not rely on it"
+            )
+        return True
+
+    def to_json(self) -> str:
+        """This release as JSON; `from_json` reads it back."""
+        return json.dumps({"privfit": VERSION, **asdict(self)}, indent=2, default=_plain)
+
+    @classmethod
+    def from_json(cls, text: str) -> Release:
+        """Read what `to_json` wrote."""
+        fields = _read(text)
+        fields["events"] = tuple(Event(**event) for event in fields["events"])
+        return cls(**fields)
+
+
+def _counted(events: Iterable[Event]) -> Counter[tuple[str, float]]:
+    counts: Counter[tuple[str, float]] = Counter()
+    for event in events:
+        counts[event.kind, float(event.parameter)] += event.count
+    return counts
+
+
+def _events(counts: Counter[tuple[str, float]]) -> tuple[Event, ...]:
+    return tuple(Event(kind, size, count) for (kind, size), count in counts.items())
+
+
+def _named(events: Iterable[Event]) -> str:
+    return ", ".join(f"{e.count} {e.kind} release(s) of size {e.parameter:.6g}" for e in events)
+
+
+class Grant:
+    """A fit's own part of a budget, made by `Ledger.reserve`; charged whole when it was made.
+
+    `plan` says in advance what will be drawn, and is accounted once; draws within the plan cost
+    nothing more to check, and the draw after the last one planned is refused unless it fits too.
+    """
+
+    def __init__(self, name: str, budget: Budget, lock: threading.RLock) -> None:
+        self._name, self._budget, self._lock = name, budget, lock
+        self._planned: Counter[tuple[str, float]] = Counter()
+        self._drawn: Counter[tuple[str, float]] = Counter()
+        self._closed = self._seeded = False
+
+    def __repr__(self) -> str:
+        return f"Grant({self._name!r}, {self._budget}{' (closed)' if self._closed else ''})"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a grant cannot be copied or pickled: it would be spent twice")
+
+    @property
+    def name(self) -> str:
+        """What the grant is for."""
+        return self._name
+
+    @property
+    def budget(self) -> Budget:
+        """What was reserved."""
+        return self._budget
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What was drawn so far, equal events counted together."""
+        return _events(self._drawn)
+
+    @property
+    def spent(self) -> float:
+        """Epsilon, at the grant's delta, of what was drawn so far."""
+        return compose(self.events, self._budget.delta)
+
+    def plan(self, *events: Event) -> None:
+        """Set these draws aside, on top of what was planned before; an error if they do not fit."""
+        with self._lock:
+            self._check_open()
+            planned = self._planned + _counted(events)
+            cost = compose(_events(planned), self._budget.delta)
+            if cost > self._budget.epsilon:
+                raise BudgetError(
+                    f"grant {self._name!r} has {self._budget}, but what is planned with "
+                    f"{_named(events)} costs epsilon {cost:.6g}; reserve more, or plan fewer or "
+                    "smaller draws"
+                )
+            self._planned = planned
+
+    def release(self, mechanism: Mechanism, value: Any, rng: Any = None) -> Any:
+        """Check, charge, draw: the drawn value.
+
+        The draw is charged before it is made, so one that fails or is interrupted stays charged.
+        """
+        event = mechanism.event
+        with self._lock:
+            self._check_open()
+            drawn = self._drawn + _counted([event])
+            missing = drawn - self._planned
+            if missing:
+                self.plan(*_events(missing))
+            self._drawn = drawn
+            self._seeded |= rng is not None and getattr(rng, "seeded", True)
+        return mechanism(value, rng)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise BudgetError(
+                f"grant {self._name!r} is closed: its release was made; reserve another"
+            )
+
+    def close(
+        self,
+        adjacency: str = "replace",
+        domain: Any = "",
+        settings: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Release:
+        """End the grant, once, and say what is public now."""
+        if adjacency not in ADJACENCIES:
+            raise ValueError(
+                f"adjacency ({adjacency!r}) must be 'replace' or 'add_remove'; pass one of them"
+            )
+        with self._lock:
+            self._check_open()
+            self._closed = True
+        return Release(
+            self._name, self._budget.epsilon, self._budget.delta, adjacency, self.events,
+            str(domain), dict(settings or {}), dict(parameters or {}), self._seeded,
+        )  # fmt: skip
+
+
+class Ledger:
+    """A budget shared by several fits.
+
+    ``Ledger(epsilon=1.0, delta=1e-6)``; `reserve` takes grants of it, `spent` and `remaining` say
+    where it stands. It survives `sklearn.clone` as the same object. Pickling gives a closed copy
+    that shows what was spent and refuses to spend: a worker process cannot spend unseen.
+    """
+
+    def __init__(self, epsilon: float, delta: float = 0.0) -> None:
+        self._budget = Budget(epsilon, delta)
+        self._entries: list[tuple[str, str, Budget]] = []  # (group, name, what was reserved)
+        self._grants: list[Grant] = []
+        self._scopes = threading.local()
+        self._lock = threading.RLock()
+        self._closed = ""
+
+    def __repr__(self) -> str:
+        state = " (closed)" if self._closed else ""
+        return f"Ledger({self._budget}; spent {self.spent}{state})"
+
+    @property
+    def budget(self) -> Budget:
+        """What was promised."""
+        return self._budget
+
+    @property
+    def entries(self) -> tuple[tuple[str, str, Budget], ...]:
+        """(group, name, budget) of every grant, in order."""
+        return tuple(self._entries)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What was drawn through the grants of this process."""
+        return tuple(event for grant in self._grants for event in grant.events)
+
+    @property
+    def spent(self) -> Budget:
+        """What was reserved: sums within a group of records, the largest over disjoint groups."""
+        epsilon, delta = self._total(self._entries)
+        return Budget(_up(epsilon), _up(delta))
+
+    @property
+    def remaining(self) -> Budget:
+        """What can still be reserved for all records."""
+        return self._left(self._entries)
+
+    def remaining_for(self, group: str) -> Budget:
+        """What can still be reserved for one group of records."""
+        return self._left(entry for entry in self._entries if entry[0] in ("", group))
+
+    def _left(self, entries: Iterable[tuple[str, str, Budget]]) -> Budget:
+        epsilon, delta = self._total(entries)
+        return Budget(
+            _down(max(Fraction(self._budget.epsilon) - epsilon, Fraction(0))),
+            _down(max(Fraction(self._budget.delta) - delta, Fraction(0))),
+        )
+
+    @staticmethod
+    def _total(entries: Iterable[tuple[str, str, Budget]]) -> tuple[Fraction, Fraction]:
+        """Exact sums: the common group counts in each of the others."""
+        epsilons: dict[str, Fraction] = {"": Fraction(0)}
+        deltas: dict[str, Fraction] = {"": Fraction(0)}
+        for group, _, budget in entries:
+            epsilons[group] = epsilons.get(group, Fraction(0)) + Fraction(budget.epsilon)
+            deltas[group] = deltas.get(group, Fraction(0)) + Fraction(budget.delta)
+        common = epsilons.pop(""), deltas.pop("")
+        return (
+            common[0] + max(epsilons.values(), default=Fraction(0)),
+            common[1] + max(deltas.values(), default=Fraction(0)),
+        )
+
+    def reserve(
+        self, epsilon: float, delta: float = 0.0, name: str = "fit", group: str = ""
+    ) -> Grant:
+        """A grant, charged whole now.
+
+        `group` names a set of records that is declared disjoint from every other group's; without
+        it a grant may concern all records.
+        """
+        wanted = Budget(epsilon, delta)
+        if wanted.epsilon == 0:
+            raise ValueError("epsilon (0) must be positive to reserve; pass a budget such as 1.0")
+        with self._lock:
+            if self._closed:
+                raise BudgetError(f"this ledger is closed: {self._closed}")
+            full_name = "/".join([*self._path(), name])
+            entry = (group, full_name, wanted)
+            total = self._total([*self._entries, entry])
+            if total[0] > Fraction(self._budget.epsilon) or total[1] > Fraction(self._budget.delta):
+                raise BudgetError(
+                    f"the ledger has {self.remaining_for(group)} left of {self._budget}, but "
+                    f"{full_name!r} asks for {wanted}; ask for less, or start a larger ledger"
+                )
+            self._entries.append(entry)
+            grant = Grant(full_name, wanted, self._lock)
+            self._grants.append(grant)
+            return grant
+
+    @contextmanager
+    def scope(self, name: str) -> Iterator[Ledger]:
+        """Name what is reserved inside: ``with ledger.scope("selection"): ...``."""
+        outside = self._path()
+        self._scopes.path = (*outside, name)
+        try:
+            yield self
+        finally:
+            self._scopes.path = outside
+
+    def _path(self) -> tuple[str, ...]:
+        """The scopes that this thread is in."""
+        return getattr(self._scopes, "path", ())
+
+    def cost(self, scope: str) -> Budget:
+        """What was reserved within a scope."""
+        inside = [entry for entry in self._entries if f"{entry[1]}/".startswith(f"{scope}/")]
+        epsilon, delta = self._total(inside)
+        return Budget(_up(epsilon), _up(delta))
+
+    def nested(self, epsilon: float, delta: float = 0.0, name: str = "part") -> Ledger:
+        """A ledger of its own within this one: charged whole here, shared out there."""
+        self.reserve(epsilon, delta, name).close()
+        return Ledger(epsilon, delta)
+
+    # ------------------------------------------------------------------------- copies and files
+
+    def __sklearn_clone__(self) -> Ledger:
+        return self
+
+    def __copy__(self) -> Ledger:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Ledger:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"budget": self._budget, "entries": self._entries}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["budget"].epsilon, state["budget"].delta)  # type: ignore[misc]
+        self._entries = list(state["entries"])
+        self._closed = "it is a copy; spend from the original, or fit in the process that holds it"
+
+    def to_json(self) -> str:
+        """Budget and grants as JSON."""
+        entries = [
+            {"group": group, "name": name, **asdict(budget)}
+            for group, name, budget in self._entries
+        ]
+        return json.dumps(
+            {"privfit": VERSION, **asdict(self._budget), "entries": entries}, indent=2
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Ledger:
+        """Read what `to_json` wrote: an open ledger with its grants charged."""
+        fields = _read(text)
+        ledger = cls(fields["epsilon"], fields["delta"])
+        for entry in fields["entries"]:
+            budget = Budget(entry["epsilon"], entry["delta"])
+            ledger._entries.append((entry["group"], entry["name"], budget))
+        spent = cls._total(ledger._entries)
+        if spent[0] > Fraction(ledger._budget.epsilon) or spent[1] > Fraction(ledger._budget.delta):
+            raise BudgetError("this ledger has reserved more than its budget; do not rely on it")
+        return ledger
+
+
+def _read(text: str) -> dict[str, Any]:
+    try:
+        fields: dict[str, Any] = json.loads(text)
+        version = fields.pop("privfit")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ValueError("text must be JSON written by to_json; pass it unchanged") from None
+    if version != VERSION:
+        raise ValueError(f"version ({version!r}) must be {VERSION}; use the privfit that wrote it")
+    return fields
+
+
+def _plain(value: Any) -> Any:
+    """Numpy's numbers and arrays as JSON's."""
+    return value.tolist()
+
+
+def _up(exact: Fraction) -> float:
+    nearest = float(exact)
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
+def _down(exact: Fraction) -> float:
+    nearest = float(exact)
+    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, 0.0)
