@@ -192,3 +192,44 @@ def facility_scores(A, sets):
 def facility_scores_rows(by_facility, sets):
     """The same on a (f, n) matrix of small integers, a row for each facility."""
     return np.array([by_facility[c].min(axis=0).sum(dtype=np.int64) for c in sets])
+
+
+# --------------------------------------------------------------------------------------- selection
+# The numpy ones are not private: float noise leaves traces in the low bits.
+
+
+def top_k_gumbel(scores, k, rate):
+    """The one-shot race with float Gumbel variables."""
+    keys = scores * rate + np.random.default_rng().gumbel(size=scores.size)
+    return np.argpartition(-keys, k)[:k]
+
+
+def top_k_choice(scores, k, rate):
+    """Peeling: k weighted draws, each without those already taken."""
+    rng = np.random.default_rng()
+    weights = np.exp((scores - scores.max()) * rate)
+    chosen = []
+    for _ in range(k):
+        i = rng.choice(scores.size, p=weights / weights.sum())
+        chosen.append(i)
+        weights[i] = 0
+    return np.array(chosen)
+
+
+def has_opendp():
+    try:
+        import opendp  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def laplace_opendp(n):
+    """OpenDP's discrete Laplace on a vector of n zeros: exact, in Rust."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+    mechanism = dp.m.make_laplace(*space, scale=1.0)
+    zeros = [0] * n
+    return lambda: np.array(mechanism(zeros))

@@ -447,3 +447,62 @@ def distance_matrix(threads, scale, kind):
         agree=agree,
         work=each * (n * f / 8) + Work(bytes=2 * n * f + 8 * n * d),
     )
+
+
+# --------------------------------------------------------------------------------------- selection
+
+
+def _scores(m):
+    """Scores as a search sees them: a few candidates ahead of a bell curve."""
+    return np.random.default_rng(7).normal(0, 1000, m).astype(np.int64)
+
+
+def _agree_on_indices(m):
+    def agree(ours, name, theirs):
+        for drawn in (ours, theirs):
+            assert len(np.unique(drawn)) == 10, name
+            assert drawn.min() >= 0, name
+            assert drawn.max() < m, name
+
+    return agree
+
+
+@case("top 10 of 200", note="operating system's entropy; no target but 0.1 ms", m=200)
+@case("top 10 of 1,000,000 vs Gumbel", 35, m=1_000_000)
+@case("top 10 of 1,000,000 vs choice", 150, m=1_000_000, loop=True)
+def top_k(threads, scale, m, loop=False):
+    scores, epsilon, reach = _scores(m), 0.5, 100
+    mechanism = privfit.TopK(10, epsilon, reach)
+    name, baseline = (
+        ("numpy loop of choice", baselines.top_k_choice)
+        if loop
+        else ("numpy Gumbel + argpartition", baselines.top_k_gumbel)
+    )
+    return Ready(
+        size=f"{m:,} scores, k=10",
+        ours=lambda: mechanism(scores),
+        baselines={name: lambda: baseline(scores, 10, epsilon / reach)},
+        agree=_agree_on_indices(m),
+        work=Work(multiplies=8 * m / 8, others=12 * m / 8, bytes=2 * 8 * m),
+    )
+
+
+@case("discrete Laplace, 100,000 draws", 10, note="epsilon 1, sensitivity 1; linear in the draws")
+def discrete_laplace(threads, scale):
+    n = 100_000
+    zeros = np.zeros(n, dtype=np.int64)
+    mechanism = privfit.DiscreteLaplace(1.0, 1)
+    peers = {"OpenDP": baselines.laplace_opendp(n)} if baselines.has_opendp() else {}
+
+    def agree(ours, name, theirs):
+        variance = 2 * np.exp(-1) / (1 - np.exp(-1)) ** 2
+        for drawn in (ours, theirs):
+            assert abs(drawn.var() / variance - 1) < 0.05, name
+
+    return Ready(
+        size=f"{n:,}",
+        ours=lambda: mechanism(zeros),
+        baselines=peers,
+        agree=agree,
+        work=Work(bytes=16 * n),
+    )
