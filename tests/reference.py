@@ -293,3 +293,60 @@ def realised_range(q: Any, adjacency: str) -> Any:
         return (q.max(axis=1) - q.min(axis=1)).max()
     difference = q[:, :, None] - q[:, None, :]
     return (difference.max(axis=0) - difference.min(axis=0)).max()
+
+
+# The table of THEORY section 1: what `range` must return, but for rounding up.
+
+
+def logistic_gap(B: mpmath.mpf, D: mpmath.mpf) -> mpmath.mpf:
+    """phi(B, D) = ln((1 + e^B) / (1 + e^(B - D)))."""
+    return mpmath.log1p(mpmath.exp(B)) - mpmath.log1p(mpmath.exp(B - D))
+
+
+def linear_range(domain: Any, P: np.ndarray, loss: str, adjacency: str, C: float = 1.0) -> Any:
+    """In units of the loss, over ordered pairs of candidates."""
+    B = [support_norm(domain, w) for w in P]
+    swing = [min(2 * b, 1 + b) for b in B]
+    bounds = []
+    for i, j in itertools.permutations(range(len(P)), 2):
+        D = support_norm(domain, P[i] - P[j])
+        if loss == "logistic":
+            there, back = logistic_gap(B[j], D), logistic_gap(B[i], D)
+            bounds.append(there if adjacency == "add_remove" else min(there + back, B[i] + B[j]))
+        elif adjacency == "add_remove":
+            bounds.append(C * min(D, 1 + B[j]))
+        else:
+            bounds.append(C * min(2 * D, swing[i] + swing[j]))
+    return max(bounds)
+
+
+def box_centers_range(
+    sets: list[list[Record]], low: Record, high: Record, power: int, adjacency: str
+) -> int:
+    """The k-means row (power 2) and the k-median row (power 1, unclipped), on integers."""
+
+    def gap(c: Record, other: Record) -> int:
+        """sup over the box of dist(t, c) - dist(t, other)."""
+        if power == 1:
+            return distance(c, other, 1)
+        return sum(
+            (lo + hi) * (v - u) + (hi - lo) * abs(v - u) + u * u - v * v
+            for u, v, lo, hi in zip(c, other, low, high, strict=True)
+        )
+
+    def rho(C: list[Record], other: list[Record]) -> int:
+        return max(0, *(min(gap(c, v) for c in C) for v in other))
+
+    def cover(C: list[Record]) -> int:
+        return min(
+            sum(max(v - lo, hi - v) ** power for v, lo, hi in zip(c, low, high, strict=True))
+            for c in C
+        )
+
+    bounds = []
+    for C, other in itertools.permutations(sets, 2):
+        if adjacency == "add_remove":
+            bounds.append(min(rho(C, other), cover(C)))
+        else:
+            bounds.append(min(rho(C, other) + rho(other, C), cover(C) + cover(other)))
+    return max(bounds)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privfit import Box, CentersObjective, Grid, L1Ball, L2Ball
+from privfit._kernels import threads
 
 POWERS = (2, 1)
 
@@ -186,7 +187,7 @@ def test_number_of_threads_does_not_matter(power, k, threads_used, rng):
         threads_used.clear()
         objective = CentersObjective(X, k, Box(-1, 1), power=power, n_threads=n_threads)
         same(answers(objective, P) | {"range": objective.range(P, "replace")}, expected)
-        assert set(threads_used) == {n_threads}
+        assert set(threads_used) == {threads.resolve(n_threads)}
 
 
 @pytest.mark.parametrize("rows", [16, 48, 240, 256, 4096])
@@ -360,6 +361,27 @@ def test_range_is_never_exceeded_by_integer_scores(name, power, k, rng):
         q = costs(x, whole, power)
         for adjacency in ADJACENCIES:
             assert reference.realised_range(q, adjacency) <= objective.range(P, adjacency)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("power", POWERS)
+@pytest.mark.parametrize("name", ["box", "one column", "shifted box"])
+def test_range_is_that_of_the_table(name, power, adjacency, rng):
+    """Distances are integers, so nothing is rounded; centres lie inside and outside the box."""
+    domain = DOMAINS[name]
+    unit = reference.record_units(domain, uniform=True)[0]
+    ends = [(int(low / unit), int(high / unit)) for low, high in reference.declared_bounds(domain)]
+    low, high = (list(end) for end in zip(*ends, strict=True))
+    for k in (1, 3):
+        objective = CentersObjective(rows_of(name, rng, 2), k, domain, power=power)
+        for P in (
+            sets_of(objective, rng, 4),
+            sets_of(objective, rng, 2),
+            siblings(objective, rng, 0.25)[:4],
+        ):
+            whole = whole_units(objective, P)
+            expected = reference.box_centers_range(whole, low, high, power, adjacency)
+            assert objective.range(P, adjacency) == expected
 
 
 @pytest.mark.parametrize("power", POWERS)

@@ -29,6 +29,7 @@ from hypothesis import strategies as st
 
 from privfit import Box, Categorical, Grid, L1Ball, LinearObjective, Numeric, Schema
 from privfit._kernels import linear as kernels
+from privfit._kernels import threads
 from privfit.objectives.common import quads, wrap32
 from privfit.packing import pack, tiles
 
@@ -289,7 +290,7 @@ def test_number_of_threads_does_not_matter(loss, layout, threads_used, rng):
         threads_used.clear()
         objective = LinearObjective(X, y, loss, domain, n_threads=n_threads, layout=layout)
         same(answers(objective, P), expected)
-        assert set(threads_used) == {n_threads}
+        assert set(threads_used) == {threads.resolve(n_threads)}
 
 
 @pytest.mark.parametrize("rows", [16, 48, 240, 256, 4096])
@@ -552,6 +553,20 @@ def test_range_is_never_exceeded_by_integer_scores(name, loss, C, rng):
         for adjacency in ADJACENCIES:
             realised = reference.realised_range(q, adjacency)
             assert realised <= records[0].range(P, adjacency)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize(("loss", "C"), [("logistic", 1.0), ("hinge", 1.0), ("hinge", 2.5)])
+@pytest.mark.parametrize("name", DOMAINS)
+def test_range_is_that_of_the_table_rounded_up(name, loss, C, adjacency, rng):
+    """Pairs of unequal size too, where the order of the two in a formula shows."""
+    domain = case(name).domain
+    objective = LinearObjective(case(name).rows(rng, 2), [0, 1], loss, domain, C)
+    slack = 2 if adjacency == "replace" else 1
+    for first, second in ((1.0, 1.0), (0.5, 4.0), (4.0, 0.1)):
+        P = np.vstack([domain.candidates(1, rng, radius=r) for r in (first, second)])
+        exact = reference.linear_range(domain, P, loss, adjacency, C) / objective.unit
+        assert 0 <= objective.range(P, adjacency) - slack - exact <= 1.001
 
 
 @pytest.mark.parametrize("name", DOMAINS)

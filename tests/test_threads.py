@@ -96,7 +96,7 @@ def test_instruction_set_does_not_matter(fresh_python):
 # ------------------------------------------------------------------------- forks and concurrency
 
 FORK = """
-import os, sys, warnings
+import os, signal, warnings
 import numpy as np
 import privfit
 from privfit._kernels import threads
@@ -123,6 +123,7 @@ def answers():
 def forked(work):
     child = os.fork()
     if child == 0:
+        signal.alarm(10)  # a child that hangs must not outlive the test
         os._exit(0 if work() else 1)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
