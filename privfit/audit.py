@@ -228,7 +228,9 @@ class SelectionAudit:
         The largest max - min of ln P/P' over outcomes: the smallest bounded range that is true
         here.
     bounded_range : bool
-        Whether the mechanism declares bounded range, as the exponential mechanism does.
+        Whether the mechanism declares bounded range, as a single exponential mechanism does. (The
+        k rounds of `TopK` each do, and together have a ratio of at most their sum; but where in its
+        interval a later ratio lies depends on the choices before it.)
     pairs : int
         How many pairs of neighbours were compared.
     worst : (tuple, tuple)
@@ -324,7 +326,7 @@ def audit_scores(
         epsilon=event.parameter * event.count,
         log_ratio=float(ratio),
         log_range=float(widest),
-        bounded_range=event.kind == "selection",
+        bounded_range=event.kind == "selection" and event.count == 1,
         pairs=count,
         worst=worst,
     )
@@ -486,7 +488,7 @@ def audit_outcomes(
     """As `audit_runs`, from outcomes already drawn: independent ones, equally many of each input.
 
     The event and the input it favours are chosen on the first half of the outcomes alone, so one
-    event is certified, and the two bounds share what is left of the confidence.
+    event is certified; its two binomial bounds share the probability of an error.
     """
     runs = len(first)
     if len(second) != runs:
@@ -495,7 +497,7 @@ def audit_outcomes(
     half, alpha = runs // 2, (1 - confidence) / 2
     samples = _Samples.of(first, second, half)
     best = max(_events(samples, alpha, delta), key=lambda event: event.score)
-    seen = [int(best.holds(part).sum()) for part in samples.certify(best.values)]
+    seen = [int(best.holds(part).sum()) for part in samples.part(best.values, "certify")]
     if best.favoured == "second":
         seen.reverse()
     certifying = runs - half
@@ -521,6 +523,7 @@ class _Samples:
     codes: Integers
     numbers: Floats | None
     half: int
+    runs: int
 
     @classmethod
     def of(cls, first: Any, second: Any, half: int) -> _Samples:
@@ -531,7 +534,7 @@ class _Samples:
             projected = np.zeros(table.shape[:2])
             for column, weight in enumerate(direction):
                 projected += table[..., column] * weight
-            return cls([], np.zeros((2, 0), dtype=np.int64), projected, half)
+            return cls([], np.zeros((2, 0), dtype=np.int64), projected, half, len(first))
         known: dict[Any, int] = {}
         try:
             codes = [[known.setdefault(x, len(known)) for x in _items(s)] for s in (first, second)]
@@ -544,13 +547,13 @@ class _Samples:
         values = np.array(labels) if all(_is_number(x) for x in labels) else None
         coded = np.array(codes, dtype=np.int64)
         numbers = None if values is None else values.astype(np.float64)[coded]
-        return cls(labels, coded, numbers, half)
+        return cls(labels, coded, numbers, half, len(first))
 
-    def choose(self, values: str) -> NDArray[Any]:
-        return getattr(self, values)[:, : self.half]
-
-    def certify(self, values: str) -> NDArray[Any]:
-        return getattr(self, values)[:, self.half :]
+    def part(self, values: str, which: str) -> NDArray[Any]:
+        """(2, r): a quarter of the runs to 'rank', a quarter to 'choose', the rest to 'certify'."""
+        ends = (0, self.half // 2, self.half, None)
+        first = ("rank", "choose", "certify").index(which)
+        return getattr(self, values)[:, slice(ends[first], ends[first + 1])]
 
 
 @dataclass(frozen=True)
@@ -565,28 +568,36 @@ class _Event:
 
 
 def _events(samples: _Samples, alpha: float, delta: float) -> Iterator[_Event]:
-    """The best event of each kind and direction on the first half; the last resort is no event."""
-    for favoured, order in (("first", (0, 1)), ("second", (1, 0))):
+    """The best event of each kind and direction; the last resort is no event.
+
+    Labels are ranked and cuts are placed on the first quarter of the runs, and scored on the second
+    by the bound that they promise: a long list of labels that were seen by chance scores low.
+    """
+    n = samples.runs - samples.half
+    for favoured, order in (("first", [0, 1]), ("second", [1, 0])):
         if samples.codes.size:
-            likely, other = (samples.choose("codes")[i] for i in order)
-            yield from _label_events(likely, other, samples.labels, favoured, alpha, delta)
+            rank, choose = (samples.part("codes", part)[order] for part in ("rank", "choose"))
+            yield from _label_events(rank, choose, samples.labels, favoured, n, alpha, delta)
         if samples.numbers is not None:
-            likely, other = (np.sort(samples.choose("numbers")[i]) for i in order)
-            yield from _threshold_events(likely, other, favoured, alpha, delta)
+            rank, choose = (samples.part("numbers", part)[order] for part in ("rank", "choose"))
+            yield from _threshold_events(rank, choose, favoured, n, alpha, delta)
     values = "codes" if samples.numbers is None else "numbers"
     yield _Event(-math.inf, "first", "any outcome", values, lambda part: np.full(part.shape, True))
 
 
 def _label_events(
-    likely: Integers, other: Integers, labels: list[Any], favoured: str, alpha: float, delta: float
-) -> Iterator[_Event]:
+    rank: Integers, choose: Integers, labels: list[Any], favoured: str,
+    n: int, alpha: float, delta: float,
+) -> Iterator[_Event]:  # fmt: skip
     """The labels with the largest ratios of probabilities, as many as give the best bound."""
-    counts, others = (np.bincount(codes, minlength=len(labels)) for codes in (likely, other))
-    ranked = np.argsort(-(counts + 0.5) / (others + 0.5), kind="stable")
-    ranked = ranked[(counts + others)[ranked] >= RARE]
+    likely, other = (np.bincount(codes, minlength=len(labels)) for codes in rank)
+    ranked = np.argsort(-(likely + 0.5) / (other + 0.5), kind="stable")
+    ranked = ranked[(likely + other)[ranked] >= RARE]
     if ranked.size:
-        hits, misses = np.cumsum(counts[ranked]), np.cumsum(others[ranked])
-        scores = _bounds(hits, misses, likely.size, alpha, delta)
+        hits, misses = (
+            np.cumsum(np.bincount(codes, minlength=len(labels))[ranked]) for codes in choose
+        )
+        scores = _promised(hits, misses, choose.shape[1], n, alpha, delta)
         chosen = ranked[: int(scores.argmax()) + 1]
         text = _label_text(labels, chosen)
         yield _Event(
@@ -595,19 +606,20 @@ def _label_events(
 
 
 def _threshold_events(
-    likely: Floats, other: Floats, favoured: str, alpha: float, delta: float
+    rank: Floats, choose: Floats, favoured: str, n: int, alpha: float, delta: float
 ) -> Iterator[_Event]:
-    """The best upper and the best lower tail, among cuts at quantiles; inputs are sorted."""
-    n = likely.size
-    pooled = np.sort(np.concatenate([likely, other]))
-    cuts = np.unique(pooled[np.linspace(0, 2 * n - 1, THRESHOLDS).astype(np.int64)])
-    hits, misses = (n - np.searchsorted(row, cuts, side="left") for row in (likely, other))
-    scores = _bounds(hits, misses, n, alpha, delta)
+    """The best upper and the best lower tail, among cuts at quantiles."""
+    pooled = np.sort(rank, axis=None)
+    cuts = np.unique(pooled[np.linspace(0, pooled.size - 1, THRESHOLDS).astype(np.int64)])
+    likely, other = np.sort(choose, axis=1)
+    size = likely.size
+    hits, misses = (size - np.searchsorted(row, cuts, side="left") for row in (likely, other))
+    scores = _promised(hits, misses, size, n, alpha, delta)
     least = float(cuts[scores.argmax()])
     text = f"outcome >= {least:.6g}"
     yield _Event(float(scores.max()), favoured, text, "numbers", lambda part: part >= least)
     hits, misses = (np.searchsorted(row, cuts, side="right") for row in (likely, other))
-    scores = _bounds(hits, misses, n, alpha, delta)
+    scores = _promised(hits, misses, size, n, alpha, delta)
     most = float(cuts[scores.argmax()])
     text = f"outcome <= {most:.6g}"
     yield _Event(float(scores.max()), favoured, text, "numbers", lambda part: part <= most)
@@ -618,16 +630,18 @@ def _label_text(labels: list[Any], chosen: Integers) -> str:
     return f"outcome in {{{shown}{', ...' if len(chosen) > 6 else ''}}}"
 
 
-def _bounds(hits: NDArray[Any], misses: NDArray[Any], n: int, alpha: float, delta: float) -> Floats:
-    """ln((low - delta) / high) for each event; -inf where low <= delta."""
-    low = _low(hits, n, alpha) - delta
+def _promised(
+    hits: NDArray[Any], misses: NDArray[Any], size: int, n: int, alpha: float, delta: float
+) -> Floats:
+    """ln((low - delta) / high) if n runs show the events as often; -inf where low <= delta."""
+    low = _low(hits * (n / size), n, alpha) - delta
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(low > 0, np.log(low / _high(misses, n, alpha)), -np.inf)
+        return np.where(low > 0, np.log(low / _high(misses * (n / size), n, alpha)), -np.inf)
 
 
 def _low(count: NDArray[Any], n: int, alpha: float) -> Floats:
     """Clopper-Pearson: p is at least this with confidence 1 - alpha."""
-    inverse = scipy.special.betaincinv(np.maximum(count, 1), n - count + 1.0, alpha)
+    inverse = scipy.special.betaincinv(np.where(count > 0, count, 1), n - count + 1.0, alpha)
     return np.where(count > 0, inverse, 0.0)
 
 
@@ -657,8 +671,8 @@ def _is_number(value: Any) -> bool:
 
 
 def _check_plan(runs: Any, confidence: Any, delta: Any) -> None:
-    if not is_whole(runs) or runs < 2:
-        raise ValueError(f"runs ({runs!r}) must be a whole number from 2 on; pass runs=100_000")
+    if not is_whole(runs) or runs < 4:
+        raise ValueError(f"runs ({runs!r}) must be a whole number from 4 on; pass runs=100_000")
     if not is_finite(confidence) or not 0 < confidence < 1:
         raise ValueError(
             f"confidence ({confidence!r}) must lie between 0 and 1; pass confidence=0.999"

@@ -98,7 +98,7 @@ class TopK(Mechanism):
         source = BitSource.of(rng)
         if self.range == 0:
             return select.uniform_distinct(scores.size, self.k, source)
-        rate = binary_rate(Fraction(self.epsilon_each) / int(self.range))
+        rate = binary_rate(_exact(self.epsilon_each) / int(self.range))
         n_threads = threads.resolve() if scores.size >= MANY else 1
         return select.top_k(scores, self.k, *rate, source, n_threads)
 
@@ -147,7 +147,7 @@ class PermuteAndFlip(Mechanism):
         scores, source = _check_scores(value), BitSource.of(rng)
         if self.range == 0:
             return source.draw_below(scores.size)
-        rate = binary_rate(Fraction(self.epsilon) / int(self.range))
+        rate = binary_rate(_exact(self.epsilon) / int(self.range))
         return select.permute_and_flip(scores, *rate, source)
 
 
@@ -176,7 +176,7 @@ class NoisyMax(Mechanism):
         scores, source = _check_scores(value), BitSource.of(rng)
         if self.range == 0:
             return source.draw_below(scores.size)
-        noise = _laplace(scores.size, Fraction(self.epsilon) / int(self.range), source)
+        noise = _laplace(scores.size, _exact(self.epsilon) / int(self.range), source)
         noisy = [
             score + shift for score, shift in zip(scores.tolist(), noise.tolist(), strict=True)
         ]
@@ -211,7 +211,7 @@ class DiscreteLaplace(Mechanism):
     def __call__(self, value: ArrayLike, rng: Any = None) -> Integers:
         """int64: the integers with noise, in their shape."""
         values = _check_integers(value)
-        rate = Fraction(self.epsilon) / int(self.sensitivity)
+        rate = _exact(self.epsilon) / int(self.sensitivity)
         return values + _laplace(values.size, rate, BitSource.of(rng)).reshape(values.shape)
 
 
@@ -241,7 +241,7 @@ class DiscreteGaussian(Mechanism):
     @property
     def variance(self) -> Fraction:
         """The variance of the noise, exactly."""
-        return (Fraction(self.sensitivity) / Fraction(self.mu)) ** 2 + 4
+        return (_exact(self.sensitivity) / _exact(self.mu)) ** 2 + 4
 
     @property
     def event(self) -> Event:
@@ -294,6 +294,13 @@ class GammaVector(Mechanism):
         return np.rint(noisy / self.unit) * self.unit
 
 
+def _exact(value: Any) -> Fraction:
+    """A number without rounding; numpy's integers would overflow inside a Fraction."""
+    if is_whole(value):
+        return Fraction(int(value))
+    return value if isinstance(value, Fraction) else Fraction(float(value))
+
+
 def _laplace(size: int, rate: Fraction, source: BitSource) -> Integers:
     noise = np.empty(size, dtype=np.int64)
     DiscreteLaplaceSampler(*binary_rate(rate)).fill(source, noise)
@@ -325,7 +332,7 @@ def _check_integers(value: ArrayLike) -> Integers:
         )
     if values.size and (values.max() >= 2**62 or values.min() <= -(2**62)):
         raise ValueError("values must be below 2^62 in size; pass coarser units")
-    return np.ascontiguousarray(values, dtype=np.int64)
+    return values.astype(np.int64)
 
 
 def _check_scores(value: ArrayLike) -> Integers:

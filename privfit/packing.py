@@ -215,9 +215,7 @@ def check_labels(y: Any, n: int) -> NDArray[np.bool_]:
     """(n,) whether each record is of class 1."""
     y = np.asarray(y)
     if y.shape != (n,):
-        raise ValueError(
-            f"y (shape {y.shape}) must have one label for each of the {n} records; pass a vector"
-        )
+        raise ValueError("y must have one label for each record of X; pass a vector of that length")
     if y.dtype.kind not in "fiub" or not (np.isin(y, (0, 1)).all() or np.isin(y, (-1, 1)).all()):
         raise ValueError(
             "y must hold 0 and 1, or -1 and +1; encode other labels by their declared classes"

@@ -139,7 +139,7 @@ RECORDS: list[Case] = [
       for made in [sp.coo_array(X[:, 0])] if made.ndim == 1],  # older SciPy makes two
     *((partial(linear, X=wrong), r"X \(dtype .*\) must hold real numbers; pass numbers, or declare")
       for wrong in (X.astype(str), X.astype(object), X * 1j, sp.csr_array(X * 1j))),
-    *((partial(linear, y=wrong), r"y \(shape .*\) must have one label for each of the 3 records")
+    *((partial(linear, y=wrong), r"y must have one label for each record of X; pass a vector")
       for wrong in (Y[:2], Y[:, None], 1)),
     *((partial(linear, y=wrong), r"y must hold 0 and 1, or -1 and \+1; encode other labels")
       for wrong in ([0, 1, LABEL], [-1, 0, 1], [1, 2, 1], [0, np.nan, 1], list("abc"), [None] * 3)),

@@ -50,7 +50,7 @@ def value_for(mechanism):
     return VALUES.get(type(mechanism), SCORES)
 
 
-# --------------------------------------------------------------------------- what all have in common
+# -------------------------------------------------------------------------- what all have in common
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=name)

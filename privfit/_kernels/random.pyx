@@ -12,7 +12,7 @@ Bits come from the operating system, in blocks. A seed gives a reproducible stre
 import os
 from decimal import Context, Decimal, ROUND_HALF_EVEN
 from fractions import Fraction
-from math import floor
+from math import floor, isqrt
 from numbers import Integral
 
 import numpy as np
@@ -39,7 +39,7 @@ def exp_interval(g: Fraction, bits: int) -> tuple[int, int]:
     digits = int(bits * 0.302) + len(str(floor(g))) + 12
     context = Context(prec=digits, rounding=ROUND_HALF_EVEN, Emin=-10**9, Emax=10**9)
     argument = context.divide(Decimal(g.numerator), Decimal(g.denominator))
-    value = Fraction(context.exp(-argument)) * 2**bits
+    value = Fraction(context.exp(argument.copy_negate())) * 2**bits
     slack = value / 10 ** (digits - len(str(floor(g))) - 3)
     return floor(value - slack), floor(value + slack) + 1
 
@@ -306,7 +306,7 @@ cdef class DiscreteGaussianSampler:
     def __init__(self, variance: Fraction):
         if not variance > 0:
             raise ValueError(f"variance ({variance}) must be positive; pass a rational number")
-        k, scale = binary_rate(Fraction(1, floor(float(variance) ** 0.5) + 1))
+        k, scale = binary_rate(Fraction(1, isqrt(floor(variance)) + 1))
         self._proposal = DiscreteLaplaceSampler(k, scale)
         self._variance = Fraction(variance)
         self._offset = self._variance * k / Fraction(2) ** scale

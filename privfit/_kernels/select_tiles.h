@@ -29,6 +29,8 @@ static uint64_t weights_above(const int64_t *scores, ptrdiff_t n, int64_t best, 
     int drop = 0;
     while (widest >> drop > 2147483000u)
         drop++, to_log2 *= 2.0f;
+    /* A smaller rate can only raise weights: so y stays below 62, within a float's exponents. */
+    to_log2 = to_log2 < 31.0f ? to_log2 : 31.0f;
     /* Beyond 31 / to_log2 the weight is 1 in any case. */
     const float limit = 31.0f / to_log2;
     const int32_t far = limit < 2147483000.0f ? (int32_t)limit + 1 : 2147483000;

@@ -34,7 +34,7 @@ class Objective:
     _thread_work = 1e6  # below this many steps, a second thread costs more than it gives
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(n_records={self.n_records})"
+        return f"<{type(self).__name__} of private records>"
 
     @cached_property
     def _tile_tables(self) -> dict[int, Integers]:

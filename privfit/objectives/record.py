@@ -64,7 +64,7 @@ class RecordObjective:
         self._top = round(width / self.unit)
 
     def __repr__(self) -> str:
-        return f"RecordObjective(n_records={self.n_records}, low={self.low}, high={self.high})"
+        return f"<RecordObjective of private records, scores in [{self.low}, {self.high}]>"
 
     def _rows(self, first: int, last: int) -> Any:
         records = self._records
