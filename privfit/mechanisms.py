@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -46,6 +47,7 @@ __all__ = [
 Integers: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 
+WIDEST = Fraction(1, 2**49)  # the least rate of noise whose draws fit in 64 bits
 MANY = 1 << 17  # candidates from which weighing them is worth a second thread
 
 
@@ -166,6 +168,8 @@ class NoisyMax(Mechanism):
     def __post_init__(self) -> None:
         _check_epsilon("epsilon", self.epsilon)
         _check_range(self.range)
+        if self.range > 0:
+            _check_rate(_exact(self.epsilon) / int(self.range))
 
     @property
     def event(self) -> Event:
@@ -203,6 +207,7 @@ class DiscreteLaplace(Mechanism):
                 f"sensitivity ({self.sensitivity!r}) must be a positive whole number; pass the l1 "
                 "sensitivity in units of the integers, rounded up"
             )
+        _check_rate(_exact(self.epsilon) / int(self.sensitivity))
 
     @property
     def event(self) -> Event:
@@ -237,6 +242,7 @@ class DiscreteGaussian(Mechanism):
                 f"mu ({self.mu!r}) must be at most sensitivity / sqrt(12), so that noise covers "
                 "the grid; pass integers on a finer grid"
             )
+        _check_rate(_exact(self.mu) / _exact(self.sensitivity))
 
     @property
     def variance(self) -> Fraction:
@@ -301,10 +307,21 @@ def _exact(value: Any) -> Fraction:
     return value if isinstance(value, Fraction) else Fraction(float(value))
 
 
+_laplace_sampler = lru_cache(maxsize=64)(DiscreteLaplaceSampler)  # public rates, tables of 1 kB
+
+
 def _laplace(size: int, rate: Fraction, source: BitSource) -> Integers:
     noise = np.empty(size, dtype=np.int64)
-    DiscreteLaplaceSampler(*binary_rate(rate)).fill(source, noise)
+    _laplace_sampler(*binary_rate(rate)).fill(source, noise)
     return noise
+
+
+def _check_rate(rate: Fraction) -> None:
+    if rate < WIDEST:
+        raise ValueError(
+            "noise this wide does not fit in 64 bits; pass a larger epsilon, or integers on a "
+            "coarser grid"
+        )
 
 
 # ------------------------------------------------------------------------------------------ checks

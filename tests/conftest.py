@@ -72,6 +72,7 @@ def run_python(
     return subprocess.run(
         [sys.executable, "-c", script],
         env={**os.environ, "PYTHONPATH": path, **environment},
+        cwd=Path(__file__).parent,  # not the root, whose sources would hide an installed privfit
         capture_output=True,
         text=True,
         timeout=timeout,

@@ -386,7 +386,7 @@ STATISTICS = {"TopK": lambda order: frozenset(order.tolist())}
 
 @pytest.mark.parametrize("which", WORST)
 def test_every_mechanism_stays_below_epsilon_and_a_factor_two_is_found(which):
-    """A doubled epsilon of 2 stands out in this many runs, whatever the seed (tried on four)."""
+    """A doubled epsilon of 2 stands out in this many runs, on each of the four seeds tried."""
     make, first, second = WORST[which]
 
     def look(epsilon):

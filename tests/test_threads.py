@@ -254,7 +254,11 @@ else:
 def test_ctrl_c_stops_a_long_call(call):
     environment = {**os.environ, "PYTHONPATH": str(Path(privfit.__file__).parents[1])}
     process = subprocess.Popen(
-        [sys.executable, "-c", LONG, call], stdout=subprocess.PIPE, text=True, env=environment
+        [sys.executable, "-c", LONG, call],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+        cwd=Path(__file__).parent,
     )
     try:
         assert process.stdout.readline() == "ready\n"
