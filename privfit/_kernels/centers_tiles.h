@@ -55,27 +55,6 @@
 NEAREST(nearest_l1, lanes_gaps)
 NEAREST(nearest_l2, lanes_pairs)
 
-/* z[c][r]: l1 distances to QUAD centres, laid out as in margins(). */
-static void gaps(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
-                 const int32_t *w, const int32_t *start, int32_t *z, ptrdiff_t stride)
-{
-    for (ptrdiff_t p = 0; p < n_panels; p++, panels += pairs * PANEL, z += PANEL)
-        for (int half = 0; half < PANEL; half += LANES) {
-            const int32_t *x = panels + half, *v = w;
-            lanes z0 = lanes_all(start[0]), z1 = lanes_all(start[1]);
-            lanes z2 = lanes_all(start[2]), z3 = lanes_all(start[3]);
-            for (ptrdiff_t j = 0; j < pairs; j++, x += PANEL, v += QUAD) {
-                lanes x0 = lanes_load(x);
-                z0 = lanes_add(z0, lanes_gaps(x0, lanes_all(v[0])));
-                z1 = lanes_add(z1, lanes_gaps(x0, lanes_all(v[1])));
-                z2 = lanes_add(z2, lanes_gaps(x0, lanes_all(v[2])));
-                z3 = lanes_add(z3, lanes_gaps(x0, lanes_all(v[3])));
-            }
-            lanes_store(z + half, z0), lanes_store(z + stride + half, z1);
-            lanes_store(z + 2 * stride + half, z2), lanes_store(z + 3 * stride + half, z3);
-        }
-}
-
 /* The full distance to one centre where 32 bits may not do; the record's square is included. */
 static void distance_wide(const int16_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
                           const double *centre, int power, double *z)

@@ -112,19 +112,19 @@ class FacilityObjective(Objective):
         work = float(self.n_records) * places.size
         n_threads = self._threads(work)
         bounds = (self._low, self._high, self._shift)
-        for part in self._slices(work, 1024 if onehot else 128):
-            if isinstance(records, SparseRecords):
-                # l1(x - f) = sum of f + sum over ones of (1 - 2 f_j), where 0 <= f <= 1; a facility
-                # outside [0, 1] changes the absolute values, hence the two terms in full.
-                zero, one = np.abs(places), np.abs((1 << domain.grid.a) - places)
-                weights = lane_groups(np.column_stack([one - zero, zero.sum(axis=1)]))
-                buffer = np.empty((n_threads, PANEL_ROWS, LANE_WIDTH), dtype=np.int32)
+        if isinstance(records, SparseRecords):
+            # Records of zeros and ones: l1(x - f) = sum of abs(f_j) + sum over the ones of
+            # abs(1 - f_j) - abs(f_j), additions alone.
+            zero, one = np.abs(places), np.abs((1 << domain.grid.a) - places)
+            weights = lane_groups(np.column_stack([one - zero, zero.sum(axis=1)]))
+            buffer = aligned((n_threads, PANEL_ROWS, LANE_WIDTH), np.int32)
+            for part in self._slices(work, 1024):
                 kernels.onehot_distances(records.rows, part, weights, *bounds, buffer, matrix)
-            else:
-                buffer = np.empty((n_threads, QUAD_SIZE, 128), dtype=np.int32)
-                kernels.dense_distances(
-                    records.as_pairs, part, quads(places, records.pairs), *bounds, buffer, matrix
-                )
+        else:
+            weights = quads(places, records.pairs)
+            buffer = aligned((n_threads, QUAD_SIZE, 128), np.int32)
+            for part in self._slices(work, 128):
+                kernels.dense_distances(records.as_pairs, part, weights, *bounds, buffer, matrix)
         return matrix
 
     def _candidates(self, P: ArrayLike) -> Integers:
