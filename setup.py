@@ -115,7 +115,7 @@ setup(
             for name in ("simd", "threads", "linear", "centers", "facility", "random", "select")
         ],
         compiler_directives=DIRECTIVES,
-        build_dir="build/cython",
+        build_dir="build/cython-debug" if DEBUG else "build/cython",
     ),
     cmdclass={"build_ext": BuildKernels},
 )
