@@ -106,8 +106,8 @@ class TopK(Mechanism):
 
 
 @dataclass(frozen=True)
-class Exponential(Mechanism):
-    """One candidate with probability proportional to exp(epsilon score / range)."""
+class _Selection(Mechanism):
+    """What the selections of one candidate share: a budget and a range; range 0 means uniform."""
 
     epsilon: float
     range: int
@@ -115,6 +115,14 @@ class Exponential(Mechanism):
     def __post_init__(self) -> None:
         _check_epsilon("epsilon", self.epsilon)
         _check_range(self.range)
+
+    def _rate(self) -> Fraction:
+        return _exact(self.epsilon) / int(self.range)
+
+
+@dataclass(frozen=True)
+class Exponential(_Selection):
+    """One candidate with probability proportional to exp(epsilon score / range)."""
 
     @property
     def event(self) -> Event:
@@ -126,19 +134,12 @@ class Exponential(Mechanism):
 
 
 @dataclass(frozen=True)
-class PermuteAndFlip(Mechanism):
+class PermuteAndFlip(_Selection):
     """One candidate by McKenna and Sheldon's walk: never worse than the exponential mechanism.
 
     It is epsilon-DP at rate epsilon / range, since the walk does not change when all scores shift
     alike; but it is not bounded-range, and many of them compose as pure releases only.
     """
-
-    epsilon: float
-    range: int
-
-    def __post_init__(self) -> None:
-        _check_epsilon("epsilon", self.epsilon)
-        _check_range(self.range)
 
     @property
     def event(self) -> Event:
@@ -149,12 +150,11 @@ class PermuteAndFlip(Mechanism):
         scores, source = _check_scores(value), BitSource.of(rng)
         if self.range == 0:
             return source.draw_below(scores.size)
-        rate = binary_rate(_exact(self.epsilon) / int(self.range))
-        return select.permute_and_flip(scores, *rate, source)
+        return select.permute_and_flip(scores, *binary_rate(self._rate()), source)
 
 
 @dataclass(frozen=True)
-class NoisyMax(Mechanism):
+class NoisyMax(_Selection):
     """The candidate with the largest score after discrete Laplace noise; ties to the first.
 
     Fix the noise of the others: candidate i wins if its own noise reaches a threshold, which moves
@@ -162,14 +162,10 @@ class NoisyMax(Mechanism):
     exp(-epsilon / range) a unit. Hence epsilon-DP; not bounded-range.
     """
 
-    epsilon: float
-    range: int
-
     def __post_init__(self) -> None:
-        _check_epsilon("epsilon", self.epsilon)
-        _check_range(self.range)
+        super().__post_init__()
         if self.range > 0:
-            _check_rate(_exact(self.epsilon) / int(self.range))
+            _check_rate(self._rate())
 
     @property
     def event(self) -> Event:
@@ -180,7 +176,7 @@ class NoisyMax(Mechanism):
         scores, source = _check_scores(value), BitSource.of(rng)
         if self.range == 0:
             return source.draw_below(scores.size)
-        noise = _laplace(scores.size, _exact(self.epsilon) / int(self.range), source)
+        noise = _laplace(scores.size, self._rate(), source)
         noisy = [
             score + shift for score, shift in zip(scores.tolist(), noise.tolist(), strict=True)
         ]

@@ -14,21 +14,10 @@
         for (ptrdiff_t p = 0; p < n_panels; p++, panels += pairs * PANEL, best += PANEL) {      \
             const int32_t *v = w, *s = start;                                                   \
             for (ptrdiff_t q = 0; q < quads; q++, s += QUAD) {                                  \
-                lanes z00 = lanes_all(s[0]), z10 = lanes_all(s[1]);                             \
-                lanes z20 = lanes_all(s[2]), z30 = lanes_all(s[3]);                             \
-                lanes z01 = z00, z11 = z10, z21 = z20, z31 = z30;                               \
+                QUAD_START(s);                                                                  \
                 const int32_t *x = panels;                                                      \
-                for (ptrdiff_t j = 0; j < pairs; j++, x += PANEL, v += QUAD) {                  \
-                    lanes x0 = lanes_load(x), x1 = lanes_load(x + LANES), v1;                   \
-                    v1 = lanes_all(v[0]);                                                       \
-                    z00 = lanes_add(z00, TERM(x0, v1)), z01 = lanes_add(z01, TERM(x1, v1));     \
-                    v1 = lanes_all(v[1]);                                                       \
-                    z10 = lanes_add(z10, TERM(x0, v1)), z11 = lanes_add(z11, TERM(x1, v1));     \
-                    v1 = lanes_all(v[2]);                                                       \
-                    z20 = lanes_add(z20, TERM(x0, v1)), z21 = lanes_add(z21, TERM(x1, v1));     \
-                    v1 = lanes_all(v[3]);                                                       \
-                    z30 = lanes_add(z30, TERM(x0, v1)), z31 = lanes_add(z31, TERM(x1, v1));     \
-                }                                                                               \
+                for (ptrdiff_t j = 0; j < pairs; j++, x += PANEL, v += QUAD)                    \
+                    QUAD_STEP(TERM, x, v);                                                      \
                 z00 = lanes_min(lanes_min(z00, z10), lanes_min(z20, z30));                      \
                 z01 = lanes_min(lanes_min(z01, z11), lanes_min(z21, z31));                      \
                 if (q > 0) {                                                                    \

@@ -1,5 +1,25 @@
 /* Linear models: a margin z = <x~, w> is an integer in units of 2^-(a+b), a loss an integer of it. */
 
+/* The microkernel: eight sums in registers, of QUAD candidates (or centres) by PANEL records. TERM
+ * takes a pair of columns of eight records and the same pair of one candidate. */
+#define QUAD_START(START)                                                                       \
+    lanes z00 = lanes_all((START)[0]), z10 = lanes_all((START)[1]);                             \
+    lanes z20 = lanes_all((START)[2]), z30 = lanes_all((START)[3]);                             \
+    lanes z01 = z00, z11 = z10, z21 = z20, z31 = z30
+
+#define QUAD_STEP(TERM, X, V)                                                                   \
+    do {                                                                                        \
+        lanes x0 = lanes_load(X), x1 = lanes_load((X) + LANES), v1;                             \
+        v1 = lanes_all((V)[0]);                                                                 \
+        z00 = lanes_add(z00, TERM(x0, v1)), z01 = lanes_add(z01, TERM(x1, v1));                 \
+        v1 = lanes_all((V)[1]);                                                                 \
+        z10 = lanes_add(z10, TERM(x0, v1)), z11 = lanes_add(z11, TERM(x1, v1));                 \
+        v1 = lanes_all((V)[2]);                                                                 \
+        z20 = lanes_add(z20, TERM(x0, v1)), z21 = lanes_add(z21, TERM(x1, v1));                 \
+        v1 = lanes_all((V)[3]);                                                                 \
+        z30 = lanes_add(z30, TERM(x0, v1)), z31 = lanes_add(z31, TERM(x1, v1));                 \
+    } while (0)
+
 /* z[c][r] = start[c] + sum over pairs of TERM, for QUAD candidates: margins of linear models, or l1
  * distances to centres. panels are (n_panels, pairs, PANEL), w is (pairs, QUAD). */
 #define QUAD_SUMS(NAME, TERM)                                                                   \
@@ -7,21 +27,10 @@
                      const int32_t *w, const int32_t *start, int32_t *z, ptrdiff_t stride)      \
     {                                                                                           \
         for (ptrdiff_t p = 0; p < n_panels; p++, z += PANEL) {                                  \
-            lanes z00 = lanes_all(start[0]), z10 = lanes_all(start[1]);                         \
-            lanes z20 = lanes_all(start[2]), z30 = lanes_all(start[3]);                         \
-            lanes z01 = z00, z11 = z10, z21 = z20, z31 = z30;                                   \
+            QUAD_START(start);                                                                  \
             const int32_t *v = w;                                                               \
-            for (ptrdiff_t j = 0; j < pairs; j++, panels += PANEL, v += QUAD) {                 \
-                lanes x0 = lanes_load(panels), x1 = lanes_load(panels + LANES), v1;             \
-                v1 = lanes_all(v[0]);                                                           \
-                z00 = lanes_add(z00, TERM(x0, v1)), z01 = lanes_add(z01, TERM(x1, v1));         \
-                v1 = lanes_all(v[1]);                                                           \
-                z10 = lanes_add(z10, TERM(x0, v1)), z11 = lanes_add(z11, TERM(x1, v1));         \
-                v1 = lanes_all(v[2]);                                                           \
-                z20 = lanes_add(z20, TERM(x0, v1)), z21 = lanes_add(z21, TERM(x1, v1));         \
-                v1 = lanes_all(v[3]);                                                           \
-                z30 = lanes_add(z30, TERM(x0, v1)), z31 = lanes_add(z31, TERM(x1, v1));         \
-            }                                                                                   \
+            for (ptrdiff_t j = 0; j < pairs; j++, panels += PANEL, v += QUAD)                   \
+                QUAD_STEP(TERM, panels, v);                                                     \
             lanes_store(z, z00), lanes_store(z + LANES, z01);                                   \
             lanes_store(z + stride, z10), lanes_store(z + stride + LANES, z11);                 \
             lanes_store(z + 2 * stride, z20), lanes_store(z + 2 * stride + LANES, z21);         \
