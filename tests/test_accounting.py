@@ -119,7 +119,8 @@ def fixed_epsilon(eps_s, n, delta):
     p = math.expm1(-eps_s / 2) / math.expm1(-eps_s)
     j = np.arange(n + 1)
     losses = (2 * j - n) * eps_s / 2
-    mass = stats.binom.pmf(j, n, p)
+    with np.errstate(divide="ignore"):  # SciPy before 1.11 warns where the mass underflows
+        mass = stats.binom.pmf(j, n, p)
     return optimize.brentq(
         lambda x: np.sum(mass * -np.expm1(np.minimum(x - losses, 0))) - delta, 0, n * eps_s
     )
