@@ -174,7 +174,7 @@ def verdict(row):
     if row["ratio"] is None or row["reach"] is None or not row["comparable"]:
         return ""
     doubt = "?" if (row["others_share"] or 0) > BUSY else ""
-    if row["ratio"] >= row["moonshot"]:
+    if row["moonshot"] is not None and row["ratio"] >= row["moonshot"]:
         return "moonshot" + doubt
     return ("reached" if row["ratio"] >= row["reach"] else "short") + doubt
 
@@ -192,7 +192,7 @@ def _times(ratio):
 
 def cells(row):
     """A row of the printed table."""
-    targets = (_times(row["reach"]), _times(row["moonshot"])) if row["reach"] else ("-", "-")
+    targets = [_times(row[aim]) if row[aim] else "-" for aim in ("reach", "moonshot")]
     return [
         row["name"],
         row["size"],

@@ -31,7 +31,7 @@ class Objective:
 
     _tile_rows = 256  # records whose panels and margins share the first two levels of cache
     _slice_work = 4e8  # elementary steps between two looks at the keyboard, some 50 ms
-    _thread_work = 1e6  # below this many steps, a second thread costs more than it gives
+    _thread_work = 2e6  # below this many steps, a second thread costs more than it gives
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of private records>"

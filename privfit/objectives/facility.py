@@ -108,7 +108,8 @@ class FacilityObjective(Objective):
         if not onehot and isinstance(records, SparseRecords):
             records = pack(X, domain, layout="dense", uniform=True)
         self._runs = records.runs
-        matrix = aligned(*_matrix_shape(self.n_facilities, self.n_records, self.bits))
+        shape, kind = _matrix_shape(self.n_facilities, self.n_records, self.bits)
+        matrix = aligned(shape, kind, zero=False)  # sums stop before the padding of a row
         work = float(self.n_records) * places.size
         n_threads = self._threads(work)
         bounds = (self._low, self._high, self._shift)
