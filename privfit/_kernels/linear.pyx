@@ -315,8 +315,8 @@ def sparse_moves(
                 work[me, 0, k] = state[rows[first + k], 0]
                 before = before + state[rows[first + k], 1]
             for i in range(group[0], group[1]):
-                for k in range(block):
-                    work[me, 1, k] = work[me, 0, k] + steps[i] * values[first + k]
+                table.shift_entries(&work[me, 0, 0], &values[first], block, steps[i],
+                                    &work[me, 1, 0])
                 out[me, i] += table.loss_sum[loss.kind](&work[me, 1, 0], block, args) - before
 
 

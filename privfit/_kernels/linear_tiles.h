@@ -264,6 +264,14 @@ static void shift_column(const int32_t *panels, ptrdiff_t n, ptrdiff_t pairs, pt
             out[r] = z[r] + step * ((int32_t)((uint32_t)panels[r] << up) >> 16);
 }
 
+/* The same for the entries of a sparse column, whose margins were gathered. */
+static void shift_entries(const int32_t *z, const int16_t *value, ptrdiff_t n, int32_t step,
+                          int32_t *out)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        out[i] = z[i] + step * value[i];
+}
+
 /* min(sigma(-m), cap) of a logistic model, times the class sign, in units of 2^-RESIDUAL_BITS. */
 static inline int32_t residual_of(float u, int negative, loss_args p, int32_t cap)
 {

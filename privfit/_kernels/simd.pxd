@@ -49,6 +49,8 @@ cdef extern from "tiles.h" nogil:
         int64_t (*loss_wide[4])(const double *, ptrdiff_t, const loss_args *) noexcept nogil
         void (*shift_column)(const int32_t *, ptrdiff_t, ptrdiff_t, ptrdiff_t, int32_t,
                              const int32_t *, int32_t *) noexcept nogil
+        void (*shift_entries)(const int32_t *, const int16_t *, ptrdiff_t, int32_t,
+                              int32_t *) noexcept nogil
         void (*residuals)(const int32_t *, ptrdiff_t, const loss_args *, int32_t,
                           int32_t *) noexcept nogil
         void (*residuals_wide)(const double *, ptrdiff_t, const loss_args *, int32_t,

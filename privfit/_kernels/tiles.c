@@ -46,6 +46,7 @@ const tile_table PRIVFIT_TABLE = {
     .loss_lanes = {logistic_lanes, hinge_lanes, hinge_scaled_lanes, zero_one_lanes},
     .loss_wide = {logistic_wide, hinge_wide, hinge_scaled_wide, zero_one_wide},
     .shift_column = shift_column,
+    .shift_entries = shift_entries,
     .residuals = residuals,
     .residuals_wide = residuals_wide,
     .gradient = gradient,
