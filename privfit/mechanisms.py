@@ -5,7 +5,7 @@ returns what may be published; its `event` says what that costs. Call mechanisms
 `release`, which charges first and draws second.
 
 Values are integers, in units that the mechanism need not know. All draws but `GammaVector`'s are
-exact: integers and rationals decide (see `_kernels/random.pyx`), so a guarantee proved on paper holds
+exact: integers and rationals decide (see `_kernels/random.pyx`), so a guarantee on paper holds
 in the code. Rates such as epsilon / range are rounded down to 32 bits, which spends a little less.
 
 `rng` is None (the operating system's entropy), a `BitSource`, or a seed: an int, a `Generator` or a
