@@ -628,13 +628,18 @@ class Schema(Domain):
             result[np.arange(m), hot] = 1 << self.grid.a
         return result * self.record_units()
 
+    @cached_property
+    def _reduction(self) -> tuple[Integers, Floats]:
+        """The first encoded column of each declared one, and the least it adds to S(v)."""
+        starts = np.array([part.start for part, _ in self._parts()], dtype=np.int64)
+        least = [0.0 if _is_plain(column) else -np.inf for column in self.columns.values()]
+        return starts, np.array(least)
+
     def _largest(self, V: Floats) -> Floats:
         """S(v) = v_b + sum over groups of max_j v_j + sum over numbers of max(v_j, 0)."""
-        total = V[..., -1].copy()
-        for part, column in self._parts():
-            top = V[..., part].max(axis=-1)
-            total += np.maximum(top, 0) if _is_plain(column) else top
-        return np.asarray(total)
+        starts, least = self._reduction
+        tops = np.maximum(np.maximum.reduceat(V[..., :-1], starts, axis=-1), least)
+        return np.asarray(tops.sum(axis=-1) + V[..., -1])
 
     def norm(self, V: ArrayLike) -> Floats:
         V = np.atleast_2d(np.asarray(V, dtype=np.float64))

@@ -179,7 +179,7 @@ LINEAR: list[Case] = [
     *((lambda cap=cap: linear().gradient(np.zeros(3), cap), r"cap \(.*\) must lie in \(0, 1\]")
       for cap in (0, -1, 1.01, np.nan, "1", True)),
     (lambda: linear().gradient_range(2.0, "replace"), r"cap \(2.0\) must lie in \(0, 1\]"),
-    (lambda: linear(loss="hinge").gradient(np.zeros(3), 0.5), r"gradient needs the logistic loss"),
+    (lambda: linear(loss="zero_one").gradient(np.zeros(3), 0.5), r"gradient needs a loss with a"),
     (lambda: linear().gradient(np.zeros((2, 3)), 0.5), r"w \(shape \(2, 3\)\) must be one"),
     (lambda: linear().at(np.zeros((1, 3))), r"w \(shape \(1, 3\)\) must be one candidate"),
     (lambda: linear().at([0, 0.3, 0]), r"P must lie on the grid"),

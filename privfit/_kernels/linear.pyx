@@ -333,7 +333,7 @@ def dense_gradient(
     int32_t[:, :, ::1] work,           # WORK (threads, 3, BLOCK / 2)
     int64_t[:, ::1] out,               # OUT  (threads, 2 * pairs + 1): the intercept last
 ):
-    """Add sum of y x_j min(sigma(-m), cap), in units of record units times residual units."""
+    """Add sum of y x_j min(r(m), cap), in units of record units times residual units."""
     cdef ptrdiff_t t, b, i, first, block, n_panels, stop
     cdef ptrdiff_t pairs = panels.shape[1]
     cdef int n_threads = work.shape[0], me
@@ -347,7 +347,8 @@ def dense_gradient(
             n_panels = (block + PANEL - 1) // PANEL
             table.margin(&panels[first // PANEL, 0, 0], n_panels, pairs, &w[0], start,
                          &work[me, 0, 0])
-            table.residuals(&work[me, 0, 0], block, loss.of(tile_rows[t, 2]), cap, &work[me, 0, 0])
+            table.residuals[loss.kind](&work[me, 0, 0], block, loss.of(tile_rows[t, 2]), cap,
+                                       &work[me, 0, 0])
             for i in range(block):
                 out[me, 2 * pairs] += work[me, 0, i]
             for i in range(block, n_panels * PANEL):
@@ -381,8 +382,8 @@ def dense_gradient_wide(
             n_panels = (block + PANEL - 1) // PANEL
             table.margin_wide(&panels[first // PANEL, 0, 0, 0], n_panels, pairs, &w[0], start,
                               &margin[me, 0])
-            table.residuals_wide(&margin[me, 0], block, loss.of(tile_rows[t, 2]), cap,
-                                 &work[me, 0, 0])
+            table.residuals_wide[loss.kind](&margin[me, 0], block, loss.of(tile_rows[t, 2]), cap,
+                                            &work[me, 0, 0])
             for i in range(block):
                 out[me, 2 * pairs] += work[me, 0, i]
             for i in range(block, n_panels * PANEL):
@@ -403,7 +404,7 @@ def sparse_gradient(
     int32_t[:, :, ::1] work,           # WORK (threads, 2, BLOCK)
     int64_t[:, :, ::1] out,            # OUT  (threads, 2, d + 1): from ones, from values
 ):
-    """Add sum of y x_j min(sigma(-m), cap); sums over ones still lack the factor 2^a."""
+    """Add sum of y x_j min(r(m), cap); sums over ones still lack the factor 2^a."""
     cdef ptrdiff_t t, b, i, first, block, stop
     cdef ptrdiff_t d = w.shape[0] - 1
     cdef int n_threads = work.shape[0], me
@@ -421,12 +422,12 @@ def sparse_gradient(
             if wide:
                 sparse_margin_wide(rows, first, first + block, &w[0], d, <double>(1 << a),
                                    &margin[me, 0])
-                table.residuals_wide(&margin[me, 0], block, loss.of(tile_rows[t, 2]), cap,
-                                     &work[me, 1, 0])
+                table.residuals_wide[loss.kind](&margin[me, 0], block, loss.of(tile_rows[t, 2]),
+                                                cap, &work[me, 1, 0])
             else:
                 sparse_margin(rows, first, first + block, &narrow_w[0], d, a, &work[me, 0, 0])
-                table.residuals(&work[me, 0, 0], block, loss.of(tile_rows[t, 2]), cap,
-                                &work[me, 1, 0])
+                table.residuals[loss.kind](&work[me, 0, 0], block, loss.of(tile_rows[t, 2]), cap,
+                                           &work[me, 1, 0])
             for i in range(block):
                 r = work[me, 1, i]
                 out[me, 0, d] += r

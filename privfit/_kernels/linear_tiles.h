@@ -272,33 +272,63 @@ static void shift_entries(const int32_t *z, const int16_t *value, ptrdiff_t n, i
         out[i] = z[i] + step * value[i];
 }
 
-/* min(sigma(-m), cap) of a logistic model, times the class sign, in units of 2^-RESIDUAL_BITS. */
-static inline int32_t residual_of(float u, int negative, loss_args p, int32_t cap)
+/* min(r(m), cap) times the class sign, in units of 2^-RESIDUAL_BITS, where r is minus the slope of the
+ * loss: sigma(-m) of a logistic model, and max(1 - m, 0) of the hinge, which the cap makes Huber's. */
+static inline int32_t capped(float share, loss_args p, int32_t cap)
 {
-    float share = (negative ? 1.0f : u) / (1.0f + u); /* u = exp(-abs m) */
     int32_t r = (int32_t)(share * (float)(1 << RESIDUAL_BITS) + 0.5f);
     r = r < cap ? r : cap;
     return (r ^ p.flip) - p.flip;
 }
 
-static void residuals(const int32_t *z, ptrdiff_t n, const loss_args *args, int32_t cap, int32_t *out)
+static inline float logistic_slope(double m, loss_args p)
+{
+    double t = m < 0 ? -m : m;
+    float u = exp_minus((float)(t < p.far_wide ? t : p.far_wide) * p.to_log2); /* exp(-abs m) */
+    return (m < 0 ? 1.0f : u) / (1.0f + u);
+}
+
+static inline float hinge_slope(double m, loss_args p)
+{
+    float h = (float)(m > 0 ? (m < p.one ? p.one - m : 0) : p.one); /* no cap exceeds 1 */
+    return h / (float)p.one;
+}
+
+static void logistic_residuals(const int32_t *z, ptrdiff_t n, const loss_args *args, int32_t cap,
+                               int32_t *out)
 {
     const loss_args p = *args;
     for (ptrdiff_t i = 0; i < n; i++) {
         int32_t m = (z[i] ^ p.flip) - p.flip, t = m < 0 ? -m : m;
         t = t < p.far ? t : p.far;
-        out[i] = residual_of(exp_minus((float)t * p.to_log2), m < 0, p, cap);
+        float u = exp_minus((float)t * p.to_log2);
+        out[i] = capped((m < 0 ? 1.0f : u) / (1.0f + u), p, cap);
     }
 }
 
-static void residuals_wide(const double *z, ptrdiff_t n, const loss_args *args, int32_t cap, int32_t *out)
+static void hinge_residuals(const int32_t *z, ptrdiff_t n, const loss_args *args, int32_t cap,
+                            int32_t *out)
 {
     const loss_args p = *args;
     for (ptrdiff_t i = 0; i < n; i++) {
-        double m = p.flip ? -z[i] : z[i], t = m < 0 ? -m : m;
-        out[i] = residual_of(exp_minus((float)(t < p.far_wide ? t : p.far_wide) * p.to_log2), m < 0, p, cap);
+        int32_t m = (z[i] ^ p.flip) - p.flip;
+        m = m > 0 ? m : 0;
+        m = m < p.one ? m : p.one;
+        out[i] = capped((float)(p.one - m) / (float)p.one, p, cap);
     }
 }
+
+#define WIDE_RESIDUALS(NAME)                                                                    \
+    static void NAME##_residuals_wide(const double *z, ptrdiff_t n, const loss_args *args,       \
+                                      int32_t cap, int32_t *out)                                \
+    {                                                                                           \
+        const loss_args p = *args;                                                              \
+        for (ptrdiff_t i = 0; i < n; i++)                                                       \
+            out[i] = capped(NAME##_slope(p.flip ? -z[i] : z[i], p), p, cap);                    \
+    }
+
+WIDE_RESIDUALS(logistic)
+WIDE_RESIDUALS(hinge)
 
 /* out[j] += sum over records of residual x_j. At most BLOCK/2 records, so that int32 lanes hold:
  * 16 terms of at most 2^14 2^RESIDUAL_BITS. work is (2, n_panels, PANEL): the residual in the

@@ -51,10 +51,10 @@ cdef extern from "tiles.h" nogil:
                              const int32_t *, int32_t *) noexcept nogil
         void (*shift_entries)(const int32_t *, const int16_t *, ptrdiff_t, int32_t,
                               int32_t *) noexcept nogil
-        void (*residuals)(const int32_t *, ptrdiff_t, const loss_args *, int32_t,
-                          int32_t *) noexcept nogil
-        void (*residuals_wide)(const double *, ptrdiff_t, const loss_args *, int32_t,
-                               int32_t *) noexcept nogil
+        void (*residuals[4])(const int32_t *, ptrdiff_t, const loss_args *, int32_t,
+                             int32_t *) noexcept nogil
+        void (*residuals_wide[4])(const double *, ptrdiff_t, const loss_args *, int32_t,
+                                  int32_t *) noexcept nogil
         void (*gradient)(const int32_t *, ptrdiff_t, ptrdiff_t, const int32_t *, int32_t *,
                          int64_t *) noexcept nogil
         void (*distances[3])(const int32_t *, ptrdiff_t, ptrdiff_t, const int32_t *,

@@ -66,8 +66,9 @@ typedef struct {
                          int32_t step, const int32_t *z, int32_t *out);
     void (*shift_entries)(const int32_t *z, const int16_t *value, ptrdiff_t n, int32_t step,
                           int32_t *out);
-    void (*residuals)(const int32_t *z, ptrdiff_t n, const loss_args *args, int32_t cap, int32_t *out);
-    void (*residuals_wide)(const double *z, ptrdiff_t n, const loss_args *args, int32_t cap, int32_t *out);
+    /* by loss; zero-one errors have no slope */
+    void (*residuals[LOSSES])(const int32_t *z, ptrdiff_t n, const loss_args *args, int32_t cap, int32_t *out);
+    void (*residuals_wide[LOSSES])(const double *z, ptrdiff_t n, const loss_args *args, int32_t cap, int32_t *out);
     void (*gradient)(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
                      const int32_t *residual, int32_t *work, int64_t *out);
 
