@@ -13,9 +13,12 @@ of units 2^-(a+b), and every margin is exact.
 from __future__ import annotations
 
 import math
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -545,6 +548,33 @@ class Schema(Domain):
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "n_features", sum(column.width for column in columns.values()))
 
+    @classmethod
+    def from_toml(cls, path: str | os.PathLike[str]) -> Schema:
+        """The schema that a TOML file declares; whatever else the file holds is left alone.
+
+        ::
+
+            [columns]
+            age = {low = 17, high = 90}                       # also bins, fill
+            sex = {values = ["Female", "Male"], other = true}
+
+            [grid]                                            # may be left out, whole or in part
+            a = 12
+        """
+        declared = _read_toml(path)
+        columns, grid = declared.get("columns"), declared.get("grid", {})
+        if not isinstance(columns, dict):
+            raise ValueError(
+                f"columns ({columns!r}) must be a table of declared columns; pass [columns] and "
+                "below it a line such as age = {low = 17, high = 90}"
+            )
+        if not isinstance(grid, dict) or not grid.keys() <= {"a", "b", "c"}:
+            raise ValueError(
+                f"grid ({grid!r}) must be a table of bits a, b and c; pass [grid] and below it a "
+                "line such as a = 12, or leave it out"
+            )
+        return cls({name: _column(name, entry) for name, entry in columns.items()}, Grid(**grid))
+
     def __repr__(self) -> str:
         return f"Schema(<{len(self.columns)} columns, {self.n_features} encoded>)"
 
@@ -648,6 +678,55 @@ class Schema(Domain):
     def pair_norms(self, P: Floats) -> Floats:
         largest = np.stack([self._largest(w - P) for w in P])
         return np.maximum(largest, largest.T)
+
+
+def _read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        try:
+            import tomli as tomllib
+        except ImportError:
+            raise ImportError(
+                "Schema.from_toml needs tomli before Python 3.11; run pip install tomli"
+            ) from None
+    with Path(path).open("rb") as file:
+        try:
+            return tomllib.load(file)
+        except ValueError as error:  # not TOML, or not UTF-8
+            raise ValueError(
+                f"path ({os.fspath(path)!r}) must be a TOML file; pass one that parses: {error}"
+            ) from None
+
+
+def _column(name: str, entry: Any) -> Numeric | Categorical:
+    """The column that an entry of a TOML file declares."""
+    keys = entry.keys() if isinstance(entry, dict) else set()
+    numeric = {"low", "high"} <= keys <= {"low", "high", "bins", "fill"}
+    if not numeric and not {"values"} <= keys <= {"values", "other"}:
+        raise ValueError(
+            f"column {name!r} ({entry!r}) must have low and high, or values; pass {{low = 17, "
+            'high = 90}, perhaps with bins and fill, or {values = ["a", "b"]}, perhaps with other'
+        )
+    try:
+        if numeric:
+            return Numeric(**entry)
+        _check_levels(**entry)
+        return Categorical(**entry)
+    except ValueError as error:
+        raise ValueError(f"column {name!r}: {error}") from None
+
+
+def _check_levels(values: Any, other: Any = False) -> None:
+    """Refuse what TOML can hold but a level cannot be: a list, a date, NaN."""
+    if not isinstance(values, list) or not all(
+        isinstance(value, str | bool) or is_finite(value) for value in values
+    ):
+        raise ValueError(
+            f'values ({values!r}) must be a list of texts or numbers; pass values = ["a", "b"]'
+        )
+    if not isinstance(other, bool):
+        raise ValueError(f"other ({other!r}) must be true or false; pass other = true")
 
 
 def _is_plain(column: Numeric | Categorical) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from fractions import Fraction
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -437,6 +438,44 @@ def test_the_declaration_is_copied():
     columns["d"] = Numeric(0, 1)
     assert category.width == 2
     assert domain.width == 1
+
+
+DECLARED = """
+title = "people"                                # of no concern to a schema
+
+[columns]
+age = {low = 17, high = 90.5}
+"hours per week" = {low = 1, high = 99, bins = 5, fill = 40}
+sex = {values = ["Female", "Male"], other = true}
+code = {values = [3, 1, 2]}
+
+[grid]
+a = 13
+
+[data]
+label = "income"
+"""
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_toml_file_declares_what_python_would(kind, tmp_path):
+    path = tmp_path / "people.toml"
+    path.write_text(DECLARED)
+    got = Schema.from_toml(kind(path))
+    assert list(got.columns.items()) == [
+        ("age", Numeric(17, 90.5)),
+        ("hours per week", Numeric(1, 99, bins=5, fill=40)),
+        ("sex", Categorical(["Female", "Male"], other=True)),
+        ("code", Categorical([3, 1, 2])),
+    ]
+    assert got.grid == Grid(a=13)
+    path.write_text(DECLARED.replace("[grid]", "[other]"))
+    assert Schema.from_toml(kind(path)).grid == Grid()
+
+
+def test_a_toml_file_must_exist(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        Schema.from_toml(tmp_path / "nowhere.toml")
 
 
 # ---------------------------------------------------------------------- the twin itself, by hand

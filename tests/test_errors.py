@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
+import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -69,6 +72,21 @@ def schema(column: Any, values: Any) -> Any:
                   domain=Schema({"a": column, "b": Numeric(0, 1)}))  # fmt: skip
 
 
+def toml(text: str | bytes) -> Schema:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "schema.toml")
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return Schema.from_toml(path)
+
+
+def toml_without_a_reader() -> Schema:
+    with (
+        mock.patch.object(sys, "version_info", (3, 10)),
+        mock.patch.dict(sys.modules, {"tomli": None}),
+    ):
+        return toml("[columns]\na = {low = 0, high = 1}")
+
+
 Case = tuple[Callable[[], Any], str]
 
 DOMAINS: list[Case] = [
@@ -104,6 +122,36 @@ DOMAINS: list[Case] = [
     (lambda: Categorical(["a", "a"]), r"Categorical values must differ"),
     (lambda: Schema({}), r"Schema needs at least one column"),
     (lambda: Schema({"a": (0, 1)}), r"Schema column 'a' must be declared; pass Numeric"),
+    (toml_without_a_reader, r"needs tomli before Python 3.11; run pip install tomli"),
+    *((partial(toml, text), r"path \('.*schema.toml'\) must be a TOML file; pass one that parses: ")
+      for text in ("age = {low = 17", "[columns", b"\xff = 1", "[columns]\na = 1\na = 1")),
+    *((partial(toml, text), r"columns \(.*\) must be a table of declared columns; pass \[columns\]")
+      for text in ("", "columns = 3", "[[columns]]\na = 1", "[column]\na = {low = 0, high = 1}")),
+    (lambda: toml("[columns]"), r"Schema needs at least one column"),
+    *((partial(toml, f"{text}\n[columns]\na = {{low = 0, high = 1}}"),
+       r"grid \(.*\) must be a table of bits a, b and c; pass \[grid\]")
+      for text in ("grid = 12", "[[grid]]\na = 12", "[grid]\nd = 12")),
+    (lambda: toml("[grid]\na = 99\n[columns]\na = {low = 0, high = 1}"), r"grid bits a \(99\)"),
+    *((partial(toml, f"[columns]\na = {entry}"),
+       r"column 'a' \(.*\) must have low and high, or values; pass \{low = 17, high = 90\}")
+      for entry in ("3", "'x'", "[0, 1]", "{}", "{low = 0}", "{low = 0, hi = 1}", "{other = true}",
+                    "{low = 0, high = 1, values = ['a']}", "{low = 0, high = 1, other = true}",
+                    "{values = ['a'], bins = 2}")),
+    *((partial(toml, f"[columns]\na = {{values = {values}}}"),
+       r"column 'a': values \(.*\) must be a list of texts or numbers; pass values = \[")
+      for values in ("'ab'", "3", "{b = 1}", "[['b']]", "[{b = 1}]", "[nan]", "[2001-01-01]")),
+    *((partial(toml, f"[columns]\na = {{values = ['b'], other = {other}}}"),
+       r"column 'a': other \(.*\) must be true or false; pass other = true")
+      for other in ("1", "'yes'", "[]")),
+    *((partial(toml, f"[columns]\na = {{{entry}}}"), rf"column 'a': {message}")
+      for entry, message in [
+          ("low = 2, high = 1", r"Numeric range \(2, 1\) must be finite and rising"),
+          ("low = nan, high = 1", r"Numeric range \(nan, 1\) must be finite and rising"),
+          ("low = '0', high = 1", r"Numeric range \('0', 1\) must be finite and rising"),
+          ("low = 0, high = 1, bins = 2.0", r"bins \(2.0\) must be 0 or a positive number"),
+          ("low = 0, high = 1, fill = 'x'", r"fill must be a finite number; pass a declared value"),
+          ("values = []", r"Categorical needs at least one value"),
+          ("values = ['b', 'b']", r"Categorical values must differ")]),
     (lambda: linear(X={"b": [SECRET]}, domain=Schema({"a": Numeric(0, 1)})),
      r"X lacks the declared columns \['a'\]; pass them or remove them"),
     (lambda: schema(Numeric(0, 1), [SECRET]), r"X must have columns of one equal length"),
@@ -273,7 +321,7 @@ ALL = [*DOMAINS, *RECORDS, *LINEAR, *CENTERS, *FACILITY, *RECORD, *THREADS]
     ids=[f"{i} {re.sub('[^a-zA-Z0-9_]+', ' ', text)[:40]}" for i, (_, text) in enumerate(ALL)],
 )
 def test_wrong_input_has_one_clear_message(call, message):
-    with pytest.raises((ValueError, TypeError), match=message) as caught:
+    with pytest.raises((ValueError, TypeError, ImportError), match=message) as caught:
         call()
     text = str(caught.value)
     assert str(SECRET) not in text
