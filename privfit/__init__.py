@@ -1,7 +1,10 @@
 """Fit models to sensitive records under differential privacy, on CPUs, fast."""
 
+import typing as _typing
+
 from privfit.accounting import Event, calibrate, compose, total
 from privfit.domains import Box, Categorical, Domain, Grid, L1Ball, L2Ball, Numeric, Schema
+from privfit.dpsga import DPSGA
 from privfit.ledger import Budget, BudgetError, Ledger, Release
 from privfit.mechanisms import (
     DiscreteGaussian,
@@ -18,10 +21,21 @@ from privfit.objectives import (
     LinearObjective,
     RecordObjective,
 )
+from privfit.paths import Generation, Path, PrivacyLeakWarning
+from privfit.privgene import EEM, Local, PrivGene
+from privfit.solvers import search
+from privfit.spaces import Bits, Reals, Subsets
+from privfit.subsample import Subsample
+
+if _typing.TYPE_CHECKING:
+    from privfit.estimators import LinearSVC, LogisticRegression
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "DPSGA",
+    "EEM",
+    "Bits",
     "Box",
     "Budget",
     "BudgetError",
@@ -34,19 +48,45 @@ __all__ = [
     "Exponential",
     "FacilityObjective",
     "GammaVector",
+    "Generation",
     "Grid",
     "L1Ball",
     "L2Ball",
     "Ledger",
     "LinearObjective",
+    "LinearSVC",
+    "Local",
+    "LogisticRegression",
     "NoisyMax",
     "Numeric",
+    "Path",
     "PermuteAndFlip",
+    "PrivGene",
+    "PrivacyLeakWarning",
+    "Reals",
     "RecordObjective",
     "Release",
     "Schema",
+    "Subsample",
+    "Subsets",
     "TopK",
     "calibrate",
     "compose",
+    "search",
     "total",
 ]
+
+_ESTIMATORS = ("LinearSVC", "LogisticRegression")
+
+
+def __getattr__(name: str) -> _typing.Any:
+    """Estimators load scikit-learn, so they load when first used."""
+    if name in _ESTIMATORS:
+        from privfit import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module 'privfit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ESTIMATORS})

@@ -16,6 +16,7 @@ PACKAGE = Path(privfit.__file__).parent
 
 RECORDS = {"_kernels", "domains", "packing", "objectives"}
 RELEASES = {"_kernels", "accounting", "mechanisms", "ledger"}
+SEARCHES = {"spaces", "paths", "privgene", "dpsga", "subsample", "solvers"}
 ALGORITHMS = {"privgene", "dpsga", "subsample", "perturbation", "hybrid", "kmeans", "kmedian",
               "aggregate", "features", "roc"}  # fmt: skip
 
@@ -36,16 +37,22 @@ ALLOWED: dict[str, set[str]] = {
     "plotting": {"ledger"},
     "backends": RECORDS,
     "audit": RELEASES,
-    **{name: RECORDS | RELEASES | {"postprocess"} | ALGORITHMS for name in ALGORITHMS},
-    "estimators": RECORDS | RELEASES | ALGORITHMS | {"postprocess", "model"},
+    "spaces": set(),
+    "paths": RECORDS | RELEASES | {"spaces"},
+    "solvers": RELEASES | SEARCHES,
+    **{
+        name: RECORDS | RELEASES | {"postprocess", "spaces", "paths"} | ALGORITHMS
+        for name in ALGORITHMS
+    },
+    "estimators": RECORDS | RELEASES | SEARCHES | ALGORITHMS | {"postprocess", "model"},
 }
 EVERYTHING = {"__init__", "cli"}  # the public names, and the command
 ANYONE = {"checks"}  # small tests of arguments
 
 OUTSIDE = {"numpy", "scipy"}  # what the core may import besides the standard library
 LAZY = {"domains": {"tomllib", "tomli"},  # the former is the standard library's from 3.11 on
-        "estimators": {"sklearn"}, "cli": {"pandas", "tqdm"}, "plotting": {"matplotlib"},
-        "backends": {"dask", "pyarrow"}}  # fmt: skip
+        "estimators": {"sklearn"}, "cli": {"pandas", "tqdm"}, "solvers": {"tqdm"},
+        "plotting": {"matplotlib"}, "backends": {"dask", "pyarrow"}}  # fmt: skip
 
 
 def part_of(source: Path) -> str:
@@ -163,7 +170,7 @@ def test_importing_privfit_imports_nothing_that_is_optional(fresh_python):
 
 
 def test_public_names_exist_and_are_the_only_ones():
-    assert set(privfit.__all__) <= set(vars(privfit))
+    assert set(privfit.__all__) <= set(dir(privfit))
     modules = {part_of(source) for source in SOURCES}
-    shown = {name for name in vars(privfit) if not name.startswith("_")} - modules
+    shown = {name for name in dir(privfit) if not name.startswith("_")} - modules
     assert shown == set(privfit.__all__)

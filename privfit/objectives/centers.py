@@ -80,6 +80,11 @@ class CentersObjective(Objective):
         """What one unit of a score is worth."""
         return self._record_unit**self.power
 
+    @property
+    def candidate_units(self) -> float:
+        """The grid of candidates: that of the records."""
+        return self._record_unit
+
     def snap(self, P: ArrayLike) -> Floats:
         """Centres (..., d), rounded to the nearest point of the record grid."""
         return np.rint(np.asarray(P, dtype=np.float64) / self._record_unit) * self._record_unit
@@ -177,15 +182,22 @@ class CentersObjective(Objective):
         whole = self._candidates(P)
         if all_same(whole):
             return 0
-        gaps, cover = self._gaps(whole)
+        gaps, cover = self._gaps(whole), self._cover(whole)
         if adjacency == "replace":
             bound = np.minimum(gaps + gaps.T, cover[:, None] + cover)
         else:
             bound = np.minimum(gaps, cover[:, None])
         return integer_range(float(bound.max()), 1.0, 0, exact=not isinstance(self.domain, L2Ball))
 
-    def _gaps(self, whole: Floats) -> tuple[Floats, Floats]:
-        """(m, m) rho(C, C') and (m,) cov(C) for this domain, in score units.
+    def spread(self, P: ArrayLike, adjacency: str) -> int:
+        """A bound on `range` from each candidate alone, for more of them than pairs allow."""
+        check_adjacency(adjacency)
+        span = float(self._cover(self._candidates(P)).max())
+        exact = not isinstance(self.domain, L2Ball)
+        return integer_range((2 if adjacency == "replace" else 1) * span, 1.0, 0, exact=exact)
+
+    def _gaps(self, whole: Floats) -> Floats:
+        """(m, m) rho(C, C') for this domain, in score units.
 
         The supremum of dist(t, c) - dist(t, c') over records t is, for squared l2 distances,
         norm2(c)^2 - norm2(c')^2 + 2 sup <t, c' - c>, and at most l1(c - c') for l1 distances.
@@ -193,14 +205,18 @@ class CentersObjective(Objective):
         radius = float(self._high[0])
         squares = np.square(whole).sum(axis=2)
         if self.power == 1:
-            gaps = set_gaps(whole, np.zeros_like(squares), "l1", self)
-        elif isinstance(self.domain, L2Ball):
-            gaps = set_gaps(2 * radius * whole, squares, "l2", self)
-        elif isinstance(self.domain, L1Ball):
-            gaps = set_gaps(2 * radius * whole, squares, "linf", self)
-        else:
-            level = squares - whole @ (self._low + self._high)
-            gaps = set_gaps(whole * (self._high - self._low), level, "l1", self)
+            return set_gaps(whole, np.zeros_like(squares), "l1", self)
+        if isinstance(self.domain, L2Ball):
+            return set_gaps(2 * radius * whole, squares, "l2", self)
+        if isinstance(self.domain, L1Ball):
+            return set_gaps(2 * radius * whole, squares, "linf", self)
+        level = squares - whole @ (self._low + self._high)
+        return set_gaps(whole * (self._high - self._low), level, "l1", self)
+
+    def _cover(self, whole: Floats) -> Floats:
+        """(m,) cov(C): the largest cost of a record, in score units."""
+        radius = float(self._high[0])
+        squares = np.square(whole).sum(axis=2)
         if self.power == 2 and isinstance(self.domain, L2Ball):
             farthest = np.square(np.sqrt(squares) + radius)
         elif self.power == 2 and isinstance(self.domain, L1Ball):
@@ -210,7 +226,7 @@ class CentersObjective(Objective):
         else:
             reach = np.maximum(np.abs(whole - self._low), np.abs(self._high - whole))
             farthest = (reach**self.power).sum(axis=2)
-        return gaps, farthest.min(axis=1)
+        return np.asarray(farthest.min(axis=1))
 
     def lloyd(self, centers: ArrayLike) -> tuple[Integers, Integers]:
         """Counts (k,) and sums (k, d) of the records nearest to each centre, in record units.

@@ -172,6 +172,11 @@ class FacilityObjective(Objective):
         found = integer_range(float(bound.max()), 2.0**self._shift, slack, exact=True)
         return min(found, sides * self._largest)
 
+    def spread(self, P: ArrayLike, adjacency: str) -> int:
+        """A bound on `range` for any sets: hi - lo, twice that under replace."""
+        check_adjacency(adjacency)
+        return self._largest * (2 if adjacency == "replace" else 1)
+
     def at(self, members: ArrayLike) -> FacilityMoves:
         """A view around one set that scores replacements of one facility incrementally."""
         return FacilityMoves(self, members)

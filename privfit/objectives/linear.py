@@ -101,6 +101,11 @@ class LinearObjective(Objective):
         return 1.0 if self.loss == "zero_one" else 2.0**-self.grid.c
 
     @property
+    def candidate_units(self) -> Floats:
+        """(d + 1,): the grid of candidates."""
+        return self.domain.weight_units()
+
+    @property
     def gradient_unit(self) -> float:
         """What one unit of `gradient` is worth."""
         return 2.0**-self.grid.a * kernels.RESIDUAL_UNIT
@@ -181,6 +186,20 @@ class LinearObjective(Objective):
         else:
             bound = self.C * np.minimum(D, 1 + B)
         return integer_range(float(bound.max()), self.unit, 2 if replaced else 1)
+
+    def spread(self, P: ArrayLike, adjacency: str) -> int:
+        """A bound on `range` from each candidate alone, for more of them than pairs allow.
+
+        A record's score of w spans at most N(w) (logistic), C min(2 N(w), 1 + N(w)) (hinge) or 1.
+        """
+        check_adjacency(adjacency)
+        P, _ = self._candidates(P)
+        replaced = adjacency == "replace"
+        if self.loss == "zero_one":
+            return 2 if replaced else 1
+        B = float(self.domain.norm(P).max())
+        span = B if self.loss == "logistic" else self.C * min(2 * B, 1 + B)
+        return integer_range((2 if replaced else 1) * span, self.unit, 2 if replaced else 1)
 
     def gradient(self, w: ArrayLike, cap: float) -> Integers:
         """int64 (d + 1,): sums of y x_j min(r, cap), in units of `gradient_unit`.
@@ -310,6 +329,18 @@ class LinearMoves:
             return objective.scores(self.candidates(coords, whole * units))
         return -self._parent.moved_losses(coords, wrap32(whole), objective)
 
+    def prior(self, coords: ArrayLike, steps: ArrayLike) -> Integers:
+        """int64 (m,): `LinearObjective.prior` of the moved candidates."""
+        objective = self._objective
+        coords, whole, _ = self._moves(coords, steps)
+        if objective.l2 == 0:
+            return np.zeros(len(coords), dtype=np.int64)
+        w = self.w[:-1]
+        step = whole * objective.domain.weight_units()[coords]
+        grown = step * (2 * np.append(w, 0.0)[coords] + step)
+        squares = w @ w + np.where(coords == len(w), 0.0, grown)
+        return -np.rint(objective.l2 / 2 * squares / objective.unit).astype(np.int64)
+
     def step(self, coord: int, step: float) -> None:
         """Move the parent."""
         self._move_to(self.candidates([coord], [step])[0])
@@ -404,6 +435,10 @@ class LinearSlopes:
         objective = self._objective
         gradient = objective.gradient(self.model, self._cap * kernels.RESIDUAL_UNIT)
         return objective.centred.gradient(gradient)[coords] * np.sign(steps).astype(np.int64)
+
+    def prior(self, coords: Integers, steps: Floats) -> Integers:
+        """int64 (m,): zeros; the slope of a regulariser is lost beside that of many records."""
+        return np.zeros(len(coords), dtype=np.int64)
 
     def range(self, coords: Integers, steps: Floats, adjacency: str) -> int:
         """The range of the scores; the same wherever the view stands."""

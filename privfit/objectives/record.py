@@ -112,3 +112,5 @@ class RecordObjective:
         if len(P) < 2:
             return 0
         return self._top * (2 if adjacency == "replace" else 1)
+
+    spread = range

@@ -1,0 +1,5 @@
+"""scikit-learn estimators: thin classes over the searches. They contain no mathematics."""
+
+from privfit.estimators.linear import LinearSVC, LogisticRegression
+
+__all__ = ["LinearSVC", "LogisticRegression"]

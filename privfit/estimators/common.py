@@ -1,0 +1,140 @@
+"""What the estimators share: reading tables and labels the way scikit-learn does."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from privfit.checks import is_sparse
+from privfit.domains import Box, Domain, Schema
+from privfit.paths import PrivacyLeakWarning
+
+Array: TypeAlias = NDArray[Any]
+
+
+def as_domain(domain: Any, what: str) -> Domain:
+    """A declared domain; a pair of bounds is a box."""
+    if domain is None:
+        raise ValueError(
+            f"{what} needs the declared domain of a record; pass domain=(low, high), a Box, "
+            "L1Ball or L2Ball, or a Schema of named columns, from documentation and never from "
+            "the data"
+        )
+    if isinstance(domain, Domain):
+        return domain
+    if isinstance(domain, Sequence) and len(domain) == 2:
+        return Box(*domain)
+    raise TypeError(
+        f"domain ({type(domain).__name__}) must be a pair of bounds or a Domain; pass "
+        "domain=(low, high) or a Schema"
+    )
+
+
+def read_table(estimator: Any, X: Any, domain: Domain, fitting: bool) -> Any:
+    """X checked against the columns seen when fitting; a schema's table is left to the schema."""
+    names = _names(X)
+    if isinstance(domain, Schema):
+        if fitting:
+            estimator.n_features_in_ = len(domain.columns)
+            estimator.feature_names_in_ = np.array(list(domain.columns), dtype=object)
+        return X
+    if not fitting:
+        _check_names(estimator, names)
+    table = check_array(X, accept_sparse="csr", dtype="numeric", estimator=estimator)
+    if fitting:
+        estimator.n_features_in_ = table.shape[1]
+        if names is not None:
+            estimator.feature_names_in_ = names
+        elif hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+    elif table.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {table.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input"
+        )
+    return table
+
+
+def _names(X: Any) -> Array | None:
+    """Column names, if X has columns and all names are text."""
+    columns = getattr(X, "columns", None)
+    if columns is None or not all(isinstance(name, str) for name in columns):
+        return None
+    return np.array(list(columns), dtype=object)
+
+
+def _check_names(estimator: Any, names: Array | None) -> None:
+    fitted = getattr(estimator, "feature_names_in_", None)
+    kind = type(estimator).__name__
+    if fitted is None and names is not None:
+        warnings.warn(
+            f"X has feature names, but {kind} was fitted without feature names", stacklevel=4
+        )
+    elif fitted is not None and names is None:
+        warnings.warn(
+            f"X does not have valid feature names, but {kind} was fitted with feature names",
+            stacklevel=4,
+        )
+    elif fitted is not None and names is not None and list(fitted) != list(names):
+        unseen, missing = sorted(set(names) - set(fitted)), sorted(set(fitted) - set(names))
+        lines = ["The feature names should match those that were passed during fit."]
+        if unseen:
+            lines += ["Feature names unseen at fit time:", *(f"- {name}" for name in unseen)]
+        if missing:
+            lines += ["Feature names seen at fit time, yet now missing:"]
+            lines += [f"- {name}" for name in missing]
+        if not unseen and not missing:
+            lines += ["Feature names must be in the same order as they were in fit."]
+        raise ValueError("\n".join(lines) + "\n")
+
+
+def decode_records(X: Any, domain: Domain) -> Any:
+    """Records (n, d) as the model sees them: coded, clipped and rounded as in fitting."""
+    if isinstance(domain, Schema):
+        return domain.encode(X) * float(domain.record_units()[0])
+    domain = domain.bind(X.shape[1])
+    whole: Any = domain.quantise(X.astype(np.float64))
+    units = domain.record_units()
+    return whole.multiply(units).tocsr() if is_sparse(whole) else whole * units
+
+
+def read_labels(y: Any, declared: Any, what: str) -> tuple[Array, Array]:
+    """(n,) positions among the classes, and the classes in order."""
+    y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    if declared is None:
+        warnings.warn(
+            f"{what} reads its classes off the private labels; pass classes=[...] to declare them",
+            PrivacyLeakWarning,
+            stacklevel=3,
+        )
+        declared = np.unique(y)
+    classes = np.unique(np.asarray(declared))
+    if classes.ndim != 1 or len(classes) < 2 or len(classes) != len(declared):
+        raise ValueError(
+            f"classes must be at least two different labels, but {what} got {len(classes)} "
+            "class(es); pass classes=[...]"
+        )
+    position = {label: i for i, label in enumerate(classes.tolist())}
+    codes = np.array([position.get(label, -1) for label in y.tolist()], dtype=np.int64)
+    if (codes < 0).any():
+        raise ValueError("y has labels outside the declared classes; pass classes=[...] with them")
+    return codes, classes
+
+
+def refuse(arguments: dict[str, Any]) -> None:
+    """Say why an argument of `fit` is not taken."""
+    if arguments.pop("sample_weight", None) is not None:
+        raise TypeError(
+            "sample_weight is refused: a weight multiplies what one record can change, and the "
+            "guarantee is for records that count once; leave it out"
+        )
+    for name in arguments:
+        if name != "sample_weight":
+            raise TypeError(f"fit() got an unexpected keyword argument {name!r}")

@@ -1,0 +1,230 @@
+"""Private linear classifiers: logistic regression and the linear support vector machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from privfit._kernels.random import BitSource
+from privfit.domains import Schema
+from privfit.estimators.common import (
+    as_domain,
+    decode_records,
+    read_labels,
+    read_table,
+    refuse,
+)
+from privfit.ledger import Ledger
+from privfit.objectives import LinearObjective
+from privfit.paths import Generation
+from privfit.solvers import SOLVERS, check_plan, open_grant, progress, settings_of
+from privfit.spaces import Reals
+
+Floats: TypeAlias = NDArray[np.float64]
+
+# What each search scores where that is not the estimator's own loss, and the box of its weights.
+COUNTS_ERRORS = ("dpsga", "subsample")
+BOUNDS = {"dpsga": 1.0, "subsample": 1.0, "privgene": 5.0}
+
+
+class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Fit, predict and check; a subclass names its loss."""
+
+    _loss: str
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        *,
+        domain: Any = None,
+        classes: Any = None,
+        solver: Any = "auto",
+        adjacency: str = "replace",
+        n_public: int | None = None,
+        ledger: Ledger | None = None,
+        n_threads: int | None = None,
+        random_state: Any = None,
+        callback: Callable[[Generation], object] | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.domain = domain
+        self.classes = classes
+        self.solver = solver
+        self.adjacency = adjacency
+        self.n_public = n_public
+        self.ledger = ledger
+        self.n_threads = n_threads
+        self.random_state = random_state
+        self.callback = callback
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, **refused: Any) -> Any:
+        """Fit to private records X (n, d) and their labels y.
+
+        The whole budget is charged to the ledger before anything is drawn; wrong input is refused
+        before it is charged. With more than two classes one model for each is fitted, against the
+        rest: equal shares of one budget, accounted together.
+        """
+        refuse(refused)
+        what = type(self).__name__
+        domain = as_domain(self.domain, what)
+        table = read_table(self, X, domain, fitting=True)
+        codes, classes = read_labels(y, self.classes, what)
+        name, settings = settings_of("local" if self.solver == "auto" else self.solver)
+        run = SOLVERS[name][1]
+        loss = "zero_one" if name in COUNTS_ERRORS else self._loss
+        bound = BOUNDS.get(name, 5.0 if settings.paper else 10.0)
+        heads = range(1, 2) if len(classes) == 2 else range(len(classes))
+
+        def objective_of(head: int) -> LinearObjective:
+            return LinearObjective(table, codes == head, loss, domain, n_threads=self.n_threads)
+
+        objective = objective_of(heads[0])
+        domain = objective.domain
+        check_plan(settings, objective, self.adjacency, self.n_public)
+        source = BitSource.of(self.random_state)
+        grant = open_grant(what, name, self.epsilon, self.delta, self.ledger)
+        models = []
+        for head in heads:
+            path = run(
+                objective if head == heads[0] else objective_of(head),
+                Reals(-bound, bound, domain.width + 1),
+                settings,
+                grant,
+                source,
+                progress(self.callback, self.verbose, f"{what} {classes[head]}"),
+                adjacency=self.adjacency,
+                n_public=self.n_public,
+                share=len(heads),
+            )
+            models.append(path.answer)
+        weights = np.array(models)
+        self.classes_ = classes
+        self.coef_, self.intercept_ = weights[:, :-1].copy(), weights[:, -1].copy()
+        self.release_ = (
+            None
+            if grant is None
+            else grant.close(
+                self.adjacency,
+                domain,
+                {
+                    "solver": name,
+                    **asdict(settings),
+                    "budget_split": {str(classes[head]): 1 / len(heads) for head in heads},
+                },
+                {"classes": classes, "coef": self.coef_, "intercept": self.intercept_},
+            )
+        )
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        """z = <x, coef> + intercept: (n,) for two classes, else (n, classes)."""
+        check_is_fitted(self)
+        domain = as_domain(self.domain, type(self).__name__)
+        table = read_table(self, X, domain, fitting=False)
+        z = np.asarray(decode_records(table, domain) @ self.coef_.T) + self.intercept_
+        return z[:, 0] if len(self.classes_) == 2 else z
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """(n,): the class of each record."""
+        z = self.decision_function(X)
+        index = (z > 0).astype(np.int64) if z.ndim == 1 else z.argmax(axis=1)
+        return np.asarray(self.classes_[index])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @property
+    def coef_names_(self) -> list[str]:
+        """The names of the columns of `coef_`, where records have names."""
+        check_is_fitted(self)
+        if isinstance(self.domain, Schema):
+            return self.domain.feature_names
+        names = getattr(self, "feature_names_in_", None)
+        return [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names)
+
+
+class LogisticRegression(_LinearClassifier):
+    """Logistic regression under differential privacy.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The budget of a fit. With delta = 0 the guarantee is pure, and weaker models result.
+    domain : pair of bounds, Domain or Schema
+        What a record may be, declared from documentation. Records are clipped to it.
+    classes : sequence
+        The labels, declared. Without them they are read off the data, with a warning.
+    solver : str or settings
+        'auto' is 'local' with our defaults, the most accurate search at every budget we measured.
+        Else 'local', 'eem', 'privgene', 'dpsga', 'subsample', or settings such as
+        ``Local(generations=100)``. The genetic ones count errors, so their probabilities are rough.
+    adjacency : 'replace' or 'add_remove'
+        The neighbour relation of the guarantee. Under the latter the number of records is private.
+    n_public : int, optional
+        A public, possibly rough number of records, which sets the number of steps.
+    ledger : Ledger, optional
+        Where the budget is charged; by default a ledger of the fit's own.
+    n_threads : int, optional
+        By default all cores of this process. It changes speed and nothing else.
+    random_state : optional
+        None draws from the operating system. A seed voids privacy: it is for tests.
+    callback : callable (Generation) -> object
+        Told of each generation; released values only.
+    verbose : int
+        1 shows a progress bar, if tqdm is installed.
+
+    Attributes
+    ----------
+    coef_, intercept_ : (1, d), (1,) or one row for each class
+        The released model, for records as the domain codes them (`coef_names_`).
+    classes_, n_features_in_, feature_names_in_
+    release_ : Release
+        What was drawn, what it cost and under which declarations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import LogisticRegression
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (5000, 3))
+    >>> y = X[:, 0] > X[:, 1]
+    >>> model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[False, True])
+    >>> bool(model.fit(X, y).score(X, y) > 0.9)
+    True
+    """
+
+    _loss = "logistic"
+
+    def predict_proba(self, X: Any) -> Floats:
+        """(n, classes): probabilities; several classes are each taken against the rest."""
+        z = self.decision_function(X)
+        p = 0.5 * (1 + np.tanh(z / 2))
+        if p.ndim == 1:
+            return np.column_stack([1 - p, p])
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """(n, classes): logarithms of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+
+class LinearSVC(_LinearClassifier):
+    """A linear support vector machine under differential privacy: the hinge loss.
+
+    Parameters, attributes and solvers are those of `LogisticRegression`. 'local' scores moves by
+    the slope of Huber's hinge.
+    """
+
+    _loss = "hinge"

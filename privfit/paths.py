@@ -1,0 +1,240 @@
+"""What every private search shares: its conduct, and the path that it releases.
+
+A search is a plain function ``(objective, space, settings, grant, rng, callback, **public)`` that
+returns a `Path`. It plans its selections on the grant before it looks at any record, proposes
+without data, scores with the objective, and selects through ``grant.release``. All it returns and
+tells has been released; what is done to a path afterwards is free of budget.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit._kernels.random import BitSource
+from privfit.accounting import Event, calibrate, gaussian_calibrate
+from privfit.checks import is_finite, is_whole
+from privfit.ledger import ADJACENCIES, Budget, Grant
+from privfit.objectives import LinearObjective
+from privfit.spaces import Reals, Space
+
+__all__ = ["Conduct", "Generation", "Moves", "Path", "PrivacyLeakWarning"]
+
+Array: TypeAlias = NDArray[Any]
+Integers: TypeAlias = NDArray[np.int64]
+
+
+class PrivacyLeakWarning(UserWarning):
+    """Something is about to depend on private records outside the guarantee."""
+
+
+@dataclass(frozen=True)
+class Generation:
+    """Where a search stands: released values only.
+
+    `parameters` is the generation's leading candidate; `spent` what the search was granted, which
+    was charged whole before it began.
+    """
+
+    index: int
+    total: int
+    parameters: Array
+    spent: Budget
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """All that a search released: the selected candidates (s, ...) of each generation, in order.
+
+    `average` is the share of the path whose mean is the answer; 0 means the last selection.
+    """
+
+    generations: tuple[Array, ...]
+    average: float = 0.0
+
+    def __repr__(self) -> str:
+        return f"Path(<{len(self.generations)} generations>)"
+
+    @property
+    def last(self) -> Array:
+        """The candidate that was selected last."""
+        return np.asarray(self.generations[-1][0])
+
+    def mean(self, share: float) -> Array:
+        """The mean of all that the last generations released; post-processing, hence free."""
+        count = max(1, round(share * len(self.generations)))
+        return np.asarray(np.concatenate(self.generations[-count:]).mean(axis=0))
+
+    @property
+    def answer(self) -> Array:
+        """The mean of the last `average` of the path, or its last selection."""
+        return self.mean(self.average) if self.average else self.last
+
+
+class Conduct:
+    """How one search is run: what is public about it, its bits, its plan and its listener.
+
+    Parameters
+    ----------
+    adjacency : 'replace' or 'add_remove'
+    n_public : int, optional
+        A public number of records, which steers the method and may be rough. By default the real
+        one under 'replace', where it is public.
+    share : int
+        This search is one of so many equal ones on the same grant.
+    """
+
+    def __init__(
+        self,
+        objective: Any,
+        space: Space,
+        grant: Grant | None,
+        rng: Any = None,
+        callback: Callable[[Generation], object] | None = None,
+        *,
+        adjacency: str = "replace",
+        n_public: int | None = None,
+        share: int = 1,
+    ) -> None:
+        self._size = public_size(objective, adjacency, n_public)
+        self.adjacency, self.space = adjacency, space.on_grid_of(objective)
+        self.source = BitSource.of(rng)
+        # Proposals see no data, so a fast generator will do; its seed comes from the same bits.
+        self.coins = np.random.Generator(np.random.SFC64(self.source.bits(128)))
+        self._objective, self._grant, self._callback = objective, grant, callback
+        self.share = share
+        self._generations: list[Array] = []
+        self._total = 0
+
+    @property
+    def n(self) -> int:
+        """The public number of records."""
+        if self._size is None:
+            raise ValueError(
+                "n_public must be given under adjacency='add_remove', where the number of records "
+                "is private; pass a public estimate, or settings with generations="
+            )
+        return self._size
+
+    @property
+    def budget(self) -> Budget:
+        """What each of the equal searches would have by itself, as far as rules need it."""
+        assert self._grant is not None
+        whole = self._grant.budget
+        return Budget(whole.epsilon / math.sqrt(self.share), whole.delta)
+
+    @property
+    def mu(self) -> float:
+        """The Gaussian parameter of the budget, 0 for a pure one."""
+        budget = self.budget
+        return gaussian_calibrate(budget.epsilon, budget.delta) if budget.delta else 0.0
+
+    def plan(self, selections: int, generations: int) -> float:
+        """Set the selections aside and return the budget of each."""
+        self._total = generations
+        if self._grant is None:
+            return math.inf
+        whole = self._grant.budget
+        eps_s = calibrate(selections * self.share, whole.epsilon, whole.delta)
+        self._grant.plan(Event("selection", eps_s, selections))
+        return eps_s
+
+    def tell(self, selected: Array) -> None:
+        """Keep what a generation released, (s, ...), and let the listener know."""
+        self._generations.append(selected)
+        if self._callback is not None:
+            spent = self._grant.budget if self._grant is not None else Budget(0.0)
+            index, leader = len(self._generations), np.array(selected[0])
+            self._callback(Generation(index, self._total, leader, spent))
+
+    def path(self, average: float = 0.0) -> Path:
+        """All that was told."""
+        return Path(tuple(self._generations), average if isinstance(self.space, Reals) else 0.0)
+
+    def around(self, w: Array) -> Any:
+        """A view that scores moves away from w: incremental for linear models."""
+        if isinstance(self._objective, LinearObjective):
+            return self._objective.at(w)
+        return Moves(self._objective, self.space, w)
+
+
+def public_size(objective: Any, adjacency: str, n_public: int | None) -> int | None:
+    """The public number of records: as declared, or the real one where a record is replaced."""
+    if adjacency not in ADJACENCIES:
+        raise ValueError(
+            f"adjacency ({adjacency!r}) must be 'replace' or 'add_remove'; pass one of them"
+        )
+    if n_public is None:
+        return int(objective.n_records) if adjacency == "replace" else None
+    if not is_whole(n_public) or n_public < 1:
+        raise ValueError(
+            f"n_public ({n_public!r}) must be a positive whole number; pass a public estimate of "
+            "the number of records"
+        )
+    return int(n_public)
+
+
+class Moves:
+    """The candidates around w, scored one by one: for objectives that know no shorter way."""
+
+    def __init__(self, objective: Any, space: Space, w: Array) -> None:
+        self._objective, self._space, self.w = objective, space, w
+
+    @property
+    def model(self) -> Array:
+        """The candidate that moves start from."""
+        return self.w
+
+    def candidates(self, where: Array, what: Array) -> Array:
+        """(m, ...): the candidates after each move."""
+        return self._space.moved(self.w, where, what)
+
+    def scores(self, where: Array, what: Array) -> Integers:
+        """int64 (m,): the scores after each move."""
+        return np.asarray(self._objective.scores(self.candidates(where, what)))
+
+    def prior(self, where: Array, what: Array) -> Integers:
+        """int64 (m,): the data-free part of the objective after each move."""
+        return np.asarray(self._objective.prior(self.candidates(where, what)))
+
+    def range(self, where: Array, what: Array, adjacency: str) -> int:
+        """The range of these scores between neighbours."""
+        return int(self._objective.range(self.candidates(where, what), adjacency))
+
+    def step(self, where: Any, what: Any) -> None:
+        """Move."""
+        self.w = self.candidates(where, what)[0]
+
+
+# ---------------------------------------------------------------------------------------- settings
+
+
+OPEN: Any = None  # a setting that `fill` gives its default
+
+
+def fill(settings: Any, ours: dict[str, Any], paper: dict[str, Any]) -> None:
+    """Give every setting that was left open its default: the paper's or ours."""
+    for name, value in (paper if settings.paper else ours).items():
+        if getattr(settings, name) is None:
+            object.__setattr__(settings, name, value)
+
+
+def check_counts(settings: Any, *names: str) -> None:
+    """Refuse settings that are not positive whole numbers; None stands for a rule."""
+    for name in names:
+        value = getattr(settings, name)
+        if value is not None and (not is_whole(value) or value < 1):
+            raise ValueError(f"{name} ({value!r}) must be a positive whole number; leave it out")
+
+
+def check_shares(settings: Any, *names: str) -> None:
+    """Refuse settings outside [0, 1]; None stands for a rule."""
+    for name in names:
+        value = getattr(settings, name)
+        if value is not None and (not is_finite(value) or not 0 <= value <= 1):
+            raise ValueError(f"{name} ({value!r}) must lie in [0, 1]; leave it out")

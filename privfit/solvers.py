@@ -1,0 +1,195 @@
+"""The general-purpose entry: any objective, any space, any of the searches."""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
+
+from numpy.typing import NDArray
+
+from privfit._kernels.random import BitSource
+from privfit.dpsga import DPSGA, dpsga
+from privfit.ledger import Grant, Ledger, Release
+from privfit.paths import Generation, Path, PrivacyLeakWarning, public_size
+from privfit.privgene import EEM, Local, PrivGene, eem, local, privgene
+from privfit.spaces import Space
+from privfit.subsample import Subsample, subsample
+
+__all__ = ["SOLVERS", "Found", "search", "settings_of"]
+
+Settings: TypeAlias = DPSGA | EEM | Local | PrivGene | Subsample
+
+# The searches by name: how each is set, and what runs it.
+SOLVERS: dict[str, tuple[type[Any], Callable[..., Path]]] = {
+    "local": (Local, local),
+    "eem": (EEM, eem),
+    "privgene": (PrivGene, privgene),
+    "dpsga": (DPSGA, dpsga),
+    "subsample": (Subsample, subsample),
+}
+
+
+def settings_of(solver: str | Settings) -> tuple[str, Settings]:
+    """The name and the settings of a solver that is given by either."""
+    for name, (kind, _) in SOLVERS.items():
+        if isinstance(solver, kind):
+            return name, solver
+        if solver == name:
+            return name, kind()
+    raise ValueError(
+        f"solver ({solver!r}) must be one of {', '.join(SOLVERS)}, or settings such as "
+        "DPSGA(generations=50); pass one of them"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a search found: all of it released.
+
+    `answer` is the candidate; `path` what each generation released; `release` the proof of what
+    it cost (None for an infinite epsilon, which is not private).
+    """
+
+    answer: NDArray[Any]
+    path: Path
+    release: Release | None
+
+
+def search(
+    objective: Any,
+    space: Space,
+    epsilon: float,
+    delta: float = 0.0,
+    solver: str | Settings = "dpsga",
+    *,
+    adjacency: str = "replace",
+    n_public: int | None = None,
+    ledger: Ledger | None = None,
+    random_state: Any = None,
+    callback: Callable[[Generation], object] | None = None,
+    verbose: int = 0,
+) -> Found:
+    """Search a space privately for a candidate that scores high over private records.
+
+    Parameters
+    ----------
+    objective : an objective
+        `RecordObjective` takes anybody's own fitness; `CentersObjective`, `FacilityObjective` and
+        `LinearObjective` are faster and have smaller ranges.
+    space : Reals, Subsets or Bits
+        What a candidate may be.
+    epsilon, delta : float
+        The budget; ``epsilon=math.inf`` with 'dpsga' is the plain genetic algorithm, not private.
+    solver : str or settings
+        'dpsga', 'local', 'eem', 'privgene', 'subsample', or settings: ``EEM(generations=50)``.
+    adjacency : 'replace' or 'add_remove'
+        The neighbour relation of the guarantee.
+    n_public : int, optional
+        A public, possibly rough number of records; needed under 'add_remove' where a rule uses it.
+    ledger : Ledger, optional
+        Where the budget is charged, before the search begins.
+    random_state : optional
+        None draws from the operating system. A seed voids privacy: it is for tests.
+    callback : callable (Generation) -> object
+        Told of each generation; released values only.
+    verbose : int
+        1 shows a progress bar, if tqdm is installed.
+
+    Examples
+    --------
+    Choose 2 of 6 public places for people on a line:
+
+    >>> import numpy as np
+    >>> from privfit import RecordObjective, Subsets, search
+    >>> places = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
+    >>> people = np.repeat([0.2, 0.8], 500)
+    >>> def near(people, P):
+    ...     return -np.abs(people[:, None, None] - places[P]).min(axis=2)
+    >>> found = search(RecordObjective(people, near, -1.0, 0.0), Subsets(6, 2), 2.0, random_state=1)
+    >>> sorted(places[found.answer].tolist())
+    [0.2, 0.8]
+    """
+    name, settings = settings_of(solver)
+    check_plan(settings, objective, adjacency, n_public)
+    objective.scores(space.on_grid_of(objective).middle[None])  # do they fit? nothing is kept
+    source, listen = BitSource.of(random_state), progress(callback, verbose, name)
+    grant = open_grant("search", name, epsilon, delta, ledger)
+    path = SOLVERS[name][1](
+        objective, space, settings, grant, source, listen, adjacency=adjacency, n_public=n_public
+    )
+    release = (
+        None
+        if grant is None
+        else grant.close(
+            adjacency,
+            getattr(objective, "domain", ""),
+            {"solver": name, **asdict(settings)},
+            {"answer": path.answer},
+        )
+    )
+    return Found(path.answer, path, release)
+
+
+def check_plan(settings: Settings, objective: Any, adjacency: str, n_public: int | None) -> None:
+    """Refuse what a search would refuse, before anything is charged."""
+    steered = isinstance(settings, EEM | Local | PrivGene) and settings.generations is None
+    if public_size(objective, adjacency, n_public) is None and steered:
+        raise ValueError(
+            "n_public must be given under adjacency='add_remove', where the number of records "
+            "is private; pass a public estimate, or settings with generations="
+        )
+
+
+def open_grant(
+    what: str, solver: str, epsilon: float, delta: float, ledger: Ledger | None
+) -> Grant | None:
+    """A grant of the budget, charged now; None for an infinite epsilon, with a warning."""
+    if epsilon == math.inf:
+        if solver != "dpsga":
+            raise ValueError(
+                "epsilon (inf) is for the plain genetic algorithm; pass solver='dpsga'"
+            )
+        warnings.warn("epsilon=inf: this is not private", PrivacyLeakWarning, stacklevel=3)
+        return None
+    return (ledger or Ledger(epsilon, delta)).reserve(epsilon, delta, what)
+
+
+def progress(
+    callback: Callable[[Generation], object] | None, verbose: int, name: str
+) -> Callable[[Generation], object] | None:
+    """The callback, with a progress bar before it if one is wanted; tqdm's where installed."""
+    if not verbose:
+        return callback
+    show = _bar(name)
+
+    def listen(generation: Generation) -> None:
+        show(generation)
+        if callback is not None:
+            callback(generation)
+
+    return listen
+
+
+def _bar(name: str) -> Callable[[Generation], object]:
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return lambda g: print(
+            f"\r{name}: generation {g.index} of {g.total}",
+            end="\n" if g.index == g.total else "",
+            file=sys.stderr,
+            flush=True,
+        )
+    bar = tqdm(desc=name, unit="generation")
+
+    def show(generation: Generation) -> None:
+        bar.total = generation.total
+        bar.update()
+        if generation.index == generation.total:
+            bar.close()
+
+    return show
