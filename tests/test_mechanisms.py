@@ -395,8 +395,13 @@ FLOAT_NOISE = {"laplace", "gumbel", "normal", "standard_normal", "multivariate_n
                "exponential", "standard_exponential", "standard_gamma", "logistic", "geometric",
                "standard_cauchy", "poisson", "binomial", "rvs"}  # fmt: skip
 
-# Who may: the real-valued mechanism, which says so, and the command that makes up records.
-MAY = {("mechanisms.py", "GammaVector"): {"standard_normal", "gamma"}, ("cli.py", None): {"normal"}}
+# Who may: the real-valued mechanism, which says so; proposals, which see no records; and the
+# command that makes up records.
+MAY = {
+    ("mechanisms.py", "GammaVector"): {"standard_normal", "gamma"},
+    ("spaces.py", "Reals"): {"normal"},
+    ("cli.py", None): {"normal"},
+}
 
 
 def float_noise(source):
