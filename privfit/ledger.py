@@ -146,7 +146,8 @@ class Grant:
     @property
     def events(self) -> tuple[Event, ...]:
         """What was drawn so far, equal events counted together."""
-        return _events(self._drawn)
+        with self._lock:
+            return _events(self._drawn)
 
     @property
     def spent(self) -> float:
@@ -173,13 +174,14 @@ class Grant:
         The draw is charged before it is made, so one that fails or is interrupted stays charged.
         """
         event = mechanism.event
+        key = event.kind, float(event.parameter)
         with self._lock:
             self._check_open()
-            drawn = self._drawn + _counted([event])
-            missing = drawn - self._planned
-            if missing:
-                self.plan(*_events(missing))
-            self._drawn = drawn
+            drawn = self._drawn[key] + event.count
+            missing = drawn - self._planned[key]
+            if missing > 0:
+                self.plan(Event(*key, missing))
+            self._drawn[key] = drawn
             self._seeded |= rng is not None and getattr(rng, "seeded", True)
         return mechanism(value, rng)
 

@@ -92,17 +92,26 @@ class TopK(Mechanism):
 
     def __call__(self, value: ArrayLike, rng: Any = None) -> Integers:
         """int64 (k,): indices of the selected candidates, in order of selection."""
-        scores = _check_scores(value)
-        if self.k > scores.size:
-            raise ValueError(
-                f"k ({self.k}) must be at most the number of candidates ({scores.size}); pass fewer"
-            )
-        source = BitSource.of(rng)
-        if self.range == 0:
-            return select.uniform_distinct(scores.size, self.k, source)
-        rate = binary_rate(_exact(self.epsilon_each) / int(self.range))
-        n_threads = threads.resolve() if scores.size >= MANY else 1
-        return select.top_k(scores, self.k, *rate, source, n_threads)
+        return _peel(self.k, self.epsilon_each, self.range, value, rng)
+
+
+def _peel(k: int, epsilon: float, range: int, value: ArrayLike, rng: Any) -> Integers:
+    scores = _check_scores(value)
+    if k > scores.size:
+        raise ValueError(
+            f"k ({k}) must be at most the number of candidates ({scores.size}); pass fewer"
+        )
+    source = BitSource.of(rng)
+    if range == 0:
+        return select.uniform_distinct(scores.size, k, source)
+    n_threads = threads.resolve() if scores.size >= MANY else 1
+    return select.top_k(scores, k, *_selection_rate(epsilon, range), source, n_threads)
+
+
+@lru_cache(maxsize=1024)
+def _selection_rate(epsilon: float, range: int) -> tuple[int, int]:
+    """epsilon / range as the kernels take it: a public number, the same for many draws."""
+    return binary_rate(_exact(epsilon) / int(range))
 
 
 @dataclass(frozen=True)
@@ -130,7 +139,7 @@ class Exponential(_Selection):
 
     def __call__(self, value: ArrayLike, rng: Any = None) -> int:
         """The index of the selected candidate."""
-        return int(TopK(1, self.epsilon, self.range)(value, rng)[0])
+        return int(_peel(1, self.epsilon, self.range, value, rng)[0])
 
 
 @dataclass(frozen=True)
@@ -150,7 +159,7 @@ class PermuteAndFlip(_Selection):
         scores, source = _check_scores(value), BitSource.of(rng)
         if self.range == 0:
             return source.draw_below(scores.size)
-        return select.permute_and_flip(scores, *binary_rate(self._rate()), source)
+        return select.permute_and_flip(scores, *_selection_rate(self.epsilon, self.range), source)
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def aligned(shape: tuple[int, ...], dtype: Any, zero: bool = True) -> NDArray[An
     memory = np.empty(size + 64, dtype=np.uint8)
     if zero:
         memory.fill(0)
-    first = -memory.ctypes.data % 64
+    first = -memory.__array_interface__["data"][0] % 64  # quicker than .ctypes
     return memory[first : first + size].view(dtype).reshape(shape)
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -109,23 +110,35 @@ class Reals:
 
     def all_moves(self, w: Array, step: float) -> tuple[Integers, Floats]:
         """Up and down by a step along every coordinate: coordinates and signed steps."""
-        where = np.repeat(np.arange(self.size), 2)
-        return where, self._steps(w, where, np.tile((step, -step), self.size))
+        up, down = self._steps(w, step), self._steps(w, -step)
+        return self._every_coordinate, np.concatenate([up, down])
 
     def some_moves(self, w: Array, m: int, step: float, coins: Coins) -> tuple[Integers, Floats]:
         """m moves along coordinates drawn uniformly, up or down."""
         where = coins.integers(self.size, size=m)
-        return where, self._steps(w, where, step * coins.choice((-1.0, 1.0), size=m))
+        up = coins.random(m) < 0.5
+        return where, np.where(up, self._steps(w, step)[where], self._steps(w, -step)[where])
 
-    def _steps(self, w: Array, where: Integers, share: Floats) -> Floats:
-        """Steps in shares of the width, on the grid, cut where they would leave the box."""
-        low, high, width = (np.ravel(bound)[where] for bound in (self.low, self.high, self.width))
-        here = np.ravel(w)[where]
-        steps = np.clip(here + share * width, low, high) - here
-        if self.units is None:
-            return np.asarray(steps)
-        units = np.ravel(np.broadcast_to(self.units, self.shape))[where]
-        return np.asarray(np.rint(steps / units) * units)
+    @cached_property
+    def _every_coordinate(self) -> Integers:
+        where = np.tile(np.arange(self.size), 2)
+        where.setflags(write=False)
+        return where
+
+    @cached_property
+    def _flat(self) -> tuple[Floats, Floats, Floats, Floats | None]:
+        """Lower and upper bounds, widths and units of all coordinates in a row."""
+        units = None
+        if self.units is not None:
+            units = np.ravel(np.broadcast_to(np.asarray(self.units, dtype=np.float64), self.shape))
+        return np.ravel(self.low), np.ravel(self.high), np.ravel(self.width), units
+
+    def _steps(self, w: Array, share: float) -> Floats:
+        """A step along each coordinate, on the grid, cut where it would leave the box."""
+        low, high, width, units = self._flat
+        here = np.ravel(w)
+        steps = np.minimum(np.maximum(here + share * width, low), high) - here
+        return steps if units is None else np.rint(steps / units) * units
 
     def moved(self, w: Array, where: ArrayLike, what: ArrayLike) -> Array:
         """(m, ...): the candidates after each move."""

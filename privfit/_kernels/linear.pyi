@@ -109,6 +109,15 @@ def sparse_moves(
     work: Int32,
     out: Int64,
 ) -> None: ...
+def sparse_step(
+    state: Int32,
+    segments: Int64,
+    rows: Int32,
+    values: Int16,
+    step: int,
+    loss: Loss,
+    work: Int32,
+) -> int: ...
 def dense_gradient(
     panels: Int32,
     tile_rows: Int64,

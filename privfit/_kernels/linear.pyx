@@ -320,6 +320,36 @@ def sparse_moves(
                 out[me, i] += table.loss_sum[loss.kind](&work[me, 1, 0], block, args) - before
 
 
+def sparse_step(
+    int32_t[:, ::1] state,             # IN/OUT (n, 2): each record's margin and loss
+    const int64_t[:, ::1] segments,    # IN   (segments, 4): first, last entry; group; flip
+    const int32_t[::1] rows,           # IN   (entries,) row of an entry, column by column
+    const int16_t[::1] values,         # IN   (entries,)
+    int32_t step,                      # IN   in candidate units
+    Loss loss,                         # IN
+    int32_t[:, ::1] work,              # WORK (2, BLOCK)
+):
+    """Move one column's weight; return the change of the total loss."""
+    cdef ptrdiff_t s, b, k, block, first
+    cdef int64_t change = 0
+    cdef const tile_table *table = tiles()
+    with nogil:
+        for s in range(segments.shape[0]):
+            for b in range((segments[s, 1] - segments[s, 0] + BLOCK - 1) // BLOCK):
+                first = segments[s, 0] + b * BLOCK
+                block = min(<ptrdiff_t>BLOCK, segments[s, 1] - first)
+                for k in range(block):
+                    work[0, k] = state[rows[first + k], 0]
+                table.shift_entries(&work[0, 0], &values[first], block, step, &work[0, 0])
+                table.loss_each[loss.kind](&work[0, 0], block, loss.of(segments[s, 3]),
+                                           &work[1, 0])
+                for k in range(block):
+                    change += work[1, k] - state[rows[first + k], 1]
+                    state[rows[first + k], 0] = work[0, k]
+                    state[rows[first + k], 1] = work[1, k]
+    return change
+
+
 # ------------------------------------------------------------------------------ clipped gradients
 
 

@@ -144,6 +144,14 @@ class DenseParent:
             )  # fmt: skip
         return out.sum(axis=0)
 
+    def step(self, coord: int, step: int) -> None:
+        """Move, in place."""
+        records, z = self.layout.records, self.z.reshape(-1, PANEL_ROWS)
+        if coord == records.n_features:
+            z += np.int32(step << self.layout.a)
+        else:
+            z += records.panels[:, coord // 2, :, coord % 2].astype(np.int32) * np.int32(step)
+
 
 @dataclass(frozen=True, repr=False)
 class SparseLayout:
@@ -219,13 +227,12 @@ class SparseLayout:
         return SparseParent(self, state, int(losses.sum(dtype=np.int64)))
 
 
-@dataclass(frozen=True, repr=False)
 class SparseParent:
     """Margins and losses of one candidate; a move touches only its column's non-zeros."""
 
-    layout: SparseLayout
-    state: NDArray[np.int32]
-    total: int
+    def __init__(self, layout: SparseLayout, state: NDArray[np.int32], total: int) -> None:
+        self._layout, self._state, self._total = layout, state, total
+        self._batch: _Batch | None = None
 
     def moved_losses(self, coords: Integers, steps: NDArray[np.int32], run: Objective) -> Integers:
         """int64 (m,): the loss after each move."""
@@ -233,22 +240,42 @@ class SparseParent:
         if len(coords) > many:
             parts = [slice(first, first + many) for first in range(0, len(coords), many)]
             return np.concatenate([self.moved_losses(coords[p], steps[p], run) for p in parts])
-        order = np.argsort(coords, kind="stable")
-        used, first = np.unique(coords[order], return_index=True)
-        moves = np.column_stack([first, np.append(first[1:], len(coords))]).astype(np.int64)
-        columns = self.layout.records.by_column
-        entries = columns.start[used + 1] - columns.start[used]
-        work = float(entries @ (moves[:, 1] - moves[:, 0])) * 12
-        n_threads = run._threads(work)
+        batch, key = self._batch, coords.tobytes()
+        if batch is None or batch.key != key:  # a walk asks for the same columns again and again
+            self._batch = batch = _Batch(key, self._layout)
+        columns = self._layout.records.by_column
+        n_threads = run._threads(batch.work)
         out = np.zeros((n_threads, len(coords)), dtype=np.int64)
         buffer = aligned((n_threads, 2, BLOCK_ROWS), np.int32)
-        segments = columns.segments(used)
-        step = max(1, int(len(segments) * run._slice_work / max(work, 1.0)))
-        for first_segment in range(0, len(segments), step):
+        step = max(1, int(len(batch.segments) * run._slice_work / max(batch.work, 1.0)))
+        for first in range(0, len(batch.segments), step):
             kernels.sparse_moves(
-                self.state, segments[first_segment : first_segment + step], moves, columns.row,
-                columns.value, steps[order], self.layout.loss, buffer, out,
+                self._state, batch.segments[first : first + step], batch.moves, columns.row,
+                columns.value, steps[batch.order], self._layout.loss, buffer, out,
             )  # fmt: skip
         result = np.empty(len(coords), dtype=np.int64)
-        result[order] = self.total + out.sum(axis=0)
+        result[batch.order] = self._total + out.sum(axis=0)
         return result
+
+    def step(self, coord: int, step: int) -> None:
+        """Move, in place."""
+        columns = self._layout.records.by_column
+        self._total += kernels.sparse_step(
+            self._state, columns.segments(np.array([coord])), columns.row, columns.value, step,
+            self._layout.loss, aligned((2, BLOCK_ROWS), np.int32),
+        )  # fmt: skip
+
+
+class _Batch:
+    """Moves sorted by column: their order, the moves of each column, its segments, their work."""
+
+    def __init__(self, key: bytes, layout: SparseLayout) -> None:
+        self.key = key
+        coords = np.frombuffer(key, dtype=np.int64)
+        self.order = np.argsort(coords, kind="stable")
+        used, first = np.unique(coords[self.order], return_index=True)
+        self.moves = np.column_stack([first, np.append(first[1:], len(coords))]).astype(np.int64)
+        columns = layout.records.by_column
+        entries = columns.start[used + 1] - columns.start[used]
+        self.work = float(entries @ (self.moves[:, 1] - self.moves[:, 0])) * 12
+        self.segments = columns.segments(used)

@@ -343,7 +343,17 @@ class LinearMoves:
 
     def step(self, coord: int, step: float) -> None:
         """Move the parent."""
-        self._move_to(self.candidates([coord], [step])[0])
+        coords, steps, norms = self._moves([coord], [step])
+        moved = self._whole.copy()
+        moved[coords] += steps
+        objective = self._objective
+        narrow = objective._narrow(norms) & objective._layout.fits(moved[None])
+        if self._parent is None or not narrow[0]:
+            self._move_to(moved * objective.domain.weight_units())
+            return
+        self._parent.step(int(coords[0]), int(wrap32(steps)[0]))
+        self._whole = moved
+        self._norm = float(objective.domain.norm(self.w)[0])
 
     def range(self, coords: ArrayLike, steps: ArrayLike, adjacency: str) -> int:
         """The range of these moves' scores: at least that of `LinearObjective.range`, and quick.
