@@ -146,10 +146,17 @@ class LinearObjective(Objective):
             fits &= self.C * (norm + 1) * 2.0**grid.c < 2.0**24
         return np.asarray(fits)
 
+    def _narrow_candidates(self, P: Floats, whole: Floats) -> NDArray[np.bool_]:
+        """(m,) which candidates' margins and weights are sure to fit in 32 bits."""
+        narrow = self._narrow(np.abs(P) @ self._largest_record)  # quick, and enough for most
+        if not narrow.all():
+            narrow = self._narrow(self.domain.norm(P))
+        return narrow & self._layout.fits(whole)
+
     def scores(self, P: ArrayLike) -> Integers:
         """int64 (m,): minus the loss of each candidate (m, d + 1), in units of `unit`."""
         P, whole = self._candidates(P)
-        narrow = self._narrow(self.domain.norm(P)) & self._layout.fits(whole)
+        narrow = self._narrow_candidates(P, whole)
         result = np.empty(len(P), dtype=np.int64)
         if narrow.any():
             result[narrow] = -self._layout.losses(whole[narrow], self)
@@ -219,7 +226,7 @@ class LinearObjective(Objective):
             raise ValueError(
                 f"w (shape {np.shape(w)}) must be one candidate; pass a vector (d + 1,)"
             )
-        narrow = self._narrow(self.domain.norm(P)) & self._layout.fits(whole)
+        narrow = self._narrow_candidates(P, whole)
         return self._layout.gradient(whole[0], not narrow[0], top, self)
 
     def _cap(self, cap: float) -> int:
