@@ -18,6 +18,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -466,14 +467,16 @@ def _up(values: Floats, terms: int) -> Floats:
 
 @dataclass(frozen=True)
 class Numeric:
-    """A numeric column with a declared range; coded as [0, 1], or one-hot over equal bins.
+    """A numeric column with a declared range; coded as [0, 1], or one-hot over bins.
 
-    `fill` is the declared stand-in for missing values; without it they are refused.
+    `bins` is a number of equal bins, or declared cut points: ``bins=[25, 35, 50]`` makes four. Bins
+    let a linear model bend, and tame columns with long tails. `fill` is the declared stand-in for
+    missing values; without it they are refused.
     """
 
     low: float
     high: float
-    bins: int = 0
+    bins: int | Sequence[float] = 0
     fill: float | None = None
 
     def __post_init__(self) -> None:
@@ -487,7 +490,17 @@ class Numeric:
                 f"Numeric range ({self.low!r}, {self.high!r}) must be finite and rising; pass the "
                 "documented Numeric(low, high)"
             )
-        if not is_whole(self.bins) or self.bins < 0:
+        if isinstance(self.bins, np.ndarray):
+            object.__setattr__(self, "bins", self.bins.tolist())
+        if isinstance(self.bins, Sequence) and not isinstance(self.bins, str):
+            cuts = (self.low, *self.bins, self.high)
+            if not all(map(is_finite, cuts)) or any(a >= b for a, b in pairwise(cuts)):
+                raise ValueError(
+                    f"bins ({self.bins!r}) must rise between low and high; pass cut points such as "
+                    "bins=[25, 35, 50]"
+                )
+            object.__setattr__(self, "bins", tuple(float(cut) for cut in self.bins))
+        elif not is_whole(self.bins) or self.bins < 0:
             raise ValueError(f"bins ({self.bins!r}) must be 0 or a positive number; pass bins=8")
         if self.fill is not None and not is_finite(self.fill):
             raise ValueError(
@@ -497,7 +510,14 @@ class Numeric:
     @property
     def width(self) -> int:
         """Encoded columns."""
-        return max(self.bins, 1)
+        return len(self.bins) + 1 if isinstance(self.bins, Sequence) else max(self.bins, 1)
+
+    def place(self, share: Floats) -> Integers:
+        """The bin of each share of the range, in [0, 1]."""
+        if isinstance(self.bins, Sequence):
+            cuts = (np.array(self.bins) - self.low) / (self.high - self.low)
+            return np.searchsorted(cuts, share, side="right")
+        return np.minimum(share * self.bins, self.bins - 1).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -591,7 +611,7 @@ class Schema(Domain):
                 names += [f"{name}={value}" for value in column.values]
                 names += [f"{name}=<other>"] * column.other
             elif column.bins:
-                names += [f"{name}[{i}]" for i in range(column.bins)]
+                names += [f"{name}[{i}]" for i in range(column.width)]
             else:
                 names.append(name)
         return names
@@ -636,9 +656,7 @@ class Schema(Domain):
                 continue
             share = _share(read(i, name), column, name)
             if column.bins:
-                index[:, i] = part.start + np.minimum(share * column.bins, column.bins - 1).astype(
-                    int
-                )
+                index[:, i] = part.start + column.place(share)
             else:
                 index[:, i] = part.start
                 value[:, i] = _whole_units(share, 1 / one)

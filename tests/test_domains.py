@@ -490,3 +490,15 @@ def test_the_twin_agrees_with_sums_done_by_hand():
     assert reference.records([[0.99, 0.0], [3.0, 4.0]], ball) == [[3, 0], [2, 3]]
     assert reference.support_norm(ball, [3.0, 4.0, -1.0]) == 6
     assert reference.margin([2, -1], [5, 3, 1], a=2) == 10 - 3 + 4
+
+
+def test_declared_cut_points_belong_to_the_bin_above_them():
+    column = Numeric(-1, 100, bins=[0, 0.3, 25, 99.9])
+    raw = [-7, -1, -0.001, 0, 0.29999, 0.3, 24.999, 25, 99, 99.9, 100, 1e9]
+    schema = Schema({"x": column, "y": Numeric(0, 1)})
+    encoded = schema.encode({"x": raw, "y": np.ones(len(raw))}).toarray() // 4096
+    assert encoded[:, :5].argmax(axis=1).tolist() == [0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 4]
+    assert (encoded[:, :5].sum(axis=1) == 1).all()
+    assert schema.feature_names == ["x[0]", "x[1]", "x[2]", "x[3]", "x[4]", "y"]
+    assert schema.groups == [slice(0, 5)]
+    assert Numeric(0, 1, bins=[0.25, 0.5, 0.75]).width == Numeric(0, 1, bins=4).width == 4

@@ -115,7 +115,9 @@ DOMAINS: list[Case] = [
     *((partial(Numeric, *bounds), r"Numeric range \(.*\) must be finite and rising")
       for bounds in [(1, 1), (2, 1), (np.nan, 1), (0, np.inf)]),
     *((partial(Numeric, 0, 1, bins=bins), r"bins \(.*\) must be 0 or a positive number")
-      for bins in (-1, 2.0, True)),
+      for bins in (-1, 2.0, True, "2")),
+    *((partial(Numeric, 0, 1, bins=bins), r"bins \(.*\) must rise between low and high")
+      for bins in ([0.5, 0.5], [0.5, 0.2], [0], [0.5, 1.0], [np.nan], ["a"], np.array([2.0]))),
     *((partial(Numeric, 0, 1, fill=fill), r"fill must be a finite number; pass a declared value")
       for fill in (np.nan, np.inf)),
     (lambda: Categorical([]), r"Categorical needs at least one value"),

@@ -20,8 +20,8 @@ from bench import datasets
 
 # name: (rows, per cent positive, numeric columns, categorical ones, encoded width)
 FACTS = {
-    "adult": (48_842, 23.93, 6, 8, 108),
-    "bank_full": (45_211, 11.70, 7, 9, 51),
+    "adult": (48_842, 23.93, 6, 8, 135),
+    "bank_full": (45_211, 11.70, 7, 9, 61),
     "credit_default": (30_000, 22.12, 20, 3, 31),
     "mushroom": (8_124, 48.20, 0, 22, 126),
     "spambase": (4_601, 39.40, 57, 0, 57),
