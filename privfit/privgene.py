@@ -48,7 +48,8 @@ class PrivGene:
     Parameters
     ----------
     generations : int, optional
-        r; by default 1.25e-3 n epsilon / survivors.
+        r; by default as many selections as `steps_by_rule` says, m' to a generation; the paper's
+        rule is 1.25e-3 n epsilon of them.
     population, survivors : int
         m and m' of the paper.
     step, decay : float
@@ -74,7 +75,7 @@ class PrivGene:
         shared = {"population": 200, "survivors": 10, "step": 0.05}
         fill(
             self,
-            ours={**shared, "decay": 0.95, "average": 0.25},
+            ours={**shared, "decay": 0.98, "average": 0.25},
             paper={**shared, "decay": 0.95, "average": 0.0},
         )
         check_counts(self, "generations", "population", "survivors")
@@ -101,7 +102,8 @@ def privgene(
     """
     conduct = Conduct(objective, space, grant, rng, callback, **public)
     space, coins, s = conduct.space, conduct.coins, settings
-    r = s.generations or max(1, round(1.25e-3 * conduct.n * conduct.budget.epsilon / s.survivors))
+    selections = _paper_selections(conduct) if s.paper else steps_by_rule(conduct)
+    r = s.generations or max(1, round(selections / s.survivors))
     eps_s = conduct.plan(r * s.survivors + 1, r + 1)
     reach = objective.spread if s.paper else objective.range
 
@@ -192,10 +194,7 @@ def eem(
     """
     conduct = Conduct(objective, space, grant, rng, callback, **public)
     space, coins, s = conduct.space, conduct.coins, settings
-    if s.paper:
-        r = s.generations or max(1, round(1.25e-3 * conduct.n * conduct.budget.epsilon))
-    else:
-        r = s.generations or steps_by_rule(conduct)
+    r = s.generations or round(_paper_selections(conduct) if s.paper else steps_by_rule(conduct))
     eps_s = conduct.plan(r + s.paper, r + s.paper)
     w = space.middle
     if s.paper:
@@ -316,6 +315,11 @@ def steps_by_rule(conduct: Conduct) -> int:
     if conduct.mu:
         return max(8, round(4 * math.sqrt(conduct.n * conduct.mu)))
     return max(8, round(math.sqrt(conduct.n * conduct.budget.epsilon) / 3))
+
+
+def _paper_selections(conduct: Conduct) -> float:
+    """The paper's rule, 1.25e-3 n epsilon, at least one."""
+    return max(1.0, 1.25e-3 * conduct.n * conduct.budget.epsilon)
 
 
 def _schedule(r: int, settings: EEM | Local) -> Any:

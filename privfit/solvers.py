@@ -106,7 +106,7 @@ def search(
     >>> import numpy as np
     >>> from privfit import RecordObjective, Subsets, search
     >>> places = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
-    >>> people = np.repeat([0.2, 0.8], 500)
+    >>> people = np.repeat([0.2, 0.8], 50_000)
     >>> def near(people, P):
     ...     return -np.abs(people[:, None, None] - places[P]).min(axis=2)
     >>> found = search(RecordObjective(people, near, -1.0, 0.0), Subsets(6, 2), 2.0, random_state=1)

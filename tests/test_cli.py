@@ -12,18 +12,20 @@ from privfit import cli
 from privfit.cli import main
 
 
-def test_demo_shows_exactness_and_speed(capsys, monkeypatch):
+def test_demo_fits_with_and_without_privacy(capsys, monkeypatch):
     monkeypatch.setattr(cli, "_race", partial(cli._race, rounds=1))
     assert main(["demo"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith(f"privfit {privfit.__version__}: exact scores on ")
-    assert len(re.findall(r"bit for bit: +True", out)) == 2
-    assert "False" not in out
-    assert float(re.search(r"replaced: +([\d.]+) in loss", out)[1]) > 0
-    times = re.search(r"privfit +([\d.]+) ms +numpy +([\d.]+) ms +(\d+) times faster", out)
+    assert out.startswith(f"privfit {privfit.__version__}: ")
+    accuracies = [float(value) for value in re.findall(r"accuracy (0\.\d{4})  ", out)]
+    exposed, loose, strict, larger = accuracies
+    # Fresh bits at each run: of 12, means 0.883 and 0.847, deviations 0.0012 and 0.0031; the bounds
+    # are more than 20 deviations away.
+    assert abs(exposed - loose) < 0.03
+    assert strict > larger + 0.02
+    assert "Ledger(epsilon 1.1, delta 2e-06; spent epsilon 1.1, delta 2e-06)" in out
+    times = re.search(r"records: ([\d.]+) ms, exactly; numpy (\d+) ms, (\d+) times slower", out)
     assert all(float(value) > 0 for value in times.groups()[:2])
-    # At most 0.6 units a record, 48,842 records.
-    assert float(re.search(r"48,842 records: ([\d.]+) in loss", out)[1]) < 0.6 * 48_842 / 4096
 
 
 def test_version(capsys):

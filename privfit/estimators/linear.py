@@ -110,7 +110,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weights = np.array(models)
         self.classes_ = classes
         self.coef_, self.intercept_ = weights[:, :-1].copy(), weights[:, -1].copy()
-        self.release_ = (
+        self.release_: Any = (
             None
             if grant is None
             else grant.close(
