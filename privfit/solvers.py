@@ -104,12 +104,13 @@ def search(
     Choose 2 of 6 public places for people on a line:
 
     >>> import numpy as np
-    >>> from privfit import RecordObjective, Subsets, search
+    >>> from privfit import DPSGA, RecordObjective, Subsets, search
     >>> places = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
-    >>> people = np.repeat([0.2, 0.8], 50_000)
+    >>> people = np.repeat([0.2, 0.8], 1000)
     >>> def near(people, P):
     ...     return -np.abs(people[:, None, None] - places[P]).min(axis=2)
-    >>> found = search(RecordObjective(people, near, -1.0, 0.0), Subsets(6, 2), 2.0, random_state=1)
+    >>> objective = RecordObjective(people, near, low=-1.0, high=0.0)
+    >>> found = search(objective, Subsets(6, 2), 2.0, solver=DPSGA(generations=3), random_state=1)
     >>> sorted(places[found.answer].tolist())
     [0.2, 0.8]
     """
