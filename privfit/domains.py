@@ -26,6 +26,8 @@ import numpy as np
 import scipy  # its submodules load when first used
 from numpy.typing import ArrayLike, NDArray
 
+from privfit._kernels import threads
+from privfit._kernels.linear import group_pair_norms
 from privfit.checks import is_finite, is_sparse, is_whole
 
 __all__ = ["Box", "Categorical", "Domain", "Grid", "L1Ball", "L2Ball", "Numeric", "Schema"]
@@ -694,8 +696,14 @@ class Schema(Domain):
         return np.maximum(self._largest(V), self._largest(-V))
 
     def pair_norms(self, P: Floats) -> Floats:
-        largest = np.stack([self._largest(w - P) for w in P])
-        return np.maximum(largest, largest.T)
+        starts, least = self._reduction
+        m, n_threads = len(P), threads.resolve() if P.size * len(P) > 1 << 21 else 1
+        norms = np.empty((m, m))
+        group_pair_norms(
+            np.ascontiguousarray(P.T), np.append(starts, self.width), least,
+            np.empty((n_threads, 4, m)), norms,
+        )  # fmt: skip
+        return norms
 
 
 def _read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -38,13 +38,13 @@ class Generation:
     """Where a search stands: released values only.
 
     `parameters` is the generation's leading candidate; `spent` what the search was granted, which
-    was charged whole before it began.
+    was charged whole before it began, or None if it is not private.
     """
 
     index: int
     total: int
     parameters: Array
-    spent: Budget
+    spent: Budget | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,8 @@ class Conduct:
         """What each of the equal searches would have by itself, as far as rules need it."""
         assert self._grant is not None
         whole = self._grant.budget
-        return Budget(whole.epsilon / math.sqrt(self.share), whole.delta)
+        parts = math.sqrt(self.share) if whole.delta else self.share
+        return Budget(whole.epsilon / parts, whole.delta)
 
     @property
     def mu(self) -> float:
@@ -148,7 +149,7 @@ class Conduct:
         """Keep what a generation released, (s, ...), and let the listener know."""
         self._generations.append(selected)
         if self._callback is not None:
-            spent = self._grant.budget if self._grant is not None else Budget(0.0)
+            spent = None if self._grant is None else self._grant.budget
             index, leader = len(self._generations), np.array(selected[0])
             self._callback(Generation(index, self._total, leader, spent))
 

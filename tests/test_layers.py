@@ -51,7 +51,7 @@ ANYONE = {"checks"}  # small tests of arguments
 
 OUTSIDE = {"numpy", "scipy"}  # what the core may import besides the standard library
 LAZY = {"domains": {"tomllib", "tomli"},  # the former is the standard library's from 3.11 on
-        "estimators": {"sklearn"}, "cli": {"pandas", "tqdm"}, "solvers": {"tqdm"},
+        "estimators": {"sklearn"}, "cli": {"pandas", "sklearn", "tqdm"}, "solvers": {"tqdm"},
         "plotting": {"matplotlib"}, "backends": {"dask", "pyarrow"}}  # fmt: skip
 
 

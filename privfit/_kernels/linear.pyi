@@ -157,3 +157,10 @@ def sparse_moments(
     a: int,
     out: Int64,
 ) -> None: ...
+def group_pair_norms(
+    columns: Float64,
+    starts: Int64,
+    least: Float64,
+    work: Float64,
+    out: Float64,
+) -> None: ...

@@ -501,3 +501,47 @@ def sparse_moments(
                 out[me, j, d] += one * x
                 for f in range(e, rows.value_start[r + 1]):
                     out[me, j, rows.value_column[f]] += x * rows.value[f]
+
+
+# ---------------------------------------------------------------------------------------- norms
+
+
+def group_pair_norms(
+    const double[:, ::1] columns,      # IN   (d + 1, m): candidates side by side, intercept last
+    const int64_t[::1] starts,         # IN   (groups + 1,): the first column of each group, then d
+    const double[::1] least,           # IN   (groups,): the least a group adds
+    double[:, :, ::1] work,            # WORK (threads, 4, m)
+    double[:, ::1] out,                # OUT  (m, m)
+):
+    """N(w - w') over a schema: max of S(v), S(-v); S(v) = v_b + sum of max(top of group, least)."""
+    cdef ptrdiff_t i, g, j, c
+    cdef ptrdiff_t m = columns.shape[1], d = columns.shape[0] - 1
+    cdef int n_threads = work.shape[0], me
+    cdef double *up
+    cdef double *down
+    cdef double *top
+    cdef double *bottom
+    cdef double v, w
+    for i in prange(m, nogil=True, schedule="static", num_threads=n_threads):
+        me = threadid()
+        up, down = &work[me, 0, 0], &work[me, 1, 0]
+        top, bottom = &work[me, 2, 0], &work[me, 3, 0]
+        for j in range(m):
+            up[j] = columns[d, i] - columns[d, j]
+            down[j] = -up[j]
+        for g in range(least.shape[0]):
+            w = columns[starts[g], i]
+            for j in range(m):
+                top[j] = bottom[j] = w - columns[starts[g], j]
+            for c in range(starts[g] + 1, starts[g + 1]):
+                w = columns[c, i]
+                for j in range(m):
+                    v = w - columns[c, j]
+                    top[j] = v if v > top[j] else top[j]
+                    bottom[j] = v if v < bottom[j] else bottom[j]
+            w = least[g]
+            for j in range(m):
+                up[j] += top[j] if top[j] > w else w
+                down[j] += -bottom[j] if -bottom[j] > w else w
+        for j in range(m):
+            out[i, j] = up[j] if up[j] > down[j] else down[j]
