@@ -36,7 +36,6 @@ PAUSE = 0.1  # seconds between calls: a precaution against worker threads that s
 ENOUGH = 7  # rounds before a ratio is held against its target
 BUSY = 0.05  # of the cores taken by others: both times are suspect, threaded ones most
 SHORT = 0.02  # calls shorter than this are preceded by an untimed one
-MARKERS = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 
 # --------------------------------------------------------------------------------------- measuring
@@ -270,9 +269,9 @@ def markdown(report):
     return "\n".join(lines) + "\n"
 
 
-def refresh(path, text):
-    """Put text between the markers of a file, or make the file."""
-    begin, end = MARKERS
+def refresh(path, text, name="measured"):
+    """Put text between the markers of this name in a file, or make the file."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     old = path.read_text() if path.exists() else f"{begin}\n{end}\n"
     if begin not in old or end not in old:
         raise SystemExit(f"{path.name} lacks the markers {begin} and {end}; add them")
