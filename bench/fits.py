@@ -109,8 +109,9 @@ def parts():
 
     for module, part in ((linear, "kernels"), (select, "selection")):
         for name, value in list(vars(module).items()):
-            if callable(value) and not isinstance(value, type) and not name.startswith("_"):
-                wrap(module, name, part)
+            own = getattr(value, "__module__", None) == module.__name__
+            if own and callable(value) and not isinstance(value, type):
+                wrap(module, name, part)  # its helpers from elsewhere would be counted twice
     wrap(LinearObjective, "__init__", "reading")
     try:
         yield spent
