@@ -18,7 +18,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, repeat
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -783,8 +783,8 @@ def _reader(X: Any, names: list[str]) -> tuple[int, Any]:
 def _levels(raw: Any, column: Categorical, name: str) -> Integers:
     """The position of each value among the declared ones; unknown ones go to the other level."""
     position = {value: i for i, value in enumerate(column.values)}
-    distinct, inverse = _distinct(np.asarray(raw))
-    codes = np.array([position.get(value, -1) for value in distinct], dtype=np.int64)[inverse]
+    values = np.asarray(raw).tolist()  # of the dictionary's own types, and quicker than sorting
+    codes = np.fromiter(map(position.get, values, repeat(-1)), dtype=np.int64, count=len(values))
     if (codes < 0).any():
         if not column.other:
             raise ValueError(
@@ -793,15 +793,6 @@ def _levels(raw: Any, column: Categorical, name: str) -> Integers:
             )
         codes[codes < 0] = len(column.values)
     return codes
-
-
-def _distinct(raw: NDArray[Any]) -> tuple[list[Any], Integers]:
-    if raw.dtype == object:  # unordered values such as None among strings
-        seen: dict[Any, int] = {}
-        inverse = np.array([seen.setdefault(value, len(seen)) for value in raw], dtype=np.int64)
-        return list(seen), inverse
-    distinct, inverse = np.unique(raw, return_inverse=True)
-    return distinct.tolist(), np.asarray(inverse, dtype=np.int64).reshape(-1)
 
 
 def _share(raw: Any, column: Numeric, name: str) -> Floats:

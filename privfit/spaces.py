@@ -169,8 +169,10 @@ class Reals:
 
     def jitter(self, P: Array, step: float, rate: float, coins: Coins) -> Array:
         """Add normal noise, with a step as its deviation, to each coordinate at this rate."""
-        hit = coins.random(P.shape) < rate
-        return self.snap(P + hit * coins.normal(0.0, 1.0, P.shape) * step * self.width)
+        result, hit = P.copy(), coins.random(P.shape) < rate
+        spread = step * np.broadcast_to(self.width, P.shape)[hit]
+        result[hit] += coins.normal(0.0, 1.0, spread.shape) * spread
+        return self.snap(result)
 
 
 @dataclass(frozen=True)

@@ -210,21 +210,6 @@ def dense_margin(
         table.margin(&panels[p, 0, 0], 1, panels.shape[1], &w[0], start, &z[p * PANEL])
 
 
-cdef void sparse_margin(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t last,
-                        const int32_t *w, ptrdiff_t d, int a, int32_t *z) noexcept nogil:
-    cdef ptrdiff_t r
-    cdef int64_t i
-    cdef int32_t ones, values
-    for r in range(first, last):
-        ones = w[d]
-        values = 0
-        for i in range(rows.one_start[r], rows.one_start[r + 1]):
-            ones = ones + w[rows.one_column[i]]
-        for i in range(rows.value_start[r], rows.value_start[r + 1]):
-            values = values + w[rows.value_column[i]] * rows.value[i]
-        z[r - first] = (ones << a) + values
-
-
 def sparse_margins(
     SparseRows records,                # IN
     const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
@@ -235,9 +220,10 @@ def sparse_margins(
 ):
     """The margins of one candidate."""
     cdef ptrdiff_t t
+    cdef const tile_table *table = tiles()
     for t in prange(tile_rows.shape[0], nogil=True, schedule="static", num_threads=n_threads):
-        sparse_margin(&records.view, tile_rows[t, 0], tile_rows[t, 0] + tile_rows[t, 1], &w[0],
-                      w.shape[0] - 1, a, &z[tile_rows[t, 0]])
+        table.sparse_margin(&records.view, tile_rows[t, 0], tile_rows[t, 0] + tile_rows[t, 1],
+                            &w[0], w.shape[0] - 1, a, &z[tile_rows[t, 0]])
 
 
 def losses_each(
@@ -435,12 +421,10 @@ def sparse_gradient(
     int64_t[:, :, ::1] out,            # OUT  (threads, 2, d + 1): from ones, from values
 ):
     """Add sum of y x_j min(r(m), cap); sums over ones still lack the factor 2^a."""
-    cdef ptrdiff_t t, b, i, first, block, stop
+    cdef ptrdiff_t t, b, first, block, stop
     cdef ptrdiff_t d = w.shape[0] - 1
     cdef int n_threads = work.shape[0], me
     cdef bint wide = narrow_w.shape[0] == 0
-    cdef int64_t e
-    cdef int32_t r
     cdef const tile_table *table = tiles()
     cdef const sparse_rows *rows = &records.view
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
@@ -455,16 +439,12 @@ def sparse_gradient(
                 table.residuals_wide[loss.kind](&margin[me, 0], block, loss.of(tile_rows[t, 2]),
                                                 cap, &work[me, 1, 0])
             else:
-                sparse_margin(rows, first, first + block, &narrow_w[0], d, a, &work[me, 0, 0])
+                table.sparse_margin(rows, first, first + block, &narrow_w[0], d, a,
+                                    &work[me, 0, 0])
                 table.residuals[loss.kind](&work[me, 0, 0], block, loss.of(tile_rows[t, 2]), cap,
                                            &work[me, 1, 0])
-            for i in range(block):
-                r = work[me, 1, i]
-                out[me, 0, d] += r
-                for e in range(rows.one_start[first + i], rows.one_start[first + i + 1]):
-                    out[me, 0, rows.one_column[e]] += r
-                for e in range(rows.value_start[first + i], rows.value_start[first + i + 1]):
-                    out[me, 1, rows.value_column[e]] += <int64_t>r * rows.value[e]
+            table.sparse_gradient(rows, first, first + block, d, &work[me, 1, 0], &out[me, 0, 0],
+                                  &out[me, 1, 0])
 
 
 # --------------------------------------------------------------------------------- second moments

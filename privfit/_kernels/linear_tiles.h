@@ -101,6 +101,29 @@ static void sparse_margins(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t l
     }
 }
 
+/* z[r] of one candidate; w is (d+1,). */
+static void sparse_margin(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t last,
+                          const int32_t *w, ptrdiff_t d, int a, int32_t *__restrict z)
+{
+    const int64_t *one_start = rows->one_start, *value_start = rows->value_start;
+    const int32_t *one_column = rows->one_column, *value_column = rows->value_column;
+    const int16_t *value = rows->value;
+    for (ptrdiff_t r = first; r < last; r++) {
+        uint32_t even = (uint32_t)w[d], odd = 0, values = 0;
+        int64_t i = one_start[r], end = one_start[r + 1];
+        for (; i + 1 < end; i += 2) {
+            CHECK(one_column[i] >= 0 && one_column[i] < d);
+            even += (uint32_t)w[one_column[i]];
+            odd += (uint32_t)w[one_column[i + 1]];
+        }
+        if (i < end)
+            even += (uint32_t)w[one_column[i]];
+        for (i = value_start[r]; i < value_start[r + 1]; i++)
+            values += (uint32_t)w[value_column[i]] * (uint32_t)(int32_t)value[i];
+        z[r - first] = (int32_t)(((even + odd) << a) + values);
+    }
+}
+
 /* exp(-t) for t >= 0, given y = t / ln 2: 2^-f by a polynomial (relative error 2.6e-6), then the
  * exponent. Both polynomials are summed in pairs, since latency is what binds the loop. No fused
  * multiply-add: the bits are the same on every machine. */
@@ -358,4 +381,28 @@ static void gradient(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
         for (int i = 0; i < LANES; i++)
             out[2 * j] += sums[0][i], out[2 * j + 1] += sums[1][i];
     }
+}
+
+/* The same for sparse records: ones[j] and values[j] += residual, residual x_j; intercept last. */
+static void sparse_gradient(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t last, ptrdiff_t d,
+                            const int32_t *__restrict residual, int64_t *__restrict ones,
+                            int64_t *__restrict values)
+{
+    const int64_t *one_start = rows->one_start, *value_start = rows->value_start;
+    const int32_t *one_column = rows->one_column, *value_column = rows->value_column;
+    const int16_t *value = rows->value;
+    int64_t total = 0;
+    for (ptrdiff_t r = first; r < last; r++) {
+        const int64_t v = residual[r - first];
+        total += v;
+        for (int64_t i = one_start[r]; i < one_start[r + 1]; i++) {
+            CHECK(one_column[i] >= 0 && one_column[i] < d);
+            ones[one_column[i]] += v;
+        }
+        for (int64_t i = value_start[r]; i < value_start[r + 1]; i++) {
+            CHECK(value_column[i] >= 0 && value_column[i] < d);
+            values[value_column[i]] += v * value[i];
+        }
+    }
+    ones[d] += total;
 }

@@ -41,6 +41,8 @@ cdef extern from "tiles.h" nogil:
                             double *) noexcept nogil
         void (*sparse_margins)(const sparse_rows *, ptrdiff_t, ptrdiff_t, const int32_t *,
                                ptrdiff_t, int, int32_t *) noexcept nogil
+        void (*sparse_margin)(const sparse_rows *, ptrdiff_t, ptrdiff_t, const int32_t *,
+                              ptrdiff_t, int, int32_t *) noexcept nogil
         int64_t (*loss_sum[4])(const int32_t *, ptrdiff_t, const loss_args *) noexcept nogil
         void (*loss_each[4])(const int32_t *, ptrdiff_t, const loss_args *,
                              int32_t *) noexcept nogil
@@ -57,6 +59,8 @@ cdef extern from "tiles.h" nogil:
                                   int32_t *) noexcept nogil
         void (*gradient)(const int32_t *, ptrdiff_t, ptrdiff_t, const int32_t *, int32_t *,
                          int64_t *) noexcept nogil
+        void (*sparse_gradient)(const sparse_rows *, ptrdiff_t, ptrdiff_t, ptrdiff_t,
+                                const int32_t *, int64_t *, int64_t *) noexcept nogil
         void (*distances[3])(const int32_t *, ptrdiff_t, ptrdiff_t, const int32_t *,
                              const int32_t *, int32_t *, ptrdiff_t) noexcept nogil
         void (*nearest[3])(const int32_t *, ptrdiff_t, ptrdiff_t, const int32_t *,

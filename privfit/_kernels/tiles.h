@@ -58,6 +58,8 @@ typedef struct {
                         const double *w, double start, double *z);
     void (*sparse_margins)(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t last,
                            const int32_t *w, ptrdiff_t d, int a, int32_t *z);
+    void (*sparse_margin)(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t last,
+                          const int32_t *w, ptrdiff_t d, int a, int32_t *z);
     int64_t (*loss_sum[LOSSES])(const int32_t *z, ptrdiff_t n, const loss_args *args);
     void (*loss_each[LOSSES])(const int32_t *z, ptrdiff_t n, const loss_args *args, int32_t *out);
     void (*loss_lanes[LOSSES])(const int32_t *z, ptrdiff_t rows, const loss_args *args, int64_t *out);
@@ -71,6 +73,8 @@ typedef struct {
     void (*residuals_wide[LOSSES])(const double *z, ptrdiff_t n, const loss_args *args, int32_t cap, int32_t *out);
     void (*gradient)(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
                      const int32_t *residual, int32_t *work, int64_t *out);
+    void (*sparse_gradient)(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t last, ptrdiff_t d,
+                            const int32_t *residual, int64_t *ones, int64_t *values);
 
     /* centres, by power 1 or 2; the entry 0 is empty */
     void (*distances[3])(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,

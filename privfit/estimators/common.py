@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -122,7 +123,7 @@ def read_labels(y: Any, declared: Any, what: str) -> tuple[Array, Array]:
             "class(es); pass classes=[...]"
         )
     position = {label: i for i, label in enumerate(classes.tolist())}
-    codes = np.array([position.get(label, -1) for label in y.tolist()], dtype=np.int64)
+    codes = np.fromiter(map(position.get, y.tolist(), repeat(-1)), dtype=np.int64, count=len(y))
     if (codes < 0).any():
         raise ValueError("y has labels outside the declared classes; pass classes=[...] with them")
     return codes, classes
