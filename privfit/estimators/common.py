@@ -37,24 +37,30 @@ def as_domain(domain: Any, what: str) -> Domain:
     )
 
 
-def read_table(estimator: Any, X: Any, domain: Domain, fitting: bool) -> Any:
-    """X checked against the columns seen when fitting; a schema's table is left to the schema."""
-    names = _names(X)
+def read_table(estimator: Any, X: Any, domain: Domain) -> Any:
+    """X as scikit-learn reads a table; a schema's table is left to the schema."""
     if isinstance(domain, Schema):
-        if fitting:
-            estimator.n_features_in_ = len(domain.columns)
-            estimator.feature_names_in_ = np.array(list(domain.columns), dtype=object)
         return X
-    if not fitting:
-        _check_names(estimator, names)
-    table = check_array(X, accept_sparse="csr", dtype="numeric", estimator=estimator)
-    if fitting:
-        estimator.n_features_in_ = table.shape[1]
-        if names is not None:
-            estimator.feature_names_in_ = names
-        elif hasattr(estimator, "feature_names_in_"):
-            del estimator.feature_names_in_
-    elif table.shape[1] != estimator.n_features_in_:
+    return check_array(X, accept_sparse="csr", dtype="numeric", estimator=estimator)
+
+
+def remember_columns(estimator: Any, X: Any, domain: Domain) -> None:
+    """Keep the number and the names of the columns, once a fit has come to its end."""
+    names = _names(X, domain)
+    if names is not None:
+        estimator.feature_names_in_ = names
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+    estimator.n_features_in_ = len(domain.columns) if isinstance(domain, Schema) else domain.width
+
+
+def reread_table(estimator: Any, X: Any, domain: Domain) -> Any:
+    """X checked against the columns seen when fitting."""
+    if isinstance(domain, Schema):
+        return X
+    _check_names(estimator, _names(X, domain))
+    table = read_table(estimator, X, domain)
+    if table.shape[1] != estimator.n_features_in_:
         raise ValueError(
             f"X has {table.shape[1]} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input"
@@ -62,9 +68,9 @@ def read_table(estimator: Any, X: Any, domain: Domain, fitting: bool) -> Any:
     return table
 
 
-def _names(X: Any) -> Array | None:
-    """Column names, if X has columns and all names are text."""
-    columns = getattr(X, "columns", None)
+def _names(X: Any, domain: Domain) -> Array | None:
+    """Column names: those of a schema, or those of X if it has columns and all names are text."""
+    columns = domain.columns if isinstance(domain, Schema) else getattr(X, "columns", None)
     if columns is None or not all(isinstance(name, str) for name in columns):
         return None
     return np.array(list(columns), dtype=object)

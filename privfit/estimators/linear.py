@@ -19,6 +19,8 @@ from privfit.estimators.common import (
     read_labels,
     read_table,
     refuse,
+    remember_columns,
+    reread_table,
 )
 from privfit.ledger import Ledger
 from privfit.objectives import LinearObjective
@@ -77,7 +79,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         refuse(refused)
         what = type(self).__name__
         domain = as_domain(self.domain, what)
-        table = read_table(self, X, domain, fitting=True)
+        table = read_table(self, X, domain)
         codes, classes = read_labels(y, self.classes, what)
         name, settings = settings_of("local" if self.solver == "auto" else self.solver)
         run = SOLVERS[name][1]
@@ -108,6 +110,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
             models.append(path.answer)
         weights = np.array(models)
+        remember_columns(self, X, domain)
         self.classes_ = classes
         self.coef_, self.intercept_ = weights[:, :-1].copy(), weights[:, -1].copy()
         self.release_: Any = (
@@ -130,7 +133,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """z = <x, coef> + intercept: (n,) for two classes, else (n, classes)."""
         check_is_fitted(self)
         domain = as_domain(self.domain, type(self).__name__)
-        table = read_table(self, X, domain, fitting=False)
+        table = reread_table(self, X, domain)
         z = np.asarray(decode_records(table, domain) @ self.coef_.T) + self.intercept_
         return z[:, 0] if len(self.classes_) == 2 else z
 
