@@ -41,7 +41,24 @@ def read_table(estimator: Any, X: Any, domain: Domain) -> Any:
     """X as scikit-learn reads a table; a schema's table is left to the schema."""
     if isinstance(domain, Schema):
         return X
-    return check_array(X, accept_sparse="csr", dtype="numeric", estimator=estimator)
+    try:
+        return check_array(
+            X, accept_sparse="csr", dtype="numeric", estimator=estimator, input_name="X"
+        )
+    except ValueError as error:
+        raise ValueError(_harmless(str(error))) from None
+
+
+def _harmless(message: str) -> str:
+    """What scikit-learn says of a table it refuses, without the values that it quotes."""
+    first = message.partition("\n")[0]
+    if first.startswith(("Input X contains", "Found array with")):
+        return first
+    if first.startswith("Expected "):
+        return f"{first.rstrip(':')}; Reshape your data: pass records as rows"
+    if first.startswith("Complex data not supported"):
+        return "Complex data not supported; pass real numbers"
+    return "X must hold numbers; pass numbers, or declare a Schema"
 
 
 def remember_columns(estimator: Any, X: Any, domain: Domain) -> None:
