@@ -131,25 +131,40 @@ def decode_records(X: Any, domain: Domain) -> Any:
 def read_labels(y: Any, declared: Any, what: str) -> tuple[Array, Array]:
     """(n,) positions among the classes, and the classes in order."""
     y = column_or_1d(y, warn=True)
-    check_classification_targets(y)
     if declared is None:
         warnings.warn(
             f"{what} reads its classes off the private labels; pass classes=[...] to declare them",
             PrivacyLeakWarning,
             stacklevel=3,
         )
-        declared = np.unique(y)
-    classes = np.unique(np.asarray(declared))
+        declared = _in_order(y)
+        check_classification_targets(y)
+    classes = _in_order(declared)
     if classes.ndim != 1 or len(classes) < 2 or len(classes) != len(declared):
         raise ValueError(
             f"classes must be at least two different labels, but {what} got {len(classes)} "
             "class(es); pass classes=[...]"
         )
     position = {label: i for i, label in enumerate(classes.tolist())}
-    codes = np.fromiter(map(position.get, y.tolist(), repeat(-1)), dtype=np.int64, count=len(y))
+    try:
+        codes = np.fromiter(map(position.get, y.tolist(), repeat(-1)), np.int64, count=len(y))
+    except TypeError:  # what cannot be looked up is none of the declared labels
+        codes = np.array([-1])
     if (codes < 0).any():
         raise ValueError("y has labels outside the declared classes; pass classes=[...] with them")
     return codes, classes
+
+
+def _in_order(labels: Any) -> Array:
+    """The different labels, sorted."""
+    try:
+        classes = np.unique(np.asarray(labels))
+        hash(tuple(classes.tolist()))
+    except (TypeError, ValueError):
+        raise ValueError(
+            "classes must be labels of one kind; pass classes=[...] of numbers or of texts"
+        ) from None
+    return classes
 
 
 def refuse(arguments: dict[str, Any]) -> None:
