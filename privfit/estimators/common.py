@@ -29,7 +29,7 @@ def as_domain(domain: Any, what: str) -> Domain:
         )
     if isinstance(domain, Domain):
         return domain
-    if isinstance(domain, Sequence) and len(domain) == 2:
+    if isinstance(domain, Sequence) and not isinstance(domain, str) and len(domain) == 2:
         return Box(*domain)
     raise TypeError(
         f"domain ({type(domain).__name__}) must be a pair of bounds or a Domain; pass "
