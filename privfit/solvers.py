@@ -115,7 +115,7 @@ def search(
     [0.2, 0.8]
     """
     name, settings = settings_of(solver)
-    check_plan(settings, objective, adjacency, n_public)
+    check_plan(settings, objective, adjacency, n_public, callback)
     objective.scores(space.on_grid_of(objective).middle[None])  # do they fit? nothing is kept
     source, listen = BitSource.of(random_state), progress(callback, verbose, name)
     grant = open_grant("search", name, epsilon, delta, ledger)
@@ -135,8 +135,14 @@ def search(
     return Found(path.answer, path, release)
 
 
-def check_plan(settings: Settings, objective: Any, adjacency: str, n_public: int | None) -> None:
+def check_plan(
+    settings: Settings, objective: Any, adjacency: str, n_public: int | None, callback: Any
+) -> None:
     """Refuse what a search would refuse, before anything is charged."""
+    if callback is not None and not callable(callback):
+        raise TypeError(
+            f"callback ({type(callback).__name__}) must be a function; pass callback(generation)"
+        )
     steered = isinstance(settings, EEM | Local | PrivGene) and settings.generations is None
     if public_size(objective, adjacency, n_public) is None and steered:
         raise ValueError(
