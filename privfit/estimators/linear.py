@@ -93,13 +93,17 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         objective = objective_of(heads[0])
         domain = objective.domain
         check_plan(settings, objective, self.adjacency, self.n_public, self.callback)
+        space = Reals(-bound, bound, domain.width + 1).on_grid_of(objective)
+        if getattr(settings, "scoring", "loss") == "loss":
+            # A domain so wide that weights are too large for it is refused here, not halfway.
+            objective.range(space.snap(space.high)[None], self.adjacency)
         source = BitSource.of(self.random_state)
         grant = open_grant(what, name, self.epsilon, self.delta, self.ledger)
         models = []
         for head in heads:
             path = run(
                 objective if head == heads[0] else objective_of(head),
-                Reals(-bound, bound, domain.width + 1),
+                space,
                 settings,
                 grant,
                 source,
