@@ -50,6 +50,8 @@ class Budget:
             )
         if not is_finite(self.delta) or not 0 <= self.delta < 1:
             raise ValueError(f"delta ({self.delta!r}) must lie in [0, 1); pass one such as 1e-6")
+        object.__setattr__(self, "epsilon", float(self.epsilon))  # Fraction refuses numpy's float32
+        object.__setattr__(self, "delta", float(self.delta))
 
     def __str__(self) -> str:
         return f"epsilon {self.epsilon:.6g}, delta {self.delta:.6g}"

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from numbers import Real
 from typing import Any, TypeAlias
 
 from numpy.typing import NDArray
@@ -155,14 +156,20 @@ def open_grant(
     what: str, solver: str, epsilon: float, delta: float, ledger: Ledger | None
 ) -> Grant | None:
     """A grant of the budget, charged now; None for an infinite epsilon, with a warning."""
-    if epsilon == math.inf:
+    if isinstance(epsilon, Real) and epsilon == math.inf:
         if solver != "dpsga":
             raise ValueError(
                 "epsilon (inf) is for the plain genetic algorithm; pass solver='dpsga'"
             )
         warnings.warn("epsilon=inf: this is not private", PrivacyLeakWarning, stacklevel=3)
         return None
-    return (ledger or Ledger(epsilon, delta)).reserve(epsilon, delta, what)
+    if ledger is None:
+        ledger = Ledger(epsilon, delta)
+    if not isinstance(ledger, Ledger):
+        raise TypeError(
+            f"ledger ({type(ledger).__name__}) must be a Ledger; pass Ledger(epsilon, delta)"
+        )
+    return ledger.reserve(epsilon, delta, what)
 
 
 def progress(
