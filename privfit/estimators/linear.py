@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -216,15 +217,16 @@ class LogisticRegression(_LinearClassifier):
     def predict_proba(self, X: Any) -> Floats:
         """(n, classes): probabilities; several classes are each taken against the rest."""
         z = self.decision_function(X)
-        p = 0.5 * (1 + np.tanh(z / 2))
-        if p.ndim == 1:
-            return np.column_stack([1 - p, p])
-        return np.asarray(p / p.sum(axis=1, keepdims=True))
+        if z.ndim == 1:
+            return np.column_stack([expit(-z), expit(z)])
+        return np.asarray(softmax(log_expit(z), axis=1))
 
     def predict_log_proba(self, X: Any) -> Floats:
         """(n, classes): logarithms of `predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+        z = self.decision_function(X)
+        if z.ndim == 1:
+            return np.column_stack([log_expit(-z), log_expit(z)])
+        return np.asarray(log_softmax(log_expit(z), axis=1))
 
 
 class LinearSVC(_LinearClassifier):
