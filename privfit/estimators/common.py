@@ -122,8 +122,10 @@ def decode_records(X: Any, domain: Domain) -> Any:
     """Records (n, d) as the model sees them: coded, clipped and rounded as in fitting."""
     if isinstance(domain, Schema):
         return domain.encode(X) * float(domain.record_units()[0])
-    domain = domain.bind(X.shape[1])
-    whole: Any = domain.quantise(X.astype(np.float64))
+    domain, table = domain.bind(X.shape[1]), X.astype(np.float64)
+    if is_sparse(table):
+        table.sum_duplicates()
+    whole: Any = domain.quantise(table)
     units = domain.record_units()
     return whole.multiply(units).tocsr() if is_sparse(whole) else whole * units
 
