@@ -116,7 +116,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             models.append(path.answer)
         weights = np.array(models)
         remember_columns(self, X, domain)
-        self.classes_ = classes
+        self.domain_, self.classes_ = domain, classes
         self.coef_, self.intercept_ = weights[:, :-1].copy(), weights[:, -1].copy()
         self.release_: Any = (
             None
@@ -137,9 +137,8 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def decision_function(self, X: Any) -> Floats:
         """z = <x, coef> + intercept: (n,) for two classes, else (n, classes)."""
         check_is_fitted(self)
-        domain = as_domain(self.domain, type(self).__name__)
-        table = reread_table(self, X, domain)
-        z = np.asarray(decode_records(table, domain) @ self.coef_.T) + self.intercept_
+        table = reread_table(self, X, self.domain_)
+        z = np.asarray(decode_records(table, self.domain_) @ self.coef_.T) + self.intercept_
         return z[:, 0] if len(self.classes_) == 2 else z
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -157,8 +156,8 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def coef_names_(self) -> list[str]:
         """The names of the columns of `coef_`, where records have names."""
         check_is_fitted(self)
-        if isinstance(self.domain, Schema):
-            return self.domain.feature_names
+        if isinstance(self.domain_, Schema):
+            return self.domain_.feature_names
         names = getattr(self, "feature_names_in_", None)
         return [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names)
 
@@ -197,7 +196,7 @@ class LogisticRegression(_LinearClassifier):
     ----------
     coef_, intercept_ : (1, d), (1,) or one row for each class
         The released model, for records as the domain codes them (`coef_names_`).
-    classes_, n_features_in_, feature_names_in_
+    classes_, domain_, n_features_in_, feature_names_in_
     release_ : Release
         What was drawn, what it cost and under which declarations.
 
