@@ -109,7 +109,7 @@ class Conduct:
         self._objective, self._grant, self._callback = objective, grant, callback
         self.share = share
         self._generations: list[Array] = []
-        self._total = 0
+        self._total = 1
 
     @property
     def n(self) -> int:
