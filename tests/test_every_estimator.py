@@ -1,0 +1,1281 @@
+"""What every estimator keeps: scikit-learn's habits, a truthful ledger, no private value.
+
+A new estimator joins by a line in `ESTIMATORS`, a new search by a line in `SOLVERS`.
+"""
+
+from __future__ import annotations
+
+import copy
+import gc
+import io
+import logging
+import pickle
+import re
+import struct
+import sys
+import weakref
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import scipy.special
+from cases import case, encoded
+from conftest import ROOT
+from sklearn.base import ClassifierMixin, clone
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import check_is_fitted
+from test_errors import messages_of, raises_in
+
+import privfit
+from privfit import (
+    DPSGA,
+    EEM,
+    Box,
+    Budget,
+    BudgetError,
+    Categorical,
+    L1Ball,
+    L2Ball,
+    Ledger,
+    LinearSVC,
+    Local,
+    LogisticRegression,
+    Numeric,
+    PrivacyLeakWarning,
+    PrivGene,
+    Release,
+    Schema,
+    Subsample,
+)
+from privfit._kernels.threads import has_openmp
+
+# Each estimator, and the arrays that a fit of it releases.
+ESTIMATORS: dict[Any, tuple[str, ...]] = {
+    LogisticRegression: ("coef_", "intercept_"),
+    LinearSVC: ("coef_", "intercept_"),
+}
+CLASSIFIERS = [kind for kind in ESTIMATORS if issubclass(kind, ClassifierMixin)]
+
+# Each search with few generations, and how many selections a fit of two classes makes.
+SOLVERS: dict[str, tuple[Any, int]] = {
+    "local": (Local(generations=12), 12),
+    "local by loss": (Local(scoring="loss", generations=12), 12),
+    "eem": (EEM(generations=12, population=30), 12),
+    "privgene": (PrivGene(generations=3, population=30, survivors=5), 3 * 5 + 1),
+    "dpsga": (DPSGA(generations=3, population=30, survivors=5), 3 * 5 + 1),
+    "subsample": (Subsample(candidates=300), 1),
+}
+
+every_estimator = pytest.mark.parametrize("kind", ESTIMATORS)
+every_classifier = pytest.mark.parametrize("kind", CLASSIFIERS)
+every_solver = pytest.mark.parametrize(("solver", "selections"), SOLVERS.values(), ids=SOLVERS)
+
+N = 397  # a prime: no number of the model is this one by chance
+SECRET = 0.1234567890123
+OTHER_SECRET = 4567.891011
+
+GENERATOR = np.random.default_rng(5)
+X = GENERATOR.uniform(-1, 1, (N, 3))
+X[0], X[1, 1] = SECRET, OTHER_SECRET
+Y = (X[:, 0] + X[:, 1] > X[:, 2]).astype(int)
+MANY = (2 * (X[:, 0] > 0.3) + (X[:, 1] > 0)).clip(0, 2)  # three classes
+NAMES = ["age", "height", "weight"]
+FRAME = pd.DataFrame(X, columns=NAMES)
+SCHEMA = Schema({name: Numeric(-1, 1) for name in NAMES})
+
+
+def make(kind: Any, **changes: Any) -> Any:
+    declared = {"epsilon": 1.0, "delta": 1e-6, "domain": (-1, 1), "classes": [0, 1],
+                "solver": Local(generations=12), "random_state": 7}  # fmt: skip
+    return kind(**{**declared, **changes})
+
+
+def released(model: Any) -> dict[str, np.ndarray]:
+    return {name: getattr(model, name) for name in ESTIMATORS[type(model)]}
+
+
+def same_model(one: Any, other: Any) -> bool:
+    """Bit for bit."""
+    return all(np.array_equal(value, getattr(other, name)) for name, value in released(one).items())
+
+
+def same_values(one: Any, other: Any) -> bool:
+    """But for the order in which a table's layout adds up a few products."""
+    return bool(np.allclose(one, other, rtol=1e-14, atol=1e-14))
+
+
+def fitted_names(model: Any) -> set[str]:
+    return {name for name in vars(model) if name.endswith("_")}
+
+
+def drawn(ledger: Any) -> int:
+    return sum(event.count for event in ledger.events)
+
+
+# ------------------------------------------------------------------------ scikit-learn's own checks
+
+
+# A list of its checks: what an old scikit-learn passes on is a generator, which pytest refuses.
+CHECKS = parametrize_with_checks([kind(epsilon=1000, domain=(-5, 5)) for kind in ESTIMATORS])
+every_check = pytest.mark.parametrize(CHECKS.args[0], list(CHECKS.args[1]), **CHECKS.kwargs)
+
+# scikit-learn casts labels to whole numbers before it looks whether they are finite.
+INVALID_CAST = "ignore:invalid value encountered in cast:RuntimeWarning"
+
+
+# Privacy forbids none of the checks. Those of sample_weight and partial_fit do not apply: both are
+# absent on purpose. Classes are read off the data there, which is what the warning says.
+@pytest.mark.filterwarnings("ignore::privfit.PrivacyLeakWarning", INVALID_CAST)
+@every_check
+def test_scikit_learn_is_content(estimator, check):
+    check(estimator)
+
+
+@every_estimator
+def test_weights_and_unknown_arguments_are_refused_with_the_reason(kind):
+    ledger = Ledger(1.0, 1e-6)
+    with pytest.raises(TypeError, match="sample_weight is refused: a weight multiplies what one"):
+        make(kind, ledger=ledger).fit(X, Y, sample_weight=np.ones(N))
+    with pytest.raises(TypeError, match=r"fit\(\) got an unexpected keyword argument 'weights'"):
+        make(kind, ledger=ledger).fit(X, Y, weights=np.ones(N))
+    assert not ledger.entries
+    assert make(kind).fit(X, Y, sample_weight=None).release_.verify()
+    assert not hasattr(kind, "partial_fit")
+
+
+# ------------------------------------------------------------------------------------------- labels
+
+LABELS = {
+    "signs": [-1, 1],
+    "floats": [1.0, 2.0],
+    "halves": [0.5, 1.5],
+    "far apart": [-(10**12), 10**12],
+    "strings": ["no", "yes"],
+    "bools": [False, True],
+    "objects": np.array(["no", "yes"], dtype=object),
+    "numbers as objects": np.array([1, 2], dtype=object),
+}
+
+
+@every_classifier
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+def test_labels_of_any_kind_give_the_same_model(kind, labels):
+    names = np.asarray(labels)
+    model = make(kind, classes=labels).fit(X, names[Y])
+    assert same_model(model, make(kind).fit(X, Y))
+    assert model.classes_.tolist() == names.tolist()
+    predicted = model.predict(X)
+    assert predicted.dtype == names.dtype
+    assert np.array_equal(predicted, names[(model.decision_function(X) > 0).astype(int)])
+    assert np.mean(predicted == names[Y]) > 0.8
+    again = Release.from_json(model.release_.to_json())
+    assert again.verify()
+    assert len(again.parameters["classes"]) == 2
+
+
+@every_classifier
+@pytest.mark.parametrize(
+    "wrapped",
+    [list, tuple, pd.Series, lambda y: pd.Series(y, dtype="category"), lambda y: y.astype(float)],
+    ids=["list", "tuple", "series", "categories", "floats"],
+)
+def test_labels_in_any_container_give_the_same_model(kind, wrapped):
+    assert same_model(make(kind).fit(X, wrapped(Y)), make(kind).fit(X, Y))
+
+
+@every_classifier
+def test_a_column_of_labels_is_taken_with_a_warning(kind):
+    with pytest.warns(DataConversionWarning, match="A column-vector y was passed"):
+        model = make(kind).fit(X, Y[:, None])
+    assert same_model(model, make(kind).fit(X, Y))
+
+
+@every_classifier
+def test_the_order_of_declared_classes_does_not_matter(kind):
+    names = np.array(["b", "c", "a"])
+    expected = make(kind, classes=["a", "b", "c"]).fit(X, names[MANY])
+    for order in (["c", "a", "b"], ("b", "c", "a"), np.array(["c", "b", "a"])):
+        model = make(kind, classes=order).fit(X, names[MANY])
+        assert same_model(model, expected)
+        assert model.classes_.tolist() == ["a", "b", "c"]
+
+
+@every_classifier
+@pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2]])
+def test_a_declared_class_need_not_occur(kind, classes):
+    model = make(kind, classes=classes, epsilon=50).fit(X, np.zeros(N, dtype=int))
+    assert model.classes_.tolist() == classes
+    assert model.coef_.shape == (1 if len(classes) == 2 else 3, 3)
+    assert (model.predict(X) == 0).all()
+
+
+@every_classifier
+def test_classes_that_are_not_declared_are_a_leak_and_say_so(kind):
+    message = f"{kind.__name__} reads its classes off the private labels; pass classes="
+    with pytest.warns(PrivacyLeakWarning, match=message) as caught:
+        model = make(kind, classes=None).fit(X, np.array(["u", "v"])[Y])
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert model.classes_.tolist() == ["u", "v"]
+    assert same_model(model, make(kind).fit(X, Y))
+
+
+def test_declared_labels_do_not_make_scikit_learn_guess():
+    """Many classes, few records: scikit-learn would warn of what it counts in the labels."""
+    model = make(LogisticRegression, classes=range(30)).fit(X[:30], np.arange(30))
+    assert model.coef_.shape == (30, 3)
+
+
+# -------------------------------------------------------------------------------- several classes
+
+
+@every_classifier
+@every_solver
+def test_several_classes_share_one_budget(kind, solver, selections):
+    model = make(kind, classes=[0, 1, 2], solver=solver).fit(X, MANY)
+    release = model.release_
+    assert release.settings["budget_split"] == {"0": 1 / 3, "1": 1 / 3, "2": 1 / 3}
+    assert sum(event.count for event in release.events) == 3 * selections
+    assert release.verify()
+    assert (release.epsilon, release.delta) == (1.0, 1e-6)
+    assert 0.99 < release.cost() <= 1.0
+    assert model.coef_.shape == (3, 3)
+    assert model.intercept_.shape == (3,)
+    z = model.decision_function(X)
+    assert z.shape == (N, 3)
+    assert np.array_equal(model.predict(X), z.argmax(axis=1))
+
+
+@every_classifier
+@every_solver
+def test_two_classes_have_the_whole_budget(kind, solver, selections):
+    ledger = Ledger(2.0, 1e-5)
+    model = make(kind, solver=solver, ledger=ledger).fit(X, Y)
+    assert model.release_.settings["budget_split"] == {"1": 1.0}
+    assert sum(event.count for event in model.release_.events) == drawn(ledger) == selections
+    assert model.release_.verify()
+    assert 0.99 < model.release_.cost() <= 1.0
+    assert model.coef_.shape == (1, 3)
+    assert model.intercept_.shape == (1,)
+    assert model.decision_function(X).shape == (N,)
+
+
+@every_classifier
+def test_several_classes_are_told_apart(kind):
+    model = make(kind, classes=[0, 1, 2], epsilon=50, solver="auto").fit(X, MANY)
+    assert model.score(X, MANY) > 0.8
+
+
+# ------------------------------------------------------------------------------------------ domains
+
+
+@every_estimator
+def test_a_pair_of_bounds_is_a_box(kind):
+    expected = make(kind).fit(X, Y)
+    for domain in ([-1, 1], (-1.0, 1.0), Box(-1, 1), Box(-1, 1, 3), Box([-1] * 3, [1] * 3),
+                   ([-1, -1, -1], 1)):  # fmt: skip
+        model = make(kind, domain=domain).fit(X, Y)
+        assert same_model(model, expected)
+        assert np.array_equal(model.predict(X), expected.predict(X))
+
+
+DOMAINS = {
+    "box": Box([-1, 0, -3], [1, 0.5, 2]),
+    "wide box": Box(-1000, 3000),
+    "l1": L1Ball(1.25),
+    "l2": L2Ball(0.75),
+}
+
+
+@every_classifier
+@every_solver
+@pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
+def test_records_are_read_alike_when_fitting_and_predicting(kind, solver, selections, domain):
+    """As the declared domain clips, scales and rounds them."""
+    bound, rows = domain.bind(3), X[:100] * 3
+    model = make(kind, domain=domain, solver=solver).fit(rows, Y[:100])
+    seen = encoded(bound, rows) * bound.record_units()
+    assert same_model(model, make(kind, domain=domain, solver=solver).fit(seen, Y[:100]))
+    z = model.decision_function(rows)
+    assert np.array_equal(z, model.decision_function(seen))
+    assert z == pytest.approx(seen @ model.coef_[0] + model.intercept_[0], rel=1e-12, abs=1e-12)
+    if isinstance(domain, Box):
+        inside = np.clip(rows, domain.lower, domain.upper)
+        assert not np.array_equal(inside, rows)
+        assert np.array_equal(model.predict(inside), model.predict(rows))
+        assert same_model(model, make(kind, domain=domain, solver=solver).fit(inside, Y[:100]))
+
+
+@every_estimator
+@pytest.mark.parametrize(
+    "form",
+    [sp.csr_matrix, sp.csr_array, sp.csc_array, sp.coo_array],
+    ids=lambda form: form.__name__,
+)
+@pytest.mark.parametrize("domain", [(-1, 1), L1Ball(0.5), L2Ball(0.5)], ids=["box", "l1", "l2"])
+def test_sparse_records_give_the_very_model_of_dense_ones(kind, form, domain):
+    dense = np.where(X > 0.2, 2 * X, 0)
+    expected = make(kind, domain=domain).fit(dense, Y)
+    model = make(kind, domain=domain).fit(form(dense), Y)
+    assert same_model(model, expected)
+    z = expected.decision_function(dense)
+    assert same_values(model.decision_function(form(dense)), z)
+    assert np.array_equal(model.predict(form(dense)), expected.predict(dense))
+
+
+@every_estimator
+def test_entries_that_a_sparse_record_repeats_are_added_before_they_are_clipped(kind):
+    repeated = sp.csr_matrix(
+        (np.tile([0.75, 0.75, -0.25], N), np.tile([0, 0, 1], N), np.arange(N + 1) * 3), (N, 3)
+    )
+    before = repeated.data.copy()
+    expected = make(kind).fit(repeated.toarray(), Y)
+    model = make(kind).fit(repeated, Y)
+    assert same_model(model, expected)
+    z = expected.decision_function(repeated.toarray())
+    assert same_values(model.decision_function(repeated), z)
+    assert np.array_equal(repeated.data, before)
+
+
+@every_estimator
+@pytest.mark.parametrize(
+    "form",
+    [np.asfortranarray, lambda a: a.astype(np.float32), lambda a: a.tolist(), pd.DataFrame,
+     lambda a: a.astype(object), lambda a: np.repeat(a, 2, axis=0)[::2],
+     lambda a: pd.DataFrame(a).astype("Float64")],
+    ids=["fortran", "float32", "lists", "frame", "objects", "strided", "nullable"],
+)  # fmt: skip
+def test_the_form_of_a_table_does_not_matter(kind, form):
+    table = X.astype(np.float32).astype(np.float64)
+    expected, model = make(kind).fit(table, Y), make(kind).fit(form(table), Y)
+    assert same_model(model, expected)
+    z = expected.decision_function(table)
+    assert same_values(model.decision_function(form(table)), z)
+
+
+@every_estimator
+def test_whole_numbers_and_truth_values_are_records_too(kind):
+    bits = X > 0
+    expected = make(kind).fit(bits.astype(float), Y)
+    for form in (bits, bits.astype(np.int8), bits.astype(np.uint64)):
+        assert same_model(make(kind).fit(form, Y), expected)
+
+
+def people(rng: np.random.Generator, n: int) -> tuple[Any, pd.DataFrame]:
+    """The schema of the shared cases, and records for it with unknown and missing values."""
+    made = case("schema")
+    table = made.rows(rng, n)
+    return made.domain, pd.DataFrame(table, columns=list(made.domain.columns))
+
+
+@every_estimator
+def test_a_schema_reads_frames_dicts_and_arrays_alike(kind, rng):
+    schema, frame = people(rng, N)
+    expected = make(kind, domain=schema).fit(frame, Y)
+    assert expected.coef_.shape == (1, schema.width)
+    assert expected.coef_names_ == schema.feature_names
+    assert expected.feature_names_in_.tolist() == list(schema.columns)
+    assert expected.n_features_in_ == len(schema.columns)
+    z = expected.decision_function(frame)
+    seen = encoded(schema, frame.to_numpy()) * schema.record_units()
+    assert z == pytest.approx(seen @ expected.coef_[0] + expected.intercept_[0], rel=1e-12)
+    backwards = frame[frame.columns[::-1]]
+    forms: list[Any] = [
+        frame.to_numpy(),
+        dict(frame.items()),
+        {name: frame[name].to_numpy() for name in backwards},
+        backwards,
+        frame.assign(name="somebody"),
+    ]
+    for form in forms:
+        model = make(kind, domain=schema).fit(form, Y)
+        assert same_model(model, expected)
+        assert np.array_equal(model.decision_function(form), z)
+        assert np.array_equal(expected.predict(form), expected.predict(frame))
+
+
+@every_estimator
+def test_a_schema_clips_fills_and_puts_aside_alike_in_fit_and_predict(kind, rng):
+    schema, frame = people(rng, N)
+    tidy = frame.assign(
+        age=frame.age.astype(float).fillna(48).clip(16, 80),
+        colour=frame.colour.where(frame.colour.isin(["red", "green", "blue"]), "puce"),
+        income=frame.income.astype(float).clip(0, 1024),
+    )
+    assert not tidy.equals(frame)
+    model = make(kind, domain=schema).fit(frame, Y)
+    assert same_model(model, make(kind, domain=schema).fit(tidy, Y))
+    assert np.array_equal(model.decision_function(frame), model.decision_function(tidy))
+
+
+@every_estimator
+def test_a_fitted_model_keeps_the_domain_it_was_fitted_with(kind):
+    bounds = [-1, 1]
+    model = make(kind, domain=bounds).fit(X * 3, Y)
+    z = model.decision_function(X * 3)
+    bounds[1] = 7
+    assert np.array_equal(model.decision_function(X * 3), z)
+    for other in ((0, 9), SCHEMA, None):
+        model.set_params(domain=other)
+        assert np.array_equal(model.decision_function(X * 3), z)
+        assert model.coef_names_ == ["x0", "x1", "x2"]
+
+
+@every_estimator
+def test_names_of_columns_are_kept_and_compared(kind):
+    model = make(kind).fit(FRAME, Y)
+    assert model.feature_names_in_.tolist() == NAMES
+    assert model.coef_names_ == NAMES
+    assert same_model(model, make(kind).fit(X, Y))
+    assert np.array_equal(model.predict(FRAME), make(kind).fit(X, Y).predict(X))
+    with pytest.warns(
+        UserWarning, match="X does not have valid feature names, but .* was fitted w"
+    ):
+        model.predict(X)
+    swapped = FRAME[["height", "age", "weight"]]
+    with pytest.raises(ValueError, match="must be in the same order as they were in fit"):
+        model.predict(swapped)
+    renamed = FRAME.rename(columns={"age": "years"})
+    with pytest.raises(ValueError, match=r"unseen at fit time:\n- years\n.*now missing:\n- age\n"):
+        model.predict(renamed)
+    unnamed = make(kind).fit(X, Y)
+    assert not hasattr(unnamed, "feature_names_in_")
+    assert unnamed.coef_names_ == ["x0", "x1", "x2"]
+    with pytest.warns(UserWarning, match="X has feature names, but .* was fitted without feature"):
+        unnamed.predict(FRAME)
+    assert not hasattr(model.fit(X, Y), "feature_names_in_")
+    numbered = make(kind).fit(pd.DataFrame(X), Y)
+    assert not hasattr(numbered, "feature_names_in_")
+
+
+@every_estimator
+def test_an_unfitted_model_says_so(kind):
+    model = make(kind)
+    for ask in (model.predict, model.decision_function):
+        with pytest.raises(NotFittedError, match=f"This {kind.__name__} instance is not fitted"):
+            ask(X)
+    assert not hasattr(model, "coef_names_")
+
+
+# -------------------------------------------------------------------------------------- predictions
+
+
+@every_classifier
+def test_predictions_are_signs_and_zero_is_the_first_class(kind):
+    model = make(kind).fit(X, Y)
+    z = model.decision_function(X)
+    assert 0 < (z > 0).sum() < N
+    assert np.array_equal(model.predict(X), (z > 0).astype(int))
+    model.coef_, model.intercept_ = np.zeros((1, 3)), np.zeros(1)
+    assert (model.predict(X) == 0).all()
+
+
+@pytest.mark.parametrize("solver", [solver for solver, _ in SOLVERS.values()], ids=SOLVERS)
+def test_probabilities_of_two_classes_are_those_of_the_logistic_model(solver):
+    model = make(LogisticRegression, solver=solver).fit(X, Y)
+    z, p = model.decision_function(X), model.predict_proba(X)
+    assert p.shape == (N, 2)
+    assert p.sum(axis=1) == pytest.approx(np.ones(N), abs=1e-15)
+    assert p[:, 1] == pytest.approx(scipy.special.expit(z), rel=1e-14)
+    order = np.argsort(z)
+    assert (np.diff(p[order, 1]) >= 0).all()
+    assert (np.diff(p[order, 1])[np.diff(z[order]) > 1e-9] > 0).all()
+    assert np.array_equal(p.argmax(axis=1), model.predict(X))
+    assert model.predict_log_proba(X) == pytest.approx(np.log(p), rel=1e-12)
+
+
+def test_probabilities_of_several_classes_share_one():
+    model = make(LogisticRegression, classes=[0, 1, 2]).fit(X, MANY)
+    z, p = model.decision_function(X), model.predict_proba(X)
+    assert p.shape == (N, 3)
+    assert p.sum(axis=1) == pytest.approx(np.ones(N), abs=1e-15)
+    each = scipy.special.expit(z)
+    assert p == pytest.approx(each / each.sum(axis=1, keepdims=True), rel=1e-13)
+    assert np.array_equal(p.argmax(axis=1), model.predict(X))
+    assert model.predict_log_proba(X) == pytest.approx(np.log(p), rel=1e-12)
+
+
+@pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2]])
+@pytest.mark.parametrize("size", [40.0, 400.0])
+def test_probabilities_far_from_the_border_stay_numbers(classes, size):
+    """Where every class is unlikely, and where 1 - p would be 0."""
+    model = make(LogisticRegression, classes=classes).fit(X, Y)
+    model.coef_[:] = -size * np.arange(1, len(model.coef_) + 1)[:, None] / 3
+    model.intercept_[:] = 0
+    corner = np.array([[1.0, 1.0, 1.0], [-1.0, -1.0, -1.0]]) * 4095 / 4096
+    p, logs = model.predict_proba(corner), model.predict_log_proba(corner)
+    assert np.isfinite(p).all()
+    assert p.sum(axis=1) == pytest.approx(np.ones(2))
+    assert np.isfinite(logs).all()
+    z = model.decision_function(corner)
+    if z.ndim == 1:
+        assert logs[:, 1] == pytest.approx(-np.logaddexp(0, -z), rel=1e-12)
+        assert logs[:, 0] == pytest.approx(-np.logaddexp(0, z), rel=1e-12)
+    else:
+        each = -np.logaddexp(0, -z)
+        total = scipy.special.logsumexp(each, axis=1, keepdims=True)
+        assert logs == pytest.approx(each - total, rel=1e-12)
+
+
+def test_only_a_model_of_probabilities_gives_them():
+    assert not hasattr(LinearSVC(), "predict_proba")
+    assert not hasattr(LinearSVC(), "predict_log_proba")
+
+
+# ------------------------------------------------------------------------------------------- ledger
+
+
+@every_estimator
+@every_solver
+def test_a_shared_ledger_is_charged_once_a_fit(kind, solver, selections):
+    ledger = Ledger(3.0, 1e-5)
+    model = make(kind, ledger=ledger, solver=solver).fit(X, Y)
+    entry = ("", kind.__name__, Budget(1.0, 1e-6))
+    assert ledger.entries == (entry,)
+    assert ledger.spent == Budget(1.0, 1e-6)
+    assert ledger.events == model.release_.events
+    model.fit(X, Y)
+    model.predict(X)
+    model.score(X, Y)
+    assert ledger.entries == (entry, entry)
+    assert drawn(ledger) == 2 * selections
+
+
+@every_estimator
+def test_an_exhausted_ledger_refuses_before_anything_is_drawn(kind):
+    ledger, random = Ledger(1.5, 1e-5), np.random.RandomState(3)
+    model = make(kind, ledger=ledger).fit(X, Y)
+    late = make(kind, ledger=ledger, random_state=random, callback=pytest.fail)
+    before, state = ledger.events, random.get_state()
+    with pytest.raises(
+        BudgetError, match=r"has epsilon 0\.5, delta 9e-06 left .* ask for less, or"
+    ):
+        late.fit(X, Y)
+    assert ledger.events == before
+    assert ledger.spent == Budget(1.0, 1e-6)
+    assert np.array_equal(random.get_state()[1], state[1])
+    assert random.get_state()[2] == state[2]
+    assert not fitted_names(late)
+    assert same_model(
+        make(kind, ledger=ledger, epsilon=0.5).fit(X, Y), make(kind, epsilon=0.5).fit(X, Y)
+    )
+    assert model.release_.epsilon == 1.0
+
+
+@every_estimator
+def test_a_fit_without_a_ledger_spends_its_own_budget(kind):
+    model = make(kind)
+    first, second = model.fit(X, Y).release_, model.fit(X, Y).release_
+    assert first.epsilon == second.epsilon == 1.0
+    assert model.ledger is None
+
+
+@every_estimator
+@pytest.mark.parametrize("one", [1, np.int64(1), np.float32(1), np.float64(1)], ids=repr)
+def test_budgets_are_numbers_of_any_kind(kind, one):
+    ledger = Ledger(2.0, 1e-5)
+    model = make(kind, epsilon=one, delta=np.float64(1e-6), ledger=ledger).fit(X, Y)
+    assert ledger.spent == Budget(1.0, 1e-6)
+    assert same_model(model, make(kind).fit(X, Y))
+    assert Release.from_json(model.release_.to_json()).verify()
+
+
+@every_estimator
+def test_clones_and_copies_spend_from_the_same_ledger(kind):
+    ledger = Ledger(10.0, 1e-4)
+    model = make(kind, ledger=ledger)
+    for other in (clone(model), copy.copy(model), copy.deepcopy(model)):
+        assert other.ledger is ledger
+        other.fit(X, Y)
+    assert len(ledger.entries) == 3
+
+
+@every_estimator
+def test_cross_validation_spends_for_every_fold(kind):
+    ledger = Ledger(10.0, 1e-4)
+    scores = cross_val_score(
+        make(kind, ledger=ledger, epsilon=2.0), X, Y, cv=3, error_score="raise"
+    )
+    assert scores.min() > 0.8
+    assert ledger.entries == (("", kind.__name__, Budget(2.0, 1e-6)),) * 3
+    with pytest.raises(BudgetError, match="ask for less"):
+        cross_val_score(make(kind, ledger=ledger, epsilon=2.0), X, Y, cv=3, error_score="raise")
+    assert ledger.spent.epsilon == 10.0  # two more folds fitted before the third was refused
+
+
+@every_estimator
+def test_a_grid_search_spends_for_every_fit_and_keeps_the_best(kind):
+    ledger = Ledger(100.0, 1e-4)
+    solvers = [Local(generations=12), EEM(generations=12), "dpsga"]
+    search = GridSearchCV(make(kind, ledger=ledger), {"solver": solvers}, cv=2, n_jobs=1)
+    search.fit(X, Y)
+    assert len(ledger.entries) == 3 * 2 + 1
+    assert search.best_params_["solver"] in solvers
+    best = search.best_estimator_
+    assert best.ledger is ledger
+    assert same_model(best, make(kind, **search.best_params_).fit(X, Y))
+    assert search.score(X, Y) > 0.8
+
+
+def halve(table: Any) -> Any:
+    """A step that learns nothing from records; a fitted scaler would leak."""
+    return table / 2
+
+
+@every_estimator
+def test_settings_can_be_searched_inside_a_pipeline(kind):
+    ledger = Ledger(10.0, 1e-4)
+    steps = Pipeline([("halve", FunctionTransformer(halve)), ("model", make(kind, ledger=ledger))])
+    search = GridSearchCV(steps, {"model__solver": [Local(generations=12), "local"]}, cv=2)
+    best = search.fit(X, Y).best_estimator_
+    assert len(ledger.entries) == 5
+    assert same_model(best["model"], make(kind, solver=best["model"].solver).fit(X / 2, Y))
+    assert np.array_equal(best.predict(X), best["model"].predict(X / 2))
+    assert search.score(X, Y) > 0.8
+
+
+def dumped(model: Any) -> bytes:
+    return pickle.dumps(model)
+
+
+def written(model: Any) -> bytes:
+    file = io.BytesIO()
+    joblib.dump(model, file)
+    return file.getvalue()
+
+
+WAYS = {
+    "pickle": (dumped, pickle.loads),
+    "oldest pickle": (partial(pickle.dumps, protocol=2), pickle.loads),
+    "joblib": (written, lambda data: joblib.load(io.BytesIO(data))),
+}
+
+
+@every_estimator
+@pytest.mark.parametrize(("save", "load"), WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("domain", [(-1, 1), Box([-1] * 3, [1] * 3), L2Ball(1.0), SCHEMA], ids=repr)
+def test_a_saved_model_predicts_alike_and_its_ledger_is_closed(kind, save, load, domain):
+    ledger = Ledger(2.5, 1e-4)
+    model = make(kind, ledger=ledger, domain=domain).fit(FRAME, Y)
+    other = load(save(model))
+    assert same_model(other, model)
+    assert np.array_equal(other.decision_function(FRAME), model.decision_function(FRAME))
+    assert other.release_.to_json() == model.release_.to_json()
+    assert other.ledger.entries == ledger.entries
+    with pytest.raises(
+        BudgetError, match="this ledger is closed: it is a copy; spend from the orig"
+    ):
+        other.fit(FRAME, Y)
+    with pytest.raises(BudgetError, match="this ledger is closed"):
+        clone(other).fit(FRAME, Y)
+    assert same_model(other, model)
+    assert len(ledger.entries) == 1
+    model.fit(FRAME, Y)
+    assert len(ledger.entries) == 2
+
+
+# ------------------------------------------------------------------------------------ interruptions
+
+
+class Stop:
+    """Ctrl-C at a given generation."""
+
+    def __init__(self, at: int, error: type[BaseException] = KeyboardInterrupt) -> None:
+        self.at, self.error = at, error
+
+    def __call__(self, generation: Any) -> None:
+        if generation.index == self.at:
+            raise self.error
+
+
+@every_estimator
+@every_solver
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
+def test_an_interrupted_fit_leaves_a_ledger_that_tells_the_truth(kind, solver, selections, error):
+    """The whole grant is charged; what was drawn until then is listed; no model is left behind."""
+    ledger, at = Ledger(5.0, 1e-4), 1 if isinstance(solver, Subsample) else 3
+    model = make(kind, solver=solver, ledger=ledger, callback=Stop(at, error))
+    with pytest.raises(error):
+        model.fit(X, Y)
+    assert ledger.spent == Budget(1.0, 1e-6)
+    each = getattr(solver, "survivors", 1)
+    assert drawn(ledger) == at * each
+    assert not fitted_names(model)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+    model.set_params(callback=None).fit(X, Y)
+    assert same_model(model, make(kind, solver=solver).fit(X, Y))
+    assert ledger.spent == Budget(2.0, 2e-6)
+
+
+@every_estimator
+def test_an_interrupted_second_class_is_charged_too(kind):
+    ledger, heard = Ledger(5.0, 1e-4), []
+
+    def listen(generation):
+        heard.append(generation.index)
+        if len(heard) == 15:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make(kind, classes=[0, 1, 2], ledger=ledger, callback=listen).fit(X, MANY)
+    assert heard == [*range(1, 13), 1, 2, 3]
+    assert drawn(ledger) == 15
+    assert ledger.spent == Budget(1.0, 1e-6)
+
+
+@every_estimator
+def test_a_failed_refit_leaves_the_model_as_it_was(kind):
+    ledger = Ledger(5.0, 1e-4)
+    model = make(kind, ledger=ledger).fit(FRAME, Y)
+    kept, before = make(kind).fit(FRAME, Y), {n: getattr(model, n) for n in fitted_names(model)}
+    wider = np.c_[X, X]
+
+    def unchanged() -> bool:
+        now = {name: getattr(model, name) for name in fitted_names(model)}
+        return now.keys() == before.keys() and all(now[n] is before[n] for n in now)
+
+    with pytest.raises(ValueError, match="y has labels outside"):
+        model.fit(wider, Y + 1)
+    assert unchanged()
+    with pytest.raises(ValueError, match="y must have one label for each record"):
+        model.fit(wider, Y[1:])
+    assert unchanged()
+    model.set_params(callback=Stop(2))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(wider, Y)
+    assert unchanged()
+    model.set_params(domain=SCHEMA)
+    with pytest.raises(ValueError, match="X lacks the declared columns"):
+        model.fit({"age": X[:, 0]}, Y)
+    assert unchanged()
+    assert np.array_equal(model.predict(FRAME), kept.predict(FRAME))
+    assert ledger.spent == Budget(2.0, 2e-6)
+
+
+# ---------------------------------------------------------------------------------------- bad input
+
+WORDS = X.astype(object)
+WORDS[5, 1] = f"canary {SECRET}"
+ODD = np.array(["u", "v"], dtype=object)[Y]
+ODD[5] = SECRET
+BLANK = np.array(["u", "v"], dtype=object)[Y]
+BLANK[5] = None
+
+
+def case_of(message: str, X: Any = X, y: Any = Y, **changes: Any) -> Any:
+    return pytest.param(X, y, changes, message, id=f"{re.sub('[^a-zA-Z0-9_]+', ' ', message)[:50]}")
+
+
+BAD = [
+    # tables
+    case_of("Input (X )?contains NaN", X=np.where(X > 0.9, np.nan, X)),
+    case_of("Input (X )?contains NaN", X=pd.DataFrame(X).astype("Float64").mask(X > 0.9)),
+    case_of("Input (X )?contains NaN", X=sp.csr_array(np.where(X > 0.9, np.nan, X))),
+    case_of("Input (X )?contains infinity", X=np.where(X > 0.9, np.inf, X)),
+    case_of("Input (X )?contains infinity", X=np.where(X > 0.9, -np.inf, X)),
+    case_of(r"Expected 2D array, got 1D array instead.*Reshape your data", X=X[:, 0]),
+    case_of(r"Expected 2D array, got scalar array instead.*Reshape your data", X=SECRET),
+    case_of("Expected (2D|a 2-dim).* instead.*Reshape your data", X=pd.Series(X[:, 0])),
+    case_of("Found array with dim 3", X=X[None]),
+    case_of("Complex data not supported", X=X + 1j * SECRET),
+    case_of("Complex data not supported", X=sp.csr_array(X + 1j * SECRET)),
+    case_of("X must hold numbers; pass numbers, or declare a Schema", X=WORDS),
+    case_of("X must hold numbers; pass numbers, or declare a Schema", X=WORDS.tolist()),
+    case_of("X must hold numbers; pass numbers, or declare a Schema", X=pd.DataFrame(WORDS)),
+    case_of("X must hold numbers; pass numbers, or declare a Schema", X=X.astype(str)),
+    case_of("X must hold numbers; pass numbers, or declare a Schema", X=X.astype(bytes)),
+    case_of("X must hold numbers; pass numbers, or declare a Schema", X=[[SECRET, 1.0], [0.0]]),
+    case_of(r"Found array with 0 sample\(s\)", X=X[:0], y=Y[:0]),
+    case_of(r"Found array with 0 feature\(s\)", X=X[:, :0]),
+    case_of("sparse X must have 0 inside the bounds", X=sp.csr_array(X), domain=(0.5, 1)),
+    case_of("X has 3 columns but Box declares 5", domain=Box(-1, 1, 5)),
+    case_of("X has 3 columns but L2Ball declares 2", domain=L2Ball(1, 2)),
+    case_of(r"X lacks the declared columns \['age', 'height', 'weight'\]",
+            X=FRAME.add_prefix("old "), domain=SCHEMA),
+    case_of("column 'age' has missing values", X=FRAME.assign(age=np.nan), domain=SCHEMA),
+    case_of("column 'age' must hold numbers", X=FRAME.assign(age="canary"), domain=SCHEMA),
+    case_of("column 'age' has values that are not declared", X=FRAME.assign(age="canary"),
+            domain=Schema({"age": Categorical(["old"])})),
+    case_of("X must have columns of one equal length", X={"age": X[:, 0], "height": X[1:, 0]},
+            domain=Schema({"age": Numeric(0, 1), "height": Numeric(0, 1)})),
+    case_of(r"must have the 3 declared columns", X=sp.csr_array(X), domain=SCHEMA),
+    case_of("X must have at least one record", X=FRAME[:0], y=Y[:0], domain=SCHEMA),
+    # labels
+    case_of("y must have one label for each record of X", y=Y[1:]),
+    case_of("y must have one label for each record of X", X=FRAME, y=Y[1:], domain=SCHEMA),
+    case_of("y should be a 1d array", y=None),
+    case_of("y should be a 1d array", y=np.c_[Y, Y]),
+    case_of("y should be a 1d array", y=SECRET),
+    case_of("Sparse data was passed", y=sp.csr_array(Y[None])),
+    case_of("y has labels outside the declared classes; pass classes=", y=Y + 1),
+    case_of("y has labels outside the declared classes; pass classes=", y=Y * OTHER_SECRET),
+    case_of("y has labels outside the declared classes; pass classes=", y=X[:, 0]),
+    case_of("y has labels outside the declared classes; pass classes=", y=Y.astype(str)),
+    case_of("y has labels outside the declared classes; pass classes=", y=Y.astype(object) * 2),
+    case_of("y has labels outside the declared classes; pass classes=", y=ODD, classes=["u", "v"]),
+    case_of("y has labels outside the declared classes; pass classes=", y=BLANK,
+            classes=["u", "v"]),
+    case_of("y has labels outside the declared classes; pass classes=", y=BLANK[::-1],
+            classes=["u", "v"]),
+    case_of("y has labels outside the declared classes; pass classes=", y=np.where(Y, np.nan, 0)),
+    case_of("y has labels outside the declared classes; pass classes=",
+            y=np.array([{SECRET}] * N, dtype=object)),
+    *(case_of(rf"classes must be at least two different labels, but \w+ got {count} class\(es\)",
+              classes=classes)
+      for classes, count in (([], 0), ([0], 1), ([1, 1], 1), (3, 1), ("ab", 1), ([[0, 1]], 2),
+                             ([0, 1, 1], 2))),
+    *(case_of("classes must be labels of one kind; pass classes=", classes=classes)
+      for classes in ([None, 1], [0, "a", None], [{0}, {1}], [[0], [1, 2]])),
+    # domains
+    case_of(r"\w+ needs the declared domain of a record; pass domain=\(low, high\)", domain=None),
+    *(case_of(r"domain \(\w+\) must be a pair of bounds or a Domain; pass domain=", domain=domain)
+      for domain in (3.0, (1, 2, 3), {"low": -1}, Box, np.array([-1, 1]), "ab")),
+    case_of("Box lower bounds must not exceed the upper ones", domain=(1, -1)),
+    case_of("Box bounds must be finite", domain=(0, np.inf)),
+    case_of("Box is narrower than its grid", domain=(1000.1, 1000.2)),
+    *(case_of("candidates are too large for exact margins", domain=(0, 1e15), solver=solver)
+      for name, (solver, _) in SOLVERS.items() if name != "local"),
+    # budgets
+    *(case_of(r"epsilon \(.*\) must be a number from 0 on", epsilon=epsilon)
+      for epsilon in (-1, np.nan, "1", None, True, [1.0], 1j, -np.inf, np.array([1.0, 2.0]))),
+    case_of(r"epsilon \(0\) must be positive", epsilon=0),
+    case_of(r"epsilon \(inf\) is for the plain genetic algorithm", epsilon=np.inf),
+    *(case_of(r"delta \(.*\) must lie in \[0, 1\)", delta=delta)
+      for delta in (-1e-9, 1, np.nan, "0", None)),
+    # settings
+    *(case_of(r"solver \(.*\) must be one of local, eem", solver=solver)
+      for solver in ("newton", None, 3, Local)),
+    *(case_of(r"adjacency \(.*\) must be 'replace' or 'add_remove'", adjacency=adjacency)
+      for adjacency in ("swap", None)),
+    *(case_of("n_public must be given under adjacency='add_remove'", adjacency="add_remove",
+              solver=solver) for solver in ("auto", "local", "eem", "privgene")),
+    *(case_of(r"n_public \(.*\) must be a positive whole number", n_public=n)
+      for n in (0, -1, 2.5, "many")),
+    *(case_of(r"n_threads \(.*\) must be a whole number of at least 1", n_threads=n)
+      for n in (0, -1, 1.5)),
+    *(case_of(r"random_state \(.*\) must", random_state=state) for state in (-1, "x", 1.5, True)),
+    case_of(r"callback \(int\) must be a function; pass callback\(generation\)", callback=3),
+    *(case_of(r"ledger \(\w+\) must be a Ledger; pass Ledger\(", ledger=ledger)
+      for ledger in (3.0, Ledger, Budget(1.0))),
+]  # fmt: skip
+
+
+@every_estimator
+@pytest.mark.parametrize(("table", "labels", "changes", "message"), BAD)
+def test_bad_input_is_refused_clearly_and_costs_nothing(kind, table, labels, changes, message):
+    ledger, random = Ledger(5.0, 1e-4), np.random.RandomState(0)
+    model = make(kind, **{"ledger": ledger, "random_state": random, "callback": print, **changes})
+    state = random.get_state()[1].copy()
+    with pytest.raises((ValueError, TypeError), match=re.compile(message, re.DOTALL)) as caught:
+        model.fit(table, labels)
+    assert not ledger.entries
+    assert np.array_equal(random.get_state()[1], state)
+    assert not fitted_names(model)
+    shown = str(caught.value)
+    assert_harmless(shown)
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def assert_harmless(text: str) -> None:
+    """No record and no label."""
+    for secret in (SECRET, OTHER_SECRET, X[7, 1], X[-1, -1]):
+        assert repr(float(secret))[:6] not in text  # as Python or numpy would print it
+    assert "canary" not in text
+
+
+@every_estimator
+@pytest.mark.filterwarnings("ignore::privfit.PrivacyLeakWarning", INVALID_CAST)
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.zeros(N), r"classes must be at least two different labels, but \w+ got 1 class\(es\)"),
+        (X[:, 0], "Unknown label type: continuous"),
+        (np.where(Y, np.nan, 0), "Input y contains NaN"),
+        (np.array([{SECRET}] * N, dtype=object), "classes must be labels of one kind; pass cl"),
+        (ODD, "classes must be labels of one kind; pass classes="),
+        (np.array([None, 1] * N, dtype=object)[:N], "classes must be labels of one kind"),
+    ],
+    ids=["one class", "continuous", "missing", "sets", "mixed", "nothing"],
+)
+def test_bad_labels_are_refused_when_classes_are_read_off_them(kind, labels, message):
+    ledger = Ledger(5.0, 1e-4)
+    model = make(kind, classes=None, ledger=ledger)
+    with pytest.raises(ValueError, match=message) as caught:
+        model.fit(X, labels)
+    assert not ledger.entries
+    assert not fitted_names(model)
+    assert_harmless(str(caught.value))
+
+
+@every_estimator
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (np.c_[X, X], "X has 6 features, but \\w+ is expecting 3 features as input"),
+        (sp.csr_array(X[:, :2]), "X has 2 features, but \\w+ is expecting 3 features as input"),
+        (np.where(X > 0.9, np.nan, X), "Input (X )?contains NaN"),
+        (np.where(X > 0.9, np.inf, X), "Input (X )?contains infinity"),
+        (X[0], "Expected 2D array, got 1D array instead.*Reshape your data"),
+        (X + 1j * SECRET, "Complex data not supported"),
+        (WORDS, "X must hold numbers; pass numbers, or declare a Schema"),
+        (X[:0], r"Found array with 0 sample\(s\)"),
+    ],
+)
+def test_bad_input_to_a_fitted_model_is_refused_without_showing_it(kind, table, message):
+    model = make(kind).fit(X, Y)
+    for ask in (model.predict, model.decision_function):
+        with pytest.raises(ValueError, match=re.compile(message, re.DOTALL)) as caught:
+            ask(table)
+        assert_harmless(str(caught.value))
+        assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+@every_estimator
+@every_solver
+def test_little_and_dull_data_are_fitted(kind, solver, selections):
+    """One record, constant columns, a domain of one point, all labels alike, one column."""
+    dull = [(X[:1], Y[:1], (-1, 1)), (np.full_like(X, 0.5), Y, (-1, 1)), (X, Y, (0, 0)),
+            (X, Y, Box([-1, 0.5, -1], [1, 0.5, 1])), (X, np.ones(N), (-1, 1)),
+            (X[:, :1], Y, (-1, 1))]  # fmt: skip
+    for table, labels, domain in dull:
+        model = make(kind, solver=solver, domain=domain).fit(table, labels)
+        assert np.isfinite(model.decision_function(table)).all()
+        assert model.release_.verify()
+
+
+def test_every_raise_is_reached_by_a_case_above():
+    fitted = make(LogisticRegression).fit(X, Y)
+    calls: list[Callable[[], Any]] = [
+        *(partial(make(LogisticRegression, **bad.values[2]).fit, *bad.values[:2]) for bad in BAD),
+        partial(make(LogisticRegression).fit, X, Y, sample_weight=Y),
+        partial(make(LogisticRegression).fit, X, Y, weights=Y),
+        partial(fitted.predict, np.c_[X, X]),
+    ]
+    seen = "\n".join(messages_of(call) for call in calls)
+    sources = sorted(Path(privfit.__file__).parent.glob("estimators/*.py"))
+    missed = [
+        f"{source.name}:{line}: {' ... '.join(parts)}"
+        for source in sources
+        for line, parts in raises_in(source)
+        if not all(part in seen for part in parts)
+    ]
+    assert not missed, "no case reaches\n" + "\n".join(missed)
+    assert sum(len(raises_in(source)) for source in sources) >= 8
+
+
+# ----------------------------------------------------------------------------- nothing private left
+
+KEPT = {"classes_", "domain_", "n_features_in_", "release_"}
+SETTINGS = {"solver", "budget_split"}
+
+
+def reachable(root: Any) -> list[Any]:
+    """All that hangs on an object: attributes, items, fields, slots."""
+    found: list[Any] = []
+    seen: set[int] = set()
+    waiting = [root]
+    while waiting:
+        thing = waiting.pop()
+        if id(thing) in seen or isinstance(thing, type):
+            continue
+        seen.add(id(thing))
+        found.append(thing)
+        if isinstance(thing, dict):
+            waiting += [*thing.keys(), *thing.values()]
+        elif isinstance(thing, list | tuple | set | frozenset):
+            waiting += thing
+        elif isinstance(thing, np.ndarray):
+            waiting += [thing.base] if thing.base is not None else []
+            waiting += thing.tolist() if thing.dtype == object else []
+        waiting += list(getattr(thing, "__dict__", {}).values())
+    return found
+
+
+@every_estimator
+@every_solver
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+def test_a_fitted_model_holds_released_values_only(kind, solver, selections, adjacency):
+    model = make(kind, solver=solver, adjacency=adjacency, n_public=400).fit(X, Y)
+    names = fitted_names(model)
+    assert names == KEPT | set(released(model))
+    release = model.release_
+    assert set(release.parameters) == {name.removesuffix("_") for name in released(model)} | {
+        "classes"
+    }
+    assert set(release.settings) == SETTINGS | {field.name for field in fields(solver)}
+    assert adjacency == release.adjacency
+    sizes = {N, int(Y.sum()), N - int(Y.sum())}
+    for thing in reachable(model):
+        if isinstance(thing, np.ndarray) or sp.issparse(thing):
+            assert not sizes & set(thing.shape)
+            assert thing.size <= 4
+        if isinstance(thing, int | float | np.number):
+            assert thing not in sizes
+        assert type(thing).__module__.split(".")[0] in {"builtins", "numpy", "privfit"}
+        assert not is_dataclass(thing) or type(thing).__name__ in {
+            "Release", "Event", "Box", "Grid", "Budget", type(solver).__name__}  # fmt: skip
+
+
+@every_estimator
+@every_solver
+@pytest.mark.parametrize(("save", "load"), WAYS.values(), ids=WAYS)
+def test_no_record_is_in_a_saved_model(kind, solver, selections, save, load):
+    data = save(make(kind, solver=solver, ledger=Ledger(1.0, 1e-6)).fit(X, Y))
+    for secret in (*X[:20].flat, *X[-20:].flat):
+        for form in ("<d", ">d", "<f"):
+            assert struct.pack(form, secret) not in data
+        assert repr(float(secret)).encode() not in data
+    assert Y.astype(np.int64).tobytes()[:64] not in data
+    assert Y.astype(bool).tobytes()[:64] not in data
+    assert len(data) < 4000
+
+
+@every_estimator
+@pytest.mark.parametrize(("save", "load"), WAYS.values(), ids=WAYS)
+def test_no_word_of_a_table_is_in_a_saved_model(kind, save, load):
+    """Values that fall to the other level, an undeclared column, and its name."""
+    words = np.where(Y == 1, "old", "canary")
+    frame = FRAME.assign(status=words, **{"canary column": "canary", "age": FRAME.age + 0.25})
+    schema = Schema({"age": Numeric(-1, 1), "status": Categorical(["old"], other=True)})
+    model = make(kind, domain=schema).fit(frame, Y)
+    assert b"old" in save(model)
+    assert b"canary" not in save(model)
+    assert struct.pack("<d", SECRET + 0.25) not in save(model)
+
+
+@every_estimator
+def test_a_fitted_model_lets_go_of_the_records(kind):
+    table, labels = X.copy(), Y.copy()
+    ends = [weakref.ref(table), weakref.ref(labels)]
+    model = make(kind, ledger=Ledger(1.0, 1e-6), callback=len_of_nothing).fit(table, labels)
+    del table, labels
+    gc.collect()
+    assert [end() for end in ends] == [None, None]
+    assert model.release_.verify()
+
+
+def len_of_nothing(generation: Any) -> int:
+    return 0
+
+
+def numbers_in(text: str) -> set[float]:
+    return {float(number) for number in re.findall(r"\d+(?:\.\d+)?(?:e-?\d+)?", text)}
+
+
+@every_estimator
+def test_what_a_model_shows_is_harmless(kind, capfd, caplog):
+    caplog.set_level(logging.DEBUG)
+    model = make(kind, ledger=Ledger(1.0, 1e-6), adjacency="add_remove", n_public=400).fit(X, Y)
+    shown = [repr(model), str(model), repr(model.get_params()), repr(model.release_),
+             model.release_.to_json(), repr(model.ledger), repr(vars(model)),
+             repr(model.domain_)]  # fmt: skip
+    for text in shown:
+        assert_harmless(text)
+        assert not numbers_in(text) & {N, int(Y.sum()), N - int(Y.sum())}
+    assert capfd.readouterr() == ("", "")
+    assert not caplog.records
+
+
+# ------------------------------------------------------------------------------------------- random
+
+
+@every_estimator
+@every_solver
+def test_threads_and_the_order_of_records_do_not_matter(
+    kind, solver, selections, threads_used, rng
+):
+    expected = make(kind, solver=solver, n_threads=1).fit(X, Y)
+    assert set(threads_used) == {1}
+    order = rng.permutation(N)
+    for threads, rows in ((4, slice(None)), (1, order), (4, order)):
+        model = make(kind, solver=solver, n_threads=threads).fit(X[rows], Y[rows])
+        assert same_model(model, expected)
+        assert model.release_.to_json() == expected.release_.to_json()
+    assert max(threads_used) == (4 if has_openmp() else 1)
+
+
+@every_estimator
+def test_without_a_seed_every_fit_differs(kind):
+    models = [make(kind, random_state=None, epsilon=0.1).fit(X, Y) for _ in range(3)]
+    assert not any(same_model(one, other) for one in models for other in models if one is not other)
+    assert not any(model.release_.seeded for model in models)
+
+
+@every_estimator
+@pytest.mark.parametrize("source", [np.random.RandomState, np.random.default_rng, int])
+def test_a_seed_of_any_kind_gives_the_same_model_and_is_confessed(kind, source):
+    one, other, third = (make(kind, random_state=source(seed), epsilon=0.1).fit(X, Y)
+                         for seed in (3, 3, 4))  # fmt: skip
+    assert same_model(one, other)
+    assert not same_model(one, third)
+    assert one.release_.seeded
+    assert '"seeded": true' in one.release_.to_json()
+    if source is not int:
+        assert not same_model(make(kind, random_state=one.random_state, epsilon=0.1).fit(X, Y), one)
+
+
+# ------------------------------------------------------------------------------------------ manners
+
+
+@every_estimator
+@every_solver
+def test_a_fit_changes_nothing_that_it_was_given(kind, solver, selections):
+    table, labels = X.copy(), Y.copy()
+    table.setflags(write=False)
+    labels.setflags(write=False)
+    model = make(kind, solver=solver, classes=[1, 0], domain=[-1, 1])
+    before = model.get_params()
+    assert model.fit(table, labels) is model
+    after = model.get_params()
+    assert before.keys() == after.keys()
+    assert all(before[name] is after[name] for name in before)
+    assert after["classes"] == [1, 0]
+    assert np.array_equal(table, X)
+    assert np.array_equal(labels, Y)
+    assert set(vars(model)) == set(before) | fitted_names(model)
+
+
+@every_estimator
+def test_a_model_can_be_fitted_again_to_other_records(kind):
+    model = make(kind).fit(X, Y)
+    wider = np.c_[X, X[:, 0]]
+    model.set_params(solver="eem", classes=["u", "v"]).fit(wider, np.array(["u", "v"])[Y])
+    expected = make(kind, solver="eem").fit(wider, Y)
+    assert same_model(model, expected)
+    assert model.n_features_in_ == 4
+    assert model.classes_.tolist() == ["u", "v"]
+    assert np.array_equal(model.predict(wider), np.array(["u", "v"])[expected.predict(wider)])
+
+
+@every_estimator
+def test_auto_is_local_with_its_defaults(kind):
+    auto, local = make(kind, solver="auto").fit(X, Y), make(kind, solver=Local()).fit(X, Y)
+    assert same_model(auto, local)
+    assert auto.release_.settings["solver"] == "local"
+    assert auto.release_.to_json() == local.release_.to_json()
+
+
+@every_estimator
+@every_solver
+def test_a_solver_is_given_by_name_or_by_settings(kind, solver, selections):
+    names = {Local: "local", EEM: "eem", PrivGene: "privgene", DPSGA: "dpsga",
+             Subsample: "subsample"}  # fmt: skip
+    name = names[type(solver)]
+    model = make(kind, solver=name).fit(X[:50], Y[:50])
+    assert same_model(model, make(kind, solver=type(solver)()).fit(X[:50], Y[:50]))
+    assert model.release_.settings["solver"] == name
+    kept = make(kind, solver=solver).fit(X[:50], Y[:50]).release_.settings
+    assert {field.name: kept[field.name] for field in fields(solver)} == vars(solver)
+
+
+@every_estimator
+def test_more_budget_and_more_records_are_not_worse(kind, rng):
+    """The estimator learns: near chance with no budget to speak of, near perfect with plenty."""
+    table = rng.uniform(-1, 1, (4000, 3))
+    labels = (table.sum(axis=1) > 0).astype(int)
+    poor = make(kind, solver="auto", epsilon=1e-6, delta=0.0).fit(table, labels)
+    rich = make(kind, solver="auto").fit(table, labels)
+    assert rich.score(table, labels) > 0.95
+    assert poor.score(table, labels) < rich.score(table, labels)
+
+
+@every_estimator
+def test_an_infinite_budget_is_not_private_and_says_so(kind):
+    with pytest.warns(PrivacyLeakWarning, match="epsilon=inf: this is not private"):
+        model = make(kind, epsilon=np.inf, solver="dpsga").fit(X, Y)
+    assert model.release_ is None
+    assert model.score(X, Y) > 0.9
+
+
+# ----------------------------------------------------------------------------------------- progress
+
+
+@every_estimator
+@every_solver
+def test_a_callback_hears_released_values_in_order(kind, solver, selections):
+    heard: list[Any] = []
+
+    def listen(generation):
+        heard.append(replace(generation, parameters=generation.parameters.copy()))
+        generation.parameters[:] = 99  # a listener owns what it hears
+
+    settings = {"solver": solver, "adjacency": "add_remove", "n_public": 400}
+    model = make(kind, **settings, callback=listen).fit(X, Y)
+    total = heard[0].total
+    assert [generation.index for generation in heard] == list(range(1, total + 1))
+    assert {generation.total for generation in heard} == {total}
+    assert {generation.spent for generation in heard} == {Budget(1.0, 1e-6)}
+    assert {field.name for field in fields(heard[0])} == {"index", "total", "parameters", "spent"}
+    assert {generation.parameters.shape for generation in heard} == {(4,)}
+    share = getattr(solver, "average", 0.0)
+    if getattr(solver, "survivors", 1) == 1:
+        last = heard[-max(1, round(share * total)) :]
+        answer = np.mean([generation.parameters for generation in last], axis=0)
+        assert np.array_equal(np.append(model.coef_, model.intercept_), answer)
+    assert same_model(model, make(kind, **settings).fit(X, Y))
+
+
+@every_estimator
+@pytest.mark.parametrize("bar", ["tqdm", "text"])
+@pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2]])
+def test_verbose_shows_a_bar_and_nothing_private(kind, bar, classes, monkeypatch, capfd):
+    if bar == "tqdm":
+        pytest.importorskip("tqdm")
+    else:
+        monkeypatch.setitem(sys.modules, "tqdm", None)
+        monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    heard: list[int] = []
+    settings = {"classes": classes, "adjacency": "add_remove", "n_public": 400}
+    model = make(kind, **settings, verbose=1, callback=lambda g: heard.append(g.index))
+    model.fit(X, Y)
+    out, err = capfd.readouterr()
+    assert out == ""
+    heads = [1] if len(classes) == 2 else classes
+    for head in heads:
+        assert f"{kind.__name__} {head}: " in err
+    assert err.endswith("\n")
+    if bar == "tqdm":
+        assert err.count("12/12") >= len(heads)
+    else:
+        assert err.count("generation 12 of 12\n") == len(heads)
+        assert err.count("\r") == 12 * len(heads)
+    assert_harmless(err)
+    assert not numbers_in(err) & {N, int(Y.sum()), N - int(Y.sum())}
+    assert heard == list(range(1, 13)) * len(heads)
+    assert same_model(model, make(kind, **settings).fit(X, Y))
+    assert capfd.readouterr() == ("", "")
+
+
+# ---------------------------------------------------------------------------------------- real data
+
+
+@lru_cache(maxsize=1)
+def adult() -> Any:
+    sys.path.append(str(ROOT))  # last, so that an installed privfit stays the one under test
+    from bench import datasets
+
+    return datasets.load("adult").split()
+
+
+@pytest.mark.skipif(not (ROOT / "bench" / "schemas").exists(), reason="no benchmarks beside these")
+@pytest.mark.parametrize(("kind", "least"), [(LogisticRegression, 0.82), (LinearSVC, 0.81)])
+def test_models_of_census_records_are_accurate(kind, least, data_folder):
+    train, test = adult()
+    model = kind(1.0, 1e-6, domain=train.schema, classes=[0, 1], random_state=1)
+    model.fit(train.columns, train.y)
+    assert model.score(test.columns, test.y) > least
+    assert model.release_.verify()
+    frame = pd.DataFrame(test.columns)
+    assert np.array_equal(model.predict(frame), model.predict(test.columns))
