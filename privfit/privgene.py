@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from privfit.ledger import Grant
 from privfit.mechanisms import Exponential, TopK
 from privfit.objectives import LinearObjective
 from privfit.paths import OPEN, Conduct, Generation, Path, check_counts, check_shares, fill
-from privfit.spaces import Space
+from privfit.spaces import Reals, Space
 
 __all__ = ["EEM", "Local", "PrivGene", "eem", "local", "privgene"]
 
@@ -284,12 +284,9 @@ def local(
     space, s = conduct.space, settings
     r = s.generations or steps_by_rule(conduct)
     eps_s = conduct.plan(r, r)
-    by_gradient = (
-        s.scoring == "gradient"
-        and isinstance(objective, LinearObjective)
-        and objective.loss != "zero_one"
-    )
-    if by_gradient:
+    slope = isinstance(objective, LinearObjective) and objective.loss != "zero_one"
+    if s.scoring == "gradient" and slope and isinstance(space, Reals):
+        space = replace(space, units=None)  # centred weights have no grid; the model they mean has
         view = objective.slopes(space.middle, s.cap or (0.5 if objective.loss == "logistic" else 1))
     else:
         view = conduct.around(space.middle)

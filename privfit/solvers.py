@@ -117,7 +117,7 @@ def search(
     """
     name, settings = settings_of(solver)
     check_plan(settings, objective, adjacency, n_public, callback)
-    objective.scores(space.on_grid_of(objective).middle[None])  # do they fit? nothing is kept
+    objective.scores(space.on_grid_of(objective).extremes)  # do they fit? nothing is kept
     source, listen = BitSource.of(random_state), progress(callback, verbose, name)
     grant = open_grant("search", name, epsilon, delta, ledger)
     path = SOLVERS[name][1](
@@ -161,6 +161,8 @@ def open_grant(
             raise ValueError(
                 "epsilon (inf) is for the plain genetic algorithm; pass solver='dpsga'"
             )
+        if ledger is not None:
+            raise ValueError("epsilon (inf) cannot be charged to a ledger; leave the ledger out")
         warnings.warn("epsilon=inf: this is not private", PrivacyLeakWarning, stacklevel=3)
         return None
     if ledger is None:

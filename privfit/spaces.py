@@ -90,6 +90,11 @@ class Reals:
         """The candidate nearest to zero: where a walk starts."""
         return self.snap(np.zeros(self.shape))
 
+    @property
+    def extremes(self) -> Floats:
+        """Candidates that an objective must be able to score before a search is paid for."""
+        return np.stack([self.middle, self.snap(self.low), self.snap(self.high)])
+
     def on_grid_of(self, objective: Any) -> Reals:
         """This box on the grid that the objective asks for."""
         units = getattr(objective, "candidate_units", None)
@@ -203,6 +208,11 @@ class Subsets:
         """The first k indices: where a walk starts."""
         return np.arange(self.k)
 
+    @property
+    def extremes(self) -> Integers:
+        """Candidates that an objective must be able to score before a search is paid for."""
+        return np.stack([self.middle, self.n - 1 - self.middle])
+
     def on_grid_of(self, objective: Any) -> Subsets:
         """Itself: indices need no grid."""
         return self
@@ -288,6 +298,11 @@ class Bits:
     def middle(self) -> Array:
         """All zeros: where a walk starts."""
         return np.zeros(self.n, dtype=bool)
+
+    @property
+    def extremes(self) -> Array:
+        """Candidates that an objective must be able to score before a search is paid for."""
+        return np.stack([self.middle, ~self.middle])
 
     def on_grid_of(self, objective: Any) -> Bits:
         """Itself: bits need no grid."""

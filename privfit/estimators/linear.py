@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from privfit._kernels.random import BitSource
-from privfit.domains import Schema
+from privfit.domains import Domain, Schema
 from privfit.estimators.common import (
     as_domain,
     decode_records,
@@ -83,9 +83,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         table = read_table(self, X, domain)
         codes, classes = read_labels(y, self.classes, what)
         name, settings = settings_of("local" if self.solver == "auto" else self.solver)
-        run = SOLVERS[name][1]
         loss = "zero_one" if name in COUNTS_ERRORS else self._loss
-        bound = BOUNDS.get(name, 5.0 if settings.paper else 10.0)
         heads = range(1, 2) if len(classes) == 2 else range(len(classes))
 
         def objective_of(head: int) -> LinearObjective:
@@ -94,15 +92,12 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         objective = objective_of(heads[0])
         domain = objective.domain
         check_plan(settings, objective, self.adjacency, self.n_public, self.callback)
-        space = Reals(-bound, bound, domain.width + 1).on_grid_of(objective)
-        if getattr(settings, "scoring", "loss") == "loss":
-            # A domain so wide that weights are too large for it is refused here, not halfway.
-            objective.range(space.snap(space.high)[None], self.adjacency)
+        space = _space(domain, name, settings)
         source = BitSource.of(self.random_state)
         grant = open_grant(what, name, self.epsilon, self.delta, self.ledger)
         models = []
         for head in heads:
-            path = run(
+            path = SOLVERS[name][1](
                 objective if head == heads[0] else objective_of(head),
                 space,
                 settings,
@@ -118,20 +113,15 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         remember_columns(self, X, domain)
         self.domain_, self.classes_ = domain, classes
         self.coef_, self.intercept_ = weights[:, :-1].copy(), weights[:, -1].copy()
-        self.release_: Any = (
-            None
-            if grant is None
-            else grant.close(
+        self.release_: Any = None
+        if grant is not None:
+            split = {str(classes[head]): 1 / len(heads) for head in heads}
+            self.release_ = grant.close(
                 self.adjacency,
                 domain,
-                {
-                    "solver": name,
-                    **asdict(settings),
-                    "budget_split": {str(classes[head]): 1 / len(heads) for head in heads},
-                },
-                {"classes": classes, "coef": self.coef_, "intercept": self.intercept_},
+                {"solver": name, **asdict(settings), "budget_split": split},
+                {"classes": classes.copy(), "coef": weights[:, :-1], "intercept": weights[:, -1]},
             )
-        )
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -160,6 +150,15 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return self.domain_.feature_names
         names = getattr(self, "feature_names_in_", None)
         return [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names)
+
+
+def _space(domain: Domain, name: str, settings: Any) -> Reals:
+    """The box of weights: of centred ones for the gradient, else in units of a column's scale."""
+    bound = BOUNDS.get(name, 5.0 if settings.paper else 10.0)
+    high = np.full(domain.width + 1, bound)
+    if not (name == "local" and settings.scoring == "gradient"):
+        high[:-1] *= np.ldexp(1.0, -domain.exponents)
+    return Reals(-high, high, domain.width + 1)
 
 
 class LogisticRegression(_LinearClassifier):

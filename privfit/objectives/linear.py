@@ -165,9 +165,12 @@ class LinearObjective(Objective):
         return result
 
     def prior(self, P: ArrayLike) -> Integers:
-        """int64 (m,): the data-free part of the objective, -l2/2 norm2(w)^2, in score units."""
+        """int64 (m,): the data-free part of the objective, -l2/2 norm2(w)^2, in score units.
+
+        A weight counts in units of its column's scale, so the units of a column do not matter.
+        """
         P, _ = self._candidates(P)
-        penalty = self.l2 / 2 * np.square(P[:, :-1]).sum(axis=1)
+        penalty = self.l2 / 2 * np.square(np.ldexp(P[:, :-1], self.domain.exponents)).sum(axis=1)
         if penalty.max() / self.unit >= 2.0**62:
             raise ValueError("prior is too large for 64 bits; pass smaller weights or a smaller l2")
         return -np.rint(penalty / self.unit).astype(np.int64)
@@ -342,8 +345,8 @@ class LinearMoves:
         coords, whole, _ = self._moves(coords, steps)
         if objective.l2 == 0:
             return np.zeros(len(coords), dtype=np.int64)
-        w = self.w[:-1]
-        step = whole * objective.domain.weight_units()[coords]
+        unit = 2.0**-objective.grid.b  # of a weight in units of its column's scale
+        w, step = self._whole[:-1] * unit, whole * unit
         grown = step * (2 * np.append(w, 0.0)[coords] + step)
         squares = w @ w + np.where(coords == len(w), 0.0, grown)
         return -np.rint(objective.l2 / 2 * squares / objective.unit).astype(np.int64)
