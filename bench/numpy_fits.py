@@ -179,9 +179,9 @@ def _walks(propose):
 
 SLOPES = {
     "variants": {
-        f"numpy {kind}": (kind, walk_by_gradient) for kind in ("float64", "float32", "CSR")
+        f"numpy dense {kind}": (kind, walk_by_gradient) for kind in ("float64", "float32")
     },
-    "hard": {},
+    "hard": {"scipy CSR": ("CSR", walk_by_gradient)},
 }
 COUNTS = {
     "variants": {f"numpy dense {kind}": (kind, dpsga) for kind in ("float64", "float32")},
