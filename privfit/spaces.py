@@ -66,6 +66,11 @@ class Reals:
             raise ValueError("low must be below high, both finite; pass Reals(-1, 1, d)")
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
+        if np.greater(*self._ends).any():
+            raise ValueError(
+                "low and high must have a point of the grid between them in every coordinate; pass "
+                "wider bounds, or a finer grid"
+            )
 
     def __repr__(self) -> str:
         return f"Reals(<{' x '.join(map(str, self.shape))} numbers>)"
@@ -100,12 +105,19 @@ class Reals:
         units = getattr(objective, "candidate_units", None)
         return self if self.units is not None or units is None else replace(self, units=units)
 
+    @cached_property
+    def _ends(self) -> tuple[Floats, Floats]:
+        """The lowest and the highest candidate of the box, on its grid."""
+        if self.units is None:
+            return self.low, self.high
+        low, high = np.ceil(self.low / self.units), np.floor(self.high / self.units)
+        return low * self.units, high * self.units
+
     def snap(self, P: ArrayLike) -> Floats:
         """Candidates clipped to the box and put on the grid."""
-        clipped = np.clip(P, self.low, self.high)
-        if self.units is None:
-            return np.asarray(clipped)
-        return np.asarray(np.rint(clipped / self.units) * self.units)
+        if self.units is not None:
+            P = np.rint(np.divide(P, self.units)) * self.units
+        return np.asarray(np.clip(P, *self._ends))
 
     def sample(self, m: int, coins: Coins) -> Array:
         """(m, ...) candidates, uniform in the box."""
@@ -132,18 +144,20 @@ class Reals:
 
     @cached_property
     def _flat(self) -> tuple[Floats, Floats, Floats, Floats | None]:
-        """Lower and upper bounds, widths and units of all coordinates in a row."""
+        """The outermost points, widths and units of all coordinates in a row."""
         units = None
         if self.units is not None:
             units = np.ravel(np.broadcast_to(np.asarray(self.units, dtype=np.float64), self.shape))
-        return np.ravel(self.low), np.ravel(self.high), np.ravel(self.width), units
+        low, high = self._ends
+        return np.ravel(low), np.ravel(high), np.ravel(self.width), units
 
     def _steps(self, w: Array, share: float) -> Floats:
         """A step along each coordinate, on the grid, cut where it would leave the box."""
         low, high, width, units = self._flat
-        here = np.ravel(w)
-        steps = np.minimum(np.maximum(here + share * width, low), high) - here
-        return steps if units is None else np.rint(steps / units) * units
+        here, steps = np.ravel(w), share * width
+        if units is not None:
+            steps = np.rint(steps / units) * units
+        return np.minimum(np.maximum(here + steps, low), high) - here
 
     def moved(self, w: Array, where: ArrayLike, what: ArrayLike) -> Array:
         """(m, ...): the candidates after each move."""
