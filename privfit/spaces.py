@@ -236,7 +236,12 @@ class Subsets:
         return np.stack([coins.choice(self.n, self.k, replace=False) for _ in range(m)])
 
     def all_moves(self, w: Array, step: float) -> tuple[Integers, Integers]:
-        """All swaps: the positions that leave and the indices that come."""
+        """All swaps: the positions that leave and the indices that come.
+
+        Where there is nothing to swap with, staying is the only move.
+        """
+        if self.k == self.n:
+            return np.zeros(1, dtype=np.int64), np.array(w[:1])
         outside = np.setdiff1d(np.arange(self.n), w)
         return np.repeat(np.arange(self.k), len(outside)), np.tile(outside, self.k)
 
