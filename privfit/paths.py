@@ -145,6 +145,14 @@ class Conduct:
         self._grant.plan(Event("selection", eps_s, selections))
         return eps_s
 
+    def plan_one(self, kind: str) -> float:
+        """Set a single release aside, pure in the whole epsilon, and return its budget."""
+        assert self._grant is not None
+        self._total = 1
+        epsilon = calibrate(self.share, self._grant.budget.epsilon, 0.0)
+        self._grant.plan(Event(kind, epsilon))
+        return epsilon
+
     def tell(self, selected: Array) -> None:
         """Keep what a generation released, (s, ...), and let the listener know."""
         self._generations.append(selected)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from privfit.accounting import Event
 from privfit.ledger import Grant
 from privfit.mechanisms import Exponential, PermuteAndFlip
 from privfit.paths import OPEN, Conduct, Generation, Path, check_counts, fill
@@ -56,9 +55,8 @@ def subsample(
     Released: the selected candidate. Cost: one pure release of the grant's epsilon.
     """
     conduct = Conduct(objective, space, grant, rng, callback, **public)
-    epsilon = grant.budget.epsilon / conduct.share
+    epsilon = conduct.plan_one("selection" if settings.paper else "pure")
     mechanism = Exponential if settings.paper else PermuteAndFlip
-    grant.plan(Event("selection" if settings.paper else "pure", epsilon))
     P = conduct.space.sample(settings.candidates, conduct.coins)
     blocks = np.array_split(P, -(-len(P) // 256))
     scores = np.concatenate([objective.scores(block) + objective.prior(block) for block in blocks])
