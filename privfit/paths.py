@@ -188,6 +188,16 @@ def public_size(objective: Any, adjacency: str, n_public: int | None) -> int | N
     return int(n_public)
 
 
+def check_space(objective: Any, space: Space) -> Array:
+    """The outermost candidates of a space: an objective that scores these can score all."""
+    if isinstance(objective, LinearObjective) and not isinstance(space, Reals):
+        raise ValueError(
+            f"space ({space!r}) must be a box of weights for a LinearObjective; pass "
+            "Reals(-1, 1, d + 1)"
+        )
+    return space.on_grid_of(objective).extremes
+
+
 class Moves:
     """The candidates around w, scored one by one: for objectives that know no shorter way."""
 

@@ -284,9 +284,7 @@ def local(
     space, s = conduct.space, settings
     r = s.generations or steps_by_rule(conduct)
     eps_s = conduct.plan(r, r)
-    slope = isinstance(objective, LinearObjective) and objective.loss != "zero_one"
-    if s.scoring == "gradient" and slope and isinstance(space, Reals):
-        space = replace(space, units=None)  # centred weights have no grid; the model they mean has
+    if climbs_slopes(s, objective):
         view = objective.slopes(space.middle, s.cap or (0.5 if objective.loss == "logistic" else 1))
     else:
         view = conduct.around(space.middle)
@@ -298,6 +296,16 @@ def local(
         view.step(moves[0][chosen], moves[1][chosen])
         conduct.tell(view.model[None])
     return conduct.path(s.average)
+
+
+def climbs_slopes(settings: Any, objective: Any) -> bool:
+    """Whether moves of centred weights are scored by the clipped gradient."""
+    return (
+        isinstance(settings, Local)
+        and settings.scoring == "gradient"
+        and isinstance(objective, LinearObjective)
+        and objective.loss != "zero_one"
+    )
 
 
 # ------------------------------------------------------------------------------------ public rules

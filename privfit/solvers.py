@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from privfit._kernels.random import BitSource
 from privfit.dpsga import DPSGA, dpsga
 from privfit.ledger import Grant, Ledger, Release
-from privfit.paths import Generation, Path, PrivacyLeakWarning, public_size
-from privfit.privgene import EEM, Local, PrivGene, eem, local, privgene
+from privfit.paths import Generation, Path, PrivacyLeakWarning, check_space, public_size
+from privfit.privgene import EEM, Local, PrivGene, climbs_slopes, eem, local, privgene
 from privfit.spaces import Space
 from privfit.subsample import Subsample, subsample
 
@@ -116,8 +116,7 @@ def search(
     [0.2, 0.8]
     """
     name, settings = settings_of(solver)
-    check_plan(settings, objective, adjacency, n_public, callback)
-    objective.scores(space.on_grid_of(objective).extremes)  # do they fit? nothing is kept
+    check_plan(settings, objective, space, adjacency, n_public, callback)
     source, listen = BitSource.of(random_state), progress(callback, verbose, name)
     grant = open_grant("search", name, epsilon, delta, ledger)
     path = SOLVERS[name][1](
@@ -137,7 +136,12 @@ def search(
 
 
 def check_plan(
-    settings: Settings, objective: Any, adjacency: str, n_public: int | None, callback: Any
+    settings: Settings,
+    objective: Any,
+    space: Space,
+    adjacency: str,
+    n_public: int | None,
+    callback: Any,
 ) -> None:
     """Refuse what a search would refuse, before anything is charged."""
     if callback is not None and not callable(callback):
@@ -150,6 +154,10 @@ def check_plan(
             "n_public must be given under adjacency='add_remove', where the number of records "
             "is private; pass a public estimate, or settings with generations="
         )
+    candidates = check_space(objective, space)
+    if climbs_slopes(settings, objective):
+        candidates = objective.centred.weights(candidates)
+    objective.scores(candidates) + objective.prior(candidates)  # nothing is kept
 
 
 def open_grant(

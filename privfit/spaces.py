@@ -2,7 +2,7 @@
 
 `Reals` is a box, `Subsets` the sets of k indices, `Bits` the strings of n bits. Each space knows
 
-- `sample`: candidates drawn uniformly;
+- `sample`: candidates drawn uniformly, and `extremes`, to see whether an objective takes them;
 - *moves*, a pair of arrays (where, what): `all_moves` and `some_moves` of one candidate, and
   `moved`, the candidates they lead to;
 - *operators* on populations (m, ...): `splice` and `mix` cross two of them, `nudge` and `jitter`
@@ -97,8 +97,9 @@ class Reals:
 
     @property
     def extremes(self) -> Floats:
-        """Candidates that an objective must be able to score before a search is paid for."""
-        return np.stack([self.middle, self.snap(self.low), self.snap(self.high)])
+        """(4, ...): the middle and outermost candidates; what holds there holds everywhere."""
+        farthest = np.where(np.abs(self.low) > np.abs(self.high), self.low, self.high)
+        return self.snap(np.stack([self.middle, self.low, self.high, farthest]))
 
     def on_grid_of(self, objective: Any) -> Reals:
         """This box on the grid that the objective asks for."""
@@ -224,8 +225,8 @@ class Subsets:
 
     @property
     def extremes(self) -> Integers:
-        """Candidates that an objective must be able to score before a search is paid for."""
-        return np.stack([self.middle, self.n - 1 - self.middle])
+        """(2, k): the first and the last indices."""
+        return np.stack([self.middle, self.middle + self.n - self.k])
 
     def on_grid_of(self, objective: Any) -> Subsets:
         """Itself: indices need no grid."""
@@ -320,7 +321,7 @@ class Bits:
 
     @property
     def extremes(self) -> Array:
-        """Candidates that an objective must be able to score before a search is paid for."""
+        """(2, n): all zeros and all ones."""
         return np.stack([self.middle, ~self.middle])
 
     def on_grid_of(self, objective: Any) -> Bits:

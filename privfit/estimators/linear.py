@@ -91,8 +91,8 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         objective = objective_of(heads[0])
         domain = objective.domain
-        check_plan(settings, objective, self.adjacency, self.n_public, self.callback)
-        space = _space(domain, name, settings)
+        space = Reals(-bound, bound, domain.width + 1)
+        check_plan(settings, objective, space, self.adjacency, self.n_public, self.callback)
         source = BitSource.of(self.random_state)
         grant = open_grant(what, name, self.epsilon, self.delta, self.ledger)
         models = []
