@@ -257,3 +257,11 @@ def check_shares(settings: Any, *names: str) -> None:
         value = getattr(settings, name)
         if value is not None and (not is_finite(value) or not 0 <= value <= 1):
             raise ValueError(f"{name} ({value!r}) must lie in [0, 1]; leave it out")
+
+
+def check_positive_shares(settings: Any, *names: str) -> None:
+    """Refuse settings outside (0, 1]; None stands for a rule."""
+    check_shares(settings, *names)
+    for name in names:
+        if getattr(settings, name) == 0:
+            raise ValueError(f"{name} (0) must be above 0 and at most 1; leave it out")

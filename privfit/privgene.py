@@ -30,8 +30,17 @@ import numpy as np
 from privfit.ledger import Grant
 from privfit.mechanisms import Exponential, TopK
 from privfit.objectives import LinearObjective
-from privfit.paths import OPEN, Conduct, Generation, Path, check_counts, check_shares, fill
-from privfit.spaces import Reals, Space
+from privfit.paths import (
+    OPEN,
+    Conduct,
+    Generation,
+    Path,
+    check_counts,
+    check_positive_shares,
+    check_shares,
+    fill,
+)
+from privfit.spaces import Space
 
 __all__ = ["EEM", "Local", "PrivGene", "eem", "local", "privgene"]
 
@@ -176,7 +185,8 @@ class EEM:
             paper={"population": 200, "step": 0.05, "decay": 0.95, "average": 0.0},
         )
         check_counts(self, "generations", "population")
-        check_shares(self, "step", "decay", "last_step", "average")
+        check_shares(self, "decay", "average")
+        check_positive_shares(self, "step", "last_step")
 
 
 def eem(
@@ -262,7 +272,8 @@ class Local:
                 f"scoring ({self.scoring!r}) must be 'gradient' or 'loss'; pass one of them"
             )
         check_counts(self, "generations")
-        check_shares(self, "cap", "step", "decay", "last_step", "average")
+        check_shares(self, "decay", "average")
+        check_positive_shares(self, "cap", "step", "last_step")
 
 
 def local(
