@@ -133,7 +133,7 @@ def privgene(
     return conduct.path(s.average)
 
 
-def _starts(objective: Any, space: Space, m: int, coins: np.random.Generator) -> Any:
+def _starts(objective: Any, space: Any, m: int, coins: np.random.Generator) -> Any:
     """Random candidates; for linear models a tenth with nothing but an intercept, of both signs."""
     P = space.sample(m, coins)
     if isinstance(objective, LinearObjective):
@@ -141,6 +141,7 @@ def _starts(objective: Any, space: Space, m: int, coins: np.random.Generator) ->
         P[: 2 * alone, :-1] = 0
         P[:alone, -1] = np.abs(P[:alone, -1])
         P[alone : 2 * alone, -1] = -np.abs(P[alone : 2 * alone, -1])
+        P = space.snap(P)  # zero or a sign may lie outside the box
     return P
 
 
