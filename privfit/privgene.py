@@ -183,7 +183,12 @@ class EEM:
         fill(
             self,
             ours={"population": 200, "average": 0.25},
-            paper={"population": 200, "step": 0.05, "decay": 0.95, "average": 0.0},
+            paper={
+                "population": 200,
+                "step": 0.05,
+                "decay": 0.95 if self.last_step is None else None,
+                "average": 0.0,
+            },
         )
         check_counts(self, "generations", "population")
         check_shares(self, "decay", "average")
@@ -266,7 +271,12 @@ class Local:
         fill(
             self,
             ours={"scoring": "gradient", "average": 0.25},
-            paper={"scoring": "loss", "step": 0.05, "decay": 0.95, "average": 0.0},
+            paper={
+                "scoring": "loss",
+                "step": 0.05,
+                "decay": 0.95 if self.last_step is None else None,
+                "average": 0.0,
+            },
         )
         if self.scoring not in ("gradient", "loss"):
             raise ValueError(
