@@ -303,12 +303,14 @@ def local(
     with x_max = 1/2 in the centred coding.
     """
     conduct = Conduct(objective, space, grant, rng, callback, **public)
-    space, s = conduct.space, settings
+    s = settings
     r = s.generations or steps_by_rule(conduct)
     eps_s = conduct.plan(r, r)
     if climbs_slopes(s, objective):
+        # Centred weights are off the grid of linear ones, which may be coarse for a narrow column.
         view = objective.slopes(space.middle, s.cap or (0.5 if objective.loss == "logistic" else 1))
     else:
+        space = conduct.space
         view = conduct.around(space.middle)
     for step in _schedule(r, s):
         moves = space.all_moves(view.w, step)
