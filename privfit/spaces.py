@@ -104,7 +104,14 @@ class Reals:
     def on_grid_of(self, objective: Any) -> Reals:
         """This box on the grid that the objective asks for."""
         units = getattr(objective, "candidate_units", None)
-        return self if self.units is not None or units is None else replace(self, units=units)
+        if self.units is not None or units is None:
+            return self
+        if np.shape(units) not in ((), self.shape, self.shape[-1:]):
+            raise ValueError(
+                f"candidates (shape {self.shape}) must have the shape of the objective's, "
+                f"{np.shape(units)}; pass Reals(low, high, d) with it"
+            )
+        return replace(self, units=units)
 
     @cached_property
     def _ends(self) -> tuple[Floats, Floats]:
