@@ -111,8 +111,8 @@ def privgene(
     """
     conduct = Conduct(objective, space, grant, rng, callback, **public)
     space, coins, s = conduct.space, conduct.coins, settings
-    selections = _paper_selections(conduct) if s.paper else steps_by_rule(conduct)
-    r = s.generations or max(1, round(selections / s.survivors))
+    rule = _paper_selections if s.paper else steps_by_rule
+    r = s.generations or max(1, round(rule(conduct) / s.survivors))
     eps_s = conduct.plan(r * s.survivors + 1, r + 1)
     reach = objective.spread if s.paper else objective.range
 
