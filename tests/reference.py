@@ -172,6 +172,28 @@ def corners(domain: Any, uniform: bool = False) -> list[Record]:
     return [[s * radius * (i == j) for i in range(d)] for j in range(d) for s in (1, -1)]
 
 
+def every_record(domain: Any) -> list[Record]:
+    """All records of a small domain, in record units."""
+    kind = type(domain).__name__
+    if kind == "Schema":
+        one = 1 << domain.grid.a
+        choices: list[list[Record]] = []
+        for column in domain.columns.values():
+            if hasattr(column, "values") or column.bins:
+                width = (
+                    len(column.values) + column.other if hasattr(column, "values") else column.bins
+                )
+                choices.append([[one * (j == i) for j in range(width)] for i in range(width)])
+            else:
+                choices.append([[v] for v in range(one + 1)])
+        return [list(itertools.chain(*choice)) for choice in itertools.product(*choices)]
+    grid = itertools.product(*(range(low, high + 1) for low, high in whole_bounds(domain)))
+    if kind == "Box":
+        return [list(x) for x in grid]
+    radius = math.floor(Fraction(domain.radius) / record_units(domain)[0])
+    return [list(x) for x in grid if length_up(x, 1 if kind == "L1Ball" else 2) <= radius]
+
+
 def support_norm(domain: Any, v: Sequence[float]) -> mpmath.mpf:
     """sup of abs(<x~, v>) over records: at a corner, or along v for the l2 ball."""
     v = [Fraction(float(part)) for part in v]
@@ -228,6 +250,12 @@ def true_residual(z: int, label: int, cap: int, grid: Any, one: int) -> mpmath.m
     return min(one / (1 + mpmath.exp(as_mp(m))), mpmath.mpf(cap))
 
 
+def hinge_residual(z: int, label: int, cap: int, grid: Any, one: int) -> Fraction:
+    """clip(1 - m, 0, cap) in units of 1/one; cap in the same units."""
+    m = (z if label else -z) * power_of_two(-grid.a - grid.b)
+    return min(max((1 - m) * one, Fraction(0)), Fraction(cap))
+
+
 def gradient(rows: list[Record], labels: Sequence[int], residuals: Sequence[int], a: int) -> Record:
     """sum of y x~ r, the intercept last."""
     total = [0] * (len(rows[0]) + 1)
@@ -235,6 +263,53 @@ def gradient(rows: list[Record], labels: Sequence[int], residuals: Sequence[int]
         for j, v in enumerate([*x, 1 << a]):
             total[j] += v * r if label else -v * r
     return total
+
+
+def whole_bounds(domain: Any) -> list[tuple[int, int]]:
+    """(low, high) of each column, over all records, in whole units."""
+    if type(domain).__name__ == "Schema":
+        return [(0, 1 << domain.grid.a)] * domain.n_features
+    units = record_units(domain)
+    return [(math.ceil(low / u), math.floor(high / u))
+            for (low, high), u in zip(declared_bounds(domain), units, strict=True)]  # fmt: skip
+
+
+def centred_scales(domain: Any) -> list[Fraction]:
+    """2^k of each column: the least power of two that covers its width; a constant's own."""
+    units, own = record_units(domain), exponents(domain)
+    widths = [(high - low) * u for (low, high), u in zip(whole_bounds(domain), units, strict=True)]
+    return [power_of_two(exponent(width) if width else e)
+            for width, e in zip(widths, own, strict=True)]  # fmt: skip
+
+
+def centred_record(x: Record, domain: Any) -> list[Fraction]:
+    """((x - middle) / 2^k, 1/2): every column in [-1/2, 1/2], the intercept last."""
+    columns = zip(x, whole_bounds(domain), record_units(domain), centred_scales(domain),
+                  strict=True)  # fmt: skip
+    return [(v - Fraction(low + high, 2)) * unit / scale
+            for v, (low, high), unit, scale in columns] + [Fraction(1, 2)]  # fmt: skip
+
+
+def centred_gradient(
+    rows: list[Record], labels: Sequence[int], residuals: Sequence[int], domain: Any
+) -> list[Fraction]:
+    """sum of y x' r over the centred records, the intercept last."""
+    total = [Fraction(0)] * (len(rows[0]) + 1)
+    for x, label, r in zip(rows, labels, residuals, strict=True):
+        for j, v in enumerate(centred_record(x, domain)):
+            total[j] += v * r if label else -v * r
+    return total
+
+
+def centred_weights(u: Sequence[float], domain: Any) -> list[Fraction]:
+    """The linear model with the margins of the centred weights u, before it is put on the grid."""
+    centred = zip(u[:-1], centred_scales(domain), strict=True)
+    w = [Fraction(float(v)) / scale for v, scale in centred]
+    middles = [Fraction(low + high, 2) * unit
+               for (low, high), unit in zip(whole_bounds(domain), record_units(domain),
+                                            strict=True)]  # fmt: skip
+    shift = sum(wj * middle for wj, middle in zip(w, middles, strict=True))
+    return [*w, Fraction(float(u[-1])) / 2 - shift]
 
 
 def second_moments(rows: list[Record], a: int) -> list[Record]:
@@ -350,3 +425,90 @@ def box_centers_range(
         else:
             bounds.append(min(rho(C, other) + rho(other, C), cover(C) + cover(other)))
     return max(bounds)
+
+
+# ---------------------------------------------------------------------------------------- searches
+#
+# Each generator walks as a search must. It yields the candidates of one selection and is sent the
+# number of the selected one, or the numbers. A space's operators draw from the same coins as the
+# search's own, so that both see the same proposals; they are tested by themselves.
+
+
+def neighbours_in_box(
+    w: Sequence[float], low: float, high: float, unit: float | None, share: float
+) -> list[list[float]]:
+    """w with one coordinate up, or down, by a share of the width, in the box and on the grid."""
+    found = []
+    for sign in (1, -1):
+        for j in range(len(w)):
+            step = sign * share * (high - low)
+            if unit is None:
+                moved = min(max(w[j] + step, low), high)
+            else:
+                whole = w[j] / unit + round(step / unit)
+                moved = min(max(whole, math.ceil(low / unit)), math.floor(high / unit)) * unit
+            found.append([*w[:j], moved, *w[j + 1 :]])
+    return found
+
+
+def neighbours_of_set(w: Sequence[int], n: int) -> list[list[int]]:
+    """w with one member swapped for an index outside."""
+    return [[*w[:i], new, *w[i + 1 :]] for i in range(len(w)) for new in range(n) if new not in w]
+
+
+def neighbours_of_bits(w: Sequence[bool]) -> list[list[bool]]:
+    """w with one bit flipped."""
+    return [[*w[:i], not w[i], *w[i + 1 :]] for i in range(len(w))]
+
+
+def shares(first: float, decay: float, r: int) -> list[float]:
+    return [first * decay**t for t in range(r)]
+
+
+def local_walk(start: Any, neighbours_at: Any, steps: Sequence[float]) -> Any:
+    """All neighbours of where the walk stands; it goes to the selected one."""
+    w = start
+    for step in steps:
+        candidates = neighbours_at(w, step)
+        w = candidates[(yield candidates)]
+
+
+def eem_walk(start: Any, space: Any, m: int, steps: Sequence[float], coins: Any) -> Any:
+    """m mutants of the survivor; one survives."""
+    w = start
+    for step in steps:
+        where, what = space.some_moves(w, m, step, coins)
+        candidates = [space.moved(w, where[i : i + 1], what[i : i + 1])[0] for i in range(m)]
+        w = candidates[(yield np.array(candidates))]
+
+
+def privgene_walk(
+    starts: Any, space: Any, survivors: int, steps: Sequence[float], coins: Any
+) -> Any:
+    """Algorithm 1: select m', cross and mutate them to m, and so on; at last select one."""
+    P = starts
+    for step in steps:
+        chosen = yield P
+        parents = [[P[chosen[i]] for i in row] for row in
+                   coins.integers(survivors, size=(2, len(P)))]  # fmt: skip
+        P = space.splice(np.array(parents[0]), np.array(parents[1]), coins)
+        P = space.nudge(P, step, coins)
+    yield P
+
+
+def dpsga_walk(
+    starts: Any, space: Any, survivors: int, r: int, crossover: float, step: float, rate: float,
+    coins: Any,
+) -> Any:  # fmt: skip
+    """Peel N_s parents, keep them first, fill up to N_p with their children; at last select one."""
+    P = starts
+    for _ in range(r):
+        chosen = yield P
+        parents = [P[i] for i in chosen]
+        first, second = coins.integers(survivors, size=(2, len(P) - survivors))
+        crossed = coins.random(len(first)) < crossover
+        A, B = (np.array([parents[i] for i in which]) for which in (first, second))
+        mixed = iter(space.mix(A[crossed], B[crossed], coins))
+        children = [next(mixed) if both else a for both, a in zip(crossed, A, strict=True)]
+        P = np.array([*parents, *space.jitter(np.array(children), step, rate, coins)])
+    yield P
