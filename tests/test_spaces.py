@@ -1,0 +1,459 @@
+"""Search spaces: proposals stay in the space, reach all of it, and are drawn as they say.
+
+Distributions are tested with fixed seeds. On fresh seeds a test of right code would fail with a
+probability of at most 1e-6: it asks for at most ten p-values, each of at least 1e-7.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from functools import partial
+
+import numpy as np
+import pytest
+import reference
+import scipy.stats
+
+from privfit import (
+    Bits,
+    Box,
+    CentersObjective,
+    FacilityObjective,
+    LinearObjective,
+    Reals,
+    RecordObjective,
+    Subsets,
+)
+from privfit.spaces import Space
+
+LEAST = 1e-7  # p-value
+
+SPACES: dict[str, Space] = {
+    "reals": Reals(-1, 1, 4),
+    "one real": Reals(2, 5, 1),
+    "reals on a grid": Reals(-0.7, 1.3, 4, units=0.25),
+    "a grid of its own for each": Reals([-1, 0, -10], [1, 100, 10], 3, units=[0.125, 32, 1]),
+    "a grid coarser than the box": Reals(-0.7, 0.7, 2, units=4.0),
+    "centres": Reals([0, -1], [1, 1], (3, 2), units=2.0**-8),
+    "subsets": Subsets(9, 4),
+    "one index": Subsets(5, 1),
+    "all but one": Subsets(6, 5),
+    "all indices": Subsets(4, 4),
+    "the only index": Subsets(1, 1),
+    "bits": Bits(5),
+    "one bit": Bits(1),
+}
+
+
+@pytest.fixture(params=list(SPACES), ids=str)
+def space(request):
+    return SPACES[request.param]
+
+
+def coins(seed: int = 1) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def check_inside(space: Space, P: np.ndarray) -> None:
+    assert P.shape[1:] == space.shape
+    if isinstance(space, Reals):
+        assert P.dtype == np.float64
+        assert (space.low <= P).all()
+        assert (space.high >= P).all()
+        if space.units is not None:
+            whole = P / space.units
+            assert np.array_equal(whole, np.rint(whole))
+    elif isinstance(space, Subsets):
+        assert P.dtype == np.int64
+        assert P.min() >= 0
+        assert P.max() < space.n
+        assert all(len(set(row)) == space.k for row in P.tolist())
+    else:
+        assert P.dtype == bool
+
+
+def proposals(space: Space) -> dict[str, np.ndarray]:
+    """What every operator makes of random populations, with steps from tiny to beyond the box."""
+    A, B = space.sample(60, coins(1)), space.sample(60, coins(2))
+    found = {"sample": A, "middle": space.middle[None], "extremes": space.extremes,
+             "splice": space.splice(A, B, coins()), "mix": space.mix(A, B, coins())}  # fmt: skip
+    for step in (0.0, 0.01, 0.3, 1.0):
+        for i, w in enumerate((space.middle, A[0], *space.extremes)):
+            found[f"all {step} {i}"] = space.moved(w, *space.all_moves(w, step))
+            found[f"some {step} {i}"] = space.moved(w, *space.some_moves(w, 30, step, coins()))
+        found[f"nudge {step}"] = space.nudge(A, step, coins())
+        for rate in (0.0, 0.5, 1.0):
+            found[f"jitter {step} {rate}"] = space.jitter(A, step, rate, coins())
+    return found
+
+
+def test_every_proposal_lies_in_the_space_and_on_the_grid(space):
+    for P in proposals(space).values():
+        check_inside(space, P)
+
+
+def test_operators_leave_their_arguments_alone(space):
+    A, B = space.sample(20, coins(1)), space.sample(20, coins(2))
+    before = A.copy(), B.copy()
+    A.flags.writeable = B.flags.writeable = False
+    space.splice(A, B, coins())
+    space.mix(A, B, coins())
+    space.nudge(A, 0.3, coins())
+    space.jitter(A, 0.3, 0.5, coins())
+    space.moved(A[0], *space.all_moves(A[0], 0.3))
+    space.moved(A[0], *space.some_moves(A[0], 5, 0.3, coins()))
+    assert np.array_equal(A, before[0])
+    assert np.array_equal(B, before[1])
+
+
+def test_the_same_coins_give_the_same_proposals(space):
+    for first, second in zip(proposals(space).values(), proposals(space).values(), strict=True):
+        assert np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("name", ["reals", "subsets", "bits"])
+def test_other_coins_give_other_proposals(name):
+    space = SPACES[name]
+    A, B = space.sample(60, coins(1)), space.sample(60, coins(2))
+    operators = [
+        lambda c: space.sample(60, c), lambda c: space.splice(A, B, c),
+        lambda c: space.mix(A, B, c), lambda c: space.nudge(A, 0.3, c),
+        lambda c: space.jitter(A, 0.3, 0.5, c),
+        lambda c: space.moved(A[0], *space.some_moves(A[0], 60, 0.3, c)),
+    ]  # fmt: skip
+    for operator in operators:
+        assert not np.array_equal(operator(coins(1)), operator(coins(2)))
+
+
+def test_size_is_the_number_of_genes():
+    assert Reals(0, 1, (3, 2)).size == 6
+    assert Reals(0, 1, 4).size == 4
+    assert Subsets(9, 4).size == 4
+    assert Bits(5).size == 5
+
+
+# ------------------------------------------------------------------------------------------ middles
+
+
+def test_walks_start_nearest_to_zero():
+    assert Reals(-1, 1, 3).middle.tolist() == [0, 0, 0]
+    assert Reals([1, -3, -1], [2, -1, 5], 3).middle.tolist() == [1, -1, 0]
+    assert Reals(0.3, 2, 1, units=0.25).middle.tolist() == [0.5]
+    assert Reals(-2, -0.3, 1, units=0.25).middle.tolist() == [-0.5]
+    assert Subsets(9, 4).middle.tolist() == [0, 1, 2, 3]
+    assert Bits(3).middle.tolist() == [False] * 3
+
+
+def test_extremes_hold_the_ends_of_the_space():
+    found = Reals([-3, -1], [1, 2], 2).extremes
+    assert found.tolist() == [[0, 0], [-3, -1], [1, 2], [-3, 2]]
+    assert Subsets(9, 4).extremes.tolist() == [[0, 1, 2, 3], [5, 6, 7, 8]]
+    assert Subsets(4, 4).extremes.tolist() == [[0, 1, 2, 3], [0, 1, 2, 3]]
+    assert Bits(2).extremes.tolist() == [[False, False], [True, True]]
+
+
+# -------------------------------------------------------------------------------------------- grids
+
+
+def test_a_box_takes_the_grid_of_its_objective_unless_it_has_one(rng):
+    X = rng.uniform(-1, 1, (5, 2))
+    domain = Box([-1, -8], [1, 8])
+    linear = LinearObjective(X, [0, 1, 0, 1, 1], domain=domain)
+    space = Reals(-1, 1, 3)
+    assert np.array_equal(space.on_grid_of(linear).units, domain.weight_units())
+    assert space.units is None
+    assert Reals(-1, 1, 3, units=0.5).on_grid_of(linear).units == 0.5
+    centers = CentersObjective(X, 2, domain)
+    assert Reals(-1, 1, (2, 2)).on_grid_of(centers).units == centers.candidate_units == 2.0**-9
+    own = RecordObjective(X, lambda x, P: np.zeros((len(x), len(P))), 0, 1)
+    assert Reals(-1, 1, 3).on_grid_of(own).units is None
+    places = FacilityObjective(X, X, (0, 4), domain)
+    for other in (Subsets(5, 2), Bits(3)):
+        assert other.on_grid_of(places) is other
+
+
+def test_snapped_candidates_are_the_nearest_points_of_the_grid_in_the_box():
+    space = Reals(-0.7, 1.3, 1, units=0.25)
+    grid = [k / 4 for k in range(-2, 6)]
+    P = np.linspace(-2, 2, 401)[:, None]
+    for p, snapped in zip(P[:, 0], space.snap(P)[:, 0], strict=True):
+        assert snapped in grid
+        assert abs(p - snapped) == min(abs(p - g) for g in grid)
+    assert space.snap([[np.inf], [-np.inf]]).tolist() == [[1.25], [-0.5]]
+
+
+def test_without_a_grid_candidates_are_only_clipped():
+    assert Reals(-1, 1, 3).snap([[0.123456789, 7, -7]]).tolist() == [[0.123456789, 1, -1]]
+
+
+# -------------------------------------------------------------------------------------------- moves
+
+
+@pytest.mark.parametrize("units", [None, 0.25])
+@pytest.mark.parametrize("step", [0.01, 0.1, 0.25, 1.0])
+def test_all_moves_of_reals_go_both_ways_along_every_coordinate(step, units):
+    space = Reals(-0.7, 1.3, 3, units=units)
+    for w in (space.middle, space.snap([1.3, -0.7, 0.5])):
+        expected = reference.neighbours_in_box(w.tolist(), -0.7, 1.3, units, step)
+        found = space.moved(w, *space.all_moves(w, step))
+        assert found.tolist() == expected
+        assert len(found) == 6
+
+
+def test_moves_of_arrays_have_the_widths_of_their_coordinates():
+    space = Reals([0, -10], [1, 10], (3, 2))
+    w = space.middle
+    found = space.moved(w, *space.all_moves(w, 0.1)) - w
+    changed = [tuple(map(tuple, np.argwhere(change))) for change in found]
+    assert changed.count(()) == 3  # down from the lower bound of the first column
+    assert {position for places in changed for position in places} == set(
+        itertools.product(range(3), range(2))
+    )
+    assert np.unique(found[..., 0]).tolist() == [0, 0.1]
+    assert np.unique(found[..., 1]).tolist() == [-2, 0, 2]
+
+
+@pytest.mark.parametrize(("n", "k"), [(9, 4), (5, 1), (6, 5), (2, 1)])
+def test_all_moves_of_sets_are_all_swaps_just_once(n, k):
+    space = Subsets(n, k)
+    w = coins().choice(n, k, replace=False)
+    found = space.moved(w, *space.all_moves(w, 0.1)).tolist()
+    assert found == reference.neighbours_of_set(w.tolist(), n)
+    assert len({frozenset(row) for row in found}) == len(found) == k * (n - k)
+
+
+@pytest.mark.parametrize("n", [1, 4])
+def test_a_set_of_all_indices_can_only_stay(n):
+    space = Subsets(n, n)
+    w = space.sample(1, coins())[0]
+    for moves in (space.all_moves(w, 0.1), space.some_moves(w, 5, 0.1, coins())):
+        found = space.moved(w, *moves)
+        assert len(found) > 0
+        assert (found == w).all()
+    assert np.array_equal(space.nudge(w[None], 0.1, coins()), w[None])
+    assert np.array_equal(space.jitter(w[None], 0.1, 1.0, coins()), w[None])
+
+
+@pytest.mark.parametrize("n", [1, 6])
+def test_all_moves_of_bits_are_all_flips_just_once(n):
+    space = Bits(n)
+    w = space.sample(1, coins())[0]
+    found = space.moved(w, *space.all_moves(w, 0.1)).tolist()
+    assert found == reference.neighbours_of_bits(w.tolist())
+    assert len({tuple(row) for row in found}) == n
+
+
+def test_one_move_may_be_given_by_numbers(space):
+    w = space.sample(1, coins())[0]
+    where, what = space.all_moves(w, 0.3)
+    each = [space.moved(w, a, b)[0] for a, b in zip(where, what, strict=True)]
+    assert np.array_equal(each, space.moved(w, where, what))
+
+
+# ---------------------------------------------------------------------------------- distributions
+
+
+def check_uniform(labels: list, expected: list, times: int) -> None:
+    """Every expected label, no other, and equally often."""
+    counts = dict.fromkeys(expected, 0)
+    for label in labels:
+        counts[label] += 1
+    assert len(labels) == times
+    assert scipy.stats.chisquare(list(counts.values())).pvalue > LEAST
+
+
+def test_some_moves_are_uniform_over_all_moves():
+    for space in (Reals(-1, 1, 4), Subsets(6, 3), Bits(5)):
+        w = space.middle
+        every = [tuple(row) for row in space.moved(w, *space.all_moves(w, 0.2)).tolist()]
+        drawn = space.moved(w, *space.some_moves(w, 9000, 0.2, coins()))
+        check_uniform([tuple(row) for row in drawn.tolist()], every, 9000)
+
+
+def test_a_nudge_is_uniform_over_all_moves_and_hits_the_last_coordinate():
+    for space in (Reals(-1, 1, 4), Subsets(6, 3), Bits(5)):
+        w = space.middle
+        every = [tuple(row) for row in space.moved(w, *space.all_moves(w, 0.2)).tolist()]
+        drawn = space.nudge(np.tile(w, (9000, 1)), 0.2, coins())
+        check_uniform([tuple(row) for row in drawn.tolist()], every, 9000)
+        assert (drawn[:, -1] != w[-1]).any()
+
+
+def test_a_nudge_moves_by_a_share_of_the_coordinates_own_width():
+    space = Reals([0, -10], [1, 10], 2)
+    P = np.tile([0.5, 0.0], (200, 1))
+    changes = space.nudge(P, 0.1, coins()) - P
+    assert ((changes != 0).sum(axis=1) == 1).all()
+    assert np.allclose(np.unique(np.abs(changes[:, 0])), [0, 0.1], rtol=0, atol=1e-15)
+    assert np.unique(np.abs(changes[:, 1])).tolist() == [0, 2]
+
+
+def test_samples_of_reals_are_uniform():
+    space = Reals([-1, 5], [1, 6], 2)
+    P = space.sample(4000, coins())
+    for column in (0, 1):
+        low, width = space.low[column], space.width[column]
+        test = scipy.stats.kstest((P[:, column] - low) / width, "uniform")
+        assert test.pvalue > LEAST
+
+
+def test_samples_of_sets_and_strings_are_uniform():
+    every = [frozenset(c) for c in itertools.combinations(range(6), 3)]
+    P = Subsets(6, 3).sample(6000, coins())
+    check_uniform([frozenset(row) for row in P.tolist()], every, 6000)
+    strings = list(itertools.product([False, True], repeat=4))
+    P = Bits(4).sample(6000, coins())
+    check_uniform([tuple(row) for row in P.tolist()], strings, 6000)
+
+
+def test_jitter_of_reals_is_normal_at_its_rate():
+    space = Reals([-50, -5], [50, 5], 2)
+    P = np.zeros((8000, 2))
+    changes = space.jitter(P, 0.01, 0.3, coins())
+    for column, deviation in ((0, 1.0), (1, 0.1)):
+        hit = changes[:, column][changes[:, column] != 0]
+        assert scipy.stats.binomtest(len(hit), 8000, 0.3).pvalue > LEAST
+        assert scipy.stats.kstest(hit, "norm", (0, deviation)).pvalue > LEAST
+    both = int((changes != 0).all(axis=1).sum())
+    assert scipy.stats.binomtest(both, 8000, 0.09).pvalue > LEAST
+
+
+def test_jitter_of_sets_swaps_each_member_at_its_rate_for_any_index():
+    space = Subsets(30, 3)
+    P = np.tile([4, 0, 7], (6000, 1))
+    Q = space.jitter(P, 0.1, 0.3, coins())
+    for position in range(3):
+        hit = Q[:, position] != P[:, position]
+        assert scipy.stats.binomtest(int(hit.sum()), 6000, 0.3).pvalue > LEAST
+    # The first position is swapped while the others stand: uniform over the 27 outside.
+    newcomers = Q[:, 0][Q[:, 0] != 4]
+    counts = np.bincount(newcomers, minlength=30)
+    assert counts[[4, 0, 7]].tolist() == [0, 0, 0]
+    assert scipy.stats.chisquare(np.delete(counts, [4, 0, 7])).pvalue > LEAST
+
+
+def test_jitter_of_bits_flips_each_at_its_rate():
+    P = Bits(3).sample(6000, coins())
+    flips = Bits(3).jitter(P, 0.1, 0.3, coins(2)) ^ P
+    for column in range(3):
+        hits = int(flips[:, column].sum())
+        assert scipy.stats.binomtest(hits, 6000, 0.3).pvalue > LEAST
+
+
+def test_jitter_at_rate_zero_is_none_and_at_rate_one_everywhere():
+    for space in (Reals(-1, 1, 4), Subsets(9, 4), Bits(5)):
+        P = space.sample(50, coins(1))
+        assert np.array_equal(space.jitter(P, 0.01, 0.0, coins()), P)
+    P = Reals(-1, 1, 4).snap(np.zeros((50, 4)))
+    assert (Reals(-1, 1, 4).jitter(P, 0.01, 1.0, coins()) != 0).all()
+    P = Bits(5).sample(50, coins(1))
+    assert np.array_equal(Bits(5).jitter(P, 0.01, 1.0, coins()), ~P)
+
+
+# --------------------------------------------------------------------------------------- crossover
+
+
+@pytest.mark.parametrize(
+    ("space", "ends"),
+    [(Reals(-1, 1, 5), (-1.0, 1.0)), (Reals(-1, 1, (5, 1)), (-1.0, 1.0)), (Bits(5), (False, True))],
+    ids=repr,
+)
+def test_a_splice_is_a_head_of_one_parent_and_a_tail_of_the_other(space, ends):
+    A, B = (np.full((6000, *space.shape), end) for end in ends)
+    children = space.splice(A, B, coins()).reshape(6000, 5)
+    heads = (children == ends[0]).sum(axis=1)
+    assert ((children[:, :-1] == ends[0]) >= (children[:, 1:] == ends[0])).all()
+    check_uniform(heads.tolist(), [1, 2, 3, 4], 6000)
+
+
+@pytest.mark.parametrize(
+    ("space", "ends"), [(Reals(-1, 1, 3), (-1.0, 1.0)), (Bits(3), (False, True))], ids=repr
+)
+def test_a_mix_takes_each_gene_from_either_parent(space, ends):
+    A, B = (np.full((6000, 3), end) for end in ends)
+    children = space.mix(A, B, coins()).tolist()
+    check_uniform([tuple(c) for c in children], list(itertools.product(ends, repeat=3)), 6000)
+
+
+def test_a_lone_gene_comes_from_a_parent():
+    for space in (Reals(0, 1, 1), Bits(1)):
+        A, B = space.sample(40, coins(1)), space.sample(40, coins(2))
+        assert np.array_equal(space.splice(A, B, coins()), A)
+        mixed = space.mix(A, B, coins())
+        assert ((mixed == A) | (mixed == B)).all()
+
+
+def test_children_of_sets_are_uniform_subsets_of_the_union():
+    space = Subsets(9, 3)
+    A, B = np.tile([0, 1, 2], (9000, 1)), np.tile([2, 5, 3], (9000, 1))
+    every = [frozenset(c) for c in itertools.combinations([0, 1, 2, 3, 5], 3)]
+    for cross in (space.mix, space.splice):
+        children = cross(A, B, coins())
+        check_inside(space, children)
+        check_uniform([frozenset(c) for c in children.tolist()], every, 9000)
+
+
+def test_children_of_equal_sets_are_their_parents():
+    for space in (Subsets(9, 4), Subsets(4, 4), Subsets(1, 1)):
+        A = space.sample(40, coins(1))
+        children = space.mix(A, A[:, ::-1], coins())
+        assert np.array_equal(np.sort(children), np.sort(A))
+
+
+def test_genes_of_children_come_from_parents(space):
+    A, B = space.sample(60, coins(1)), space.sample(60, coins(2))
+    for children in (space.splice(A, B, coins()), space.mix(A, B, coins())):
+        if isinstance(space, Subsets):
+            for child, a, b in zip(children.tolist(), A.tolist(), B.tolist(), strict=True):
+                assert set(child) <= {*a, *b}
+        else:
+            assert ((children == A) | (children == B)).all()
+
+
+# ------------------------------------------------------------------------------------------- errors
+
+WRONG = [
+    *((partial(Reals, 0, 1, d), rf"d \({re.escape(repr(shown))}\) must be a positive whole number")
+      for d, shown in [(0, 0), (-1, -1), (2.0, 2.0), ("3", "3"), (True, True), ((2, 0), 0),
+                       ((1.5, 2), 1.5), (None, None)]),
+    *((partial(Subsets, n, 1), rf"n \({n!r}\) must be a positive whole number; pass n=10")
+      for n in (0, -3, 2.0, True, None)),
+    *((partial(Subsets, 5, k), rf"k \({k!r}\) must be a positive whole number; pass k=10")
+      for k in (0, -3, 2.0, None)),
+    (partial(Subsets, 3, 4), r"k \(4\) must be at most n \(3\); pass a smaller k"),
+    *((partial(Bits, n), rf"n \({n!r}\) must be a positive whole number; pass n=10")
+      for n in (0, -1, 1.0, True, None)),
+    *((partial(Reals, *bounds, 3), r"low and high must be numbers or arrays of shape \(3,\)")
+      for bounds in [([0, 0], 1), (0, [1, 1]), ("a", 1), (np.zeros((3, 3)), 1)]),
+    *((partial(Reals, *bounds, 2), r"low must be below high, both finite; pass Reals\(-1, 1, d\)")
+      for bounds in [(1, 1), (1, -1), (0, math.inf), (-math.inf, 0), (math.nan, 1), (0, math.nan),
+                     ([0, 1], [1, 1]), (None, 1)]),
+    *((partial(Reals, *bounds, 2, units=units), r"must have a point of the grid between them")
+      for bounds, units in [((0.1, 0.2), 0.25), (([0, 0.1], [1, 0.2]), 0.25),
+                            (([0.1, 0.1], [0.2, 1.0]), 0.25), ((1, 2), [0.5, 512.0])]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "message"), WRONG, ids=[str(i) for i in range(len(WRONG))])
+def test_wrong_sizes_and_bounds_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_spaces_are_frozen_and_their_bounds_their_own():
+    low = np.zeros(2)
+    space = Reals(low, 1, 2)
+    low[:] = 7
+    assert space.low.tolist() == [0, 0]
+    for each, name in ((space, "low"), (Subsets(5, 2), "k"), (Bits(3), "n")):
+        with pytest.raises(AttributeError, match="cannot assign"):
+            setattr(each, name, 1)
+
+
+def test_representations_are_short():
+    assert repr(Reals(np.zeros(1000), 1, 1000)) == "Reals(<1000 numbers>)"
+    assert repr(Reals(0, 1, (3, 2))) == "Reals(<3 x 2 numbers>)"
+    assert repr(Subsets(5, 2)) == "Subsets(n=5, k=2)"
+    assert repr(Bits(3)) == "Bits(n=3)"
