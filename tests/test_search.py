@@ -842,13 +842,13 @@ def test_verbose_without_tqdm_prints_a_line(monkeypatch, capsys):
 
 
 def test_an_infinite_epsilon_is_the_plain_genetic_algorithm(problem, drawn):
-    ledger, told = Ledger(1.0), []
+    told = []
     objective = all_of(problem)
     with pytest.warns(PrivacyLeakWarning, match="epsilon=inf: this is not private"):
-        found = search(objective, problem.space, math.inf, 0.0, DPSGA(12, 30, 5), ledger=ledger,
+        found = search(objective, problem.space, math.inf, 0.0, DPSGA(12, 30, 5),
                        random_state=1, callback=told.append)  # fmt: skip
     assert found.release is None
-    assert (drawn, ledger.entries, len(told)) == ([], (), 13)
+    assert (drawn, len(told)) == ([], 13)
     assert {generation.spent for generation in told} == {None}
     scores = [objective.scores(P) + objective.prior(P) for P in found.path.generations]
     for before, after in itertools.pairwise(scores):
@@ -1048,16 +1048,6 @@ def test_refused_searches_charge_nothing(call, message, drawn):
         call()  # without a ledger of one's own
 
 
-def test_estimators_refuse_weights_that_do_not_fit_before_they_charge(drawn):
-    ledger = Ledger(1.0)
-    model = privfit.LogisticRegression(
-        1.0, domain=(-1e9, 1e9), classes=[0, 1], solver="privgene", ledger=ledger
-    )
-    with pytest.raises(ValueError, match="candidates are too large for exact margins"):
-        model.fit(PRIVATE, [0, 1, 1, 0, 1, 0, 1])
-    assert (ledger.entries, drawn) == ((), [])
-
-
 def test_an_exhausted_ledger_refuses_and_is_not_charged(name, drawn):
     problem, ledger = PROBLEMS["own bits"], Ledger(1.0, 1e-6)
     for epsilon, delta in ((1.5, 0.0), (0.5, 1e-3)):
@@ -1112,6 +1102,17 @@ def conduct_without_a_size() -> Any:
     privgene(OWN, BOX, PrivGene(), Ledger(1.0).reserve(1.0), adjacency="add_remove")
 
 
+def charge_infinity(ledger: Ledger) -> Any:
+    return search(OWN, BOX, math.inf, ledger=ledger)
+
+
+def test_an_infinite_epsilon_is_not_charged_to_a_ledger(drawn):
+    ledger = Ledger(5.0, 0.5)
+    with pytest.raises(ValueError, match=r"epsilon \(inf\) cannot be charged to a ledger"):
+        charge_infinity(ledger)
+    assert (ledger.entries, drawn) == ((), [])
+
+
 def test_a_search_called_by_itself_refuses_before_it_draws(drawn):
     with pytest.raises(ValueError, match=RECORDS_NEEDED):
         conduct_without_a_size()
@@ -1124,7 +1125,8 @@ def test_every_raise_is_reached_by_a_case_above():
     package = File(privfit.__file__).parent
     names = ("spaces", "paths", "privgene", "dpsga", "subsample", "solvers")
     sources = [package / f"{name}.py" for name in names]
-    cases = [*REFUSED, *WRONG_SETTINGS, *test_spaces.WRONG, (conduct_without_a_size, "")]
+    cases = [*REFUSED, *WRONG_SETTINGS, *test_spaces.WRONG, (conduct_without_a_size, ""),
+             (partial(charge_infinity, Ledger(1.0)), "")]  # fmt: skip
     seen = "\n".join(messages_of(call) for call, _ in cases)
     missed = [
         f"{source.name}:{line}: {' ... '.join(parts)}"

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from privfit._kernels.random import BitSource
-from privfit.domains import Domain, Schema
+from privfit.domains import Schema
 from privfit.estimators.common import (
     as_domain,
     decode_records,
@@ -26,6 +26,7 @@ from privfit.estimators.common import (
 from privfit.ledger import Ledger
 from privfit.objectives import LinearObjective
 from privfit.paths import Generation
+from privfit.privgene import climbs_slopes
 from privfit.solvers import SOLVERS, check_plan, open_grant, progress, settings_of
 from privfit.spaces import Reals
 
@@ -91,7 +92,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         objective = objective_of(heads[0])
         domain = objective.domain
-        space = Reals(-bound, bound, domain.width + 1)
+        space = _space(name, settings, objective)
         check_plan(settings, objective, space, self.adjacency, self.n_public, self.callback)
         source = BitSource.of(self.random_state)
         grant = open_grant(what, name, self.epsilon, self.delta, self.ledger)
@@ -152,13 +153,13 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names)
 
 
-def _space(domain: Domain, name: str, settings: Any) -> Reals:
+def _space(name: str, settings: Any, objective: LinearObjective) -> Reals:
     """The box of weights: of centred ones for the gradient, else in units of a column's scale."""
-    bound = BOUNDS.get(name, 5.0 if settings.paper else 10.0)
-    high = np.full(domain.width + 1, bound)
-    if not (name == "local" and settings.scoring == "gradient"):
-        high[:-1] *= np.ldexp(1.0, -domain.exponents)
-    return Reals(-high, high, domain.width + 1)
+    d = objective.domain.width
+    high = np.full(d + 1, BOUNDS.get(name, 5.0 if settings.paper else 10.0))
+    if not climbs_slopes(settings, objective):
+        high[:-1] *= np.ldexp(1.0, -objective.domain.exponents)
+    return Reals(-high, high, d + 1)
 
 
 class LogisticRegression(_LinearClassifier):
