@@ -193,6 +193,7 @@ class EEM:
         check_counts(self, "generations", "population")
         check_shares(self, "decay", "average")
         check_positive_shares(self, "step", "last_step")
+        _check_schedule(self)
 
 
 def eem(
@@ -285,6 +286,7 @@ class Local:
         check_counts(self, "generations")
         check_shares(self, "decay", "average")
         check_positive_shares(self, "cap", "step", "last_step")
+        _check_schedule(self)
 
 
 def local(
@@ -300,7 +302,7 @@ def local(
 
     Released: the moves. Cost: one selection a generation, in all the grant's budget. The range of
     moves scored by the gradient is 4 x_max cap under replace and 2 x_max cap under add_remove,
-    with x_max = 1/2 in the centred coding.
+    with x_max = 1/2 in the centred coding; the space then bounds the centred weights.
     """
     conduct = Conduct(objective, space, grant, rng, callback, **public)
     s = settings
@@ -349,6 +351,14 @@ def steps_by_rule(conduct: Conduct) -> int:
 def _paper_selections(conduct: Conduct) -> float:
     """The paper's rule, 1.25e-3 n epsilon, at least one."""
     return max(1.0, 1.25e-3 * conduct.n * conduct.budget.epsilon)
+
+
+def _check_schedule(settings: EEM | Local) -> None:
+    if settings.decay is not None and settings.last_step is not None:
+        raise ValueError(
+            f"decay ({settings.decay}) and last_step ({settings.last_step}) must not both be given; "
+            "pass one of them"
+        )
 
 
 def _schedule(r: int, settings: EEM | Local) -> Any:

@@ -1083,6 +1083,9 @@ WRONG_SETTINGS = [
     (partial(PrivGene, population=5, survivors=6),
      r"survivors \(6\) must be at most the population \(5\); pass fewer"),
     (partial(PrivGene, population=9), r"survivors \(10\) must be at most the population \(9\)"),
+    *((partial(settings, decay=0.9, last_step=0.01),
+       r"decay \(0.9\) and last_step \(0.01\) must not both be given; pass one of them")
+      for settings in (EEM, Local)),
     *((partial(DPSGA, population=5, survivors=survivors),
        rf"survivors \({survivors}\) must be below the population \(5\); pass fewer")
       for survivors in (5, 6)),
