@@ -356,8 +356,8 @@ def _paper_selections(conduct: Conduct) -> float:
 def _check_schedule(settings: EEM | Local) -> None:
     if settings.decay is not None and settings.last_step is not None:
         raise ValueError(
-            f"decay ({settings.decay}) and last_step ({settings.last_step}) must not both be given; "
-            "pass one of them"
+            f"decay ({settings.decay}) and last_step ({settings.last_step}) must not both be "
+            "given; pass one of them"
         )
 
 

@@ -400,7 +400,7 @@ FLOAT_NOISE = {"laplace", "gumbel", "normal", "standard_normal", "multivariate_n
 MAY = {
     ("mechanisms.py", "GammaVector"): {"standard_normal", "gamma"},
     ("spaces.py", "Reals"): {"normal"},
-    ("cli.py", None): {"logistic", "normal"},
+    ("cli.py", None): {"geometric", "logistic", "normal"},
 }
 
 
