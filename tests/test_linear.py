@@ -777,3 +777,43 @@ def test_columns_in_the_units_of_a_ball(rng):
             for w, score in zip(whole, scores.tolist(), strict=True):
                 z = [reference.margin(x, w, 12) for x in rows]
                 assert -score == sum(map(reference.zero_one_integer, z, y))
+
+
+# ------------------------------------------------------------------------- two candidates to a lane
+
+
+def test_paired_candidates_score_as_single_ones_up_to_the_last_bit_that_fits(rng):
+    columns = {f"c{j}": Categorical(range(5)) for j in range(6)}
+    schema = Schema(columns | {"x": Numeric(0, 1)})
+    records = {name: rng.integers(0, 5, 500) for name in columns}
+    records["x"] = rng.choice([0.0, 0.3, 1.0], 500)
+    label = rng.integers(0, 2, 500)
+    P = schema.candidates(70, rng, radius=4.0)
+    # Weights far beyond 16 bits that cancel: a constant on a group against the intercept.
+    P[1::2, :5] += 4096.0
+    P[1::2, -1] -= 4096.0
+    P[0, :-1], P[0, -1] = 0.0, 32 - 2**-10  # the largest sum, and the least
+    P[1] = -P[0]
+    for loss in ("logistic", "hinge", "zero_one"):
+        sparse = LinearObjective(records, label, loss, schema, layout="sparse")
+        dense = LinearObjective(records, label, loss, schema, layout="dense")
+        kept = P[schema.norm(P) < 32]
+        assert len(kept) > 40
+        assert sparse._short(kept)
+        assert np.array_equal(sparse.scores(kept), dense.scores(kept))
+        beyond = np.vstack([kept, kept[:1] + np.eye(kept.shape[1])[-1] * 2**-10])
+        assert not sparse._short(beyond)
+        assert np.array_equal(sparse.scores(beyond), dense.scores(beyond))
+
+
+def test_candidates_are_not_paired_where_zero_is_outside_the_domain(rng):
+    box = Box([0.9] * 16, [1.0] * 16)
+    X, label = np.tile([1.0, 0.9], (300, 8)), rng.integers(0, 2, 300)
+    sparse = LinearObjective(X, label, "hinge", box, layout="sparse")
+    # Over the box the margin is small, over its ones alone it need not be.
+    P = np.tile(np.append(np.tile([31.0, -31.0], 8), 0.0), (32, 1))
+    P[:, 1] += np.arange(32) / 1024
+    assert (box.norm(P) < 32).all()
+    assert not sparse._short(P)
+    dense = LinearObjective(X, label, "hinge", box, layout="dense")
+    assert np.array_equal(sparse.scores(P), dense.scores(P))

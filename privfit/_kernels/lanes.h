@@ -27,6 +27,11 @@ static inline lanes lanes_min(lanes a, lanes b) { return _mm256_min_epi32(a, b);
 static inline lanes lanes_left(lanes a, int bits) {
     return _mm256_sll_epi32(a, _mm_cvtsi32_si128(bits));
 }
+/* arithmetic: the sign is kept */
+static inline lanes lanes_right(lanes a, int bits) {
+    return _mm256_sra_epi32(a, _mm_cvtsi32_si128(bits));
+}
+static inline lanes lanes_sub(lanes a, lanes b) { return _mm256_sub_epi32(a, b); }
 static inline lanes lanes_and(lanes a, lanes b) { return _mm256_and_si256(a, b); }
 static inline lanes lanes_equal(lanes a, lanes b) { return _mm256_cmpeq_epi32(a, b); }
 static inline lanes lanes_min16(lanes a, lanes b) { return _mm256_min_epu16(a, b); }
@@ -86,6 +91,12 @@ static inline lanes lanes_left(lanes a, int bits) {
     lanes r = {_mm_sll_epi32(a.lo, count), _mm_sll_epi32(a.hi, count)};
     return r;
 }
+static inline lanes lanes_right(lanes a, int bits) {
+    __m128i count = _mm_cvtsi32_si128(bits);
+    lanes r = {_mm_sra_epi32(a.lo, count), _mm_sra_epi32(a.hi, count)};
+    return r;
+}
+static inline lanes lanes_sub(lanes a, lanes b) LANES_EACH(_mm_sub_epi32)
 static inline lanes lanes_pairs(lanes a, lanes b) LANES_EACH(_mm_madd_epi16)
 static inline lanes lanes_gaps(lanes a, lanes b) LANES_EACH(privfit_gaps4)
 
@@ -102,6 +113,7 @@ static inline int32_t privfit_low(int32_t pair) { return (int16_t)(uint32_t)pair
 static inline int32_t privfit_high(int32_t pair) { return (int16_t)((uint32_t)pair >> 16); }
 static inline int32_t privfit_abs(int32_t v) { return v < 0 ? -v : v; }
 static inline int32_t privfit_wrap(uint32_t v) { return (int32_t)v; }
+static inline int32_t privfit_right(int32_t v, int bits) { return v < 0 ? ~(~v >> bits) : v >> bits; }
 
 static inline lanes lanes_load(const void *p) { lanes r; memcpy(&r, p, sizeof r); return r; }
 static inline void lanes_store(void *p, lanes a) { memcpy(p, &a, sizeof a); }
@@ -127,6 +139,9 @@ static inline lanes lanes_min8(lanes a, lanes b) {
 }
 static inline lanes lanes_left(lanes a, int bits)
     LANES_EACH(privfit_wrap((uint32_t)a.v[i] << bits))
+static inline lanes lanes_right(lanes a, int bits) LANES_EACH(privfit_right(a.v[i], bits))
+static inline lanes lanes_sub(lanes a, lanes b)
+    LANES_EACH(privfit_wrap((uint32_t)a.v[i] - (uint32_t)b.v[i]))
 static inline lanes lanes_pairs(lanes a, lanes b)
     LANES_EACH(privfit_wrap((uint32_t)(privfit_low(a.v[i]) * privfit_low(b.v[i]))
                             + (uint32_t)(privfit_high(a.v[i]) * privfit_high(b.v[i]))))

@@ -51,6 +51,7 @@ def sparse_losses(
     records: SparseRows,
     tile_rows: Int64,
     w: Int32,
+    pairs: Int32,
     a: int,
     loss: Loss,
     work: Int32,

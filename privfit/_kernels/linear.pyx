@@ -133,6 +133,7 @@ def sparse_losses(
     SparseRows records,                # IN
     const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
     const int32_t[:, :, ::1] w,        # IN   (groups, d + 1, WIDTH)
+    const int32_t[:, :, ::1] pairs,    # IN   (groups, d + 1, WIDTH / 2), or none: see the tiles
     int a,                             # IN   bits of records
     Loss loss,                         # IN
     int32_t[:, :, ::1] work,           # WORK (threads, 32, WIDTH)
@@ -149,8 +150,13 @@ def sparse_losses(
             for s in range((tile_rows[t, 1] + STRIP - 1) // STRIP):
                 first = tile_rows[t, 0] + s * STRIP
                 last = min(first + STRIP, stop)
-                table.sparse_margins(&records.view, first, last, &w[g, 0, 0], w.shape[1] - 1, a,
-                                     &work[me, 0, 0])
+                if pairs.shape[0]:
+                    table.sparse_margins_paired(&records.view, first, last, &w[g, 0, 0],
+                                                &pairs[g, 0, 0], w.shape[1] - 1, a,
+                                                &work[me, 0, 0])
+                else:
+                    table.sparse_margins(&records.view, first, last, &w[g, 0, 0], w.shape[1] - 1,
+                                         a, &work[me, 0, 0])
                 table.loss_lanes[loss.kind](&work[me, 0, 0], last - first,
                                             loss.of(tile_rows[t, 2]), &out[me, g * WIDTH])
 

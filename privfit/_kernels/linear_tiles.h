@@ -101,6 +101,39 @@ static void sparse_margins(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t l
     }
 }
 
+/* The same where the sum over a record's ones is sure to fit in 16 bits: two candidates share a lane,
+ * half the loads. pairs is (d+1, WIDTH/2): w[c] + 2^16 w[c + WIDTH/2], whose sums part again. */
+static void sparse_margins_paired(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t last,
+                                  const int32_t *w, const int32_t *pairs, ptrdiff_t d, int a,
+                                  int32_t *z)
+{
+    for (ptrdiff_t r = first; r < last; r++, z += WIDTH) {
+        const int32_t *v = pairs + d * (WIDTH / 2);
+        lanes s0 = lanes_load(v), s1 = lanes_load(v + LANES);
+        for (int64_t i = rows->one_start[r]; i < rows->one_start[r + 1]; i++) {
+            CHECK(rows->one_column[i] >= 0 && rows->one_column[i] < d);
+            v = pairs + (ptrdiff_t)rows->one_column[i] * (WIDTH / 2);
+            s0 = lanes_add(s0, lanes_load(v));
+            s1 = lanes_add(s1, lanes_load(v + LANES));
+        }
+        lanes low0 = lanes_right(lanes_left(s0, 16), 16), low1 = lanes_right(lanes_left(s1, 16), 16);
+        lanes z0 = lanes_left(low0, a), z1 = lanes_left(low1, a);
+        lanes z2 = lanes_right(lanes_sub(s0, low0), 16 - a);
+        lanes z3 = lanes_right(lanes_sub(s1, low1), 16 - a);
+        for (int64_t i = rows->value_start[r]; i < rows->value_start[r + 1]; i++) {
+            CHECK(rows->value_column[i] >= 0 && rows->value_column[i] < d);
+            lanes x = lanes_all(rows->value[i]);
+            v = w + (ptrdiff_t)rows->value_column[i] * WIDTH;
+            z0 = lanes_add(z0, lanes_mul(x, lanes_load(v)));
+            z1 = lanes_add(z1, lanes_mul(x, lanes_load(v + LANES)));
+            z2 = lanes_add(z2, lanes_mul(x, lanes_load(v + 2 * LANES)));
+            z3 = lanes_add(z3, lanes_mul(x, lanes_load(v + 3 * LANES)));
+        }
+        lanes_store(z, z0), lanes_store(z + LANES, z1);
+        lanes_store(z + 2 * LANES, z2), lanes_store(z + 3 * LANES, z3);
+    }
+}
+
 /* z[r] of one candidate; w is (d+1,). */
 static void sparse_margin(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t last,
                           const int32_t *w, ptrdiff_t d, int a, int32_t *__restrict z)

@@ -41,6 +41,8 @@ cdef extern from "tiles.h" nogil:
                             double *) noexcept nogil
         void (*sparse_margins)(const sparse_rows *, ptrdiff_t, ptrdiff_t, const int32_t *,
                                ptrdiff_t, int, int32_t *) noexcept nogil
+        void (*sparse_margins_paired)(const sparse_rows *, ptrdiff_t, ptrdiff_t, const int32_t *,
+                                      const int32_t *, ptrdiff_t, int, int32_t *) noexcept nogil
         void (*sparse_margin)(const sparse_rows *, ptrdiff_t, ptrdiff_t, const int32_t *,
                               ptrdiff_t, int, int32_t *) noexcept nogil
         int64_t (*loss_sum[4])(const int32_t *, ptrdiff_t, const loss_args *) noexcept nogil

@@ -41,6 +41,7 @@ const tile_table PRIVFIT_TABLE = {
     .margin = margin,
     .margin_wide = margin_wide,
     .sparse_margins = sparse_margins,
+    .sparse_margins_paired = sparse_margins_paired,
     .sparse_margin = sparse_margin,
     .loss_sum = {logistic_sum, hinge_sum, hinge_scaled_sum, zero_one_sum},
     .loss_each = {logistic_each, hinge_each, hinge_scaled_each, zero_one_each},

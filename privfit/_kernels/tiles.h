@@ -58,6 +58,9 @@ typedef struct {
                         const double *w, double start, double *z);
     void (*sparse_margins)(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t last,
                            const int32_t *w, ptrdiff_t d, int a, int32_t *z);
+    void (*sparse_margins_paired)(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t last,
+                                  const int32_t *w, const int32_t *pairs, ptrdiff_t d, int a,
+                                  int32_t *z);
     void (*sparse_margin)(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t last,
                           const int32_t *w, ptrdiff_t d, int a, int32_t *z);
     int64_t (*loss_sum[LOSSES])(const int32_t *z, ptrdiff_t n, const loss_args *args);

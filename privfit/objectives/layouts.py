@@ -40,7 +40,7 @@ class DenseLayout:
         """(m,) which candidates' weights fit in 16 bits."""
         return np.asarray(np.abs(whole[:, :-1]).max(axis=1) <= 32767)
 
-    def losses(self, whole: Floats, run: Objective) -> Integers:
+    def losses(self, whole: Floats, run: Objective, short: bool = False) -> Integers:
         """int64 (m,): the loss of each candidate."""
         work = float(run.n_records) * len(whole) * (8 + self.records.pairs / 8)
         n_threads = run._threads(work)
@@ -165,15 +165,17 @@ class SparseLayout:
         """(m,) which candidates' weights fit: all, since sums wrap and margins are bounded."""
         return np.ones(len(whole), dtype=bool)
 
-    def losses(self, whole: Floats, run: Objective) -> Integers:
-        """int64 (m,): the loss of each candidate."""
+    def losses(self, whole: Floats, run: Objective, short: bool = False) -> Integers:
+        """int64 (m,): the loss of each candidate; `short` margins fit in 16 bits of weights."""
         work = float(run.n_records) * len(whole) * (8 + self.records.mean_entries / 4)
         n_threads = run._threads(work)
         w = lane_groups(whole)
+        half = LANE_WIDTH // 2
+        pairs = w[..., :half] + (w[..., half:] << 16) if short else w[:0]
         out = np.zeros((n_threads, w.shape[0] * LANE_WIDTH), dtype=np.int64)
         buffer = aligned((n_threads, 32, LANE_WIDTH), np.int32)
         for part in run._slices(work):
-            kernels.sparse_losses(self.records.rows, part, w, self.a, self.loss, buffer, out)
+            kernels.sparse_losses(self.records.rows, part, w, pairs, self.a, self.loss, buffer, out)
         return out.sum(axis=0)[: len(whole)]
 
     def losses_wide(self, whole: Floats, run: Objective) -> Integers:

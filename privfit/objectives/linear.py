@@ -153,13 +153,23 @@ class LinearObjective(Objective):
             narrow = self._narrow(self.domain.norm(P))
         return narrow & self._layout.fits(whole)
 
+    def _short(self, P: Floats) -> bool:
+        """Whether the sum of weights over a sparse record's ones is sure to fit in 16 bits.
+
+        It is the margin of that record with its other columns at 0, if 0 is inside the domain.
+        """
+        if isinstance(self._layout, DenseLayout):
+            return False
+        inside = (self.domain.low <= 0).all() and (self.domain.high >= 0).all()
+        return bool(inside and (self.domain.norm(P) * 2.0**self.grid.b < 2.0**15).all())
+
     def scores(self, P: ArrayLike) -> Integers:
         """int64 (m,): minus the loss of each candidate (m, d + 1), in units of `unit`."""
         P, whole = self._candidates(P)
         narrow = self._narrow_candidates(P, whole)
         result = np.empty(len(P), dtype=np.int64)
         if narrow.any():
-            result[narrow] = -self._layout.losses(whole[narrow], self)
+            result[narrow] = -self._layout.losses(whole[narrow], self, self._short(P[narrow]))
         if not narrow.all():
             result[~narrow] = -self._layout.losses_wide(whole[~narrow], self)
         return result
