@@ -2,7 +2,8 @@
 
 python bench/accuracy.py --quick            # three seeds, Adult alone
 python bench/accuracy.py --sections targets
-python bench/accuracy.py --write            # refresh bench/README.md and bench/accuracy.json
+python bench/accuracy.py --write            # refresh bench/README.md and bench/accuracy.json; with
+                                            # --sections, the others stay as they are
 
 A seed sets the 80/20 split and the fit. Numbers are means over seeds and half the width of their
 95 % interval by Student's t. Seeded fits are for benchmarks: they are not private.
@@ -272,12 +273,26 @@ def _row(setting: Setting, values: list[float]) -> dict[str, Any]:
     }
 
 
+def merged(report: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The report, with the sections that only an earlier one has."""
+    old = json.loads(path.read_text()) if path.exists() else {"sections": {}, "rows": []}
+    fitted = [{**row, "mean": 0, "half_interval": 0, "accuracies": 0} for row in report["rows"]]
+    kept = [
+        row
+        for row in old["rows"]
+        if {**row, "mean": 0, "half_interval": 0, "accuracies": 0} not in fitted
+    ]
+    sections = {**old["sections"], **report["sections"]}
+    return {**report, "sections": sections, "rows": report["rows"] + kept}
+
+
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
     report = run(options)
     print(markdown(report))
     if options.json or options.write:
         path = options.json or HERE / "accuracy.json"
+        report = merged(report, path)
         path.write_text(json.dumps(report, indent=1) + "\n")
     if options.write:
         refresh(HERE / "README.md", markdown(report), "accuracy")
