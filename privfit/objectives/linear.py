@@ -180,6 +180,8 @@ class LinearObjective(Objective):
         A weight counts in units of its column's scale, so the units of a column do not matter.
         """
         P, _ = self._candidates(P)
+        if self.l2 == 0:
+            return np.zeros(len(P), dtype=np.int64)
         penalty = self.l2 / 2 * np.square(np.ldexp(P[:, :-1], self.domain.exponents)).sum(axis=1)
         if penalty.max() / self.unit >= 2.0**62:
             raise ValueError("prior is too large for 64 bits; pass smaller weights or a smaller l2")
