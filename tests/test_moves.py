@@ -328,3 +328,27 @@ def test_spread_bounds_all_records(tiny, adjacency, rng):
         P = domain.candidates(6, rng, radius=2.0)
         q = np.array([one.scores(P) for one in each])
         assert 0 < reference.realised_range(q, adjacency) <= each[0].spread(P, adjacency)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge"])
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_slopes_follow_a_walk_of_steps_leaps_and_wide_margins(loss, layout, rng):
+    columns = {f"c{j}": Categorical(range(4)) for j in range(5)}
+    schema = Schema(columns | {"x": Numeric(0, 1)})
+    records = {name: rng.integers(0, 4, 700) for name in columns}
+    records["x"] = rng.choice([0.0, 0.3, 1.0], 700)
+    objective = LinearObjective(records, rng.integers(0, 2, 700), loss, schema, layout=layout)
+    d = schema.width
+    view = objective.slopes(np.zeros(d + 1), 0.5)
+    coords, signs = np.tile(np.arange(d + 1), 2), np.repeat([1.0, -1.0], d + 1)
+    for turn in range(60):
+        expected = objective.centred.gradient(objective.gradient(view.model, 0.5))
+        assert np.array_equal(view.scores(coords, signs), np.append(expected, -expected))
+        if turn % 10 == 7:
+            view.w = rng.uniform(-3, 3, d + 1)  # a leap
+        elif turn % 10 == 4:
+            view.step(2, 2e4)  # beyond 32 bits
+        elif turn % 10 == 5:
+            view.step(2, -2e4)
+        else:
+            view.step(int(rng.integers(d + 1)), float(rng.choice([0.6, -0.6])))

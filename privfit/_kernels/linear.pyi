@@ -165,3 +165,14 @@ def group_pair_norms(
     work: Float64,
     out: Float64,
 ) -> None: ...
+def sparse_gradient_at(
+    records: SparseRows,
+    tile_rows: Int64,
+    z: Int32,
+    start: int,
+    loss: Loss,
+    cap: int,
+    work: Int32,
+    out: Int64,
+) -> None: ...
+def sparse_shift(rows: Int32, values: Int16, step: int, z: Int32) -> None: ...

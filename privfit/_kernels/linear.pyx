@@ -453,6 +453,45 @@ def sparse_gradient(
                                   &out[me, 1, 0])
 
 
+def sparse_gradient_at(
+    SparseRows records,                # IN
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
+    const int32_t[::1] z,              # IN   (n,) margins without the intercept
+    int32_t start,                     # IN   intercept in margin units
+    Loss loss,                         # IN
+    int32_t cap,                       # IN   in units of 2^-RESIDUAL_BITS
+    int32_t[:, :, ::1] work,           # WORK (threads, 2, BLOCK)
+    int64_t[:, :, ::1] out,            # OUT  (threads, 2, d + 1): from ones, from values
+):
+    """As `sparse_gradient`, where the margins are known."""
+    cdef ptrdiff_t t, b, first, block, stop
+    cdef ptrdiff_t d = out.shape[2] - 1
+    cdef int n_threads = work.shape[0], me
+    cdef const tile_table *table = tiles()
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        stop = tile_rows[t, 0] + tile_rows[t, 1]
+        for b in range((tile_rows[t, 1] + BLOCK - 1) // BLOCK):
+            first = tile_rows[t, 0] + b * BLOCK
+            block = min(<ptrdiff_t>BLOCK, stop - first)
+            table.shift_all(&z[first], block, start, &work[me, 0, 0])
+            table.residuals[loss.kind](&work[me, 0, 0], block, loss.of(tile_rows[t, 2]), cap,
+                                       &work[me, 1, 0])
+            table.sparse_gradient(&records.view, first, first + block, d, &work[me, 1, 0],
+                                  &out[me, 0, 0], &out[me, 1, 0])
+
+
+def sparse_shift(
+    const int32_t[::1] rows,           # IN   (entries,) of one column
+    const int16_t[::1] values,         # IN   (entries,)
+    int32_t step,                      # IN   in candidate units
+    int32_t[::1] z,                    # IN/OUT (n,) margins
+):
+    """Move one column's weight."""
+    if rows.shape[0]:
+        tiles().shift_rows(&rows[0], &values[0], rows.shape[0], step, &z[0])
+
+
 # --------------------------------------------------------------------------------- second moments
 
 

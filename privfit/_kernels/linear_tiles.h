@@ -439,3 +439,17 @@ static void sparse_gradient(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t 
     }
     ones[d] += total;
 }
+
+/* out = z + start: margins from what they are without the intercept. */
+static void shift_all(const int32_t *z, ptrdiff_t n, int32_t start, int32_t *out)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        out[i] = (int32_t)((uint32_t)z[i] + (uint32_t)start);
+}
+
+/* z[row] += step value over the entries of one sparse column. */
+static void shift_rows(const int32_t *row, const int16_t *value, ptrdiff_t n, int32_t step, int32_t *z)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        z[row[i]] = (int32_t)((uint32_t)z[row[i]] + (uint32_t)step * (uint32_t)(int32_t)value[i]);
+}

@@ -55,6 +55,9 @@ cdef extern from "tiles.h" nogil:
                              const int32_t *, int32_t *) noexcept nogil
         void (*shift_entries)(const int32_t *, const int16_t *, ptrdiff_t, int32_t,
                               int32_t *) noexcept nogil
+        void (*shift_all)(const int32_t *, ptrdiff_t, int32_t, int32_t *) noexcept nogil
+        void (*shift_rows)(const int32_t *, const int16_t *, ptrdiff_t, int32_t,
+                           int32_t *) noexcept nogil
         void (*residuals[4])(const int32_t *, ptrdiff_t, const loss_args *, int32_t,
                              int32_t *) noexcept nogil
         void (*residuals_wide[4])(const double *, ptrdiff_t, const loss_args *, int32_t,

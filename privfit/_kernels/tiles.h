@@ -71,6 +71,8 @@ typedef struct {
                          int32_t step, const int32_t *z, int32_t *out);
     void (*shift_entries)(const int32_t *z, const int16_t *value, ptrdiff_t n, int32_t step,
                           int32_t *out);
+    void (*shift_all)(const int32_t *z, ptrdiff_t n, int32_t start, int32_t *out);
+    void (*shift_rows)(const int32_t *row, const int16_t *value, ptrdiff_t n, int32_t step, int32_t *z);
     /* by loss; zero-one errors have no slope */
     void (*residuals[LOSSES])(const int32_t *z, ptrdiff_t n, const loss_args *args, int32_t cap, int32_t *out);
     void (*residuals_wide[LOSSES])(const double *z, ptrdiff_t n, const loss_args *args, int32_t cap, int32_t *out);

@@ -281,3 +281,46 @@ class _Batch:
         entries = columns.start[used + 1] - columns.start[used]
         self.work = float(entries @ (self.moves[:, 1] - self.moves[:, 0])) * 12
         self.segments = columns.segments(used)
+
+
+class SparseFollower:
+    """Margins, less the intercept, of a model that changes in a few weights at a time."""
+
+    def __init__(self, layout: SparseLayout) -> None:
+        self._layout = layout
+        self._whole: Floats | None = None
+        self._z = np.empty(0, dtype=np.int32)
+
+    def gradient(self, whole: Floats, cap: int, run: Objective) -> Integers:
+        """`SparseLayout.gradient` of one candidate whose margin fits in 32 bits."""
+        self._follow(whole, run)
+        layout = self._layout
+        work = float(run.n_records) * (20 + layout.records.mean_entries)
+        n_threads = run._threads(work)
+        start = int(wrap32(whole[-1:] * 2.0**layout.a)[0])
+        out = np.zeros((n_threads, 2, len(whole)), dtype=np.int64)
+        buffer = aligned((n_threads, 2, BLOCK_ROWS), np.int32)
+        for part in run._slices(work, 8 * run._tile_rows):
+            kernels.sparse_gradient_at(
+                layout.records.rows, part, self._z, start, layout.loss, cap, buffer, out
+            )
+        ones, values = out.sum(axis=0)
+        return (ones << layout.a) + values
+
+    def _follow(self, whole: Floats, run: Objective) -> None:
+        """Bring the margins up to date; one that is interrupted starts afresh."""
+        layout, before, self._whole = self._layout, self._whole, None
+        changed = None if before is None else np.flatnonzero(whole[:-1] != before[:-1])
+        if before is None or changed is None or len(changed) > 4:
+            n_threads = run._threads(float(run.n_records) * (10 + layout.records.mean_entries))
+            self._z = np.empty(run.n_records, dtype=np.int32)
+            kernels.sparse_margins(
+                layout.records.rows, tiles(run._runs, run._tile_rows),
+                wrap32(np.append(whole[:-1], 0.0)), layout.a, self._z, n_threads,
+            )  # fmt: skip
+        else:
+            columns, steps = layout.records.by_column, wrap32(whole - before)
+            for j in changed.tolist():
+                part = slice(columns.start[j], columns.start[j + 1])
+                kernels.sparse_shift(columns.row[part], columns.value[part], int(steps[j]), self._z)
+        self._whole = whole

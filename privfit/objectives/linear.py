@@ -24,7 +24,7 @@ from privfit.objectives.common import (
     on_grid,
     wrap32,
 )
-from privfit.objectives.layouts import DenseLayout, SparseLayout
+from privfit.objectives.layouts import DenseLayout, SparseFollower, SparseLayout
 from privfit.packing import DenseRecords, check_labels, check_records, pack
 
 
@@ -456,6 +456,8 @@ class LinearSlopes:
     def __init__(self, objective: LinearObjective, position: ArrayLike, cap: float) -> None:
         self._objective, self._cap = objective, objective._cap(cap)
         self.w = np.array(position, dtype=np.float64)
+        layout = objective._layout
+        self._follower = SparseFollower(layout) if isinstance(layout, SparseLayout) else None
 
     @property
     def model(self) -> Floats:
@@ -465,7 +467,12 @@ class LinearSlopes:
     def scores(self, coords: Integers, steps: Floats) -> Integers:
         """int64 (m,): the gradient along each move."""
         objective = self._objective
-        gradient = objective.gradient(self.model, self._cap * kernels.RESIDUAL_UNIT)
+        P, whole = objective._candidates(self.model[None])
+        narrow = bool(objective._narrow_candidates(P, whole)[0])
+        if self._follower is not None and narrow:
+            gradient = self._follower.gradient(whole[0], self._cap, objective)
+        else:
+            gradient = objective._layout.gradient(whole[0], not narrow, self._cap, objective)
         return objective.centred.gradient(gradient)[coords] * np.sign(steps).astype(np.int64)
 
     def prior(self, coords: Integers, steps: Floats) -> Integers:
