@@ -343,6 +343,73 @@ def lloyd(
     return counts, sums
 
 
+def clipped(v: Record, radius: int, norm: int) -> Record:
+    """v shrunk to an l1 or l2 norm of at most `radius`: by 32 bits of the factor, towards zero."""
+    if norm == 1 and sum(abs(x) for x in v) <= radius:
+        return v
+    if norm == 2 and sum(x * x for x in v) <= radius * radius:
+        return v
+    factor = (radius << 32) // length_up(v, norm)
+    return [(-1 if x < 0 else 1) * ((abs(x) * factor) >> 32) for x in v]
+
+
+def residual_sums(
+    rows: list[Record], centers: list[Record], radius: int, norm: int, power: int = 2
+) -> tuple[list[int], list[list[int]]]:
+    """Counts, and sums of the clipped differences of records to their nearest centre."""
+    counts, sums = [0] * len(centers), [[0] * len(rows[0]) for _ in centers]
+    for x in rows:
+        distances = [distance(x, c, power) for c in centers]
+        j = distances.index(min(distances))
+        counts[j] += 1
+        v = clipped([a - b for a, b in zip(x, centers[j], strict=True)], radius, norm)
+        sums[j] = [s + a for s, a in zip(sums[j], v, strict=True)]
+    return counts, sums
+
+
+# -------------------------------------------------------------------------------------------- cells
+
+
+def cell(x: Record, axes: Sequence[int], low: Record, high: Record) -> str:
+    """The bits of a record's cell when [low, high] is halved along these columns in turn."""
+    ends, bits = [[a, b + 1] for a, b in zip(low, high, strict=True)], ""
+    for axis in axes:
+        cut = sum(ends[axis]) // 2
+        upper = x[axis] >= cut
+        ends[axis][not upper] = cut
+        bits += "01"[upper]
+    return bits
+
+
+def trees(depth: int, root: str = "") -> list[frozenset[str]]:
+    """The leaves of every tree of at most so many halvings below a root."""
+    if depth == 0:
+        return [frozenset([root])]
+    halves = (trees(depth - 1, root + bit) for bit in "01")
+    return [frozenset([root]), *(a | b for a, b in itertools.product(*halves))]
+
+
+def halving(u: int, rate: mpmath.mpf) -> mpmath.mpf:
+    """P(u + Z > 0), Z two-sided geometric: 1 less the tail beyond, or the tail itself."""
+    q = mpmath.exp(-rate)
+    return 1 - q**u / (1 + q) if u >= 1 else q ** (1 - u) / (1 + q)
+
+
+def tree_log_probability(
+    leaves: frozenset[str], cells: Sequence[str], rate: Any, decay: int, roots: int, depth: int
+) -> mpmath.mpf:
+    """ln P of a tree, given the deepest cells of all records."""
+    inner = {leaf[:i] for leaf in leaves for i in range(roots, len(leaf))}
+    total = mpmath.mpf(0)
+    for node in sorted(inner | leaves):
+        if len(node) == depth:
+            continue
+        count = sum(c.startswith(node) for c in cells)
+        p = halving(max(-decay, count - (len(node) - roots) * decay), rate)
+        total += mpmath.log(p if node in inner else 1 - p)
+    return total
+
+
 # ------------------------------------------------------------------------------------- facilities
 
 

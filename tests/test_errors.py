@@ -255,6 +255,16 @@ CENTERS: list[Case] = [
     (lambda: centers().scores(np.full((1, 2, 2), 0.3)), r"lie on the grid; pass objective.snap"),
     (lambda: centers().scores(np.full((1, 2, 2), 2.0**30)), r"centres are too far out for exact"),
     (lambda: centers().lloyd(np.full((2, 2), 2.0**30)), r"centres are too far out for exact"),
+    *((lambda n=n: centers().residuals(np.eye(2), 9, n), r"norm \(.*\) must be 1 or 2; pass one")
+      for n in (0, 3, "1", None)),
+    *((lambda r=r: centers().residuals(np.eye(2), r, 1), r"radius \(.*\) must be a whole number of")
+      for r in (0, -1, 1.5, 2**31, True, None)),
+    (lambda: centers().residuals(np.full((2, 2), 2.0**30), 9, 1), r"centres are too far out"),
+    *((lambda a=a: centers().cells(a), r"axes \(shape .*\) must be at most 62 columns; pass obj")
+      for a in ([0] * 63, [[0]])),
+    *((lambda a=a: centers().cells(a), r"axes must lie in 0..1; pass columns to halve")
+      for a in ([2], [0, -1])),
+    (lambda: centers().walk(np.eye(2)).range([0], [0.5], "add"), r"adjacency \('add'\) must be"),
     (lambda: centers().range(np.zeros((1, 2, 2)), "add"), r"adjacency \('add'\) must be"),
     (lambda: centers().at(np.eye(2)).scores([0, 1], [[0, 0]]), r"which \(shape .* must match"),
     (lambda: centers().at(np.eye(2)).scores([0], [[0, 0, 0]]), r"one new centre with 2 columns"),

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 Int16: TypeAlias = NDArray[np.int16]
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
+UInt64: TypeAlias = NDArray[np.uint64]
 Float64: TypeAlias = NDArray[np.float64]
 
 def costs(
@@ -54,8 +55,10 @@ def lloyd(
     tile_rows: Int64,
     w: Int32,
     start: Int32,
-    k: int,
     power: int,
+    centers: Int32,
+    radius: int,
+    norm: int,
     work: Int32,
     counts: Int64,
     sums: Int64,
@@ -63,12 +66,23 @@ def lloyd(
 def lloyd_wide(
     panels: Int16,
     tile_rows: Int64,
-    centers: Float64,
+    points: Float64,
     power: int,
+    centers: Int32,
+    radius: int,
+    norm: int,
     work: Float64,
     which: Int32,
     counts: Int64,
     sums: Int64,
+) -> None: ...
+def cells(
+    panels: Int16,
+    tile_rows: Int64,
+    axes: Int32,
+    box: Int32,
+    work: Int32,
+    out: UInt64,
 ) -> None: ...
 def set_gaps(
     rows: Float64,

@@ -1,4 +1,4 @@
-"""Distances of records to centres: costs of many sets, one-centre changes, a Lloyd step.
+"""Distances of records to centres: costs of many sets, one-centre changes, a Lloyd step, cells.
 
 Records lie in panels as for dense linear models, without an intercept. Centres are integers on the
 same grid. Squared l2 distances come without the record's own square and less a shift that is the
@@ -9,7 +9,7 @@ same for all centres, so that they fit in 32 bits; `CentersObjective` adds both 
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, fabs, sqrt
 from libc.stddef cimport ptrdiff_t
-from libc.stdint cimport INT32_MAX, int16_t, int32_t, int64_t
+from libc.stdint cimport INT32_MAX, int16_t, int32_t, int64_t, uint64_t
 
 from privfit._kernels.simd cimport BLOCK, PANEL, QUAD, tile_table, tiles
 
@@ -150,20 +150,75 @@ cdef void add_members(const int16_t *panels, ptrdiff_t pairs, ptrdiff_t rows, in
             total[2 * j + 1] += x[j * PANEL * 2 + 1]
 
 
+cdef void add_residuals(const int16_t *panels, ptrdiff_t pairs, ptrdiff_t rows,
+                        const int32_t *which, const int32_t *centers, int64_t radius, int norm,
+                        int64_t *counts, int64_t *sums) noexcept nogil:
+    """Add each record's difference to its centre, shrunk to a norm of at most `radius`.
+
+    A longer difference v is multiplied by f = floor(2^32 radius / L) / 2^32, with L the norm
+    rounded up, and rounded towards zero: its norm is then at most radius norm(v) / L <= radius.
+    """
+    cdef ptrdiff_t r, j, d = 2 * pairs
+    cdef const int16_t *x
+    cdef const int32_t *c
+    cdef int64_t *total
+    cdef int64_t v, length, factor
+    for r in range(rows):
+        x = panels + (r // PANEL) * pairs * PANEL * 2 + (r % PANEL) * 2
+        c = centers + which[r] * d
+        total = sums + which[r] * d
+        counts[which[r]] += 1
+        length = 0
+        for j in range(d):
+            v = <int64_t>x[(j // 2) * PANEL * 2 + j % 2] - c[j]
+            length += v * v if norm == 2 else (v if v > 0 else -v)
+        if length <= (radius * radius if norm == 2 else radius):
+            for j in range(d):
+                total[j] += <int64_t>x[(j // 2) * PANEL * 2 + j % 2] - c[j]
+            continue
+        if norm == 2:
+            length = root_up(length)
+        factor = (radius << 32) // length
+        for j in range(d):
+            v = <int64_t>x[(j // 2) * PANEL * 2 + j % 2] - c[j]
+            total[j] += (v * factor) >> 32 if v > 0 else -((-v * factor) >> 32)
+
+
+cdef inline int64_t root_up(int64_t square) noexcept nogil:
+    """The least integer whose square is at least `square`; sqrt of a double may be one off."""
+    cdef int64_t root = <int64_t>sqrt(<double>square)
+    while root * root < square:
+        root += 1
+    while root > 0 and (root - 1) * (root - 1) >= square:
+        root -= 1
+    return root
+
+
+cdef void add_to_clusters(const int16_t *panels, ptrdiff_t pairs, ptrdiff_t rows, int32_t *which,
+                          ptrdiff_t k, const int32_t *centers, int64_t radius, int norm,
+                          int64_t *counts, int64_t *sums) noexcept nogil:
+    if norm == 0:
+        add_members(panels, pairs, rows, which, k, counts, sums)
+    else:
+        add_residuals(panels, pairs, rows, which, centers, radius, norm, counts, sums)
+
+
 def lloyd(
     const int16_t[:, :, :, ::1] panels,  # IN   (n_panels, pairs, PANEL, 2)
     const int64_t[:, ::1] tile_rows,     # IN   (tiles, 3)
     const int32_t[:, :, ::1] w,          # IN   (quads, pairs, QUAD) int16 pairs
     const int32_t[:, ::1] start,         # IN   (quads, QUAD)
-    int k,                               # IN   centres, at most quads * QUAD
     int power,                           # IN   1 or 2
+    const int32_t[:, ::1] centers,       # IN   (k, 2 * pairs) integers, k at most quads * QUAD
+    int64_t radius,                      # IN   of residuals, below 2^31
+    int norm,                            # IN   0: sums of records; 1, 2: of clipped residuals
     int32_t[:, :, ::1] work,             # WORK (threads, QUAD + 2, rows of the largest tile)
     int64_t[:, ::1] counts,              # OUT  (threads, k)
     int64_t[:, :, ::1] sums,             # OUT  (threads, k, 2 * pairs)
 ):
     """Assign each record to its nearest centre (ties to the lowest index); add counts and sums."""
     cdef ptrdiff_t t, q, c, r, rows
-    cdef ptrdiff_t pairs = panels.shape[1]
+    cdef ptrdiff_t pairs = panels.shape[1], k = centers.shape[0]
     cdef int n_threads = work.shape[0], me
     cdef const tile_table *table = tiles()
     cdef const int16_t *tile
@@ -180,14 +235,18 @@ def lloyd(
             for c in range(min(<ptrdiff_t>QUAD, k - q * QUAD)):
                 table.keep_nearest(&work[me, c, 0], rows, <int32_t>(q * QUAD + c),
                                    &work[me, QUAD, 0], &work[me, QUAD + 1, 0])
-        add_members(tile, pairs, rows, &work[me, QUAD + 1, 0], k, &counts[me, 0], &sums[me, 0, 0])
+        add_to_clusters(tile, pairs, rows, &work[me, QUAD + 1, 0], k, &centers[0, 0], radius, norm,
+                        &counts[me, 0], &sums[me, 0, 0])
 
 
 def lloyd_wide(
     const int16_t[:, :, :, ::1] panels,  # IN   (n_panels, pairs, PANEL, 2)
     const int64_t[:, ::1] tile_rows,     # IN   (tiles, 3)
-    const double[:, ::1] centers,        # IN   (k, 2 * pairs) integers
+    const double[:, ::1] points,         # IN   (k, 2 * pairs) integers: the centres
     int power,                           # IN   1 or 2
+    const int32_t[:, ::1] centers,       # IN   (k, 2 * pairs) the same, where they fit
+    int64_t radius,                      # IN   of residuals, below 2^31
+    int norm,                            # IN   0: sums of records; 1, 2: of clipped residuals
     double[:, :, ::1] work,              # WORK (threads, 2, rows of the largest tile, padded)
     int32_t[:, ::1] which,               # WORK (threads, rows of the largest tile, padded)
     int64_t[:, ::1] counts,              # OUT  (threads, k)
@@ -203,15 +262,55 @@ def lloyd_wide(
         me = threadid()
         rows = tile_rows[t, 1]
         tile = &panels[tile_rows[t, 0] // PANEL, 0, 0, 0]
-        for j in range(centers.shape[0]):
-            table.distance_wide(tile, (rows + PANEL - 1) // PANEL, pairs, &centers[j, 0], power,
+        for j in range(points.shape[0]):
+            table.distance_wide(tile, (rows + PANEL - 1) // PANEL, pairs, &points[j, 0], power,
                                 &work[me, 1, 0])
             for r in range(rows):
                 if j == 0 or work[me, 1, r] < work[me, 0, r]:
                     work[me, 0, r] = work[me, 1, r]
                     which[me, r] = <int32_t>j
-        add_members(tile, pairs, rows, &which[me, 0], centers.shape[0], &counts[me, 0],
-                    &sums[me, 0, 0])
+        add_to_clusters(tile, pairs, rows, &which[me, 0], points.shape[0], &centers[0, 0], radius,
+                        norm, &counts[me, 0], &sums[me, 0, 0])
+
+
+def cells(
+    const int16_t[:, :, :, ::1] panels,  # IN   (n_panels, pairs, PANEL, 2)
+    const int64_t[:, ::1] tile_rows,     # IN   (tiles, 3)
+    const int32_t[::1] axes,             # IN   (depth,) at most 62 columns to bisect, in turn
+    const int32_t[:, ::1] box,           # IN   (2, d) the first cell: low, and high + 1
+    int32_t[:, :, ::1] work,             # WORK (threads, 2, d)
+    uint64_t[::1] out,                   # OUT  (n padded,)
+):
+    """The cell of each record when cells are halved again and again: a bit for each halving.
+
+    A cell [a, b) of a column is cut at floor((a + b) / 2); the upper half has the bit 1.
+    """
+    cdef ptrdiff_t t, r, i, j, row, rows
+    cdef ptrdiff_t d = box.shape[1]
+    cdef int n_threads = work.shape[0], me
+    cdef int32_t cut
+    cdef uint64_t code
+    cdef const int16_t *x
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        rows = tile_rows[t, 1]
+        for r in range(rows):
+            row = tile_rows[t, 0] + r
+            x = &panels[row // PANEL, 0, row % PANEL, 0]
+            for j in range(d):
+                work[me, 0, j] = box[0, j]
+                work[me, 1, j] = box[1, j]
+            code = 0
+            for i in range(axes.shape[0]):
+                j = axes[i]
+                cut = (work[me, 0, j] + work[me, 1, j]) >> 1
+                code = code << 1
+                if x[(j // 2) * PANEL * 2 + j % 2] >= cut:
+                    code = code | 1
+                    work[me, 0, j] = cut
+                else:
+                    work[me, 1, j] = cut
+            out[row] = code
 
 
 def set_gaps(

@@ -13,7 +13,7 @@ from privfit._kernels import centers as kernels
 from privfit._kernels import threads
 from privfit._kernels.linear import PANEL_ROWS, QUAD_SIZE
 from privfit.checks import is_whole
-from privfit.domains import Domain, L1Ball, L2Ball
+from privfit.domains import Domain, L1Ball, L2Ball, Schema
 from privfit.objectives.common import (
     Floats,
     Integers,
@@ -28,6 +28,8 @@ from privfit.objectives.common import (
     set_gaps,
 )
 from privfit.packing import DenseRecords, aligned, check_records, pack, tiles
+
+MOST_HALVINGS = 62  # bits of a cell's code
 
 
 class CentersObjective(Objective):
@@ -213,6 +215,22 @@ class CentersObjective(Objective):
         level = squares - whole @ (self._low + self._high)
         return set_gaps(whole * (self._high - self._low), level, "l1", self)
 
+    def _step_gaps(self, old: Floats, new: Floats) -> tuple[Floats, Floats]:
+        """(m,) sup of dist(t, new) - dist(t, old), and the other way round, for centres (m, d)."""
+        radius = float(self._high[0])
+        if self.power == 1:
+            span = np.abs(new - old).sum(axis=1)
+            return span, span
+        rise = np.square(new).sum(axis=1) - np.square(old).sum(axis=1)
+        if isinstance(self.domain, L2Ball):
+            span = 2 * radius * np.sqrt(np.square(new - old).sum(axis=1))
+        elif isinstance(self.domain, L1Ball):
+            span = 2 * radius * np.abs(new - old).max(axis=1)
+        else:
+            rise -= (new - old) @ (self._low + self._high)
+            span = np.abs(new - old) @ (self._high - self._low)
+        return rise + span, span - rise
+
     def _cover(self, whole: Floats) -> Floats:
         """(m,) cov(C): the largest cost of a record, in score units."""
         radius = float(self._high[0])
@@ -233,40 +251,155 @@ class CentersObjective(Objective):
 
         Each record belongs to exactly one centre; ties go to the lowest index.
         """
+        return self._clusters(centers, 0, 0)
+
+    def residuals(self, centers: ArrayLike, radius: int, norm: int) -> tuple[Integers, Integers]:
+        """As `lloyd`, with the sums of x - c clipped to this l1 or l2 norm, in record units.
+
+        A record adds an integer vector of norm at most `radius` to one centre, whatever the centre:
+        longer differences are shrunk and rounded towards zero, each by itself.
+        """
+        if norm not in (1, 2):
+            raise ValueError(f"norm ({norm!r}) must be 1 or 2; pass one of them")
+        if not is_whole(radius) or not 1 <= radius < 2**31:
+            raise ValueError(
+                f"radius ({radius!r}) must be a whole number of record units, from 1 on; pass "
+                "a public radius / objective.candidate_units"
+            )
+        return self._clusters(centers, int(radius), norm)
+
+    def _clusters(self, centers: ArrayLike, radius: int, norm: int) -> tuple[Integers, Integers]:
         whole = self._candidates(np.asarray(centers, dtype=np.float64)[None])[0]
         k, d = whole.shape
-        work = float(self.n_records) * (k * (2 + d / 8) + 4 * d)
+        work = float(self.n_records) * (k * (2 + d / 8) + (4 if norm == 0 else 8) * d)
         n_threads = self._threads(work)
         counts = np.zeros((n_threads, k), dtype=np.int64)
         sums = np.zeros((n_threads, k, 2 * self._records.pairs), dtype=np.int64)
-        form = self._kernel_form(whole)
+        form, padded = self._kernel_form(whole), self._padded(whole)
+        about = (padded.astype(np.int32), radius, norm)
         if form is None:
             wide = aligned((n_threads, 2, self._tile_rows), np.float64)
             which = aligned((n_threads, self._tile_rows), np.int32)
             for part in self._slices(8 * work):
                 kernels.lloyd_wide(
-                    self._records.panels, part, self._padded(whole), self.power, wide, which,
-                    counts, sums,
+                    self._records.panels, part, padded, self.power, *about, wide, which, counts,
+                    sums,
                 )  # fmt: skip
         else:
             buffer = aligned((n_threads, QUAD_SIZE + 2, self._tile_rows), np.int32)
             for part in self._slices(work):
                 kernels.lloyd(
-                    self._records.panels,
-                    part,
-                    form[0],
-                    form[1],
-                    k,
-                    self.power,
-                    buffer,
-                    counts,
-                    sums,
-                )
+                    self._records.panels, part, form[0], form[1], self.power, *about, buffer,
+                    counts, sums,
+                )  # fmt: skip
         return counts.sum(axis=0), sums.sum(axis=0)[:, :d]
+
+    # ----------------------------------------------------------- what is public about the records
+
+    @cached_property
+    def bounds(self) -> tuple[Integers, Integers]:
+        """(d,) the least and the largest integer of each column, in record units."""
+        return np.ceil(self._low).astype(np.int64), np.floor(self._high).astype(np.int64)
+
+    @cached_property
+    def middle(self) -> Integers:
+        """(d,) a public point, in record units, about which records are short; see `reach`."""
+        low, high = self.bounds
+        middle = (low + high) // 2
+        if isinstance(self.domain, Schema):
+            for group in self.domain.groups:
+                middle[group] = 0
+        return middle
+
+    def reach(self, norm: int) -> int:
+        """The largest l1 or l2 norm of a record less `middle`, in record units, rounded up."""
+        low, high = self.bounds
+        if isinstance(self.domain, L1Ball):
+            return int(high[0])
+        if isinstance(self.domain, L2Ball):  # l1 is at most sqrt(d) l2
+            return int(high[0]) if norm == 2 else math.isqrt(self.n_features * int(high[0]) ** 2)
+        ends = np.maximum(high - self.middle, self.middle - low).tolist()
+        if isinstance(self.domain, Schema):  # one entry of a group is one, the others are zero
+            for group in self.domain.groups:
+                ends[group] = [ends[group.start]] + [0] * (group.stop - group.start - 1)
+        square = sum(v * v for v in ends)
+        return sum(ends) if norm == 1 else math.isqrt(square) + (math.isqrt(square) ** 2 < square)
+
+    def project(self, centers: ArrayLike) -> Floats:
+        """Centres (..., d) moved into the domain and onto the grid."""
+        centers = np.asarray(centers, dtype=np.float64)
+        if isinstance(self.domain, L1Ball | L2Ball):
+            flat = self.domain.quantise(centers.reshape(-1, self.n_features), uniform=True)
+            return np.asarray(flat, dtype=np.float64).reshape(centers.shape) * self._record_unit
+        low, high = self.bounds
+        return np.clip(np.rint(centers / self._record_unit), low, high) * self._record_unit
+
+    # --------------------------------------------------------------------------------------- cells
+
+    def halvings(self, depth: int) -> NDArray[np.int32]:
+        """At most `depth` columns to halve in turn, always the widest; none below a grid step."""
+        low, high = self.bounds
+        width = (high - low + 1).astype(np.float64)
+        left = np.floor(np.log2(width)).astype(np.int64)
+        axes: list[int] = []
+        while len(axes) < depth and left.any():
+            axis = int(np.argmax(np.where(left > 0, width, 0.0)))
+            axes.append(axis)
+            left[axis] -= 1
+            width[axis] /= 2
+        return np.array(axes, dtype=np.int32)
+
+    def cells(self, axes: ArrayLike) -> NDArray[np.uint64]:
+        """(n,) the cell of each record after these halvings, one bit each; in no order."""
+        axes = np.ascontiguousarray(axes, dtype=np.int32)
+        if axes.ndim != 1 or len(axes) > MOST_HALVINGS:
+            raise ValueError(
+                f"axes (shape {axes.shape}) must be at most {MOST_HALVINGS} columns; pass "
+                "objective.halvings(depth)"
+            )
+        if len(axes) and not (0 <= axes.min() and axes.max() < self.n_features):
+            raise ValueError(f"axes must lie in 0..{self.n_features - 1}; pass columns to halve")
+        work = float(self.n_records) * (len(axes) + self.n_features)
+        n_threads = self._threads(work)
+        low, high = self.bounds
+        box = np.array([low, high + 1], dtype=np.int32)
+        out = np.empty(self._records.panels.shape[0] * PANEL_ROWS, dtype=np.uint64)
+        buffer = np.empty((n_threads, 2, self.n_features), dtype=np.int32)
+        for part in self._slices(work):
+            kernels.cells(self._records.panels, part, axes, box, buffer, out)
+        return np.concatenate([out[run.first : run.first + run.count] for run in self._runs])
+
+    def cell_boxes(
+        self, axes: ArrayLike, codes: NDArray[np.uint64], level: int
+    ) -> tuple[Integers, Integers]:
+        """Corners (m, d) of the cells with these codes after `level` halvings: [low, high)."""
+        low = np.tile(self.bounds[0], (len(codes), 1))
+        high = np.tile(self.bounds[1] + 1, (len(codes), 1))
+        for i, axis in enumerate(np.asarray(axes)[:level]):
+            upper = (codes >> np.uint64(level - 1 - i)) & np.uint64(1) == 1
+            cut = (low[:, axis] + high[:, axis]) // 2
+            low[:, axis] = np.where(upper, cut, low[:, axis])
+            high[:, axis] = np.where(upper, high[:, axis], cut)
+        return low, high
+
+    def grid_counts(self, parts: ArrayLike) -> Integers:
+        """The number of records in each cell of a grid with so many equal parts a column."""
+        parts = np.asarray(parts, dtype=np.int64)
+        low, high = self.bounds
+        total = np.zeros(int(np.prod(parts)), dtype=np.int64)
+        stride = total.size // np.cumprod(parts)  # the last column varies fastest
+        for block in self._records.blocks(1 << 16):
+            place = (block.astype(np.int64) - low) * parts // (high - low + 1)
+            total += np.bincount(place @ stride, minlength=total.size)
+        return total
 
     def at(self, centers: ArrayLike) -> CenterMoves:
         """A view around one set of centres that scores changes of one centre incrementally."""
         return CenterMoves(self, centers)
+
+    def walk(self, centers: ArrayLike) -> CenterSteps:
+        """The same for moves of one coordinate, numbered 0 .. k d - 1, as searches make them."""
+        return CenterSteps(self, centers)
 
 
 class CenterMoves:
@@ -369,3 +502,90 @@ class CenterMoves:
         index, new = self._moves([which], np.asarray(center, dtype=np.float64)[None])
         self._whole = self._objective._candidates(self.candidates(index, new))[0]
         self._load()
+
+
+class CenterSteps:
+    """The sets that differ from a parent in one coordinate of one centre."""
+
+    def __init__(self, objective: CentersObjective, centers: ArrayLike) -> None:
+        self._objective, self._at = objective, objective.at(centers)
+
+    @property
+    def w(self) -> Floats:
+        """The parent."""
+        return self._at.centers
+
+    @property
+    def model(self) -> Floats:
+        """The parent as a candidate of the objective: itself."""
+        return self.w
+
+    def _moved(self, coords: ArrayLike, steps: ArrayLike) -> tuple[Integers, Floats, Floats]:
+        """The centre of each move, where it was and where it goes."""
+        coords, steps = np.atleast_1d(coords), np.atleast_1d(np.asarray(steps, dtype=np.float64))
+        which, column = np.divmod(coords, self._objective.n_features)
+        old = self.w[which]
+        new = old.copy()
+        new[np.arange(len(coords)), column] += steps
+        return which, old, new
+
+    def candidates(self, coords: ArrayLike, steps: ArrayLike) -> Floats:
+        """(m, k, d): the moved sets themselves."""
+        which, _, new = self._moved(coords, steps)
+        return self._at.candidates(which, new)
+
+    def scores(self, coords: ArrayLike, steps: ArrayLike) -> Integers:
+        """int64 (m,): the scores of the moved sets."""
+        which, _, new = self._moved(coords, steps)
+        return self._at.scores(which, new)
+
+    def prior(self, coords: ArrayLike, steps: ArrayLike) -> Integers:
+        """int64 (m,): there is no data-free part."""
+        return np.zeros(np.size(coords), dtype=np.int64)
+
+    def range(self, coords: ArrayLike, steps: ArrayLike, adjacency: str) -> int:
+        """A bound on `CentersObjective.range` of these sets, in time m instead of m^2 k^2 d.
+
+        Let up_i = sup over t of dist(t, new_i) - dist(t, old_i), down_i the other way round, both
+        at least 0. A record nearest to an unmoved centre of set j costs no more in set i; so cost_i
+        - cost_j is at most up_i + down_j if both moved the same centre, and at most
+        max(up_i, down_j) if not, since a record is nearest to one centre alone.
+        """
+        check_adjacency(adjacency)
+        coords, steps = np.atleast_1d(coords), np.atleast_1d(np.asarray(steps, dtype=np.float64))
+        _, first = np.unique(np.column_stack([coords, steps]), axis=0, return_index=True)
+        if len(first) == 1:
+            return 0
+        which, old, new = self._moved(coords[first], steps[first])
+        objective = self._objective
+        gaps = objective._step_gaps(old / objective._record_unit, new / objective._record_unit)
+        up, down = (np.maximum(gap, 0.0) for gap in gaps)
+        bound = max(up.max(), down.max()) if adjacency == "add_remove" else (up + down).max()
+        for centre in np.unique(which):
+            here = which == centre
+            if adjacency == "add_remove":
+                bound = max(bound, _largest_pair(up[here], down[here]))
+            else:
+                both = np.sort(up[here] + down[here])
+                bound = max(bound, both[-2:].sum())
+        if adjacency == "replace":
+            for one in (up, down):
+                tops = [one[which == centre].max() for centre in np.unique(which)]
+                bound = max(bound, sum(sorted(tops)[-2:]))
+        return integer_range(float(bound), 1.0, 0, exact=not isinstance(objective.domain, L2Ball))
+
+    def step(self, coord: Any, step: Any) -> None:
+        """Move the parent."""
+        which, _, new = self._moved(coord, step)
+        self._at.step(int(which[0]), new[0])
+
+
+def _largest_pair(up: Floats, down: Floats) -> float:
+    """The largest up_i + down_j with i and j different; 0 if there is one alone."""
+    if len(up) == 1:
+        return 0.0
+    i, j = int(up.argmax()), int(down.argmax())
+    if i != j:
+        return float(up[i] + down[j])
+    others = np.arange(len(up)) != i
+    return float(max(up[i] + down[others].max(), up[others].max() + down[j]))
