@@ -31,6 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "accounting": {"curves"},
     "mechanisms": {"_kernels", "accounting"},
     "ledger": {"accounting", "mechanisms"},
+    "partition": {"_kernels", "accounting", "mechanisms"},
     "postprocess": {"_kernels", "ledger"},
     "model": {"ledger", "domains"},
     "text": {"domains"},
@@ -41,7 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     "paths": RECORDS | RELEASES | {"spaces"},
     "solvers": RELEASES | SEARCHES,
     **{
-        name: RECORDS | RELEASES | {"postprocess", "spaces", "paths"} | ALGORITHMS
+        name: RECORDS | RELEASES | {"partition", "postprocess", "spaces", "paths"} | ALGORITHMS
         for name in ALGORITHMS
     },
     "estimators": RECORDS | RELEASES | SEARCHES | ALGORITHMS | {"postprocess", "model"},
