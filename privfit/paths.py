@@ -20,7 +20,8 @@ from privfit._kernels.random import BitSource
 from privfit.accounting import Event, calibrate, gaussian_calibrate
 from privfit.checks import is_finite, is_whole
 from privfit.ledger import ADJACENCIES, Budget, Grant
-from privfit.objectives import LinearObjective
+from privfit.mechanisms import Mechanism
+from privfit.objectives import CentersObjective, LinearObjective
 from privfit.spaces import Reals, Space
 
 __all__ = ["Conduct", "Generation", "Moves", "Path", "PrivacyLeakWarning"]
@@ -122,6 +123,11 @@ class Conduct:
         return self._size
 
     @property
+    def size(self) -> int | None:
+        """The public number of records; None where nobody declared it."""
+        return self._size
+
+    @property
     def budget(self) -> Budget:
         """What each of the equal searches would have by itself, as far as rules need it."""
         assert self._grant is not None
@@ -153,6 +159,17 @@ class Conduct:
         self._grant.plan(Event(kind, epsilon))
         return epsilon
 
+    def set_aside(self, generations: int, *events: Event) -> None:
+        """Set draws of other kinds aside; with what was told, so many generations in all."""
+        self._total = generations
+        assert self._grant is not None
+        self._grant.plan(*events)
+
+    def release(self, mechanism: Mechanism, value: Any) -> Any:
+        """What a mechanism draws from a value of the records, through the grant."""
+        assert self._grant is not None
+        return self._grant.release(mechanism, value, self.source)
+
     def tell(self, selected: Array) -> None:
         """Keep what a generation released, (s, ...), and let the listener know."""
         self._generations.append(selected)
@@ -166,9 +183,11 @@ class Conduct:
         return Path(tuple(self._generations), average if isinstance(self.space, Reals) else 0.0)
 
     def around(self, w: Array) -> Any:
-        """A view that scores moves away from w: incremental for linear models."""
+        """A view that scores moves away from w: incremental for linear models and centres."""
         if isinstance(self._objective, LinearObjective):
             return self._objective.at(w)
+        if isinstance(self._objective, CentersObjective):
+            return self._objective.walk(w)
         return Moves(self._objective, self.space, w)
 
 

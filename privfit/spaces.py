@@ -41,13 +41,15 @@ class Reals:
     """A box of reals: d numbers, or an array of shape d, each from low to high.
 
     Steps are in shares of a coordinate's width, as in the papers. `units` is the grid that every
-    candidate lies on; a search takes it from its objective.
+    candidate lies on; a search takes it from its objective. `start` is where a walk starts, by
+    default the candidate nearest to zero; it must not depend on records.
     """
 
     low: Any
     high: Any
     d: int | tuple[int, ...]
     units: ArrayLike | None = None
+    start: ArrayLike | None = None
 
     def __post_init__(self) -> None:
         for size in self.shape:
@@ -92,8 +94,8 @@ class Reals:
 
     @property
     def middle(self) -> Floats:
-        """The candidate nearest to zero: where a walk starts."""
-        return self.snap(np.zeros(self.shape))
+        """Where a walk starts: the candidate nearest to zero, or the declared one."""
+        return self.snap(np.zeros(self.shape) if self.start is None else self.start)
 
     @property
     def extremes(self) -> Floats:

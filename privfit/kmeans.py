@@ -1,0 +1,820 @@
+"""Private k-means by noisy statistics: noisy Lloyd, a grid, an adaptive tree, and both together.
+
+==============  ==================================================================================
+`Lloyd`         each step releases noisy counts and sums of the clusters (Blum, Dwork, McSherry,
+                Nissim 2005), or sums of *residuals* clipped to a public radius about the centres
+`UniformGrid`   noisy counts of a fixed grid, then weighted k-means (EUGkM: Su, Cao, Li, Bertino,
+                Jin 2016)
+`Tree`          noisy counts of an adaptive partition (`partition.py`), then weighted k-means
+`Hybrid`        a tree for where to start, then Lloyd steps on clipped residuals
+==============  ==================================================================================
+
+A method is a frozen settings dataclass and a plain function, as the searches of `privgene.py`, and
+returns a `Clustering` of released values. Starting centres never look at records. Every cluster
+gets noise, empty ones too; what happens next depends on released values alone.
+
+**Sensitivity of a Lloyd step.** A step releases the integers (W n_j, F s_j) of all clusters j: n_j
+counts its records, s_j sums vectors v of norm at most r, one a record, W and F are public whole
+numbers. Each record counts in exactly one cluster, and which one depends on that record and the
+released centres alone. v is the record less a public middle of the domain (`objective.reach`), or
+its residual clipped to the radius. With V = F r, one record
+
+=============================  ==============================  ===================================
+changes the integers by        l1 (discrete Laplace)           l2 (discrete Gaussian)
+=============================  ==============================  ===================================
+added or removed               W + V                           sqrt(W^2 + V^2)
+replaced, another cluster      2 W + 2 V                       sqrt(2 W^2 + 2 V^2)
+replaced, the same cluster     2 V (n_j does not change)       2 V
+=============================  ==============================  ===================================
+
+since norm(v - v') <= 2 r. So the joint l1 sensitivity is W + V, twice that if replaced: 2 and 4 on
+the unit L1 ball with W = 1, and 1 + d and 2 (1 + d) on [-1, 1]^d. In l2 a replaced record makes
+counts free of charge up to W = V.
+
+**Clipped residuals.** v = x - c_j for the nearest centre c_j, shrunk to norm r if longer and
+rounded towards zero (`objective.residuals`): an integer vector of norm at most r that depends on x
+and the released centres alone, so the table holds with that r, however large the domain. The noise
+shrinks as r does. Most records are near their centre, so little is lost; where the pulls of a
+cluster's records balance, the sum is zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit._kernels.random import BitSource
+from privfit.accounting import Event, calibrate, compose, gaussian_calibrate
+from privfit.checks import is_finite
+from privfit.domains import L1Ball, L2Ball, Schema
+from privfit.ledger import Budget, Grant
+from privfit.mechanisms import DiscreteGaussian, DiscreteLaplace
+from privfit.objectives import CentersObjective
+from privfit.partition import MOST_LEVELS, SplitTree
+from privfit.paths import OPEN, Conduct, Generation, Path, check_counts, check_shares, fill
+from privfit.postprocess import LloydTrace
+from privfit.spaces import Reals
+
+__all__ = [
+    "METHODS",
+    "Clustering",
+    "Hybrid",
+    "Lloyd",
+    "Synopsis",
+    "Tree",
+    "UniformGrid",
+    "best_of",
+    "centre_space",
+    "check_method",
+    "grid",
+    "hybrid",
+    "lloyd",
+    "tree",
+    "weighted_means",
+]
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+Callback: TypeAlias = Callable[[Generation], object] | None
+
+FINE = 1024  # units of a sum's bound below which it is released on a finer grid
+MOST_CELLS = 2**17  # of a uniform grid
+MOST_STEPS = 16
+NOISE = 0.05  # of the radius: how far noise may move a mean, which sets the number of steps
+MOST_WORK = 2_000_000  # distances of one Lloyd iteration of all restarts
+
+
+@dataclass(frozen=True, eq=False)
+class Synopsis:
+    """Released noisy counts of cells that cover the domain, and the cells' middles.
+
+    `scale` is that of the counts' discrete Laplace noise.
+    """
+
+    points: Floats
+    counts: Integers
+    scale: float
+
+    def __repr__(self) -> str:
+        return f"Synopsis(<{len(self.points)} cells>)"
+
+    @property
+    def size(self) -> float:
+        """A noisy number of all records, at least 1."""
+        return max(1.0, float(self.counts.sum()))
+
+    @property
+    def weights(self) -> Floats:
+        """Counts less the median size of their noise, at least 0.
+
+        Most cells are nearly empty, so that counts cut at 0 add up to too much; this is what an
+        exact zero would show half of the time.
+        """
+        return np.maximum(self.counts - self.scale * math.log(2), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Clustering:
+    """What a method released.
+
+    `path` has the centres of each step; `trace` the noisy counts and sums of plain Lloyd steps, as
+    the post-processors take them, about the point `origin`; `synopsis` the cells of a grid or tree.
+    """
+
+    path: Path
+    origin: Floats
+    trace: LloydTrace | None = None
+    synopsis: Synopsis | None = None
+
+
+# ------------------------------------------------------------------------------------------- Lloyd
+
+
+@dataclass(frozen=True)
+class Lloyd:
+    """Settings of `lloyd`; what is left out takes our default, or the paper's.
+
+    Parameters
+    ----------
+    steps : int, optional
+        T; by default a public rule in (n, d, k, epsilon, delta): see `_steps_by_rule`; 5 where
+        the number of records is not public.
+    residual : bool
+        Sum residuals clipped to a public radius about the current centres.
+    radius : float, optional
+        Of residuals, in units of the records; by default from the domain, d and k: see
+        `_radius_by_rule`.
+    count_share : float, optional
+        The part of a step's sensitivity that counts take, W / (W + V); by default 0.15 for
+        residuals, and for sums what makes the centres' error least: see `_count_weight`.
+    average : float
+        The share of the released path whose mean is the answer, 0 for the last step; by default
+        0.5 for residuals, whose last steps differ by their noise alone, and 0 for sums.
+    paper : bool
+        Lee and Kifer's parameters: 5 steps, sums of records, W = 1 whatever the domain. Repaired:
+        every cluster gets noise, counts are at least 1, centres stay in the domain.
+    """
+
+    steps: int | None = None
+    residual: bool = OPEN
+    radius: float | None = None
+    count_share: float | None = None
+    average: float = OPEN
+    paper: bool = False
+
+    def __post_init__(self) -> None:
+        average = 0.5 if self.residual and not self.paper else 0.0
+        fill(
+            self,
+            ours={"residual": False, "average": average},
+            paper={"residual": False, "average": average, "steps": 5},
+        )
+        check_counts(self, "steps")
+        check_shares(self, "average")
+        if self.radius is not None and (not is_finite(self.radius) or self.radius <= 0):
+            raise ValueError(f"radius ({self.radius!r}) must be a positive number; leave it out")
+        share = self.count_share
+        if share is not None and (not is_finite(share) or not 0 < share < 1):
+            raise ValueError(f"count_share ({share!r}) must lie between 0 and 1; leave it out")
+
+
+def lloyd(
+    objective: CentersObjective,
+    space: Reals,
+    settings: Lloyd,
+    grant: Grant,
+    rng: Any = None,
+    callback: Callback = None,
+    **public: Any,
+) -> Clustering:
+    """From spread-out centres, release noisy counts and sums T times, and go to their quotients.
+
+    Released: (k d + k) numbers a step. Cost: T pure releases of epsilon / T, or T Gaussian ones of
+    mu / sqrt(T): the grant's budget.
+    """
+    conduct = Conduct(objective, space, grant, rng, callback, **public)
+    budget = grant.budget
+    rule = _steps_by_rule(objective, settings, budget, conduct.adjacency, conduct.size)
+    step = _plan_step(objective, settings, rule, _rate(budget, rule), conduct.adjacency)
+    conduct.set_aside(rule, step.event(rule))
+    return _iterate(conduct, objective, space.middle, step, rule, conduct.size, settings.average)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """The public plan of a Lloyd step: what is summed, in which units, with which noise."""
+
+    mechanism: DiscreteLaplace | DiscreteGaussian
+    W: int
+    F: int
+    radius: int | None  # of residuals, in record units
+    norm: int
+
+    def event(self, count: int) -> Event:
+        one = self.mechanism.event
+        return Event(one.kind, one.parameter, count)
+
+    @property
+    def scale(self) -> float:
+        """b of Laplace noise, or the standard deviation, in units of the released integers."""
+        if isinstance(self.mechanism, DiscreteLaplace):
+            return _laplace_scale(self.mechanism)
+        return math.sqrt(self.mechanism.variance)
+
+
+def _iterate(
+    conduct: Conduct,
+    objective: CentersObjective,
+    centers: Floats,
+    step: _Step,
+    steps: int,
+    size: float | None,
+    average: float,
+) -> Clustering:
+    unit, middle, origin = objective.candidate_units, objective.middle, _origin(objective)
+    k, d = centers.shape
+    used, counts, sums = [], [], []
+    for _ in range(steps):
+        used.append(centers)
+        if step.radius is None:
+            n, s = objective.lloyd(centers)
+            s = s - n[:, None] * middle
+        else:
+            n, s = objective.residuals(centers, step.radius, step.norm)
+        value = np.concatenate([step.W * n, step.F * s.ravel()])
+        noisy = conduct.release(step.mechanism, value)
+        counts.append(noisy[:k] / step.W)
+        sums.append(noisy[k:].reshape(k, d) * (unit / step.F))
+        if step.radius is None:
+            moved = origin + sums[-1] / np.maximum(counts[-1], 1.0)[:, None]
+        else:
+            least = 1.0 if size is None else max(1.0, size / (20 * k))
+            shift = sums[-1] / np.maximum(counts[-1], least)[:, None]
+            moved = centers + _shortened(shift, step.radius * unit, step.norm)
+        centers = objective.project(moved)
+        conduct.tell(centers[None])
+    trace = None
+    if step.radius is None:
+        low, high = (bound * unit - origin for bound in objective.bounds)
+        kind = "laplace" if isinstance(step.mechanism, DiscreteLaplace) else "gaussian"
+        trace = LloydTrace(
+            np.array(used) - origin, np.array(counts), np.array(sums), step.scale / step.W,
+            step.scale / step.F * unit, low, high, kind,
+        )  # fmt: skip
+    return Clustering(conduct.path(average), origin, trace)
+
+
+def _shortened(steps: Floats, radius: float, norm: int) -> Floats:
+    """Steps of at most the radius: a mean of clipped residuals is no longer."""
+    length = np.linalg.norm(steps, ord=norm, axis=1, keepdims=True)
+    return steps * np.minimum(1.0, radius / np.maximum(length, 1e-300))
+
+
+def joint_sensitivity(W: int, V: int, norm: int, adjacency: str) -> float:
+    """How far one record moves the integers of a step; the table at the top of this module."""
+    if norm == 1:
+        return (W + V) * (2 if adjacency == "replace" else 1)
+    if adjacency == "add_remove":
+        return math.sqrt(W * W + V * V) * (1 + 1e-12)
+    return max(math.sqrt(2 * W * W + 2 * V * V) * (1 + 1e-12), 2.0 * V)
+
+
+def _plan_step(
+    objective: CentersObjective, settings: Lloyd, steps: int, rate: _Rate, adjacency: str
+) -> _Step:
+    """The noise of each of so many steps at this rate."""
+    norm = 1 if rate.kind == "pure" else 2
+    radius = None
+    if settings.residual:
+        length = settings.radius or _radius_by_rule(objective, norm)
+        radius = max(1, min(math.floor(length / objective.candidate_units),
+                            2 * objective.reach(norm) or 1))  # fmt: skip
+    reach = objective.reach(norm) if radius is None else radius
+    F = math.ceil(FINE / max(reach, 1))
+    V = F * reach
+    W = max(_count_weight(objective, settings, V, F, norm, adjacency), math.ceil(8 * rate.size))
+    span = joint_sensitivity(W, V, norm, adjacency)
+    if rate.kind == "pure":
+        return _Step(DiscreteLaplace(rate.size, int(span)), W, F, radius, norm)
+    return _Step(DiscreteGaussian(rate.size, span), W, F, radius, norm)
+
+
+def _count_weight(
+    objective: CentersObjective, settings: Lloyd, V: int, F: int, norm: int, adjacency: str
+) -> int:
+    """W: what a count is worth beside sums of vectors of norm at most V.
+
+    Noise of scale b on all integers moves n times a centre s/n by b in each coordinate, through s,
+    and by b M / W along the centre, through n, where M is a typical length of a centre, here in the
+    units of F s. The squares add up to b^2 (d + (M / W)^2). With b proportional to W + V that is
+    least at W = (V M^2 / d)^(1/3); with b proportional to sqrt(W^2 + V^2), at sqrt(V M / sqrt(d));
+    and where a replaced record makes counts free, at V.
+    """
+    unit, d = objective.candidate_units, objective.n_features
+    if norm == 2 and adjacency == "replace":
+        best = float(V)
+    elif settings.count_share is not None:
+        best = V * settings.count_share / (1 - settings.count_share)
+    elif settings.paper:
+        best = F / unit
+    elif settings.residual:
+        best = V * 0.15 / 0.85
+    else:
+        M = F * typical_length(objective) / unit
+        best = (V * M * M / d) ** (1 / 3) if norm == 1 else math.sqrt(V * M / math.sqrt(d))
+    return max(1, round(best))
+
+
+# ------------------------------------------------------------------------------------------ budgets
+
+
+@dataclass(frozen=True)
+class _Rate:
+    """The size of one of several equal releases: epsilon of a pure one, mu of a Gaussian one."""
+
+    kind: str
+    size: float
+
+
+def _rate(budget: Budget, steps: int, *spent: Event) -> _Rate:
+    """What each of so many equal steps may cost, after what is spent already."""
+    if budget.delta == 0:
+        left = Fraction(budget.epsilon) - sum(Fraction(event.parameter) for event in spent)
+        return _Rate("pure", calibrate(steps, _down(left), 0.0))
+    mu = gaussian_calibrate(budget.epsilon, budget.delta) if not spent else _mu_left(budget, spent)
+    return _Rate("gaussian", mu / math.sqrt(steps) * (1 - 1e-12))
+
+
+def _mu_left(budget: Budget, spent: tuple[Event, ...]) -> float:
+    """The largest mu that fits beside pure releases, to one part in 1000, from below.
+
+    By simple composition what epsilon is left always fits.
+    """
+    left = budget.epsilon - math.fsum(event.parameter for event in spent)
+    low, high = (gaussian_calibrate(e, budget.delta) for e in (left, budget.epsilon))
+    while high > 1.001 * low:
+        mu = math.sqrt(low * high)
+        fits = compose([*spent, Event("gaussian", mu)], budget.delta) <= budget.epsilon
+        low, high = (mu, high) if fits else (low, mu)
+    return low
+
+
+def _down(exact: Fraction) -> float:
+    nearest = float(exact)
+    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, 0.0)
+
+
+# ------------------------------------------------------------------------------------ public rules
+
+
+def typical_length(objective: CentersObjective) -> float:
+    """Root mean square distance from the middle, of records uniform in the domain."""
+    domain, d = objective.domain, objective.n_features
+    if isinstance(domain, L2Ball):
+        return float(domain.high[0]) * math.sqrt(d / (d + 2))
+    if isinstance(domain, L1Ball):
+        return float(domain.high[0]) * math.sqrt(2 * d / ((d + 1) * (d + 2)))
+    variance = np.square(domain.high - domain.low) / 12
+    if isinstance(domain, Schema):
+        for group in domain.groups:  # one of so many corners
+            levels = group.stop - group.start
+            variance[group] = (1 - 1 / levels) / levels
+    return math.sqrt(float(variance.sum()))
+
+
+def _radius_by_rule(objective: CentersObjective, norm: int) -> float:
+    """Of residuals: 0.866 typical lengths k^(-1/d), that is 0.5 sqrt(d) k^(-1/d) on [-1, 1]^d.
+
+    A k-th of the domain has a diameter of that order. In l1 it is sqrt(2 d / pi) times as long:
+    such is the l1 norm of a vector of that l2 norm in a random direction.
+    """
+    d = objective.n_features
+    radius = math.sqrt(0.75) * typical_length(objective) * objective.n_clusters ** (-1 / d)
+    return max(radius, objective.candidate_units) * (
+        max(1.0, math.sqrt(2 * d / math.pi)) if norm == 1 else 1
+    )
+
+
+def _steps_by_rule(
+    objective: CentersObjective,
+    settings: Lloyd,
+    budget: Budget,
+    adjacency: str,
+    size: float | None,
+    *spent: Event,
+) -> int:
+    """T: as many steps as keep the noise of a mean at 5 % of the radius; from 1 to 16.
+
+    For residuals a pure step's noise is about sqrt(d (d + 1)) r T k / (0.85 epsilon n) long, a
+    Gaussian one's sqrt(d) r sqrt(T) k / (mu n); replaced records double it. Sums of whole records
+    take 5 steps, as in the papers.
+    """
+    if settings.steps is not None:
+        return settings.steps
+    if size is None or not settings.residual:
+        return 5
+    d, k = objective.n_features, objective.n_clusters
+    rate = _rate(budget, 1, *spent)
+    share = rate.size * size / k / (2 if adjacency == "replace" else 1)
+    if rate.kind == "pure":
+        steps = NOISE * 0.85 * share / math.sqrt(d * (d + 1))
+    else:
+        steps = (NOISE * share) ** 2 / d
+    return min(max(round(min(steps, MOST_STEPS)), 1), MOST_STEPS)
+
+
+def centre_space(objective: CentersObjective, rng: Any = None) -> Reals:
+    """Where centres may lie, and where they start: far apart, without a look at records."""
+    unit, coins = objective.candidate_units, np.random.default_rng(BitSource.of(rng).bits(128))
+    low, high = (bound * unit for bound in objective.bounds)
+    shape = (objective.n_clusters, objective.n_features)
+    start = objective.project(spread_out(objective, coins))
+    return Reals(low, np.where(high > low, high, low + unit), shape, start=start)
+
+
+def spread_out(objective: CentersObjective, coins: np.random.Generator) -> Floats:
+    """k points far from each other: the means of points drawn uniformly from the domain.
+
+    Su et al. (2016) pack spheres. Measured side by side these starts were a little better, and they
+    need no square domain.
+    """
+    k = objective.n_clusters
+    points = _uniform(objective, max(500, 20 * k), coins)
+    return weighted_means(points, np.ones(len(points)), k, coins, 1)
+
+
+def _uniform(objective: CentersObjective, m: int, coins: np.random.Generator) -> Floats:
+    """Points (m, d) uniform in the domain; in the box of a schema."""
+    domain, d = objective.domain, objective.n_features
+    if not isinstance(domain, L1Ball | L2Ball):
+        return coins.uniform(domain.low, domain.high, (m, d))
+    radius, norm = float(domain.high[0]), 1 if isinstance(domain, L1Ball) else 2
+    ways = (coins.laplace if norm == 1 else coins.normal)(size=(m, d))
+    ways /= np.linalg.norm(ways, ord=norm, axis=1, keepdims=True)
+    return np.asarray(ways * radius * coins.random((m, 1)) ** (1 / d))
+
+
+# ------------------------------------------------------------------------------- grid and tree
+
+
+@dataclass(frozen=True)
+class UniformGrid:
+    """Settings of `grid` (EUGkM); what is left out takes our default, or the paper's.
+
+    Parameters
+    ----------
+    cells : int, optional
+        At most so many cells; by default the paper's rule (n epsilon / 10)^(2d / (2 + d)), and at
+        most 2^17. Needs a public number of records.
+    restarts : int
+        Of the weighted k-means; the paper's published runs had one.
+    paper : bool
+    """
+
+    cells: int | None = None
+    restarts: int = OPEN
+    paper: bool = False
+
+    def __post_init__(self) -> None:
+        fill(self, ours={"restarts": 20}, paper={"restarts": 1})
+        check_counts(self, "cells", "restarts")
+
+
+def grid(
+    objective: CentersObjective,
+    space: Reals,
+    settings: UniformGrid,
+    grant: Grant,
+    rng: Any = None,
+    callback: Callback = None,
+    **public: Any,
+) -> Clustering:
+    """Release noisy counts of a uniform grid; weighted k-means of the cells' middles.
+
+    Released: a count for each cell. Cost: one pure release, the grant's epsilon: a record changes
+    one count by one, two if it is replaced.
+    """
+    conduct = Conduct(objective, space, grant, rng, callback, **public)
+    mechanism = _counts_noise(grant.budget.epsilon, conduct.adjacency)
+    conduct.set_aside(1, mechanism.event)
+    parts = _grid_parts(objective, settings, grant.budget.epsilon, conduct)
+    counts = conduct.release(mechanism, objective.grid_counts(parts))
+    low, high = objective.bounds
+    scale = _laplace_scale(mechanism)
+    filled = np.flatnonzero(counts > scale * math.log(2))  # what has a weight
+    points = np.empty((len(filled), objective.n_features))
+    rest = filled
+    for column in reversed(range(objective.n_features)):  # the last one varies fastest
+        rest, place = np.divmod(rest, parts[column])
+        width = high[column] - low[column] + 1
+        points[:, column] = low[column] - 0.5 + (place + 0.5) * width / parts[column]
+    synopsis = Synopsis(points * objective.candidate_units, counts[filled], scale)
+    conduct.tell(_summarised(objective, synopsis, space, settings.restarts, conduct)[None])
+    return Clustering(conduct.path(), _origin(objective), synopsis=synopsis)
+
+
+def _counts_noise(epsilon: float, adjacency: str) -> DiscreteLaplace:
+    """Of counts of disjoint cells: a record is in one of them."""
+    return DiscreteLaplace(epsilon, 2 if adjacency == "replace" else 1)
+
+
+def _laplace_scale(mechanism: DiscreteLaplace) -> float:
+    return mechanism.sensitivity / mechanism.epsilon
+
+
+def _grid_parts(
+    objective: CentersObjective, settings: UniformGrid, epsilon: float, conduct: Conduct
+) -> Integers:
+    """(d,) parts of each column: one more for the widest, as long as the cells are not too many."""
+    d = objective.n_features
+    if settings.cells is None:
+        power = 2 * d / (2 + d)
+        wanted = math.exp(min(50.0, power * math.log(max(conduct.n * epsilon / 10, 1.0))))
+    else:
+        wanted = settings.cells
+    low, high = objective.bounds
+    width = (high - low + 1).astype(np.float64)
+    parts, most = np.ones(d, dtype=np.int64), min(wanted, MOST_CELLS)
+    while True:
+        axis = int(np.argmax(np.where(parts < width, width / parts, 0.0)))
+        grown = math.prod(parts.tolist()) // parts[axis] * (parts[axis] + 1)
+        if grown > most or parts[axis] >= width[axis]:
+            return parts
+        parts[axis] += 1
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Settings of `tree`.
+
+    Parameters
+    ----------
+    shape_share : float
+        The part of the budget that finds the partition; the rest counts its cells.
+    roots : int, optional
+        Halvings that are made without a test; by default round(log2(3 k)).
+    depth : int
+        No cell is halved more often.
+    restarts : int
+        Of the weighted k-means.
+    """
+
+    shape_share: float = 0.35
+    roots: int | None = None
+    depth: int = MOST_LEVELS
+    restarts: int = 20
+
+    def __post_init__(self) -> None:
+        check_counts(self, "roots", "depth", "restarts")
+        if not is_finite(self.shape_share) or not 0 < self.shape_share < 1:
+            raise ValueError(
+                f"shape_share ({self.shape_share!r}) must lie between 0 and 1; leave it out"
+            )
+        if self.depth > MOST_LEVELS:
+            raise ValueError(f"depth ({self.depth}) must be at most {MOST_LEVELS}; leave it out")
+
+
+def tree(
+    objective: CentersObjective,
+    space: Reals,
+    settings: Tree,
+    grant: Grant,
+    rng: Any = None,
+    callback: Callback = None,
+    **public: Any,
+) -> Clustering:
+    """Release an adaptive partition and noisy counts of its cells; weighted k-means of them.
+
+    Released: the partition and a count for each of its cells. Cost: two pure releases, together the
+    grant's epsilon (proof: `partition.py`).
+    """
+    conduct = Conduct(objective, space, grant, rng, callback, **public)
+    plan = _plan_tree(objective, settings, grant.budget.epsilon, conduct.adjacency)
+    conduct.set_aside(1, *plan.events)
+    synopsis = _grow(objective, plan, conduct)
+    conduct.tell(_summarised(objective, synopsis, space, settings.restarts, conduct)[None])
+    return Clustering(conduct.path(), _origin(objective), synopsis=synopsis)
+
+
+@dataclass(frozen=True, eq=False)
+class _TreePlan:
+    axes: NDArray[np.int32]
+    shape: SplitTree
+    counts: DiscreteLaplace
+
+    @property
+    def events(self) -> tuple[Event, Event]:
+        return self.shape.event, self.counts.event
+
+
+def _plan_tree(
+    objective: CentersObjective, settings: Tree, epsilon: float, adjacency: str
+) -> _TreePlan:
+    axes = objective.halvings(settings.depth)
+    roots = round(math.log2(3 * objective.n_clusters)) if settings.roots is None else settings.roots
+    shape = settings.shape_share * epsilon
+    return _TreePlan(
+        axes,
+        SplitTree(shape, adjacency, min(roots, len(axes)), len(axes)),
+        _counts_noise(_down(Fraction(epsilon) - Fraction(shape)), adjacency),
+    )
+
+
+def _grow(objective: CentersObjective, plan: _TreePlan, conduct: Conduct) -> Synopsis:
+    depth = len(plan.axes)
+    cells = np.sort(objective.cells(plan.axes))
+    leaves = conduct.release(plan.shape, cells)
+    counts = conduct.release(plan.counts, leaves.counts(cells, depth))
+    points = np.empty((len(counts), objective.n_features))
+    for level in np.unique(leaves.levels):
+        here = leaves.levels == level
+        low, high = objective.cell_boxes(plan.axes, leaves.codes[here], int(level))
+        points[here] = (low + high - 1) / 2
+    return Synopsis(points * objective.candidate_units, counts, _laplace_scale(plan.counts))
+
+
+def _origin(objective: CentersObjective) -> Floats:
+    return np.asarray(objective.middle * objective.candidate_units, dtype=np.float64)
+
+
+def _summarised(
+    objective: CentersObjective, synopsis: Synopsis, space: Reals, restarts: int, conduct: Conduct
+) -> Floats:
+    """k centres of the cells, weighted by their noisy counts; where all are 0, the start."""
+    weights = synopsis.weights
+    filled = weights > 0
+    if not filled.any():
+        return objective.project(space.middle)
+    return objective.project(
+        weighted_means(
+            synopsis.points[filled], weights[filled], objective.n_clusters, conduct.coins, restarts
+        )
+    )
+
+
+def weighted_means(
+    points: Floats, weights: Any, k: int, coins: np.random.Generator, restarts: int = 20
+) -> Floats:
+    """(k, d): the best of several runs of weighted k-means++ and Lloyd; on public points.
+
+    Runs are fewer where points are many: their random differences then matter less.
+    """
+    weights = np.asarray(weights, dtype=np.float64)
+    weighed = weights[:, None] * points
+    best, least = points[:1], math.inf
+    for _ in range(max(1, min(restarts, MOST_WORK // (len(points) * k)))):
+        centers = _seeds(points, weights, k, coins)
+        cost = math.inf
+        for _ in range(100):
+            nearest, far = _assigned(points, centers)
+            last, cost = cost, float(weights @ far)
+            if cost >= last * (1 - 1e-4):
+                break
+            order = np.argsort(nearest, kind="stable")
+            filled, first = np.unique(nearest[order], return_index=True)
+            sums = np.add.reduceat(weighed[order], first, axis=0)
+            centers[filled] = sums / np.add.reduceat(weights[order], first)[:, None]
+        if cost < least:
+            best, least = centers, cost
+    return best
+
+
+def _assigned(points: Floats, centers: Floats) -> tuple[Integers, Floats]:
+    """The nearest centre of each point, and its squared distance."""
+    squares = _squares(points, centers)
+    nearest = squares.argmin(axis=1)
+    return nearest, squares[np.arange(len(points)), nearest]
+
+
+def _squares(points: Floats, centers: Floats) -> Floats:
+    """(m, k) squared distances."""
+    own = np.einsum("ij,ij->i", points, points)[:, None]
+    return np.maximum(own + np.square(centers).sum(axis=1) - 2 * (points @ centers.T), 0.0)
+
+
+def _seeds(points: Floats, weights: Floats, k: int, coins: np.random.Generator) -> Floats:
+    """k-means++ (Arthur, Vassilvitskii 2007), the best of three draws for each centre."""
+    centers = np.empty((k, points.shape[1]))
+    centers[0] = points[_drawn(weights, 1, coins)[0]]
+    far = _squares(points, centers[:1])[:, 0]
+    for j in range(1, k):
+        some = points[_drawn(weights * far, 3, coins)]
+        fars = np.minimum(far[:, None], _squares(points, some))
+        winner = int((weights @ fars).argmin())
+        centers[j], far = some[winner], fars[:, winner]
+    return centers
+
+
+def _drawn(weights: Floats, m: int, coins: np.random.Generator) -> Integers:
+    """m indices drawn by weight; uniformly if all weights are 0."""
+    total = np.cumsum(weights)
+    if total[-1] <= 0:
+        return coins.integers(len(weights), size=m)
+    drawn = np.searchsorted(total, coins.random(m) * total[-1], side="right")
+    return np.minimum(drawn, len(weights) - 1)
+
+
+# ------------------------------------------------------------------------------------------ hybrid
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """Settings of `hybrid`.
+
+    Parameters
+    ----------
+    tree_share : float
+        The part of epsilon that the tree gets.
+    tree : Tree
+    lloyd : Lloyd
+        Of the steps that follow; by default on clipped residuals.
+    """
+
+    tree_share: float = 0.5
+    tree: Tree = field(default_factory=Tree)
+    lloyd: Lloyd = field(default_factory=lambda: Lloyd(residual=True))
+
+    def __post_init__(self) -> None:
+        if not is_finite(self.tree_share) or not 0 < self.tree_share < 1:
+            raise ValueError(
+                f"tree_share ({self.tree_share!r}) must lie between 0 and 1; leave it out"
+            )
+
+
+def hybrid(
+    objective: CentersObjective,
+    space: Reals,
+    settings: Hybrid,
+    grant: Grant,
+    rng: Any = None,
+    callback: Callback = None,
+    **public: Any,
+) -> Clustering:
+    """A tree with part of the budget, then Lloyd steps from its centres with the rest.
+
+    Released: what `tree` and `lloyd` release. Cost: the grant's budget. The number of steps may
+    depend on the tree's noisy number of records, which is released; it changes how the rest of the
+    budget is cut, not how much it is.
+    """
+    conduct = Conduct(objective, space, grant, rng, callback, **public)
+    budget = grant.budget
+    plan = _plan_tree(
+        objective, settings.tree, settings.tree_share * budget.epsilon, conduct.adjacency
+    )
+    conduct.set_aside(1 + MOST_STEPS, *plan.events)
+    synopsis = _grow(objective, plan, conduct)
+    size = conduct.size or synopsis.size
+    steps = _steps_by_rule(objective, settings.lloyd, budget, conduct.adjacency, size, *plan.events)
+    rate = _rate(budget, steps, *plan.events)
+    step = _plan_step(objective, settings.lloyd, steps, rate, conduct.adjacency)
+    conduct.set_aside(1 + steps, step.event(steps))
+    centers = _summarised(objective, synopsis, space, settings.tree.restarts, conduct)
+    conduct.tell(centers[None])
+    done = _iterate(conduct, objective, centers, step, steps, size, settings.lloyd.average)
+    return Clustering(done.path, done.origin, done.trace, synopsis)
+
+
+# ----------------------------------------------------------------------------------------- by name
+
+Settings: TypeAlias = Lloyd | UniformGrid | Tree | Hybrid
+
+METHODS: dict[str, tuple[type[Any], Callable[..., Clustering]]] = {
+    "lloyd": (Lloyd, lloyd),
+    "grid": (UniformGrid, grid),
+    "tree": (Tree, tree),
+    "hybrid": (Hybrid, hybrid),
+}
+
+
+def best_of(objective: CentersObjective) -> Settings:
+    """The method of solver='auto': a tree alone up to two columns, else a hybrid."""
+    return Tree() if objective.n_features <= 2 else Hybrid()
+
+
+def check_method(
+    settings: Settings, objective: CentersObjective, budget: Budget, adjacency: str, size: Any
+) -> None:
+    """Refuse what a method would refuse before anything is charged: plan, and draw nothing."""
+    if isinstance(settings, UniformGrid):
+        if settings.cells is None and size is None:
+            raise ValueError(
+                "n_public must be given under adjacency='add_remove', where the number of records "
+                "is private; pass a public estimate, or UniformGrid(cells=...)"
+            )
+        _counts_noise(budget.epsilon, adjacency)
+    elif isinstance(settings, Tree):
+        _plan_tree(objective, settings, budget.epsilon, adjacency)
+    elif isinstance(settings, Lloyd):
+        steps = _steps_by_rule(objective, settings, budget, adjacency, size)
+        _plan_step(objective, settings, steps, _rate(budget, steps), adjacency)
+    else:
+        plan = _plan_tree(objective, settings.tree, settings.tree_share * budget.epsilon, adjacency)
+        steps = settings.lloyd.steps or MOST_STEPS
+        rate = _rate(budget, steps, *plan.events)
+        _plan_step(objective, settings.lloyd, steps, rate, adjacency)
