@@ -1,5 +1,6 @@
 """scikit-learn estimators: thin classes over the searches. They contain no mathematics."""
 
+from privfit.estimators.cluster import KMeans
 from privfit.estimators.linear import LinearSVC, LogisticRegression
 
-__all__ = ["LinearSVC", "LogisticRegression"]
+__all__ = ["KMeans", "LinearSVC", "LogisticRegression"]
