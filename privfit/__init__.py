@@ -5,6 +5,7 @@ import typing as _typing
 from privfit.accounting import Event, calibrate, compose, total
 from privfit.domains import Box, Categorical, Domain, Grid, L1Ball, L2Ball, Numeric, Schema
 from privfit.dpsga import DPSGA
+from privfit.kmeans import Hybrid, Lloyd, Tree, UniformGrid
 from privfit.ledger import Budget, BudgetError, Ledger, Release
 from privfit.mechanisms import (
     DiscreteGaussian,
@@ -28,7 +29,7 @@ from privfit.spaces import Bits, Reals, Subsets
 from privfit.subsample import Subsample
 
 if _typing.TYPE_CHECKING:
-    from privfit.estimators import LinearSVC, LogisticRegression
+    from privfit.estimators import KMeans, LinearSVC, LogisticRegression
 
 __version__ = "0.1.0"
 
@@ -50,11 +51,14 @@ __all__ = [
     "GammaVector",
     "Generation",
     "Grid",
+    "Hybrid",
+    "KMeans",
     "L1Ball",
     "L2Ball",
     "Ledger",
     "LinearObjective",
     "LinearSVC",
+    "Lloyd",
     "Local",
     "LogisticRegression",
     "NoisyMax",
@@ -70,13 +74,15 @@ __all__ = [
     "Subsample",
     "Subsets",
     "TopK",
+    "Tree",
+    "UniformGrid",
     "calibrate",
     "compose",
     "search",
     "total",
 ]
 
-_ESTIMATORS = ("LinearSVC", "LogisticRegression")
+_ESTIMATORS = ("KMeans", "LinearSVC", "LogisticRegression")
 
 
 def __getattr__(name: str) -> _typing.Any:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import privfit.estimators.cluster
 import privfit.estimators.linear
 import privfit.solvers
 
@@ -29,7 +30,9 @@ def test_examples_of_a_page_run_in_order(page, capsys):
         assert ledger.startswith("Ledger(epsilon 1, delta 1e-06; spent epsilon 1, delta 1e-06")
 
 
-@pytest.mark.parametrize("module", [privfit.solvers, privfit.estimators.linear])
+@pytest.mark.parametrize(
+    "module", [privfit.solvers, privfit.estimators.linear, privfit.estimators.cluster]
+)
 def test_examples_in_docstrings_hold(module):
     result = doctest.testmod(module)
     assert result.attempted > 0
