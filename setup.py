@@ -108,12 +108,11 @@ def kernel(name: str) -> Extension:
     )
 
 
+NAMES = ("simd", "threads", "linear", "centers", "facility", "random", "select", "chain")
+
 setup(
     ext_modules=cythonize(
-        [
-            kernel(name)
-            for name in ("simd", "threads", "linear", "centers", "facility", "random", "select")
-        ],
+        [kernel(name) for name in NAMES],
         compiler_directives=DIRECTIVES,
         build_dir="build/cython-debug" if DEBUG else "build/cython",
     ),

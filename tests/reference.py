@@ -579,3 +579,143 @@ def dpsga_walk(
         children = [next(mixed) if both else a for both, a in zip(crossed, A, strict=True)]
         P = np.array([*parents, *space.jitter(np.array(children), step, rate, coins)])
     yield P
+
+# ---------------------------------------------------------------- the chain over synthetic records
+
+CROWD = 64  # proposals drawn together
+
+
+def xoshiro(s: list[int]) -> int:
+    """The next word of xoshiro256++, which changes its four words of state."""
+    mask = 2**64 - 1
+
+    def left(x: int, bits: int) -> int:
+        return (x << bits | x >> (64 - bits)) & mask
+
+    word = (left((s[0] + s[3]) & mask, 23) + s[0]) & mask
+    shifted = s[1] << 17 & mask
+    s[2] ^= s[0]
+    s[3] ^= s[1]
+    s[1] ^= s[2]
+    s[0] ^= s[3]
+    s[2] ^= shifted
+    s[3] = left(s[3], 45)
+    return word
+
+
+class Chain:
+    """Metropolis-Hastings over synthetic records (Lee and Kifer), one step at a time.
+
+    centers (sets, k, d) are whole numbers; the first n_assign sets assign. slots are components
+    s k + c. released (n_assign k, d + 1) are noisy sums and counts, weight (d + 1,) their 1 / scale
+    or 1 / (2 scale^2). streams are eight states of xoshiro.
+    """
+
+    def __init__(
+        self, centers: Any, n_assign: int, slots: list[int], spread: list[float], precision: float,
+        bounds: Any, norm: int, limit: float, points: list[Record], released: Any,
+        weight: list[float], quadratic: bool, streams: list[list[int]],
+    ) -> None:  # fmt: skip
+        self.centers, self.n_assign, self.slots = centers, n_assign, slots
+        self.spread, self.precision, self.bounds = spread, precision, bounds
+        self.norm, self.limit, self.weight, self.quadratic = norm, limit, weight, quadratic
+        self.streams = streams
+        self.points = [list(x) for x in points]
+        self.ids = [self.nearest(x)[:n_assign] for x in self.points]
+        self.log_q = [self.log_density(x) for x in self.points]
+        self.rows = [list(row) for row in released]
+        for x, ids in zip(self.points, self.ids, strict=True):
+            for i in ids:
+                self.rows[i] = [r - v for r, v in zip(self.rows[i], [*x, 1], strict=True)]
+        self.value = -sum(map(self.misfit, self.rows))
+        self.best_value, self.best, self.accepted = self.value, self.copy(), 0
+
+    def copy(self) -> list[Record]:
+        return [list(x) for x in self.points]
+
+    def misfit(self, row: list[float]) -> float:
+        return sum(
+            w * (v * v if self.quadratic else abs(v)) for w, v in zip(self.weight, row, strict=True)
+        )
+
+    def nearest(self, x: Record) -> list[int]:
+        """The component s k + c of each set that is nearest; ties go to the lowest index."""
+        result = []
+        for s, centers in enumerate(self.centers):
+            gaps = [distance(x, c, 2) for c in centers]
+            result.append(s * len(centers) + gaps.index(min(gaps)))
+        return result
+
+    def log_density(self, x: Record) -> float:
+        """ln of the sum over sets of the nearest component's share times exp(-precision gap)."""
+        k, terms = len(self.centers[0]), []
+        for i in self.nearest(x):
+            share = self.shares()[i]
+            terms.append(
+                math.log(share) - self.precision * distance(x, self.centers[i // k][i % k], 2)
+            )
+        top = max(terms)
+        return top + math.log(sum(math.exp(term - top) for term in terms))
+
+    def shares(self) -> list[float]:
+        if not hasattr(self, "_shares"):
+            m = len(self.centers) * len(self.centers[0])
+            self._shares = [0.0] * m
+            for i in self.slots:
+                self._shares[i] += 1 / len(self.slots)
+        return self._shares
+
+    def block(self) -> list[tuple[int, Record, int, float]]:
+        """CROWD proposals: the point to replace, what by, its component, and ln u."""
+        k, d = len(self.centers[0]), len(self.spread)
+        words = [xoshiro(self.streams[i % 8]) for i in range(CROWD * (2 + (d + 1) // 2))]
+        result = []
+        for i in range(CROWD):
+            choice, uniform, *rest = words[i::CROWD]
+            component = self.slots[choice >> (65 - len(self.slots).bit_length())]
+            noise = []
+            for word in rest:
+                radius = math.sqrt(-2 * math.log(((word >> 32) + 0.5) / 2**32))
+                angle = 2 * math.pi * (word & 0xFFFFFFFF) / 2**32
+                noise += [radius * math.cos(angle), radius * math.sin(angle)]
+            center = self.centers[component // k][component % k]
+            x = [round(c + s * z) for c, s, z in zip(center, self.spread, noise[:d], strict=True)]
+            index = (choice & 0xFFFFFFFF) * len(self.points) >> 32
+            result.append((index, x, component, math.log(((uniform >> 12) + 0.5) / 2**52)))
+        return result
+
+    def inside(self, x: Record) -> bool:
+        low, high = self.bounds
+        if not all(a <= v <= b for v, a, b in zip(x, low, high, strict=True)):
+            return False
+        return self.norm == 0 or sum(abs(v) ** self.norm for v in x) <= self.limit
+
+    def walk(self, steps: int, beta: float, tilt: float) -> None:
+        while steps > 0:
+            for proposal in self.block()[:steps]:
+                self.step(*proposal, beta, tilt)
+            steps -= CROWD
+
+    def step(
+        self, j: int, x: Record, component: int, log_u: float, beta: float, tilt: float
+    ) -> None:
+        """Replace point j by x, if it is inside, of the component's own cell, and accepted."""
+        if not self.inside(x) or component not in self.nearest(x):
+            return
+        ids, log_q = self.nearest(x)[: self.n_assign], self.log_density(x)
+        changed = {i: list(self.rows[i]) for i in {*ids, *self.ids[j]}}
+        before = sum(map(self.misfit, changed.values()))
+        for i in self.ids[j]:
+            changed[i] = [r + v for r, v in zip(changed[i], [*self.points[j], 1], strict=True)]
+        for i in ids:
+            changed[i] = [r - v for r, v in zip(changed[i], [*x, 1], strict=True)]
+        gain = before - sum(map(self.misfit, changed.values()))
+        if not log_u < beta * gain + tilt * (self.log_q[j] - log_q):
+            return
+        for i, row in changed.items():
+            self.rows[i] = row
+        self.points[j], self.ids[j], self.log_q[j] = x, ids, log_q
+        self.accepted += 1
+        self.value += gain
+        if self.value > self.best_value:
+            self.best_value, self.best = self.value, self.copy()

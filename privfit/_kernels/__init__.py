@@ -15,5 +15,6 @@ How a score is computed, from the outside in:
 All arithmetic on the way to a score is on integers, except for the two polynomials of the logistic
 loss, which are evaluated in float32 without fused operations on an exact margin. So a record's
 integer depends on that record and the candidate alone: not on its position, tile, thread, vector
-lane or CPU. No kernel sees epsilon, and none of those here draws randomness.
+lane or CPU. No kernel sees epsilon. Those that draw take a source of bits: `random` and `select`
+exactly, for releases; `chain` with a fast generator, for what is public already.
 """

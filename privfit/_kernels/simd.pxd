@@ -14,6 +14,8 @@ cdef extern from "tiles.h" nogil:
         HINGE_SCALED
         ZERO_ONE
         LOSSES
+        CROWD
+        STREAMS
 
     ctypedef struct loss_args:
         int32_t flip
@@ -30,6 +32,43 @@ cdef extern from "tiles.h" nogil:
         const int64_t *value_start
         const int32_t *value_column
         const int16_t *value
+
+    ctypedef struct chain_state:
+        ptrdiff_t sets
+        ptrdiff_t width
+        int16_t *points
+        uint16_t *ids
+        double *log_q
+        double *rows
+        const double *weight
+        int16_t *best
+        int64_t *stale
+        uint8_t *is_stale
+        int64_t n_stale
+        int64_t accepted
+        double value
+        double best_value
+        int at_best
+
+    ctypedef struct chain_source:
+        ptrdiff_t d
+        const double *centers
+        const uint16_t *slots
+        int slot_shift
+        int norm
+        const double *spread
+        const double *bounds
+        double limit
+
+    ctypedef struct chain_block:
+        ptrdiff_t n
+        const int32_t *index
+        const int16_t *points
+        const uint16_t *ids
+        const double *log_q
+        const double *log_u
+        double beta
+        double tilt
 
     ctypedef struct tile_table:
         const char *name
@@ -97,5 +136,21 @@ cdef extern from "tiles.h" nogil:
         void (*extremes)(const int64_t *, ptrdiff_t, int64_t *, int64_t *) noexcept nogil
         uint64_t (*weights_above)(const int64_t *, ptrdiff_t, int64_t, int64_t, float,
                                   uint32_t *) noexcept nogil
+        void (*stream_words)(uint64_t *, ptrdiff_t, uint64_t *) noexcept nogil
+        void (*log_uniforms)(const uint64_t *, ptrdiff_t, double *) noexcept nogil
+        void (*normals)(const uint64_t *, ptrdiff_t, double *, double *) noexcept nogil
+        void (*place)(const chain_source *, const uint64_t *, uint64_t, const double *, int32_t *,
+                      int32_t *, int32_t *, double *) noexcept nogil
+        void (*lay_out)(const int32_t *, ptrdiff_t, ptrdiff_t, int16_t *, int16_t *,
+                        double *) noexcept nogil
+        void (*nearest_of)(const int32_t *, ptrdiff_t, int32_t, int32_t *,
+                           int32_t *) noexcept nogil
+        void (*density)(const int32_t *, const int32_t *, ptrdiff_t, const float *, double,
+                        const double *, double *) noexcept nogil
+        void (*refuse_strays)(const int32_t *, const int32_t *, ptrdiff_t,
+                              double *) noexcept nogil
+        void (*walk)(chain_state *, const chain_block *, int) noexcept nogil
+        void (*save_best)(chain_state *) noexcept nogil
+        double (*log_likelihood)(const chain_state *, ptrdiff_t, int) noexcept nogil
 
 cdef const tile_table *tiles() noexcept nogil

@@ -31,6 +31,7 @@
 #include "centers_tiles.h"
 #include "facility_tiles.h"
 #include "select_tiles.h"
+#include "chain_tiles.h"
 
 #define TEXT(NAME) #NAME
 #define NAME_OF(TABLE) TEXT(TABLE)
@@ -72,4 +73,15 @@ const tile_table PRIVFIT_TABLE = {
     .least8 = least8,
     .extremes = extremes,
     .weights_above = weights_above,
+    .stream_words = stream_words,
+    .log_uniforms = log_uniforms,
+    .normals = normals,
+    .place = place,
+    .lay_out = lay_out,
+    .nearest_of = nearest_of,
+    .density = density,
+    .refuse_strays = refuse_strays,
+    .walk = walk,
+    .save_best = save_best,
+    .log_likelihood = log_likelihood,
 };

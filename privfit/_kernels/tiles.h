@@ -20,7 +20,9 @@ enum {
     QUAD = 4,    /* candidates, or centres, that a microkernel takes at once */
     WIDTH = 32,  /* candidates side by side in a sparse tile */
     BLOCK = 256, /* records whose int32 losses may be added before widening to int64 */
-    RESIDUAL_BITS = 12 /* of a residual in [0, 1] */
+    RESIDUAL_BITS = 12, /* of a residual in [0, 1] */
+    CROWD = 64,  /* proposals of a chain that are drawn, assigned and walked together */
+    STREAMS = 8  /* random generators side by side */
 };
 
 enum { LOGISTIC, HINGE, HINGE_SCALED, ZERO_ONE, LOSSES };
@@ -45,6 +47,43 @@ typedef struct {
     const int32_t *value_column;
     const int16_t *value;
 } sparse_rows;
+
+/* A chain over synthetic records. A row of `points` has `width` int16: the record, a one, zeros. */
+typedef struct {
+    ptrdiff_t sets, width;
+    int16_t *points;      /* (n, width) */
+    uint16_t *ids;        /* (n, sets): which row of `rows` a record belongs to in each set */
+    double *log_q;        /* (n,): ln of the density with which it would be proposed */
+    double *rows;         /* (sets k, width): noisy sums and counts less those of the points */
+    const double *weight; /* (width,): 1 / scale or 1 / (2 scale^2); 0 for padding */
+    int16_t *best;        /* (n, width): the points of the best state, but for the stale ones */
+    int64_t *stale;       /* (n,): indices of points that changed since, each once */
+    uint8_t *is_stale;    /* (n,) */
+    int64_t n_stale, accepted;
+    double value, best_value; /* log likelihoods */
+    int at_best;          /* whether the points are the best state */
+} chain_state;
+
+/* Where proposals come from: centre + spread * noise, refused outside the domain. */
+typedef struct {
+    ptrdiff_t d;
+    const double *centers;  /* (components, d) */
+    const uint16_t *slots;  /* components; a word's bits above slot_shift choose a slot */
+    int slot_shift, norm;   /* norm 0: a box; L1, L2: a ball as well */
+    const double *spread;   /* (d,) */
+    const double *bounds;   /* (2, d) least and largest coordinate */
+    double limit;           /* of the norm; of its square for L2 */
+} chain_source;
+
+/* Proposals: point `index` is to be replaced by a row of `points`. */
+typedef struct {
+    ptrdiff_t n;
+    const int32_t *index;
+    const int16_t *points; /* (n, width) */
+    const uint16_t *ids;   /* (n, sets) */
+    const double *log_q, *log_u;
+    double beta, tilt; /* accept if log_u < beta gain + tilt (log_q of the old - of the new) */
+} chain_block;
 
 typedef struct {
     const char *name;
@@ -115,6 +154,23 @@ typedef struct {
     void (*extremes)(const int64_t *scores, ptrdiff_t n, int64_t *best, int64_t *least);
     uint64_t (*weights_above)(const int64_t *scores, ptrdiff_t n, int64_t best, int64_t least,
                               float to_log2, uint32_t *out);
+
+    /* the chain; arrays of CROWD records */
+    void (*stream_words)(uint64_t *state, ptrdiff_t n, uint64_t *out);
+    void (*log_uniforms)(const uint64_t *words, ptrdiff_t n, double *out);
+    void (*normals)(const uint64_t *words, ptrdiff_t n, double *even, double *odd);
+    void (*place)(const chain_source *source, const uint64_t *words, uint64_t n, const double *noise,
+                  int32_t *whole, int32_t *component, int32_t *index, double *log_u);
+    void (*lay_out)(const int32_t *whole, ptrdiff_t d, ptrdiff_t width, int16_t *points,
+                    int16_t *panels, double *square);
+    void (*nearest_of)(const int32_t *z, ptrdiff_t k, int32_t first, int32_t *which, int32_t *least);
+    void (*density)(const int32_t *which, const int32_t *least, ptrdiff_t sets, const float *weight,
+                    double precision, const double *square, double *out);
+    void (*refuse_strays)(const int32_t *component, const int32_t *which, ptrdiff_t sets,
+                          double *log_u);
+    void (*walk)(chain_state *state, const chain_block *block, int quadratic);
+    void (*save_best)(chain_state *state);
+    double (*log_likelihood)(const chain_state *state, ptrdiff_t n_rows, int quadratic);
 } tile_table;
 
 extern const tile_table privfit_tiles_baseline;
