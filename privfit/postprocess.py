@@ -367,8 +367,9 @@ class _Chain:
         middle = np.rint((trace.low + trace.high) / 2 / self.unit)
         bounds = np.where(bounds[0] > bounds[1], middle, bounds)  # columns thinner than a unit
         limit = math.floor(trace.radius / self.unit)
-        # Where a cluster's records lie after the last iteration: its mean, kept in the domain.
-        means = self._inside(near.sums[-1] / np.maximum(near.counts[-1], 1.0)[:, None], bounds)
+        # The centres that noisy Lloyd ends with. Consistent sums would give others, and worse ones:
+        # the linear program moves sums of small clusters far.
+        means = self._inside(trace.sums[-1] / np.maximum(trace.counts[-1], 1.0)[:, None], bounds)
         sets = np.rint(np.concatenate([trace.centroids, means[None] * self.unit]) / self.unit)
         shares = np.concatenate([near.counts, near.counts[-1:]])
         width = np.where(trace.high > trace.low, (trace.high - trace.low) / 2, 0.0)

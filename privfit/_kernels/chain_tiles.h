@@ -254,7 +254,8 @@ static void save_best(chain_state *s)
 {
     for (ptrdiff_t i = 0; i < s->n_stale; i++) {
         const ptrdiff_t j = s->stale[i];
-        memcpy(s->best + j * s->width, s->points + j * s->width, (size_t)s->width * sizeof *s->best);
+        for (ptrdiff_t c = 0; c < s->width; c += 4) /* of known size: a move, not a call */
+            memcpy(s->best + j * s->width + c, s->points + j * s->width + c, 4 * sizeof *s->best);
         s->is_stale[j] = 0;
     }
     s->n_stale = 0;
@@ -285,7 +286,7 @@ static ALWAYS_INLINE void walk_of(chain_state *s, const chain_block *b, const pt
         four change = four_zero();
         for (ptrdiff_t f = 0; f < fours; f++) {
             const four less = four_of_words(y + 4 * f), more = four_of_words(x + 4 * f);
-            four drop = four_zero();
+            four lefts = four_zero(), rights = four_zero(); /* two short chains of additions */
             for (ptrdiff_t t = 0; t < T; t++) {
                 const four left = four_load(s->rows + from[t] * width + 4 * f);
                 four grown = four_add(left, less);
@@ -293,12 +294,12 @@ static ALWAYS_INLINE void walk_of(chain_state *s, const chain_block *b, const pt
                     grown = four_sub(grown, more);
                 } else {
                     const four right = four_load(s->rows + to[t] * width + 4 * f);
-                    drop = four_add(drop, four_sub(misfit(right, quadratic),
-                                                   misfit(four_sub(right, more), quadratic)));
+                    rights = four_add(rights, four_sub(misfit(right, quadratic),
+                                                       misfit(four_sub(right, more), quadratic)));
                 }
-                drop = four_add(drop, four_sub(misfit(left, quadratic), misfit(grown, quadratic)));
+                lefts = four_add(lefts, four_sub(misfit(left, quadratic), misfit(grown, quadratic)));
             }
-            change = four_add(change, four_mul(four_load(s->weight + 4 * f), drop));
+            change = four_add(change, four_mul(four_load(s->weight + 4 * f), four_add(lefts, rights)));
         }
         const double gain = four_sum(change);
         if (!(b->log_u[i] < b->beta * gain + b->tilt * (s->log_q[j] - b->log_q[i])))
