@@ -522,7 +522,7 @@ def test_units_do_not_matter():
 
 
 @pytest.mark.parametrize(
-    ("n", "d", "k"), [(1, 1, 1), (5, 2, 7), (257, 3, 4), (1000, 2, 15), (300, 7, 2)]
+    ("n", "d", "k"), [(1, 1, 1), (5, 2, 7), (257, 3, 4), (1000, 2, 15), (6000, 7, 2)]
 )
 def test_kmeans_is_as_good_as_scikit_learn(n, d, k, rng):
     cluster = pytest.importorskip("sklearn.cluster")

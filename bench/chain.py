@@ -1,0 +1,224 @@
+"""The chain over synthetic data sets: its speed, and what it does for noisy Lloyd.
+
+python bench/chain.py --speed               # steps a second, and against a loop in Python
+python bench/chain.py --claim --seeds 10    # within-cluster sums of squares against noisy Lloyd
+python bench/chain.py --claim --plot figure.png
+
+The claim is that of Lee and Kifer: records in the L1 ball, T = 5, chain 30,000 ("anneal" has its
+default length, "anneal, short" 30,000). Ratios are of means over seeds; below 1 the post-processing
+helps. "released centres" is ordinary k-means on all centres that noisy Lloyd released, which is
+post-processing too; "consistent" are the last means after the linear program.
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests")]
+
+import chains  # noqa: E402
+
+from bench import datasets  # noqa: E402
+from privfit import CentersObjective, DiscreteLaplace, L1Ball  # noqa: E402
+from privfit._kernels import chain  # noqa: E402
+from privfit.postprocess import LloydTrace, consistent, kmeans, mcmc  # noqa: E402
+
+EPSILONS = (0.05, 0.1, 0.3162, 1.0)
+T = 5
+
+# Name: clusters, columns, and their declared ranges (those of the file where None).
+DATA = {
+    "s1": (15, ("x", "y"), None),
+    "gowalla_pois": (5, ("latitude", "longitude"), ((-90, 90), (-180, 180))),
+    "adult": (5, ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss",
+                  "hours-per-week"), None),
+    "image_house_rgb": (3, ("r", "g", "b"), ((0, 255),) * 3),
+    "lifesci": (3, None, None),
+}  # fmt: skip
+
+
+def records(name):
+    """Records scaled to [-1, 1], and the number of clusters."""
+    k, columns, ranges = DATA[name]
+    table = datasets._read(name)
+    columns = columns or [column for column in table if column != "label"]
+    X = np.column_stack([np.array(table[column], dtype=np.float64) for column in columns])
+    low, high = (X.min(axis=0), X.max(axis=0)) if ranges is None else np.array(ranges).T
+    return (2 * X - low - high) / (high - low), k
+
+
+# ------------------------------------------------------------------------------------- noisy Lloyd
+
+
+def starts(k, d, rng):
+    """Centres in the L1 ball, drawn without looking at the data: the best spread of 50 sets."""
+    signs = rng.choice([-1, 1], (50, k, d))
+    parts = rng.exponential(size=(50, k, d + 1))
+    sets = signs * parts[..., :d] / parts.sum(axis=2, keepdims=True)
+    gaps = np.abs(sets[:, :, None] - sets[:, None]).sum(axis=3)
+    gaps[:, np.arange(k), np.arange(k)] = np.inf
+    return sets[gaps.min(axis=(1, 2)).argmax()]
+
+
+def noisy_lloyd(objective, start, epsilon, rng):
+    """T iterations, epsilon-DP if records are added or removed; the trace, and the last centres.
+
+    Each iteration releases counts and sums at epsilon / T; in the L1 ball a record changes a count
+    by 1 and a sum by at most 1 in l1.
+    """
+    unit = objective.unit**0.5
+    one = round(1 / unit)
+    noise = DiscreteLaplace(epsilon / T, 2 * one)
+    centers, parts = np.asarray(objective.snap(start[None]))[0], []
+    for _ in range(T):
+        counts, sums = objective.lloyd(centers)
+        exact = np.concatenate([counts[:, None] * one, sums], axis=1)
+        noisy = np.asarray(noise(exact, rng)) * unit
+        parts.append((centers, noisy[:, 0], noisy[:, 1:]))
+        means = noisy[:, 1:] / np.maximum(noisy[:, :1], 1.0)
+        means /= np.maximum(np.abs(means).sum(axis=1, keepdims=True), 1.0)
+        centers = np.asarray(objective.snap(means[None]))[0]
+    used, counts, sums = (np.stack(part) for part in zip(*parts, strict=True))
+    d = used.shape[2]
+    scale = 2 * T / epsilon
+    trace = LloydTrace(
+        used, counts, sums, scale, scale, -np.ones(d), np.ones(d), "laplace", "l1", 1.0
+    )
+    return trace, centers
+
+
+def wcss(objective, centers):
+    """The sum over records of squared distances to the nearest centre."""
+    return -float(objective.scores(objective.snap(centers[None]))[0]) * objective.unit
+
+
+def released_centers(trace, last, k, seed):
+    """Ordinary k-means on every centre that was released after the first, data-free ones."""
+    points = np.rint(np.concatenate([*trace.centroids[1:], last]) * 2**13).astype(np.int16)
+    return kmeans(points, k, 20, np.random.default_rng(seed)) / 2**13
+
+
+def consistent_centers(trace):
+    """The means of the last iteration after the linear program."""
+    near = consistent(trace)
+    means = near.sums[-1] / np.maximum(near.counts[-1], 1.0)[:, None]
+    return means / np.maximum(np.abs(means).sum(axis=1, keepdims=True), 1.0)
+
+
+def claim(names, epsilons, seeds, steps):
+    """{(name, epsilon): {method: mean of the sums of squares}}, the methods and plain Lloyd."""
+    table = {}
+    for name in names:
+        X, k = records(name)
+        objective = CentersObjective(X, k, L1Ball(1.0), n_threads=1)
+        for epsilon in epsilons:
+            costs = {}
+            for seed in range(seeds):
+                rng = np.random.default_rng([seed, 7])
+                trace, last = noisy_lloyd(objective, starts(k, X.shape[1], rng), epsilon, rng)
+                found = {
+                    "noisy Lloyd": last,
+                    "mcmc": mcmc(trace, k, steps=steps, rng=seed).centers,
+                    "anneal": mcmc(trace, k, rng=seed, anneal=True).centers,
+                    "anneal, short": mcmc(trace, k, steps=steps, rng=seed, anneal=True).centers,
+                    "released centres": released_centers(trace, last, k, seed),
+                    "consistent": consistent_centers(trace),
+                }
+                for method, centers in found.items():
+                    costs.setdefault(method, []).append(wcss(objective, centers))
+            table[name, epsilon] = {method: float(np.mean(each)) for method, each in costs.items()}
+            plain = table[name, epsilon]["noisy Lloyd"]
+            row = "  ".join(f"{m} {v / plain:.2f}" for m, v in table[name, epsilon].items())
+            print(f"{name:16} epsilon {epsilon:<7} {row}", flush=True)
+    return table
+
+
+def show(table):
+    """A table in the form of the documentation: one row a data set and method."""
+    methods = [method for method in next(iter(table.values())) if method != "noisy Lloyd"]
+    epsilons = sorted({epsilon for _, epsilon in table})
+    print("\n| data | method | " + " | ".join(f"{epsilon:g}" for epsilon in epsilons) + " |")
+    print("|---|---|" + "---|" * len(epsilons))
+    for name in dict.fromkeys(name for name, _ in table):
+        for method in methods:
+            cells = [table[name, e][method] / table[name, e]["noisy Lloyd"] for e in epsilons]
+            print(f"| {name} | {method} | " + " | ".join(f"{cell:.2f}" for cell in cells) + " |")
+
+
+def plot(table, path):
+    """The paper's figure: the sum of squares by epsilon, one panel a data set."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    names = list(dict.fromkeys(name for name, _ in table))
+    figure, axes = plt.subplots(1, len(names), figsize=(4 * len(names), 3.2), squeeze=False)
+    for axis, name in zip(axes[0], names, strict=True):
+        epsilons = sorted(epsilon for other, epsilon in table if other == name)
+        for method in table[name, epsilons[0]]:
+            axis.plot(epsilons, [table[name, e][method] for e in epsilons], "o-", label=method)
+        axis.set(title=name, xlabel="epsilon", xscale="log")
+    axes[0, 0].set_ylabel("sum of squares")
+    axes[0, -1].legend(fontsize="small")
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+
+
+# ------------------------------------------------------------------------------------------- speed
+
+
+def speed(repeat):
+    """Interleaved: the chain on 30,000 points, and its naive twin in Python; best of `repeat`.
+
+    Seconds are those of the thread on its core, as both sides use one. A step costs the twin the
+    same on fewer points, and it takes long to set up many.
+    """
+    print("| d | k | T | million steps a second | Python loop, steps a second | ratio | accepted |")
+    print("|---|---|---|---|---|---|---|")
+    for d, k in ((2, 5), (2, 15), (3, 5), (3, 15), (4, 5), (4, 15), (10, 5), (10, 15)):
+        shape = {"d": d, "k": k, "sets": T + 1, "n_assign": T, "domain": "l1", "noise": 20.0}
+        state = chains.blobs(n=30_000, **shape).state(1)
+        twin = chains.blobs(n=100, **shape).twin(1)
+        steps, slow_steps = 1 << 16, 4 * chain.CROWD_SIZE
+        quick, slow = [], []
+        for _ in range(repeat):
+            begin = time.thread_time()
+            state.walk(steps)
+            quick.append(time.thread_time() - begin)
+            begin = time.thread_time()
+            twin.walk(slow_steps, 1.0, 1.0)
+            slow.append(time.thread_time() - begin)
+        rate, twin_rate = steps / min(quick), slow_steps / min(slow)
+        share = state.counters[2] / (repeat * steps)
+        print(f"| {d} | {k} | {T} | {rate / 1e6:.1f} | {twin_rate:,.0f} | {rate / twin_rate:,.0f} "
+              f"| {share:.2f} |", flush=True)  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--speed", action="store_true", help="steps a second")
+    parser.add_argument("--claim", action="store_true", help="ratios to noisy Lloyd")
+    parser.add_argument("--data", default=",".join(DATA), help="names, with commas between")
+    parser.add_argument("--epsilons", default=",".join(map(str, EPSILONS)))
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--steps", type=int, default=30_000)
+    parser.add_argument("--repeat", type=int, default=15)
+    parser.add_argument("--plot", help="file of the figure")
+    options = parser.parse_args()
+    if options.speed:
+        speed(options.repeat)
+    if options.claim:
+        epsilons = [float(part) for part in options.epsilons.split(",")]
+        table = claim(options.data.split(","), epsilons, options.seeds, options.steps)
+        show(table)
+        if options.plot:
+            plot(table, options.plot)
+
+
+if __name__ == "__main__":
+    main()
