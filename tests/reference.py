@@ -419,9 +419,72 @@ def clipped_distance(x: Record, place: Record, low: int, high: int, shift: int) 
     return round_half_up(Fraction(clipped, 1 << shift))
 
 
+def clipped_root(x: Record, place: Record, low: int, high: int, shift: int) -> int:
+    """The same for the l2 distance, in integers: floor(r + 1/2) needs floor(2 r) alone."""
+    square = min(max(distance(x, place, 2), low**2), high**2)
+    halves = math.isqrt(4 * square) - 2 * low  # floor(2 (r - low))
+    return (halves + (1 << shift)) >> (shift + 1)
+
+
 def facility_cost(table: list[list[int]], members: Iterable[int]) -> int:
     """`table` has the clipped distances (records, facilities)."""
     return sum(min(row[i] for i in members) for row in table)
+
+
+def coverage(table: list[list[int]], members: Iterable[int], radius: int) -> list[int]:
+    """Of the records that no member has within the radius, how many each facility has within."""
+    alone = [row for row in table if all(row[i] > radius for i in members)]
+    return [sum(row[f] <= radius for row in alone) for f in range(len(table[0]))]
+
+
+def weighted_cost(distances: Any, weights: Any, members: Sequence[int]) -> float:
+    return float(sum(w * min(row[i] for i in members)
+                     for row, w in zip(distances, weights, strict=True)))  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------- trees
+
+
+def split_odds(biased: int, threshold: int, rate: mpmath.mpf) -> mpmath.mpf:
+    """The probability that biased + x > threshold, x of probability proportional to
+    exp(-rate abs(x))."""
+    a = mpmath.exp(-rate)
+    least = threshold + 1 - biased  # of x
+    tail = a ** abs(least) / (1 + a)  # x >= abs(least)
+    return tail if least >= 0 else 1 - a ** (1 - least) / (1 + a)
+
+
+def partition_law(
+    cells: Sequence[int], rate: mpmath.mpf, decay: int, threshold: int, depth: int = 0
+) -> dict[tuple[int, ...], mpmath.mpf]:
+    """The probability of each partition, as the sizes of its leaves in order."""
+    n = len(cells)
+    if n == 1:
+        return {(1,): mpmath.mpf(1)}
+    biased = max(sum(cells) - depth * decay, threshold - decay)
+    split = split_odds(biased, threshold, rate)
+    law = {(n,): 1 - split}
+    halves = [partition_law(part, rate, decay, threshold, depth + 1)
+              for part in (cells[: n // 2], cells[n // 2 :])]  # fmt: skip
+    for (left, p), (right, q) in itertools.product(halves[0].items(), halves[1].items()):
+        law[left + right] = split * p * q
+    return law
+
+
+def path_cost(rate: mpmath.mpf, decay: int, threshold: int, depth: int, most: int) -> mpmath.mpf:
+    """The largest ln P(path | one more record) - ln P(path), over counts that fall along a path of
+    this depth from at most `most`, and over where the path ends."""
+
+    def gain(count: int, level: int) -> mpmath.mpf:
+        floor = threshold - decay
+        here, more = (max(c - level * decay, floor) for c in (count, count + 1))
+        return mpmath.log(split_odds(more, threshold, rate) / split_odds(here, threshold, rate))
+
+    best = [mpmath.mpf(0)] * (most + 1)  # of what follows below, for counts up to this one
+    for level in reversed(range(depth)):
+        worth = [gain(count, level) + best[count] for count in range(most + 1)]
+        best = [max(mpmath.mpf(0), *worth[: count + 1]) for count in range(most + 1)]
+    return best[most]
 
 
 # ------------------------------------------------------------------------------------------ ranges

@@ -59,6 +59,10 @@ def facility(**changes: Any) -> FacilityObjective:
     )
 
 
+def own(records: Any, places: Any) -> np.ndarray:
+    return np.abs(np.asarray(records)[:, None] - np.asarray(places)).sum(axis=2)
+
+
 def total(records: Any, P: Any) -> np.ndarray:
     return np.outer(np.asarray(records).sum(axis=1), P)
 
@@ -294,6 +298,25 @@ FACILITY: list[Case] = [
     *((lambda i=i: facility().at([0, 1]).scores([i], [0]), r"which must hold positions in 0..1")
       for i in (-1, 2, 0.0)),
     (lambda: facility().at([0, 1]).scores([0], [5]), r"P must hold indices in 0..1"),
+    *((partial(facility, metric=m), r"metric \(.*\) must be 'l1', 'l2' or a function; pass metric")
+      for m in ("l3", None, 2)),
+    *((partial(FacilityObjective.of_distances, D, (0, 1)), r"distances \(shape .*, dtype .*\) must")
+      for D in ([1.0, 2.0], np.empty((0, 2)), [["a"]], 0.0)),
+    (lambda: facility(metric=own, X=X[:0]), r"X and facilities must hold at least one record and"),
+    (lambda: facility(metric=own, facilities=[]), r"X and facilities must hold at least one recor"),
+    (lambda: facility(metric=lambda x, f: own(x, f).T), r"metric returned shape \(2, 3\) for"),
+    (lambda: facility(metric=lambda x, f: own(x, f) * np.nan), r"metric returned NaN; return a n"),
+    (lambda: facility(metric=lambda x, f: own(x - x.mean(axis=0), f) * 1e-6),
+     r"metric must treat each record by itself; it gave another distance to a record that stood"),
+    *((lambda r=r: facility().growth().covered(r), r"radius \(.*\) must lie in 0..4095; pass a di")
+      for r in (-1, 4096)),
+    *((lambda b=b: facility().narrowed(*b), r"low \(.*\) and high \(.*\) must rise within 0..4096")
+      for b in ((-1, 5), (5, 5), (7, 4), (0, 4097))),
+    (lambda: facility(X=np.eye(4), facilities=np.eye(4)).coordinates(), r"coordinates are kept"),
+    (lambda: facility(metric=own).coordinates(), r"coordinates are kept for l1 and l2 distances"),
+    (lambda: facility().growth().add(2), r"P must hold indices in 0..1"),
+    (lambda: facility().growth().range("x"), r"adjacency \('x'\) must be"),
+    (lambda: facility().at([0, 1]).range([0], [1], "x"), r"adjacency \('x'\) must be"),
 ]  # fmt: skip
 
 RECORD: list[Case] = [
@@ -379,7 +402,8 @@ def test_no_object_shows_private_values(rng):
     objectives = [linear(), centers(), facility(), record()]
     views = [
         objectives[0].at(np.zeros(3)), objectives[1].at(np.eye(2)), objectives[2].at([0, 1]),
-        objectives[0]._layout, pack(X, UNIT.bind(2)), pack(X, UNIT.bind(2), layout="sparse"),
+        objectives[2].growth(), objectives[0]._layout, pack(X, UNIT.bind(2)),
+        pack(X, UNIT.bind(2), layout="sparse"),
     ]  # fmt: skip
     for shown in (*objectives, *views):
         for text in (repr(shown), str(shown), f"{shown}"):

@@ -12,12 +12,14 @@ import scipy.sparse as sp
 from cases import ADJACENCIES, case, same
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
 
 from privfit import Box, Categorical, FacilityObjective, Grid, L1Ball, Schema
 from privfit._kernels import threads
 from privfit.packing import DenseRecords, SparseRecords, pack
 
 BITS = (16, 8)
+METRICS = ("l1", "l2")
 
 
 def table_of(objective: FacilityObjective, X, places) -> list[list[int]]:
@@ -30,7 +32,8 @@ def table_of(objective: FacilityObjective, X, places) -> list[list[int]]:
     rows = reference.records(X, domain, uniform=True)
     facilities = [[reference.round_half_even(reference.Fraction(float(v)) / unit) for v in f]
                   for f in places]  # fmt: skip
-    table = [[reference.clipped_distance(x, f, low, high, shift) for f in facilities] for x in rows]
+    twin = reference.clipped_distance if objective.metric == "l1" else reference.clipped_root
+    table = [[twin(x, f, low, high, shift) for f in facilities] for x in rows]
     assert max(map(max, table)) < 1 << objective.bits
     return table
 
@@ -39,9 +42,14 @@ def answers(objective: FacilityObjective, P: np.ndarray) -> dict[str, np.ndarray
     """Everything that an objective computes from its records."""
     m, k = P.shape
     which = np.arange(m) % k
+    growth = objective.growth()
+    growth.add(int(P[0, 0]))
     return {
         "scores": objective.scores(P),
         "moves": objective.at(P[0]).scores(which, P[np.arange(m), which]),
+        "all moves": objective.at(P[0]).all_scores(),
+        "additions": growth.scores(),
+        "covered": growth.covered(objective.largest // 3),
     }
 
 
@@ -78,11 +86,12 @@ def test_one_hot_and_dense_records_are_measured_in_two_ways():
 # ------------------------------------------------------------------------------ against the twins
 
 
+@pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("k", [1, 2, 5])
-def test_scores_equal_the_twin(problem, k, bits, rng):
+def test_scores_equal_the_twin(problem, k, bits, metric, rng):
     X, places, clip, domain = problem
-    objective = FacilityObjective(X[:40], places, clip, domain, bits=bits)
+    objective = FacilityObjective(X[:40], places, clip, domain, bits=bits, metric=metric)
     table = table_of(objective, X[:40], places)
     P = rng.integers(0, len(places), (6, k))
     assert objective.scores(P).tolist() == [-reference.facility_cost(table, C) for C in P.tolist()]
@@ -92,15 +101,24 @@ def test_scores_equal_the_twin(problem, k, bits, rng):
         changed = P[0].tolist()
         changed[i] = f
         assert score == -reference.facility_cost(table, changed)
+    growth = objective.growth()
+    for member in P[0].tolist():
+        before = growth.members.tolist()
+        costs = [reference.facility_cost(table, [*before, f]) for f in range(len(places))]
+        assert (-growth.scores()).tolist() == costs
+        for radius in (0, objective.largest // 2, objective.largest - 1):
+            assert growth.covered(radius).tolist() == reference.coverage(table, before, radius)
+        growth.add(member)
 
 
 @given(
     data=st.data(),
     bits=st.sampled_from(BITS),
+    metric=st.sampled_from(METRICS),
     low=st.integers(0, 30),
     span=st.one_of(st.integers(1, 2000), st.sampled_from([255, 256, 257, 509, 511, 512, 1023])),
 )
-def test_any_small_problem_equals_the_twin(data, bits, low, span):
+def test_any_small_problem_equals_the_twin(data, bits, metric, low, span):
     """Clips in record units around powers of two, where a rounded distance needs one bit more."""
     grid = Grid(a=12)
     d, f, n = data.draw(st.tuples(st.integers(1, 3), st.integers(1, 6), st.integers(1, 12)))
@@ -112,8 +130,9 @@ def test_any_small_problem_equals_the_twin(data, bits, low, span):
 
     X, places = rows(n) / 4096, rows(f) / 4096
     objective = FacilityObjective(
-        X, places, (low / 4096, (low + span) / 4096), Box(0, 1, d, grid=grid), bits=bits
-    )
+        X, places, (low / 4096, (low + span) / 4096), Box(0, 1, d, grid=grid), bits=bits,
+        metric=metric,
+    )  # fmt: skip
     table = table_of(objective, X, places)
     P = np.arange(f)[:, None]
     assert objective.scores(P).tolist() == [-reference.facility_cost(table, C) for C in P.tolist()]
@@ -258,6 +277,31 @@ def test_swaps_equal_full_scores_along_a_chain_of_steps(problem, k, bits, rng):
         members = changed[0]
 
 
+@pytest.mark.parametrize("bits", BITS)
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 8191, 8192, 8193, 20_000])
+def test_all_swaps_equal_full_scores_for_any_number_of_records(n, bits, rng):
+    """Around a turn of eight and a block; facilities that do not fill the last eight."""
+    X, places = rng.integers(0, 9, (n, 2)) / 8, rng.integers(0, 9, (13, 2)) / 8
+    objective = FacilityObjective(X, places, (0, 1.5), Box(0, 1), bits=bits)
+    for members in ([4], [4, 4], [12, 0, 3, 7, 8]):
+        at = objective.at(members)
+        which, what = np.divmod(np.arange(len(members) * 13), 13)
+        full = objective.scores(at.candidates(which, what))
+        assert np.array_equal(at.all_scores().ravel(), full)
+        assert np.array_equal(at.scores(which, what), full)  # many moves: by the same pass
+        assert np.array_equal(at.scores(which[:9], what[:9]), full[:9])  # few: one by one
+        assert at.prior(which, what).tolist() == [0] * len(which)
+        assert at.w.tolist() == at.model.tolist() == members
+
+
+def test_sums_of_the_farthest_distances_do_not_wrap():
+    """Twenty thousand records at the largest number that two bytes hold."""
+    objective = FacilityObjective.of_distances(np.full((20_000, 9), 65535.0), (0.0, 65535.0))
+    assert objective.largest == 65535
+    assert (objective.at([0, 1]).all_scores() == -20_000 * 65535).all()
+    assert (objective.growth().scores() == -20_000 * 65535).all()
+
+
 def test_no_swaps_have_no_scores():
     at = FacilityObjective(np.eye(2), np.eye(2), (0, 1), Box(0, 1)).at([0, 1])
     none = at.scores(np.empty(0, dtype=int), np.empty(0, dtype=int))
@@ -280,8 +324,9 @@ def test_a_refused_step_leaves_the_parent_where_it_was():
 
 @pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("clip", [(0.0, 1.0), (0.3, 0.9), (0.0, 40.0), (1.0, 3.0)])
+@pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("name", ["box", "l1", "one-hot"])
-def test_range_is_never_exceeded_by_integer_scores(name, clip, bits, rng):
+def test_range_is_never_exceeded_by_integer_scores(name, metric, clip, bits, rng):
     """Over corners, the facilities themselves and random records."""
     domain = {"box": Box(-1, 1, 3), "l1": L1Ball(1.5, 4), "one-hot": Box(0, 1, 20)}[name]
     if name == "one-hot":
@@ -290,7 +335,8 @@ def test_range_is_never_exceeded_by_integer_scores(name, clip, bits, rng):
         corners = np.array(reference.corners(domain)) * domain.record_units()
         places = rng.uniform(domain.low, domain.high, (15, domain.width))
         X = np.vstack([corners, places, rng.uniform(domain.low, domain.high, (60, domain.width))])
-    singles = [FacilityObjective(x[None], places, clip, domain, bits=bits) for x in X]
+    singles = [FacilityObjective(x[None], places, clip, domain, bits=bits, metric=metric)
+               for x in X]  # fmt: skip
     for k in (1, 3):
         P = rng.integers(0, 15, (8, k))
         P[1] = P[0]
@@ -342,6 +388,170 @@ def test_range_and_prior_do_not_depend_on_records(problem, rng):
         assert one.range(P, adjacency) == other.range(P, adjacency)
     assert other.prior(P).tolist() == [0] * 6
     assert one.unit == other.unit
+
+
+@pytest.mark.parametrize("clip", [(0.0, 1.0), (0.3, 0.9), (0.0, 40.0)])
+@pytest.mark.parametrize("metric", METRICS)
+def test_ranges_of_views_are_never_exceeded(metric, clip, rng):
+    """All swaps of a set and all additions to it, over corners, facilities and random records."""
+    domain = Box(-1, 1, 2)
+    corners = np.array(reference.corners(domain)) * domain.record_units()
+    places = rng.uniform(-1, 1, (90, 2))
+    X = np.vstack([corners, places, rng.uniform(-1, 1, (60, 2))])
+    singles = [FacilityObjective(x[None], places, clip, domain, metric=metric) for x in X]
+    for members in ([3], [3, 50], [0, 1, 2, 3, 4, 5, 6]):
+        views = [single.at(members) for single in singles]
+        growths = [single.growth() for single in singles]
+        for growth in growths:
+            for member in members:
+                growth.add(member)
+        which, what = np.divmod(np.arange(len(members) * 90), 90)
+        swaps = np.array([view.scores(which, what) for view in views])
+        additions = np.array([growth.scores() for growth in growths])
+        some = rng.choice(len(which), 40, replace=False)
+        for adjacency in ADJACENCIES:
+            found = reference.realised_range(additions, adjacency)
+            assert found <= growths[0].range(adjacency)
+            found = reference.realised_range(swaps[:, some], adjacency)
+            assert found <= views[0].range(which[some], what[some], adjacency)
+            if len(members) > 2:  # enough moves that not all pairs are compared
+                assert len(which) > 256
+                found = reference.realised_range(swaps[:, ::3], adjacency)
+                assert found <= views[0].range(which, what, adjacency)
+    empty = [single.growth() for single in singles]
+    first = np.array([growth.scores() for growth in empty])
+    for adjacency in ADJACENCIES:
+        assert reference.realised_range(first, adjacency) <= empty[0].range(adjacency)
+
+
+def test_ranges_of_views_shrink_with_the_distances(rng):
+    """A set that covers the space leaves little to choose; far facilities count with hi - lo."""
+    grid = np.linspace(0, 1, 20)
+    places = np.array(np.meshgrid(grid, grid)).reshape(2, -1).T
+    objective = FacilityObjective(places, places, (0, 2), Box(0, 1))
+    growth = objective.growth()
+    sizes = [growth.range("replace")]
+    for member in (0, 399, 19, 380, 210):
+        growth.add(member)
+        sizes.append(growth.range("replace"))
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] < sizes[0] / 3
+    at = objective.at([0, 399, 19, 380, 210])
+    which, what = np.divmod(np.arange(2000), 400)
+    assert at.range(which, what, "replace") < objective.spread([[0]], "replace") / 1.5
+    assert at.range([1], [5], "replace") == 0
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_one_facility_leaves_no_choice(adjacency):
+    growth = FacilityObjective(np.eye(2), np.eye(2)[:1], (0, 1), Box(0, 1)).growth()
+    assert growth.range(adjacency) == 0
+
+
+# ------------------------------------------------------------------------------- own distances
+
+
+def city(records, places):
+    """A metric of somebody's own: l1, by hand."""
+    return np.abs(np.asarray(records)[:, None] - np.asarray(places)).sum(axis=2)
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_own_distances_are_clipped_and_rounded_by_us(bits, rng):
+    X, places = rng.uniform(0, 1, (70, 3)), rng.uniform(0, 1, (9, 3))
+    low, high = 0.4, 1.3
+    objective = FacilityObjective(X, places, (low, high), bits=bits, metric=city)
+    expected = np.rint((np.clip(city(X, places), low, high) - low) / objective.unit)
+    P = rng.integers(0, 9, (6, 3))
+    assert objective.largest * objective.unit == pytest.approx(high - low, abs=objective.unit)
+    assert (1 << bits) / 2 - 1 <= objective.largest < 1 << bits
+    assert (-objective.scores(P)).tolist() == [expected[:, C].min(axis=1).sum() for C in P]
+    ready = FacilityObjective.of_distances(city(X, places), (low, high), bits=bits)
+    same(answers(ready, P), answers(objective, P))
+    frame = FacilityObjective(pd.DataFrame(X), places, (low, high), bits=bits, metric=city)
+    same(answers(frame, P), answers(objective, P))
+
+
+def test_own_distances_fill_the_bytes_without_overflow():
+    """A width just below a power of two must not round up to one."""
+    for width in (1.0, 1 - 2.0**-17, 1 - 2.0**-16, 1 - 2.0**-15, 0.5, 3.7):
+        objective = FacilityObjective.of_distances([[0.0, 9.0]], (0.0, width))
+        assert objective.largest < 1 << 16
+        assert objective.scores([[1]])[0] * objective.unit == pytest.approx(-width, rel=1e-4)
+
+
+def test_own_distances_in_blocks_are_those_of_the_whole(monkeypatch, rng):
+    X, places = rng.uniform(0, 1, (70, 3)), rng.uniform(0, 1, (9, 3))
+    P = rng.integers(0, 9, (6, 3))
+    expected = answers(FacilityObjective(X, places, (0, 3), metric=city), P)
+    monkeypatch.setattr("privfit.objectives.facility.BLOCK", 9 * 8)
+    same(answers(FacilityObjective(X, places, (0, 3), metric=city), P), expected)
+
+
+@pytest.mark.parametrize(("adjacency", "sides"), [("replace", 2), ("add_remove", 1)])
+def test_own_distances_have_the_range_of_the_clip(adjacency, sides):
+    objective = FacilityObjective.of_distances(np.eye(4), (0.0, 0.5))
+    assert objective.range([[0], [1]], adjacency) == sides * objective.largest
+    assert objective.range([[0, 1], [1, 0]], adjacency) == 0
+    assert objective.growth().range(adjacency) == sides * objective.largest
+    single = [FacilityObjective.of_distances(row[None], (0.0, 0.5)) for row in np.eye(4)]
+    q = np.array([one.scores([[0], [1]]) for one in single])
+    assert reference.realised_range(q, adjacency) == sides * objective.largest  # reached
+
+
+# --------------------------------------------------------------------------- other views of records
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_a_narrowed_objective_clips_further(bits, rng):
+    X, places = rng.uniform(0, 1, (50, 3)), rng.uniform(0, 1, (20, 3))
+    wide = FacilityObjective(X, places, (0.2, 2.5), Box(0, 1), bits=bits)
+    low, high = wide.largest // 5, wide.largest // 2
+    narrow = wide.narrowed(low, high)
+    table = np.clip(table_of(wide, X, places), low, high) - low
+    P = rng.integers(0, 20, (6, 3))
+    assert (-narrow.scores(P)).tolist() == [table[:, C].min(axis=1).sum() for C in P]
+    assert narrow.clip == (0.2 + low * wide.unit, 0.2 + high * wide.unit)
+    for adjacency in ADJACENCIES:
+        assert narrow.range(P, adjacency) <= narrow.spread(P, adjacency)
+    assert narrow.spread(P, "replace") == 2 * (high - low)
+    assert wide.spread(P, "add_remove") == wide.largest  # the wide one stays as it was
+
+
+def test_ranked_distances_are_those_of_sorting(monkeypatch, rng):
+    X, places = rng.uniform(0, 1, (50, 3)), rng.uniform(0, 1, (20, 3))
+    objective = FacilityObjective(X, places, (0, 3), Box(0, 1))
+    table = np.array(table_of(objective, X, places))
+    some = np.array([4, 1, 17, 9, 12])
+    for step in (1 << 22, 5 * 7):
+        monkeypatch.setattr("privfit.objectives.facility.BLOCK", step)
+        for rank in range(5):
+            assert np.array_equal(
+                objective.nearest(some, rank), np.sort(table[:, some], axis=1)[:, rank]
+            )
+
+
+def test_counts_are_of_the_nearest_member_and_ties_go_to_the_first(rng):
+    X, places = rng.integers(0, 5, (90, 2)) / 4, rng.integers(0, 5, (12, 2)) / 4
+    objective = FacilityObjective(X, places, (0, 2), Box(0, 1))
+    growth = objective.growth()
+    for member in (5, 0, 11, 3):
+        growth.add(member)
+    nearest = np.array(table_of(objective, X, places))[:, [5, 0, 11, 3]].argmin(axis=1)
+    assert growth.counts().tolist() == np.bincount(nearest, minlength=4).tolist()
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_records_of_few_columns_are_kept_as_they_are_measured(metric, rng):
+    X, places = rng.uniform(-2, 2, (40, 3)), rng.uniform(-1, 1, (6, 3))
+    objective = FacilityObjective(X, places, (0, 9), Box(-1, 1), metric=metric)
+    seen = np.array(reference.records(X, objective.domain, uniform=True)) * 2.0**-12
+    assert objective.has_coordinates
+    assert np.array_equal(objective.coordinates(), seen)
+    name = "cityblock" if metric == "l1" else "euclidean"
+    assert objective.clipped(seen[:4]) == pytest.approx(cdist(seen[:4], objective.places(), name))
+    assert objective.between(np.array([2]))[0, 2] == 0.0
+    assert not FacilityObjective(X[:, [0] * 4], places[:, [0] * 4], (0, 9)).has_coordinates
 
 
 # ------------------------------------------------------------------------------------------- rest

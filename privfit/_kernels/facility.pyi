@@ -12,6 +12,7 @@ Int64: TypeAlias = NDArray[np.int64]
 Small: TypeAlias = NDArray[np.uint8] | NDArray[np.uint16]
 
 STRIP_ROWS: int
+TOGETHER: int
 
 def dense_distances(
     panels: Int32,
@@ -31,6 +32,16 @@ def onehot_distances(
     high: int,
     shift: int,
     work: Int32,
+    out: Small,
+) -> None: ...
+def root_distances(
+    panels: NDArray[np.int16],
+    tile_rows: Int64,
+    places: NDArray[np.float64],
+    low: float,
+    high: float,
+    unit: float,
+    work: NDArray[np.float64],
     out: Small,
 ) -> None: ...
 def least_sums(
@@ -54,5 +65,18 @@ def swap_sums(
     replaced: Int64,
     facility: Int64,
     work: Small,
+    out: Int64,
+) -> None: ...
+def addition_sums(
+    matrix: Small,
+    nearest: Small,
+    out: Int64,
+    n_threads: int,
+) -> None: ...
+def all_swap_sums(
+    matrix: Small,
+    distances: Small,
+    which: Int32,
+    work: Int32,
     out: Int64,
 ) -> None: ...

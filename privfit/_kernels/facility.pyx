@@ -6,12 +6,17 @@ streams k rows. Tiles are rows (first, count, 0) of an int64 array; each thread 
 
 from cython.parallel cimport prange, threadid
 from libc.stddef cimport ptrdiff_t
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t
 
 from privfit._kernels.linear cimport SparseRows
-from privfit._kernels.simd cimport PANEL, QUAD, WIDTH, tile_table, tiles
+from privfit._kernels.simd cimport EIGHT, PANEL, QUAD, WIDTH, tile_table, tiles
 
 STRIP_ROWS = 128  # rows are read in strips of this many records
+TOGETHER = EIGHT  # facilities whose swaps are summed at once
+
+cdef enum:
+    BLOCK_ROWS = 8192      # records whose nearest members stay in the second level of cache
+    BLOCK_FACILITIES = 16  # facilities that meet them there
 
 ctypedef fused small:
     uint8_t
@@ -90,6 +95,33 @@ def onehot_distances(
                                &out[g * WIDTH, first], out.shape[1])
 
 
+def root_distances(
+    const int16_t[:, :, :, ::1] panels,  # IN   (n_panels, pairs, PANEL, 2)
+    const int64_t[:, ::1] tile_rows,     # IN   (tiles, 3)
+    const double[:, ::1] places,         # IN   (facilities, 2 * pairs) whole numbers
+    double low,                          # IN   clip bounds in record units
+    double high,
+    double unit,                         # IN   a score unit in record units, a power of two
+    double[:, ::1] work,                 # WORK (threads, rows of the largest tile, padded)
+    small[:, ::1] out,                   # OUT  (facilities, n padded)
+):
+    """out[f, r] = round((clip(l2(x_r - f), low, high) - low) / unit)."""
+    cdef ptrdiff_t t, f, first, rows
+    cdef int n_threads = work.shape[0], me
+    cdef const tile_table *table = tiles()
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        first = tile_rows[t, 0]
+        rows = tile_rows[t, 1]
+        for f in range(places.shape[0]):
+            table.distance_wide(&panels[first // PANEL, 0, 0, 0], (rows + PANEL - 1) // PANEL,
+                                panels.shape[1], &places[f, 0], 2, &work[me, 0])
+            if small is uint8_t:
+                table.root_store8(&work[me, 0], rows, low, high, unit, &out[f, first])
+            else:
+                table.root_store16(&work[me, 0], rows, low, high, unit, &out[f, first])
+
+
 def least_sums(
     const small[:, ::1] matrix,        # IN   (facilities, n padded)
     const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
@@ -148,8 +180,6 @@ def swap_sums(
 ):
     """Add the cost of the set with one facility replaced, for each of m replacements."""
     cdef ptrdiff_t t, i, r, first, rows
-    cdef int64_t total
-    cdef const small *row
     cdef small *kept
     cdef int n_threads = work.shape[0], me
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
@@ -162,8 +192,72 @@ def swap_sums(
                 for r in range(rows):
                     kept[r] = (distances[1, first + r] if which[first + r] == replaced[i]
                                else distances[0, first + r])
-            row = &matrix[facility[i], first]
-            total = 0
-            for r in range(rows):
-                total = total + min(row[r], kept[r])
-            out[me, i] += total
+            out[me, i] += lesser(&matrix[facility[i], first], kept, rows)
+
+
+cdef inline int64_t lesser(const small *a, const small *b, ptrdiff_t n) noexcept nogil:
+    if small is uint8_t:
+        return tiles().lesser8(a, b, n)
+    else:
+        return tiles().lesser16(a, b, n)
+
+
+def addition_sums(
+    const small[:, ::1] matrix,        # IN   (some facilities, n padded)
+    const small[::1] nearest,          # IN   (n,) distance to the nearest member so far
+    int64_t[::1] out,                  # OUT  (some facilities,)
+    int n_threads,
+):
+    """The cost of a set with one facility added, for each facility."""
+    cdef ptrdiff_t b, f, t, first, n = nearest.shape[0]
+    cdef ptrdiff_t blocks = (matrix.shape[0] + BLOCK_FACILITIES - 1) // BLOCK_FACILITIES
+    for b in prange(blocks, nogil=True, schedule="dynamic", num_threads=n_threads):
+        for f in range(b * BLOCK_FACILITIES, min((b + 1) * BLOCK_FACILITIES, matrix.shape[0])):
+            out[f] = 0
+        for t in range((n + BLOCK_ROWS - 1) // BLOCK_ROWS):
+            first = t * BLOCK_ROWS
+            for f in range(b * BLOCK_FACILITIES, min((b + 1) * BLOCK_FACILITIES, matrix.shape[0])):
+                out[f] += lesser(&matrix[f, first], &nearest[first],
+                                 min(<ptrdiff_t>BLOCK_ROWS, n - first))
+
+
+def all_swap_sums(
+    const small[:, ::1] matrix,        # IN   (some facilities, n padded)
+    const small[:, ::1] distances,     # IN   (2, n) from `nearest_two`
+    const int32_t[::1] which,          # IN   (n,)
+    int32_t[:, :, ::1] work,           # WORK (threads, k + 1, TOGETHER)
+    int64_t[:, ::1] out,               # OUT  (some facilities, k)
+):
+    """The cost of the set with member i replaced by facility f, for all i and f in one pass.
+
+    With d, e the distances to the nearest and second nearest member, and v to f, a record costs
+    min(v, e) if its nearest member is the one that goes, else min(v, d). So the sum of min(v, d)
+    over all records serves every i, and the records of i add min(v, e) - min(v, d).
+    """
+    cdef ptrdiff_t b, c, t, i, f, count, first, rows, n = which.shape[0], k = out.shape[1]
+    cdef int n_threads = work.shape[0], me
+    cdef int32_t *sums
+    cdef const tile_table *table = tiles()
+    for b in prange((matrix.shape[0] + EIGHT - 1) // EIGHT, nogil=True, schedule="dynamic",
+                    num_threads=n_threads):
+        me = threadid()
+        sums = &work[me, 0, 0]
+        f = b * EIGHT
+        count = min(<ptrdiff_t>EIGHT, matrix.shape[0] - f)
+        for c in range(count):
+            for i in range(k):
+                out[f + c, i] = 0
+        for t in range((n + BLOCK_ROWS - 1) // BLOCK_ROWS):
+            first = t * BLOCK_ROWS
+            rows = min(<ptrdiff_t>BLOCK_ROWS, n - first)
+            for i in range(k * EIGHT):
+                sums[i] = 0
+            if small is uint8_t:
+                table.swaps8(&matrix[f, first], matrix.shape[1], count, &distances[0, first],
+                             &distances[1, first], &which[first], rows, sums + k * EIGHT, sums)
+            else:
+                table.swaps16(&matrix[f, first], matrix.shape[1], count, &distances[0, first],
+                              &distances[1, first], &which[first], rows, sums + k * EIGHT, sums)
+            for c in range(count):
+                for i in range(k):
+                    out[f + c, i] += <int64_t>sums[k * EIGHT + c] + sums[i * EIGHT + c]

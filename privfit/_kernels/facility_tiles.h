@@ -1,5 +1,8 @@
 /* Facilities: clipped distances in one or two bytes, a row for each facility, minima over a set. */
 
+#define widen16 lanes_words
+#define widen8 lanes_bytes
+
 #define FACILITY(BITS)                                                                          \
     static void clip_store##BITS(const int32_t *z, ptrdiff_t n, int32_t low, int32_t high,      \
                                  int shift, uint##BITS##_t *out)                                \
@@ -9,6 +12,18 @@
             int32_t v = z[i] > low ? z[i] : low;                                                \
             v = (v < high ? v : high) - low;                                                    \
             out[i] = (uint##BITS##_t)(((uint32_t)v + half) >> shift);                           \
+        }                                                                                       \
+    }                                                                                           \
+    /* The same for the root of z, a whole number below 2^53: the root is correctly rounded. */ \
+    static void root_store##BITS(const double *z, ptrdiff_t n, double low, double high,         \
+                                 double unit, uint##BITS##_t *out)                              \
+    {                                                                                           \
+        const double rate = 1 / unit; /* a power of two */                                      \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                     \
+            double v = sqrt(z[i]);                                                              \
+            v = v > low ? v : low;                                                              \
+            v = (v < high ? v : high) - low;                                                    \
+            out[i] = (uint##BITS##_t)(int32_t)(v * rate + 0.5);                                 \
         }                                                                                       \
     }                                                                                           \
     /* The sum over n records of the least distance to the k facilities of a set. */            \
@@ -26,9 +41,65 @@
             total += sum;                                                                       \
         }                                                                                       \
         return total;                                                                           \
+    }                                                                                           \
+    /* The sum over n records of the lesser of two distances. */                                \
+    static int64_t lesser##BITS(const uint##BITS##_t *a, const uint##BITS##_t *b, ptrdiff_t n)  \
+    {                                                                                           \
+        int64_t total = 0;                                                                      \
+        while (n > 0) {                                                                         \
+            ptrdiff_t part = n < PART ? n : PART;                                               \
+            uint32_t sum = 0;                                                                   \
+            for (ptrdiff_t i = 0; i < part; i++)                                                \
+                sum += a[i] < b[i] ? a[i] : b[i];                                               \
+            total += sum, a += part, b += part, n -= part;                                      \
+        }                                                                                       \
+        return total;                                                                           \
+    }                                                                                           \
+    /* With one of up to eight facilities added, the costs of n records, and for each member what \
+     * its records would pay on top if it went: see facility.pyx. Eight records at a time are    \
+     * turned so that their facilities lie side by side, and a record's eight numbers go to its  \
+     * nearest member's. At most PART records, so that 32 bits hold. */                          \
+    static void swaps##BITS(const uint##BITS##_t *rows, ptrdiff_t stride, ptrdiff_t count,      \
+                            const uint##BITS##_t *first, const uint##BITS##_t *second,          \
+                            const int32_t *which, ptrdiff_t n, int32_t *added, int32_t *gone)   \
+    {                                                                                           \
+        uint##BITS##_t turned[LANES * LANES] = {0};                                             \
+        lanes sum = lanes_all(0);                                                               \
+        CHECK(n <= PART);                                                                       \
+        for (ptrdiff_t i = 0; i < n; i += LANES) {                                              \
+            ptrdiff_t some = n - i < LANES ? n - i : LANES;                                     \
+            if (count == LANES && some == LANES)                                                \
+                turn##BITS(rows + i, stride, turned);                                           \
+            else                                                                                \
+                for (ptrdiff_t r = 0; r < some; r++)                                            \
+                    for (ptrdiff_t c = 0; c < count; c++)                                       \
+                        turned[r * LANES + c] = rows[c * stride + i + r];                       \
+            for (ptrdiff_t r = 0; r < some; r++) {                                              \
+                int32_t *own = gone + which[i + r] * LANES;                                     \
+                lanes v = widen##BITS(turned + r * LANES);                                      \
+                lanes kept = lanes_min(v, lanes_all(first[i + r]));                             \
+                lanes more = lanes_sub(lanes_min(v, lanes_all(second[i + r])), kept);           \
+                sum = lanes_add(sum, kept);                                                     \
+                lanes_store(own, lanes_add(lanes_load(own), more));                             \
+            }                                                                                   \
+        }                                                                                       \
+        lanes_store(added, sum);                                                                \
     }
 
-enum { STRIP = 128 }; /* bytes or words of a row that stay in registers over a set */
+enum { STRIP = 128 };  /* bytes or words of a row that stay in registers over a set */
+enum { PART = 32767 }; /* words whose sum fits in 32 bits with a sign */
+
+static inline void turn16(const uint16_t *rows, ptrdiff_t stride, uint16_t *out)
+{
+    transpose_words(rows, stride, out, LANES);
+}
+
+static inline void turn8(const uint8_t *rows, ptrdiff_t stride, uint8_t *out)
+{
+    for (int c = 0; c < LANES; c++)
+        for (int r = 0; r < LANES; r++)
+            out[r * LANES + c] = rows[c * stride + r];
+}
 
 static void least_strip16(const uint16_t *rows, ptrdiff_t stride, const int64_t *set, ptrdiff_t k,
                           uint16_t *best)

@@ -22,6 +22,14 @@ static inline lanes lanes_load(const void *p) { return _mm256_loadu_si256((const
 static inline void lanes_store(void *p, lanes a) { _mm256_storeu_si256((__m256i *)p, a); }
 static inline lanes lanes_all(int32_t v) { return _mm256_set1_epi32(v); }
 static inline lanes lanes_add(lanes a, lanes b) { return _mm256_add_epi32(a, b); }
+static inline lanes lanes_sub(lanes a, lanes b) { return _mm256_sub_epi32(a, b); }
+/* eight words or bytes as eight lanes */
+static inline lanes lanes_words(const uint16_t *p) {
+    return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
+}
+static inline lanes lanes_bytes(const uint8_t *p) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
+}
 static inline lanes lanes_mul(lanes a, lanes b) { return _mm256_mullo_epi32(a, b); }
 static inline lanes lanes_min(lanes a, lanes b) { return _mm256_min_epi32(a, b); }
 static inline lanes lanes_left(lanes a, int bits) {
@@ -80,6 +88,18 @@ static inline __m128i privfit_gaps4(__m128i x, __m128i c) {
     return _mm_madd_epi16(gap, _mm_set1_epi16(1));
 }
 static inline lanes lanes_add(lanes a, lanes b) LANES_EACH(_mm_add_epi32)
+static inline lanes lanes_sub(lanes a, lanes b) LANES_EACH(_mm_sub_epi32)
+static inline lanes lanes_words(const uint16_t *p) {
+    __m128i words = _mm_loadu_si128((const __m128i *)p), zero = _mm_setzero_si128();
+    lanes r = {_mm_unpacklo_epi16(words, zero), _mm_unpackhi_epi16(words, zero)};
+    return r;
+}
+static inline lanes lanes_bytes(const uint8_t *p) {
+    __m128i zero = _mm_setzero_si128();
+    __m128i words = _mm_unpacklo_epi8(_mm_loadl_epi64((const __m128i *)p), zero);
+    lanes r = {_mm_unpacklo_epi16(words, zero), _mm_unpackhi_epi16(words, zero)};
+    return r;
+}
 static inline lanes lanes_mul(lanes a, lanes b) LANES_EACH(privfit_mul4)
 static inline lanes lanes_min(lanes a, lanes b) LANES_EACH(privfit_min4)
 static inline lanes lanes_and(lanes a, lanes b) LANES_EACH(_mm_and_si128)
@@ -120,6 +140,10 @@ static inline void lanes_store(void *p, lanes a) { memcpy(p, &a, sizeof a); }
 static inline lanes lanes_all(int32_t v) LANES_EACH(v)
 static inline lanes lanes_add(lanes a, lanes b)
     LANES_EACH(privfit_wrap((uint32_t)a.v[i] + (uint32_t)b.v[i]))
+static inline lanes lanes_sub(lanes a, lanes b)
+    LANES_EACH(privfit_wrap((uint32_t)a.v[i] - (uint32_t)b.v[i]))
+static inline lanes lanes_words(const uint16_t *p) LANES_EACH(p[i])
+static inline lanes lanes_bytes(const uint8_t *p) LANES_EACH(p[i])
 static inline lanes lanes_mul(lanes a, lanes b)
     LANES_EACH(privfit_wrap((uint32_t)a.v[i] * (uint32_t)b.v[i]))
 static inline lanes lanes_min(lanes a, lanes b) LANES_EACH(a.v[i] < b.v[i] ? a.v[i] : b.v[i])

@@ -7,6 +7,7 @@ cdef extern from "tiles.h" nogil:
         PANEL
         QUAD
         WIDTH
+        EIGHT
         BLOCK
         RESIDUAL_BITS
         LOGISTIC
@@ -133,6 +134,18 @@ cdef extern from "tiles.h" nogil:
                            ptrdiff_t) noexcept nogil
         int64_t (*least8)(const uint8_t *, ptrdiff_t, const int64_t *, ptrdiff_t, ptrdiff_t,
                           ptrdiff_t) noexcept nogil
+        void (*root_store16)(const double *, ptrdiff_t, double, double, double,
+                             uint16_t *) noexcept nogil
+        void (*root_store8)(const double *, ptrdiff_t, double, double, double,
+                            uint8_t *) noexcept nogil
+        int64_t (*lesser16)(const uint16_t *, const uint16_t *, ptrdiff_t) noexcept nogil
+        int64_t (*lesser8)(const uint8_t *, const uint8_t *, ptrdiff_t) noexcept nogil
+        void (*swaps16)(const uint16_t *, ptrdiff_t, ptrdiff_t, const uint16_t *,
+                        const uint16_t *, const int32_t *, ptrdiff_t, int32_t *,
+                        int32_t *) noexcept nogil
+        void (*swaps8)(const uint8_t *, ptrdiff_t, ptrdiff_t, const uint8_t *,
+                       const uint8_t *, const int32_t *, ptrdiff_t, int32_t *,
+                       int32_t *) noexcept nogil
         void (*extremes)(const int64_t *, ptrdiff_t, int64_t *, int64_t *) noexcept nogil
         uint64_t (*weights_above)(const int64_t *, ptrdiff_t, int64_t, int64_t, float,
                                   uint32_t *) noexcept nogil

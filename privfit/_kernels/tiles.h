@@ -19,6 +19,7 @@ enum {
     PANEL = 16,  /* records in a panel */
     QUAD = 4,    /* candidates, or centres, that a microkernel takes at once */
     WIDTH = 32,  /* candidates side by side in a sparse tile */
+    EIGHT = 8,   /* facilities whose swaps are summed at once, one to a lane */
     BLOCK = 256, /* records whose int32 losses may be added before widening to int64 */
     RESIDUAL_BITS = 12, /* of a residual in [0, 1] */
     CROWD = 64,  /* proposals of a chain that are drawn, assigned and walked together */
@@ -149,6 +150,18 @@ typedef struct {
                        ptrdiff_t first, ptrdiff_t n);
     int64_t (*least8)(const uint8_t *rows, ptrdiff_t stride, const int64_t *set, ptrdiff_t k,
                       ptrdiff_t first, ptrdiff_t n);
+    void (*root_store16)(const double *z, ptrdiff_t n, double low, double high, double unit,
+                         uint16_t *out);
+    void (*root_store8)(const double *z, ptrdiff_t n, double low, double high, double unit,
+                        uint8_t *out);
+    int64_t (*lesser16)(const uint16_t *a, const uint16_t *b, ptrdiff_t n);
+    int64_t (*lesser8)(const uint8_t *a, const uint8_t *b, ptrdiff_t n);
+    void (*swaps16)(const uint16_t *rows, ptrdiff_t stride, ptrdiff_t count,
+                    const uint16_t *first, const uint16_t *second, const int32_t *which,
+                    ptrdiff_t n, int32_t *added, int32_t *gone);
+    void (*swaps8)(const uint8_t *rows, ptrdiff_t stride, ptrdiff_t count,
+                   const uint8_t *first, const uint8_t *second, const int32_t *which,
+                   ptrdiff_t n, int32_t *added, int32_t *gone);
 
     /* selection */
     void (*extremes)(const int64_t *scores, ptrdiff_t n, int64_t *best, int64_t *least);

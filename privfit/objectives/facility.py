@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
+import scipy  # its submodules load when first used
 from numpy.typing import ArrayLike, NDArray
 
 from privfit._kernels import facility as kernels
@@ -23,11 +26,25 @@ from privfit.objectives.common import (
     quads,
     set_gaps,
 )
-from privfit.packing import SparseRecords, aligned, check_records, pack
+from privfit.packing import (
+    MAX_RECORDS,
+    DenseRecords,
+    Run,
+    SparseRecords,
+    aligned,
+    check_records,
+    pack,
+)
+
+Metric: TypeAlias = str | Callable[[Any, Any], ArrayLike]
+
+BLOCK = 1 << 22  # distances of a user's own function that are computed at a time
+FEW_MOVES = 256  # up to here, ranges are computed over all pairs of moves
+FEW_COLUMNS = 3  # up to here, records are kept beside their distances
 
 
 class FacilityObjective(Objective):
-    """Minus the clipped l1 distance of records to the nearest facility of a public set.
+    """Minus the clipped distance of records to the nearest facility of a public set.
 
     Candidates are int (m, k): indices into the facilities. Distances are computed once, clipped to
     [lo, hi], rounded to one or two bytes and kept by facility; `lo` itself is left out of scores,
@@ -38,78 +55,127 @@ class FacilityObjective(Objective):
     X : array or CSR/CSC matrix
         Private records.
     facilities : (f, d) array
-        Public places.
+        Public places; for a metric of your own, any sequence that it understands.
     clip : (lo, hi)
         Public bounds of a distance.
     domain : Domain, optional
         The declared domain of a record. By default the box that the facilities span, widened to
-        eighths of its scale; farther records are clipped to it, which shifts their distances to
-        all facilities alike.
+        eighths of its scale; farther records are clipped to it, which shifts their l1 distances to
+        all facilities alike. A metric of your own needs none.
     bits : 16 or 8
         Size of a stored distance.
+    metric : 'l1', 'l2' or callable (records, facilities) -> (rows, f)
+        A function of your own must treat each record by itself, as is checked on single records of
+        each block. Its values are clipped and rounded by us, so that sensitivity does not rest on
+        it, and the range is hi - lo: nothing is known about how facilities lie to each other.
     """
+
+    _records: DenseRecords | None
 
     def __init__(
         self,
         X: Any,
-        facilities: ArrayLike,
+        facilities: Any,
         clip: tuple[float, float],
         domain: Domain | None = None,
         n_threads: int | None = None,
         *,
         bits: int = 16,
+        metric: Metric = "l1",
     ) -> None:
         if bits not in (8, 16):
             raise ValueError(f"bits ({bits!r}) must be 16 or 8; pass one of them")
+        if not callable(metric) and metric not in ("l1", "l2"):
+            raise ValueError(
+                f"metric ({metric!r}) must be 'l1', 'l2' or a function; pass metric(records, "
+                "facilities) -> array (rows, f)"
+            )
         low, high = _check_clip(clip)
+        threads.resolve(n_threads)
+        self.clip, self.bits, self.metric = (low, high), bits, metric
+        self._n_threads, self._records = n_threads, None
+        if callable(metric):
+            self._own_distances(X, facilities, metric)
+        else:
+            self._metric_distances(X, facilities, domain)
+
+    @classmethod
+    def of_distances(
+        cls,
+        distances: ArrayLike,
+        clip: tuple[float, float],
+        n_threads: int | None = None,
+        *,
+        bits: int = 16,
+    ) -> FacilityObjective:
+        """The same from ready distances (n, f): row r from record r and public facts alone."""
+        table = np.asarray(distances)
+        if table.ndim != 2 or table.size == 0 or table.dtype.kind not in "fiub":
+            raise ValueError(
+                f"distances (shape {table.shape}, dtype {table.dtype}) must be a non-empty table "
+                "of numbers; pass distances (n, f)"
+            )
+
+        def as_given(rows: Any, _: Any) -> Any:
+            return rows
+
+        return cls(table, range(table.shape[1]), clip, None, n_threads, bits=bits, metric=as_given)
+
+    # ----------------------------------------------------------------------------------- distances
+
+    def _metric_distances(self, X: Any, facilities: ArrayLike, domain: Domain | None) -> None:
+        """Fill the matrix with l1 or l2 distances of coordinates on the domain's grid."""
         places = np.asarray(facilities, dtype=np.float64)
         if places.ndim != 2 or places.size == 0 or not np.isfinite(places).all():
             raise ValueError(
                 f"facilities (shape {places.shape}) must be a non-empty, finite array; pass places "
                 "(f, d)"
             )
-        threads.resolve(n_threads)
         X, domain = check_records(X, domain or _spanned_box(places), "FacilityObjective")
         if X.shape[1] != places.shape[1]:
             raise ValueError(
                 f"X has {X.shape[1]} columns but facilities {places.shape[1]}; pass equal columns"
             )
-        self.domain, self.clip, self.bits = domain, (low, high), bits
+        self.domain: Domain | None = domain
         self.n_records, self.n_facilities = X.shape[0], len(places)
-        self._n_threads = n_threads
         record_unit = float(domain.record_units(uniform=True)[0])
-        self._places = np.rint(places / record_unit)
+        self._places: Floats | None = np.rint(places / record_unit)
         # No distance exceeds the widest; a clip beyond it is no clip.
         reach = np.maximum(np.abs(domain.low), np.abs(domain.high)) / record_unit
-        widest = np.abs(self._places).max(axis=0) + reach
-        if widest.max() > 32767 or widest.sum() >= 2.0**31 - 1:
+        sides = np.abs(self._places).max(axis=0) + reach
+        widest = float(sides.sum() if self.metric == "l1" else np.ceil(np.sqrt((sides**2).sum())))
+        if sides.max() > 32767 or widest >= 2.0**31 - 1:
             raise ValueError(
                 "facilities lie too far outside the domain for exact distances; pass a domain that "
                 "contains them"
             )
-        self._low = round(min(low / record_unit, widest.sum()))
-        self._high = round(min(high / record_unit, widest.sum()))
+        low, high = self.clip
+        self._low = round(min(low / record_unit, widest))
+        self._high = round(min(high / record_unit, widest))
         self._shift = 0
-        while self._largest >= 1 << bits:
+        while self._rounded(self._high - self._low) >= 1 << self.bits:
             self._shift += 1
+        self.largest: int = self._rounded(self._high - self._low)
         self.unit = record_unit * 2.0**self._shift
-        self._matrix = self._distances(X, domain)
+        self._matrix = (self._l1_matrix if self.metric == "l1" else self._l2_matrix)(X, domain)
 
-    @property
-    def _largest(self) -> int:
-        """The largest stored distance: hi - lo in score units, rounded."""
-        return (self._high - self._low + (1 << self._shift >> 1)) >> self._shift
+    def _rounded(self, distance: int) -> int:
+        """A distance in score units."""
+        return (distance + (1 << self._shift >> 1)) >> self._shift
 
-    def _distances(self, X: Any, domain: Domain) -> NDArray[Any]:
+    def _empty_matrix(self) -> NDArray[Any]:
+        shape, kind = _matrix_shape(self.n_facilities, self.n_records, self.bits)
+        return aligned(shape, kind, zero=False)  # sums stop before the padding of a row
+
+    def _l1_matrix(self, X: Any, domain: Domain) -> NDArray[Any]:
         """(f, n padded): clipped distances in score units."""
-        places = self._places
+        assert self._places is not None
+        places, matrix = self._places, self._empty_matrix()
         records = pack(X, domain, uniform=True)
         onehot = isinstance(records, SparseRecords) and records.value.size == 0
         if not onehot and isinstance(records, SparseRecords):
             records = pack(X, domain, layout="dense", uniform=True)
-        self._runs = records.runs
-        shape, kind = _matrix_shape(self.n_facilities, self.n_records, self.bits)
-        matrix = aligned(shape, kind, zero=False)  # sums stop before the padding of a row
+        self._keep(records)
         work = float(self.n_records) * places.size
         n_threads = self._threads(work)
         bounds = (self._low, self._high, self._shift)
@@ -127,6 +193,110 @@ class FacilityObjective(Objective):
             for part in self._slices(work, 128):
                 kernels.dense_distances(records.as_pairs, part, weights, *bounds, buffer, matrix)
         return matrix
+
+    def _l2_matrix(self, X: Any, domain: Domain) -> NDArray[Any]:
+        """The same in l2: whole squares below 2^53, a correctly rounded root."""
+        assert self._places is not None
+        matrix = self._empty_matrix()
+        records = pack(X, domain, layout="dense", uniform=True)
+        assert isinstance(records, DenseRecords)
+        self._keep(records)
+        places = np.zeros((self.n_facilities, 2 * records.pairs))
+        places[:, : self._places.shape[1]] = self._places
+        work = 4.0 * self.n_records * places.size
+        buffer = aligned((self._threads(work), 128), np.float64)
+        for part in self._slices(work, 128):
+            kernels.root_distances(
+                records.panels, part, places, self._low, self._high, 2.0**self._shift, buffer,
+                matrix,
+            )  # fmt: skip
+        return matrix
+
+    def _keep(self, records: DenseRecords | SparseRecords) -> None:
+        self._runs = records.runs
+        if isinstance(records, DenseRecords) and records.n_features <= FEW_COLUMNS:
+            self._records = records
+
+    @property
+    def has_coordinates(self) -> bool:
+        """Whether `coordinates` are kept."""
+        return self._records is not None
+
+    def coordinates(self) -> Floats:
+        """(n, d): the private records themselves, clipped and rounded; of few columns only."""
+        if self._records is None:
+            raise ValueError(
+                f"coordinates are kept for l1 and l2 distances of at most {FEW_COLUMNS} columns; "
+                "use a solver that needs distances alone"
+            )
+        assert self.domain is not None
+        unit = float(self.domain.record_units(uniform=True)[0])
+        return np.concatenate(list(self._records.blocks(1 << 16))) * unit
+
+    def places(self) -> Floats:
+        """(f, d): the public facilities on the grid of the records."""
+        assert self._places is not None
+        assert self.domain is not None
+        return self._places * float(self.domain.record_units(uniform=True)[0])
+
+    def clipped(self, points: Floats) -> Floats:
+        """(m, f): clipped distances of public points to the facilities, less lo, as floats."""
+        name = "cityblock" if self.metric == "l1" else "euclidean"
+        found = scipy.spatial.distance.cdist(points, self.places(), name)
+        return np.asarray(np.clip(found, *self.clip) - self.clip[0])
+
+    def between(self, members: Integers) -> Floats:
+        """(k, f): clipped distances between facilities, less lo; unknown ones count as hi."""
+        if self._places is not None:
+            return self.clipped(self.places()[members])
+        found = np.full((len(members), self.n_facilities), self.clip[1] - self.clip[0])
+        found[np.arange(len(members)), members] = 0.0
+        return found
+
+    def _own_distances(self, records: Any, facilities: Any, metric: Callable[..., Any]) -> None:
+        """Fill the matrix with a user's distances, a block of records at a time."""
+        self.n_records, self.n_facilities = int(np.shape(records)[0]), len(facilities)
+        if not 0 < self.n_records <= MAX_RECORDS or self.n_facilities == 0:
+            raise ValueError(
+                "X and facilities must hold at least one record and one facility; pass non-empty "
+                "ones"
+            )
+        self.domain, self._places = None, None
+        self._runs, self._shift = (Run(0, self.n_records, 0),), 0
+        low, high = self.clip
+        self.unit = 2.0 ** (math.frexp(high - low)[1] - self.bits)
+        if round((high - low) / self.unit) >= 1 << self.bits:
+            self.unit *= 2
+        self.largest = round((high - low) / self.unit)
+
+        def integers(first: int, last: int) -> Floats:
+            rows = records.iloc[first:last] if hasattr(records, "iloc") else records[first:last]
+            values = np.asarray(metric(rows, facilities), dtype=np.float64)
+            if values.shape != (last - first, self.n_facilities):
+                raise ValueError(
+                    f"metric returned shape {values.shape} for {last - first} records and "
+                    f"{self.n_facilities} facilities; return an array (rows, f)"
+                )
+            if np.isnan(values).any():
+                raise ValueError(
+                    "metric returned NaN; return a number for every record and facility"
+                )
+            return np.asarray(np.rint((np.clip(values, low, high) - low) / self.unit))
+
+        self._matrix = self._empty_matrix()
+        step = max(1, BLOCK // self.n_facilities)
+        for first in range(0, self.n_records, step):
+            last = min(first + step, self.n_records)
+            block = integers(first, last)
+            for i in {first, last - 1} if last - first > 1 else ():
+                if not np.array_equal(integers(i, i + 1)[0], block[i - first]):
+                    raise ValueError(
+                        "metric must treat each record by itself; it gave another distance to a "
+                        "record that stood alone. Round inside metric"
+                    )
+            self._matrix[:, first:last] = block.T
+
+    # ---------------------------------------------------------------------------- scores and ranges
 
     def _candidates(self, P: ArrayLike) -> Integers:
         P = np.asarray(P)
@@ -157,29 +327,90 @@ class FacilityObjective(Objective):
         """The range of these sets' scores between neighbours, in score units, rounded up.
 
         At most hi - lo for one record, and at most how far a facility of one set can be from the
-        nearest of the other.
+        nearest of the other: by the triangle inequality in l1 and l2.
         """
         check_adjacency(adjacency)
         P = np.sort(self._candidates(P), axis=1)
         if all_same(P):
             return 0
-        gaps = set_gaps(self._places[P], np.zeros(P.shape), "l1", self)
+        if self._places is None:
+            return self.spread(P, adjacency)
+        gaps = set_gaps(self._places[P], np.zeros(P.shape), str(self.metric), self)
+        bound = gaps + gaps.T if adjacency == "replace" else gaps
+        return self._in_units(float(bound.max()), adjacency)
+
+    def _in_units(self, bound: float, adjacency: str) -> int:
+        """A bound in record units as a range of scores."""
         sides = 2 if adjacency == "replace" else 1
-        bound = gaps + gaps.T if sides == 2 else gaps
-        # Distances round to units of 2^shift: two roundings of a record differ by at most one unit.
-        # No stored distance exceeds the rounded hi - lo.
-        slack = sides if self._shift else 0
-        found = integer_range(float(bound.max()), 2.0**self._shift, slack, exact=True)
-        return min(found, sides * self._largest)
+        # Distances round to units of 2^shift: two roundings of a record differ by at most one unit,
+        # which also pays for the errors of a root. No stored distance exceeds the rounded hi - lo.
+        exact = self.metric == "l1"
+        slack = sides if self._shift or not exact else 0
+        found = integer_range(bound, 2.0**self._shift, slack, exact=exact)
+        return min(found, sides * self.largest)
+
+    def _apart(self, members: Integers, others: Integers) -> Floats:
+        """(members, others): distances between facilities, in record units."""
+        assert self._places is not None
+        name = "cityblock" if self.metric == "l1" else "euclidean"
+        return np.asarray(
+            scipy.spatial.distance.cdist(self._places[members], self._places[others], name)
+        )
 
     def spread(self, P: ArrayLike, adjacency: str) -> int:
         """A bound on `range` for any sets: hi - lo, twice that under replace."""
         check_adjacency(adjacency)
-        return self._largest * (2 if adjacency == "replace" else 1)
+        return self.largest * (2 if adjacency == "replace" else 1)
 
     def at(self, members: ArrayLike) -> FacilityMoves:
         """A view around one set that scores replacements of one facility incrementally."""
         return FacilityMoves(self, members)
+
+    def growth(self) -> FacilityGrowth:
+        """A view of a growing set, empty at first, that scores all additions of one facility."""
+        return FacilityGrowth(self)
+
+    def nearest(self, members: Integers, rank: int) -> Integers:
+        """(n,): each record's distance, less lo, to the rank-th nearest of some facilities.
+
+        Ranks count from 0. In score units; private.
+        """
+        found = np.empty(self.n_records, dtype=np.int64)
+        step = max(1, BLOCK // len(members))
+        for first in range(0, self.n_records, step):
+            part = slice(first, min(first + step, self.n_records))
+            block = self._matrix[members, part]
+            if rank == 0:
+                found[part] = block.min(axis=0)
+            else:  # a record's distances side by side: partitions along columns crawl
+                found[part] = np.partition(np.ascontiguousarray(block.T), rank, axis=1)[:, rank]
+        return found
+
+    def narrowed(self, low: int, high: int) -> FacilityObjective:
+        """The same records with stored distances clipped further, to low..high in score units.
+
+        A record's integers still depend on that record and the facility alone, and the range is at
+        most high - low for one record.
+        """
+        if not 0 <= low < high <= self.largest:
+            raise ValueError(
+                f"low ({low}) and high ({high}) must rise within 0..{self.largest}; pass bounds "
+                "in score units above lo"
+            )
+        narrow = copy.copy(self)
+        narrow.clip = (self.clip[0] + low * self.unit, self.clip[0] + high * self.unit)
+        narrow.largest = high - low
+        narrow._matrix = narrow._empty_matrix()
+        bounds = np.array([low, high]).astype(self._matrix.dtype)
+        for facility, row in enumerate(self._matrix[:, : self.n_records]):
+            narrow._matrix[facility, : self.n_records] = np.clip(row, *bounds) - bounds[0]
+        return narrow
+
+    def _parts(self, work: float) -> Iterator[slice]:
+        """All facilities, in parts of bounded work; between parts Python sees Ctrl-C."""
+        step = max(64, int(self.n_facilities * self._slice_work / max(work, 1.0)))
+        for first in range(0, self.n_facilities, step):
+            yield slice(first, min(first + step, self.n_facilities))
 
 
 def _matrix_shape(facilities: int, records: int, bits: int) -> tuple[tuple[int, int], Any]:
@@ -218,10 +449,15 @@ class FacilityMoves:
         self._members = objective._candidates(np.asarray(members)[None])[0]
         self._load()
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of private records>"
+
     @property
     def members(self) -> Integers:
         """The parent."""
         return self._members.copy()
+
+    w = model = members  # as searches call it
 
     def _load(self) -> None:
         objective = self._objective
@@ -262,6 +498,8 @@ class FacilityMoves:
         which, facilities = self._moves(which, facilities)
         if which.size == 0:
             return np.empty(0, dtype=np.int64)
+        if which.size > 2 * objective.n_facilities:  # one pass over the matrix serves all swaps
+            return self.all_scores()[which, facilities]
         order = np.argsort(which, kind="stable")
         work = float(objective.n_records) * len(which) / 2
         n_threads = objective._threads(work)
@@ -277,7 +515,128 @@ class FacilityMoves:
         result[order] = -out.sum(axis=0)
         return result
 
+    def all_scores(self) -> Integers:
+        """int64 (k, f): the scores with member i replaced by facility j, all in one pass."""
+        objective, k = self._objective, len(self._members)
+        work = float(objective.n_records) * objective.n_facilities
+        buffer = aligned((objective._threads(work), k + 1, kernels.TOGETHER), np.int32)
+        out = np.empty((objective.n_facilities, k), dtype=np.int64)
+        for part in objective._parts(work):
+            kernels.all_swap_sums(
+                objective._matrix[part], self._distances, self._which, buffer, out[part]
+            )
+        return -out.T
+
+    def prior(self, which: ArrayLike, facilities: ArrayLike) -> Integers:
+        """int64 (m,): there is no data-free part."""
+        return np.zeros(len(self._moves(which, facilities)[0]), dtype=np.int64)
+
+    def range(self, which: ArrayLike, facilities: ArrayLike, adjacency: str) -> int:
+        """The range of these sets' scores between neighbours, in score units, rounded up.
+
+        Of many moves not all pairs are compared. Two sets that differ from the parent in one member
+        each differ for a record by at most how far a newcomer, or the member that left, is from
+        the nearest of those that stayed: at most its second nearest in the parent.
+        """
+        check_adjacency(adjacency)
+        objective = self._objective
+        which, facilities = self._moves(which, facilities)
+        if len(which) <= FEW_MOVES:
+            return objective.range(self.candidates(which, facilities), adjacency)
+        if objective._places is None or len(self._members) == 1:
+            return objective.spread(self._members[None], adjacency)
+        met = np.union1d(facilities, self._members)
+        second = np.partition(objective._apart(self._members, met), 1, axis=0)[1]
+        sides = 2 if adjacency == "replace" else 1
+        return objective._in_units(sides * float(second.max()), adjacency)
+
     def step(self, which: int, facility: int) -> None:
         """Replace one facility of the parent."""
         self._members = self.candidates([which], [facility])[0]
         self._load()
+
+
+class FacilityGrowth:
+    """A set that grows by one facility at a time; all additions are scored in one pass."""
+
+    def __init__(self, objective: FacilityObjective) -> None:
+        self._objective = objective
+        self._members: list[int] = []
+        kind = objective._matrix.dtype
+        self._nearest = np.full(objective.n_records, np.iinfo(kind).max, dtype=kind)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of private records>"
+
+    @property
+    def members(self) -> Integers:
+        """The set so far."""
+        return np.array(self._members, dtype=np.int64)
+
+    def scores(self) -> Integers:
+        """int64 (f,): the scores of the set with each facility added."""
+        return -self._sums(self._nearest)
+
+    def _sums(self, nearest: NDArray[Any]) -> Integers:
+        """int64 (f,): the sums over records of the lesser of a distance and `nearest`."""
+        objective = self._objective
+        work = float(objective.n_records) * objective.n_facilities / 8
+        out = np.empty(objective.n_facilities, dtype=np.int64)
+        for part in objective._parts(work):
+            kernels.addition_sums(
+                objective._matrix[part], nearest, out[part], objective._threads(work)
+            )
+        return out
+
+    def range(self, adjacency: str) -> int:
+        """The range of these scores between neighbours, in score units, rounded up.
+
+        With f or g added to a set C, a record's costs differ by at most the distance of g from the
+        nearest of C and f; hence by the largest distance of a facility from C, or under replace,
+        where two records do so in opposite directions, by the two largest together. Never by more
+        than hi - lo for a record.
+        """
+        check_adjacency(adjacency)
+        objective = self._objective
+        if objective.n_facilities == 1:
+            return 0
+        if objective._places is None:
+            return objective.spread(self.members, adjacency)
+        sides = 2 if adjacency == "replace" else 1
+        if self._members:
+            gaps = objective._apart(self.members, np.arange(objective.n_facilities)).min(axis=0)
+            return objective._in_units(float(np.sort(gaps)[-sides:].sum()), adjacency)
+        width = np.ptp(objective._places, axis=0)  # no two facilities are farther apart
+        apart = width.sum() if objective.metric == "l1" else math.sqrt((width**2).sum())
+        return objective._in_units(sides * float(apart), adjacency)
+
+    def covered(self, radius: int) -> Integers:
+        """int64 (f,): how many records without a member within the radius each would have within.
+
+        The radius is in score units, above lo. One record changes one count by at most 1, in one
+        direction for all facilities.
+        """
+        farthest = max(self._objective.largest - 1, 0)
+        if not 0 <= radius <= farthest:
+            raise ValueError(
+                f"radius ({radius}) must lie in 0..{farthest}; pass a distance below hi in score "
+                "units"
+            )
+        alone = self._nearest > radius
+        kind = self._nearest.dtype.type
+        # min(v, radius + 1) - min(v, radius) is 1 for a distance v beyond the radius, else 0.
+        beyond = self._sums(np.where(alone, kind(radius + 1), kind(0)))
+        beyond -= self._sums(np.where(alone, kind(radius), kind(0)))
+        return int(alone.sum()) - beyond
+
+    def add(self, facility: int) -> None:
+        """Let a facility join."""
+        index = int(self._objective._candidates([[facility]])[0, 0])
+        row = self._objective._matrix[index, : self._objective.n_records]
+        self._nearest = np.minimum(self._nearest, row)
+        self._members.append(index)
+
+    def counts(self) -> Integers:
+        """int64 (k,): how many records are nearest to each member, ties to the first."""
+        view = self._objective.at(self._members)
+        return np.bincount(view._which, minlength=len(self._members)).astype(np.int64)
