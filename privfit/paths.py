@@ -21,7 +21,7 @@ from privfit.accounting import Event, calibrate, gaussian_calibrate
 from privfit.checks import is_finite, is_whole
 from privfit.ledger import ADJACENCIES, Budget, Grant
 from privfit.mechanisms import Mechanism
-from privfit.objectives import CentersObjective, LinearObjective
+from privfit.objectives import CentersObjective, FacilityObjective, LinearObjective
 from privfit.spaces import Reals, Space
 
 __all__ = ["Conduct", "Generation", "Moves", "Path", "PrivacyLeakWarning"]
@@ -170,6 +170,10 @@ class Conduct:
         assert self._grant is not None
         return self._grant.release(mechanism, value, self.source)
 
+    def await_generations(self, total: int) -> None:
+        """Say how many generations will be told of, where a search plans by itself."""
+        self._total = total
+
     def tell(self, selected: Array) -> None:
         """Keep what a generation released, (s, ...), and let the listener know."""
         self._generations.append(selected)
@@ -183,8 +187,8 @@ class Conduct:
         return Path(tuple(self._generations), average if isinstance(self.space, Reals) else 0.0)
 
     def around(self, w: Array) -> Any:
-        """A view that scores moves away from w: incremental for linear models and centres."""
-        if isinstance(self._objective, LinearObjective):
+        """A view that scores moves away from w: incremental where the objective knows how."""
+        if isinstance(self._objective, LinearObjective | FacilityObjective):
             return self._objective.at(w)
         if isinstance(self._objective, CentersObjective):
             return self._objective.walk(w)

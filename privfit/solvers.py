@@ -34,15 +34,16 @@ SOLVERS: dict[str, tuple[type[Any], Callable[..., Path]]] = {
 }
 
 
-def settings_of(solver: str | Settings) -> tuple[str, Settings]:
-    """The name and the settings of a solver that is given by either."""
-    for name, (kind, _) in SOLVERS.items():
+def settings_of(solver: Any, known: dict[str, Any] | None = None) -> tuple[str, Any]:
+    """The name and the settings of a known solver that is given by either."""
+    known = SOLVERS if known is None else known
+    for name, (kind, _) in known.items():
         if isinstance(solver, kind):
             return name, solver
         if solver == name:
             return name, kind()
     raise ValueError(
-        f"solver ({solver!r}) must be one of {', '.join(SOLVERS)}, or settings such as "
+        f"solver ({solver!r}) must be one of {', '.join(known)}, or settings such as "
         "DPSGA(generations=50); pass one of them"
     )
 

@@ -37,7 +37,7 @@ def as_domain(domain: Any, what: str) -> Domain:
     )
 
 
-def read_table(estimator: Any, X: Any, domain: Domain) -> Any:
+def read_table(estimator: Any, X: Any, domain: Domain | None) -> Any:
     """X as scikit-learn reads a table; a schema's table is left to the schema."""
     if isinstance(domain, Schema):
         return X
