@@ -1,0 +1,469 @@
+"""Private k-median over public facilities: searches, and synopses that are clustered for free.
+
+Each search takes a `FacilityObjective` and the space ``Subsets(f, k)``:
+
+=============  =================================================================================
+`Greedy`       adds one facility at a time: k selections among all additions
+`Gupta`        swaps one facility at a time: T selections among all swaps, and one among the sets
+               visited (Gupta, Ligett, McSherry, Roth, Talwar, 2010)
+`Coreset`      selects places that cover many records at several radii, counts the records nearest
+               to each, and clusters the weighted places (Jones, Nguyen, Nguyen, 2021)
+`Synopsis`     partitions the space where records are many (`trees`), counts, and clusters the
+               weighted parts; for records of few columns
+=============  =================================================================================
+
+The last two touch the records before the clustering only, which is free: it sees released numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.accounting import Event, calibrate, compose
+from privfit.checks import is_finite
+from privfit.dpsga import DPSGA, dpsga
+from privfit.ledger import Grant
+from privfit.mechanisms import DiscreteLaplace, Exponential
+from privfit.objectives import FacilityObjective
+from privfit.paths import Conduct, Generation, Path, check_counts, check_shares
+from privfit.privgene import EEM, PrivGene, eem, privgene
+from privfit.spaces import Subsets
+from privfit.subsample import Subsample, subsample
+from privfit.trees import Bisection, Boxes
+
+__all__ = [
+    "SOLVERS",
+    "Coreset",
+    "Greedy",
+    "Gupta",
+    "Synopsis",
+    "Weighted",
+    "coreset",
+    "greedy",
+    "gupta_local",
+    "private_cost",
+    "synopsis",
+    "weighted_kmedian",
+]
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+Callback: TypeAlias = Callable[[Generation], object] | None
+
+SOME = 256  # facilities among which a record's distances are ranked
+LEVELS = 64  # of distances that a bound may take
+
+
+# ------------------------------------------------------------------------------------------ greedy
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """Settings of `greedy`.
+
+    Parameters
+    ----------
+    focus : float
+        The share of the budget that finds which distances matter; 0 for none.
+    swaps : int
+        Selections among all swaps that follow the k additions.
+    """
+
+    focus: float = 0.1
+    swaps: int = 0
+
+    def __post_init__(self) -> None:
+        check_shares(self, "focus")
+        if self.focus == 1:
+            raise ValueError("focus (1.0) must leave a budget for selections; pass focus=0.1")
+        if self.swaps != 0:
+            check_counts(self, "swaps")
+
+
+def greedy(
+    objective: FacilityObjective,
+    space: Subsets,
+    settings: Greedy,
+    grant: Grant,
+    rng: Any = None,
+    callback: Callback = None,
+    **public: Any,
+) -> Path:
+    """Select the facility whose addition lowers the cost most, k times over.
+
+    Released: two bounds, then the facilities in the order they joined. Cost: two selections for the
+    bounds, k for the facilities and one for each swap, in all the grant's budget. The range of
+    additions to a set C is the largest distance of a candidate from C, or hi - lo if that is less:
+    see `FacilityGrowth.range`. It shrinks as C grows, and `focus` narrows hi - lo before.
+    """
+    conduct = Conduct(objective, space, grant, rng, callback, **public)
+    total = space.k + settings.swaps
+    if settings.focus and objective.largest:
+        eps_s, eps_f = _split(grant, 1 - settings.focus, total, 2, "selection")
+        conduct.await_generations(total)
+        objective = _focus(conduct, objective, grant, space.k, eps_f)
+    else:
+        eps_s = conduct.plan(total, total)
+    growth = objective.growth()
+    for _ in range(space.k):
+        left = np.setdiff1d(np.arange(space.n), growth.members)
+        reach = growth.range(conduct.adjacency) if len(left) > 1 else 0
+        scores = growth.scores()[left]
+        growth.add(left[grant.release(Exponential(eps_s, reach), scores, conduct.source)])
+        conduct.tell(growth.members[None])
+    _swap(conduct, objective, grant, growth.members, settings.swaps, eps_s)
+    return conduct.path()
+
+
+def _focus(
+    conduct: Conduct, objective: FacilityObjective, grant: Grant, k: int, eps_f: float
+) -> FacilityObjective:
+    """The objective with distances clipped to where a choice between facilities is decided.
+
+    Bounds are two private medians over the records: of the distance to the nearest facility, below
+    which no record gains, and of that to the one in 4 k, beyond which a facility would hardly ever
+    serve a record. Each is a step of a public grid of distances, selected by -max(b, a), where b
+    records are nearer than the step and a are farther: least where the median is. Adding a record
+    raises b or a by 1 or neither, so that scores drift apart by at most 1; by 2 if one is replaced.
+    """
+    f = objective.n_facilities
+    some = conduct.coins.choice(f, min(f, SOME), replace=False)
+    grid = np.unique(np.arange(LEVELS + 1) * objective.largest // LEVELS)
+    sides = 2 if conduct.adjacency == "replace" else 1
+    mechanism = Exponential(eps_f, sides if len(grid) > 2 else 0)
+    steps = []
+    for members, rank in ((np.arange(f), 0), (some, len(some) // (4 * k))):
+        values = np.sort(objective.nearest(members, rank))
+        nearer = np.searchsorted(values, grid[:-1], side="left")
+        farther = len(values) - np.searchsorted(values, grid[1:], side="left")
+        farther[-1] = 0  # the last step holds hi itself
+        steps.append(grant.release(mechanism, -np.maximum(nearer, farther), conduct.source))
+    return objective.narrowed(int(grid[min(steps)]), int(grid[max(steps) + 1]))
+
+
+# ------------------------------------------------------------------------------------------- Gupta
+
+
+@dataclass(frozen=True)
+class Gupta:
+    """Settings of `gupta_local`; what is left out takes our default, or the paper's.
+
+    Parameters
+    ----------
+    steps : int, optional
+        T; by default k, the paper's is 6 k ln f.
+    paper : bool
+        The publication's own number of steps, and its sensitivity: the diameter, here hi - lo of a
+        record, whatever the sets. Repaired: the cost is that of T + 1 selections by the accountant,
+        the last one among the sets visited included.
+    """
+
+    steps: int | None = None
+    paper: bool = False
+
+    def __post_init__(self) -> None:
+        check_counts(self, "steps")
+
+
+def gupta_local(
+    objective: FacilityObjective,
+    space: Subsets,
+    settings: Gupta,
+    grant: Grant,
+    rng: Any = None,
+    callback: Callback = None,
+    **public: Any,
+) -> Path:
+    """From a random set, select one of all swaps T times; then select one of the sets visited.
+
+    Released: all sets visited. Cost: T + 1 selections, the grant's budget. Given the sets before,
+    the swaps are the same for neighbours, so each selection is bounded-range by itself, and so is
+    the last one: its candidates are released.
+    """
+    conduct = Conduct(objective, space, grant, rng, callback, **public)
+    rule = math.ceil(6 * space.k * math.log(max(space.n, 2))) if settings.paper else space.k
+    steps = settings.steps or rule
+    eps_s = conduct.plan(steps + 1, steps + 2)
+    start = space.sample(1, conduct.coins)[0]
+    conduct.tell(start[None])
+    visited = _swap(conduct, objective, grant, start, steps, eps_s, settings.paper)
+    P = np.array([start, *visited])
+    reach = objective.range(P, conduct.adjacency)
+    if settings.paper and reach:
+        reach = objective.spread(P, conduct.adjacency)
+    best = grant.release(Exponential(eps_s, reach), objective.scores(P), conduct.source)
+    conduct.tell(P[[best]])
+    return conduct.path()
+
+
+def _swap(
+    conduct: Conduct,
+    objective: FacilityObjective,
+    grant: Grant,
+    start: Integers,
+    steps: int,
+    eps_s: float,
+    paper: bool = False,
+) -> list[Integers]:
+    """Select one of all swaps, or to stay, and go there, again and again: the sets visited."""
+    visited = []
+    view = objective.at(start) if steps else None
+    for _ in range(steps):
+        assert view is not None
+        which, what = conduct.space.all_moves(view.members, 0.0)
+        # To stay is the first member for itself; it is all there is where k = f.
+        which, what = np.append(which, 0), np.append(what, view.members[0])
+        reach = view.range(which, what, conduct.adjacency)
+        if paper and reach:
+            reach = objective.spread(view.members[None], conduct.adjacency)
+        scores = view.scores(which, what)
+        chosen = grant.release(Exponential(eps_s, reach), scores, conduct.source)
+        view.step(int(which[chosen]), int(what[chosen]))
+        visited.append(view.members)
+        conduct.tell(view.members[None])
+    return visited
+
+
+# ------------------------------------------------------------------------- weighted places for free
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Released stand-ins for the records: clipped distances (m, f) to the facilities, weights (m,).
+
+    Distances are in the caller's units, less lo.
+    """
+
+    distances: Floats
+    weights: Floats
+
+
+def weighted_kmedian(stand_ins: Weighted, k: int, rounds: int = 100) -> Integers:
+    """k facilities of low weighted cost: greedy additions, then the best swap while one helps.
+
+    Post-processing: it sees released numbers alone, and costs nothing.
+    """
+    D, w = stand_ins.distances, stand_ins.weights
+    members: list[int] = []
+    nearest = np.full(len(w), np.inf)
+    for _ in range(k):
+        gain = w @ np.minimum(D, nearest[:, None])
+        gain[members] = np.inf
+        members.append(int(np.argmin(gain)))
+        nearest = np.minimum(nearest, D[:, members[-1]])
+    for _ in range(rounds):
+        own = D[:, members]
+        which = own.argmin(axis=1)
+        first = own[np.arange(len(w)), which]
+        own[np.arange(len(w)), which] = np.inf
+        second = own.min(axis=1)
+        kept = np.minimum(D, first[:, None])
+        lost = np.minimum(D, second[:, None]) - kept
+        by_member = np.zeros((k, len(w)))
+        by_member[which, np.arange(len(w))] = w
+        cost = by_member @ lost + w @ kept
+        cost[:, members] = np.inf
+        i, j = np.unravel_index(np.argmin(cost), cost.shape)
+        if not cost[i, j] < w @ first * (1 - 1e-9):
+            break
+        members[i] = int(j)
+    return np.array(members, dtype=np.int64)
+
+
+# ----------------------------------------------------------------------------------------- coreset
+
+
+@dataclass(frozen=True)
+class Coreset:
+    """Settings of `coreset`.
+
+    Parameters
+    ----------
+    radii : int
+        How many radii, falling by halves from half of hi - lo.
+    places : int, optional
+        Places selected at each radius; by default k.
+    share : float
+        The share of the budget that goes to the selections; counts take the rest.
+    """
+
+    radii: int = 3
+    places: int | None = None
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_counts(self, "radii", "places")
+        _check_split(self.share)
+
+
+def coreset(
+    objective: FacilityObjective,
+    space: Subsets,
+    settings: Coreset,
+    grant: Grant,
+    rng: Any = None,
+    callback: Callback = None,
+    **public: Any,
+) -> Path:
+    """Select places that cover many records, count the records nearest to each, cluster them.
+
+    At each radius, from the smallest on, places are selected one by one by how many records they
+    have within the radius that no earlier place has (maximum coverage). Such a count changes by at
+    most 1 with a record, for all places in one direction: its range is 1 under add_remove and 2
+    under replace. Then every record counts for its nearest place, exactly one: the counts' l1
+    sensitivity is 1 and 2. Released: the places and their noisy counts. The clustering is free.
+    """
+    conduct = Conduct(objective, space, grant, rng, callback, **public)
+    sides = 2 if conduct.adjacency == "replace" else 1
+    each = min(settings.places or space.k, space.n)
+    n = min(settings.radii * each, space.n)
+    eps_s, eps_c = _split(grant, settings.share, n, 1, "pure")
+    growth = objective.growth()
+    for i in range(n):
+        radius = objective.largest >> settings.radii - i // each
+        left = np.setdiff1d(np.arange(space.n), growth.members)
+        mechanism = Exponential(eps_s, sides if len(left) > 1 else 0)
+        growth.add(left[grant.release(mechanism, growth.covered(radius)[left], conduct.source)])
+    counts = grant.release(DiscreteLaplace(eps_c, sides), growth.counts(), conduct.source)
+    stand_ins = Weighted(
+        objective.between(growth.members), np.maximum(counts, 0).astype(np.float64)
+    )
+    conduct.tell(weighted_kmedian(stand_ins, space.k)[None])
+    return conduct.path()
+
+
+def _check_split(share: Any) -> None:
+    if not is_finite(share) or not 0 < share < 1:
+        raise ValueError(f"share ({share!r}) must lie between 0 and 1; leave it out")
+
+
+def _split(
+    grant: Grant, share: float, selections: int, others: int, kind: str
+) -> tuple[float, float]:
+    """The budgets of each of n equal selections, at a share, and of each of the other releases."""
+    whole = grant.budget
+    eps_s = calibrate(selections, share * whole.epsilon, whole.delta)
+    eps_o = (1 - share) * whole.epsilon / others
+    while True:  # the accountant rounds up what both parts cost together
+        events = Event("selection", eps_s, selections), Event(kind, eps_o, others)
+        if compose(events, whole.delta) <= whole.epsilon:
+            break
+        eps_s, eps_o = eps_s * (1 - 1e-4), eps_o * (1 - 1e-4)
+    grant.plan(*events)
+    return eps_s, eps_o
+
+
+# ---------------------------------------------------------------------------------------- synopsis
+
+
+@dataclass(frozen=True)
+class Synopsis:
+    """Settings of `synopsis`.
+
+    Parameters
+    ----------
+    share : float
+        The share of the budget that goes to the partition; counts take the rest.
+    first : int, optional
+        The depth to which the space is bisected at any rate; by default log2 of 3 k, rounded.
+    bits : int
+        The depth at which bisection ends.
+    """
+
+    share: float = 0.5
+    first: int | None = None
+    bits: int = 18
+
+    def __post_init__(self) -> None:
+        check_counts(self, "first", "bits")
+        if self.bits > 24:
+            raise ValueError(f"bits ({self.bits}) must be at most 24; pass bits=18")
+        _check_split(self.share)
+
+
+def synopsis(
+    objective: FacilityObjective,
+    space: Subsets,
+    settings: Synopsis,
+    grant: Grant,
+    rng: Any = None,
+    callback: Callback = None,
+    **public: Any,
+) -> Path:
+    """Partition the space where records are many, count, and cluster the weighted parts.
+
+    Released: the partition, at its share of the budget (proved in `trees`), and a noisy count of
+    each part: a record lies in exactly one, so the l1 sensitivity is 1 under add_remove and 2 under
+    replace. The clustering is free.
+    """
+    conduct = Conduct(objective, space, grant, rng, callback, **public)
+    sides = 2 if conduct.adjacency == "replace" else 1
+    first = settings.first or round(math.log2(3 * space.k))
+    first = min(first, settings.bits)
+    eps_t = settings.share * grant.budget.epsilon
+    eps_c = (1 - settings.share) * grant.budget.epsilon * (1 - 1e-12)
+    grant.plan(Event("pure", eps_t), Event("pure", eps_c))
+    domain = objective.domain
+    records = objective.coordinates()
+    assert domain is not None
+    boxes = Boxes(domain.low, domain.high, settings.bits)
+    cells = boxes.cells(records)
+    tree = Bisection(eps_t, conduct.adjacency, first)
+    histogram = np.bincount(cells, minlength=1 << settings.bits)
+    leaves = grant.release(tree, histogram, conduct.source)
+    counts = boxes.counts(cells, leaves)
+    noisy = grant.release(DiscreteLaplace(eps_c, sides), counts, conduct.source)
+    points, weights = _spread(*boxes.sides_of(leaves), np.maximum(noisy, 0).astype(np.float64))
+    stand_ins = Weighted(objective.clipped(points), weights)
+    conduct.tell(weighted_kmedian(stand_ins, space.k)[None])
+    return conduct.path()
+
+
+def _spread(low: Floats, high: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Each part as 2^d points, a quarter from its sides, that share its weight; empty ones go."""
+    d = low.shape[1]
+    low, high, weights = low[weights > 0], high[weights > 0], weights[weights > 0]
+    corners = (np.arange(1 << d)[:, None] >> np.arange(d) & 1) / 2 + 0.25
+    points = low[:, None] + corners * (high - low)[:, None]
+    return points.reshape(-1, d), np.repeat(weights / (1 << d), 1 << d)
+
+
+# --------------------------------------------------------------------------------- what they share
+
+# The solvers by name: how each is set, and what runs it.
+SOLVERS: dict[str, tuple[type[Any], Callable[..., Path]]] = {
+    "synopsis": (Synopsis, synopsis),
+    "greedy": (Greedy, greedy),
+    "local": (Gupta, gupta_local),
+    "coreset": (Coreset, coreset),
+    "dpsga": (DPSGA, dpsga),
+    "privgene": (PrivGene, privgene),
+    "eem": (EEM, eem),
+    "subsample": (Subsample, subsample),
+}
+
+
+def automatic(objective: FacilityObjective) -> str:
+    """The solver that 'auto' stands for: by the number of columns and the metric, both public."""
+    return "synopsis" if objective.has_coordinates else "greedy"
+
+
+def private_cost(
+    objective: FacilityObjective, members: Integers, grant: Grant, rng: Any, adjacency: str
+) -> float:
+    """The summed clipped distance to the nearest of these facilities, with discrete Laplace noise.
+
+    One release of the grant's epsilon. A record's cost lies between lo and hi: replacing one moves
+    the sum by at most hi - lo, adding one by at most hi.
+    """
+    lowest = round(objective.clip[0] / objective.unit)
+    total = objective.n_records * lowest - int(objective.scores(members[None])[0])
+    reach = objective.largest + (0 if adjacency == "replace" else lowest)
+    mechanism = DiscreteLaplace(grant.budget.epsilon, max(1, reach))
+    return float(grant.release(mechanism, np.array([total]), rng)[0]) * objective.unit
