@@ -6,6 +6,7 @@ from privfit.accounting import Event, calibrate, compose, total
 from privfit.domains import Box, Categorical, Domain, Grid, L1Ball, L2Ball, Numeric, Schema
 from privfit.dpsga import DPSGA
 from privfit.kmeans import Hybrid, Lloyd, Tree, UniformGrid
+from privfit.kmedian import Coreset, Greedy, Gupta, Synopsis
 from privfit.ledger import Budget, BudgetError, Ledger, Release
 from privfit.mechanisms import (
     DiscreteGaussian,
@@ -29,7 +30,7 @@ from privfit.spaces import Bits, Reals, Subsets
 from privfit.subsample import Subsample
 
 if _typing.TYPE_CHECKING:
-    from privfit.estimators import KMeans, LinearSVC, LogisticRegression
+    from privfit.estimators import KMeans, KMedian, LinearSVC, LogisticRegression
 
 __version__ = "0.1.0"
 
@@ -42,6 +43,7 @@ __all__ = [
     "BudgetError",
     "Categorical",
     "CentersObjective",
+    "Coreset",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Domain",
@@ -50,9 +52,12 @@ __all__ = [
     "FacilityObjective",
     "GammaVector",
     "Generation",
+    "Greedy",
     "Grid",
+    "Gupta",
     "Hybrid",
     "KMeans",
+    "KMedian",
     "L1Ball",
     "L2Ball",
     "Ledger",
@@ -73,6 +78,7 @@ __all__ = [
     "Schema",
     "Subsample",
     "Subsets",
+    "Synopsis",
     "TopK",
     "Tree",
     "UniformGrid",
@@ -82,7 +88,7 @@ __all__ = [
     "total",
 ]
 
-_ESTIMATORS = ("KMeans", "LinearSVC", "LogisticRegression")
+_ESTIMATORS = ("KMeans", "KMedian", "LinearSVC", "LogisticRegression")
 
 
 def __getattr__(name: str) -> _typing.Any:

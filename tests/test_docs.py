@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import privfit.estimators.cluster
+import privfit.estimators.cluster_median
 import privfit.estimators.linear
 import privfit.solvers
 
@@ -31,7 +32,13 @@ def test_examples_of_a_page_run_in_order(page, capsys):
 
 
 @pytest.mark.parametrize(
-    "module", [privfit.solvers, privfit.estimators.linear, privfit.estimators.cluster]
+    "module",
+    [
+        privfit.solvers,
+        privfit.estimators.linear,
+        privfit.estimators.cluster,
+        privfit.estimators.cluster_median,
+    ],
 )
 def test_examples_in_docstrings_hold(module):
     result = doctest.testmod(module)

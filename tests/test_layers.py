@@ -32,6 +32,7 @@ ALLOWED: dict[str, set[str]] = {
     "mechanisms": {"_kernels", "accounting"},
     "ledger": {"accounting", "mechanisms"},
     "partition": {"_kernels", "accounting", "mechanisms"},
+    "trees": RELEASES,
     "postprocess": {"_kernels", "ledger"},
     "model": {"ledger", "domains"},
     "text": {"domains"},
@@ -42,7 +43,10 @@ ALLOWED: dict[str, set[str]] = {
     "paths": RECORDS | RELEASES | {"spaces"},
     "solvers": RELEASES | SEARCHES,
     **{
-        name: RECORDS | RELEASES | {"partition", "postprocess", "spaces", "paths"} | ALGORITHMS
+        name: RECORDS
+        | RELEASES
+        | {"partition", "postprocess", "spaces", "paths", "trees"}
+        | ALGORITHMS
         for name in ALGORITHMS
     },
     "estimators": RECORDS | RELEASES | SEARCHES | ALGORITHMS | {"postprocess", "model"},
