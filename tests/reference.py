@@ -471,6 +471,12 @@ def partition_law(
     return law
 
 
+def stop_cost(rate: mpmath.mpf, most: int) -> mpmath.mpf:
+    """The largest ln P(stop) - ln P(stop | one more record), over biased counts up to `most`."""
+    odds = [1 - split_odds(biased, 0, rate) for biased in range(-most, most + 2)]
+    return max(mpmath.log(p / q) for p, q in itertools.pairwise(odds))
+
+
 def path_cost(rate: mpmath.mpf, decay: int, threshold: int, depth: int, most: int) -> mpmath.mpf:
     """The largest ln P(path | one more record) - ln P(path), over counts that fall along a path of
     this depth from at most `most`, and over where the path ends."""
