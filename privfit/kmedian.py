@@ -376,7 +376,7 @@ class Synopsis:
         The depth at which bisection ends.
     """
 
-    share: float = 0.5
+    share: float = 0.3
     first: int | None = None
     bits: int = 18
 

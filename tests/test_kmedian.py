@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -734,11 +733,7 @@ def test_every_raise_is_reached_by_a_case_above():
     assert sum(len(raises_in(source)) for source in sources) > 8
 
 
-def test_settings_are_frozen_and_show_nothing_private():
-    for settings, _ in SETTINGS.values():
-        assert repr(settings) == repr(replace(settings))
-        with pytest.raises(AttributeError):
-            settings.paper = True
-        assert set(asdict(settings).values()) <= {*asdict(settings).values()}
-    assert RATES == {"add_remove": 3, "replace": 4}
-    assert "array" not in repr(FacilityObjective(TWO, GRID, (0, 1)).growth())
+@every_solver
+def test_settings_are_frozen(settings, draws):
+    with pytest.raises(AttributeError):
+        settings.paper = True

@@ -255,7 +255,8 @@ class FacilityObjective(Objective):
 
     def _own_distances(self, records: Any, facilities: Any, metric: Callable[..., Any]) -> None:
         """Fill the matrix with a user's distances, a block of records at a time."""
-        self.n_records, self.n_facilities = int(np.shape(records)[0]), len(facilities)
+        self.n_records = records.shape[0] if hasattr(records, "shape") else len(records)
+        self.n_facilities = len(facilities)
         if not 0 < self.n_records <= MAX_RECORDS or self.n_facilities == 0:
             raise ValueError(
                 "X and facilities must hold at least one record and one facility; pass non-empty "
@@ -375,15 +376,18 @@ class FacilityObjective(Objective):
 
         Ranks count from 0. In score units; private.
         """
+        if rank == 0:
+            least = self._matrix[members[0], : self.n_records].copy()
+            for facility in members[1:]:
+                np.minimum(least, self._matrix[facility, : self.n_records], out=least)
+            return least.astype(np.int64)
         found = np.empty(self.n_records, dtype=np.int64)
         step = max(1, BLOCK // len(members))
         for first in range(0, self.n_records, step):
             part = slice(first, min(first + step, self.n_records))
-            block = self._matrix[members, part]
-            if rank == 0:
-                found[part] = block.min(axis=0)
-            else:  # a record's distances side by side: partitions along columns crawl
-                found[part] = np.partition(np.ascontiguousarray(block.T), rank, axis=1)[:, rank]
+            # A record's distances side by side: partitions along columns crawl.
+            block = np.ascontiguousarray(self._matrix[members, part].T)
+            found[part] = np.partition(block, rank, axis=1)[:, rank]
         return found
 
     def narrowed(self, low: int, high: int) -> FacilityObjective:
