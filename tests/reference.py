@@ -649,6 +649,7 @@ def dpsga_walk(
         P = np.array([*parents, *space.jitter(np.array(children), step, rate, coins)])
     yield P
 
+
 # ---------------------------------------------------------------- the chain over synthetic records
 
 CROWD = 64  # proposals drawn together

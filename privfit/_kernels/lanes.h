@@ -39,7 +39,6 @@ static inline lanes lanes_left(lanes a, int bits) {
 static inline lanes lanes_right(lanes a, int bits) {
     return _mm256_sra_epi32(a, _mm_cvtsi32_si128(bits));
 }
-static inline lanes lanes_sub(lanes a, lanes b) { return _mm256_sub_epi32(a, b); }
 static inline lanes lanes_and(lanes a, lanes b) { return _mm256_and_si256(a, b); }
 static inline lanes lanes_equal(lanes a, lanes b) { return _mm256_cmpeq_epi32(a, b); }
 static inline lanes lanes_min16(lanes a, lanes b) { return _mm256_min_epu16(a, b); }
@@ -116,7 +115,6 @@ static inline lanes lanes_right(lanes a, int bits) {
     lanes r = {_mm_sra_epi32(a.lo, count), _mm_sra_epi32(a.hi, count)};
     return r;
 }
-static inline lanes lanes_sub(lanes a, lanes b) LANES_EACH(_mm_sub_epi32)
 static inline lanes lanes_pairs(lanes a, lanes b) LANES_EACH(_mm_madd_epi16)
 static inline lanes lanes_gaps(lanes a, lanes b) LANES_EACH(privfit_gaps4)
 
@@ -164,8 +162,6 @@ static inline lanes lanes_min8(lanes a, lanes b) {
 static inline lanes lanes_left(lanes a, int bits)
     LANES_EACH(privfit_wrap((uint32_t)a.v[i] << bits))
 static inline lanes lanes_right(lanes a, int bits) LANES_EACH(privfit_right(a.v[i], bits))
-static inline lanes lanes_sub(lanes a, lanes b)
-    LANES_EACH(privfit_wrap((uint32_t)a.v[i] - (uint32_t)b.v[i]))
 static inline lanes lanes_pairs(lanes a, lanes b)
     LANES_EACH(privfit_wrap((uint32_t)(privfit_low(a.v[i]) * privfit_low(b.v[i]))
                             + (uint32_t)(privfit_high(a.v[i]) * privfit_high(b.v[i]))))
