@@ -53,12 +53,31 @@ from privfit._kernels.random import BitSource
 from privfit.accounting import Event, calibrate, compose, gaussian_calibrate
 from privfit.checks import is_finite
 from privfit.domains import L1Ball, L2Ball, Schema
+from privfit.dpsga import DPSGA, dpsga
 from privfit.ledger import Budget, Grant
+from privfit.means import weighted_means
 from privfit.mechanisms import DiscreteGaussian, DiscreteLaplace
 from privfit.objectives import CentersObjective
-from privfit.partition import MOST_LEVELS, SplitTree
-from privfit.paths import OPEN, Conduct, Generation, Path, check_counts, check_shares, fill
+from privfit.partition import (
+    MOST_LEVELS,
+    Cells,
+    Halvings,
+    Partition,
+    check_depth,
+    rounded_down,
+)
+from privfit.paths import (
+    OPEN,
+    Conduct,
+    Generation,
+    Path,
+    check_counts,
+    check_shares,
+    check_split,
+    fill,
+)
 from privfit.postprocess import LloydTrace
+from privfit.privgene import EEM, Local, PrivGene, eem, local, privgene
 from privfit.spaces import Reals
 
 __all__ = [
@@ -66,17 +85,14 @@ __all__ = [
     "Clustering",
     "Hybrid",
     "Lloyd",
-    "Synopsis",
     "Tree",
     "UniformGrid",
     "best_of",
     "centre_space",
-    "check_method",
     "grid",
     "hybrid",
     "lloyd",
     "tree",
-    "weighted_means",
 ]
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -87,36 +103,6 @@ FINE = 1024  # units of a sum's bound below which it is released on a finer grid
 MOST_CELLS = 2**17  # of a uniform grid
 MOST_STEPS = 16
 NOISE = 0.05  # of the radius: how far noise may move a mean, which sets the number of steps
-MOST_WORK = 2_000_000  # distances of one Lloyd iteration of all restarts
-
-
-@dataclass(frozen=True, eq=False)
-class Synopsis:
-    """Released noisy counts of cells that cover the domain, and the cells' middles.
-
-    `scale` is that of the counts' discrete Laplace noise.
-    """
-
-    points: Floats
-    counts: Integers
-    scale: float
-
-    def __repr__(self) -> str:
-        return f"Synopsis(<{len(self.points)} cells>)"
-
-    @property
-    def size(self) -> float:
-        """A noisy number of all records, at least 1."""
-        return max(1.0, float(self.counts.sum()))
-
-    @property
-    def weights(self) -> Floats:
-        """Counts less the median size of their noise, at least 0.
-
-        Most cells are nearly empty, so that counts cut at 0 add up to too much; this is what an
-        exact zero would show half of the time.
-        """
-        return np.maximum(self.counts - self.scale * math.log(2), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,13 +110,12 @@ class Clustering:
     """What a method released.
 
     `path` has the centres of each step; `trace` the noisy counts and sums of plain Lloyd steps, as
-    the post-processors take them, about the point `origin`; `synopsis` the cells of a grid or tree.
+    the post-processors take them; `cells` the counts of a grid or tree.
     """
 
     path: Path
-    origin: Floats
     trace: LloydTrace | None = None
-    synopsis: Synopsis | None = None
+    cells: Cells | None = None
 
 
 # ------------------------------------------------------------------------------------------- Lloyd
@@ -177,11 +162,16 @@ class Lloyd:
         )
         check_counts(self, "steps")
         check_shares(self, "average")
+        check_split(self, "count_share")
         if self.radius is not None and (not is_finite(self.radius) or self.radius <= 0):
             raise ValueError(f"radius ({self.radius!r}) must be a positive number; leave it out")
-        share = self.count_share
-        if share is not None and (not is_finite(share) or not 0 < share < 1):
-            raise ValueError(f"count_share ({share!r}) must lie between 0 and 1; leave it out")
+
+    def check(
+        self, objective: CentersObjective, budget: Budget, adjacency: str, size: int | None
+    ) -> None:
+        """Refuse what `lloyd` would, before anything is charged: plan, and draw nothing."""
+        steps = _steps_by_rule(objective, self, budget, adjacency, size)
+        _plan_step(objective, self, steps, _rate(budget, steps), adjacency)
 
 
 def lloyd(
@@ -237,37 +227,56 @@ def _iterate(
     size: float | None,
     average: float,
 ) -> Clustering:
-    unit, middle, origin = objective.candidate_units, objective.middle, _origin(objective)
+    unit, origin = objective.candidate_units, objective.middle * objective.candidate_units
     k, d = centers.shape
+    least = 1.0 if size is None else max(1.0, size / (20 * k))
     used, counts, sums = [], [], []
     for _ in range(steps):
-        used.append(centers)
         if step.radius is None:
             n, s = objective.lloyd(centers)
-            s = s - n[:, None] * middle
+            s = s - n[:, None] * objective.middle
         else:
             n, s = objective.residuals(centers, step.radius, step.norm)
-        value = np.concatenate([step.W * n, step.F * s.ravel()])
-        noisy = conduct.release(step.mechanism, value)
+        noisy = conduct.release(step.mechanism, np.concatenate([step.W * n, step.F * s.ravel()]))
+        used.append(centers)
         counts.append(noisy[:k] / step.W)
         sums.append(noisy[k:].reshape(k, d) * (unit / step.F))
         if step.radius is None:
             moved = origin + sums[-1] / np.maximum(counts[-1], 1.0)[:, None]
         else:
-            least = 1.0 if size is None else max(1.0, size / (20 * k))
             shift = sums[-1] / np.maximum(counts[-1], least)[:, None]
             moved = centers + _shortened(shift, step.radius * unit, step.norm)
         centers = objective.project(moved)
         conduct.tell(centers[None])
-    trace = None
-    if step.radius is None:
-        low, high = (bound * unit - origin for bound in objective.bounds)
-        kind = "laplace" if isinstance(step.mechanism, DiscreteLaplace) else "gaussian"
-        trace = LloydTrace(
-            np.array(used) - origin, np.array(counts), np.array(sums), step.scale / step.W,
-            step.scale / step.F * unit, low, high, kind,
-        )  # fmt: skip
-    return Clustering(conduct.path(average), origin, trace)
+    trace = None if step.radius is not None else _trace(objective, step, used, counts, sums)
+    return Clustering(conduct.path(average), trace)
+
+
+def _trace(
+    objective: CentersObjective,
+    step: _Step,
+    used: list[Floats],
+    counts: list[Floats],
+    sums: list[Floats],
+) -> LloydTrace:
+    """What plain Lloyd steps released, as post-processors take it."""
+    unit, domain = objective.candidate_units, objective.domain
+    origin = objective.middle * unit
+    low, high = (bound * unit - origin for bound in objective.bounds)
+    ball = isinstance(domain, L1Ball | L2Ball)
+    return LloydTrace(
+        np.array(used) - origin,
+        np.array(counts),
+        np.array(sums),
+        scale_counts=step.scale / step.W,
+        scale_sums=step.scale / step.F * unit,
+        low=low,
+        high=high,
+        kind="laplace" if isinstance(step.mechanism, DiscreteLaplace) else "gaussian",
+        domain=("l1" if isinstance(domain, L1Ball) else "l2") if ball else "box",
+        radius=float(high[0]) if ball else 0.0,
+        origin=origin,
+    )
 
 
 def _shortened(steps: Floats, radius: float, norm: int) -> Floats:
@@ -346,7 +355,7 @@ def _rate(budget: Budget, steps: int, *spent: Event) -> _Rate:
     """What each of so many equal steps may cost, after what is spent already."""
     if budget.delta == 0:
         left = Fraction(budget.epsilon) - sum(Fraction(event.parameter) for event in spent)
-        return _Rate("pure", calibrate(steps, _down(left), 0.0))
+        return _Rate("pure", calibrate(steps, rounded_down(left), 0.0))
     mu = gaussian_calibrate(budget.epsilon, budget.delta) if not spent else _mu_left(budget, spent)
     return _Rate("gaussian", mu / math.sqrt(steps) * (1 - 1e-12))
 
@@ -363,11 +372,6 @@ def _mu_left(budget: Budget, spent: tuple[Event, ...]) -> float:
         fits = compose([*spent, Event("gaussian", mu)], budget.delta) <= budget.epsilon
         low, high = (mu, high) if fits else (low, mu)
     return low
-
-
-def _down(exact: Fraction) -> float:
-    nearest = float(exact)
-    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, 0.0)
 
 
 # ------------------------------------------------------------------------------------ public rules
@@ -485,6 +489,17 @@ class UniformGrid:
         fill(self, ours={"restarts": 20}, paper={"restarts": 1})
         check_counts(self, "cells", "restarts")
 
+    def check(
+        self, objective: CentersObjective, budget: Budget, adjacency: str, size: int | None
+    ) -> None:
+        """Refuse what `grid` would, before anything is charged."""
+        if self.cells is None and size is None:
+            raise ValueError(
+                "n_public must be given under adjacency='add_remove', where the number of records "
+                "is private; pass a public estimate, or UniformGrid(cells=...)"
+            )
+        _counts_noise(budget.epsilon, adjacency)
+
 
 def grid(
     objective: CentersObjective,
@@ -505,18 +520,20 @@ def grid(
     conduct.set_aside(1, mechanism.event)
     parts = _grid_parts(objective, settings, grant.budget.epsilon, conduct)
     counts = conduct.release(mechanism, objective.grid_counts(parts))
+    cells = _grid_cells(objective, parts, counts, _laplace_scale(mechanism))
+    conduct.tell(_summarised(objective, cells, space, settings.restarts, conduct)[None])
+    return Clustering(conduct.path(), cells=cells)
+
+
+def _grid_cells(
+    objective: CentersObjective, parts: Integers, counts: Integers, scale: float
+) -> Cells:
+    """The cells of a grid that have a weight: a grid has many, and most are empty."""
+    filled = np.flatnonzero(counts > scale * math.log(2))
+    place = np.stack(np.unravel_index(filled, parts), axis=1)  # the last column varies fastest
     low, high = objective.bounds
-    scale = _laplace_scale(mechanism)
-    filled = np.flatnonzero(counts > scale * math.log(2))  # what has a weight
-    points = np.empty((len(filled), objective.n_features))
-    rest = filled
-    for column in reversed(range(objective.n_features)):  # the last one varies fastest
-        rest, place = np.divmod(rest, parts[column])
-        width = high[column] - low[column] + 1
-        points[:, column] = low[column] - 0.5 + (place + 0.5) * width / parts[column]
-    synopsis = Synopsis(points * objective.candidate_units, counts[filled], scale)
-    conduct.tell(_summarised(objective, synopsis, space, settings.restarts, conduct)[None])
-    return Clustering(conduct.path(), _origin(objective), synopsis=synopsis)
+    first, last = (low + -(-p * (high + 1 - low) // parts) for p in (place, place + 1))
+    return Cells(first, last, counts[filled], scale)
 
 
 def _counts_noise(epsilon: float, adjacency: str) -> DiscreteLaplace:
@@ -572,12 +589,24 @@ class Tree:
 
     def __post_init__(self) -> None:
         check_counts(self, "roots", "depth", "restarts")
-        if not is_finite(self.shape_share) or not 0 < self.shape_share < 1:
-            raise ValueError(
-                f"shape_share ({self.shape_share!r}) must lie between 0 and 1; leave it out"
-            )
-        if self.depth > MOST_LEVELS:
-            raise ValueError(f"depth ({self.depth}) must be at most {MOST_LEVELS}; leave it out")
+        check_split(self, "shape_share")
+        check_depth(self.depth)
+
+    def plan(self, objective: CentersObjective, epsilon: float, adjacency: str) -> Partition:
+        """The releases that a tree of this budget takes."""
+        return Partition.plan(
+            Halvings(*objective.bounds, self.depth),
+            epsilon,
+            self.shape_share,
+            self.roots or round(math.log2(3 * objective.n_clusters)),
+            adjacency,
+        )
+
+    def check(
+        self, objective: CentersObjective, budget: Budget, adjacency: str, size: int | None
+    ) -> None:
+        """Refuse what `tree` would, before anything is charged."""
+        self.plan(objective, budget.epsilon, adjacency)
 
 
 def tree(
@@ -595,129 +624,24 @@ def tree(
     grant's epsilon (proof: `partition.py`).
     """
     conduct = Conduct(objective, space, grant, rng, callback, **public)
-    plan = _plan_tree(objective, settings, grant.budget.epsilon, conduct.adjacency)
+    plan = settings.plan(objective, grant.budget.epsilon, conduct.adjacency)
     conduct.set_aside(1, *plan.events)
-    synopsis = _grow(objective, plan, conduct)
-    conduct.tell(_summarised(objective, synopsis, space, settings.restarts, conduct)[None])
-    return Clustering(conduct.path(), _origin(objective), synopsis=synopsis)
-
-
-@dataclass(frozen=True, eq=False)
-class _TreePlan:
-    axes: NDArray[np.int32]
-    shape: SplitTree
-    counts: DiscreteLaplace
-
-    @property
-    def events(self) -> tuple[Event, Event]:
-        return self.shape.event, self.counts.event
-
-
-def _plan_tree(
-    objective: CentersObjective, settings: Tree, epsilon: float, adjacency: str
-) -> _TreePlan:
-    axes = objective.halvings(settings.depth)
-    roots = round(math.log2(3 * objective.n_clusters)) if settings.roots is None else settings.roots
-    shape = settings.shape_share * epsilon
-    return _TreePlan(
-        axes,
-        SplitTree(shape, adjacency, min(roots, len(axes)), len(axes)),
-        _counts_noise(_down(Fraction(epsilon) - Fraction(shape)), adjacency),
-    )
-
-
-def _grow(objective: CentersObjective, plan: _TreePlan, conduct: Conduct) -> Synopsis:
-    depth = len(plan.axes)
-    cells = np.sort(objective.cells(plan.axes))
-    leaves = conduct.release(plan.shape, cells)
-    counts = conduct.release(plan.counts, leaves.counts(cells, depth))
-    points = np.empty((len(counts), objective.n_features))
-    for level in np.unique(leaves.levels):
-        here = leaves.levels == level
-        low, high = objective.cell_boxes(plan.axes, leaves.codes[here], int(level))
-        points[here] = (low + high - 1) / 2
-    return Synopsis(points * objective.candidate_units, counts, _laplace_scale(plan.counts))
-
-
-def _origin(objective: CentersObjective) -> Floats:
-    return np.asarray(objective.middle * objective.candidate_units, dtype=np.float64)
+    cells = plan.grow(objective.cells(plan.halvings.axes), conduct.release)
+    conduct.tell(_summarised(objective, cells, space, settings.restarts, conduct)[None])
+    return Clustering(conduct.path(), cells=cells)
 
 
 def _summarised(
-    objective: CentersObjective, synopsis: Synopsis, space: Reals, restarts: int, conduct: Conduct
+    objective: CentersObjective, cells: Cells, space: Reals, restarts: int, conduct: Conduct
 ) -> Floats:
     """k centres of the cells, weighted by their noisy counts; where all are 0, the start."""
-    weights = synopsis.weights
+    weights = cells.weights
     filled = weights > 0
     if not filled.any():
         return objective.project(space.middle)
-    return objective.project(
-        weighted_means(
-            synopsis.points[filled], weights[filled], objective.n_clusters, conduct.coins, restarts
-        )
-    )
-
-
-def weighted_means(
-    points: Floats, weights: Any, k: int, coins: np.random.Generator, restarts: int = 20
-) -> Floats:
-    """(k, d): the best of several runs of weighted k-means++ and Lloyd; on public points.
-
-    Runs are fewer where points are many: their random differences then matter less.
-    """
-    weights = np.asarray(weights, dtype=np.float64)
-    weighed = weights[:, None] * points
-    best, least = points[:1], math.inf
-    for _ in range(max(1, min(restarts, MOST_WORK // (len(points) * k)))):
-        centers = _seeds(points, weights, k, coins)
-        cost = math.inf
-        for _ in range(100):
-            nearest, far = _assigned(points, centers)
-            last, cost = cost, float(weights @ far)
-            if cost >= last * (1 - 1e-4):
-                break
-            order = np.argsort(nearest, kind="stable")
-            filled, first = np.unique(nearest[order], return_index=True)
-            sums = np.add.reduceat(weighed[order], first, axis=0)
-            centers[filled] = sums / np.add.reduceat(weights[order], first)[:, None]
-        if cost < least:
-            best, least = centers, cost
-    return best
-
-
-def _assigned(points: Floats, centers: Floats) -> tuple[Integers, Floats]:
-    """The nearest centre of each point, and its squared distance."""
-    squares = _squares(points, centers)
-    nearest = squares.argmin(axis=1)
-    return nearest, squares[np.arange(len(points)), nearest]
-
-
-def _squares(points: Floats, centers: Floats) -> Floats:
-    """(m, k) squared distances."""
-    own = np.einsum("ij,ij->i", points, points)[:, None]
-    return np.maximum(own + np.square(centers).sum(axis=1) - 2 * (points @ centers.T), 0.0)
-
-
-def _seeds(points: Floats, weights: Floats, k: int, coins: np.random.Generator) -> Floats:
-    """k-means++ (Arthur, Vassilvitskii 2007), the best of three draws for each centre."""
-    centers = np.empty((k, points.shape[1]))
-    centers[0] = points[_drawn(weights, 1, coins)[0]]
-    far = _squares(points, centers[:1])[:, 0]
-    for j in range(1, k):
-        some = points[_drawn(weights * far, 3, coins)]
-        fars = np.minimum(far[:, None], _squares(points, some))
-        winner = int((weights @ fars).argmin())
-        centers[j], far = some[winner], fars[:, winner]
-    return centers
-
-
-def _drawn(weights: Floats, m: int, coins: np.random.Generator) -> Integers:
-    """m indices drawn by weight; uniformly if all weights are 0."""
-    total = np.cumsum(weights)
-    if total[-1] <= 0:
-        return coins.integers(len(weights), size=m)
-    drawn = np.searchsorted(total, coins.random(m) * total[-1], side="right")
-    return np.minimum(drawn, len(weights) - 1)
+    middles = (cells.low + cells.high - 1)[filled] / 2 * objective.candidate_units
+    k = objective.n_clusters
+    return objective.project(weighted_means(middles, weights[filled], k, conduct.coins, restarts))
 
 
 # ------------------------------------------------------------------------------------------ hybrid
@@ -741,10 +665,16 @@ class Hybrid:
     lloyd: Lloyd = field(default_factory=lambda: Lloyd(residual=True))
 
     def __post_init__(self) -> None:
-        if not is_finite(self.tree_share) or not 0 < self.tree_share < 1:
-            raise ValueError(
-                f"tree_share ({self.tree_share!r}) must lie between 0 and 1; leave it out"
-            )
+        check_split(self, "tree_share")
+
+    def check(
+        self, objective: CentersObjective, budget: Budget, adjacency: str, size: int | None
+    ) -> None:
+        """Refuse what `hybrid` would, before anything is charged."""
+        plan = self.tree.plan(objective, self.tree_share * budget.epsilon, adjacency)
+        steps = self.lloyd.steps or MOST_STEPS
+        rate = _rate(budget, steps, *plan.events)
+        _plan_step(objective, self.lloyd, steps, rate, adjacency)
 
 
 def hybrid(
@@ -764,57 +694,52 @@ def hybrid(
     """
     conduct = Conduct(objective, space, grant, rng, callback, **public)
     budget = grant.budget
-    plan = _plan_tree(
-        objective, settings.tree, settings.tree_share * budget.epsilon, conduct.adjacency
-    )
+    plan = settings.tree.plan(objective, settings.tree_share * budget.epsilon, conduct.adjacency)
     conduct.set_aside(1 + MOST_STEPS, *plan.events)
-    synopsis = _grow(objective, plan, conduct)
-    size = conduct.size or synopsis.size
+    cells = plan.grow(objective.cells(plan.halvings.axes), conduct.release)
+    size = conduct.size or cells.size
     steps = _steps_by_rule(objective, settings.lloyd, budget, conduct.adjacency, size, *plan.events)
     rate = _rate(budget, steps, *plan.events)
     step = _plan_step(objective, settings.lloyd, steps, rate, conduct.adjacency)
     conduct.set_aside(1 + steps, step.event(steps))
-    centers = _summarised(objective, synopsis, space, settings.tree.restarts, conduct)
+    centers = _summarised(objective, cells, space, settings.tree.restarts, conduct)
     conduct.tell(centers[None])
     done = _iterate(conduct, objective, centers, step, steps, size, settings.lloyd.average)
-    return Clustering(done.path, done.origin, done.trace, synopsis)
+    return Clustering(done.path, done.trace, cells)
 
 
 # ----------------------------------------------------------------------------------------- by name
 
-Settings: TypeAlias = Lloyd | UniformGrid | Tree | Hybrid
-
-METHODS: dict[str, tuple[type[Any], Callable[..., Clustering]]] = {
+# By name: how each method is set, and what runs it. Searches return a `Path`.
+METHODS: dict[str, tuple[type[Any], Callable[..., Clustering | Path]]] = {
     "lloyd": (Lloyd, lloyd),
     "grid": (UniformGrid, grid),
     "tree": (Tree, tree),
     "hybrid": (Hybrid, hybrid),
+    "privgene": (PrivGene, privgene),
+    "eem": (EEM, eem),
+    "local": (Local, local),
+    "dpsga": (DPSGA, dpsga),
 }
 
 
-def best_of(objective: CentersObjective) -> Settings:
+def best_of(objective: CentersObjective) -> Tree | Hybrid:
     """The method of solver='auto': a tree alone up to two columns, else a hybrid."""
     return Tree() if objective.n_features <= 2 else Hybrid()
 
 
-def check_method(
-    settings: Settings, objective: CentersObjective, budget: Budget, adjacency: str, size: Any
-) -> None:
-    """Refuse what a method would refuse before anything is charged: plan, and draw nothing."""
-    if isinstance(settings, UniformGrid):
-        if settings.cells is None and size is None:
-            raise ValueError(
-                "n_public must be given under adjacency='add_remove', where the number of records "
-                "is private; pass a public estimate, or UniformGrid(cells=...)"
-            )
-        _counts_noise(budget.epsilon, adjacency)
-    elif isinstance(settings, Tree):
-        _plan_tree(objective, settings, budget.epsilon, adjacency)
-    elif isinstance(settings, Lloyd):
-        steps = _steps_by_rule(objective, settings, budget, adjacency, size)
-        _plan_step(objective, settings, steps, _rate(budget, steps), adjacency)
-    else:
-        plan = _plan_tree(objective, settings.tree, settings.tree_share * budget.epsilon, adjacency)
-        steps = settings.lloyd.steps or MOST_STEPS
-        rate = _rate(budget, steps, *plan.events)
-        _plan_step(objective, settings.lloyd, steps, rate, adjacency)
+def private_inertia(
+    objective: CentersObjective, centers: Floats, grant: Grant, rng: Any = None
+) -> float:
+    """The sum of squared distances to the nearest centres, with discrete Laplace noise, >= 0.
+
+    One release of the grant's epsilon.
+    """
+    mechanism = inertia_noise(objective, centers, grant.budget.epsilon)
+    cost = -grant.release(mechanism, objective.scores(centers[None]), rng)[0]
+    return max(0.0, float(cost * objective.unit))
+
+
+def inertia_noise(objective: CentersObjective, centers: Floats, epsilon: float) -> DiscreteLaplace:
+    """A record's cost lies between 0 and the largest of the domain, however neighbours differ."""
+    return DiscreteLaplace(epsilon, max(1, objective.spread(centers[None], "add_remove")))

@@ -8,7 +8,7 @@ Each search takes a `FacilityObjective` and the space ``Subsets(f, k)``:
                visited (Gupta, Ligett, McSherry, Roth, Talwar, 2010)
 `Coreset`      selects places that cover many records at several radii, counts the records nearest
                to each, and clusters the weighted places (Jones, Nguyen, Nguyen, 2021)
-`Synopsis`     partitions the space where records are many (`trees`), counts, and clusters the
+`Synopsis`     partitions the space where records are many (`partition`), counts, and clusters the
                weighted parts; for records of few columns
 =============  =================================================================================
 
@@ -26,19 +26,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.accounting import Event, calibrate, compose
-from privfit.checks import is_finite
 from privfit.dpsga import DPSGA, dpsga
-from privfit.ledger import Grant
+from privfit.ledger import Budget, Grant
 from privfit.mechanisms import DiscreteLaplace, Exponential
 from privfit.objectives import FacilityObjective
-from privfit.paths import Conduct, Generation, Path, check_counts, check_shares
+from privfit.partition import Cells, Halvings, Partition, check_depth
+from privfit.paths import Conduct, Generation, Path, check_counts, check_shares, check_split
 from privfit.privgene import EEM, PrivGene, eem, privgene
 from privfit.spaces import Subsets
 from privfit.subsample import Subsample, subsample
-from privfit.trees import Bisection, Boxes
 
 __all__ = [
-    "SOLVERS",
+    "METHODS",
     "Coreset",
     "Greedy",
     "Gupta",
@@ -105,9 +104,8 @@ def greedy(
     conduct = Conduct(objective, space, grant, rng, callback, **public)
     total = space.k + settings.swaps
     if settings.focus and objective.largest:
-        eps_s, eps_f = _split(grant, 1 - settings.focus, total, 2, "selection")
-        conduct.await_generations(total)
-        objective = _focus(conduct, objective, grant, space.k, eps_f)
+        eps_s, eps_f = _split(conduct, 1 - settings.focus, total, 2, "selection")
+        objective = _focus(conduct, objective, space.k, eps_f)
     else:
         eps_s = conduct.plan(total, total)
     growth = objective.growth()
@@ -115,14 +113,14 @@ def greedy(
         left = np.setdiff1d(np.arange(space.n), growth.members)
         reach = growth.range(conduct.adjacency) if len(left) > 1 else 0
         scores = growth.scores()[left]
-        growth.add(left[grant.release(Exponential(eps_s, reach), scores, conduct.source)])
+        growth.add(left[conduct.release(Exponential(eps_s, reach), scores)])
         conduct.tell(growth.members[None])
-    _swap(conduct, objective, grant, growth.members, settings.swaps, eps_s)
+    _swap(conduct, objective, growth.members, settings.swaps, eps_s)
     return conduct.path()
 
 
 def _focus(
-    conduct: Conduct, objective: FacilityObjective, grant: Grant, k: int, eps_f: float
+    conduct: Conduct, objective: FacilityObjective, k: int, eps_f: float
 ) -> FacilityObjective:
     """The objective with distances clipped to where a choice between facilities is decided.
 
@@ -143,7 +141,7 @@ def _focus(
         nearer = np.searchsorted(values, grid[:-1], side="left")
         farther = len(values) - np.searchsorted(values, grid[1:], side="left")
         farther[-1] = 0  # the last step holds hi itself
-        steps.append(grant.release(mechanism, -np.maximum(nearer, farther), conduct.source))
+        steps.append(conduct.release(mechanism, -np.maximum(nearer, farther)))
     return objective.narrowed(int(grid[min(steps)]), int(grid[max(steps) + 1]))
 
 
@@ -192,12 +190,12 @@ def gupta_local(
     eps_s = conduct.plan(steps + 1, steps + 2)
     start = space.sample(1, conduct.coins)[0]
     conduct.tell(start[None])
-    visited = _swap(conduct, objective, grant, start, steps, eps_s, settings.paper)
+    visited = _swap(conduct, objective, start, steps, eps_s, settings.paper)
     P = np.array([start, *visited])
     reach = objective.range(P, conduct.adjacency)
     if settings.paper and reach:
         reach = objective.spread(P, conduct.adjacency)
-    best = grant.release(Exponential(eps_s, reach), objective.scores(P), conduct.source)
+    best = conduct.release(Exponential(eps_s, reach), objective.scores(P))
     conduct.tell(P[[best]])
     return conduct.path()
 
@@ -205,7 +203,6 @@ def gupta_local(
 def _swap(
     conduct: Conduct,
     objective: FacilityObjective,
-    grant: Grant,
     start: Integers,
     steps: int,
     eps_s: float,
@@ -223,7 +220,7 @@ def _swap(
         if paper and reach:
             reach = objective.spread(view.members[None], conduct.adjacency)
         scores = view.scores(which, what)
-        chosen = grant.release(Exponential(eps_s, reach), scores, conduct.source)
+        chosen = conduct.release(Exponential(eps_s, reach), scores)
         view.step(int(which[chosen]), int(what[chosen]))
         visited.append(view.members)
         conduct.tell(view.members[None])
@@ -299,7 +296,7 @@ class Coreset:
 
     def __post_init__(self) -> None:
         check_counts(self, "radii", "places")
-        _check_split(self.share)
+        check_split(self, "share")
 
 
 def coreset(
@@ -323,14 +320,14 @@ def coreset(
     sides = 2 if conduct.adjacency == "replace" else 1
     each = min(settings.places or space.k, space.n)
     n = min(settings.radii * each, space.n)
-    eps_s, eps_c = _split(grant, settings.share, n, 1, "pure")
+    eps_s, eps_c = _split(conduct, settings.share, n, 1, "pure", generations=1)
     growth = objective.growth()
     for i in range(n):
         radius = objective.largest >> settings.radii - i // each
         left = np.setdiff1d(np.arange(space.n), growth.members)
         mechanism = Exponential(eps_s, sides if len(left) > 1 else 0)
-        growth.add(left[grant.release(mechanism, growth.covered(radius)[left], conduct.source)])
-    counts = grant.release(DiscreteLaplace(eps_c, sides), growth.counts(), conduct.source)
+        growth.add(left[conduct.release(mechanism, growth.covered(radius)[left])])
+    counts = conduct.release(DiscreteLaplace(eps_c, sides), growth.counts())
     stand_ins = Weighted(
         objective.between(growth.members), np.maximum(counts, 0).astype(np.float64)
     )
@@ -338,16 +335,16 @@ def coreset(
     return conduct.path()
 
 
-def _check_split(share: Any) -> None:
-    if not is_finite(share) or not 0 < share < 1:
-        raise ValueError(f"share ({share!r}) must lie between 0 and 1; leave it out")
-
-
 def _split(
-    grant: Grant, share: float, selections: int, others: int, kind: str
+    conduct: Conduct,
+    share: float,
+    selections: int,
+    others: int,
+    kind: str,
+    generations: int | None = None,
 ) -> tuple[float, float]:
     """The budgets of each of n equal selections, at a share, and of each of the other releases."""
-    whole = grant.budget
+    whole = conduct.budget
     eps_s = calibrate(selections, share * whole.epsilon, whole.delta)
     eps_o = (1 - share) * whole.epsilon / others
     while True:  # the accountant rounds up what both parts cost together
@@ -355,7 +352,7 @@ def _split(
         if compose(events, whole.delta) <= whole.epsilon:
             break
         eps_s, eps_o = eps_s * (1 - 1e-4), eps_o * (1 - 1e-4)
-    grant.plan(*events)
+    conduct.set_aside(generations or selections, *events)
     return eps_s, eps_o
 
 
@@ -368,23 +365,41 @@ class Synopsis:
 
     Parameters
     ----------
-    share : float
-        The share of the budget that goes to the partition; counts take the rest.
-    first : int, optional
-        The depth to which the space is bisected at any rate; by default log2 of 3 k, rounded.
-    bits : int
-        The depth at which bisection ends.
+    shape_share : float
+        The part of the budget that finds the partition; the rest counts its cells.
+    roots : int, optional
+        Halvings that are made without a test; by default round(log2(3 k)).
+    depth : int
+        No cell is halved more often.
     """
 
-    share: float = 0.3
-    first: int | None = None
-    bits: int = 18
+    shape_share: float = 0.3
+    roots: int | None = None
+    depth: int = 18
 
     def __post_init__(self) -> None:
-        check_counts(self, "first", "bits")
-        if self.bits > 24:
-            raise ValueError(f"bits ({self.bits}) must be at most 24; pass bits=18")
-        _check_split(self.share)
+        check_counts(self, "roots", "depth")
+        check_split(self, "shape_share")
+        check_depth(self.depth)
+
+    def plan(
+        self, objective: FacilityObjective, k: int, epsilon: float, adjacency: str
+    ) -> Partition:
+        """The releases that a synopsis of this budget takes."""
+        return Partition.plan(
+            Halvings(*objective.bounds, self.depth),
+            epsilon,
+            self.shape_share,
+            self.roots or round(math.log2(3 * k)),
+            adjacency,
+        )
+
+    def check(
+        self, objective: FacilityObjective, budget: Budget, adjacency: str, size: int | None
+    ) -> None:
+        """Refuse what `synopsis` would, before anything is charged."""
+        objective.check_cells()
+        self.plan(objective, 1, budget.epsilon, adjacency)
 
 
 def synopsis(
@@ -396,48 +411,34 @@ def synopsis(
     callback: Callback = None,
     **public: Any,
 ) -> Path:
-    """Partition the space where records are many, count, and cluster the weighted parts.
+    """Partition the space where records are many, count, and cluster the weighted cells.
 
-    Released: the partition, at its share of the budget (proved in `trees`), and a noisy count of
-    each part: a record lies in exactly one, so the l1 sensitivity is 1 under add_remove and 2 under
-    replace. The clustering is free.
+    Released: the partition, and a noisy count of each cell. Cost: two pure releases, together the
+    grant's epsilon (proof: `partition.py`). The clustering is free.
     """
     conduct = Conduct(objective, space, grant, rng, callback, **public)
-    sides = 2 if conduct.adjacency == "replace" else 1
-    first = settings.first or round(math.log2(3 * space.k))
-    first = min(first, settings.bits)
-    eps_t = settings.share * grant.budget.epsilon
-    eps_c = (1 - settings.share) * grant.budget.epsilon * (1 - 1e-12)
-    grant.plan(Event("pure", eps_t), Event("pure", eps_c))
-    domain = objective.domain
-    records = objective.coordinates()
-    assert domain is not None
-    boxes = Boxes(domain.low, domain.high, settings.bits)
-    cells = boxes.cells(records)
-    tree = Bisection(eps_t, conduct.adjacency, first)
-    histogram = np.bincount(cells, minlength=1 << settings.bits)
-    leaves = grant.release(tree, histogram, conduct.source)
-    counts = boxes.counts(cells, leaves)
-    noisy = grant.release(DiscreteLaplace(eps_c, sides), counts, conduct.source)
-    points, weights = _spread(*boxes.sides_of(leaves), np.maximum(noisy, 0).astype(np.float64))
-    stand_ins = Weighted(objective.clipped(points), weights)
+    plan = settings.plan(objective, space.k, grant.budget.epsilon, conduct.adjacency)
+    conduct.set_aside(1, *plan.events)
+    cells = plan.grow(objective.cells(plan.halvings.axes), conduct.release)
+    points, weights = _spread(cells)
+    stand_ins = Weighted(objective.clipped(points * objective.record_unit), weights)
     conduct.tell(weighted_kmedian(stand_ins, space.k)[None])
     return conduct.path()
 
 
-def _spread(low: Floats, high: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Each part as 2^d points, a quarter from its sides, that share its weight; empty ones go."""
-    d = low.shape[1]
-    low, high, weights = low[weights > 0], high[weights > 0], weights[weights > 0]
+def _spread(cells: Cells) -> tuple[Floats, Floats]:
+    """Each cell as 2^d points, a quarter from its sides, that share its count; empty ones go."""
+    d, filled = cells.low.shape[1], cells.counts > 0
+    low, high, weights = cells.low[filled], cells.high[filled] - 1, cells.counts[filled]
     corners = (np.arange(1 << d)[:, None] >> np.arange(d) & 1) / 2 + 0.25
     points = low[:, None] + corners * (high - low)[:, None]
-    return points.reshape(-1, d), np.repeat(weights / (1 << d), 1 << d)
+    return np.asarray(points.reshape(-1, d)), np.repeat(weights / (1 << d), 1 << d)
 
 
 # --------------------------------------------------------------------------------- what they share
 
-# The solvers by name: how each is set, and what runs it.
-SOLVERS: dict[str, tuple[type[Any], Callable[..., Path]]] = {
+# By name: how each method is set, and what runs it.
+METHODS: dict[str, tuple[type[Any], Callable[..., Path]]] = {
     "synopsis": (Synopsis, synopsis),
     "greedy": (Greedy, greedy),
     "local": (Gupta, gupta_local),
@@ -451,7 +452,7 @@ SOLVERS: dict[str, tuple[type[Any], Callable[..., Path]]] = {
 
 def automatic(objective: FacilityObjective) -> str:
     """The solver that 'auto' stands for: by the number of columns and the metric, both public."""
-    return "synopsis" if objective.has_coordinates else "greedy"
+    return "synopsis" if objective.has_cells else "greedy"
 
 
 def private_cost(

@@ -34,14 +34,16 @@ The shape is therefore epsilon-DP with r = epsilon / 3 (add_remove) and r = epsi
 These are the constants of the paper's real-valued noise; a limit on the depth only drops factors,
 and a smaller r costs less, so rounding r down is safe. Roots are not tested: they are public.
 
-The counts of the final cells are released apart. One record changes one of them (two, if it is
+**Counts** of the final cells are released apart. One record changes one of them (two, if it is
 replaced) by one.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -52,13 +54,80 @@ from privfit.accounting import Event
 from privfit.checks import is_finite, is_whole
 from privfit.mechanisms import DiscreteLaplace, Mechanism
 
-__all__ = ["Leaves", "SplitTree"]
+__all__ = ["Cells", "Halvings", "Leaves", "Partition", "SplitTree"]
 
 Integers: TypeAlias = NDArray[np.int64]
 Codes: TypeAlias = NDArray[np.uint64]
 
 TESTS = {"add_remove": 3, "replace": 4}  # what the shape costs, in units of r
 MOST_LEVELS = 62
+
+
+# ---------------------------------------------------------------------------------------- geometry
+
+
+class Halvings:
+    """A box of whole numbers, halved again and again across its widest column.
+
+    `low` and `high` (d,) are the least and the largest number of each column; `axes` the columns
+    to halve in turn, at most `depth` of them, none below a step of the grid.
+    """
+
+    def __init__(self, low: Integers, high: Integers, depth: int = MOST_LEVELS) -> None:
+        self._low, self._high, self.width = low, high, len(low)
+        width = (high - low + 1).astype(np.float64)
+        left = np.floor(np.log2(width)).astype(np.int64)
+        axes: list[int] = []
+        while len(axes) < depth and left.any():
+            axis = int(np.argmax(np.where(left > 0, width, 0.0)))
+            axes.append(axis)
+            left[axis] -= 1
+            width[axis] /= 2
+        self.axes = np.array(axes, dtype=np.int32)
+
+    def corners(self, codes: Codes, level: int) -> tuple[Integers, Integers]:
+        """Corners (m, d) of the cells with these codes after `level` halvings: [low, high)."""
+        low = np.tile(self._low, (len(codes), 1))
+        high = np.tile(self._high + 1, (len(codes), 1))
+        for i, axis in enumerate(self.axes[:level]):
+            upper = (codes >> np.uint64(level - 1 - i)) & np.uint64(1) == 1
+            cut = (low[:, axis] + high[:, axis]) // 2
+            low[:, axis] = np.where(upper, cut, low[:, axis])
+            high[:, axis] = np.where(upper, high[:, axis], cut)
+        return low, high
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Released noisy counts (m,) of cells [low, high) (m, d) that cover a box once.
+
+    `scale` is that of the counts' discrete Laplace noise.
+    """
+
+    low: Integers
+    high: Integers
+    counts: Integers
+    scale: float
+
+    def __repr__(self) -> str:
+        return f"Cells(<{len(self.counts)} cells>)"
+
+    @property
+    def size(self) -> float:
+        """A noisy number of all records, at least 1."""
+        return max(1.0, float(self.counts.sum()))
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """Counts less the median size of their noise, at least 0.
+
+        Most cells are nearly empty, so that counts cut at 0 add up to too much; this is what an
+        exact zero would show half of the time.
+        """
+        return np.maximum(self.counts - self.scale * math.log(2), 0.0)
+
+
+# ----------------------------------------------------------------------------------- the mechanism
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,3 +221,57 @@ class SplitTree(Mechanism):
         found, depths = np.concatenate(leaves), np.concatenate(levels)
         order = np.argsort(found << (np.uint64(self.depth) - depths.astype(np.uint64)))
         return Leaves(found[order], depths[order])
+
+
+# -------------------------------------------------------------------------------- shape and counts
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """The public plan of a partition: its halvings, and the two releases that it takes."""
+
+    halvings: Halvings
+    shape: SplitTree
+    counts: DiscreteLaplace
+
+    @classmethod
+    def plan(
+        cls, halvings: Halvings, epsilon: float, share: float, roots: int, adjacency: str
+    ) -> Partition:
+        """Spend a share of epsilon on the shape and the rest on the counts of its cells."""
+        depth = len(halvings.axes)
+        shape = share * epsilon
+        rest = rounded_down(Fraction(epsilon) - Fraction(shape))
+        return cls(
+            halvings,
+            SplitTree(shape, adjacency, min(roots, depth), depth),
+            DiscreteLaplace(rest, 2 if adjacency == "replace" else 1),
+        )
+
+    @property
+    def events(self) -> tuple[Event, Event]:
+        """What both releases cost."""
+        return self.shape.event, self.counts.event
+
+    def grow(self, cells: Codes, release: Callable[[Mechanism, Any], Any]) -> Cells:
+        """The released cells of private records, given by their codes (n,) in any order."""
+        depth, cells = self.shape.depth, np.sort(cells)
+        leaves = release(self.shape, cells)
+        counts = release(self.counts, leaves.counts(cells, depth))
+        low, high = np.empty((2, len(counts), self.halvings.width), dtype=np.int64)
+        for level in np.unique(leaves.levels):
+            here = leaves.levels == level
+            low[here], high[here] = self.halvings.corners(leaves.codes[here], int(level))
+        return Cells(low, high, counts, self.counts.sensitivity / self.counts.epsilon)
+
+
+def check_depth(depth: int) -> None:
+    """Refuse more halvings than a code has bits."""
+    if depth > MOST_LEVELS:
+        raise ValueError(f"depth ({depth}) must be at most {MOST_LEVELS}; leave it out")
+
+
+def rounded_down(exact: Fraction) -> float:
+    """The largest float that is no larger."""
+    nearest = float(exact)
+    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, -math.inf)

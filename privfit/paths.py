@@ -170,10 +170,6 @@ class Conduct:
         assert self._grant is not None
         return self._grant.release(mechanism, value, self.source)
 
-    def await_generations(self, total: int) -> None:
-        """Say how many generations will be told of, where a search plans by itself."""
-        self._total = total
-
     def tell(self, selected: Array) -> None:
         """Keep what a generation released, (s, ...), and let the listener know."""
         self._generations.append(selected)
@@ -288,3 +284,11 @@ def check_positive_shares(settings: Any, *names: str) -> None:
     for name in names:
         if getattr(settings, name) == 0:
             raise ValueError(f"{name} (0) must be above 0 and at most 1; leave it out")
+
+
+def check_split(settings: Any, *names: str) -> None:
+    """Refuse shares that leave nothing on one side; None stands for a rule."""
+    for name in names:
+        value = getattr(settings, name)
+        if value is not None and (not is_finite(value) or not 0 < value < 1):
+            raise ValueError(f"{name} ({value!r}) must lie between 0 and 1; leave it out")

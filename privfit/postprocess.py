@@ -26,6 +26,7 @@ from privfit._kernels.linear import BLOCK_ROWS, PANEL_ROWS, QUAD_SIZE
 from privfit._kernels.random import BitSource
 from privfit.checks import is_finite, is_whole
 from privfit.ledger import Release
+from privfit.means import seeds
 
 __all__ = ["LloydTrace", "Progress", "Synthetic", "consistent", "mcmc"]
 
@@ -38,7 +39,7 @@ DOMAINS = ("box", "l1", "l2")
 
 @dataclass(frozen=True, eq=False)
 class LloydTrace:
-    """What T iterations of noisy Lloyd released.
+    """What T iterations of noisy Lloyd released, about a public point `origin`.
 
     centroids     (T, k, d): the centroids that assigned the records in each iteration
     counts        (T, k): noisy numbers of records in each cluster
@@ -47,8 +48,9 @@ class LloydTrace:
     scale_sums    scale of the noise of each coordinate of a sum, in the units of the records
     low, high     (d,): least and largest value of each coordinate of a record
     kind          "laplace" or "gaussian"
-    domain        "box", or "l1" or "l2" for records in a ball about 0
+    domain        "box", or "l1" or "l2" for records in a ball about the origin
     radius        of the ball; 0 for a box
+    origin        (d,): the point, in the records' own coordinates; 0 by default
     """
 
     centroids: Floats
@@ -61,9 +63,13 @@ class LloydTrace:
     kind: str = "laplace"
     domain: str = "box"
     radius: float = 0.0
+    origin: Any = None
 
     def __post_init__(self) -> None:
-        for name in ("centroids", "counts", "sums", "low", "high"):
+        if self.origin is None:
+            object.__setattr__(self, "origin", np.zeros(np.shape(self.low)))
+        arrays = ("centroids", "counts", "sums", "low", "high", "origin")
+        for name in arrays:
             try:
                 array = np.array(getattr(self, name), dtype=np.float64)
             except (TypeError, ValueError):
@@ -83,13 +89,14 @@ class LloydTrace:
             ("sums", (T, k, d)),
             ("low", (d,)),
             ("high", (d,)),
+            ("origin", (d,)),
         ):
             if getattr(self, name).shape != shape:
                 raise ValueError(
                     f"{name} (shape {getattr(self, name).shape}) must be {shape}, to match the "
                     f"centroids; pass one value for each"
                 )
-        for name in ("centroids", "counts", "sums", "low", "high"):
+        for name in arrays:
             if not np.isfinite(getattr(self, name)).all():
                 raise ValueError(f"{name} must be finite; pass released values")
         for name in ("scale_counts", "scale_sums"):
@@ -335,7 +342,11 @@ def mcmc(
     points = state.best[:, : trace.low.size]
     found = kmeans(points, n_clusters, n_init, np.random.default_rng(source.bits(128)))
     return Synthetic(
-        points * state.unit, state.likelihood(state.best), state.accepted, found * state.unit, done
+        points * state.unit + trace.origin,
+        state.likelihood(state.best),
+        state.accepted,
+        found * state.unit + trace.origin,
+        done,
     )
 
 
@@ -499,7 +510,10 @@ def kmeans(
     exact = points.astype(np.float64)
     step = _LloydStep(points, n_clusters)
     settled = TOLERANCE * float(exact.var(axis=0).mean())
-    runs = [step.run(_plus_plus(exact, n_clusters, rng), settled) for _ in range(n_init)]
+    runs = []
+    for _ in range(n_init):
+        some = exact if len(exact) <= SEEDS else exact[rng.integers(len(exact), size=SEEDS)]
+        runs.append(step.run(seeds(some, np.ones(len(some)), n_clusters, rng), settled))
     best = min(range(n_init), key=[step.cost(centers) for centers in runs].__getitem__)
     return step.run(runs[best], 0.0)
 
@@ -518,6 +532,7 @@ class _LloydStep:
         count = np.minimum(BLOCK_ROWS, n - first)
         self._tiles = np.stack([first, count, np.zeros_like(first)], axis=1)
         self._work = np.empty((1, QUAD_SIZE + 2, BLOCK_ROWS), dtype=np.int32)
+        self._unused = np.zeros((n_clusters, 2 * pairs), dtype=np.int32)  # for residuals alone
 
     def run(self, centers: Floats, settled: float) -> Floats:
         """Iterate until the squared moves of all centres add up to no more than `settled`."""
@@ -526,7 +541,7 @@ class _LloydStep:
             counts = np.zeros((1, self._k), dtype=np.int64)
             sums = np.zeros((1, self._k, 2 * self._panels.shape[1]), dtype=np.int64)
             center_kernels.lloyd(
-                self._panels, self._tiles, w, start, self._k, 2, self._work, counts, sums
+                self._panels, self._tiles, w, start, 2, self._unused, 0, 0, self._work, counts, sums
             )
             means = sums[0, :, : self._d] / np.maximum(counts[0], 1)[:, None]
             moved = np.where(counts[0][:, None] > 0, means, centers)
@@ -544,25 +559,3 @@ class _LloydStep:
             self._work[:, 0], out,
         )  # fmt: skip
         return int(out[0, 0])
-
-
-def _plus_plus(points: Floats, n_clusters: int, rng: np.random.Generator) -> Floats:
-    """Starting centres: points in proportion to their squared distance to those before.
-
-    The best of a few draws each time (greedy k-means++), among at most SEEDS points.
-    """
-    if len(points) > SEEDS:
-        points = points[rng.integers(len(points), size=SEEDS)]
-    tries = 2 + int(math.log(n_clusters))
-    chosen = [points[rng.integers(len(points))]]
-    gaps = np.square(points - chosen[0]).sum(axis=1)
-    for _ in range(n_clusters - 1):
-        ends = np.cumsum(gaps)
-        places = np.searchsorted(ends, rng.random(tries) * ends[-1], side="right")
-        options = []
-        for place in np.minimum(places, len(points) - 1):
-            options.append(np.minimum(gaps, np.square(points - points[place]).sum(axis=1)))
-        best = int(np.argmin([option.sum() for option in options]))
-        chosen.append(points[min(int(places[best]), len(points) - 1)])
-        gaps = options[best]
-    return np.stack(chosen)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privfit._kernels.random import BitSource
 from privfit.dpsga import DPSGA, dpsga
-from privfit.ledger import Grant, Ledger, Release
+from privfit.ledger import Budget, Grant, Ledger, Release
 from privfit.paths import Generation, Path, PrivacyLeakWarning, check_space, public_size
 from privfit.privgene import EEM, Local, PrivGene, climbs_slopes, eem, local, privgene
 from privfit.spaces import Space
@@ -117,7 +117,7 @@ def search(
     [0.2, 0.8]
     """
     name, settings = settings_of(solver)
-    check_plan(settings, objective, space, adjacency, n_public, callback)
+    check_plan(settings, objective, space, epsilon, delta, adjacency, n_public, callback)
     source, listen = BitSource.of(random_state), progress(callback, verbose, name)
     grant = open_grant("search", name, epsilon, delta, ledger)
     path = SOLVERS[name][1](
@@ -137,20 +137,29 @@ def search(
 
 
 def check_plan(
-    settings: Settings,
+    settings: Any,
     objective: Any,
     space: Space,
+    epsilon: float,
+    delta: float,
     adjacency: str,
     n_public: int | None,
     callback: Any,
 ) -> None:
-    """Refuse what a search would refuse, before anything is charged."""
+    """Refuse what a method would refuse, before anything is charged.
+
+    Searches are checked alike; other methods have settings with a `check` of their own.
+    """
     if callback is not None and not callable(callback):
         raise TypeError(
             f"callback ({type(callback).__name__}) must be a function; pass callback(generation)"
         )
+    size = public_size(objective, adjacency, n_public)
+    if hasattr(settings, "check"):
+        settings.check(objective, Budget(epsilon, delta), adjacency, size)
+        return
     steered = isinstance(settings, EEM | Local | PrivGene) and settings.generations is None
-    if public_size(objective, adjacency, n_public) is None and steered:
+    if size is None and steered:
         raise ValueError(
             "n_public must be given under adjacency='add_remove', where the number of records "
             "is private; pass a public estimate, or settings with generations="
@@ -200,21 +209,27 @@ def progress(
 
 
 def _bar(name: str) -> Callable[[Generation], object]:
+    show = bar(name, "generation")
+    return lambda generation: show(generation.index, generation.total)
+
+
+def bar(name: str, unit: str) -> Callable[[int, int], object]:
+    """A progress bar that is told (done, total); tqdm's where installed."""
     try:
         from tqdm.auto import tqdm
     except ImportError:
-        return lambda g: print(
-            f"\r{name}: generation {g.index} of {g.total}",
-            end="\n" if g.index == g.total else "",
+        return lambda done, total: print(
+            f"\r{name}: {unit} {done} of {total}",
+            end="\n" if done == total else "",
             file=sys.stderr,
             flush=True,
         )
-    bar = tqdm(desc=name, unit="generation")
+    shown = tqdm(desc=name, unit=unit)
 
-    def show(generation: Generation) -> None:
-        bar.total = generation.total
-        bar.update()
-        if generation.index == generation.total:
-            bar.close()
+    def show(done: int, total: int) -> None:
+        shown.total = total
+        shown.update(done - shown.n)
+        if done == total:
+            shown.close()
 
     return show

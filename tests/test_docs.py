@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import privfit.estimators.cluster
-import privfit.estimators.cluster_median
 import privfit.estimators.linear
 import privfit.solvers
 
@@ -37,7 +36,6 @@ def test_examples_of_a_page_run_in_order(page, capsys):
         privfit.solvers,
         privfit.estimators.linear,
         privfit.estimators.cluster,
-        privfit.estimators.cluster_median,
     ],
 )
 def test_examples_in_docstrings_hold(module):

@@ -32,8 +32,8 @@ ALLOWED: dict[str, set[str]] = {
     "mechanisms": {"_kernels", "accounting"},
     "ledger": {"accounting", "mechanisms"},
     "partition": {"_kernels", "accounting", "mechanisms"},
-    "trees": RELEASES,
-    "postprocess": {"_kernels", "ledger"},
+    "means": set(),
+    "postprocess": {"_kernels", "ledger", "means"},
     "model": {"ledger", "domains"},
     "text": {"domains"},
     "plotting": {"ledger"},
@@ -45,7 +45,7 @@ ALLOWED: dict[str, set[str]] = {
     **{
         name: RECORDS
         | RELEASES
-        | {"partition", "postprocess", "spaces", "paths", "trees"}
+        | {"means", "partition", "postprocess", "spaces", "paths"}
         | ALGORITHMS
         for name in ALGORITHMS
     },

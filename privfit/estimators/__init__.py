@@ -1,7 +1,6 @@
 """scikit-learn estimators: thin classes over the searches. They contain no mathematics."""
 
-from privfit.estimators.cluster import KMeans
-from privfit.estimators.cluster_median import KMedian
+from privfit.estimators.cluster import KMeans, KMedian
 from privfit.estimators.linear import LinearSVC, LogisticRegression
 
 __all__ = ["KMeans", "KMedian", "LinearSVC", "LogisticRegression"]

@@ -1,4 +1,4 @@
-"""Private k-means."""
+"""Private clustering: k-means, and k-median over public facilities."""
 
 from __future__ import annotations
 
@@ -8,31 +8,115 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from privfit import kmeans, kmedian
 from privfit._kernels.random import BitSource
-from privfit.checks import is_sparse
-from privfit.estimators.common import as_domain, decode_records, read_table, refuse
-from privfit.kmeans import (
-    METHODS,
-    Clustering,
-    best_of,
-    centre_space,
-    check_method,
+from privfit.checks import is_sparse, is_whole
+from privfit.domains import Domain
+from privfit.estimators.common import (
+    as_domain,
+    decode_records,
+    read_table,
+    refuse,
+    remember_columns,
+    reread_table,
 )
-from privfit.ledger import Budget, Ledger
-from privfit.mechanisms import DiscreteLaplace
-from privfit.objectives import CentersObjective
-from privfit.paths import Generation, public_size
-from privfit.solvers import SOLVERS, check_plan, open_grant, progress
+from privfit.kmedian import private_cost
+from privfit.ledger import Grant, Ledger
+from privfit.objectives import CentersObjective, FacilityObjective
+from privfit.paths import Generation
+from privfit.postprocess import mcmc
+from privfit.solvers import bar, check_plan, open_grant, progress, settings_of
+from privfit.spaces import Space, Subsets
 
 Floats: TypeAlias = NDArray[np.float64]
 
-SEARCHES = ("privgene", "eem", "local", "dpsga")
+BLOCK = 4096  # sparse records that are dense at a time
+NO_CLIP = (0.0, 1e30)  # beyond every distance of a domain
+CHAINS = {"mcmc": False, "anneal": True}  # by name: whether the chain is cooled
 
 
-class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class _Clusterer(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Distances, labels and one paid run; a subclass makes the objective."""
+
+    n_clusters: int
+    epsilon: float
+    delta: float
+    adjacency: str
+    n_public: int | None
+    ledger: Ledger | None
+    random_state: Any
+    callback: Callable[[Generation], object] | None
+    verbose: int
+
+    def _run(
+        self, known: dict[str, Any], solver: Any, objective: Any, space: Callable[[Any], Space]
+    ) -> tuple[str, Any, Any, Grant | None]:
+        """Check, charge, run: the solver's name and settings, what it found, and the grant."""
+        what, source = type(self).__name__, BitSource.of(self.random_state)
+        name, settings = settings_of(solver, known)
+        where = space(source)
+        check_plan(
+            settings, objective, where, self.epsilon, self.delta, self.adjacency, self.n_public,
+            self.callback,
+        )  # fmt: skip
+        grant = open_grant(what, name, self.epsilon, self.delta, self.ledger)
+        found = known[name][1](
+            objective,
+            where,
+            settings,
+            grant,
+            source,
+            progress(self.callback, self.verbose, what),
+            adjacency=self.adjacency,
+            n_public=self.n_public,
+        )
+        return name, settings, found, grant
+
+    def _check_clusters(self) -> None:
+        if not is_whole(self.n_clusters) or self.n_clusters < 1:
+            raise ValueError(
+                f"n_clusters ({self.n_clusters!r}) must be a positive whole number; pass "
+                "n_clusters=8"
+            )
+
+    def transform(self, X: Any) -> Floats:
+        """(n, k): the distance of each record to each centre, for who holds the records."""
+        raise NotImplementedError
+
+    def _distances(self, X: Any, metric: str) -> Floats:
+        """(n, k) distances of records, as the domain codes and clips them."""
+        records = decode_records(reread_table(self, X, self.domain_), self.domain_, uniform=True)
+        if not is_sparse(records):
+            return np.asarray(cdist(records, self.cluster_centers_, metric))
+        blocks = (records[i : i + BLOCK].toarray() for i in range(0, records.shape[0], BLOCK))
+        return np.concatenate([cdist(block, self.cluster_centers_, metric) for block in blocks])
+
+    def predict(self, X: Any) -> NDArray[np.int32]:
+        """(n,): the nearest centre of each record, for who holds the records."""
+        return np.asarray(self.transform(X).argmin(axis=1), dtype=np.int32)
+
+    def fit_predict(self, X: Any, y: Any = None, **refused: Any) -> NDArray[np.int32]:
+        """`fit`, then `predict` on the same records; the labels are not private."""
+        return np.asarray(self.fit(X, y, **refused).predict(X))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """(k,): the names of `transform`'s columns: kmeans0, kmeans1, ..."""
+        check_is_fitted(self)
+        stem = type(self).__name__.lower()
+        names = [f"{stem}{j}" for j in range(len(self.cluster_centers_))]
+        return np.array(names, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class KMeans(_Clusterer):
     """k-means clustering under differential privacy.
 
     Parameters
@@ -47,8 +131,9 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
     solver : str or settings
         'auto' is 'tree' for one or two columns and 'hybrid' for more. Else 'lloyd', 'grid', 'tree',
         'hybrid', 'privgene', 'eem', 'local', 'dpsga', or settings such as ``Lloyd(steps=3)``.
-    postprocess : None
-        What is done to the released values afterwards.
+    postprocess : None, 'mcmc' or 'anneal'
+        Cluster a likely synthetic data set, given all that noisy Lloyd released, at no cost; 'auto'
+        is then 'lloyd'. `privfit.postprocess.mcmc` has the settings.
     adjacency : 'replace' or 'add_remove'
         The neighbour relation of the guarantee. Under the latter the number of records is private.
     n_public : int, optional
@@ -68,7 +153,7 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
     ----------
     cluster_centers_ : (k, d)
         The released centres, of records as the domain codes them.
-    n_features_in_, feature_names_in_
+    domain_, n_features_in_, feature_names_in_
     release_ : Release
         What was drawn, what it cost and under which declarations.
 
@@ -125,50 +210,64 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
         before it is charged.
         """
         refuse(refused)
-        if self.postprocess is not None:
-            raise ValueError(f"postprocess ({self.postprocess!r}) must be None; leave it out")
-        objective = self._objective(X, fitting=True)
-        name, settings = _method_of(self.solver, objective)
-        size = public_size(objective, self.adjacency, self.n_public)
-        if name in METHODS:
-            budget = Budget(self.epsilon, self.delta)
-            check_method(settings, objective, budget, self.adjacency, size)
-        else:
-            check_plan(settings, objective, self.adjacency, self.n_public)
-        source = BitSource.of(self.random_state)
-        space = centre_space(objective, source)
-        grant = open_grant("KMeans", name, self.epsilon, self.delta, self.ledger)
-        run = (METHODS if name in METHODS else SOLVERS)[name][1]
-        found: Any = run(
+        self._check_clusters()
+        domain = as_domain(self.domain, type(self).__name__)
+        objective = self._objective(read_table(self, X, domain), domain)
+        name, settings, found, grant = self._run(
+            kmeans.METHODS,
+            self._chosen(objective),
             objective,
-            space,
-            settings,
-            grant,
-            source,
-            progress(self.callback, self.verbose, "KMeans"),
-            adjacency=self.adjacency,
-            n_public=self.n_public,
+            lambda source: kmeans.centre_space(objective, source),
         )
-        trace = found.trace if isinstance(found, Clustering) else None
-        path = found.path if isinstance(found, Clustering) else found
-        self.cluster_centers_ = objective.project(path.answer)
-        self.release_: Any = (
-            None
-            if grant is None
-            else grant.close(
-                self.adjacency,
-                objective.domain,
-                {"solver": name, "n_clusters": self.n_clusters, **asdict(settings)},
-                {"centers": self.cluster_centers_}
-                | ({} if trace is None else {"trace": asdict(trace)}),
-            )
-        )
+        path, trace = getattr(found, "path", found), getattr(found, "trace", None)
+        centers = objective.project(path.answer)
+        parameters = {"centers": centers}
+        if trace is not None:
+            parameters["trace"] = trace.to_dict()
+        if self.postprocess is not None:
+            centers = objective.project(self._postprocessed(trace))
+            parameters["postprocessed"] = centers
+        remember_columns(self, X, objective.domain)
+        self.domain_, self.cluster_centers_ = objective.domain, centers
+        self.release_: Any = None
+        if grant is not None:
+            shown = {"solver": name, "n_clusters": self.n_clusters, **asdict(settings),
+                     "postprocess": self.postprocess}  # fmt: skip
+            self.release_ = grant.close(self.adjacency, self.domain_, shown, parameters)
         return self
 
-    def _objective(self, X: Any, fitting: bool) -> CentersObjective:
-        domain = as_domain(self.domain, "KMeans")
-        table = read_table(self, X, domain, fitting=fitting)
+    def _objective(self, table: Any, domain: Domain) -> CentersObjective:
         return CentersObjective(table, self.n_clusters, domain, n_threads=self.n_threads)
+
+    def _chosen(self, objective: CentersObjective) -> Any:
+        """The solver that 'auto' stands for, or the one given; post-processing needs Lloyd."""
+        auto = isinstance(self.solver, str) and self.solver == "auto"
+        if self.postprocess is None:
+            return kmeans.best_of(objective) if auto else self.solver
+        if self.postprocess not in CHAINS:
+            raise ValueError(
+                f"postprocess ({self.postprocess!r}) must be None, 'mcmc' or 'anneal'; pass one of "
+                "them"
+            )
+        name, settings = settings_of("lloyd" if auto else self.solver, kmeans.METHODS)
+        if name != "lloyd" or settings.residual:
+            raise ValueError(
+                f"postprocess ({self.postprocess!r}) needs the counts and sums of plain noisy "
+                "Lloyd steps; pass solver='lloyd'"
+            )
+        return settings
+
+    def _postprocessed(self, trace: Any) -> Floats:
+        """The centres of a likely data set; it sees released values alone."""
+        told = None
+        if self.verbose:
+            show = bar(f"{type(self).__name__} {self.postprocess}", "step")
+            told = lambda now: show(now.step, now.steps)  # noqa: E731
+        synthetic = mcmc(
+            trace, self.n_clusters, rng=self.random_state, anneal=CHAINS[self.postprocess],
+            callback=told,
+        )  # fmt: skip
+        return synthetic.centers
 
     def private_inertia(self, X: Any, epsilon: float) -> float:
         """The sum of squared distances of records X to their nearest centres, released.
@@ -177,66 +276,212 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
         most the largest squared distance of the domain to its nearest centre.
         """
         check_is_fitted(self)
-        objective = self._objective(X, fitting=False)
-        centers = self.cluster_centers_[None]
-        mechanism = DiscreteLaplace(epsilon, max(1, objective.spread(centers, "add_remove")))
+        objective = CentersObjective(
+            reread_table(self, X, self.domain_), len(self.cluster_centers_), self.domain_,
+            n_threads=self.n_threads,
+        )  # fmt: skip
         source = BitSource.of(self.random_state)
-        ledger = self.ledger if self.ledger is not None else Ledger(epsilon)
-        grant = ledger.reserve(epsilon, 0.0, "KMeans inertia")
-        cost = -grant.release(mechanism, objective.scores(centers), source)[0]
-        grant.close(self.adjacency, objective.domain)
-        return max(0.0, float(cost * objective.unit))
-
-    def _squares(self, X: Any) -> Floats:
-        """(n, k) squared distances of records to centres, as the domain codes and clips them."""
-        check_is_fitted(self)
-        domain = as_domain(self.domain, "KMeans")
-        x = decode_records(read_table(self, X, domain, fitting=False), domain)
-        own = x.multiply(x).sum(axis=1) if is_sparse(x) else np.square(x).sum(axis=1)
-        centers = self.cluster_centers_
-        cross = np.asarray(x @ centers.T)
-        return np.maximum(
-            np.asarray(own).reshape(-1, 1) - 2 * cross + np.square(centers).sum(axis=1), 0.0
-        )
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """(n,): the nearest centre of each record; not released."""
-        return np.asarray(self._squares(X).argmin(axis=1).astype(np.int32))
-
-    def fit_predict(self, X: Any, y: Any = None, **refused: Any) -> NDArray[Any]:
-        """`fit`, then `predict` on the same records; the labels are not private."""
-        return self.fit(X, y, **refused).predict(X)
+        kmeans.inertia_noise(objective, self.cluster_centers_, epsilon)  # does it fit?
+        grant = open_grant("KMeans inertia", "", epsilon, 0.0, self.ledger)
+        assert grant is not None
+        inertia = kmeans.private_inertia(objective, self.cluster_centers_, grant, source)
+        grant.close(self.adjacency, self.domain_, {}, {"inertia": inertia})
+        return inertia
 
     def transform(self, X: Any) -> Floats:
-        """(n, k): the distance of each record to each centre."""
-        return np.sqrt(self._squares(X))
+        """(n, k): the distance of each record to each centre, for who holds the records."""
+        check_is_fitted(self)
+        return self._distances(X, "euclidean")
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Minus the sum of squared distances to the nearest centres. Not released."""
-        return -float(self._squares(X).min(axis=1).sum())
+        """Minus the sum of squared distances to the nearest centres; not private."""
+        return -float(np.square(self.transform(X).min(axis=1)).sum())
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """(k,): the names of `transform`'s columns: kmeans0, kmeans1, ..."""
+
+class KMedian(_Clusterer):
+    """k-median under differential privacy: k of the public facilities, near to the records.
+
+    Parameters
+    ----------
+    n_clusters : int
+        k.
+    epsilon, delta : float
+        The budget of a fit.
+    facilities : (f, d) array
+        The public places to choose from, as the domain codes records; for a metric of your own any
+        sequence that it understands.
+    clip : (lo, hi), optional
+        Public bounds of a distance. By default none; the narrower, the less noise. A metric of
+        your own needs them.
+    metric : 'l1', 'l2' or callable (records, facilities) -> (rows, f)
+        The distance. A function of your own must treat each record by itself.
+    domain : pair of bounds, Domain or Schema, optional
+        What a record may be; by default the box around the facilities. Records are clipped to it.
+    solver : str or settings
+        'auto' is 'synopsis' for records of at most 3 columns, else 'greedy'. Else 'local',
+        'coreset', 'dpsga', 'privgene', 'eem', 'subsample', or settings such as ``Greedy(swaps=4)``.
+    adjacency : 'replace' or 'add_remove'
+        The neighbour relation of the guarantee. Under the latter the number of records is private.
+    n_public : int, optional
+        A public, possibly rough number of records, which some solvers need under 'add_remove'.
+    ledger : Ledger, optional
+        Where the budget is charged; by default a ledger of the fit's own.
+    n_threads : int, optional
+        By default all cores of this process. It changes speed and nothing else.
+    random_state : optional
+        None draws from the operating system. A seed voids privacy: it is for tests.
+    callback : callable (Generation) -> object
+        Told of each generation; released values only.
+    verbose : int
+        1 shows a progress bar, if tqdm is installed.
+
+    Attributes
+    ----------
+    facilities_ : (k,)
+        Indices of the chosen facilities.
+    cluster_centers_ : (k, d)
+        The chosen facilities; a list for a metric of your own.
+    domain_, n_features_in_, feature_names_in_
+    release_ : Release
+        What was drawn, what it cost and under which declarations.
+
+    Labels and costs of the fitted records are private and not kept: `predict` gives the labels of
+    any records to who has them, `private_cost` publishes a cost from the ledger.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import KMedian
+    >>> homes = np.random.default_rng(0).normal([[2, 2], [7, 6]], 0.5, (2000, 2, 2)).reshape(-1, 2)
+    >>> places = np.array([[x, y] for x in range(10) for y in range(10)])
+    >>> model = KMedian(2, epsilon=1.0, facilities=places, domain=(0, 9)).fit(homes)
+    >>> sorted(model.cluster_centers_.tolist())
+    [[2.0, 2.0], [7.0, 6.0]]
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        *,
+        facilities: Any = None,
+        clip: tuple[float, float] | None = None,
+        metric: Any = "l1",
+        domain: Any = None,
+        solver: Any = "auto",
+        adjacency: str = "replace",
+        n_public: int | None = None,
+        ledger: Ledger | None = None,
+        n_threads: int | None = None,
+        random_state: Any = None,
+        callback: Callable[[Generation], object] | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.epsilon = epsilon
+        self.delta = delta
+        self.facilities = facilities
+        self.clip = clip
+        self.metric = metric
+        self.domain = domain
+        self.solver = solver
+        self.adjacency = adjacency
+        self.n_public = n_public
+        self.ledger = ledger
+        self.n_threads = n_threads
+        self.random_state = random_state
+        self.callback = callback
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, **refused: Any) -> KMedian:
+        """Choose facilities for private records X (n, d); y is not looked at.
+
+        The whole budget is charged to the ledger before anything is drawn; wrong input is refused
+        before it is charged.
+        """
+        refuse(refused)
+        self._check_sizes()
+        objective = self._objective(X)
+        auto = isinstance(self.solver, str) and self.solver == "auto"
+        name, settings, path, grant = self._run(
+            kmedian.METHODS,
+            kmedian.automatic(objective) if auto else self.solver,
+            objective,
+            lambda _: Subsets(objective.n_facilities, int(self.n_clusters)),
+        )
+        self.facilities_ = np.sort(path.answer)
+        if objective.domain is None:
+            self.cluster_centers_: Any = [self.facilities[i] for i in self.facilities_]
+        else:
+            remember_columns(self, X, objective.domain)
+            self.cluster_centers_ = objective.places()[self.facilities_]
+        self.domain_, self.metric_, self.clip_ = objective.domain, self.metric, objective.clip
+        self.release_: Any = None
+        if grant is not None:
+            self.release_ = grant.close(
+                self.adjacency,
+                objective.domain or "distances of a metric of their own",
+                {"solver": name, **asdict(settings), "clip": objective.clip},
+                {"facilities": self.facilities_, "centers": self.cluster_centers_},
+            )
+        return self
+
+    def _check_sizes(self) -> None:
+        if self.facilities is None:
+            raise ValueError(
+                "KMedian needs the public facilities to choose from; pass facilities=places, "
+                "an array (f, d), and never the records"
+            )
+        self._check_clusters()
+        if self.n_clusters > len(self.facilities):
+            raise ValueError(
+                f"n_clusters ({self.n_clusters}) must be at most the number of facilities "
+                f"({len(self.facilities)}); pass fewer clusters or more facilities"
+            )
+        if self.clip is None and callable(self.metric):
+            raise ValueError("clip must bound the distances of your own metric; pass clip=(lo, hi)")
+
+    def _objective(self, X: Any) -> FacilityObjective:
+        """The objective of these records, checked as scikit-learn checks them."""
+        clip = NO_CLIP if self.clip is None else self.clip
+        if callable(self.metric):
+            return FacilityObjective(
+                X, self.facilities, clip, n_threads=self.n_threads, metric=self.metric
+            )
+        domain = None if self.domain is None else as_domain(self.domain, type(self).__name__)
+        table = read_table(self, X, domain)
+        return FacilityObjective(
+            table, self.facilities, clip, domain, self.n_threads, metric=self.metric
+        )
+
+    def transform(self, X: Any) -> Floats:
+        """(n, k): the distance of each record, as the domain clips it, to each chosen facility."""
         check_is_fitted(self)
-        return np.array([f"kmeans{j}" for j in range(len(self.cluster_centers_))], dtype=object)
+        if self.domain_ is None:
+            return np.asarray(self.metric_(X, self.cluster_centers_), dtype=np.float64)
+        return self._distances(X, "cityblock" if self.metric_ == "l1" else "euclidean")
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the summed clipped distance to the nearest chosen facility; not private."""
+        return -float(np.clip(self.transform(X).min(axis=1), *self.clip_).sum())
 
+    def private_cost(self, X: Any, epsilon: float) -> float:
+        """The summed clipped distance of records to the nearest chosen facility, with noise.
 
-def _method_of(solver: Any, objective: CentersObjective) -> tuple[str, Any]:
-    """The name and the settings of a solver that is given by either."""
-    if isinstance(solver, str) and solver == "auto":
-        solver = best_of(objective)
-    known = {**METHODS, **{name: SOLVERS[name] for name in SEARCHES}}
-    for name, (kind, _) in known.items():
-        if isinstance(solver, kind):
-            return name, solver
-        if isinstance(solver, str) and solver == name:
-            return name, kind()
-    raise ValueError(
-        f"solver ({solver!r}) must be 'auto' or one of {', '.join(known)}, or settings such as "
-        "Lloyd(steps=3); pass one of them"
-    )
+        Charged to the ledger: epsilon, pure. The noise is discrete Laplace of scale (hi - lo) /
+        epsilon under 'replace' and hi / epsilon under 'add_remove'.
+        """
+        check_is_fitted(self)
+        table = X if self.domain_ is None else reread_table(self, X, self.domain_)
+        objective = FacilityObjective(
+            table, self.cluster_centers_, self.clip_, self.domain_, self.n_threads,
+            metric=self.metric_,
+        )  # fmt: skip
+        source = BitSource.of(self.random_state)
+        grant = open_grant(f"{type(self).__name__} cost", "", epsilon, 0.0, self.ledger)
+        assert grant is not None
+        members = np.arange(len(self.facilities_))
+        cost = private_cost(objective, members, grant, source, self.adjacency)
+        grant.close(self.adjacency, self.domain_ or "", {}, {"cost": cost})
+        return cost

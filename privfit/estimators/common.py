@@ -118,15 +118,18 @@ def _check_names(estimator: Any, names: Array | None) -> None:
         raise ValueError("\n".join(lines) + "\n")
 
 
-def decode_records(X: Any, domain: Domain) -> Any:
-    """Records (n, d) as the model sees them: coded, clipped and rounded as in fitting."""
+def decode_records(X: Any, domain: Domain, uniform: bool = False) -> Any:
+    """Records (n, d) as the model sees them: coded, clipped and rounded as in fitting.
+
+    `uniform` has one unit for all columns, as distances do.
+    """
     if isinstance(domain, Schema):
         return domain.encode(X) * float(domain.record_units()[0])
     domain, table = domain.bind(X.shape[1]), X.astype(np.float64)
     if is_sparse(table):
         table.sum_duplicates()
-    whole: Any = domain.quantise(table)
-    units = domain.record_units()
+    whole: Any = domain.quantise(table, uniform)
+    units = domain.record_units(uniform)
     return whole.multiply(units).tocsr() if is_sparse(whole) else whole * units
 
 

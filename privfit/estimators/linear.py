@@ -93,7 +93,10 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         objective = objective_of(heads[0])
         domain = objective.domain
         space = _space(name, settings, objective)
-        check_plan(settings, objective, space, self.adjacency, self.n_public, self.callback)
+        check_plan(
+            settings, objective, space, self.epsilon, self.delta, self.adjacency, self.n_public,
+            self.callback,
+        )  # fmt: skip
         source = BitSource.of(self.random_state)
         grant = open_grant(what, name, self.epsilon, self.delta, self.ledger)
         models = []

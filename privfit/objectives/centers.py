@@ -26,10 +26,9 @@ from privfit.objectives.common import (
     quad_starts,
     quads,
     set_gaps,
+    whole_bounds,
 )
 from privfit.packing import DenseRecords, aligned, check_records, pack, tiles
-
-MOST_HALVINGS = 62  # bits of a cell's code
 
 
 class CentersObjective(Objective):
@@ -299,7 +298,7 @@ class CentersObjective(Objective):
     @cached_property
     def bounds(self) -> tuple[Integers, Integers]:
         """(d,) the least and the largest integer of each column, in record units."""
-        return np.ceil(self._low).astype(np.int64), np.floor(self._high).astype(np.int64)
+        return whole_bounds(self.domain)
 
     @cached_property
     def middle(self) -> Integers:
@@ -336,51 +335,9 @@ class CentersObjective(Objective):
 
     # --------------------------------------------------------------------------------------- cells
 
-    def halvings(self, depth: int) -> NDArray[np.int32]:
-        """At most `depth` columns to halve in turn, always the widest; none below a grid step."""
-        low, high = self.bounds
-        width = (high - low + 1).astype(np.float64)
-        left = np.floor(np.log2(width)).astype(np.int64)
-        axes: list[int] = []
-        while len(axes) < depth and left.any():
-            axis = int(np.argmax(np.where(left > 0, width, 0.0)))
-            axes.append(axis)
-            left[axis] -= 1
-            width[axis] /= 2
-        return np.array(axes, dtype=np.int32)
-
     def cells(self, axes: ArrayLike) -> NDArray[np.uint64]:
-        """(n,) the cell of each record after these halvings, one bit each; in no order."""
-        axes = np.ascontiguousarray(axes, dtype=np.int32)
-        if axes.ndim != 1 or len(axes) > MOST_HALVINGS:
-            raise ValueError(
-                f"axes (shape {axes.shape}) must be at most {MOST_HALVINGS} columns; pass "
-                "objective.halvings(depth)"
-            )
-        if len(axes) and not (0 <= axes.min() and axes.max() < self.n_features):
-            raise ValueError(f"axes must lie in 0..{self.n_features - 1}; pass columns to halve")
-        work = float(self.n_records) * (len(axes) + self.n_features)
-        n_threads = self._threads(work)
-        low, high = self.bounds
-        box = np.array([low, high + 1], dtype=np.int32)
-        out = np.empty(self._records.panels.shape[0] * PANEL_ROWS, dtype=np.uint64)
-        buffer = np.empty((n_threads, 2, self.n_features), dtype=np.int32)
-        for part in self._slices(work):
-            kernels.cells(self._records.panels, part, axes, box, buffer, out)
-        return np.concatenate([out[run.first : run.first + run.count] for run in self._runs])
-
-    def cell_boxes(
-        self, axes: ArrayLike, codes: NDArray[np.uint64], level: int
-    ) -> tuple[Integers, Integers]:
-        """Corners (m, d) of the cells with these codes after `level` halvings: [low, high)."""
-        low = np.tile(self.bounds[0], (len(codes), 1))
-        high = np.tile(self.bounds[1] + 1, (len(codes), 1))
-        for i, axis in enumerate(np.asarray(axes)[:level]):
-            upper = (codes >> np.uint64(level - 1 - i)) & np.uint64(1) == 1
-            cut = (low[:, axis] + high[:, axis]) // 2
-            low[:, axis] = np.where(upper, cut, low[:, axis])
-            high[:, axis] = np.where(upper, high[:, axis], cut)
-        return low, high
+        """(n,) the cell of each record after these halvings of `bounds`, one bit each."""
+        return self._cells(self._records, self.bounds, axes)
 
     def grid_counts(self, parts: ArrayLike) -> Integers:
         """The number of records in each cell of a grid with so many equal parts a column."""

@@ -11,15 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privfit._kernels import threads
+from privfit._kernels.centers import cells as kernel_cells
 from privfit._kernels.centers import set_gaps as kernel_set_gaps
-from privfit._kernels.linear import LANE_WIDTH, QUAD_SIZE
-from privfit.packing import Run, aligned, tiles
+from privfit._kernels.linear import LANE_WIDTH, PANEL_ROWS, QUAD_SIZE
+from privfit.domains import Domain
+from privfit.packing import DenseRecords, Run, aligned, tiles
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
 ADJACENCIES = ("replace", "add_remove")
 METRICS = ("l1", "l2", "linf")  # by number, as the kernel knows them
+MOST_HALVINGS = 62  # bits of a cell's code
 
 
 class Objective:
@@ -52,6 +55,33 @@ class Objective:
         step = max(1, int(len(table) * self._slice_work / max(work, 1.0)))
         for first in range(0, len(table), step):
             yield table[first : first + step]
+
+    def _cells(
+        self, records: DenseRecords, bounds: tuple[Integers, Integers], axes: ArrayLike
+    ) -> NDArray[np.uint64]:
+        """(n,) the cell of each record in a box halved across these columns, one bit each."""
+        axes, d = np.ascontiguousarray(axes, dtype=np.int32), records.n_features
+        if axes.ndim != 1 or len(axes) > MOST_HALVINGS:
+            raise ValueError(
+                f"axes (shape {axes.shape}) must be at most {MOST_HALVINGS} columns; pass "
+                "Halvings(low, high).axes"
+            )
+        if len(axes) and not (0 <= axes.min() and axes.max() < d):
+            raise ValueError(f"axes must lie in 0..{d - 1}; pass columns to halve")
+        work = float(self.n_records) * (len(axes) + d)
+        box = np.array([bounds[0], bounds[1] + 1], dtype=np.int32)
+        out = np.empty(len(records.panels) * PANEL_ROWS, dtype=np.uint64)
+        buffer = np.empty((self._threads(work), 2, d), dtype=np.int32)
+        for part in self._slices(work):
+            kernel_cells(records.panels, part, axes, box, buffer, out)
+        return np.concatenate([out[run.first : run.first + run.count] for run in self._runs])
+
+
+def whole_bounds(domain: Domain) -> tuple[Integers, Integers]:
+    """(d,) the least and the largest integer of each column of a record, in record units."""
+    unit = float(domain.record_units(uniform=True)[0])
+    low, high = np.ceil(domain.low / unit), np.floor(domain.high / unit)
+    return low.astype(np.int64), high.astype(np.int64)
 
 
 def check_adjacency(adjacency: str) -> None:

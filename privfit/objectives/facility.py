@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,6 +26,7 @@ from privfit.objectives.common import (
     lane_groups,
     quads,
     set_gaps,
+    whole_bounds,
 )
 from privfit.packing import (
     MAX_RECORDS,
@@ -138,7 +140,7 @@ class FacilityObjective(Objective):
             )
         self.domain: Domain | None = domain
         self.n_records, self.n_facilities = X.shape[0], len(places)
-        record_unit = float(domain.record_units(uniform=True)[0])
+        record_unit = self.record_unit
         self._places: Floats | None = np.rint(places / record_unit)
         # No distance exceeds the widest; a clip beyond it is no clip.
         reach = np.maximum(np.abs(domain.low), np.abs(domain.high)) / record_unit
@@ -171,7 +173,9 @@ class FacilityObjective(Objective):
         """(f, n padded): clipped distances in score units."""
         assert self._places is not None
         places, matrix = self._places, self._empty_matrix()
-        records = pack(X, domain, uniform=True)
+        # Whether cells can be found must not depend on the records: few columns are always dense.
+        layout = "dense" if X.shape[1] <= FEW_COLUMNS else "auto"
+        records = pack(X, domain, layout=layout, uniform=True)
         onehot = isinstance(records, SparseRecords) and records.value.size == 0
         if not onehot and isinstance(records, SparseRecords):
             records = pack(X, domain, layout="dense", uniform=True)
@@ -218,26 +222,40 @@ class FacilityObjective(Objective):
             self._records = records
 
     @property
-    def has_coordinates(self) -> bool:
-        """Whether `coordinates` are kept."""
+    def has_cells(self) -> bool:
+        """Whether records are kept beside their distances, so that `cells` can find them."""
         return self._records is not None
 
-    def coordinates(self) -> Floats:
-        """(n, d): the private records themselves, clipped and rounded; of few columns only."""
+    @cached_property
+    def bounds(self) -> tuple[Integers, Integers]:
+        """(d,) the least and the largest integer of each column, in record units."""
+        assert self.domain is not None
+        return whole_bounds(self.domain)
+
+    @property
+    def record_unit(self) -> float:
+        """What one unit of a coordinate is worth."""
+        assert self.domain is not None
+        return float(self.domain.record_units(uniform=True)[0])
+
+    def check_cells(self) -> None:
+        """Refuse where `cells` would: known from the metric and the number of columns alone."""
         if self._records is None:
             raise ValueError(
-                f"coordinates are kept for l1 and l2 distances of at most {FEW_COLUMNS} columns; "
-                "use a solver that needs distances alone"
+                f"cells are found for l1 and l2 distances of at most {FEW_COLUMNS} columns; use a "
+                "solver that needs distances alone"
             )
-        assert self.domain is not None
-        unit = float(self.domain.record_units(uniform=True)[0])
-        return np.concatenate(list(self._records.blocks(1 << 16))) * unit
+
+    def cells(self, axes: ArrayLike) -> NDArray[np.uint64]:
+        """(n,) the cell of each record after these halvings of `bounds`, one bit each."""
+        self.check_cells()
+        assert self._records is not None
+        return self._cells(self._records, self.bounds, axes)
 
     def places(self) -> Floats:
         """(f, d): the public facilities on the grid of the records."""
         assert self._places is not None
-        assert self.domain is not None
-        return self._places * float(self.domain.record_units(uniform=True)[0])
+        return self._places * self.record_unit
 
     def clipped(self, points: Floats) -> Floats:
         """(m, f): clipped distances of public points to the facilities, less lo, as floats."""

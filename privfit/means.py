@@ -1,0 +1,78 @@
+"""Ordinary k-means of public points with weights: what a release is worth, at no cost."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["seeds", "weighted_means"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+
+MOST_WORK = 2_000_000  # distances of one Lloyd iteration of all restarts
+
+
+def weighted_means(
+    points: Floats, weights: Any, k: int, coins: np.random.Generator, restarts: int = 20
+) -> Floats:
+    """(k, d): the best of several runs of weighted k-means++ and Lloyd; on public points.
+
+    Runs are fewer where points are many: their random differences then matter less.
+    """
+    weights = np.asarray(weights, dtype=np.float64)
+    weighed = weights[:, None] * points
+    best, least = points[:1], math.inf
+    for _ in range(max(1, min(restarts, MOST_WORK // (len(points) * k)))):
+        centers = seeds(points, weights, k, coins)
+        cost = math.inf
+        for _ in range(100):
+            nearest, far = _assigned(points, centers)
+            last, cost = cost, float(weights @ far)
+            if cost >= last * (1 - 1e-4):
+                break
+            order = np.argsort(nearest, kind="stable")
+            filled, first = np.unique(nearest[order], return_index=True)
+            sums = np.add.reduceat(weighed[order], first, axis=0)
+            centers[filled] = sums / np.add.reduceat(weights[order], first)[:, None]
+        if cost < least:
+            best, least = centers, cost
+    return best
+
+
+def _assigned(points: Floats, centers: Floats) -> tuple[Integers, Floats]:
+    """The nearest centre of each point, and its squared distance."""
+    squares = _squares(points, centers)
+    nearest = squares.argmin(axis=1)
+    return nearest, squares[np.arange(len(points)), nearest]
+
+
+def _squares(points: Floats, centers: Floats) -> Floats:
+    """(m, k) squared distances."""
+    own = np.einsum("ij,ij->i", points, points)[:, None]
+    return np.maximum(own + np.square(centers).sum(axis=1) - 2 * (points @ centers.T), 0.0)
+
+
+def seeds(points: Floats, weights: Floats, k: int, coins: np.random.Generator) -> Floats:
+    """k-means++ (Arthur, Vassilvitskii 2007), the best of three draws for each centre."""
+    centers = np.empty((k, points.shape[1]))
+    centers[0] = points[_drawn(weights, 1, coins)[0]]
+    far = _squares(points, centers[:1])[:, 0]
+    for j in range(1, k):
+        some = points[_drawn(weights * far, 3, coins)]
+        fars = np.minimum(far[:, None], _squares(points, some))
+        winner = int((weights @ fars).argmin())
+        centers[j], far = some[winner], fars[:, winner]
+    return centers
+
+
+def _drawn(weights: Floats, m: int, coins: np.random.Generator) -> Integers:
+    """m indices drawn by weight; uniformly if all weights are 0."""
+    total = np.cumsum(weights)
+    if total[-1] <= 0:
+        return coins.integers(len(weights), size=m)
+    drawn = np.searchsorted(total, coins.random(m) * total[-1], side="right")
+    return np.minimum(drawn, len(weights) - 1)
