@@ -91,6 +91,26 @@ def extreme_rows(name: str) -> Any:
     return np.array(reference.corners(domain), dtype=np.float64) * units
 
 
+# For distances, which have one unit for all columns: those of a like width.
+DISTANCE_DOMAINS: dict[str, Any] = {
+    "box": Box(-1, 1, 3),
+    "one column": Box(0, 10, 1),
+    "shifted box": Box([2, -7, 0, 5], [3, -1, 8, 5.5]),
+    "l1": L1Ball(1.5, 4),
+    "l2": L2Ball(0.7, 3),
+    "schema": case("schema").domain,
+}
+
+
+def distance_rows(name: str, rng: np.random.Generator, n: int) -> Any:
+    """Raw records of such a domain, some of them outside it."""
+    if name == "schema":
+        return case("schema").rows(rng, n)
+    domain = DISTANCE_DOMAINS[name]
+    middle, half = (domain.high + domain.low) / 2, (domain.high - domain.low) / 2
+    return middle + half * rng.uniform(-1.2, 1.2, (n, domain.width))
+
+
 def labels(rng: np.random.Generator, n: int, pattern: str = "mixed") -> np.ndarray:
     return {"mixed": rng.integers(0, 2, n), "ones": np.ones(n), "zeros": np.zeros(n)}[pattern]
 

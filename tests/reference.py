@@ -13,6 +13,7 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import mpmath
@@ -389,10 +390,17 @@ def trees(depth: int, root: str = "") -> list[frozenset[str]]:
     return [frozenset([root]), *(a | b for a, b in itertools.product(*halves))]
 
 
+@cache
 def halving(u: int, rate: mpmath.mpf) -> mpmath.mpf:
     """P(u + Z > 0), Z two-sided geometric: 1 less the tail beyond, or the tail itself."""
     q = mpmath.exp(-rate)
     return 1 - q**u / (1 + q) if u >= 1 else q ** (1 - u) / (1 + q)
+
+
+@cache
+def log_halving(u: int, rate: mpmath.mpf, halved: bool) -> mpmath.mpf:
+    """ln P that a cell of biased count u is halved, or is not."""
+    return mpmath.log(halving(u, rate) if halved else 1 - halving(u, rate))
 
 
 def tree_log_probability(
@@ -401,13 +409,33 @@ def tree_log_probability(
     """ln P of a tree, given the deepest cells of all records."""
     inner = {leaf[:i] for leaf in leaves for i in range(roots, len(leaf))}
     total = mpmath.mpf(0)
-    for node in sorted(inner | leaves):
-        if len(node) == depth:
-            continue
-        count = sum(c.startswith(node) for c in cells)
-        p = halving(max(-decay, count - (len(node) - roots) * decay), rate)
-        total += mpmath.log(p if node in inner else 1 - p)
+    for node in inner | leaves:
+        if len(node) < depth:
+            count = sum(c.startswith(node) for c in cells)
+            biased = max(-decay, count - (len(node) - roots) * decay)
+            total += log_halving(biased, rate, node in inner)
     return total
+
+
+def path_cost(rate: mpmath.mpf, decay: int, depth: int, most: int) -> mpmath.mpf:
+    """The largest ln P(path | one more record) - ln P(path) of cells that are halved, over counts
+    that fall along a path of this depth from at most `most`, and over where the path ends."""
+
+    def gain(count: int, level: int) -> mpmath.mpf:
+        here, more = (max(c - level * decay, -decay) for c in (count, count + 1))
+        return log_halving(more, rate, True) - log_halving(here, rate, True)
+
+    best = [mpmath.mpf(0)] * (most + 1)  # of what follows below, for counts up to this one
+    for level in reversed(range(depth)):
+        worth = (gain(count, level) + best[count] for count in range(most + 1))
+        best = list(itertools.accumulate(worth, max))
+    return best[most]
+
+
+def stop_cost(rate: mpmath.mpf, most: int) -> mpmath.mpf:
+    """The largest ln P(not halved) - ln P(not halved | one more record), over biased counts."""
+    logs = [log_halving(biased, rate, False) for biased in range(-most, most + 2)]
+    return max(p - q for p, q in itertools.pairwise(logs))
 
 
 # ------------------------------------------------------------------------------------- facilities
@@ -440,57 +468,6 @@ def coverage(table: list[list[int]], members: Iterable[int], radius: int) -> lis
 def weighted_cost(distances: Any, weights: Any, members: Sequence[int]) -> float:
     return float(sum(w * min(row[i] for i in members)
                      for row, w in zip(distances, weights, strict=True)))  # fmt: skip
-
-
-# ------------------------------------------------------------------------------------------- trees
-
-
-def split_odds(biased: int, threshold: int, rate: mpmath.mpf) -> mpmath.mpf:
-    """The probability that biased + x > threshold, x of probability proportional to
-    exp(-rate abs(x))."""
-    a = mpmath.exp(-rate)
-    least = threshold + 1 - biased  # of x
-    tail = a ** abs(least) / (1 + a)  # x >= abs(least)
-    return tail if least >= 0 else 1 - a ** (1 - least) / (1 + a)
-
-
-def partition_law(
-    cells: Sequence[int], rate: mpmath.mpf, decay: int, threshold: int, depth: int = 0
-) -> dict[tuple[int, ...], mpmath.mpf]:
-    """The probability of each partition, as the sizes of its leaves in order."""
-    n = len(cells)
-    if n == 1:
-        return {(1,): mpmath.mpf(1)}
-    biased = max(sum(cells) - depth * decay, threshold - decay)
-    split = split_odds(biased, threshold, rate)
-    law = {(n,): 1 - split}
-    halves = [partition_law(part, rate, decay, threshold, depth + 1)
-              for part in (cells[: n // 2], cells[n // 2 :])]  # fmt: skip
-    for (left, p), (right, q) in itertools.product(halves[0].items(), halves[1].items()):
-        law[left + right] = split * p * q
-    return law
-
-
-def stop_cost(rate: mpmath.mpf, most: int) -> mpmath.mpf:
-    """The largest ln P(stop) - ln P(stop | one more record), over biased counts up to `most`."""
-    odds = [1 - split_odds(biased, 0, rate) for biased in range(-most, most + 2)]
-    return max(mpmath.log(p / q) for p, q in itertools.pairwise(odds))
-
-
-def path_cost(rate: mpmath.mpf, decay: int, threshold: int, depth: int, most: int) -> mpmath.mpf:
-    """The largest ln P(path | one more record) - ln P(path), over counts that fall along a path of
-    this depth from at most `most`, and over where the path ends."""
-
-    def gain(count: int, level: int) -> mpmath.mpf:
-        floor = threshold - decay
-        here, more = (max(c - level * decay, floor) for c in (count, count + 1))
-        return mpmath.log(split_odds(more, threshold, rate) / split_odds(here, threshold, rate))
-
-    best = [mpmath.mpf(0)] * (most + 1)  # of what follows below, for counts up to this one
-    for level in reversed(range(depth)):
-        worth = [gain(count, level) + best[count] for count in range(most + 1)]
-        best = [max(mpmath.mpf(0), *worth[: count + 1]) for count in range(most + 1)]
-    return best[most]
 
 
 # ------------------------------------------------------------------------------------------ ranges

@@ -264,7 +264,7 @@ CENTERS: list[Case] = [
     *((lambda r=r: centers().residuals(np.eye(2), r, 1), r"radius \(.*\) must be a whole number of")
       for r in (0, -1, 1.5, 2**31, True, None)),
     (lambda: centers().residuals(np.full((2, 2), 2.0**30), 9, 1), r"centres are too far out"),
-    *((lambda a=a: centers().cells(a), r"axes \(shape .*\) must be at most 62 columns; pass obj")
+    *((lambda a=a: centers().cells(a), r"axes \(shape .*\) must be at most 62 columns; pass Hal")
       for a in ([0] * 63, [[0]])),
     *((lambda a=a: centers().cells(a), r"axes must lie in 0..1; pass columns to halve")
       for a in ([2], [0, -1])),
@@ -312,8 +312,9 @@ FACILITY: list[Case] = [
       for r in (-1, 4096)),
     *((lambda b=b: facility().narrowed(*b), r"low \(.*\) and high \(.*\) must rise within 0..4096")
       for b in ((-1, 5), (5, 5), (7, 4), (0, 4097))),
-    (lambda: facility(X=np.eye(4), facilities=np.eye(4)).coordinates(), r"coordinates are kept"),
-    (lambda: facility(metric=own).coordinates(), r"coordinates are kept for l1 and l2 distances"),
+    (lambda: facility(X=np.eye(4), facilities=np.eye(4)).check_cells(), r"cells are found"),
+    (lambda: facility(metric=own).cells([0]), r"cells are found for l1 and l2 distances of at"),
+    (lambda: facility().cells([2]), r"axes must lie in 0..1; pass columns to halve"),
     (lambda: facility().growth().add(2), r"P must hold indices in 0..1"),
     (lambda: facility().growth().range("x"), r"adjacency \('x'\) must be"),
     (lambda: facility().at([0, 1]).range([0], [1], "x"), r"adjacency \('x'\) must be"),

@@ -542,16 +542,29 @@ def test_counts_are_of_the_nearest_member_and_ties_go_to_the_first(rng):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_records_of_few_columns_are_kept_as_they_are_measured(metric, rng):
+def test_public_points_are_measured_as_records_are(metric, rng):
     X, places = rng.uniform(-2, 2, (40, 3)), rng.uniform(-1, 1, (6, 3))
     objective = FacilityObjective(X, places, (0, 9), Box(-1, 1), metric=metric)
-    seen = np.array(reference.records(X, objective.domain, uniform=True)) * 2.0**-12
-    assert objective.has_coordinates
-    assert np.array_equal(objective.coordinates(), seen)
+    seen = np.array(reference.records(X, objective.domain, uniform=True)) * objective.record_unit
+    assert objective.record_unit == 2.0**-12
     name = "cityblock" if metric == "l1" else "euclidean"
     assert objective.clipped(seen[:4]) == pytest.approx(cdist(seen[:4], objective.places(), name))
     assert objective.between(np.array([2]))[0, 2] == 0.0
-    assert not FacilityObjective(X[:, [0] * 4], places[:, [0] * 4], (0, 9)).has_coordinates
+
+
+FORMS = {"ones": lambda X: (X > 0) * 1.0, "one": np.ones_like, "numbers": np.array,
+         "sparse": sp.csr_array, "sparse ones": lambda X: sp.csr_array((X > 0) * 1.0)}  # fmt: skip
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 20])
+def test_whether_records_have_cells_does_not_depend_on_them(d, metric, rng):
+    """Zeros and ones of many columns are stored otherwise, and still have no cells."""
+    X = rng.uniform(-1, 1, (40, d))
+    for form in FORMS.values():
+        objective = FacilityObjective(form(X), X[:5], (0, 9), Box(-1, 1), metric=metric)
+        assert objective.has_cells == (d <= 3)
+        assert objective.bounds[1].tolist() == [4096] * d
 
 
 # ------------------------------------------------------------------------------------------- rest

@@ -23,6 +23,7 @@ from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from test_errors import messages_of, raises_in
+from test_partition import leaves_of, shape_log, shapes
 
 import privfit
 from privfit import (
@@ -51,10 +52,10 @@ from privfit import (
 from privfit import kmedian as methods
 from privfit._kernels.random import BitSource
 from privfit.audit import audit_outcomes, neighbours, output_distribution
-from privfit.kmedian import SOLVERS, Weighted, weighted_kmedian
+from privfit.kmedian import METHODS, Weighted, weighted_kmedian
 from privfit.ledger import Grant
 from privfit.mechanisms import DiscreteLaplace
-from privfit.trees import RATES, Bisection, Boxes, Leaves
+from privfit.partition import SplitTree
 
 SURE = 1 - 1e-6
 
@@ -67,7 +68,7 @@ SETTINGS: dict[str, tuple[Any, Any]] = {
     "local by rule": (Gupta(), lambda k, f: k + 1),
     "local, paper": (Gupta(paper=True), lambda k, f: math.ceil(6 * k * math.log(max(f, 2))) + 1),
     "coreset": (Coreset(radii=2), lambda k, f: min(2 * k, f) + 1),
-    "synopsis": (Synopsis(bits=8), lambda k, f: 2),
+    "synopsis": (Synopsis(depth=8), lambda k, f: 2),
     "dpsga": (DPSGA(generations=3, population=20, survivors=4), lambda k, f: 3 * 4 + 1),
     "privgene": (PrivGene(generations=3, population=20, survivors=4), lambda k, f: 3 * 4 + 1),
     "eem": (EEM(generations=4, population=20), lambda k, f: 4),
@@ -87,7 +88,7 @@ def make(**changes: Any) -> KMedian:
 
 
 def run_of(settings: Any) -> Any:
-    return next(run for kind, run in SOLVERS.values() if isinstance(settings, kind))
+    return next(run for kind, run in METHODS.values() if isinstance(settings, kind))
 
 
 # ------------------------------------------------------------------------------------------ budgets
@@ -166,22 +167,12 @@ class Script:
             rate, values = mpmath.mpf(mechanism.epsilon) / mechanism.sensitivity, np.asarray(value)
             told = [np.where(np.arange(values.size) % 2 == i, 9, -9) for i in range(2)]
             return [(t, -rate * int(np.abs(t - values).sum())) for t in told]
-        if isinstance(mechanism, Bisection):
-            law = reference.partition_law(
-                list(map(int, value)), mpmath.mpf(mechanism.rate), mechanism.decay, 0
-            )
-            return [(leaves_of(sizes), mpmath.log(p)) for sizes, p in sorted(law.items())]
+        if isinstance(mechanism, SplitTree):
+            every = shapes(mechanism.roots, mechanism.depth)
+            return [(leaves_of(shape), shape_log(mechanism, shape, value)) for shape in every]
         law = output_distribution(mechanism, value)
         return [(np.array(key) if isinstance(key, tuple) else key, mpmath.mpf(str(log)))
                 for key, log in law.items()]  # fmt: skip
-
-
-def leaves_of(sizes: tuple[int, ...]) -> Leaves:
-    """Runs of cells as nodes."""
-    m = sum(sizes).bit_length() - 1
-    starts = np.cumsum(sizes) - sizes
-    depth = np.array([m - (size.bit_length() - 1) for size in sizes])
-    return Leaves(depth, starts >> (m - depth))
 
 
 def transcripts(settings: Any, rows: Any, k: int, adjacency: str, epsilon: float) -> dict[Any, Any]:
@@ -209,7 +200,7 @@ AUDITED = {
     "local": (Gupta(steps=2), 1),
     "local, paper": (Gupta(steps=2, paper=True), 1),
     "coreset": (Coreset(radii=2, places=1), 1),
-    "synopsis": (Synopsis(bits=2, first=1), 1),
+    "synopsis": (Synopsis(depth=2, roots=1), 1),
     "dpsga": (DPSGA(generations=1, population=3, survivors=1), 1),
     "privgene": (PrivGene(generations=1, population=3, survivors=2), 1),
     "eem": (EEM(generations=2, population=3), 1),
@@ -245,7 +236,7 @@ BLACK_BOX = {
     "greedy": Greedy(),
     "local": Gupta(steps=2),
     "coreset": Coreset(radii=1),
-    "synopsis": Synopsis(bits=4, first=1),
+    "synopsis": Synopsis(depth=4, roots=1),
     "dpsga": DPSGA(generations=1, population=6, survivors=1),
     "privgene": PrivGene(generations=1, population=6, survivors=1),
     "eem": EEM(generations=2, population=6),
@@ -276,106 +267,6 @@ def test_an_overspending_solver_is_found():
     """The same audit of the same solver with the budget of two."""
     pair = [outcomes(Greedy(focus=0), x, "replace", 12.0, 500, 3) for x in (0.0, 1.0)]
     assert not audit_outcomes(*pair, confidence=SURE).passes(1.5)
-
-
-# ------------------------------------------------------------------------------------------- trees
-
-
-@pytest.mark.parametrize("rate", [2.0, 1.0, 0.4, 0.1])
-def test_the_cost_of_a_partition_does_not_grow_with_its_depth(rate):
-    """Over all counts that fall along a path: at most 3 r, and nearly reached."""
-    tree = Bisection(3 * rate, "add_remove")
-    assert tree.rate == pytest.approx(rate)
-    assert math.exp(-tree.rate * tree.decay) <= 0.5 < math.exp(-tree.rate * (tree.decay - 1))
-    most = 12 * tree.decay + 3
-    costs = [
-        reference.path_cost(mpmath.mpf(tree.rate), tree.decay, 0, depth, most)
-        for depth in (1, 3, 12)
-    ]
-    assert max(costs) <= 3 * rate * (1 + 1e-12)
-    assert costs == sorted(costs)
-    assert costs[-1] > 2 * rate
-    assert costs[0] <= rate * (1 + 1e-12)
-    stop = reference.stop_cost(mpmath.mpf(tree.rate), 12)
-    assert 0.99 * rate < stop <= rate * (1 + 1e-12)
-    assert 3 * rate < costs[-1] + stop <= RATES["replace"] * rate
-
-
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_no_partition_tells_neighbours_apart_by_more_than_epsilon(adjacency):
-    """All partitions of four cells, all counts up to four a cell."""
-    epsilon = 2.4
-    tree = Bisection(epsilon, adjacency)
-    rate = mpmath.mpf(tree.rate)
-    assert tree.decay == (1 if adjacency == "add_remove" else 2)
-    laws = {
-        cells: reference.partition_law(cells, rate, tree.decay, 0)
-        for cells in itertools.product(range(5), repeat=4)
-    }
-    worst = mpmath.mpf(0)
-    for cells, law in laws.items():
-        more = [tuple(c + (i == j) for i, c in enumerate(cells)) for j in range(4)]
-        others = more if adjacency == "add_remove" else [
-            tuple(c - (i == j) for i, c in enumerate(m)) for m in more for j in range(4)
-        ]  # fmt: skip
-        for other in others:
-            if other in laws:
-                worst = max(worst, *(abs(mpmath.log(law[p] / laws[other][p])) for p in law))
-    assert worst <= epsilon
-    assert worst > 0.45 * epsilon  # four cells are two levels: one more record costs 2 r
-
-
-def test_partitions_are_drawn_with_their_probabilities():
-    tree, cells, runs = Bisection(1.5, "replace"), np.array([5, 0, 2, 1]), 4000
-    law = reference.partition_law(cells.tolist(), mpmath.mpf(tree.rate), tree.decay, 0)
-    source, seen = BitSource(4), dict.fromkeys(law, 0)
-    for _ in range(runs):
-        leaves = tree(cells, source)
-        order = np.argsort(leaves.index << (2 - leaves.depth))
-        seen[tuple((1 << (2 - leaves.depth[order])).tolist())] += 1
-    for sizes, p in law.items():
-        deviation = 5 * math.sqrt(float(p) * (1 - float(p)) / runs)
-        assert abs(seen[sizes] / runs - float(p)) < deviation + 1e-3
-
-
-def test_a_partition_is_one():
-    """Every cell in one leaf, none in two, and none coarser than asked."""
-    cells = np.random.default_rng(2).integers(0, 3000, 64)
-    cells[5:40] = 0
-    leaves = Bisection(1.0, first=2)(cells, 9)
-    covered = np.zeros(64, dtype=int)
-    for depth, index in zip(leaves.depth, leaves.index, strict=True):
-        covered[index << (6 - depth) : (index + 1) << (6 - depth)] += 1
-    assert (covered == 1).all()
-    assert leaves.depth.min() >= 2
-    assert leaves.depth.max() == 6
-    deep = Bisection(1.0, first=6)(cells, 9)
-    assert deep.index.tolist() == list(range(64))
-
-
-def test_boxes_bisect_their_longest_side_and_hold_their_records(rng):
-    boxes = Boxes([0.0, -1.0, 3.0], [4.0, 1.0, 3.0], 7)
-    assert boxes.axes.tolist()[:3] == [0, 0, 1]
-    assert 2 not in boxes.axes
-    X = np.column_stack([rng.uniform(0, 4, 200), rng.uniform(-1, 1, 200), np.full(200, 3.0)])
-    X[0], X[1] = [0, -1, 3], [4, 1, 3]
-    cells = boxes.cells(X)
-    assert 0 <= cells.min() <= cells.max() < 128
-    leaves = Bisection(2.0)(np.bincount(cells, minlength=128), 1)
-    low, high = boxes.sides_of(leaves)
-    inside = (low[:, None] <= X).all(axis=2) & (X <= high[:, None]).all(axis=2)
-    counts = boxes.counts(cells, leaves)
-    assert counts.sum() == 200
-    assert (inside.sum(axis=1) >= counts).all()  # records on a border lie in two closed boxes
-    assert inside[:, 2:].sum() == 198
-    assert np.prod((high - low)[:, :2], axis=1).sum() == pytest.approx(8.0)
-
-
-def test_a_partition_of_one_record_says_little_about_depth():
-    """Empty nodes split with probability at most 1/4, so trees end."""
-    tree = Bisection(0.01)
-    sizes = [len(tree(np.zeros(1 << 12, dtype=int), seed)) for seed in range(50)]
-    assert np.mean(sizes) < 4
 
 
 # --------------------------------------------------------------------------------- post-processing
@@ -654,7 +545,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"n_threads": 0}, r"n_threads \(0\) must be a whole number of at least 1"),
     ({"facilities": np.eye(40)}, r"X has 2 columns but facilities 40; pass equal columns"),
     ({"solver": "synopsis", "metric": lambda x, f: cdist(x, f).round(6), "clip": (0, 1)},
-     r"coordinates are kept for l1 and l2 distances of at most 3 columns; use a solver that needs"),
+     r"cells are found for l1 and l2 distances of at most 3 columns; use a solver that needs"),
     ({"solver": "eem", "adjacency": "add_remove", "n_public": None}, r"n_public must be given"),
 ]  # fmt: skip
 
@@ -692,20 +583,13 @@ CASES: list[tuple[Any, str]] = [
       for v in (0, -1, 1.5)),
     (lambda: Coreset(radii=0), r"radii \(0\) must be a positive whole number; leave it out"),
     *((lambda v=v: Coreset(places=v), r"places \(.*\) must be a positive whole") for v in (0, 1.0)),
-    *((lambda v=v, kind=kind: kind(share=v), r"share \(.*\) must lie between 0 and 1; leave it out")
-      for v in (0, 1, -1, "x", None) for kind in (Coreset, Synopsis)),
-    (lambda: Synopsis(bits=0), r"bits \(0\) must be a positive whole number; leave it out"),
-    (lambda: Synopsis(bits=25), r"bits \(25\) must be at most 24; pass bits=18"),
-    (lambda: Synopsis(first=0.5), r"first \(0.5\) must be a positive whole number"),
-    *((lambda v=v: Bisection(v), r"epsilon \(.*\) must be a positive number; pass a budget such as")
-      for v in (0, -1.0, math.inf, "x")),
-    (lambda: Bisection(1.0, "swap"), r"adjacency \('swap'\) must be 'replace' or 'add_remove'"),
-    *((lambda v=v: Bisection(1.0, first=v), r"first \(.*\) must be a whole number from 0 on; leave")
-      for v in (-1, 0.5)),
-    (lambda: Bisection(1.0, threshold=0.5), r"threshold \(0.5\) must be a whole number; leave it"),
-    *((lambda v=v: Bisection(1.0)(v), r"value \(shape .*, dtype .*\) must be 2\^m whole counts")
-      for v in ([1, 2, 3], [0.5, 1.0], [[1, 2], [3, 4]], np.zeros(0, dtype=int))),
-    (lambda: Bisection(1.0, first=3)([1, 2]), r"first \(3\) must be at most the depth of the"),
+    *((lambda v=v: Coreset(share=v), r"share \(.*\) must lie between 0 and 1; leave it out")
+      for v in (0, 1, -1, "x")),
+    *((lambda v=v: Synopsis(shape_share=v), r"shape_share \(.*\) must lie between 0 and 1; leave")
+      for v in (0, 1, math.nan, "x")),
+    *((lambda name=name: Synopsis(**{name: 0}), rf"{name} \(0\) must be a positive whole number")
+      for name in ("roots", "depth")),
+    (lambda: Synopsis(depth=63), r"depth \(63\) must be at most 62; leave it out"),
 ]  # fmt: skip
 
 
@@ -717,8 +601,7 @@ def test_wrong_settings_have_one_clear_message(call, message):
 
 def test_every_raise_is_reached_by_a_case_above():
     package = Path(privfit.__file__).parent
-    sources = [package / "kmedian.py", package / "trees.py",
-               package / "estimators" / "cluster_median.py"]  # fmt: skip
+    sources = [package / "kmedian.py"]
     seen = "\n".join(
         [*(messages_of(call) for call, _ in CASES),
          *(messages_of(lambda c=c: make(**c).fit(TWO)) for c, _ in WRONG)]
@@ -730,7 +613,6 @@ def test_every_raise_is_reached_by_a_case_above():
         if not all(part in seen for part in parts)
     ]
     assert not missed, "no case reaches\n" + "\n".join(missed)
-    assert sum(len(raises_in(source)) for source in sources) > 8
 
 
 @every_solver
