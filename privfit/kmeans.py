@@ -353,24 +353,35 @@ class _Rate:
 
 def _rate(budget: Budget, steps: int, *spent: Event) -> _Rate:
     """What each of so many equal steps may cost, after what is spent already."""
-    if budget.delta == 0:
-        left = Fraction(budget.epsilon) - sum(Fraction(event.parameter) for event in spent)
-        return _Rate("pure", calibrate(steps, rounded_down(left), 0.0))
-    mu = gaussian_calibrate(budget.epsilon, budget.delta) if not spent else _mu_left(budget, spent)
-    return _Rate("gaussian", mu / math.sqrt(steps) * (1 - 1e-12))
+    mu = 0.0
+    if budget.delta > 0:
+        mu = _mu_left(budget, spent) if spent else gaussian_calibrate(budget.epsilon, budget.delta)
+    if mu > 0:
+        return _Rate("gaussian", mu / math.sqrt(steps) * (1 - 1e-12))
+    left = Fraction(budget.epsilon) - sum(Fraction(event.parameter) for event in spent)
+    return _Rate("pure", calibrate(steps, rounded_down(left), 0.0))
 
 
 def _mu_left(budget: Budget, spent: tuple[Event, ...]) -> float:
     """The largest mu that fits beside pure releases, to one part in 1000, from below.
 
-    By simple composition what epsilon is left always fits.
+    By simple composition what epsilon is left fits, but for the accountant's rounding. That grows
+    with epsilon: where budgets are in the hundreds there may be no such mu, which is 0.
     """
+
+    def fits(mu: float) -> bool:
+        return compose([*spent, Event("gaussian", mu)], budget.delta) <= budget.epsilon
+
     left = budget.epsilon - math.fsum(event.parameter for event in spent)
     low, high = (gaussian_calibrate(e, budget.delta) for e in (left, budget.epsilon))
+    least = low / 1000
+    while not fits(low):
+        low, high = low / 2, low
+        if low < least:
+            return 0.0
     while high > 1.001 * low:
         mu = math.sqrt(low * high)
-        fits = compose([*spent, Event("gaussian", mu)], budget.delta) <= budget.epsilon
-        low, high = (mu, high) if fits else (low, mu)
+        low, high = (mu, high) if fits(mu) else (low, mu)
     return low
 
 

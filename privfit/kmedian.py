@@ -298,6 +298,12 @@ class Coreset:
         check_counts(self, "radii", "places")
         check_split(self, "share")
 
+    def check(
+        self, objective: FacilityObjective, budget: Budget, adjacency: str, size: int | None
+    ) -> None:
+        """Refuse noise too wide to draw, before anything is charged."""
+        DiscreteLaplace((1 - self.share) * budget.epsilon / 2, 2)
+
 
 def coreset(
     objective: FacilityObjective,
@@ -463,8 +469,14 @@ def private_cost(
     One release of the grant's epsilon. A record's cost lies between lo and hi: replacing one moves
     the sum by at most hi - lo, adding one by at most hi.
     """
+    mechanism = cost_noise(objective, grant.budget.epsilon, adjacency)
     lowest = round(objective.clip[0] / objective.unit)
     total = objective.n_records * lowest - int(objective.scores(members[None])[0])
-    reach = objective.largest + (0 if adjacency == "replace" else lowest)
-    mechanism = DiscreteLaplace(grant.budget.epsilon, max(1, reach))
     return float(grant.release(mechanism, np.array([total]), rng)[0]) * objective.unit
+
+
+def cost_noise(objective: FacilityObjective, epsilon: float, adjacency: str) -> DiscreteLaplace:
+    """What `private_cost` adds: enough for one record."""
+    lowest = round(objective.clip[0] / objective.unit)
+    reach = objective.largest + (0 if adjacency == "replace" else lowest)
+    return DiscreteLaplace(epsilon, max(1, reach))

@@ -156,7 +156,10 @@ def check_plan(
         )
     size = public_size(objective, adjacency, n_public)
     if hasattr(settings, "check"):
-        settings.check(objective, Budget(epsilon, delta), adjacency, size)
+        refuse_infinity(epsilon)
+        budget = Budget(epsilon, delta)
+        if budget.epsilon > 0:  # the ledger refuses 0
+            settings.check(objective, budget, adjacency, size)
         return
     steered = isinstance(settings, EEM | Local | PrivGene) and settings.generations is None
     if size is None and steered:
@@ -170,15 +173,19 @@ def check_plan(
     objective.scores(candidates) + objective.prior(candidates)  # nothing is kept
 
 
+def refuse_infinity(epsilon: Any) -> None:
+    """An infinite budget is for the one search that runs without any."""
+    if isinstance(epsilon, Real) and epsilon == math.inf:
+        raise ValueError("epsilon (inf) is for the plain genetic algorithm; pass solver='dpsga'")
+
+
 def open_grant(
     what: str, solver: str, epsilon: float, delta: float, ledger: Ledger | None
 ) -> Grant | None:
     """A grant of the budget, charged now; None for an infinite epsilon, with a warning."""
+    if solver != "dpsga":
+        refuse_infinity(epsilon)
     if isinstance(epsilon, Real) and epsilon == math.inf:
-        if solver != "dpsga":
-            raise ValueError(
-                "epsilon (inf) is for the plain genetic algorithm; pass solver='dpsga'"
-            )
         if ledger is not None:
             raise ValueError("epsilon (inf) cannot be charged to a ledger; leave the ledger out")
         warnings.warn("epsilon=inf: this is not private", PrivacyLeakWarning, stacklevel=3)

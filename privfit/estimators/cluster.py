@@ -479,6 +479,7 @@ class KMedian(_Clusterer):
             metric=self.metric_,
         )  # fmt: skip
         source = BitSource.of(self.random_state)
+        kmedian.cost_noise(objective, epsilon, self.adjacency)  # does it fit?
         grant = open_grant(f"{type(self).__name__} cost", "", epsilon, 0.0, self.ledger)
         assert grant is not None
         members = np.arange(len(self.facilities_))
