@@ -162,7 +162,8 @@ class Lloyd:
         )
         check_counts(self, "steps")
         check_shares(self, "average")
-        check_split(self, "count_share")
+        if self.count_share is not None:
+            check_split(self, "count_share")
         if self.radius is not None and (not is_finite(self.radius) or self.radius <= 0):
             raise ValueError(f"radius ({self.radius!r}) must be a positive number; leave it out")
 
@@ -541,7 +542,8 @@ def _grid_cells(
 ) -> Cells:
     """The cells of a grid that have a weight: a grid has many, and most are empty."""
     filled = np.flatnonzero(counts > scale * math.log(2))
-    place = np.stack(np.unravel_index(filled, parts), axis=1)  # the last column varies fastest
+    stride = np.append(np.cumprod(parts[:0:-1])[::-1], 1)  # the last column varies fastest
+    place = filled[:, None] // stride % parts
     low, high = objective.bounds
     first, last = (low + -(-p * (high + 1 - low) // parts) for p in (place, place + 1))
     return Cells(first, last, counts[filled], scale)

@@ -287,8 +287,8 @@ def check_positive_shares(settings: Any, *names: str) -> None:
 
 
 def check_split(settings: Any, *names: str) -> None:
-    """Refuse shares that leave nothing on one side; None stands for a rule."""
+    """Refuse shares that leave nothing on one side."""
     for name in names:
         value = getattr(settings, name)
-        if value is not None and (not is_finite(value) or not 0 < value < 1):
+        if not is_finite(value) or not 0 < value < 1:
             raise ValueError(f"{name} ({value!r}) must lie between 0 and 1; leave it out")

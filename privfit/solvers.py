@@ -40,7 +40,7 @@ def settings_of(solver: Any, known: dict[str, Any] | None = None) -> tuple[str, 
     for name, (kind, _) in known.items():
         if isinstance(solver, kind):
             return name, solver
-        if solver == name:
+        if isinstance(solver, str) and solver == name:
             return name, kind()
     raise ValueError(
         f"solver ({solver!r}) must be one of {', '.join(known)}, or settings such as "

@@ -83,9 +83,17 @@ class _Clusterer(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore
                 "n_clusters=8"
             )
 
-    def transform(self, X: Any) -> Floats:
-        """(n, k): the distance of each record to each centre, for who holds the records."""
+    def _apart(self, X: Any) -> Floats:
+        """(n, k): the distance of each record to each centre."""
         raise NotImplementedError
+
+    def transform(self, X: Any) -> Floats:
+        """(n, k): the distance of each record, as the domain clips it, to each centre.
+
+        For who holds the records: it is not private.
+        """
+        check_is_fitted(self)
+        return self._apart(X)
 
     def _distances(self, X: Any, metric: str) -> Floats:
         """(n, k) distances of records, as the domain codes and clips them."""
@@ -97,7 +105,8 @@ class _Clusterer(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore
 
     def predict(self, X: Any) -> NDArray[np.int32]:
         """(n,): the nearest centre of each record, for who holds the records."""
-        return np.asarray(self.transform(X).argmin(axis=1), dtype=np.int32)
+        check_is_fitted(self)
+        return np.asarray(self._apart(X).argmin(axis=1), dtype=np.int32)
 
     def fit_predict(self, X: Any, y: Any = None, **refused: Any) -> NDArray[np.int32]:
         """`fit`, then `predict` on the same records; the labels are not private."""
@@ -288,14 +297,13 @@ class KMeans(_Clusterer):
         grant.close(self.adjacency, self.domain_, {}, {"inertia": inertia})
         return inertia
 
-    def transform(self, X: Any) -> Floats:
-        """(n, k): the distance of each record to each centre, for who holds the records."""
-        check_is_fitted(self)
+    def _apart(self, X: Any) -> Floats:
         return self._distances(X, "euclidean")
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the sum of squared distances to the nearest centres; not private."""
-        return -float(np.square(self.transform(X).min(axis=1)).sum())
+        check_is_fitted(self)
+        return -float(np.square(self._apart(X).min(axis=1)).sum())
 
 
 class KMedian(_Clusterer):
@@ -455,16 +463,15 @@ class KMedian(_Clusterer):
             table, self.facilities, clip, domain, self.n_threads, metric=self.metric
         )
 
-    def transform(self, X: Any) -> Floats:
-        """(n, k): the distance of each record, as the domain clips it, to each chosen facility."""
-        check_is_fitted(self)
+    def _apart(self, X: Any) -> Floats:
         if self.domain_ is None:
             return np.asarray(self.metric_(X, self.cluster_centers_), dtype=np.float64)
         return self._distances(X, "cityblock" if self.metric_ == "l1" else "euclidean")
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the summed clipped distance to the nearest chosen facility; not private."""
-        return -float(np.clip(self.transform(X).min(axis=1), *self.clip_).sum())
+        check_is_fitted(self)
+        return -float(np.clip(self._apart(X).min(axis=1), *self.clip_).sum())
 
     def private_cost(self, X: Any, epsilon: float) -> float:
         """The summed clipped distance of records to the nearest chosen facility, with noise.
