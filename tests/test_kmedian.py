@@ -584,9 +584,9 @@ CASES: list[tuple[Any, str]] = [
     (lambda: Coreset(radii=0), r"radii \(0\) must be a positive whole number; leave it out"),
     *((lambda v=v: Coreset(places=v), r"places \(.*\) must be a positive whole") for v in (0, 1.0)),
     *((lambda v=v: Coreset(share=v), r"share \(.*\) must lie between 0 and 1; leave it out")
-      for v in (0, 1, -1, "x")),
+      for v in (0, 1, -1, "x", None)),
     *((lambda v=v: Synopsis(shape_share=v), r"shape_share \(.*\) must lie between 0 and 1; leave")
-      for v in (0, 1, math.nan, "x")),
+      for v in (0, 1, math.nan, "x", None)),
     *((lambda name=name: Synopsis(**{name: 0}), rf"{name} \(0\) must be a positive whole number")
       for name in ("roots", "depth")),
     (lambda: Synopsis(depth=63), r"depth \(63\) must be at most 62; leave it out"),
