@@ -585,9 +585,8 @@ def test_without_a_seed_fits_differ(rng):
 
 @pytest.mark.parametrize("name", ["box", "shifted box", "l1", "l2"])
 def test_starts_are_apart_inside_and_look_at_no_record(name, rng):
-    objectives = [
-        CentersObjective(distance_rows(name, rng, n), 12, DISTANCE_DOMAINS[name]) for n in (1, 50)
-    ]
+    domain = DISTANCE_DOMAINS[name]
+    objectives = [CentersObjective(distance_rows(name, rng, n), 12, domain) for n in (1, 50)]
     starts = [centre_space(objective, 9).middle for objective in objectives]
     assert np.array_equal(*starts)
     again = objectives[0].project(starts[0])
