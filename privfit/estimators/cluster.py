@@ -58,15 +58,14 @@ class _Clusterer(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore
         """Check, charge, run: the solver's name and settings, what it found, and the grant."""
         what, source = type(self).__name__, BitSource.of(self.random_state)
         name, settings = settings_of(solver, known)
-        where = space(source)
         check_plan(
-            settings, objective, where, self.epsilon, self.delta, self.adjacency, self.n_public,
-            self.callback,
+            settings, objective, space(BitSource(0)), self.epsilon, self.delta, self.adjacency,
+            self.n_public, self.callback,
         )  # fmt: skip
         grant = open_grant(what, name, self.epsilon, self.delta, self.ledger)
         found = known[name][1](
             objective,
-            where,
+            space(source),  # nothing is drawn from the caller's bits before the charge
             settings,
             grant,
             source,

@@ -83,7 +83,8 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         domain = as_domain(self.domain, what)
         table = read_table(self, X, domain)
         codes, classes = read_labels(y, self.classes, what)
-        name, settings = settings_of("local" if self.solver == "auto" else self.solver)
+        auto = isinstance(self.solver, str) and self.solver == "auto"
+        name, settings = settings_of("local" if auto else self.solver)
         loss = "zero_one" if name in COUNTS_ERRORS else self._loss
         heads = range(1, 2) if len(classes) == 2 else range(len(classes))
 
