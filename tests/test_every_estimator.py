@@ -1,6 +1,6 @@
 """What every estimator keeps: scikit-learn's habits, a truthful ledger, no private value.
 
-A new estimator joins by a line in `ESTIMATORS`, a new search by a line in `SOLVERS`.
+A new estimator joins by a line in `ESTIMATORS`, a new method by a line in `SOLVERS`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import struct
 import sys
 import weakref
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import asdict, fields, is_dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,8 @@ import scipy.sparse as sp
 import scipy.special
 from cases import case, encoded
 from conftest import ROOT
-from sklearn.base import ClassifierMixin, clone
+from scipy.spatial.distance import cdist
+from sklearn.base import ClassifierMixin, ClusterMixin, clone
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
@@ -45,10 +46,17 @@ from privfit import (
     Budget,
     BudgetError,
     Categorical,
+    Coreset,
+    Greedy,
+    Gupta,
+    Hybrid,
+    KMeans,
+    KMedian,
     L1Ball,
     L2Ball,
     Ledger,
     LinearSVC,
+    Lloyd,
     Local,
     LogisticRegression,
     Numeric,
@@ -57,29 +65,97 @@ from privfit import (
     Release,
     Schema,
     Subsample,
+    Synopsis,
+    Tree,
+    UniformGrid,
+    kmeans,
+    kmedian,
+    solvers,
 )
 from privfit._kernels.threads import has_openmp
+from privfit.estimators.common import as_domain
+
+
+class KMedianAnywhere(KMedian):
+    """With as many public facilities as declared, but in the space of whatever records come."""
+
+    def _objective(self, X: Any) -> Any:
+        here = copy.copy(self)
+        here.facilities = places(len(self.facilities), X, self.domain)
+        return super(KMedianAnywhere, here)._objective(X)
+
+
+def places(m: int, X: Any, domain: Any) -> np.ndarray:
+    """m points of the domain of these records; what is wrong with either, the estimator tells."""
+    coins, width = np.random.default_rng(0), 1
+    if isinstance(domain, Schema):
+        return domain.points(m, coins)
+    try:
+        width = (X if hasattr(X, "shape") else np.asarray(X)).shape[1]
+        return as_domain(domain, "KMedian").bind(width).points(m, coins)
+    except (ValueError, TypeError, IndexError):
+        return np.zeros((m, width))
+
 
 # Each estimator, and the arrays that a fit of it releases.
 ESTIMATORS: dict[Any, tuple[str, ...]] = {
     LogisticRegression: ("coef_", "intercept_"),
     LinearSVC: ("coef_", "intercept_"),
+    KMeans: ("cluster_centers_",),
+    KMedianAnywhere: ("facilities_", "cluster_centers_"),
 }
 CLASSIFIERS = [kind for kind in ESTIMATORS if issubclass(kind, ClassifierMixin)]
+CLUSTERERS = [kind for kind in ESTIMATORS if issubclass(kind, ClusterMixin)]
 
-# Each search with few generations, and how many selections a fit of two classes makes.
-SOLVERS: dict[str, tuple[Any, int]] = {
-    "local": (Local(generations=12), 12),
-    "local by loss": (Local(scoring="loss", generations=12), 12),
-    "eem": (EEM(generations=12, population=30), 12),
-    "privgene": (PrivGene(generations=3, population=30, survivors=5), 3 * 5 + 1),
-    "dpsga": (DPSGA(generations=3, population=30, survivors=5), 3 * 5 + 1),
-    "subsample": (Subsample(candidates=300), 1),
+# Each method with few generations; how many draws a fit makes (of two classes, or of three
+# clusters); a generation to interrupt it at, and the draws until then.
+SOLVERS: dict[str, tuple[Any, int, int, int]] = {
+    "local": (Local(generations=12), 12, 3, 3),
+    "local by loss": (Local(scoring="loss", generations=12), 12, 3, 3),
+    "eem": (EEM(generations=12, population=30), 12, 3, 3),
+    "privgene": (PrivGene(generations=3, population=30, survivors=5), 3 * 5 + 1, 3, 3 * 5),
+    "dpsga": (DPSGA(generations=3, population=30, survivors=5), 3 * 5 + 1, 3, 3 * 5),
+    "subsample": (Subsample(candidates=300), 1, 1, 1),
 }
+HYBRID = Hybrid(tree=Tree(restarts=2), lloyd=Lloyd(steps=2, residual=True))
+KMEANS: dict[str, tuple[Any, int, int, int]] = {
+    "lloyd": (Lloyd(steps=3), 3, 2, 2),
+    "residuals": (Lloyd(steps=3, residual=True), 3, 2, 2),
+    "grid": (UniformGrid(cells=64, restarts=2), 1, 1, 1),
+    "tree": (Tree(restarts=2), 2, 1, 2),
+    "hybrid": (HYBRID, 4, 2, 3),
+    **{name: SOLVERS[name] for name in ("local", "eem", "privgene", "dpsga")},
+}
+KMEDIAN: dict[str, tuple[Any, int, int, int]] = {
+    "synopsis": (Synopsis(depth=8), 2, 1, 2),
+    "greedy": (Greedy(), 2 + 3, 2, 4),
+    "greedy with swaps": (Greedy(swaps=2), 2 + 3 + 2, 4, 6),
+    "local": (Gupta(steps=3), 4, 2, 1),
+    "coreset": (Coreset(radii=2), 2 * 3 + 1, 1, 7),
+    **{name: SOLVERS[name] for name in ("eem", "privgene", "dpsga", "subsample")},
+}
+METHODS = {**dict.fromkeys(CLASSIFIERS, SOLVERS), KMeans: KMEANS, KMedianAnywhere: KMEDIAN}
+KNOWN = {**dict.fromkeys(CLASSIFIERS, solvers.SOLVERS), KMeans: kmeans.METHODS,
+         KMedianAnywhere: kmedian.METHODS}  # fmt: skip
+
+# What an estimator must be told besides a budget and a domain, and its method in most tests here.
+DECLARED: dict[Any, dict[str, Any]] = {
+    **{kind: {"classes": [0, 1], "solver": Local(generations=12)} for kind in CLASSIFIERS},
+    KMeans: {"n_clusters": 3, "solver": HYBRID},
+    KMedianAnywhere: {"n_clusters": 3, "solver": Greedy(), "facilities": range(30)},
+}
+GENERATIONS = {**dict.fromkeys(CLASSIFIERS, 12), KMeans: 3, KMedianAnywhere: 3}
 
 every_estimator = pytest.mark.parametrize("kind", ESTIMATORS)
 every_classifier = pytest.mark.parametrize("kind", CLASSIFIERS)
-every_solver = pytest.mark.parametrize(("solver", "selections"), SOLVERS.values(), ids=SOLVERS)
+every_solver = pytest.mark.parametrize(
+    ("solver", "selections"), [case[:2] for case in SOLVERS.values()], ids=SOLVERS
+)
+every_method = pytest.mark.parametrize(
+    ("kind", "solver", "draws"),
+    [pytest.param(kind, *case[:2], id=f"{kind.__name__}-{name}")
+     for kind, methods in METHODS.items() for name, case in methods.items()],
+)  # fmt: skip
 
 N = 397  # a prime: no number of the model is this one by chance
 SECRET = 0.1234567890123
@@ -96,9 +172,8 @@ SCHEMA = Schema({name: Numeric(-1, 1) for name in NAMES})
 
 
 def make(kind: Any, **changes: Any) -> Any:
-    declared = {"epsilon": 1.0, "delta": 1e-6, "domain": (-1, 1), "classes": [0, 1],
-                "solver": Local(generations=12), "random_state": 7}  # fmt: skip
-    return kind(**{**declared, **changes})
+    declared = {"epsilon": 1.0, "delta": 1e-6, "domain": (-1, 1), "random_state": 7}
+    return kind(**{**declared, **DECLARED[kind], **changes})
 
 
 def released(model: Any) -> dict[str, np.ndarray]:
@@ -108,6 +183,13 @@ def released(model: Any) -> dict[str, np.ndarray]:
 def same_model(one: Any, other: Any) -> bool:
     """Bit for bit."""
     return all(np.array_equal(value, getattr(other, name)) for name, value in released(one).items())
+
+
+def asked(model: Any, table: Any) -> np.ndarray:
+    """What a model says of each record, before it becomes a label."""
+    if isinstance(model, ClusterMixin):
+        return model.transform(table)
+    return model.decision_function(table)
 
 
 def same_values(one: Any, other: Any) -> bool:
@@ -126,15 +208,26 @@ def drawn(ledger: Any) -> int:
 # ------------------------------------------------------------------------ scikit-learn's own checks
 
 
+def name_of(check: Any) -> str:
+    while hasattr(check, "func"):
+        check = check.func
+    return str(check.__name__)
+
+
 # A list of its checks: what an old scikit-learn passes on is a generator, which pytest refuses.
-CHECKS = parametrize_with_checks([kind(epsilon=1000, domain=(-5, 5)) for kind in ESTIMATORS])
-every_check = pytest.mark.parametrize(CHECKS.args[0], list(CHECKS.args[1]), **CHECKS.kwargs)
+DEFAULTS = {KMedianAnywhere: {"facilities": range(30)}}
+CHECKS = parametrize_with_checks(
+    [kind(epsilon=1000, domain=(-5, 5), **DEFAULTS.get(kind, {})) for kind in ESTIMATORS]
+)
+# That of clusterers asks for `labels_`, one value a record, which privacy forbids.
+ALLOWED = [case for case in CHECKS.args[1] if name_of(case[1]) != "check_clustering"]
+every_check = pytest.mark.parametrize(CHECKS.args[0], ALLOWED, **CHECKS.kwargs)
 
 # scikit-learn casts labels to whole numbers before it looks whether they are finite.
 INVALID_CAST = "ignore:invalid value encountered in cast:RuntimeWarning"
 
 
-# Privacy forbids none of the checks. Those of sample_weight and partial_fit do not apply: both are
+# Privacy forbids none of the others. Those of sample_weight and partial_fit do not apply: both are
 # absent on purpose. Classes are read off the data there, which is what the warning says.
 @pytest.mark.filterwarnings("ignore::privfit.PrivacyLeakWarning", INVALID_CAST)
 @every_check
@@ -329,8 +422,8 @@ def test_sparse_records_give_the_very_model_of_dense_ones(kind, form, domain):
     expected = make(kind, domain=domain).fit(dense, Y)
     model = make(kind, domain=domain).fit(form(dense), Y)
     assert same_model(model, expected)
-    z = expected.decision_function(dense)
-    assert same_values(model.decision_function(form(dense)), z)
+    z = asked(expected, dense)
+    assert same_values(asked(model, form(dense)), z)
     assert np.array_equal(model.predict(form(dense)), expected.predict(dense))
 
 
@@ -343,8 +436,8 @@ def test_entries_that_a_sparse_record_repeats_are_added_before_they_are_clipped(
     expected = make(kind).fit(repeated.toarray(), Y)
     model = make(kind).fit(repeated, Y)
     assert same_model(model, expected)
-    z = expected.decision_function(repeated.toarray())
-    assert same_values(model.decision_function(repeated), z)
+    z = asked(expected, repeated.toarray())
+    assert same_values(asked(model, repeated), z)
     assert np.array_equal(repeated.data, before)
 
 
@@ -360,8 +453,8 @@ def test_the_form_of_a_table_does_not_matter(kind, form):
     table = X.astype(np.float32).astype(np.float64)
     expected, model = make(kind).fit(table, Y), make(kind).fit(form(table), Y)
     assert same_model(model, expected)
-    z = expected.decision_function(table)
-    assert same_values(model.decision_function(form(table)), z)
+    z = asked(expected, table)
+    assert same_values(asked(model, form(table)), z)
 
 
 @every_estimator
@@ -383,13 +476,17 @@ def people(rng: np.random.Generator, n: int) -> tuple[Any, pd.DataFrame]:
 def test_a_schema_reads_frames_dicts_and_arrays_alike(kind, rng):
     schema, frame = people(rng, N)
     expected = make(kind, domain=schema).fit(frame, Y)
-    assert expected.coef_.shape == (1, schema.width)
-    assert expected.coef_names_ == schema.feature_names
     assert expected.feature_names_in_.tolist() == list(schema.columns)
     assert expected.n_features_in_ == len(schema.columns)
-    z = expected.decision_function(frame)
-    seen = encoded(schema, frame.to_numpy()) * schema.record_units()
-    assert z == pytest.approx(seen @ expected.coef_[0] + expected.intercept_[0], rel=1e-12)
+    z = asked(expected, frame)
+    if kind in CLASSIFIERS:
+        assert expected.coef_.shape == (1, schema.width)
+        assert expected.coef_names_ == schema.feature_names
+        seen = encoded(schema, frame.to_numpy()) * schema.record_units()
+        assert z == pytest.approx(seen @ expected.coef_[0] + expected.intercept_[0], rel=1e-12)
+    else:
+        assert z.shape == (N, 3)
+        assert expected.cluster_centers_.shape == (3, schema.width)
     backwards = frame[frame.columns[::-1]]
     forms: list[Any] = [
         frame.to_numpy(),
@@ -401,7 +498,7 @@ def test_a_schema_reads_frames_dicts_and_arrays_alike(kind, rng):
     for form in forms:
         model = make(kind, domain=schema).fit(form, Y)
         assert same_model(model, expected)
-        assert np.array_equal(model.decision_function(form), z)
+        assert np.array_equal(asked(model, form), z)
         assert np.array_equal(expected.predict(form), expected.predict(frame))
 
 
@@ -416,27 +513,29 @@ def test_a_schema_clips_fills_and_puts_aside_alike_in_fit_and_predict(kind, rng)
     assert not tidy.equals(frame)
     model = make(kind, domain=schema).fit(frame, Y)
     assert same_model(model, make(kind, domain=schema).fit(tidy, Y))
-    assert np.array_equal(model.decision_function(frame), model.decision_function(tidy))
+    assert np.array_equal(asked(model, frame), asked(model, tidy))
 
 
 @every_estimator
 def test_a_fitted_model_keeps_the_domain_it_was_fitted_with(kind):
     bounds = [-1, 1]
     model = make(kind, domain=bounds).fit(X * 3, Y)
-    z = model.decision_function(X * 3)
+    z = asked(model, X * 3)
     bounds[1] = 7
-    assert np.array_equal(model.decision_function(X * 3), z)
+    assert np.array_equal(asked(model, X * 3), z)
     for other in ((0, 9), SCHEMA, None):
         model.set_params(domain=other)
-        assert np.array_equal(model.decision_function(X * 3), z)
-        assert model.coef_names_ == ["x0", "x1", "x2"]
+        assert np.array_equal(asked(model, X * 3), z)
+        if kind in CLASSIFIERS:
+            assert model.coef_names_ == ["x0", "x1", "x2"]
 
 
 @every_estimator
 def test_names_of_columns_are_kept_and_compared(kind):
     model = make(kind).fit(FRAME, Y)
     assert model.feature_names_in_.tolist() == NAMES
-    assert model.coef_names_ == NAMES
+    if kind in CLASSIFIERS:
+        assert model.coef_names_ == NAMES
     assert same_model(model, make(kind).fit(X, Y))
     assert np.array_equal(model.predict(FRAME), make(kind).fit(X, Y).predict(X))
     with pytest.warns(
@@ -451,7 +550,6 @@ def test_names_of_columns_are_kept_and_compared(kind):
         model.predict(renamed)
     unnamed = make(kind).fit(X, Y)
     assert not hasattr(unnamed, "feature_names_in_")
-    assert unnamed.coef_names_ == ["x0", "x1", "x2"]
     with pytest.warns(UserWarning, match="X has feature names, but .* was fitted without feature"):
         unnamed.predict(FRAME)
     assert not hasattr(model.fit(X, Y), "feature_names_in_")
@@ -462,10 +560,18 @@ def test_names_of_columns_are_kept_and_compared(kind):
 @every_estimator
 def test_an_unfitted_model_says_so(kind):
     model = make(kind)
-    for ask in (model.predict, model.decision_function):
+    asks = [model.predict, partial(asked, model), partial(model.score, y=Y)]
+    if kind in CLUSTERERS:
+        asks += [partial(private_cost(model), epsilon=1.0), model.get_feature_names_out]
+    for ask in asks:
         with pytest.raises(NotFittedError, match=f"This {kind.__name__} instance is not fitted"):
             ask(X)
     assert not hasattr(model, "coef_names_")
+
+
+def private_cost(model: Any) -> Callable[..., float]:
+    """What releases the cost of a clustering for a budget of its own."""
+    return model.private_inertia if isinstance(model, KMeans) else model.private_cost
 
 
 # -------------------------------------------------------------------------------------- predictions
@@ -481,7 +587,7 @@ def test_predictions_are_signs_and_zero_is_the_first_class(kind):
     assert (model.predict(X) == 0).all()
 
 
-@pytest.mark.parametrize("solver", [solver for solver, _ in SOLVERS.values()], ids=SOLVERS)
+@pytest.mark.parametrize("solver", [case[0] for case in SOLVERS.values()], ids=SOLVERS)
 def test_probabilities_of_two_classes_are_those_of_the_logistic_model(solver):
     model = make(LogisticRegression, solver=solver).fit(X, Y)
     z, p = model.decision_function(X), model.predict_proba(X)
@@ -536,20 +642,21 @@ def test_only_a_model_of_probabilities_gives_them():
 # ------------------------------------------------------------------------------------------- ledger
 
 
-@every_estimator
-@every_solver
-def test_a_shared_ledger_is_charged_once_a_fit(kind, solver, selections):
+@every_method
+def test_a_shared_ledger_is_charged_once_a_fit(kind, solver, draws):
     ledger = Ledger(3.0, 1e-5)
     model = make(kind, ledger=ledger, solver=solver).fit(X, Y)
     entry = ("", kind.__name__, Budget(1.0, 1e-6))
     assert ledger.entries == (entry,)
     assert ledger.spent == Budget(1.0, 1e-6)
     assert ledger.events == model.release_.events
+    assert model.release_.verify()
+    assert 0.9 < model.release_.cost() <= 1.0
     model.fit(X, Y)
     model.predict(X)
     model.score(X, Y)
     assert ledger.entries == (entry, entry)
-    assert drawn(ledger) == 2 * selections
+    assert drawn(ledger) == 2 * draws
 
 
 @every_estimator
@@ -607,7 +714,7 @@ def test_cross_validation_spends_for_every_fold(kind):
     scores = cross_val_score(
         make(kind, ledger=ledger, epsilon=2.0), X, Y, cv=3, error_score="raise"
     )
-    assert scores.min() > 0.8
+    assert scores.min() > 0.8 or kind in CLUSTERERS
     assert ledger.entries == (("", kind.__name__, Budget(2.0, 1e-6)),) * 3
     with pytest.raises(BudgetError, match="ask for less"):
         cross_val_score(make(kind, ledger=ledger, epsilon=2.0), X, Y, cv=3, error_score="raise")
@@ -617,7 +724,8 @@ def test_cross_validation_spends_for_every_fold(kind):
 @every_estimator
 def test_a_grid_search_spends_for_every_fit_and_keeps_the_best(kind):
     ledger = Ledger(100.0, 1e-4)
-    solvers = [Local(generations=12), EEM(generations=12), "dpsga"]
+    tried = {KMeans: ["lloyd", HYBRID, "tree"], KMedianAnywhere: ["greedy", Gupta(), "coreset"]}
+    solvers = tried.get(kind, [Local(generations=12), EEM(generations=12), "dpsga"])
     search = GridSearchCV(make(kind, ledger=ledger), {"solver": solvers}, cv=2, n_jobs=1)
     search.fit(X, Y)
     assert len(ledger.entries) == 3 * 2 + 1
@@ -625,7 +733,7 @@ def test_a_grid_search_spends_for_every_fit_and_keeps_the_best(kind):
     best = search.best_estimator_
     assert best.ledger is ledger
     assert same_model(best, make(kind, **search.best_params_).fit(X, Y))
-    assert search.score(X, Y) > 0.8
+    assert search.score(X, Y) > 0.8 or kind in CLUSTERERS
 
 
 def halve(table: Any) -> Any:
@@ -637,12 +745,13 @@ def halve(table: Any) -> Any:
 def test_settings_can_be_searched_inside_a_pipeline(kind):
     ledger = Ledger(10.0, 1e-4)
     steps = Pipeline([("halve", FunctionTransformer(halve)), ("model", make(kind, ledger=ledger))])
-    search = GridSearchCV(steps, {"model__solver": [Local(generations=12), "local"]}, cv=2)
+    solvers = [DECLARED[kind]["solver"], "auto"]
+    search = GridSearchCV(steps, {"model__solver": solvers}, cv=2)
     best = search.fit(X, Y).best_estimator_
     assert len(ledger.entries) == 5
     assert same_model(best["model"], make(kind, solver=best["model"].solver).fit(X / 2, Y))
     assert np.array_equal(best.predict(X), best["model"].predict(X / 2))
-    assert search.score(X, Y) > 0.8
+    assert search.score(X, Y) > 0.8 or kind in CLUSTERERS
 
 
 def dumped(model: Any) -> bytes:
@@ -670,7 +779,7 @@ def test_a_saved_model_predicts_alike_and_its_ledger_is_closed(kind, save, load,
     model = make(kind, ledger=ledger, domain=domain).fit(FRAME, Y)
     other = load(save(model))
     assert same_model(other, model)
-    assert np.array_equal(other.decision_function(FRAME), model.decision_function(FRAME))
+    assert np.array_equal(asked(other, FRAME), asked(model, FRAME))
     assert other.release_.to_json() == model.release_.to_json()
     assert other.ledger.entries == ledger.entries
     with pytest.raises(
@@ -699,18 +808,20 @@ class Stop:
             raise self.error
 
 
-@every_estimator
-@every_solver
+@pytest.mark.parametrize(
+    ("kind", "solver", "at", "until"),
+    [pytest.param(kind, case[0], *case[2:], id=f"{kind.__name__}-{name}")
+     for kind, methods in METHODS.items() for name, case in methods.items()],
+)  # fmt: skip
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
-def test_an_interrupted_fit_leaves_a_ledger_that_tells_the_truth(kind, solver, selections, error):
+def test_an_interrupted_fit_leaves_a_ledger_that_tells_the_truth(kind, solver, at, until, error):
     """The whole grant is charged; what was drawn until then is listed; no model is left behind."""
-    ledger, at = Ledger(5.0, 1e-4), 1 if isinstance(solver, Subsample) else 3
+    ledger = Ledger(5.0, 1e-4)
     model = make(kind, solver=solver, ledger=ledger, callback=Stop(at, error))
     with pytest.raises(error):
         model.fit(X, Y)
     assert ledger.spent == Budget(1.0, 1e-6)
-    each = getattr(solver, "survivors", 1)
-    assert drawn(ledger) == at * each
+    assert drawn(ledger) == until
     assert not fitted_names(model)
     with pytest.raises(NotFittedError):
         check_is_fitted(model)
@@ -719,7 +830,7 @@ def test_an_interrupted_fit_leaves_a_ledger_that_tells_the_truth(kind, solver, s
     assert ledger.spent == Budget(2.0, 2e-6)
 
 
-@every_estimator
+@every_classifier
 def test_an_interrupted_second_class_is_charged_too(kind):
     ledger, heard = Ledger(5.0, 1e-4), []
 
@@ -746,12 +857,13 @@ def test_a_failed_refit_leaves_the_model_as_it_was(kind):
         now = {name: getattr(model, name) for name in fitted_names(model)}
         return now.keys() == before.keys() and all(now[n] is before[n] for n in now)
 
-    with pytest.raises(ValueError, match="y has labels outside"):
-        model.fit(wider, Y + 1)
-    assert unchanged()
-    with pytest.raises(ValueError, match="y must have one label for each record"):
-        model.fit(wider, Y[1:])
-    assert unchanged()
+    if kind in CLASSIFIERS:
+        with pytest.raises(ValueError, match="y has labels outside"):
+            model.fit(wider, Y + 1)
+        assert unchanged()
+        with pytest.raises(ValueError, match="y must have one label for each record"):
+            model.fit(wider, Y[1:])
+        assert unchanged()
     model.set_params(callback=Stop(2))
     with pytest.raises(KeyboardInterrupt):
         model.fit(wider, Y)
@@ -812,7 +924,38 @@ BAD = [
             domain=Schema({"age": Numeric(0, 1), "height": Numeric(0, 1)})),
     case_of(r"must have the 3 declared columns", X=sp.csr_array(X), domain=SCHEMA),
     case_of("X must have at least one record", X=FRAME[:0], y=Y[:0], domain=SCHEMA),
-    # labels
+    # domains
+    *(case_of(r"domain \(\w+\) must be a pair of bounds or a Domain; pass domain=", domain=domain)
+      for domain in (3.0, (1, 2, 3), {"low": -1}, Box, np.array([-1, 1]), "ab")),
+    case_of("Box lower bounds must not exceed the upper ones", domain=(1, -1)),
+    case_of("Box bounds must be finite", domain=(0, np.inf)),
+    case_of("Box is narrower than its grid", domain=(1000.1, 1000.2)),
+    # budgets
+    *(case_of(r"epsilon \(.*\) must be a number from 0 on", epsilon=epsilon)
+      for epsilon in (-1, np.nan, "1", None, True, [1.0], 1j, -np.inf, np.array([1.0, 2.0]))),
+    case_of(r"epsilon \(0\) must be positive", epsilon=0),
+    case_of(r"epsilon \(inf\) is for the plain genetic algorithm", epsilon=np.inf),
+    *(case_of(r"delta \(.*\) must lie in \[0, 1\)", delta=delta)
+      for delta in (-1e-9, 1, np.nan, "0", None)),
+    # settings
+    *(case_of(r"solver \(.*\) must be one of .*, or settings such as", solver=solver)
+      for solver in ("newton", None, 3, Local, np.zeros(2))),
+    *(case_of(r"adjacency \(.*\) must be 'replace' or 'add_remove'", adjacency=adjacency)
+      for adjacency in ("swap", None)),
+    *(case_of("n_public must be given under adjacency='add_remove'", adjacency="add_remove",
+              solver=solver) for solver in ("eem", "privgene")),
+    *(case_of(r"n_public \(.*\) must be a positive whole number", n_public=n)
+      for n in (0, -1, 2.5, "many")),
+    *(case_of(r"n_threads \(.*\) must be a whole number of at least 1", n_threads=n)
+      for n in (0, -1, 1.5)),
+    *(case_of(r"random_state \(.*\) must", random_state=state) for state in (-1, "x", 1.5, True)),
+    case_of(r"callback \(int\) must be a function; pass callback\(generation\)", callback=3),
+    *(case_of(r"ledger \(\w+\) must be a Ledger; pass Ledger\(", ledger=ledger)
+      for ledger in (3.0, Ledger, Budget(1.0))),
+]  # fmt: skip
+
+
+BAD_OF_CLASSIFIERS = [
     case_of("y must have one label for each record of X", y=Y[1:]),
     case_of("y must have one label for each record of X", X=FRAME, y=Y[1:], domain=SCHEMA),
     case_of("y should be a 1d array", y=None),
@@ -838,40 +981,54 @@ BAD = [
                              ([0, 1, 1], 2))),
     *(case_of("classes must be labels of one kind; pass classes=", classes=classes)
       for classes in ([None, 1], [0, "a", None], [{0}, {1}], [[0], [1, 2]])),
-    # domains
-    case_of(r"\w+ needs the declared domain of a record; pass domain=\(low, high\)", domain=None),
-    *(case_of(r"domain \(\w+\) must be a pair of bounds or a Domain; pass domain=", domain=domain)
-      for domain in (3.0, (1, 2, 3), {"low": -1}, Box, np.array([-1, 1]), "ab")),
-    case_of("Box lower bounds must not exceed the upper ones", domain=(1, -1)),
-    case_of("Box bounds must be finite", domain=(0, np.inf)),
-    case_of("Box is narrower than its grid", domain=(1000.1, 1000.2)),
-    # budgets
-    *(case_of(r"epsilon \(.*\) must be a number from 0 on", epsilon=epsilon)
-      for epsilon in (-1, np.nan, "1", None, True, [1.0], 1j, -np.inf, np.array([1.0, 2.0]))),
-    case_of(r"epsilon \(0\) must be positive", epsilon=0),
-    case_of(r"epsilon \(inf\) is for the plain genetic algorithm", epsilon=np.inf),
-    *(case_of(r"delta \(.*\) must lie in \[0, 1\)", delta=delta)
-      for delta in (-1e-9, 1, np.nan, "0", None)),
-    # settings
-    *(case_of(r"solver \(.*\) must be one of local, eem", solver=solver)
-      for solver in ("newton", None, 3, Local)),
-    *(case_of(r"adjacency \(.*\) must be 'replace' or 'add_remove'", adjacency=adjacency)
-      for adjacency in ("swap", None)),
     *(case_of("n_public must be given under adjacency='add_remove'", adjacency="add_remove",
-              solver=solver) for solver in ("auto", "local", "eem", "privgene")),
-    *(case_of(r"n_public \(.*\) must be a positive whole number", n_public=n)
-      for n in (0, -1, 2.5, "many")),
-    *(case_of(r"n_threads \(.*\) must be a whole number of at least 1", n_threads=n)
-      for n in (0, -1, 1.5)),
-    *(case_of(r"random_state \(.*\) must", random_state=state) for state in (-1, "x", 1.5, True)),
-    case_of(r"callback \(int\) must be a function; pass callback\(generation\)", callback=3),
-    *(case_of(r"ledger \(\w+\) must be a Ledger; pass Ledger\(", ledger=ledger)
-      for ledger in (3.0, Ledger, Budget(1.0))),
+              solver=solver) for solver in ("auto", "local")),
 ]  # fmt: skip
 
+BAD_OF_CLUSTERERS = [
+    *(case_of(r"n_clusters \(.*\) must be a positive whole number; pass n_clusters=8", n_clusters=k)
+      for k in (0, -1, 2.0, "2", True, None)),
+]  # fmt: skip
 
-@every_estimator
-@pytest.mark.parametrize(("table", "labels", "changes", "message"), BAD)
+UNDECLARED = case_of(r"\w+ needs the declared domain of a record; pass domain=\(low", domain=None)
+BAD_OF: dict[Any, list[Any]] = {
+    **{kind: [*BAD, *BAD_OF_CLASSIFIERS, UNDECLARED] for kind in CLASSIFIERS},
+    KMeans: [
+        *BAD, *BAD_OF_CLUSTERERS, UNDECLARED,
+        case_of(r"n_public must be given .*, or UniformGrid\(cells=...\)", solver="grid",
+                adjacency="add_remove"),
+        *(case_of(r"noise this wide does not fit in 64 bits; pass a larger", epsilon=1e-30,
+                  delta=0.0, solver=solver) for solver in ("lloyd", "grid", "tree", "hybrid")),
+        *(case_of(r"postprocess \(.*\) must be None, 'mcmc' or 'anneal'; pass", postprocess=name)
+          for name in ("average", "MCMC", True, 3)),
+        *(case_of(r"postprocess \('mcmc'\) needs the counts and sums of plain noisy Lloyd st",
+                  postprocess="mcmc", solver=solver)
+          for solver in ("tree", "grid", "hybrid", "eem", HYBRID, Lloyd(residual=True))),
+        case_of(r"solver \('newton'\) must be one of lloyd", postprocess="anneal", solver="newton"),
+    ],
+    KMedianAnywhere: [
+        *BAD, *BAD_OF_CLUSTERERS,
+        case_of("KMedian needs the public facilities to choose from; pass facilities=places, an ar",
+                facilities=None),
+        case_of(r"n_clusters \(31\) must be at most the number of facilities \(30\); pass fewer",
+                n_clusters=31),
+        case_of(r"clip must bound the distances of your own metric; pass clip=\(lo, hi\)",
+                metric=cdist),
+        case_of(r"metric \('cosine'\) must be 'l1', 'l2' or a function", metric="cosine"),
+        case_of(r"clip \(2.0, 1.0\) must rise from 0 or more", clip=(2, 1)),
+        case_of("cells are found for l1 and l2 distances of at most 3 columns; use a solver that n",
+                X=np.c_[X, X], solver="synopsis"),
+        *(case_of(r"noise this wide does not fit in 64 bits; pass a larger", epsilon=1e-30,
+                  delta=0.0, solver=solver) for solver in ("coreset", "synopsis")),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "table", "labels", "changes", "message"),
+    [pytest.param(kind, *bad.values, id=f"{kind.__name__}-{bad.id}")
+     for kind, cases in BAD_OF.items() for bad in cases],
+)  # fmt: skip
 def test_bad_input_is_refused_clearly_and_costs_nothing(kind, table, labels, changes, message):
     ledger, random = Ledger(5.0, 1e-4), np.random.RandomState(0)
     model = make(kind, **{"ledger": ledger, "random_state": random, "callback": print, **changes})
@@ -893,7 +1050,7 @@ def assert_harmless(text: str) -> None:
     assert "canary" not in text
 
 
-@every_estimator
+@every_classifier
 @pytest.mark.filterwarnings("ignore::privfit.PrivacyLeakWarning", INVALID_CAST)
 @pytest.mark.parametrize(
     ("labels", "message"),
@@ -933,34 +1090,39 @@ def test_bad_labels_are_refused_when_classes_are_read_off_them(kind, labels, mes
 )
 def test_bad_input_to_a_fitted_model_is_refused_without_showing_it(kind, table, message):
     model = make(kind).fit(X, Y)
-    for ask in (model.predict, model.decision_function):
+    model.set_params(ledger=Ledger(5.0))
+    asks = [model.predict, partial(asked, model)]
+    if kind in CLUSTERERS:
+        asks += [model.score, partial(private_cost(model), epsilon=1.0)]
+    for ask in asks:
         with pytest.raises(ValueError, match=re.compile(message, re.DOTALL)) as caught:
             ask(table)
+        assert not model.ledger.entries
         assert_harmless(str(caught.value))
         assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
-@every_estimator
-@every_solver
-def test_little_and_dull_data_are_fitted(kind, solver, selections):
+@every_method
+def test_little_and_dull_data_are_fitted(kind, solver, draws):
     """One record, constant columns, a domain of one point, all labels alike, one column."""
     dull = [(X[:1], Y[:1], (-1, 1)), (np.full_like(X, 0.5), Y, (-1, 1)), (X, Y, (0, 0)),
             (X, Y, Box([-1, 0.5, -1], [1, 0.5, 1])), (X, np.ones(N), (-1, 1)),
-            (X[:, :1], Y, (-1, 1))]  # fmt: skip
+            (X[:, :1], Y, (-1, 1)), (X[:2], Y[:2], (-1, 1))]  # fmt: skip
     for table, labels, domain in dull:
         model = make(kind, solver=solver, domain=domain).fit(table, labels)
-        assert np.isfinite(model.decision_function(table)).all()
+        assert np.isfinite(asked(model, table)).all()
         assert model.release_.verify()
 
 
 def test_every_raise_is_reached_by_a_case_above():
     fitted = make(LogisticRegression).fit(X, Y)
     calls: list[Callable[[], Any]] = [
-        *(partial(make(LogisticRegression, **bad.values[2]).fit, *bad.values[:2]) for bad in BAD),
+        *(partial(make(kind, **bad.values[2]).fit, *bad.values[:2])
+          for kind, cases in BAD_OF.items() for bad in cases),
         partial(make(LogisticRegression).fit, X, Y, sample_weight=Y),
         partial(make(LogisticRegression).fit, X, Y, weights=Y),
         partial(fitted.predict, np.c_[X, X]),
-    ]
+    ]  # fmt: skip
     seen = "\n".join(messages_of(call) for call in calls)
     sources = sorted(Path(privfit.__file__).parent.glob("estimators/*.py"))
     missed = [
@@ -975,8 +1137,23 @@ def test_every_raise_is_reached_by_a_case_above():
 
 # ----------------------------------------------------------------------------- nothing private left
 
-KEPT = {"classes_", "domain_", "n_features_in_", "release_"}
-SETTINGS = {"solver", "budget_split"}
+# What a fit keeps besides its released arrays, what its release holds, and how long an array is.
+KEPT: dict[Any, set[str]] = {
+    **{kind: {"classes_", "domain_", "n_features_in_", "release_"} for kind in CLASSIFIERS},
+    KMeans: {"domain_", "n_features_in_", "release_"},
+    KMedianAnywhere: {"clip_", "domain_", "metric_", "n_features_in_", "release_"},
+}
+PARAMETERS: dict[Any, set[str]] = {
+    **{kind: {"coef", "intercept", "classes"} for kind in CLASSIFIERS},
+    KMeans: {"centers"},
+    KMedianAnywhere: {"facilities", "centers"},
+}
+SETTINGS: dict[Any, set[str]] = {
+    **{kind: {"solver", "budget_split"} for kind in CLASSIFIERS},
+    KMeans: {"solver", "n_clusters", "postprocess"},
+    KMedianAnywhere: {"solver", "clip"},
+}
+MOST_NUMBERS = {**dict.fromkeys(CLASSIFIERS, 4), KMeans: 27, KMedianAnywhere: 30}
 
 
 def reachable(root: Any) -> list[Any]:
@@ -1001,35 +1178,36 @@ def reachable(root: Any) -> list[Any]:
     return found
 
 
-@every_estimator
-@every_solver
+@every_method
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
-def test_a_fitted_model_holds_released_values_only(kind, solver, selections, adjacency):
+def test_a_fitted_model_holds_released_values_only(kind, solver, draws, adjacency):
     model = make(kind, solver=solver, adjacency=adjacency, n_public=400).fit(X, Y)
     names = fitted_names(model)
-    assert names == KEPT | set(released(model))
+    assert names == KEPT[kind] | set(released(model))
     release = model.release_
-    assert set(release.parameters) == {name.removesuffix("_") for name in released(model)} | {
-        "classes"
-    }
-    assert set(release.settings) == SETTINGS | {field.name for field in fields(solver)}
+    plain = isinstance(solver, Lloyd) and not solver.residual
+    assert set(release.parameters) == PARAMETERS[kind] | ({"trace"} if plain else set())
+    assert set(release.settings) == SETTINGS[kind] | {field.name for field in fields(solver)}
+    assert not hasattr(model, "labels_")
+    assert not hasattr(model, "inertia_")
     assert adjacency == release.adjacency
     sizes = {N, int(Y.sum()), N - int(Y.sum())}
     for thing in reachable(model):
         if isinstance(thing, np.ndarray) or sp.issparse(thing):
             assert not sizes & set(thing.shape)
-            assert thing.size <= 4
+            assert thing.size <= MOST_NUMBERS[kind]
         if isinstance(thing, int | float | np.number):
             assert thing not in sizes
-        assert type(thing).__module__.split(".")[0] in {"builtins", "numpy", "privfit"}
+        assert thing is model or type(thing).__module__.split(".")[0] in {
+            "builtins", "numpy", "privfit"}  # fmt: skip
         assert not is_dataclass(thing) or type(thing).__name__ in {
-            "Release", "Event", "Box", "Grid", "Budget", type(solver).__name__}  # fmt: skip
+            "Release", "Event", "Box", "Grid", "Budget", "Tree", "Lloyd", type(solver).__name__
+        }  # fmt: skip
 
 
-@every_estimator
-@every_solver
+@every_method
 @pytest.mark.parametrize(("save", "load"), WAYS.values(), ids=WAYS)
-def test_no_record_is_in_a_saved_model(kind, solver, selections, save, load):
+def test_no_record_is_in_a_saved_model(kind, solver, draws, save, load):
     data = save(make(kind, solver=solver, ledger=Ledger(1.0, 1e-6)).fit(X, Y))
     for secret in (*X[:20].flat, *X[-20:].flat):
         for form in ("<d", ">d", "<f"):
@@ -1037,7 +1215,7 @@ def test_no_record_is_in_a_saved_model(kind, solver, selections, save, load):
         assert repr(float(secret)).encode() not in data
     assert Y.astype(np.int64).tobytes()[:64] not in data
     assert Y.astype(bool).tobytes()[:64] not in data
-    assert len(data) < 4000
+    assert len(data) < (4000 if kind in CLASSIFIERS else 6000)
 
 
 @every_estimator
@@ -1089,25 +1267,25 @@ def test_what_a_model_shows_is_harmless(kind, capfd, caplog):
 # ------------------------------------------------------------------------------------------- random
 
 
-@every_estimator
-@every_solver
-def test_threads_and_the_order_of_records_do_not_matter(
-    kind, solver, selections, threads_used, rng
-):
+@every_method
+def test_threads_and_the_order_of_records_do_not_matter(kind, solver, draws, threads_used, rng):
     expected = make(kind, solver=solver, n_threads=1).fit(X, Y)
-    assert set(threads_used) == {1}
+    parallel = not isinstance(solver, UniformGrid)  # whose counts are numpy's
+    assert set(threads_used) == ({1} if parallel else set())
     order = rng.permutation(N)
     for threads, rows in ((4, slice(None)), (1, order), (4, order)):
         model = make(kind, solver=solver, n_threads=threads).fit(X[rows], Y[rows])
         assert same_model(model, expected)
         assert model.release_.to_json() == expected.release_.to_json()
-    assert max(threads_used) == (4 if has_openmp() else 1)
+    assert not parallel or max(threads_used) == (4 if has_openmp() else 1)
 
 
 @every_estimator
 def test_without_a_seed_every_fit_differs(kind):
-    models = [make(kind, random_state=None, epsilon=0.1).fit(X, Y) for _ in range(3)]
-    assert not any(same_model(one, other) for one in models for other in models if one is not other)
+    """Of sets of facilities there are few, but twelve alike would be a chance below 1e-12."""
+    models = [make(kind, random_state=None, epsilon=0.1).fit(X, Y) for _ in range(12)]
+    found = {b"".join(array.tobytes() for array in released(model).values()) for model in models}
+    assert len(found) == 12 or (len(found) > 1 and issubclass(kind, KMedian))
     assert not any(model.release_.seeded for model in models)
 
 
@@ -1127,25 +1305,35 @@ def test_a_seed_of_any_kind_gives_the_same_model_and_is_confessed(kind, source):
 # ------------------------------------------------------------------------------------------ manners
 
 
-@every_estimator
-@every_solver
-def test_a_fit_changes_nothing_that_it_was_given(kind, solver, selections):
+@every_method
+def test_a_fit_changes_nothing_that_it_was_given(kind, solver, draws):
     table, labels = X.copy(), Y.copy()
     table.setflags(write=False)
     labels.setflags(write=False)
-    model = make(kind, solver=solver, classes=[1, 0], domain=[-1, 1])
+    told = {"classes": [1, 0]} if kind in CLASSIFIERS else {}
+    model = make(kind, solver=solver, domain=[-1, 1], **told)
     before = model.get_params()
     assert model.fit(table, labels) is model
     after = model.get_params()
     assert before.keys() == after.keys()
     assert all(before[name] is after[name] for name in before)
-    assert after["classes"] == [1, 0]
+    assert all(after[name] == value for name, value in told.items())
     assert np.array_equal(table, X)
     assert np.array_equal(labels, Y)
     assert set(vars(model)) == set(before) | fitted_names(model)
 
 
-@every_estimator
+@pytest.mark.parametrize("kind", CLUSTERERS)
+def test_a_clustering_can_be_made_again_of_other_records(kind):
+    wider = np.c_[X, X[:, 0]]
+    model = make(kind).fit(FRAME, Y).set_params(solver="eem", n_clusters=4).fit(wider)
+    assert same_model(model, make(kind, solver="eem", n_clusters=4).fit(wider))
+    assert model.n_features_in_ == 4
+    assert not hasattr(model, "feature_names_in_")
+    assert model.cluster_centers_.shape == (4, 4)
+
+
+@every_classifier
 def test_a_model_can_be_fitted_again_to_other_records(kind):
     model = make(kind).fit(X, Y)
     wider = np.c_[X, X[:, 0]]
@@ -1157,7 +1345,7 @@ def test_a_model_can_be_fitted_again_to_other_records(kind):
     assert np.array_equal(model.predict(wider), np.array(["u", "v"])[expected.predict(wider)])
 
 
-@every_estimator
+@every_classifier
 def test_auto_is_local_with_its_defaults(kind):
     auto, local = make(kind, solver="auto").fit(X, Y), make(kind, solver=Local()).fit(X, Y)
     assert same_model(auto, local)
@@ -1165,20 +1353,17 @@ def test_auto_is_local_with_its_defaults(kind):
     assert auto.release_.to_json() == local.release_.to_json()
 
 
-@every_estimator
-@every_solver
-def test_a_solver_is_given_by_name_or_by_settings(kind, solver, selections):
-    names = {Local: "local", EEM: "eem", PrivGene: "privgene", DPSGA: "dpsga",
-             Subsample: "subsample"}  # fmt: skip
-    name = names[type(solver)]
+@every_method
+def test_a_solver_is_given_by_name_or_by_settings(kind, solver, draws):
+    name = next(name for name, (made, _) in KNOWN[kind].items() if isinstance(solver, made))
     model = make(kind, solver=name).fit(X[:50], Y[:50])
     assert same_model(model, make(kind, solver=type(solver)()).fit(X[:50], Y[:50]))
     assert model.release_.settings["solver"] == name
     kept = make(kind, solver=solver).fit(X[:50], Y[:50]).release_.settings
-    assert {field.name: kept[field.name] for field in fields(solver)} == vars(solver)
+    assert {field.name: kept[field.name] for field in fields(solver)} == asdict(solver)
 
 
-@every_estimator
+@every_classifier
 def test_more_budget_and_more_records_are_not_worse(kind, rng):
     """The estimator learns: near chance with no budget to speak of, near perfect with plenty."""
     table = rng.uniform(-1, 1, (4000, 3))
@@ -1194,15 +1379,14 @@ def test_an_infinite_budget_is_not_private_and_says_so(kind):
     with pytest.warns(PrivacyLeakWarning, match="epsilon=inf: this is not private"):
         model = make(kind, epsilon=np.inf, solver="dpsga").fit(X, Y)
     assert model.release_ is None
-    assert model.score(X, Y) > 0.9
+    assert kind in CLUSTERERS or model.score(X, Y) > 0.9
 
 
 # ----------------------------------------------------------------------------------------- progress
 
 
-@every_estimator
-@every_solver
-def test_a_callback_hears_released_values_in_order(kind, solver, selections):
+@every_method
+def test_a_callback_hears_released_values_in_order(kind, solver, draws):
     heard: list[Any] = []
 
     def listen(generation):
@@ -1216,18 +1400,26 @@ def test_a_callback_hears_released_values_in_order(kind, solver, selections):
     assert {generation.total for generation in heard} == {total}
     assert {generation.spent for generation in heard} == {Budget(1.0, 1e-6)}
     assert {field.name for field in fields(heard[0])} == {"index", "total", "parameters", "spent"}
-    assert {generation.parameters.shape for generation in heard} == {(4,)}
+    shapes = {generation.parameters.shape for generation in heard}
+    if issubclass(kind, KMedian):
+        assert shapes <= {(1,), (2,), (3,)}  # a greedy set grows
+        assert np.array_equal(np.sort(heard[-1].parameters), model.facilities_)
+    else:
+        assert shapes == {(4,) if kind in CLASSIFIERS else (3, 3)}
     share = getattr(solver, "average", 0.0)
-    if getattr(solver, "survivors", 1) == 1:
+    if kind in CLASSIFIERS and getattr(solver, "survivors", 1) == 1:
         last = heard[-max(1, round(share * total)) :]
         answer = np.mean([generation.parameters for generation in last], axis=0)
         assert np.array_equal(np.append(model.coef_, model.intercept_), answer)
     assert same_model(model, make(kind, **settings).fit(X, Y))
 
 
-@every_estimator
 @pytest.mark.parametrize("bar", ["tqdm", "text"])
-@pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2]])
+@pytest.mark.parametrize(
+    ("kind", "classes"),
+    [*((kind, classes) for kind in CLASSIFIERS for classes in ([0, 1], [0, 1, 2])),
+     *((kind, None) for kind in CLUSTERERS)],
+)  # fmt: skip
 def test_verbose_shows_a_bar_and_nothing_private(kind, bar, classes, monkeypatch, capfd):
     if bar == "tqdm":
         pytest.importorskip("tqdm")
@@ -1235,23 +1427,26 @@ def test_verbose_shows_a_bar_and_nothing_private(kind, bar, classes, monkeypatch
         monkeypatch.setitem(sys.modules, "tqdm", None)
         monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     heard: list[int] = []
-    settings = {"classes": classes, "adjacency": "add_remove", "n_public": 400}
+    settings = {"adjacency": "add_remove", "n_public": 400}
+    heads, total = [""], GENERATIONS[kind]
+    if classes:
+        settings["classes"] = classes
+        heads = [" 1"] if len(classes) == 2 else [f" {label}" for label in classes]
     model = make(kind, **settings, verbose=1, callback=lambda g: heard.append(g.index))
     model.fit(X, Y)
     out, err = capfd.readouterr()
     assert out == ""
-    heads = [1] if len(classes) == 2 else classes
     for head in heads:
-        assert f"{kind.__name__} {head}: " in err
+        assert f"{kind.__name__}{head}: " in err
     assert err.endswith("\n")
     if bar == "tqdm":
-        assert err.count("12/12") >= len(heads)
+        assert err.count(f"{total}/{total}") >= len(heads)
     else:
-        assert err.count("generation 12 of 12\n") == len(heads)
-        assert err.count("\r") == 12 * len(heads)
+        assert err.count(f"generation {total} of {total}\n") == len(heads)
+        assert err.count("\r") == total * len(heads)
     assert_harmless(err)
     assert not numbers_in(err) & {N, int(Y.sum()), N - int(Y.sum())}
-    assert heard == list(range(1, 13)) * len(heads)
+    assert heard == list(range(1, total + 1)) * len(heads)
     assert same_model(model, make(kind, **settings).fit(X, Y))
     assert capfd.readouterr() == ("", "")
 
