@@ -17,9 +17,9 @@ sums of the w_j, of the h_g, and of both and b. One record added or removed chan
     l1    A W + (W^2 + S) / 2                        S: the sum of the squares of all w_j, h_g, b
     l2    sqrt(A^2 S + (S^2 + F) / 2)                F: the sum of their fourth powers
 
-at most: all terms grow with abs(v_j), so a corner of the box is worst. In a ball of radius r (the
-l1 norm is then at most r, or sqrt(d) r in the l2 ball) W = r + b or sqrt(d) r + b, S = r^2 + b^2 and
-F = r^4 + b^4. One record replaced, v and s by v' and s':
+at most: all terms grow with abs(v_j), so a corner of the box is worst. In a ball of radius r we
+have W = r + b, or sqrt(d) r + b for the l2 ball, S = r^2 + b^2 and F = r^4 + b^4. One record
+replaced, v and s by v' and s':
 
 - *l2*, with c = abs(<v, v'>): the linear part moves by at most sqrt(2 S + 2 c) A, the squares of
   the quadratic part add up to at most S^2 + F - b^4 - c^2, since its inner product is
@@ -57,7 +57,7 @@ from privfit.objectives import LinearObjective
 from privfit.objectives.coding import Compact
 from privfit.packing import MAX_RECORDS
 from privfit.paths import Conduct, Generation, Path, deviation, noise_for
-from privfit.spaces import Space
+from privfit.spaces import Reals
 
 __all__ = ["METHODS", "Functional", "functional"]
 
@@ -84,8 +84,8 @@ class Functional:
     paper : bool
         The publication's own parameters and uncentred columns: add the ridge, then drop negative
         eigenvalues. Ours are set to 0 before it is added. Repaired: the sensitivity is that of
-        the declared domain; the paper's d^2 / 4 + 3 d is for columns in [0, 1 / sqrt(d)], which
-        it scales by the data's own bounds.
+        the declared domain; the paper's d^2 / 4 + 3 d allows for columns up to 1 each, though it
+        scales them to 1 / sqrt(d).
     """
 
     weight: float | None = None
@@ -105,7 +105,7 @@ class Functional:
 
 def functional(
     objective: LinearObjective,
-    space: Space,
+    space: Reals,
     settings: Functional,
     grant: Grant,
     rng: Any = None,
@@ -125,8 +125,7 @@ def functional(
     noisy = grant.release(plan.noise, value, conduct.source)
     u = np.zeros(objective.n_features + 1)
     u[plan.columns] = plan.minimiser(noisy, settings)
-    u = np.clip(u, space.low, space.high)  # type: ignore[union-attr]
-    conduct.tell(plan.coding.weights(u)[None])
+    conduct.tell(plan.coding.weights(np.clip(u, space.low, space.high))[None])
     return conduct.path()
 
 
@@ -147,7 +146,7 @@ class _Plan:
 
     def coefficients(self, objective: LinearObjective) -> tuple[Integers, Integers]:
         """int64: -A times the sums of s v, and those of v v', of the columns."""
-        # At w = 0 every slope is 1/2; capped at one unit of slopes the sums are those of the records.
+        # At w = 0 every slope is 1/2; cut to one unit, the sums are those of the records.
         first = objective.gradient(np.zeros(objective.n_features + 1), RESIDUAL_UNIT)
         linear, quadratic = self.coding.sums(first, objective.second_moments())
         return self.A * linear[self.columns], quadratic[np.ix_(self.columns, self.columns)]
@@ -184,7 +183,7 @@ def _plan(
     columns = np.arange(d if grouped else d + 1)
     weight = settings.weight or (2.0 if settings.paper else 1.0 if budget.delta else 1.4)
     # A sum of A s v over all the records that there may ever be must stay below 2^62.
-    A = max(1, min(round(weight / coding.unit), 2**61 // (MAX_RECORDS << (a + 1))))
+    A = max(1, min(round(weight / coding.unit), 2**62 // (MAX_RECORDS << (a + 1))))
     l1, l2 = sensitivities(domain, coding, A, adjacency)
     cut = max(0, l1.bit_length() - SENSITIVITY_BITS)
     count = len(columns) * (len(columns) + 3) // 2 if cut else 0
@@ -192,9 +191,7 @@ def _plan(
     return _Plan(coding, columns, A, cut, noise)
 
 
-def sensitivities(
-    domain: Domain, coding: Compact, A: int, adjacency: str
-) -> tuple[int, float]:
+def sensitivities(domain: Domain, coding: Compact, A: int, adjacency: str) -> tuple[int, float]:
     """How far one record moves the coefficients in l1 and in l2: the table above, in integers."""
     replaced = adjacency == "replace"
     if isinstance(domain, L1Ball | L2Ball):
