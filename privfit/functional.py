@@ -28,9 +28,9 @@ replaced, v and s by v' and s':
 - *l1, box and schema*: s v_j and v_i v_j are products of two of the numbers z = (A s, b, v_1, ...),
   whose bounds add up to M = A + b + N. The l1 distance of these products is convex in each z, so
   largest at corners, where just the products of a flipped and a kept number change, each by twice
-  its size: with F of the bounds' sum flipped, 2 F (M - F) <= M^2 / 2. Half of what two records
-  would cost. A square v_j^2 changes by at most w_j^2. The products with a group's entry are
-  bounded one by one: 2 H M, and H^2 + (sum of h_g^2) among the groups.
+  its size: with flipped bounds that add up to f, by 2 f (M - f) <= M^2 / 2. Half of what two
+  records would cost. A square v_j^2 changes by at most w_j^2. The products with a group's entry
+  are bounded one by one: 2 H M, and H^2 + (sum of h_g^2) among the groups.
 - *l1, balls*: twice the add_remove value less the square of b; in the l2 ball the quadratic part
   alone is at most r^2 (d / sqrt 2 + 1), by its rank of 2 and Cauchy's inequality.
 
@@ -202,7 +202,9 @@ def sensitivities(domain: Domain, coding: Compact, A: int, adjacency: str) -> tu
     squares = _powers(hot, 2) + _powers(numbers, 2)
     fourths = _powers(hot, 4) + _powers(numbers, 4)
     if replaced:
-        l1 = H * H + _powers(hot, 2) + 2 * H * M + M * M // 2 + _powers(numbers, 2)
+        flipped = max(A, b, *numbers, M // 2)  # of M: a half, or more if one number is
+        products = 2 * flipped * (M - flipped)
+        l1 = H * H + _powers(hot, 2) + 2 * H * M + products + _powers(numbers, 2)
     else:
         l1 = A * W + (W * W + squares + b * b) // 2
     return l1, _l2(A, squares + b * b, fourths, b, replaced)
