@@ -3,8 +3,10 @@
 import typing as _typing
 
 from privfit.accounting import Event, calibrate, compose, total
+from privfit.aggregate import Gupt, Majority
 from privfit.domains import Box, Categorical, Domain, Grid, L1Ball, L2Ball, Numeric, Schema
 from privfit.dpsga import DPSGA
+from privfit.functional import Functional
 from privfit.ledger import Budget, BudgetError, Ledger, Release
 from privfit.mechanisms import (
     DiscreteGaussian,
@@ -47,9 +49,11 @@ __all__ = [
     "Event",
     "Exponential",
     "FacilityObjective",
+    "Functional",
     "GammaVector",
     "Generation",
     "Grid",
+    "Gupt",
     "L1Ball",
     "L2Ball",
     "Ledger",
@@ -57,6 +61,7 @@ __all__ = [
     "LinearSVC",
     "Local",
     "LogisticRegression",
+    "Majority",
     "NoisyMax",
     "Numeric",
     "Path",

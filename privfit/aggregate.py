@@ -200,10 +200,10 @@ def aggregate(
     """
     parts = _tables(records)
     within, settings = _as_bounds(bounds, None), Gupt(blocks=blocks)
-    size = public_size(SimpleNamespace(n_records=len(parts[0])), adjacency, n_public)
+    size = public_size(SimpleNamespace(n_records=parts[0].shape[0]), adjacency, n_public)
     budget = Budget(epsilon, delta)
-    count = _block_count(settings, size, budget, least=1)
     noise = noise_for(budget, *diameters(within))
+    count = _block_count(settings, size, budget, least=1)
     source = BitSource.of(random_state)
     grant = (Ledger(epsilon, delta) if ledger is None else ledger).reserve(
         epsilon, delta, "aggregate"
@@ -270,8 +270,8 @@ class Gupt:
     def check(self, objective: Any, budget: Budget, adjacency: str, size: int | None) -> None:
         """Refuse what `gupt` would refuse; nothing is drawn."""
         task = _task(objective, self, budget, np.random.default_rng(0))
-        _block_count(self, size, budget, task.least)
         noise_for(budget, *diameters(task.bounds))
+        _block_count(self, size, budget, task.least)
         if self.estimator is not None:
             task.rehearse()
 
@@ -292,8 +292,8 @@ def gupt(
     """
     conduct = Conduct(objective, space, grant, rng, callback, **public)
     task = _task(objective, settings, grant.budget, conduct.coins)
-    blocks = _block_count(settings, conduct.size, grant.budget, task.least)
     noise = noise_for(grant.budget, *diameters(task.bounds), conduct.share)
+    blocks = _block_count(settings, conduct.size, grant.budget, task.least)
     grant.plan(noise.event)
     parts = [part for part in objective.decoded() if part is not None]
     total = block_sums(parts, task.statistic, blocks, task.bounds, task.fallback, conduct.source)

@@ -191,8 +191,9 @@ class LogisticRegression(_LinearClassifier):
         The labels, declared. Without them they are read off the data, with a warning.
     solver : str or settings
         'auto' is 'local' with our defaults, the most accurate search at every budget we measured.
-        Else 'local', 'eem', 'privgene', 'dpsga', 'subsample', or settings such as
-        ``Local(generations=100)``. The genetic ones count errors, so their probabilities are rough.
+        Else 'local', 'eem', 'privgene', 'dpsga', 'subsample', 'functional' (logistic regression
+        alone), 'gupt', 'majority', or settings such as ``Local(generations=100)``. The genetic ones
+        count errors, so their probabilities are rough.
     adjacency : 'replace' or 'add_remove'
         The neighbour relation of the guarantee. Under the latter the number of records is private.
     n_public : int, optional
