@@ -74,13 +74,13 @@ class Functional:
     Parameters
     ----------
     weight : float, optional
-        Of the linear part beside the quadratic one: A, in units of a coded record. By default 1.4
-        for a pure budget and 1 otherwise, flat optima on three public tables; the paper's
-        coefficients have 2.
+        Of the linear part beside the quadratic one: A, in units of a coded record. By default 2
+        for a pure budget, as in the paper's coefficients, and 1 otherwise: flat optima on three
+        public tables at epsilon 0.1 and 1.
     ridge : float, optional
         What is added to the eigenvalues of the noisy quadratic, in standard deviations of its
-        noise; by default 0.6 sqrt(d), a third of the largest eigenvalue of noise alone, the best
-        on the same tables; the paper has 4.
+        noise; by default 0.5 sqrt(d), a quarter of the largest eigenvalue of noise alone, good on
+        the same tables; the paper has 4.
     paper : bool
         The publication's own parameters and uncentred columns: add the ridge, then drop negative
         eigenvalues. Ours are set to 0 before it is added. Repaired: the sensitivity is that of
@@ -159,7 +159,7 @@ class _Plan:
         quadratic[self.upper] = noisy[d:] * (2.0**self.cut * unit**2)
         quadratic += np.triu(quadratic, 1).T
         sigma = deviation(self.noise) * 2.0**self.cut * unit**2
-        ridge = settings.ridge or (4.0 if settings.paper else 0.6 * math.sqrt(d))
+        ridge = settings.ridge or (4.0 if settings.paper else 0.5 * math.sqrt(d))
         values, vectors = np.linalg.eigh(quadratic)
         if settings.paper:
             values = values + ridge * sigma
@@ -181,7 +181,7 @@ def _plan(
     coding = Compact(domain, centre=not settings.paper)
     grouped = isinstance(domain, Schema) and bool(domain.groups)
     columns = np.arange(d if grouped else d + 1)
-    weight = settings.weight or (2.0 if settings.paper else 1.0 if budget.delta else 1.4)
+    weight = settings.weight or (1.0 if budget.delta and not settings.paper else 2.0)
     # A sum of A s v over all the records that there may ever be must stay below 2^62.
     A = max(1, min(round(weight / coding.unit), 2**62 // (MAX_RECORDS << (a + 1))))
     l1, l2 = sensitivities(domain, coding, A, adjacency)
