@@ -18,6 +18,7 @@ from cases import ADJACENCIES
 from sklearn.cluster import KMeans as PlainKMeans
 from sklearn.linear_model import LogisticRegression as Plain
 from sklearn.linear_model import Perceptron
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privfit import (
     Box,
@@ -408,6 +409,14 @@ def test_a_seed_fixes_a_fit():
     assert not np.array_equal(one.coef_, other.coef_)
 
 
+def test_both_adjacencies_give_the_very_same_model():
+    """One block changes in either case; the number of blocks is public in both."""
+    fit = {"domain": (-1, 1), "classes": [0, 1], "solver": "gupt", "random_state": 5}
+    one = LogisticRegression(1.0, **fit).fit(X, Y)
+    two = LogisticRegression(1.0, adjacency="add_remove", n_public=len(X), **fit).fit(X, Y)
+    assert np.array_equal(one.coef_, two.coef_)
+
+
 @pytest.mark.parametrize("solver", ["gupt", Gupt(paper=True), Gupt(blocks=50), "majority"])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
@@ -467,6 +476,22 @@ def test_other_objectives_are_refused():
         gupt(places, Reals(0, 1, 2), Gupt(), grant, 1)
     with pytest.raises(ValueError, match=r"majority needs labelled records, not a F.*; pass"):
         majority(places, Reals(0, 1, 2), Majority(), grant, 1)
+
+
+# ------------------------------------------------------------------------ scikit-learn's own checks
+
+CHECKED = [
+    kind(epsilon=1000, domain=(-5, 5), solver="gupt") for kind in (LogisticRegression, LinearSVC)
+]
+CHECKS = parametrize_with_checks(CHECKED)
+
+
+@pytest.mark.filterwarnings(
+    "ignore::privfit.PrivacyLeakWarning", "ignore:invalid value encountered in cast:RuntimeWarning"
+)
+@pytest.mark.parametrize(CHECKS.args[0], list(CHECKS.args[1]), **CHECKS.kwargs)
+def test_scikit_learn_is_content(estimator, check):
+    check(estimator)
 
 
 # ------------------------------------------------------------------------------------------ k-means

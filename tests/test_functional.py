@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import reference
 from cases import ADJACENCIES, DOMAINS, case, encoded, extreme_rows, labels
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privfit import (
     Box,
@@ -375,6 +376,20 @@ def test_more_columns_than_records_are_fitted():
     model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1], solver="functional",
                                random_state=2)  # fmt: skip
     assert np.isfinite(model.fit(np.eye(5, 120), [0, 1, 0, 1, 1]).coef_).all()
+
+
+# ------------------------------------------------------------------------ scikit-learn's own checks
+
+CHECKED = [LogisticRegression(epsilon=1000, domain=(-5, 5), solver="functional")]
+CHECKS = parametrize_with_checks(CHECKED)
+
+
+@pytest.mark.filterwarnings(
+    "ignore::privfit.PrivacyLeakWarning", "ignore:invalid value encountered in cast:RuntimeWarning"
+)
+@pytest.mark.parametrize(CHECKS.args[0], list(CHECKS.args[1]), **CHECKS.kwargs)
+def test_scikit_learn_is_content(estimator, check):
+    check(estimator)
 
 
 # ------------------------------------------------------------------------------------------ errors
