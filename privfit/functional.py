@@ -119,10 +119,10 @@ def functional(
     """
     conduct = Conduct(objective, space, grant, rng, callback, **public)
     plan = _plan(objective, settings, grant.budget, conduct.adjacency, conduct.share)
-    grant.plan(plan.noise.event)
+    conduct.set_aside(1, plan.noise.event)
     linear, quadratic = plan.coefficients(objective)
     value = np.concatenate([linear, quadratic[plan.upper]]) >> plan.cut
-    noisy = grant.release(plan.noise, value, conduct.source)
+    noisy = conduct.release(plan.noise, value)
     u = np.zeros(objective.n_features + 1)
     u[plan.columns] = plan.minimiser(noisy, settings)
     conduct.tell(plan.coding.weights(np.clip(u, space.low, space.high))[None])

@@ -20,7 +20,7 @@ from privfit._kernels.random import BitSource
 from privfit.accounting import Event, calibrate, gaussian_calibrate
 from privfit.checks import is_finite, is_whole
 from privfit.ledger import ADJACENCIES, Budget, Grant
-from privfit.mechanisms import DiscreteGaussian, DiscreteLaplace
+from privfit.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
 from privfit.objectives import LinearObjective
 from privfit.spaces import Reals, Space
 
@@ -150,6 +150,17 @@ class Conduct:
         eps_s = calibrate(selections * self.share, whole.epsilon, whole.delta)
         self._grant.plan(Event("selection", eps_s, selections))
         return eps_s
+
+    def set_aside(self, generations: int, *events: Event) -> None:
+        """Set draws of other kinds aside; with what was told, so many generations in all."""
+        self._total = generations
+        assert self._grant is not None
+        self._grant.plan(*events)
+
+    def release(self, mechanism: Mechanism, value: Any) -> Any:
+        """What a mechanism draws from a value of the records, through the grant."""
+        assert self._grant is not None
+        return self._grant.release(mechanism, value, self.source)
 
     def plan_one(self, kind: str) -> float:
         """Set a single release aside, pure in the whole epsilon, and return its budget."""

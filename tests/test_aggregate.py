@@ -480,10 +480,10 @@ def test_other_objectives_are_refused():
 
 # ------------------------------------------------------------------------ scikit-learn's own checks
 
-CHECKED = [
-    kind(epsilon=1000, domain=(-5, 5), solver="gupt") for kind in (LogisticRegression, LinearSVC)
-]
-CHECKS = parametrize_with_checks(CHECKED)
+KINDS = (LogisticRegression, LinearSVC)
+CHECKS = parametrize_with_checks(
+    [kind(epsilon=1000, domain=(-5, 5), solver="gupt") for kind in KINDS]
+)
 
 
 @pytest.mark.filterwarnings(
