@@ -3,8 +3,10 @@
 import typing as _typing
 
 from privfit.accounting import Event, calibrate, compose, total
+from privfit.aggregate import Gupt, Majority
 from privfit.domains import Box, Categorical, Domain, Grid, L1Ball, L2Ball, Numeric, Schema
 from privfit.dpsga import DPSGA
+from privfit.functional import Functional
 from privfit.kmeans import Hybrid, Lloyd, Tree, UniformGrid
 from privfit.kmedian import Coreset, Greedy, Gupta, Synopsis
 from privfit.ledger import Budget, BudgetError, Ledger, Release
@@ -50,10 +52,12 @@ __all__ = [
     "Event",
     "Exponential",
     "FacilityObjective",
+    "Functional",
     "GammaVector",
     "Generation",
     "Greedy",
     "Grid",
+    "Gupt",
     "Gupta",
     "Hybrid",
     "KMeans",
@@ -66,6 +70,7 @@ __all__ = [
     "Lloyd",
     "Local",
     "LogisticRegression",
+    "Majority",
     "NoisyMax",
     "Numeric",
     "Path",

@@ -51,6 +51,7 @@ from numpy.typing import NDArray
 
 from privfit._kernels.random import BitSource
 from privfit.accounting import Event, calibrate, compose, gaussian_calibrate
+from privfit.aggregate import Gupt, gupt
 from privfit.checks import is_finite
 from privfit.domains import L1Ball, L2Ball, Schema
 from privfit.dpsga import DPSGA, dpsga
@@ -733,6 +734,7 @@ METHODS: dict[str, tuple[type[Any], Callable[..., Clustering | Path]]] = {
     "eem": (EEM, eem),
     "local": (Local, local),
     "dpsga": (DPSGA, dpsga),
+    "gupt": (Gupt, gupt),
 }
 
 

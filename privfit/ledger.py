@@ -392,8 +392,8 @@ def _read(text: str) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Numpy's numbers and arrays as JSON's."""
-    return value.tolist()
+    """Numpy's numbers and arrays as JSON's; of other settings, an estimator, what they print."""
+    return value.tolist() if hasattr(value, "tolist") else repr(value)
 
 
 def _up(exact: Fraction) -> float:

@@ -76,6 +76,10 @@ class DenseRecords:
                 count = min(step * PANEL_ROWS, run.count - first)
                 yield block.reshape(-1, 2 * self.pairs)[:count, : self.n_features]
 
+    def table(self) -> NDArray[np.int16]:
+        """(n, d): the records, unpacked, run by run."""
+        return np.concatenate(list(self.blocks(1 << 16)))
+
 
 @dataclass(frozen=True, repr=False)
 class SparseRecords:
@@ -101,6 +105,15 @@ class SparseRecords:
     def mean_entries(self) -> float:
         """Non-zeros of a record on average."""
         return (self.one_column.size + self.value_column.size) / (self.one_start.size - 1)
+
+    def table(self) -> scipy.sparse.csr_array:
+        """(n, d): the records as a matrix, run by run."""
+        shape = (self.one_start.size - 1, self.n_features)
+        one = np.full(self.one_column.size, self.one, np.int16)
+        ones = scipy.sparse.csr_array((one, self.one_column, self.one_start), shape)
+        return ones + scipy.sparse.csr_array(
+            (self.value, self.value_column, self.value_start), shape
+        )
 
     @cached_property
     def by_column(self) -> Columns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from numbers import Real
 from typing import Any, TypeAlias
@@ -34,16 +34,17 @@ SOLVERS: dict[str, tuple[type[Any], Callable[..., Path]]] = {
 }
 
 
-def settings_of(solver: Any, known: dict[str, Any] | None = None) -> tuple[str, Any]:
-    """The name and the settings of a known solver that is given by either."""
-    known = SOLVERS if known is None else known
-    for name, (kind, _) in known.items():
+def settings_of(
+    solver: Any, methods: Mapping[str, tuple[type[Any], Any]] = SOLVERS
+) -> tuple[str, Any]:
+    """The name and the settings of a solver that is given by either."""
+    for name, (kind, _) in methods.items():
         if isinstance(solver, kind):
             return name, solver
         if isinstance(solver, str) and solver == name:
             return name, kind()
     raise ValueError(
-        f"solver ({solver!r}) must be one of {', '.join(known)}, or settings such as "
+        f"solver ({solver!r}) must be one of {', '.join(methods)}, or settings such as "
         "DPSGA(generations=50); pass one of them"
     )
 

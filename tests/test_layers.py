@@ -18,7 +18,7 @@ RECORDS = {"_kernels", "domains", "packing", "objectives"}
 RELEASES = {"_kernels", "accounting", "mechanisms", "ledger"}
 SEARCHES = {"spaces", "paths", "privgene", "dpsga", "subsample", "solvers"}
 ALGORITHMS = {"privgene", "dpsga", "subsample", "perturbation", "hybrid", "kmeans", "kmedian",
-              "aggregate", "features", "roc"}  # fmt: skip
+              "aggregate", "features", "functional", "roc"}  # fmt: skip
 
 # What a part of the package may import from the others; itself it may always import.
 ALLOWED: dict[str, set[str]] = {
@@ -57,7 +57,8 @@ ANYONE = {"checks"}  # small tests of arguments
 OUTSIDE = {"numpy", "scipy"}  # what the core may import besides the standard library
 LAZY = {"domains": {"tomllib", "tomli"},  # the former is the standard library's from 3.11 on
         "estimators": {"sklearn"}, "cli": {"pandas", "sklearn", "tqdm"}, "solvers": {"tqdm"},
-        "plotting": {"matplotlib"}, "backends": {"dask", "pyarrow"}}  # fmt: skip
+        "aggregate": {"sklearn"}, "plotting": {"matplotlib"},
+        "backends": {"dask", "pyarrow"}}  # fmt: skip
 
 
 def part_of(source: Path) -> str:

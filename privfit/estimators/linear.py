@@ -12,6 +12,7 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from privfit import aggregate, functional
 from privfit._kernels.random import BitSource
 from privfit.domains import Schema
 from privfit.estimators.common import (
@@ -27,10 +28,19 @@ from privfit.ledger import Ledger
 from privfit.objectives import LinearObjective
 from privfit.paths import Generation
 from privfit.privgene import climbs_slopes
-from privfit.solvers import SOLVERS, check_plan, open_grant, progress, settings_of
+from privfit.solvers import (
+    SOLVERS,
+    check_plan,
+    open_grant,
+    progress,
+    settings_of,
+)
 from privfit.spaces import Reals
 
 Floats: TypeAlias = NDArray[np.float64]
+
+METHODS = SOLVERS | functional.METHODS | aggregate.METHODS
+CODED = ("functional", "gupt")  # their space bounds the weights of coded columns
 
 # What each search scores where that is not the estimator's own loss, and the box of its weights.
 COUNTS_ERRORS = ("dpsga", "subsample")
@@ -84,7 +94,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         table = read_table(self, X, domain)
         codes, classes = read_labels(y, self.classes, what)
         auto = isinstance(self.solver, str) and self.solver == "auto"
-        name, settings = settings_of("local" if auto else self.solver)
+        name, settings = settings_of("local" if auto else self.solver, METHODS)
         loss = "zero_one" if name in COUNTS_ERRORS else self._loss
         heads = range(1, 2) if len(classes) == 2 else range(len(classes))
 
@@ -102,7 +112,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         grant = open_grant(what, name, self.epsilon, self.delta, self.ledger)
         models = []
         for head in heads:
-            path = SOLVERS[name][1](
+            path = METHODS[name][1](
                 objective if head == heads[0] else objective_of(head),
                 space,
                 settings,
@@ -160,8 +170,8 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 def _space(name: str, settings: Any, objective: LinearObjective) -> Reals:
     """The box of weights: of centred ones for the gradient, else in units of a column's scale."""
     d = objective.domain.width
-    high = np.full(d + 1, BOUNDS.get(name, 5.0 if settings.paper else 10.0))
-    if not climbs_slopes(settings, objective):
+    high = np.full(d + 1, BOUNDS.get(name, 5.0 if getattr(settings, "paper", False) else 10.0))
+    if name not in CODED and not climbs_slopes(settings, objective):
         high[:-1] *= np.ldexp(1.0, -objective.domain.exponents)
     return Reals(-high, high, d + 1)
 
@@ -179,8 +189,9 @@ class LogisticRegression(_LinearClassifier):
         The labels, declared. Without them they are read off the data, with a warning.
     solver : str or settings
         'auto' is 'local' with our defaults, the most accurate search at every budget we measured.
-        Else 'local', 'eem', 'privgene', 'dpsga', 'subsample', or settings such as
-        ``Local(generations=100)``. The genetic ones count errors, so their probabilities are rough.
+        Else 'local', 'eem', 'privgene', 'dpsga', 'subsample', 'functional' (logistic regression
+        alone), 'gupt', 'majority', or settings such as ``Local(generations=100)``. The genetic ones
+        count errors, so their probabilities are rough.
     adjacency : 'replace' or 'add_remove'
         The neighbour relation of the guarantee. Under the latter the number of records is private.
     n_public : int, optional

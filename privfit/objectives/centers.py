@@ -350,6 +350,10 @@ class CentersObjective(Objective):
             total += np.bincount(place @ stride, minlength=total.size)
         return total
 
+    def decoded(self) -> tuple[Floats, None]:
+        """Private: records (n, d) as floats, clipped and rounded, and no labels."""
+        return self._records.table().astype(np.float64) * self._record_unit, None
+
     def at(self, centers: ArrayLike) -> CenterMoves:
         """A view around one set of centres that scores changes of one centre incrementally."""
         return CenterMoves(self, centers)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privfit._kernels import linear as kernels
 from privfit._kernels import threads
-from privfit.checks import is_finite
+from privfit.checks import is_finite, is_sparse
 from privfit.domains import Domain, Grid
 from privfit.objectives.common import (
     Floats,
@@ -259,6 +259,25 @@ class LinearObjective(Objective):
     def second_moments(self) -> Integers:
         """int64 (d + 1, d + 1): the sum of x~ x~', the intercept last, in units of 4^-a."""
         return self._layout.second_moments(self)
+
+    def label_counts(self) -> Integers:
+        """int64 (2,): the records of class 0 and of class 1."""
+        positive = sum(run.count for run in self._runs if run.flip == 0)
+        return np.array([self.n_records - positive, positive])
+
+    def decoded(self) -> tuple[Any, Integers]:
+        """Private: records (n, d) as floats or CSR, clipped and rounded, and labels 0/1.
+
+        Class 1 comes first; within a class, records keep their order.
+        """
+        table: Any = self._layout.records.table()
+        units = self.domain.record_units()
+        labels = np.repeat([1 + run.flip for run in self._runs], [run.count for run in self._runs])
+        if is_sparse(table):
+            table = table.astype(np.float64)
+            table.data *= units[table.indices]
+            return table, labels
+        return table * units, labels
 
     def at(self, w: ArrayLike) -> LinearMoves:
         """A view around one parent that scores one-coordinate moves incrementally."""
