@@ -410,21 +410,22 @@ def counted(found):
     return float(found.cells.counts.sum())
 
 
-# The settings, what is looked at, and the neighbours: where a budget eight times as large stands
+# The settings, what is looked at, the neighbours, and a budget so many times as large that stands
 # out in so few runs. All solvers and both adjacencies are audited by their exact losses above.
 LOOK = {
-    "lloyd": (Lloyd(steps=1), lambda found: float(found.trace.sums.sum()), "replace"),
-    "residuals": (Lloyd(steps=1, residual=True), lambda found: found.path.last[0, 0], "replace"),
-    "grid": (UniformGrid(cells=1, restarts=1), counted, "add_remove"),
-    "tree": (Tree(restarts=1), counted, "add_remove"),
-    "hybrid": (METHOD["hybrid"], counted, "add_remove"),
-}
+    "lloyd": (Lloyd(steps=1), lambda found: float(found.trace.sums.sum()), "replace", 8),
+    "residuals": (Lloyd(steps=1, residual=True), lambda found: found.path.last[0, 0], "replace",
+                  24),
+    "grid": (UniformGrid(cells=1, restarts=1), counted, "add_remove", 8),
+    "tree": (Tree(restarts=1), counted, "add_remove", 8),
+    "hybrid": (METHOD["hybrid"], counted, "add_remove", 24),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("which", LOOK)
 def test_runs_on_neighbours_show_no_more_than_epsilon(which):
-    """And runs with eight times the budget show that the audit looks."""
-    settings, statistic, adjacency = LOOK[which]
+    """And runs with many times the budget show that the audit looks."""
+    settings, statistic, adjacency, times = LOOK[which]
     function = next(run for kind, run in METHODS.values() if isinstance(settings, kind))
     domain = Box(-1, 1, 1, grid=COARSE)
     first = np.array([[0.0], [1.0], [1.0]])
@@ -441,8 +442,8 @@ def test_runs_on_neighbours_show_no_more_than_epsilon(which):
         )  # fmt: skip
 
     assert look(1.0).passes(1.0)
-    found = look(8.0)
-    assert found.passes(8.0)
+    found = look(float(times))
+    assert found.passes(times)
     assert not found.passes(1.0)
 
 
@@ -899,13 +900,14 @@ def test_postprocessing_is_a_function_of_the_release(postprocess, name, delta):
     assert trace.kind == ("gaussian" if delta else "laplace")
     assert trace.domain == (name if name in ("l1", "l2") else "box")
     found = mcmc(trace, 2, rng=6, anneal=postprocess == "anneal").centers
-    expected = CentersObjective(X[:1], 2, domain).project(found)
+    objective = CentersObjective(X[:1], 2, domain)
+    expected = objective.project(found)
     assert np.array_equal(model.cluster_centers_, expected)
     assert np.array_equal(release.parameters["postprocessed"], expected)
     assert np.array_equal(release.parameters["centers"], plain.cluster_centers_)
     order = np.argsort(expected[:, 0])
-    half = (domain.high - domain.low) / 2
-    assert (np.abs(expected[order] - means) < 0.15 * half).all()
+    near = 0.15 * (domain.high - domain.low) / 2 + 2 * objective.candidate_units  # 1/16 far off
+    assert (np.abs(expected[order] - means) < near).all()
 
 
 @pytest.mark.parametrize("postprocess", ["mcmc", "anneal"])

@@ -152,8 +152,8 @@ def test_auto_depends_on_the_number_of_columns_and_not_on_records(d, metric, rng
     """Zeros and ones are packed otherwise, which must not show in what is released."""
     X, places = rng.uniform(0, 1, (30, d)), rng.uniform(0, 1, (9, d))
     for adjacency in ADJACENCIES:
-        releases = [make(facilities=places, metric=metric, adjacency=adjacency).fit(form(X)).release_
-                    for form in FORMS.values()]  # fmt: skip
+        model = make(facilities=places, metric=metric, adjacency=adjacency)
+        releases = [model.fit(form(X)).release_ for form in FORMS.values()]
         assert {release.settings["solver"] for release in releases} == {
             "synopsis" if d <= 3 else "greedy"
         }
