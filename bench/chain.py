@@ -3,6 +3,7 @@
 python bench/chain.py --speed               # steps a second, and against a loop in Python
 python bench/chain.py --claim --seeds 10    # within-cluster sums of squares against noisy Lloyd
 python bench/chain.py --claim --plot figure.png
+python bench/chain.py --speed --claim --write       # refresh bench/README.md
 
 The claim is that of Lee and Kifer: records in the L1 ball, T = 5, chain 30,000 ("anneal" has its
 default length, "anneal, short" 30,000). Ratios are of means over seeds; below 1 the post-processing
@@ -23,6 +24,8 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests")]
 import chains  # noqa: E402
 
 from bench import datasets  # noqa: E402
+from bench.fits import table_lines  # noqa: E402
+from bench.kernels import refresh  # noqa: E402
 from privfit import CentersObjective, DiscreteLaplace, L1Ball  # noqa: E402
 from privfit._kernels import chain  # noqa: E402
 from privfit.postprocess import LloydTrace, consistent, kmeans, mcmc  # noqa: E402
@@ -137,16 +140,16 @@ def claim(names, epsilons, seeds, steps):
     return table
 
 
-def show(table):
-    """A table in the form of the documentation: one row a data set and method."""
+def ratio_lines(table):
+    """A row a data set and method: sums of squares over those of plain noisy Lloyd."""
     methods = [method for method in next(iter(table.values())) if method != "noisy Lloyd"]
     epsilons = sorted({epsilon for _, epsilon in table})
-    print("\n| data | method | " + " | ".join(f"{epsilon:g}" for epsilon in epsilons) + " |")
-    print("|---|---|" + "---|" * len(epsilons))
+    rows = []
     for name in dict.fromkeys(name for name, _ in table):
         for method in methods:
             cells = [table[name, e][method] / table[name, e]["noisy Lloyd"] for e in epsilons]
-            print(f"| {name} | {method} | " + " | ".join(f"{cell:.2f}" for cell in cells) + " |")
+            rows.append([name, method, *(f"{cell:.2f}" for cell in cells)])
+    yield from table_lines(["data", "method", *(f"epsilon {e:g}" for e in epsilons)], rows)
 
 
 def plot(table, path):
@@ -178,8 +181,7 @@ def speed(repeat):
     Seconds are those of the thread on its core, as both sides use one. A step costs the twin the
     same on fewer points, and it takes long to set up many.
     """
-    print("| d | k | T | million steps a second | Python loop, steps a second | ratio | accepted |")
-    print("|---|---|---|---|---|---|---|")
+    rows = []
     for d, k in ((2, 5), (2, 15), (3, 5), (3, 15), (4, 5), (4, 15), (10, 5), (10, 15)):
         shape = {"d": d, "k": k, "sets": T + 1, "n_assign": T, "domain": "l1", "noise": 20.0}
         state = chains.blobs(n=30_000, **shape).state(1)
@@ -195,29 +197,49 @@ def speed(repeat):
             slow.append(time.thread_time() - begin)
         rate, twin_rate = steps / min(quick), slow_steps / min(slow)
         share = state.counters[2] / (repeat * steps)
-        print(f"| {d} | {k} | {T} | {rate / 1e6:.1f} | {twin_rate:,.0f} | {rate / twin_rate:,.0f} "
-              f"| {share:.2f} |", flush=True)  # fmt: skip
+        rows.append([d, k, f"{rate / 1e6:.1f}", f"{twin_rate:,.0f}", f"{rate / twin_rate:,.0f}",
+                     f"{share:.2f}"])  # fmt: skip
+    header = [
+        "d",
+        "k",
+        "million steps a second",
+        "Python loop, steps a second",
+        "ratio",
+        "accepted",
+    ]
+    yield from table_lines(header, [[str(cell) for cell in row] for row in rows])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--speed", action="store_true", help="steps a second")
-    parser.add_argument("--claim", action="store_true", help="ratios to noisy Lloyd")
-    parser.add_argument("--data", default=",".join(DATA), help="names, with commas between")
-    parser.add_argument("--epsilons", default=",".join(map(str, EPSILONS)))
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--steps", type=int, default=30_000)
-    parser.add_argument("--repeat", type=int, default=15)
-    parser.add_argument("--plot", help="file of the figure")
+    add = parser.add_argument
+    add("--speed", action="store_true", help="steps a second")
+    add("--claim", action="store_true", help="ratios to noisy Lloyd")
+    add("--data", default=",".join(DATA), help="names, with commas between")
+    add("--epsilons", default=",".join(map(str, EPSILONS)))
+    add("--seeds", type=int, default=10)
+    add("--steps", type=int, default=30_000)
+    add("--repeat", type=int, default=15)
+    add("--plot", help="file of the figure")
+    add("--write", action="store_true", help="refresh bench/README.md")
     options = parser.parse_args()
     if options.speed:
-        speed(options.repeat)
+        lines = list(speed(options.repeat))
+        publish(lines, "chain speed", options.write)
     if options.claim:
         epsilons = [float(part) for part in options.epsilons.split(",")]
         table = claim(options.data.split(","), epsilons, options.seeds, options.steps)
-        show(table)
+        lines = [f"{options.seeds} seeds.", "", *ratio_lines(table)]
+        publish(lines, "chain claim", options.write)
         if options.plot:
             plot(table, options.plot)
+
+
+def publish(lines, marker, write):
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if write:
+        refresh(HERE / "README.md", text, marker)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 python bench/medians.py --quick                  # three seeds, mushroom and s1
 python bench/medians.py --sections speed
-python bench/medians.py --json medians.json
+python bench/medians.py --write                  # refresh bench/README.md and medians.json
 
 Accuracy is the mean clipped distance of a record to the nearest chosen facility, as a mean over
 seeds; a seed sets the random facilities and the fit. `mushroom` and `spambase` follow the thesis:
@@ -33,6 +33,7 @@ sys.path.append(str(HERE.parent))  # after site-packages: an installed privfit c
 import privfit  # noqa: E402
 from bench import datasets, machine, tables  # noqa: E402
 from bench.fits import table_lines  # noqa: E402
+from bench.kernels import refresh  # noqa: E402
 from bench.trials import interval  # noqa: E402
 from privfit import (  # noqa: E402
     DPSGA,
@@ -48,7 +49,8 @@ from privfit import (  # noqa: E402
     Subsets,
     Synopsis,
 )
-from privfit.kmedian import SOLVERS, automatic  # noqa: E402
+from privfit.kmedian import METHODS as KNOWN  # noqa: E402
+from privfit.kmedian import automatic  # noqa: E402
 
 EPSILONS = (0.1, 0.3162, 1.0)
 CASES = (("mushroom", 4), ("mushroom", 16), ("spambase", 4), ("spambase", 16), ("s1", 15),
@@ -141,15 +143,17 @@ def without_privacy(objective: FacilityObjective, k: int) -> Any:
         view.step(int(i), int(j))
 
 
-def private(task: Problem, method: str, k: int, epsilon: float, adjacency: str, seed: int) -> float:
+def private(
+    task: Problem, method: str, k: int, epsilon: float, delta: float, adjacency: str, seed: int
+) -> float:
     objective = task.objective
-    kind, run = SOLVERS[automatic(objective)]
+    kind, run = KNOWN[automatic(objective)]
     settings = METHODS[method]
     if settings is None:
         settings = kind()
     else:
-        run = next(run for kind, run in SOLVERS.values() if isinstance(settings, kind))
-    grant = Ledger(epsilon).reserve(epsilon)
+        run = next(run for kind, run in KNOWN.values() if isinstance(settings, kind))
+    grant = Ledger(epsilon, delta).reserve(epsilon, delta)
     space = Subsets(objective.n_facilities, k)
     path = run(objective, space, settings, grant, seed, adjacency=adjacency, n_public=task.n)
     return task.cost(path.answer)
@@ -169,15 +173,18 @@ def costs(options: argparse.Namespace) -> list[dict[str, Any]]:
             plain = task.cost(without_privacy(task.objective, k))
             found.setdefault(("not private", 0.0), []).append(plain)
             for method in options.methods:
-                if method == "synopsis" and not task.objective.has_coordinates:
+                if method == "synopsis" and not task.objective.has_cells:
                     continue
                 for epsilon in EPSILONS:
-                    value = private(task, method, k, epsilon, options.adjacency, seed)
+                    value = private(
+                        task, method, k, epsilon, options.delta, options.adjacency, seed
+                    )
                     found.setdefault((method, epsilon), []).append(value)
             print(f"{name}, k={k}: seed {seed + 1} of {options.seeds}", file=sys.stderr)
         for (method, epsilon), values in found.items():
             rows.append({"data": name, "k": k, "method": method, "epsilon": epsilon,
-                         "adjacency": options.adjacency, "costs": values})  # fmt: skip
+                         "delta": options.delta, "adjacency": options.adjacency,
+                         "costs": values})  # fmt: skip
     return rows
 
 
@@ -188,8 +195,9 @@ def cost_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
         shown = {(row["method"], row["epsilon"]): _shown(row["costs"], digits) for row in mine}
         plain = next(row["costs"] for row in mine if row["method"] == "not private")
         yield (
-            f"{case[0]}, k = {case[1]}, {mine[0]['adjacency']}, {len(plain)} seeds; not private "
-            f"{shown['not private', 0.0]}, random {shown['random', 0.0]}"
+            f"{case[0]}, k = {case[1]}, {mine[0]['adjacency']}, delta {mine[0]['delta']:g}, "
+            f"{len(plain)} seeds; not private {shown['not private', 0.0]}, random "
+            f"{shown['random', 0.0]}"
         )
         yield ""
         methods = [m for m in dict.fromkeys(row["method"] for row in mine) if (m, 1.0) in shown]
@@ -305,6 +313,15 @@ def speed_lines(options: argparse.Namespace) -> Iterator[str]:
 # ------------------------------------------------------------------------------------- command line
 
 
+def markdown(report: dict[str, Any]) -> Iterator[str]:
+    """The generated part of README.md."""
+    yield f"Measured on {report['date']}, privfit {report['privfit']}; mean cost a record."
+    if "costs" in report:
+        yield ""
+        yield from cost_lines(report["costs"])
+    yield from report.get("speed", ())
+
+
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
@@ -312,12 +329,14 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--data", type=lambda text: text.split(","), default=None, metavar="NAMES")
     add("--methods", type=lambda text: text.split(";"), default=list(METHODS), metavar="A;B")
     add("--adjacency", default="replace", choices=["replace", "add_remove"])
+    add("--delta", type=float, default=1e-6)
     add("--seeds", type=int, default=10)
     add("--scale", type=float, default=1.0, help="of the sizes of the speed rows")
     add("--repeat", type=int, default=5)
     add("--threads", type=int, default=None)
     add("--quick", action="store_true", help="three seeds, mushroom and s1, small sizes")
     add("--json", type=Path, metavar="PATH", help="write the numbers here")
+    add("--write", action="store_true", help="refresh bench/medians.json and bench/README.md")
     options = parser.parse_args(arguments)
     if options.quick:
         options.seeds, options.scale = 3, 0.1
@@ -329,19 +348,23 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> int:
     os.environ.setdefault("OMP_NUM_THREADS", str(os.cpu_count() or 1))
     options = parse(arguments)
+    path = options.json or HERE / "medians.json"
     report: dict[str, Any] = {
+        **(json.loads(path.read_text()) if path.exists() else {}),
         "date": datetime.date.today().isoformat(),
         "privfit": privfit.__version__,
         "machine": machine.describe(),
     }
     if "accuracy" in options.sections:
         report["costs"] = costs(options)
-        print("\n".join(cost_lines(report["costs"])))
     if "speed" in options.sections:
         report["speed"] = list(speed_lines(options))
-        print("\n".join(report["speed"]))
-    if options.json:
-        options.json.write_text(json.dumps(report, indent=1) + "\n")
+    text = "\n".join(markdown(report)) + "\n"
+    print(text)
+    if options.json or options.write:
+        path.write_text(json.dumps(report, indent=1) + "\n")
+    if options.write:
+        refresh(HERE / "README.md", text, "medians")
     return 0
 
 
