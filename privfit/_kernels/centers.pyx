@@ -150,57 +150,13 @@ cdef void add_members(const int16_t *panels, ptrdiff_t pairs, ptrdiff_t rows, in
             total[2 * j + 1] += x[j * PANEL * 2 + 1]
 
 
-cdef void add_residuals(const int16_t *panels, ptrdiff_t pairs, ptrdiff_t rows,
-                        const int32_t *which, const int32_t *centers, int64_t radius, int norm,
-                        int64_t *counts, int64_t *sums) noexcept nogil:
-    """Add each record's difference to its centre, shrunk to a norm of at most `radius`.
-
-    A longer difference v is multiplied by f = floor(2^32 radius / L) / 2^32, with L the norm
-    rounded up, and rounded towards zero: its norm is then at most radius norm(v) / L <= radius.
-    """
-    cdef ptrdiff_t r, j, d = 2 * pairs
-    cdef const int16_t *x
-    cdef const int32_t *c
-    cdef int64_t *total
-    cdef int64_t v, length, factor
-    for r in range(rows):
-        x = panels + (r // PANEL) * pairs * PANEL * 2 + (r % PANEL) * 2
-        c = centers + which[r] * d
-        total = sums + which[r] * d
-        counts[which[r]] += 1
-        length = 0
-        for j in range(d):
-            v = <int64_t>x[(j // 2) * PANEL * 2 + j % 2] - c[j]
-            length += v * v if norm == 2 else (v if v > 0 else -v)
-        if length <= (radius * radius if norm == 2 else radius):
-            for j in range(d):
-                total[j] += <int64_t>x[(j // 2) * PANEL * 2 + j % 2] - c[j]
-            continue
-        if norm == 2:
-            length = root_up(length)
-        factor = (radius << 32) // length
-        for j in range(d):
-            v = <int64_t>x[(j // 2) * PANEL * 2 + j % 2] - c[j]
-            total[j] += (v * factor) >> 32 if v > 0 else -((-v * factor) >> 32)
-
-
-cdef inline int64_t root_up(int64_t square) noexcept nogil:
-    """The least integer whose square is at least `square`; sqrt of a double may be one off."""
-    cdef int64_t root = <int64_t>sqrt(<double>square)
-    while root * root < square:
-        root += 1
-    while root > 0 and (root - 1) * (root - 1) >= square:
-        root -= 1
-    return root
-
-
 cdef void add_to_clusters(const int16_t *panels, ptrdiff_t pairs, ptrdiff_t rows, int32_t *which,
                           ptrdiff_t k, const int32_t *centers, int64_t radius, int norm,
                           int64_t *counts, int64_t *sums) noexcept nogil:
     if norm == 0:
         add_members(panels, pairs, rows, which, k, counts, sums)
     else:
-        add_residuals(panels, pairs, rows, which, centers, radius, norm, counts, sums)
+        tiles().residual_sums(panels, pairs, rows, which, centers, radius, norm, counts, sums)
 
 
 def lloyd(

@@ -136,3 +136,65 @@ static void member_sums(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pai
         }
     }
 }
+
+/* The least integer whose square is at least `square`; sqrt of a double may be one off. */
+static inline int64_t root_up(int64_t square)
+{
+    int64_t root = (int64_t)sqrt((double)square);
+    while (root * root < square)
+        root++;
+    while (root > 0 && (root - 1) * (root - 1) >= square)
+        root--;
+    return root;
+}
+
+/* v f / 2^32, rounded towards zero */
+static inline int64_t shrunk(int64_t v, int64_t f)
+{
+    int64_t product = v * f;
+    return (product + ((product >> 63) & 0xffffffff)) >> 32;
+}
+
+/* Add each record's difference v to its centre, shrunk to a norm (1 or 2) of at most `radius`:
+ * multiplied by f = floor(2^32 radius / L) / 2^32 if L, its norm rounded up, is larger, and rounded
+ * towards zero. Its norm is then at most radius norm(v) / L <= radius. No branch but one a record:
+ * the signs of differences cannot be foretold. */
+static ALWAYS_INLINE void residual_sums_of(
+    const int16_t *panels, const ptrdiff_t pairs, ptrdiff_t rows, const int32_t *which,
+    const int32_t *centers, int64_t radius, int norm, int64_t *counts, int64_t *sums)
+{
+    for (ptrdiff_t r = 0; r < rows; r++) {
+        const int16_t *x = panels + (r / PANEL) * pairs * PANEL * 2 + (r % PANEL) * 2;
+        const int32_t *c = centers + which[r] * 2 * pairs;
+        int64_t *total = sums + which[r] * 2 * pairs;
+        int64_t length = 0, f = (int64_t)1 << 32;
+        counts[which[r]]++;
+        for (ptrdiff_t j = 0; j < pairs; j++) {
+            int64_t even = x[j * PANEL * 2] - c[2 * j], odd = x[j * PANEL * 2 + 1] - c[2 * j + 1];
+            length += norm == 2 ? even * even + odd * odd : llabs(even) + llabs(odd);
+        }
+        if (length > (norm == 2 ? radius * radius : radius))
+            f = (radius << 32) / (norm == 2 ? root_up(length) : length);
+        for (ptrdiff_t j = 0; j < pairs; j++) {
+            total[2 * j] += shrunk(x[j * PANEL * 2] - c[2 * j], f);
+            total[2 * j + 1] += shrunk(x[j * PANEL * 2 + 1] - c[2 * j + 1], f);
+        }
+    }
+}
+
+static void residual_sums(const int16_t *panels, ptrdiff_t pairs, ptrdiff_t rows,
+                          const int32_t *which, const int32_t *centers, int64_t radius, int norm,
+                          int64_t *counts, int64_t *sums)
+{
+#define FOR_PAIRS(N) \
+    case N: residual_sums_of(panels, N, rows, which, centers, radius, norm, counts, sums); break
+    switch (pairs) {
+    FOR_PAIRS(1);
+    FOR_PAIRS(2);
+    FOR_PAIRS(3);
+    FOR_PAIRS(4);
+    FOR_PAIRS(5);
+    default: residual_sums_of(panels, pairs, rows, which, centers, radius, norm, counts, sums);
+    }
+#undef FOR_PAIRS
+}

@@ -122,6 +122,8 @@ cdef extern from "tiles.h" nogil:
                         int32_t *) noexcept nogil
         void (*member_sums)(const int32_t *, ptrdiff_t, ptrdiff_t, const int32_t *, ptrdiff_t,
                             int64_t *, int64_t *) noexcept nogil
+        void (*residual_sums)(const int16_t *, ptrdiff_t, ptrdiff_t, const int32_t *,
+                              const int32_t *, int64_t, int, int64_t *, int64_t *) noexcept nogil
         void (*clip_store16)(const int32_t *, ptrdiff_t, int32_t, int32_t, int,
                              uint16_t *) noexcept nogil
         void (*clip_store8)(const int32_t *, ptrdiff_t, int32_t, int32_t, int,

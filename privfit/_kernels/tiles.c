@@ -2,11 +2,11 @@
 #include "tiles.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include "lanes.h"
 
 #if defined(PRIVFIT_DEBUG)
 #include <stdio.h>
-#include <stdlib.h>
 #define CHECK(TRUTH) \
     ((TRUTH) ? (void)0 : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #TRUTH), abort()))
 #else
@@ -65,6 +65,7 @@ const tile_table PRIVFIT_TABLE = {
     .keep_two = keep_two,
     .without = without,
     .member_sums = member_sums,
+    .residual_sums = residual_sums,
     .clip_store16 = clip_store16,
     .clip_store8 = clip_store8,
     .clip_transpose16 = clip_transpose16,

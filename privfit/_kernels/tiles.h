@@ -138,6 +138,9 @@ typedef struct {
 
     void (*member_sums)(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
                         const int32_t *which, ptrdiff_t k, int64_t *counts, int64_t *sums);
+    void (*residual_sums)(const int16_t *panels, ptrdiff_t pairs, ptrdiff_t rows,
+                          const int32_t *which, const int32_t *centers, int64_t radius, int norm,
+                          int64_t *counts, int64_t *sums);
 
     /* facilities: clipped distances of two or one bytes, one row a facility */
     void (*clip_store16)(const int32_t *z, ptrdiff_t n, int32_t low, int32_t high, int shift, uint16_t *out);
