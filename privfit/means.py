@@ -24,14 +24,15 @@ def weighted_means(
     Runs are fewer where points are many: their random differences then matter less.
     """
     weights = np.asarray(weights, dtype=np.float64)
-    weighed = weights[:, None] * points
+    weighed, own = weights[:, None] * points, np.square(points).sum(axis=1)
     best, least = points[:1], math.inf
     for _ in range(max(1, min(restarts, MOST_WORK // (len(points) * k)))):
         centers = seeds(points, weights, k, coins)
         cost = math.inf
         for _ in range(100):
-            nearest, far = _assigned(points, centers)
-            last, cost = cost, float(weights @ far)
+            squares = _squares(points, own, centers)
+            nearest = squares.argmin(axis=1)
+            last, cost = cost, float(weights @ squares[np.arange(len(points)), nearest])
             if cost >= last * (1 - 1e-4):
                 break
             order = np.argsort(nearest, kind="stable")
@@ -43,27 +44,22 @@ def weighted_means(
     return best
 
 
-def _assigned(points: Floats, centers: Floats) -> tuple[Integers, Floats]:
-    """The nearest centre of each point, and its squared distance."""
-    squares = _squares(points, centers)
-    nearest = squares.argmin(axis=1)
-    return nearest, squares[np.arange(len(points)), nearest]
-
-
-def _squares(points: Floats, centers: Floats) -> Floats:
-    """(m, k) squared distances."""
-    own = np.einsum("ij,ij->i", points, points)[:, None]
-    return np.maximum(own + np.square(centers).sum(axis=1) - 2 * (points @ centers.T), 0.0)
+def _squares(points: Floats, own: Floats, centers: Floats) -> Floats:
+    """(m, k) squared distances, of points (m, d) whose own squares are known."""
+    squares = points @ (-2 * centers.T)
+    squares += own[:, None]
+    squares += np.square(centers).sum(axis=1)
+    return np.maximum(squares, 0.0, out=squares)
 
 
 def seeds(points: Floats, weights: Floats, k: int, coins: np.random.Generator) -> Floats:
     """k-means++ (Arthur, Vassilvitskii 2007), the best of three draws for each centre."""
-    centers = np.empty((k, points.shape[1]))
+    centers, own = np.empty((k, points.shape[1])), np.square(points).sum(axis=1)
     centers[0] = points[_drawn(weights, 1, coins)[0]]
-    far = _squares(points, centers[:1])[:, 0]
+    far = _squares(points, own, centers[:1])[:, 0]
     for j in range(1, k):
         some = points[_drawn(weights * far, 3, coins)]
-        fars = np.minimum(far[:, None], _squares(points, some))
+        fars = np.minimum(far[:, None], _squares(points, own, some))
         winner = int((weights @ fars).argmin())
         centers[j], far = some[winner], fars[:, winner]
     return centers
