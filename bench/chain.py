@@ -161,16 +161,21 @@ def plot(table, path):
     from matplotlib import pyplot as plt
 
     names = list(dict.fromkeys(name for name, _ in table))
-    figure, axes = plt.subplots(1, len(names), figsize=(4 * len(names), 3.2), squeeze=False)
-    for axis, name in zip(axes[0], names, strict=True):
+    figure, axes = plt.subplots(2, 3, figsize=(11, 6.4))
+    for axis, name in zip(axes.flat, names, strict=False):
         epsilons = sorted(epsilon for other, epsilon in table if other == name)
         for method in table[name, epsilons[0]]:
             axis.plot(epsilons, [table[name, e][method] for e in epsilons], "o-", label=method)
         axis.set(title=name, xlabel="epsilon", xscale="log")
-    axes[0, 0].set_ylabel("sum of squares")
-    axes[0, -1].legend(fontsize="small")
+        axis.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+        axis.minorticks_off()
+    for axis in axes[:, 0]:
+        axis.set_ylabel("within-cluster sum of squares")
+    for axis in axes.flat[len(names) :]:
+        axis.axis("off")
+    axes.flat[-1].legend(*axes[0, 0].get_legend_handles_labels(), loc="center")
     figure.tight_layout()
-    figure.savefig(path, dpi=120)
+    figure.savefig(path, dpi=90)
 
 
 # ------------------------------------------------------------------------------------------- speed
