@@ -145,6 +145,12 @@ class Conduct:
         self._grant.plan(Event("selection", eps_s, selections))
         return eps_s
 
+    def plan_draws(self, generations: int, *events: Event) -> None:
+        """Set draws of other kinds aside."""
+        assert self._grant is not None
+        self._total = generations
+        self._grant.plan(*events)
+
     def plan_one(self, kind: str) -> float:
         """Set a single release aside, pure in the whole epsilon, and return its budget."""
         assert self._grant is not None
