@@ -3,6 +3,7 @@
 import typing as _typing
 
 from privfit.accounting import Event, calibrate, compose, total
+from privfit.descent import FrankWolfe, Gradient, PermutedSGD
 from privfit.domains import Box, Categorical, Domain, Grid, L1Ball, L2Ball, Numeric, Schema
 from privfit.dpsga import DPSGA
 from privfit.ledger import Budget, BudgetError, Ledger, Release
@@ -47,8 +48,10 @@ __all__ = [
     "Event",
     "Exponential",
     "FacilityObjective",
+    "FrankWolfe",
     "GammaVector",
     "Generation",
+    "Gradient",
     "Grid",
     "L1Ball",
     "L2Ball",
@@ -61,6 +64,7 @@ __all__ = [
     "Numeric",
     "Path",
     "PermuteAndFlip",
+    "PermutedSGD",
     "PrivGene",
     "PrivacyLeakWarning",
     "Reals",

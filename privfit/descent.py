@@ -5,6 +5,7 @@
                 whitened: a tenth of the budget buys the records' second moments, whose inverse
                 root gives the coordinates in which gradients are clipped and noised
 `FrankWolfe`    descent over an l1 ball; every step selects one of its corners
+`PermutedSGD`   SGD over records in a random order, with noise on the weights alone (Wu et al. 2017)
 ==============  ================================================================================
 
 **Neighbours.** Data sets differ by one record, replaced ('replace', the size n is public) or added
@@ -31,21 +32,36 @@ import numpy as np
 from privfit.accounting import Event, gaussian_calibrate
 from privfit.checks import is_finite
 from privfit.ledger import Budget, Grant
-from privfit.mechanisms import DiscreteGaussian, DiscreteLaplace, Exponential
+from privfit.mechanisms import DiscreteGaussian, DiscreteLaplace, Exponential, GammaVector
 from privfit.objectives import LinearObjective
-from privfit.objectives.clipping import ClippedGradient, Coding, SecondMoments
+from privfit.objectives.clipping import (
+    ClippedGradient,
+    Coding,
+    SecondMoments,
+    permuted_descent,
+)
 from privfit.objectives.common import Floats
 from privfit.paths import (
+    OPEN,
     Conduct,
     Generation,
     Path,
     check_counts,
     check_positive_shares,
     check_shares,
+    fill,
 )
 from privfit.spaces import Reals
 
-__all__ = ["METHODS", "FrankWolfe", "Gradient", "frank_wolfe", "gradient"]
+__all__ = [
+    "METHODS",
+    "FrankWolfe",
+    "Gradient",
+    "PermutedSGD",
+    "frank_wolfe",
+    "gradient",
+    "permuted_sgd",
+]
 
 Callback = Callable[[Generation], object] | None
 
@@ -55,6 +71,7 @@ LEAST = 2.0**-20  # of a Gaussian parameter or an epsilon: below, noise may not 
 BOUND = 50.0  # on coded weights: no fit that we saw came near
 SLOPE = {"logistic": 0.5, "hinge": 1.0}  # of the loss at a margin of 0
 CURVATURE = {"logistic": 0.25, "hinge": 1.0}  # of the loss, at most
+SGD_BITS = 20  # of the sensitivity of SGD's weights, on the grid that they are noised on
 
 
 # ---------------------------------------------------------------------------------------- gradient
@@ -309,4 +326,200 @@ def _check_slopes(objective: Any, name: str) -> None:
         )
 
 
-METHODS: dict[str, tuple[type[Any], Callable[..., Path]]] = {"gradient": (Gradient, gradient)}
+# ------------------------------------------------------------------------------------- Frank-Wolfe
+
+
+@dataclass(frozen=True)
+class FrankWolfe:
+    """Settings of `frank_wolfe`.
+
+    Parameters
+    ----------
+    steps : int, optional
+        T; by default a public rule in (n, epsilon, delta): see `_corners_by_rule`.
+    radius : float
+        Of the l1 ball that holds the centred weights (`objective.centred`).
+    cap : float, optional
+        Clip of a record's residual; by default 0.5 for the logistic loss and 1 for the hinge, the
+        slopes at a margin of 0. 1 is no clip at all.
+    average : float
+        The share of the path whose mean is the answer; 0 for the last step.
+    """
+
+    steps: int | None = None
+    radius: float = 20.0
+    cap: float | None = None
+    average: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_counts(self, "steps")
+        check_shares(self, "average")
+        check_positive_shares(self, "cap")
+        if not is_finite(self.radius) or self.radius <= 0:
+            raise ValueError(f"radius ({self.radius!r}) must be a positive number; leave it out")
+
+    def check(self, objective: Any, budget: Budget, adjacency: str, size: int | None) -> None:
+        """Refuse what `frank_wolfe` would refuse; draws nothing."""
+        _check_slopes(objective, "frank_wolfe")
+        if self.steps is None and size is None:
+            raise ValueError(
+                "n_public must be given under adjacency='add_remove', where the number of records "
+                "is private; pass a public estimate, or FrankWolfe(steps=...)"
+            )
+        objective.prior(objective.centred.weights(_corners(objective, self.radius)))
+
+
+def frank_wolfe(
+    objective: LinearObjective,
+    space: Reals,
+    settings: FrankWolfe,
+    grant: Grant,
+    rng: Any = None,
+    callback: Callback = None,
+    **public: Any,
+) -> Path:
+    """Go from corner to corner of an l1 ball: w = (1 - g) w + g corner, g = 2 / (t + 2).
+
+    A corner +-radius e_j scores the clipped gradient along it; the range of these scores is
+    4 x_max cap under replace and 2 x_max cap under add_remove, x_max = 1/2 in the centred coding,
+    whatever the radius. Released: the corners. Cost: T selections, in all the grant's budget.
+    """
+    conduct = Conduct(objective, space, grant, rng, callback, **public)
+    s = settings
+    steps = s.steps or _corners_by_rule(conduct)
+    eps_s = conduct.plan(steps, steps)
+    corners = _corners(objective, s.radius)
+    moves = np.nonzero(corners)[1], corners[np.nonzero(corners)]
+    view = objective.slopes(np.zeros(corners.shape[1]), s.cap or SLOPE[objective.loss])
+    choose = Exponential(eps_s, view.range(*moves, conduct.adjacency))
+    for t in range(steps):
+        chosen = grant.release(choose, view.scores(*moves), conduct.source)
+        share = 2 / (t + 2)
+        view.w = (1 - share) * view.w + share * corners[chosen]
+        conduct.tell(view.model[None])
+    return conduct.path(s.average)
+
+
+def _corners(objective: LinearObjective, radius: float) -> Floats:
+    """(2 d + 2, d + 1): the corners of the ball."""
+    ahead = np.eye(objective.domain.width + 1) * radius
+    return np.vstack([ahead, -ahead])
+
+
+def _corners_by_rule(conduct: Conduct) -> int:
+    """How many corners: (n mu)^(2/3) / 4, or sqrt(n epsilon) / 3 for a pure budget; at least 8."""
+    if conduct.mu:
+        return max(8, round((conduct.n * conduct.mu) ** (2 / 3) / 4))
+    return max(8, round(math.sqrt(conduct.n * conduct.budget.epsilon) / 3))
+
+
+# ------------------------------------------------------------------------------------ permuted SGD
+
+
+@dataclass(frozen=True)
+class PermutedSGD:
+    """Settings of `permuted_sgd`.
+
+    Parameters
+    ----------
+    passes, batch : int
+        k and b of the paper.
+    step : float, optional
+        The step of a convex loss, at most 2 / smoothness; by default batch / sqrt(n), or the
+        paper's 1 / sqrt(n).
+    ridge : float
+        gamma, the weight of (gamma / 2) l2(w)^2 beside the mean loss; 0 for a convex loss.
+    paper : bool
+        The publication's own passes and step.
+    """
+
+    passes: int = OPEN
+    batch: int = OPEN
+    step: float | None = None
+    ridge: float = 0.0
+    paper: bool = False
+
+    def __post_init__(self) -> None:
+        fill(self, ours={"passes": 5, "batch": 50}, paper={"passes": 10, "batch": 50})
+        check_counts(self, "passes", "batch")
+        if self.step is not None and not (is_finite(self.step) and self.step > 0):
+            raise ValueError(f"step ({self.step!r}) must be a positive number; leave it out")
+        if not is_finite(self.ridge) or self.ridge < 0:
+            raise ValueError(f"ridge ({self.ridge!r}) must be 0 or positive; leave it out")
+        if self.ridge and self.step is not None:
+            raise ValueError("step must be left out where ridge > 0, which sets the steps")
+
+    def check(self, objective: Any, budget: Budget, adjacency: str, size: int | None) -> None:
+        """Refuse what `permuted_sgd` would refuse; draws nothing."""
+        _check_slopes(objective, "sgd")
+        if size is None:
+            raise ValueError(
+                "n_public must be given under adjacency='add_remove', where it is the number of "
+                "slots that records are put in; pass a public number of records"
+            )
+
+
+def permuted_sgd(
+    objective: LinearObjective,
+    space: Reals,
+    settings: PermutedSGD,
+    grant: Grant,
+    rng: Any = None,
+    callback: Callback = None,
+    **public: Any,
+) -> Path:
+    """Passes of SGD over records in one random order; then noise on the weights, once.
+
+    Released: the weights. Cost: the grant's budget. **The guarantee is for real arithmetic**: the
+    descent is in float64, whose rounding is some 1e-10 of the sensitivity.
+    """
+    conduct = Conduct(objective, space, grant, rng, callback, **public)
+    s, coding = settings, Coding(objective.domain)
+    slots = conduct.n
+    step, sensitivity = _sgd_sensitivity(s, objective.loss, slots)
+    budget = grant.budget
+    if budget.delta:
+        mu = gaussian_calibrate(budget.epsilon, budget.delta) / math.sqrt(conduct.share)
+        event = Event("gaussian", mu * (1 - 2.0**-40))
+    else:
+        event = Event("pure", budget.epsilon / conduct.share * (1 - 2.0**-40))
+    conduct.plan_draws(1, event)
+
+    # Slots hold a random arrangement of the records and of empty ones.
+    order = conduct.coins.permutation(max(objective.n_records, slots))[:slots]
+    weights = permuted_descent(
+        objective, coding, order, batch=s.batch, passes=s.passes, step=step, ridge=s.ridge
+    )
+    if budget.delta:
+        unit = 2.0 ** (math.frexp(sensitivity)[1] - SGD_BITS)
+        moved = sensitivity / unit + math.sqrt(coding.width)  # rounding moves each by half a unit
+        whole = np.rint(weights / unit).astype(np.int64)
+        noisy = unit * grant.release(_gaussian(event.parameter, moved), whole, conduct.source)
+    else:
+        noisy = grant.release(GammaVector(event.parameter, sensitivity), weights, conduct.source)
+    bounded = np.clip(noisy / coding.longest(2), space.low, space.high)
+    conduct.tell(coding.weights(bounded)[None])
+    return conduct.path()
+
+
+def _sgd_sensitivity(settings: PermutedSGD, loss: str, slots: int) -> tuple[float, float]:
+    """The (largest) step, and how far one slot's record can move the weights: see docs/descent.md.
+
+    Gradients are at most 1 long and `smooth`-Lipschitz, for records scaled to length 1. Convex: a
+    step is no expansion if it is at most 2 / smooth, and the slot adds 2 step / b in each of k
+    passes. Strongly convex: steps min(1 / smooth, 1 / (gamma t)) contract, and what each of the k
+    passes adds ends at 2 / (gamma b k M) or less, with M steps to a pass.
+    """
+    s, smooth = settings, CURVATURE[loss]
+    if s.ridge:
+        steps_a_pass = -(-slots // s.batch)
+        return 1 / (smooth + s.ridge), 2 / (s.ridge * s.batch * steps_a_pass)
+    step = min(s.step or (1 if s.paper else s.batch) / math.sqrt(slots), 2 / smooth)
+    return step, 2 * s.passes * step / s.batch
+
+
+METHODS: dict[str, tuple[type[Any], Callable[..., Path]]] = {
+    "gradient": (Gradient, gradient),
+    "frank_wolfe": (FrankWolfe, frank_wolfe),
+    "sgd": (PermutedSGD, permuted_sgd),
+}

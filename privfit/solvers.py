@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from numbers import Real
 from typing import Any, TypeAlias
@@ -34,15 +34,15 @@ SOLVERS: dict[str, tuple[type[Any], Callable[..., Path]]] = {
 }
 
 
-def settings_of(solver: str | Settings) -> tuple[str, Settings]:
+def settings_of(solver: Any, methods: Mapping[str, Any] = SOLVERS) -> tuple[str, Any]:
     """The name and the settings of a solver that is given by either."""
-    for name, (kind, _) in SOLVERS.items():
+    for name, (kind, _) in methods.items():
         if isinstance(solver, kind):
             return name, solver
         if solver == name:
             return name, kind()
     raise ValueError(
-        f"solver ({solver!r}) must be one of {', '.join(SOLVERS)}, or settings such as "
+        f"solver ({solver!r}) must be one of {', '.join(methods)}, or settings such as "
         "DPSGA(generations=50); pass one of them"
     )
 
@@ -144,10 +144,7 @@ def check_plan(
     callback: Any,
 ) -> None:
     """Refuse what a search would refuse, before anything is charged."""
-    if callback is not None and not callable(callback):
-        raise TypeError(
-            f"callback ({type(callback).__name__}) must be a function; pass callback(generation)"
-        )
+    check_callback(callback)
     steered = isinstance(settings, EEM | Local | PrivGene) and settings.generations is None
     if public_size(objective, adjacency, n_public) is None and steered:
         raise ValueError(
@@ -158,6 +155,14 @@ def check_plan(
     if climbs_slopes(settings, objective):
         candidates = objective.centred.weights(candidates)
     objective.scores(candidates) + objective.prior(candidates)  # nothing is kept
+
+
+def check_callback(callback: Any) -> None:
+    """Refuse a listener that cannot be called."""
+    if callback is not None and not callable(callback):
+        raise TypeError(
+            f"callback ({type(callback).__name__}) must be a function; pass callback(generation)"
+        )
 
 
 def open_grant(

@@ -12,6 +12,7 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from privfit import descent
 from privfit._kernels.random import BitSource
 from privfit.domains import Schema
 from privfit.estimators.common import (
@@ -23,11 +24,18 @@ from privfit.estimators.common import (
     remember_columns,
     reread_table,
 )
-from privfit.ledger import Ledger
+from privfit.ledger import Budget, Ledger
 from privfit.objectives import LinearObjective
-from privfit.paths import Generation
+from privfit.paths import Generation, public_size
 from privfit.privgene import climbs_slopes
-from privfit.solvers import SOLVERS, check_plan, open_grant, progress, settings_of
+from privfit.solvers import (
+    SOLVERS,
+    check_callback,
+    check_plan,
+    open_grant,
+    progress,
+    settings_of,
+)
 from privfit.spaces import Reals
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -35,6 +43,7 @@ Floats: TypeAlias = NDArray[np.float64]
 # What each search scores where that is not the estimator's own loss, and the box of its weights.
 COUNTS_ERRORS = ("dpsga", "subsample")
 BOUNDS = {"dpsga": 1.0, "subsample": 1.0, "privgene": 5.0}
+METHODS = SOLVERS | descent.METHODS
 
 
 class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -83,7 +92,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         domain = as_domain(self.domain, what)
         table = read_table(self, X, domain)
         codes, classes = read_labels(y, self.classes, what)
-        name, settings = settings_of("local" if self.solver == "auto" else self.solver)
+        name, settings = settings_of("local" if self.solver == "auto" else self.solver, METHODS)
         loss = "zero_one" if name in COUNTS_ERRORS else self._loss
         heads = range(1, 2) if len(classes) == 2 else range(len(classes))
 
@@ -93,12 +102,17 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         objective = objective_of(heads[0])
         domain = objective.domain
         space = _space(name, settings, objective)
-        check_plan(settings, objective, space, self.adjacency, self.n_public, self.callback)
+        if name in SOLVERS:
+            check_plan(settings, objective, space, self.adjacency, self.n_public, self.callback)
+        else:
+            check_callback(self.callback)
+            size = public_size(objective, self.adjacency, self.n_public)
+            settings.check(objective, Budget(self.epsilon, self.delta), self.adjacency, size)
         source = BitSource.of(self.random_state)
         grant = open_grant(what, name, self.epsilon, self.delta, self.ledger)
         models = []
         for head in heads:
-            path = SOLVERS[name][1](
+            path = METHODS[name][1](
                 objective if head == heads[0] else objective_of(head),
                 space,
                 settings,
@@ -156,6 +170,8 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 def _space(name: str, settings: Any, objective: LinearObjective) -> Reals:
     """The box of weights: of centred ones for the gradient, else in units of a column's scale."""
     d = objective.domain.width
+    if name in descent.METHODS:
+        return Reals(-descent.BOUND, descent.BOUND, d + 1)
     high = np.full(d + 1, BOUNDS.get(name, 5.0 if settings.paper else 10.0))
     if not climbs_slopes(settings, objective):
         high[:-1] *= np.ldexp(1.0, -objective.domain.exponents)
@@ -175,8 +191,9 @@ class LogisticRegression(_LinearClassifier):
         The labels, declared. Without them they are read off the data, with a warning.
     solver : str or settings
         'auto' is 'local' with our defaults, the most accurate search at every budget we measured.
-        Else 'local', 'eem', 'privgene', 'dpsga', 'subsample', or settings such as
-        ``Local(generations=100)``. The genetic ones count errors, so their probabilities are rough.
+        Else 'local', 'eem', 'privgene', 'dpsga', 'subsample', 'gradient', 'frank_wolfe', 'sgd', or
+        settings such as ``Local(generations=100)``. The genetic ones count errors, so their
+        probabilities are rough.
     adjacency : 'replace' or 'add_remove'
         The neighbour relation of the guarantee. Under the latter the number of records is private.
     n_public : int, optional

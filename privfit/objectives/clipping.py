@@ -31,12 +31,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privfit._kernels import linear as kernels
 from privfit._kernels.linear import RESIDUAL_UNIT
 from privfit.domains import Box, Domain, L2Ball, Schema
 from privfit.objectives.common import Floats, Integers, check_adjacency
 from privfit.objectives.linear import Centred, LinearObjective
 
-__all__ = ["ClippedGradient", "Coding", "SecondMoments"]
+__all__ = ["ClippedGradient", "Coding", "SecondMoments", "permuted_descent"]
 
 DROPPED = 31  # low bits of a product that are rounded away
 MOMENT_BITS = 26  # of a sensitivity of moments: finer units would only make numbers long
@@ -232,3 +233,41 @@ class ClippedGradient:
         s = self._coding.gradient(packed)
         high, low = s >> DROPPED, s & ((1 << DROPPED) - 1)
         return self._matrix @ high + (self._matrix @ low >> DROPPED)
+
+
+def permuted_descent(
+    objective: LinearObjective,
+    coding: Coding,
+    order: Integers,
+    *,
+    batch: int,
+    passes: int,
+    step: float,
+    ridge: float,
+) -> Floats:
+    """(d + 1,): weights of coded records, divided by `longest`, after SGD over slots in an order.
+
+    `order` holds a record's number, or one beyond them for an empty slot. Private: to be released.
+    """
+    scale, length = coding.unit, coding.longest(2)
+    factor, offset = coding.columns
+    table = objective._layout.table()
+    labels = [np.full(run.count, 1.0 + 2 * run.flip) for run in objective._runs]
+    weights = np.zeros(coding.width)
+    kernels.permuted_descent(
+        table.indptr.astype(np.int64),
+        table.indices.astype(np.int32),
+        table.data * factor[table.indices] * (scale / length),
+        offset * (scale / length),
+        np.concatenate(labels),
+        np.where(order < objective.n_records, order, -1),
+        objective.loss == "hinge",
+        batch,
+        passes,
+        step,
+        ridge,
+        1 / ridge if ridge else 0.0,
+        np.empty(coding.width),
+        weights,
+    )
+    return weights
