@@ -71,6 +71,7 @@ LEAST = 2.0**-20  # of a Gaussian parameter or an epsilon: below, noise may not 
 BOUND = 50.0  # on coded weights: no fit that we saw came near
 SLOPE = {"logistic": 0.5, "hinge": 1.0}  # of the loss at a margin of 0
 CURVATURE = {"logistic": 0.25, "hinge": 1.0}  # of the loss, at most
+ALMOST = 1 - 2.0**-40  # of a budget: parts of it then add up to no more than the whole in float64
 SGD_BITS = 20  # of the sensitivity of SGD's weights, on the grid that they are noised on
 
 
@@ -173,14 +174,13 @@ class _Noise:
         assert s.steps is not None
         self.mu = self.mu_moments = self.epsilon = 0.0
         if budget.delta:
-            # A little less than the whole, so that squares add up to no more in float64.
-            whole = gaussian_calibrate(budget.epsilon, budget.delta) * (1 - 2.0**-40)
+            whole = gaussian_calibrate(budget.epsilon, budget.delta) * ALMOST
             part = s.moments if s.whiten else 0.0
             self.mu_moments = whole * math.sqrt(part / share)
             self.mu = whole * math.sqrt((1 - part) / (share * s.steps))
             self.event = Event("gaussian", self.mu, s.steps)
         else:
-            self.epsilon = budget.epsilon / (share * s.steps) * (1 - 2.0**-40)
+            self.epsilon = budget.epsilon / (share * s.steps) * ALMOST
             self.event = Event("pure", self.epsilon, s.steps)
 
     @property
@@ -271,7 +271,8 @@ def gradient(
     conduct = Conduct(objective, space, grant, rng, callback, **public)
     s = settings.filled(grant.budget, objective.domain.width)
     noise = _Noise(s, grant.budget, conduct.share)
-    assert s.steps is not None and s.clip is not None and s.momentum is not None
+    assert s.steps and s.clip
+    assert s.momentum is not None
     size = None if s.whiten and conduct.adjacency == "add_remove" else float(conduct.n)
     conduct.plan_draws(s.steps, *noise.events)
 
@@ -474,15 +475,9 @@ def permuted_sgd(
     descent is in float64, whose rounding is some 1e-10 of the sensitivity.
     """
     conduct = Conduct(objective, space, grant, rng, callback, **public)
-    s, coding = settings, Coding(objective.domain)
-    slots = conduct.n
+    s, coding, slots = settings, Coding(objective.domain), conduct.n
     step, sensitivity = _sgd_sensitivity(s, objective.loss, slots)
-    budget = grant.budget
-    if budget.delta:
-        mu = gaussian_calibrate(budget.epsilon, budget.delta) / math.sqrt(conduct.share)
-        event = Event("gaussian", mu * (1 - 2.0**-40))
-    else:
-        event = Event("pure", budget.epsilon / conduct.share * (1 - 2.0**-40))
+    event = _sgd_event(grant.budget, conduct.share, coding.width)
     conduct.plan_draws(1, event)
 
     # Slots hold a random arrangement of the records and of empty ones.
@@ -490,7 +485,7 @@ def permuted_sgd(
     weights = permuted_descent(
         objective, coding, order, batch=s.batch, passes=s.passes, step=step, ridge=s.ridge
     )
-    if budget.delta:
+    if event.kind == "gaussian":
         unit = 2.0 ** (math.frexp(sensitivity)[1] - SGD_BITS)
         moved = sensitivity / unit + math.sqrt(coding.width)  # rounding moves each by half a unit
         whole = np.rint(weights / unit).astype(np.int64)
@@ -500,6 +495,20 @@ def permuted_sgd(
     bounded = np.clip(noisy / coding.longest(2), space.low, space.high)
     conduct.tell(coding.weights(bounded)[None])
     return conduct.path()
+
+
+def _sgd_event(budget: Budget, share: int, width: int) -> Event:
+    """The draw that costs the budget with the shorter noise: of a Gaussian, or of density exp(-l2).
+
+    In few dimensions the latter is shorter even where delta > 0. Its root mean square is
+    sqrt(k (k + 1)) / epsilon, a Gaussian's sqrt(k) / mu, times the sensitivity.
+    """
+    epsilon = budget.epsilon / share * ALMOST
+    if budget.delta:
+        mu = gaussian_calibrate(budget.epsilon, budget.delta) / math.sqrt(share) * ALMOST
+        if mu * math.sqrt(width + 1) > epsilon:
+            return Event("gaussian", mu)
+    return Event("pure", epsilon)
 
 
 def _sgd_sensitivity(settings: PermutedSGD, loss: str, slots: int) -> tuple[float, float]:

@@ -258,7 +258,7 @@ def permuted_descent(
         table.indptr.astype(np.int64),
         table.indices.astype(np.int32),
         table.data * factor[table.indices] * (scale / length),
-        offset * (scale / length),
+        offset.astype(np.float64) * (scale / length),
         np.concatenate(labels),
         np.where(order < objective.n_records, order, -1),
         objective.loss == "hinge",
