@@ -71,7 +71,7 @@ LEAST = 2.0**-20  # of a Gaussian parameter or an epsilon: below, noise may not 
 BOUND = 50.0  # on coded weights: no fit that we saw came near
 SLOPE = {"logistic": 0.5, "hinge": 1.0}  # of the loss at a margin of 0
 CURVATURE = {"logistic": 0.25, "hinge": 1.0}  # of the loss, at most
-ALMOST = 1 - 2.0**-40  # of a budget: parts of it then add up to no more than the whole in float64
+ALMOST = 1 - 2.0**-26  # of a budget: its parts then cost no more than the whole in float64
 SGD_BITS = 20  # of the sensitivity of SGD's weights, on the grid that they are noised on
 
 
@@ -95,7 +95,7 @@ class Gradient:
         Where gradients are clipped, as a share of their expected length at the start: of a record
         of typical length (whitened, by default 0.4) or of the longest one (by default 1).
     momentum : float, optional
-        By default 0 if whitened, else 0.8.
+        By default 0 if whitened, else 0.9.
     ridge : float
         Weight of an l2 regulariser, in units of the noise of a gradient.
     average : float
@@ -133,7 +133,7 @@ class Gradient:
             steps=self.steps or (32 if budget.delta else 16),
             whiten=whiten,
             clip=self.clip or (0.4 if whiten else 1.0),
-            momentum=(0.0 if whiten else 0.8) if self.momentum is None else self.momentum,
+            momentum=(0.0 if whiten else 0.9) if self.momentum is None else self.momentum,
         )
 
     def check(self, objective: Any, budget: Budget, adjacency: str, size: int | None) -> None:
@@ -222,36 +222,38 @@ def _gaussian(mu: float, sensitivity: float) -> DiscreteGaussian:
 class _Frame:
     """Where gradients are clipped: coordinates, the typical length of a record there, a size.
 
-    `pace` and `fastest` say how far a step goes, in units of the steps that the curvature allows:
-    pace / sqrt(noise to signal), at most `fastest`. Chosen on Adult, Credit Default and Mushroom
-    from epsilon 0.03 to 3 (docs/descent.md).
+    A step goes 1 / sqrt(noise to signal) times as far as the curvature of a whitened loss allows,
+    at most `fastest` times. Both rules were chosen on Adult, Credit Default and Mushroom from
+    epsilon 0.03 to 3 (docs/descent.md).
     """
 
     transform: Floats
     length: float
     size: float
-    pace: float
     fastest: float
 
 
-def _whitened(moments: Floats, deviation: float, size: float) -> _Frame:
+def _whitened(moments: Floats, deviation: float, size: float, clip: float) -> _Frame:
     """Coordinates in which typical records are round: (M / n)^(-1/2), regularised.
 
     Eigenvalues below 0 are noise; all are raised by the noise's level, its deviation times the
-    root of the dimension, so that directions which the noise drowns are not blown up.
+    root of the dimension, so that directions which the noise drowns are not blown up. Records
+    that are clipped have no curvature, so the more of them are, the longer steps may be.
     """
     values, vectors = np.linalg.eigh(moments)
     values = np.maximum(values, 0.0)
     raised = values + deviation * math.sqrt(len(values))
     transform = (vectors / np.sqrt(raised / size)) @ vectors.T
-    return _Frame(transform, math.sqrt((values / raised).sum()), size, pace=1.0, fastest=6.0)
+    length = math.sqrt(max(1.0, (values / raised).sum()))
+    return _Frame(transform, length, size, fastest=max(1.5, 2.4 / clip))
 
 
 def _as_coded(coding: Coding, order: int, size: float) -> _Frame:
     """The coded records' own coordinates, scaled to a length of at most one."""
     scale = coding.longest(2)
     transform = np.eye(coding.width) / scale
-    return _Frame(transform, coding.longest(order) / scale, size, pace=2.0, fastest=10.0)
+    # With momentum 0.9, steps below 3.8 converge whatever the records.
+    return _Frame(transform, coding.longest(order) / scale, size, fastest=3.8)
 
 
 def gradient(
@@ -271,14 +273,15 @@ def gradient(
     conduct = Conduct(objective, space, grant, rng, callback, **public)
     s = settings.filled(grant.budget, objective.domain.width)
     noise = _Noise(s, grant.budget, conduct.share)
-    assert s.steps and s.clip
+    assert s.steps
+    assert s.clip
     assert s.momentum is not None
     size = None if s.whiten and conduct.adjacency == "add_remove" else float(conduct.n)
     conduct.plan_draws(s.steps, *noise.events)
 
     coding = Coding(objective.domain)
     if s.whiten:
-        frame = _buy_frame(objective, coding, noise, size, grant, conduct)
+        frame = _buy_frame(objective, coding, noise, size, s.clip, grant, conduct)
     else:
         assert size is not None
         frame = _as_coded(coding, noise.order, size)
@@ -288,7 +291,7 @@ def gradient(
     draw, deviation = noise.of_gradient(sensitivity), noise.deviation(sensitivity) * clipped.unit
 
     drowned = math.sqrt(coding.width) * deviation / (frame.size * clipped.clip)
-    step = min(frame.fastest, frame.pace / math.sqrt(drowned)) / CURVATURE[objective.loss]
+    step = min(frame.fastest, 1 / math.sqrt(drowned)) / CURVATURE[objective.loss]
     shrink = 1 / (1 + step * s.ridge * deviation / frame.size)
     weights, velocity = np.zeros(coding.width), np.zeros(coding.width)
     for _ in range(s.steps):
@@ -305,6 +308,7 @@ def _buy_frame(
     coding: Coding,
     noise: _Noise,
     size: float | None,
+    clip: float,
     grant: Grant,
     conduct: Conduct,
 ) -> _Frame:
@@ -315,7 +319,7 @@ def _buy_frame(
     matrix = moments.matrix(grant.release(mechanism, moments.triangle(), conduct.source))
     if size is None:  # the intercept is coded as 1/2
         size = max(1.0, 4 * float(matrix[-1, -1]))
-    return _whitened(matrix, math.sqrt(mechanism.variance) * moments.unit, size)
+    return _whitened(matrix, math.sqrt(mechanism.variance) * moments.unit, size, clip)
 
 
 def _check_slopes(objective: Any, name: str) -> None:
@@ -512,19 +516,25 @@ def _sgd_event(budget: Budget, share: int, width: int) -> Event:
 
 
 def _sgd_sensitivity(settings: PermutedSGD, loss: str, slots: int) -> tuple[float, float]:
-    """The (largest) step, and how far one slot's record can move the weights: see docs/descent.md.
+    """The (largest) step, and how far one slot's record can move the weights.
 
-    Gradients are at most 1 long and `smooth`-Lipschitz, for records scaled to length 1. Convex: a
-    step is no expansion if it is at most 2 / smooth, and the slot adds 2 step / b in each of k
-    passes. Strongly convex: steps min(1 / smooth, 1 / (gamma t)) contract, and what each of the k
-    passes adds ends at 2 / (gamma b k M) or less, with M steps to a pass.
+    Records are scaled to length 1, so gradients are at most 1 long and `smooth`-Lipschitz. Between
+    neighbours one slot differs, in one step of each pass: there it adds at most 2 eta / b. A step
+    of a convex loss is no expansion if eta <= 2 / smooth; one of a gamma-strongly convex loss
+    contracts by 1 - eta gamma if eta <= 1 / (smooth + gamma). So the weights end at most
+    (2 / b) max over slots of sum over passes of eta_t prod_{s > t} (1 - eta_s gamma) apart: 2 k eta
+    / b (convex), at most 2 / (gamma n) for eta_t = min(1 / (smooth + gamma), 1 / (gamma t)).
     """
     s, smooth = settings, CURVATURE[loss]
-    if s.ridge:
-        steps_a_pass = -(-slots // s.batch)
-        return 1 / (smooth + s.ridge), 2 / (s.ridge * s.batch * steps_a_pass)
-    step = min(s.step or (1 if s.paper else s.batch) / math.sqrt(slots), 2 / smooth)
-    return step, 2 * s.passes * step / s.batch
+    if not s.ridge:
+        step = min(s.step or (1 if s.paper else s.batch) / math.sqrt(slots), 2 / smooth)
+        return step, 2 * s.passes * step / s.batch
+    step, steps_a_pass = 1 / (smooth + s.ridge), -(-slots // s.batch)
+    eta = np.minimum(step, 1 / (s.ridge * np.arange(1, s.passes * steps_a_pass + 1)))
+    kept = np.cumsum(np.log1p(-eta * s.ridge)[::-1])[::-1]  # of what stands before each step
+    left = eta * np.exp(np.append(kept[1:], 0.0))
+    furthest = float(left.reshape(s.passes, steps_a_pass).sum(axis=0).max())
+    return step, 2 * furthest / s.batch * (1 + 1e-9)
 
 
 METHODS: dict[str, tuple[type[Any], Callable[..., Path]]] = {

@@ -1,7 +1,7 @@
 """Descents: what is summed, what it costs, how far one record can move it, and what is refused.
 
-White box: sums against a naive twin on whole numbers; sensitivities by enumeration of all records of
-small grids and all pairs of neighbours. Black box: whole fits on two neighbours at confidence
+White box: sums against a naive twin on whole numbers; sensitivities by enumeration of all records
+of small grids and all pairs of neighbours. Black box: whole fits on two neighbours at confidence
 1 - 1e-6, so a right fit raises a false alarm at most once in 1e6 runs on fresh seeds; seeds are
 fixed.
 """
@@ -115,10 +115,8 @@ def twin_sums(clipped: ClippedGradient, rows: Any, y: Any, residuals: Any) -> li
     for u, label, r in zip(coded(clipped._coding._domain, rows), y, residuals, strict=True):
         image = R @ np.array(u, dtype=object)
         sizes = [-(-abs(int(v)) >> clipped._shift) if v else 0 for v in image]
-        if clipped._order == 1:
-            length = sum(sizes)
-        else:
-            length = math.isqrt(sum(v * v for v in sizes)) + 1
+        squares = sum(v * v for v in sizes)
+        length = sum(sizes) if clipped._order == 1 else math.isqrt(squares) + 1
         c = min(int(r), clipped._bound // max(length, 1))
         total += (c if label else -c) * image
     return [int(v) >> clipping.DROPPED for v in total]
@@ -339,13 +337,13 @@ def test_descent_ends_near_the_optimum_where_noise_is_small(rng):
 
 
 def test_whitening_helps_records_of_uneven_spread(rng):
-    """A column of a hundredth of its declared width decides: plain descent hardly moves there."""
-    X = rng.uniform(-1, 1, (4000, 3)) * [1, 1, 0.03]
+    """A column of a tenth of its declared width decides: plain descent hardly moves there."""
+    X = rng.uniform(-1, 1, (30_000, 3)) * [1, 1, 0.1]
     y = X[:, 2] > 0
     objective = LinearObjective(X, y, "logistic", SIGNED)
     accuracy = {}
     for whiten in (True, False):
-        path, _ = fit(objective, Gradient(whiten=whiten), 2.0, 1e-6)
+        path, _ = fit(objective, Gradient(whiten=whiten), 10.0, 1e-6)
         w = path.answer
         accuracy[whiten] = np.mean((X @ w[:-1] + w[-1] > 0) == y)
     assert accuracy[True] > 0.9
@@ -471,7 +469,6 @@ def test_no_slot_moves_sgd_further_than_the_sensitivity(name, loss, rng):
         y = rng.integers(0, 2, slots + 1)
         first = rng.integers(slots)
 
-        # Records are packed by class: all of class 1, one of either class at the end is what differs.
         def descend(X: Any, y: Any, order: Any) -> Any:
             objective = LinearObjective(X, y, loss, domain)
             return permuted_descent(objective, Coding(domain), order, batch=s.batch,
@@ -597,20 +594,20 @@ def test_whole_fits_stay_within_epsilon(name, adjacency, d):
 
 @pytest.mark.parametrize("name", AUDITED)
 def test_the_black_box_sees_a_sensitivity_that_is_too_small(name, monkeypatch):
-    """A sixth of it, or of a range: about six times epsilon."""
+    """A twentieth of it, or of a range."""
     for kind, method in [(ClippedGradient, "sensitivity"), (LinearSlopes, "range")]:
         right = getattr(kind, method)
-        sixth = lambda self, *a, right=right: type(right(self, *a))(right(self, *a) // 6)  # noqa: E731
-        monkeypatch.setattr(kind, method, sixth)
+        small = lambda self, *a, right=right: max(1, right(self, *a) // 20)  # noqa: E731
+        monkeypatch.setattr(kind, method, small)
     right = descent._sgd_sensitivity
     monkeypatch.setattr(descent, "_sgd_sensitivity",
-                        lambda *a: (right(*a)[0], right(*a)[1] / 6))  # fmt: skip
+                        lambda *a: (right(*a)[0], right(*a)[1] / 20))  # fmt: skip
     delta = 1e-3 if name == "whitened" else 0.0
     report = audit(AUDITED[name], 1, "replace", delta, runs=1000)
     assert not report.passes(BUDGET), report
 
 
-# ------------------------------------------------------------------------------------------ refusals
+# ----------------------------------------------------------------------------------------- refusals
 
 X3, Y3 = np.zeros((4, 3)), np.array([0, 1, 0, 1])
 
@@ -665,7 +662,7 @@ REFUSED = [
     *((partial(fitted, "gradient", epsilon=e, delta=d), r"epsilon \(.*\) is too small for so many")
       for e, d in [(1e-8, 0.0), (1e-12, 1e-9)]),
     (partial(fitted, "gradient", callback=3), r"callback \(int\) must be a function"),
-    (partial(fitted, FrankWolfe(radius=1e9)), r"candidates are too large for exact margins"),
+    (partial(fitted, FrankWolfe(radius=1e12)), r"candidates are too large for exact margins"),
 ]  # fmt: skip
 
 
