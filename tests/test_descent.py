@@ -192,7 +192,7 @@ SMALL = {
     "box": Box([-1, 0], [1, 3], grid=Grid(a=2, b=8, c=0)),
     "far box": Box([6], [7], grid=Grid(a=4, b=8, c=0)),
     "l1": L1Ball(1.0, 2, grid=Grid(a=2, b=8, c=0)),
-    "l2": L2Ball(1.0, 2, grid=Grid(a=3, b=8, c=0)),
+    "l2": L2Ball(1.0, 2, grid=Grid(a=2, b=8, c=0)),
     "schema": Schema(
         {"sex": Categorical(["f", "m"]), "age": Numeric(0, 1), "job": Categorical("abc")},
         grid=Grid(a=2, b=8, c=0),
@@ -367,8 +367,8 @@ def test_gaussian_parameters_add_up_to_the_budget(rng):
     mu = gaussian_calibrate(1.0, 1e-5)
     moments, steps = grant.events
     assert (moments.count, steps.count) == (1, 5)
-    assert moments.parameter**2 == pytest.approx(0.3 * mu**2, rel=1e-9)
-    assert 5 * steps.parameter**2 == pytest.approx(0.7 * mu**2, rel=1e-9)
+    assert moments.parameter**2 == pytest.approx(0.3 * mu**2, rel=1e-6)
+    assert 5 * steps.parameter**2 == pytest.approx(0.7 * mu**2, rel=1e-6)
 
 
 @pytest.mark.parametrize("epsilon", [1e-4, 1e9])
@@ -588,7 +588,7 @@ AUDITED = {
 @pytest.mark.parametrize("name", AUDITED)
 def test_whole_fits_stay_within_epsilon(name, adjacency, d):
     delta = 1e-3 if name == "whitened" else 0.0
-    report = audit(AUDITED[name], d, adjacency, delta, runs=400)
+    report = audit(AUDITED[name], d, adjacency, delta, runs=200)
     assert report.passes(BUDGET), report
 
 
@@ -603,7 +603,7 @@ def test_the_black_box_sees_a_sensitivity_that_is_too_small(name, monkeypatch):
     monkeypatch.setattr(descent, "_sgd_sensitivity",
                         lambda *a: (right(*a)[0], right(*a)[1] / 20))  # fmt: skip
     delta = 1e-3 if name == "whitened" else 0.0
-    report = audit(AUDITED[name], 1, "replace", delta, runs=1000)
+    report = audit(AUDITED[name], 1, "replace", delta, runs=500)
     assert not report.passes(BUDGET), report
 
 
