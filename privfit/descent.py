@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from privfit._kernels.select import uniform_distinct
 from privfit.accounting import Event, gaussian_calibrate
 from privfit.checks import is_finite
 from privfit.ledger import Budget, Grant
@@ -484,8 +485,8 @@ def permuted_sgd(
     event = _sgd_event(grant.budget, conduct.share, coding.width)
     conduct.plan_draws(1, event)
 
-    # Slots hold a random arrangement of the records and of empty ones.
-    order = conduct.coins.permutation(max(objective.n_records, slots))[:slots]
+    # Slots hold a uniform arrangement of the records and of empty ones, which stays secret.
+    order = uniform_distinct(max(objective.n_records, slots), slots, conduct.source)
     weights = permuted_descent(
         objective, coding, order, batch=s.batch, passes=s.passes, step=step, ridge=s.ridge
     )
