@@ -19,7 +19,17 @@ import numpy as np
 import scipy.stats
 
 from bench import datasets
-from privfit import DPSGA, EEM, Local, LogisticRegression, PrivGene, Subsample
+from privfit import (
+    DPSGA,
+    EEM,
+    FrankWolfe,
+    Gradient,
+    Local,
+    LogisticRegression,
+    PermutedSGD,
+    PrivGene,
+    Subsample,
+)
 
 DELTA = 1e-6
 PLAIN, CONSTANT = "not private", "most frequent class"
@@ -36,6 +46,11 @@ SOLVERS: dict[str, Any] = {
     "DPSGA, paper": DPSGA(paper=True),
     "Subsample": Subsample(),
     "Subsample, paper": Subsample(paper=True),
+    "Gradient": Gradient(),
+    "Gradient, not whitened": Gradient(whiten=False),
+    "Frank-Wolfe": FrankWolfe(),
+    "SGD": PermutedSGD(),
+    "SGD, paper": PermutedSGD(paper=True),
 }
 COUNTS = {"DPSGA": (10, 20, 50, 75, 100, 120), "Local": (25, 50, 100, 200, 400, 800)}
 SOLVERS |= {f"DPSGA {r}": DPSGA(generations=r) for r in COUNTS["DPSGA"]}

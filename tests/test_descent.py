@@ -42,7 +42,6 @@ from privfit._kernels.linear import RESIDUAL_UNIT
 from privfit.accounting import gaussian_calibrate
 from privfit.audit import audit_runs
 from privfit.descent import METHODS, frank_wolfe, gradient, permuted_sgd
-from privfit.objectives import clipping
 from privfit.objectives.clipping import ClippedGradient, Coding, SecondMoments, permuted_descent
 from privfit.objectives.linear import LinearSlopes
 
@@ -119,7 +118,7 @@ def twin_sums(clipped: ClippedGradient, rows: Any, y: Any, residuals: Any) -> li
         length = sum(sizes) if clipped._order == 1 else math.isqrt(squares) + 1
         c = min(int(r), clipped._bound // max(length, 1))
         total += (c if label else -c) * image
-    return [int(v) >> clipping.DROPPED for v in total]
+    return [int(v) >> clipped._drop for v in total]
 
 
 def residuals_of(objective: Any, rows: Any, y: Any, w: Any) -> list[int]:

@@ -39,7 +39,8 @@ from privfit.objectives.linear import Centred, LinearObjective
 
 __all__ = ["ClippedGradient", "Coding", "SecondMoments", "permuted_descent"]
 
-DROPPED = 31  # low bits of a product that are rounded away
+HALF = 31  # bits of the lower part of a sum that R is applied to in two parts
+SUM_BITS = 18  # of a clipped gradient: rounding then adds less than k / 2^17 to a sensitivity
 MOMENT_BITS = 26  # of a sensitivity of moments: finer units would only make numbers long
 MOST_RESIDUAL = round(1 / RESIDUAL_UNIT)
 ABOVE = 1 + 1e-12  # above the rounding of a few float64 operations
@@ -195,8 +196,9 @@ class ClippedGradient:
         self._shift = max(0, int(most.max()).bit_length() - room)
         sizes = [(int(size) >> self._shift) + 1 for size in most]
         longest = sum(sizes) if order == 1 else math.isqrt(sum(s**2 for s in sizes)) + 1
-        wanted = math.floor(clip / (self.unit * 2.0 ** (self._shift - DROPPED)))
-        self._bound = max(1, min(wanted, MOST_RESIDUAL * longest))
+        unit = 2.0 ** (self._shift - self._bits) * coding.unit * RESIDUAL_UNIT
+        self._bound = max(1, min(math.floor(clip / unit), MOST_RESIDUAL * longest))
+        self._drop = max(HALF, (self._bound << self._shift).bit_length() - SUM_BITS)
         self._caps = self._cap_records()
 
     def _cap_records(self) -> NDArray[np.int16]:
@@ -212,18 +214,18 @@ class ClippedGradient:
     @property
     def unit(self) -> float:
         """What one unit of the sums is worth."""
-        return 2.0 ** (DROPPED - self._bits) * self._coding.unit * RESIDUAL_UNIT
+        return 2.0 ** (self._drop - self._bits) * self._coding.unit * RESIDUAL_UNIT
 
     @property
     def clip(self) -> float:
         """The largest length of one record's gradient, at most what was asked for."""
-        return self._bound * 2.0 ** (self._shift - DROPPED) * self.unit
+        return self._bound * 2.0 ** (self._shift - self._drop) * self.unit
 
     def sensitivity(self, adjacency: str) -> float:
         """The sensitivity of `sums` in the norm of this clip."""
         check_adjacency(adjacency)
         k = len(self._matrix)
-        one = self._bound * 2.0 ** (self._shift - DROPPED)
+        one = self._bound * 2.0 ** (self._shift - self._drop)
         rounding = math.sqrt(k) if self._order == 2 else float(k)
         return ((2 if adjacency == "replace" else 1) * one + rounding) * ABOVE
 
@@ -231,8 +233,8 @@ class ClippedGradient:
         """int64 (k,): minus the gradient of the loss at candidate w. Private: to be released."""
         packed = self._objective.gradient(w, 1.0, self._caps)
         s = self._coding.gradient(packed)
-        high, low = s >> DROPPED, s & ((1 << DROPPED) - 1)
-        return self._matrix @ high + (self._matrix @ low >> DROPPED)
+        high, low = s >> HALF, s & ((1 << HALF) - 1)
+        return (self._matrix @ high + (self._matrix @ low >> HALF)) >> (self._drop - HALF)
 
 
 def permuted_descent(
