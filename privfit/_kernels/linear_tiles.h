@@ -457,9 +457,9 @@ static void sparse_lengths(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t l
                            const int64_t *columns, ptrdiff_t d, ptrdiff_t k, int a, int shift,
                            int squared, int64_t *out)
 {
-    const int64_t up = ((int64_t)1 << shift) - 1;
+    const uint64_t up = ((uint64_t)1 << shift) - 1;
     for (ptrdiff_t r = first; r < last; r++) {
-        int64_t total = 0;
+        uint64_t total = 0;
         for (ptrdiff_t j = 0; j < k; j += IMAGE) {
             uint64_t z[IMAGE] = {0};
             for (int64_t i = rows->one_start[r]; i < rows->one_start[r + 1]; i++) {
@@ -476,12 +476,12 @@ static void sparse_lengths(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t l
                     z[c] += (uint64_t)column[c] * (uint64_t)(int64_t)rows->value[i];
             }
             for (int c = 0; c < IMAGE; c++) {
-                int64_t size = (int64_t)z[c] < 0 ? -(int64_t)z[c] : (int64_t)z[c];
+                uint64_t size = (int64_t)z[c] < 0 ? 0 - z[c] : z[c];
                 size = (size + up) >> shift;
-                total += squared ? (int64_t)(int32_t)size * (int32_t)size : size;
+                total += squared ? (uint64_t)(uint32_t)size * (uint32_t)size : size;
             }
         }
-        out[r - first] = total;
+        out[r - first] = (int64_t)total;
     }
 }
 
