@@ -9,6 +9,7 @@ import argparse
 import datetime
 import gc
 import json
+import math
 import re
 import sys
 import time
@@ -26,7 +27,7 @@ import privfit  # noqa: E402
 from bench import datasets, machine, tables  # noqa: E402
 from bench.kernels import BUSY, ENOUGH, PAUSE, _milliseconds, _times, refresh  # noqa: E402
 from bench.numpy_fits import FITS, Plan, coded  # noqa: E402
-from privfit import DPSGA, EEM, Local, LogisticRegression  # noqa: E402
+from privfit import DPSGA, EEM, Gradient, Local, LogisticRegression  # noqa: E402
 from privfit._kernels import linear, select, simd  # noqa: E402
 from privfit.objectives import LinearObjective  # noqa: E402
 from privfit.privgene import _schedule  # noqa: E402
@@ -136,8 +137,10 @@ def shares(run, repeat):
 
 def plan_of(fit, model):
     """What numpy needs to do the same: read off the release of our fit."""
-    (event,) = model.release_.events
+    event = model.release_.events[-1]  # second moments, if any, come first
     errors = isinstance(fit.solver, DPSGA)
+    if isinstance(fit.solver, Gradient):
+        return Plan(np.empty(0), event.parameter, math.inf, event.count)
     r = fit.solver.generations or event.count
     bound = 1.0 if errors else 10.0
     steps = np.empty(0) if errors else 2 * bound * np.asarray(_schedule(r, fit.solver))

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bench import baselines
-from privfit import DPSGA, EEM, Local
+from privfit import DPSGA, EEM, Gradient, Local
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,8 @@ class Plan:
     """What both sides share.
 
     steps   (generations,) the sizes of moves, in the units of a weight; empty for the DP simple GA
-    eps     the budget of one selection
+            and for gradient descent, which set their own
+    eps     the budget of one selection, or the Gaussian parameter of one gradient
     """
 
     steps: np.ndarray
@@ -130,6 +131,39 @@ def dpsga(X1, plan, positive):
     return _answer(path, plan.average)
 
 
+def descend(S, plan, clip=0.4, share=0.1):
+    """Whitened noisy gradient descent; `eps` is the Gaussian parameter of one gradient.
+
+    Per-record clipping costs one product for all steps: a record's gradient is its residual times
+    a fixed vector, so its length is the residual times a length that is known beforehand.
+    """
+    rng, (n, d) = np.random.default_rng(plan.seed), S.shape
+    squares = 15.0  # of a record's length on Adult: 14 columns of at most 1, and the intercept
+    mu = plan.eps * np.sqrt(plan.generations * share / (1 - share))
+    noise = np.triu(rng.normal(0, np.sqrt(squares**2 + squares) / mu, (d, d)))
+    M = _dense(S.T @ S).astype(np.float64) + noise + np.triu(noise, 1).T
+    values, vectors = np.linalg.eigh(M)
+    values = np.maximum(values, 0)
+    raised = values + np.std(noise[np.triu_indices(d)]) * np.sqrt(d)
+    R = ((vectors / np.sqrt(raised / n)) @ vectors.T).astype(S.dtype)
+    lengths = np.concatenate([
+        np.linalg.norm(_dense(S[i : i + 8192]) @ R, axis=1) for i in range(0, n, 8192)
+    ])  # fmt: skip
+    bound = clip / 2 * np.sqrt((values / raised).sum())
+    caps, sigma = (bound / lengths).astype(S.dtype), 2 * bound / plan.eps
+    pace = min(2.4 / clip, (n * bound / (sigma * np.sqrt(d))) ** 0.5)
+    w, path = np.zeros(d), []
+    for _ in range(plan.generations):
+        g = R @ baselines.gradient(S, w.astype(S.dtype), caps) + rng.normal(0, sigma, d)
+        w = w + 4 * pace / n * (R @ g)
+        path.append(w)
+    return _answer(path, 0.75)
+
+
+def _dense(part):
+    return part.toarray() if sp.issparse(part) else part
+
+
 # ------------------------------------------------------------------------- what is raced with what
 
 
@@ -187,6 +221,10 @@ COUNTS = {
     "variants": {f"numpy dense {kind}": (kind, dpsga) for kind in ("float64", "float32")},
     "hard": {},
 }
+DESCENT = {
+    "variants": {f"numpy dense {kind}": (kind, descend) for kind in ("float64", "float32")},
+    "hard": {"scipy CSR": ("CSR", descend)},
+}
 FITS = [
     Fit("Local by loss", Local(scoring="loss", generations=100), reach=60,
         **_walks(all_moves)),
@@ -194,4 +232,5 @@ FITS = [
     Fit("Local by gradient, default", Local(), reach=4, **SLOPES),
     Fit("EEM", EEM(generations=50), reach=60, **_walks(some_moves)),
     Fit("DPSGA", DPSGA(generations=75), reach=12, **COUNTS),
+    Fit("Gradient", Gradient(steps=100), reach=5, **DESCENT),
 ]  # fmt: skip

@@ -22,11 +22,14 @@ from bench import datasets
 from privfit import (
     DPSGA,
     EEM,
+    FrankWolfe,
     Functional,
+    Gradient,
     Gupt,
     Local,
     LogisticRegression,
     Majority,
+    PermutedSGD,
     PrivGene,
     Subsample,
 )
@@ -51,6 +54,11 @@ SOLVERS: dict[str, Any] = {
     "Gupt": Gupt(),
     "Gupt, paper": Gupt(paper=True),
     "Majority": Majority(),
+    "Gradient": Gradient(),
+    "Gradient, not whitened": Gradient(whiten=False),
+    "Frank-Wolfe": FrankWolfe(),
+    "SGD": PermutedSGD(),
+    "SGD, paper": PermutedSGD(paper=True),
 }
 COUNTS = {"DPSGA": (10, 20, 50, 75, 100, 120), "Local": (25, 50, 100, 200, 400, 800)}
 SOLVERS |= {f"DPSGA {r}": DPSGA(generations=r) for r in COUNTS["DPSGA"]}

@@ -4,6 +4,7 @@ import typing as _typing
 
 from privfit.accounting import Event, calibrate, compose, total
 from privfit.aggregate import Gupt, Majority
+from privfit.descent import FrankWolfe, Gradient, PermutedSGD
 from privfit.domains import Box, Categorical, Domain, Grid, L1Ball, L2Ball, Numeric, Schema
 from privfit.dpsga import DPSGA
 from privfit.functional import Functional
@@ -52,9 +53,11 @@ __all__ = [
     "Event",
     "Exponential",
     "FacilityObjective",
+    "FrankWolfe",
     "Functional",
     "GammaVector",
     "Generation",
+    "Gradient",
     "Greedy",
     "Grid",
     "Gupt",
@@ -75,6 +78,7 @@ __all__ = [
     "Numeric",
     "Path",
     "PermuteAndFlip",
+    "PermutedSGD",
     "PrivGene",
     "PrivacyLeakWarning",
     "Reals",

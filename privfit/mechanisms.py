@@ -262,7 +262,7 @@ class DiscreteGaussian(Mechanism):
         """int64: the integers with noise, in their shape."""
         values = _check_integers(value)
         noise = np.empty(values.size, dtype=np.int64)
-        DiscreteGaussianSampler(self.variance).fill(BitSource.of(rng), noise)
+        _gaussian_sampler(self.variance).fill(BitSource.of(rng), noise)
         return values + noise.reshape(values.shape)
 
 
@@ -313,6 +313,7 @@ def _exact(value: Any) -> Fraction:
 
 
 _laplace_sampler = lru_cache(maxsize=64)(DiscreteLaplaceSampler)  # public rates, tables of 1 kB
+_gaussian_sampler = lru_cache(maxsize=64)(DiscreteGaussianSampler)
 
 
 def _laplace(size: int, rate: Fraction, source: BitSource) -> Integers:

@@ -34,9 +34,7 @@ SOLVERS: dict[str, tuple[type[Any], Callable[..., Path]]] = {
 }
 
 
-def settings_of(
-    solver: Any, methods: Mapping[str, tuple[type[Any], Any]] = SOLVERS
-) -> tuple[str, Any]:
+def settings_of(solver: Any, methods: Mapping[str, Any] = SOLVERS) -> tuple[str, Any]:
     """The name and the settings of a solver that is given by either."""
     for name, (kind, _) in methods.items():
         if isinstance(solver, kind):

@@ -47,6 +47,8 @@ from privfit import (
     BudgetError,
     Categorical,
     Coreset,
+    FrankWolfe,
+    Gradient,
     Greedy,
     Gupta,
     Hybrid,
@@ -70,9 +72,9 @@ from privfit import (
     UniformGrid,
     kmeans,
     kmedian,
-    solvers,
 )
 from privfit._kernels.threads import has_openmp
+from privfit.estimators import linear
 from privfit.estimators.common import as_domain
 
 
@@ -116,6 +118,8 @@ SOLVERS: dict[str, tuple[Any, int, int, int]] = {
     "privgene": (PrivGene(generations=3, population=30, survivors=5), 3 * 5 + 1, 3, 3 * 5),
     "dpsga": (DPSGA(generations=3, population=30, survivors=5), 3 * 5 + 1, 3, 3 * 5),
     "subsample": (Subsample(candidates=300), 1, 1, 1),
+    "gradient": (Gradient(steps=6), 1 + 6, 3, 1 + 3),
+    "frank_wolfe": (FrankWolfe(steps=12), 12, 3, 3),
 }
 HYBRID = Hybrid(tree=Tree(restarts=2), lloyd=Lloyd(steps=2, residual=True))
 KMEANS: dict[str, tuple[Any, int, int, int]] = {
@@ -135,7 +139,7 @@ KMEDIAN: dict[str, tuple[Any, int, int, int]] = {
     **{name: SOLVERS[name] for name in ("eem", "privgene", "dpsga", "subsample")},
 }
 METHODS = {**dict.fromkeys(CLASSIFIERS, SOLVERS), KMeans: KMEANS, KMedianAnywhere: KMEDIAN}
-KNOWN = {**dict.fromkeys(CLASSIFIERS, solvers.SOLVERS), KMeans: kmeans.METHODS,
+KNOWN = {**dict.fromkeys(CLASSIFIERS, linear.METHODS), KMeans: kmeans.METHODS,
          KMedianAnywhere: kmedian.METHODS}  # fmt: skip
 
 # What an estimator must be told besides a budget and a domain, and its method in most tests here.

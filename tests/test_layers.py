@@ -17,8 +17,8 @@ PACKAGE = Path(privfit.__file__).parent
 RECORDS = {"_kernels", "domains", "packing", "objectives"}
 RELEASES = {"_kernels", "accounting", "mechanisms", "ledger"}
 SEARCHES = {"spaces", "paths", "privgene", "dpsga", "subsample", "solvers"}
-ALGORITHMS = {"privgene", "dpsga", "subsample", "perturbation", "hybrid", "kmeans", "kmedian",
-              "aggregate", "features", "functional", "roc"}  # fmt: skip
+ALGORITHMS = {"privgene", "dpsga", "subsample", "descent", "perturbation", "hybrid", "kmeans",
+              "kmedian", "aggregate", "features", "functional", "roc"}  # fmt: skip
 
 # What a part of the package may import from the others; itself it may always import.
 ALLOWED: dict[str, set[str]] = {

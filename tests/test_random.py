@@ -483,6 +483,24 @@ def test_digits_of_discrete_laplace_decide_ties_exactly():
         assert out[0] == expected
 
 
+@pytest.mark.parametrize("variance", [Fraction(1, 3), 16, Fraction(10**12 + 7, 3), 2**80])
+def test_quick_verdicts_on_gaussian_proposals_are_the_exact_ones(variance):
+    """The twin draws the same proposals and words, and decides each with 200 bits."""
+    out, variance = np.empty(2000, dtype=np.int64), Fraction(variance)
+    DiscreteGaussianSampler(variance).fill(BitSource(5), out)
+    k, scale = binary_rate(Fraction(1, math.isqrt(math.floor(variance)) + 1))
+    proposal, source = DiscreteLaplaceSampler(k, scale), BitSource(5)
+    offset, one, kept = variance * k / Fraction(2) ** scale, np.empty(1, dtype=np.int64), []
+    with mpmath.workprec(200):
+        while len(kept) < len(out):
+            proposal.fill(source, one)
+            g = (abs(int(one[0])) - offset) ** 2 / (2 * variance)
+            top = mpmath.mpf(2) ** 64 * mpmath.exp(-mpmath.mpf(g.numerator) / g.denominator)
+            if source.bits(64) < top:
+                kept.append(int(one[0]))
+    assert out.tolist() == kept
+
+
 def gaussian(variance, size, seed):
     out = np.empty(size, dtype=np.int64)
     DiscreteGaussianSampler(Fraction(variance)).fill(BitSource(seed), out)

@@ -14,6 +14,7 @@ PANEL_ROWS: int
 QUAD_SIZE: int
 LANE_WIDTH: int
 BLOCK_ROWS: int
+IMAGE_WIDTH: int
 RESIDUAL_UNIT: float
 
 class Loss:
@@ -126,6 +127,7 @@ def dense_gradient(
     start: int,
     loss: Loss,
     cap: int,
+    caps: Int16,
     work: Int32,
     out: Int64,
 ) -> None: ...
@@ -136,6 +138,7 @@ def dense_gradient_wide(
     start: float,
     loss: Loss,
     cap: int,
+    caps: Int16,
     margin: Float64,
     work: Int32,
     out: Int64,
@@ -148,9 +151,36 @@ def sparse_gradient(
     a: int,
     loss: Loss,
     cap: int,
+    caps: Int16,
     margin: Float64,
     work: Int32,
     out: Int64,
+) -> None: ...
+def permuted_descent(
+    start: Int64,
+    column: Int32,
+    value: Float64,
+    offset: Float64,
+    sign: Float64,
+    order: Int64,
+    hinge: bool,
+    batch: int,
+    passes: int,
+    step: float,
+    ridge: float,
+    radius: float,
+    gradient: Float64,
+    w: Float64,
+) -> None: ...
+def sparse_lengths(
+    records: SparseRows,
+    tile_rows: Int64,
+    columns: Int64,
+    a: int,
+    shift: int,
+    squared: bool,
+    out: Int64,
+    n_threads: int,
 ) -> None: ...
 def sparse_moments(
     records: SparseRows,

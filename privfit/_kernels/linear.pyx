@@ -9,12 +9,12 @@ Losses are returned, not scores: OUT grows by the sum of per-record loss integer
 """
 
 from cython.parallel cimport prange, threadid
-from libc.math cimport M_LN2, ldexp
+from libc.math cimport M_LN2, exp, ldexp, sqrt
 from libc.stdint cimport int16_t, int32_t, int64_t
 from libc.stddef cimport ptrdiff_t
 
 from privfit._kernels.simd cimport (
-    BLOCK, HINGE, HINGE_SCALED, LOGISTIC, PANEL, QUAD, RESIDUAL_BITS, WIDTH, ZERO_ONE,
+    BLOCK, HINGE, HINGE_SCALED, IMAGE, LOGISTIC, PANEL, QUAD, RESIDUAL_BITS, WIDTH, ZERO_ONE,
     loss_args, sparse_rows, tile_table, tiles,
 )
 
@@ -22,6 +22,7 @@ PANEL_ROWS = PANEL
 QUAD_SIZE = QUAD
 LANE_WIDTH = WIDTH
 BLOCK_ROWS = BLOCK
+IMAGE_WIDTH = IMAGE
 RESIDUAL_UNIT = 1.0 / (1 << RESIDUAL_BITS)
 
 cdef enum:
@@ -352,6 +353,7 @@ def dense_gradient(
     int32_t start,                     # IN   intercept in margin units
     Loss loss,                         # IN
     int32_t cap,                       # IN   in units of 2^-RESIDUAL_BITS
+    const int16_t[::1] caps,           # IN   the same of each packed row, or empty
     int32_t[:, :, ::1] work,           # WORK (threads, 3, BLOCK / 2)
     int64_t[:, ::1] out,               # OUT  (threads, 2 * pairs + 1): the intercept last
 ):
@@ -371,6 +373,8 @@ def dense_gradient(
                          &work[me, 0, 0])
             table.residuals[loss.kind](&work[me, 0, 0], block, loss.of(tile_rows[t, 2]), cap,
                                        &work[me, 0, 0])
+            if caps.shape[0]:
+                table.cap_each(&work[me, 0, 0], block, &caps[first])
             for i in range(block):
                 out[me, 2 * pairs] += work[me, 0, i]
             for i in range(block, n_panels * PANEL):
@@ -386,6 +390,7 @@ def dense_gradient_wide(
     double start,                        # IN   intercept in margin units
     Loss loss,                           # IN
     int32_t cap,                         # IN   in units of 2^-RESIDUAL_BITS
+    const int16_t[::1] caps,             # IN   the same of each packed row, or empty
     double[:, ::1] margin,               # WORK (threads, BLOCK / 2)
     int32_t[:, :, ::1] work,             # WORK (threads, 3, BLOCK / 2)
     int64_t[:, ::1] out,                 # OUT  (threads, 2 * pairs + 1)
@@ -406,6 +411,8 @@ def dense_gradient_wide(
                               &margin[me, 0])
             table.residuals_wide[loss.kind](&margin[me, 0], block, loss.of(tile_rows[t, 2]), cap,
                                             &work[me, 0, 0])
+            if caps.shape[0]:
+                table.cap_each(&work[me, 0, 0], block, &caps[first])
             for i in range(block):
                 out[me, 2 * pairs] += work[me, 0, i]
             for i in range(block, n_panels * PANEL):
@@ -422,6 +429,7 @@ def sparse_gradient(
     int a,                             # IN   bits of records
     Loss loss,                         # IN
     int32_t cap,                       # IN   in units of 2^-RESIDUAL_BITS
+    const int16_t[::1] caps,           # IN   the same of each packed row, or empty
     double[:, ::1] margin,             # WORK (threads, BLOCK), or empty if margins are narrow
     int32_t[:, :, ::1] work,           # WORK (threads, 2, BLOCK)
     int64_t[:, :, ::1] out,            # OUT  (threads, 2, d + 1): from ones, from values
@@ -449,6 +457,8 @@ def sparse_gradient(
                                     &work[me, 0, 0])
                 table.residuals[loss.kind](&work[me, 0, 0], block, loss.of(tile_rows[t, 2]), cap,
                                            &work[me, 1, 0])
+            if caps.shape[0]:
+                table.cap_each(&work[me, 1, 0], block, &caps[first])
             table.sparse_gradient(rows, first, first + block, d, &work[me, 1, 0], &out[me, 0, 0],
                                   &out[me, 1, 0])
 
@@ -490,6 +500,86 @@ def sparse_shift(
     """Move one column's weight."""
     if rows.shape[0]:
         tiles().shift_rows(&rows[0], &values[0], rows.shape[0], step, &z[0])
+
+
+# -------------------------------------------------------------------------- one record at a time
+
+
+def permuted_descent(
+    const int64_t[::1] start,          # IN   (n + 1,)
+    const int32_t[::1] column,         # IN   (entries,)
+    const double[::1] value,           # IN   (entries,) of coded records, less the offset
+    const double[::1] offset,          # IN   (k,) that all coded records share
+    const double[::1] sign,            # IN   (n,) +1 or -1
+    const int64_t[::1] order,          # IN   (slots,) the record in each slot, or -1
+    bint hinge,                        # IN   whether slopes are Huber's hinge's
+    int64_t batch,                     # IN   slots to a step
+    int64_t passes,                    # IN
+    double step,                       # IN   the largest step
+    double ridge,                      # IN   gamma of strong convexity, or 0: steps are constant
+    double radius,                     # IN   of the ball that weights are kept in, or 0
+    double[::1] gradient,              # WORK (k,)
+    double[::1] w,                     # IN/OUT (k,)
+):
+    """Passes of stochastic gradient descent over slots in a fixed order."""
+    cdef int64_t i, slot, last, r, e, t = 0
+    cdef int64_t slots = order.shape[0], batches = (order.shape[0] + batch - 1) // batch
+    cdef ptrdiff_t j, k = w.shape[0]
+    cdef double m, slope, eta, norm, total, shared
+    with nogil:
+        for i in range(passes * batches):
+            t = i + 1
+            last = min((i % batches + 1) * batch, slots)
+            gradient[:] = 0
+            total = 0
+            shared = 0
+            for j in range(k):
+                shared += offset[j] * w[j]
+            for slot in range(i % batches * batch, last):
+                r = order[slot]
+                if r < 0:
+                    continue
+                m = shared
+                for e in range(start[r], start[r + 1]):
+                    m += value[e] * w[column[e]]
+                m *= sign[r]
+                slope = min(max(1 - m, 0.0), 1.0) if hinge else 1 / (1 + exp(m))
+                slope *= sign[r]
+                total += slope
+                for e in range(start[r], start[r + 1]):
+                    gradient[column[e]] += slope * value[e]
+            eta = min(step, 1 / (ridge * t)) if ridge > 0 else step
+            norm = 0
+            for j in range(k):
+                w[j] = (1 - eta * ridge) * w[j] + eta / batch * (gradient[j] + total * offset[j])
+                norm += w[j] * w[j]
+            if radius > 0 and norm > radius * radius:
+                norm = radius / sqrt(norm)
+                for j in range(k):
+                    w[j] *= norm
+
+
+# --------------------------------------------------------------------------- lengths of records
+
+
+def sparse_lengths(
+    SparseRows records,                # IN
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
+    const int64_t[:, ::1] columns,     # IN   (d + 1, k), k a multiple of IMAGE: see the tiles
+    int a,                             # IN   bits of records
+    int shift,                         # IN   bits of a coordinate that are dropped, upwards
+    bint squared,                      # IN   whether coordinates are squared before they are added
+    int64_t[::1] out,                  # OUT  (n,)
+    int n_threads,
+):
+    """The l1 norm, or the square of the l2 norm, of each record's image under a linear map."""
+    cdef ptrdiff_t t, first
+    cdef const tile_table *table = tiles()
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="static", num_threads=n_threads):
+        first = tile_rows[t, 0]
+        table.sparse_lengths(&records.view, first, first + tile_rows[t, 1], &columns[0, 0],
+                             columns.shape[0] - 1, columns.shape[1], a, shift, squared,
+                             &out[first])
 
 
 # --------------------------------------------------------------------------------- second moments

@@ -386,6 +386,16 @@ static void hinge_residuals(const int32_t *z, ptrdiff_t n, const loss_args *args
 WIDE_RESIDUALS(logistic)
 WIDE_RESIDUALS(hinge)
 
+/* Each residual within the cap of its own record, whatever its sign. */
+static void cap_each(int32_t *__restrict residual, ptrdiff_t n, const int16_t *__restrict cap)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        int32_t r = residual[i], top = cap[i];
+        r = r < top ? r : top;
+        residual[i] = r > -top ? r : -top;
+    }
+}
+
 /* out[j] += sum over records of residual x_j. At most BLOCK/2 records, so that int32 lanes hold:
  * 16 terms of at most 2^14 2^RESIDUAL_BITS. work is (2, n_panels, PANEL): the residual in the
  * lower and in the upper half of a pair, so that one product yields one column. */
@@ -438,6 +448,41 @@ static void sparse_gradient(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t 
         }
     }
     ones[d] += total;
+}
+
+/* out[r]: the l1 norm, or the square of the l2 norm, of a record's image under a linear map. columns is
+ * (d+1, k): where a unit of each column goes; the last row is added once. k is a multiple of IMAGE.
+ * Sizes of coordinates lose `shift` low bits, rounded up, and then have at most 30. */
+static void sparse_lengths(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t last,
+                           const int64_t *columns, ptrdiff_t d, ptrdiff_t k, int a, int shift,
+                           int squared, int64_t *out)
+{
+    const uint64_t up = ((uint64_t)1 << shift) - 1;
+    for (ptrdiff_t r = first; r < last; r++) {
+        uint64_t total = 0;
+        for (ptrdiff_t j = 0; j < k; j += IMAGE) {
+            uint64_t z[IMAGE] = {0};
+            for (int64_t i = rows->one_start[r]; i < rows->one_start[r + 1]; i++) {
+                CHECK(rows->one_column[i] >= 0 && rows->one_column[i] < d);
+                const int64_t *column = columns + rows->one_column[i] * k + j;
+                for (int c = 0; c < IMAGE; c++)
+                    z[c] += (uint64_t)column[c];
+            }
+            for (int c = 0; c < IMAGE; c++)
+                z[c] = (z[c] << a) + (uint64_t)columns[d * k + j + c];
+            for (int64_t i = rows->value_start[r]; i < rows->value_start[r + 1]; i++) {
+                const int64_t *column = columns + rows->value_column[i] * k + j;
+                for (int c = 0; c < IMAGE; c++)
+                    z[c] += (uint64_t)column[c] * (uint64_t)(int64_t)rows->value[i];
+            }
+            for (int c = 0; c < IMAGE; c++) {
+                uint64_t size = (int64_t)z[c] < 0 ? 0 - z[c] : z[c];
+                size = (size + up) >> shift;
+                total += squared ? (uint64_t)(uint32_t)size * (uint32_t)size : size;
+            }
+        }
+        out[r - first] = (int64_t)total;
+    }
 }
 
 /* out = z + start: margins from what they are without the intercept. */

@@ -302,6 +302,7 @@ cdef class DiscreteGaussianSampler:
     cdef DiscreteLaplaceSampler _proposal
     cdef object _offset      # rate * variance
     cdef object _variance
+    cdef double _near_offset, _near_rate  # offset and 1 / (2 variance), rounded
 
     def __init__(self, variance: Fraction):
         if not variance > 0:
@@ -310,24 +311,40 @@ cdef class DiscreteGaussianSampler:
         self._proposal = DiscreteLaplaceSampler(k, scale)
         self._variance = Fraction(variance)
         self._offset = self._variance * k / Fraction(2) ** scale
+        self._near_offset = float(self._offset)
+        self._near_rate = float(1 / (2 * self._variance))
+
+    cdef int _quick_verdict(self, int64_t y, uint64_t u) noexcept:
+        """1 to accept, -1 to reject, 0 where float64 cannot tell.
+
+        With t = abs(y) - offset and g = t^2 / (2 variance), t is off by at most
+        2^-52 (sigma + abs(t)), as the offset is at most sigma, and so g by
+        2^-52 (sqrt(2 g) + 2 g) and three roundings: less than 2^-44 for g < 40, hence 2^20 units of
+        v. What lies nearer than 2^21 is left to exact numbers.
+        """
+        cdef double t = <double>(y if y > 0 else -y) - self._near_offset
+        cdef double g = t * t * self._near_rate
+        cdef uint64_t v, doubt = <uint64_t>1 << 21
+        if not g < 40:
+            return 0
+        v = exp_fixed(&_tables, <uint64_t>(g * <double>(<uint64_t>1 << GAMMA_BITS)))
+        if v > doubt and u < v - doubt:
+            return 1
+        return -1 if u > v and u - v > doubt else 0
 
     cdef int64_t draw(self, BitSource source) except? -1:
         cdef int64_t y
-        cdef uint64_t u, v
-        numerator, denominator = self._offset.numerator, self._offset.denominator
-        bottom = denominator**2 * 2 * self._variance.numerator
+        cdef uint64_t u
+        cdef int verdict
         while True:
             y = self._proposal.draw(source)
-            top = (abs(y) * denominator - numerator) ** 2 * self._variance.denominator
-            fixed = (top << GAMMA_BITS) // bottom
-            v = exp_fixed(&_tables, min(fixed, 2**64 - 1))
             u = source.word()
-            if v > EXP_ERROR and u < v - EXP_ERROR:
-                return y
-            if u > v and u - v > EXP_ERROR:
-                continue
-            g = Fraction(top, bottom)
-            if is_below(source, int(u), 64, lambda bits: exp_interval(g, bits)):
+            verdict = self._quick_verdict(y, u)
+            if verdict == 0:
+                g = (abs(int(y)) - self._offset) ** 2 / (2 * self._variance)
+                if is_below(source, int(u), 64, lambda bits, g=g: exp_interval(g, bits)):
+                    verdict = 1
+            if verdict == 1:
                 return y
 
     def fill(self, BitSource source, int64_t[::1] out) -> None:

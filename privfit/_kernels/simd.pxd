@@ -10,6 +10,7 @@ cdef extern from "tiles.h" nogil:
         EIGHT
         BLOCK
         RESIDUAL_BITS
+        IMAGE
         LOGISTIC
         HINGE
         HINGE_SCALED
@@ -102,10 +103,13 @@ cdef extern from "tiles.h" nogil:
                              int32_t *) noexcept nogil
         void (*residuals_wide[4])(const double *, ptrdiff_t, const loss_args *, int32_t,
                                   int32_t *) noexcept nogil
+        void (*cap_each)(int32_t *, ptrdiff_t, const int16_t *) noexcept nogil
         void (*gradient)(const int32_t *, ptrdiff_t, ptrdiff_t, const int32_t *, int32_t *,
                          int64_t *) noexcept nogil
         void (*sparse_gradient)(const sparse_rows *, ptrdiff_t, ptrdiff_t, ptrdiff_t,
                                 const int32_t *, int64_t *, int64_t *) noexcept nogil
+        void (*sparse_lengths)(const sparse_rows *, ptrdiff_t, ptrdiff_t, const int64_t *,
+                               ptrdiff_t, ptrdiff_t, int, int, int, int64_t *) noexcept nogil
         void (*distances[3])(const int32_t *, ptrdiff_t, ptrdiff_t, const int32_t *,
                              const int32_t *, int32_t *, ptrdiff_t) noexcept nogil
         void (*nearest[3])(const int32_t *, ptrdiff_t, ptrdiff_t, const int32_t *,

@@ -23,7 +23,8 @@ enum {
     BLOCK = 256, /* records whose int32 losses may be added before widening to int64 */
     RESIDUAL_BITS = 12, /* of a residual in [0, 1] */
     CROWD = 64,  /* proposals of a chain that are drawn, assigned and walked together */
-    STREAMS = 8  /* random generators side by side */
+    STREAMS = 8, /* random generators side by side */
+    IMAGE = 16   /* coordinates of a record's image that are summed in registers */
 };
 
 enum { LOGISTIC, HINGE, HINGE_SCALED, ZERO_ONE, LOSSES };
@@ -116,10 +117,14 @@ typedef struct {
     /* by loss; zero-one errors have no slope */
     void (*residuals[LOSSES])(const int32_t *z, ptrdiff_t n, const loss_args *args, int32_t cap, int32_t *out);
     void (*residuals_wide[LOSSES])(const double *z, ptrdiff_t n, const loss_args *args, int32_t cap, int32_t *out);
+    void (*cap_each)(int32_t *residual, ptrdiff_t n, const int16_t *cap);
     void (*gradient)(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
                      const int32_t *residual, int32_t *work, int64_t *out);
     void (*sparse_gradient)(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t last, ptrdiff_t d,
                             const int32_t *residual, int64_t *ones, int64_t *values);
+    void (*sparse_lengths)(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t last,
+                           const int64_t *columns, ptrdiff_t d, ptrdiff_t k, int a, int shift,
+                           int squared, int64_t *out);
 
     /* centres, by power 1 or 2; the entry 0 is empty */
     void (*distances[3])(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,

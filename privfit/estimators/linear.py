@@ -12,7 +12,7 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from privfit import aggregate, functional
+from privfit import aggregate, descent, functional
 from privfit._kernels.random import BitSource
 from privfit.domains import Schema
 from privfit.estimators.common import (
@@ -39,12 +39,13 @@ from privfit.spaces import Reals
 
 Floats: TypeAlias = NDArray[np.float64]
 
-METHODS = SOLVERS | functional.METHODS | aggregate.METHODS
-CODED = ("functional", "gupt")  # their space bounds the weights of coded columns
+METHODS = SOLVERS | descent.METHODS | functional.METHODS | aggregate.METHODS
+CODED = ("functional", "gupt", *descent.METHODS)  # their space bounds the weights of coded columns
 
 # What each search scores where that is not the estimator's own loss, and the box of its weights.
 COUNTS_ERRORS = ("dpsga", "subsample")
-BOUNDS = {"dpsga": 1.0, "subsample": 1.0, "privgene": 5.0}
+BOUNDS = {"dpsga": 1.0, "subsample": 1.0, "privgene": 5.0,
+          **dict.fromkeys(descent.METHODS, descent.BOUND)}  # fmt: skip
 
 
 class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -189,9 +190,10 @@ class LogisticRegression(_LinearClassifier):
         The labels, declared. Without them they are read off the data, with a warning.
     solver : str or settings
         'auto' is 'local' with our defaults, the most accurate search at every budget we measured.
-        Else 'local', 'eem', 'privgene', 'dpsga', 'subsample', 'functional' (logistic regression
-        alone), 'gupt', 'majority', or settings such as ``Local(generations=100)``. The genetic ones
-        count errors, so their probabilities are rough.
+        Else one of the searches 'local', 'eem', 'privgene', 'dpsga', 'subsample', of
+        'gradient', 'frank_wolfe', 'sgd', 'functional' (logistic regression alone), 'gupt',
+        'majority', or settings such as ``Local(generations=100)``. The genetic ones count errors,
+        so their probabilities are rough.
     adjacency : 'replace' or 'add_remove'
         The neighbour relation of the guarantee. Under the latter the number of records is private.
     n_public : int, optional

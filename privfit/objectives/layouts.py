@@ -8,12 +8,14 @@ candidate, to score its one-coordinate moves.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
+import scipy  # its submodules load when first used
 from numpy.typing import NDArray
 
 from privfit._kernels import linear as kernels
-from privfit._kernels.linear import BLOCK_ROWS, LANE_WIDTH, PANEL_ROWS, QUAD_SIZE
+from privfit._kernels.linear import BLOCK_ROWS, IMAGE_WIDTH, LANE_WIDTH, PANEL_ROWS, QUAD_SIZE
 from privfit.objectives.common import (
     Floats,
     Integers,
@@ -26,6 +28,9 @@ from privfit.objectives.common import (
 from privfit.packing import DenseRecords, SparseRecords, aligned, tiles
 
 HALF_BLOCK = BLOCK_ROWS // 2  # records whose gradients fit in 32 bits
+
+Caps: TypeAlias = NDArray[np.int16]
+NO_CAPS: Caps = np.empty(0, dtype=np.int16)  # of single records: one cap holds for all
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,8 +80,10 @@ class DenseLayout:
         w, start = self._weights(whole[None])
         return np.ascontiguousarray(w[0, :, 0]), int(start[0, 0])
 
-    def gradient(self, whole: Floats, wide: bool, cap: int, run: Objective) -> Integers:
-        """int64 (d + 1,): clipped gradient sums of one candidate."""
+    def gradient(
+        self, whole: Floats, wide: bool, cap: int, run: Objective, caps: Caps = NO_CAPS
+    ) -> Integers:
+        """int64 (d + 1,): clipped gradient sums of one candidate; `caps` of each packed row."""
         records, d = self.records, self.records.n_features
         work = float(run.n_records) * (20 + records.pairs / 2)
         n_threads = run._threads(work)
@@ -93,6 +100,7 @@ class DenseLayout:
                     starts[0],
                     self.loss,
                     cap,
+                    caps,
                     margins,
                     buffer,
                     out,
@@ -100,10 +108,29 @@ class DenseLayout:
             else:
                 w, start = self._weights_of_one(whole)
                 kernels.dense_gradient(
-                    records.as_pairs, part, w, start, self.loss, cap, buffer, out
+                    records.as_pairs, part, w, start, self.loss, cap, caps, buffer, out
                 )
         total = out.sum(axis=0)
         return np.append(total[:d], total[-1] << self.a)
+
+    def table(self) -> scipy.sparse.csr_array:
+        """The records as rows, run by run, in record units."""
+        blocks = list(self.records.blocks(1 << 16))
+        return scipy.sparse.vstack([scipy.sparse.csr_array(b) for b in blocks], format="csr")
+
+    def lengths(self, columns: Integers, shift: int, squared: bool, run: Objective) -> Integers:
+        """int64 (packed rows,): norms of the records' images; see `sparse_lengths`."""
+        records = self.records
+        matrix, found = columns[:-1].astype(np.float64), []
+        for block in records.blocks((1 << 18) // len(columns)):
+            image = block.astype(np.float64) @ matrix  # whole numbers below 2^53: exact
+            sizes = (np.abs(image.astype(np.int64) + columns[-1]) + ((1 << shift) - 1)) >> shift
+            found.append((sizes * sizes if squared else sizes).sum(axis=1))
+        result = np.zeros(records.panels.shape[0] * PANEL_ROWS, dtype=np.int64)
+        result[np.concatenate([run.first + np.arange(run.count) for run in records.runs])] = (
+            np.concatenate(found)
+        )
+        return result
 
     def second_moments(self, run: Objective) -> Integers:
         """int64 (d + 1, d + 1): the sum of x~ x~'."""
@@ -190,8 +217,10 @@ class SparseLayout:
             )
         return out.sum(axis=0)
 
-    def gradient(self, whole: Floats, wide: bool, cap: int, run: Objective) -> Integers:
-        """int64 (d + 1,): clipped gradient sums of one candidate."""
+    def gradient(
+        self, whole: Floats, wide: bool, cap: int, run: Objective, caps: Caps = NO_CAPS
+    ) -> Integers:
+        """int64 (d + 1,): clipped gradient sums of one candidate; `caps` of each packed row."""
         work = float(run.n_records) * (20 + 2 * self.records.mean_entries)
         n_threads = run._threads(work)
         narrow_w = wrap32(whole) if not wide else np.zeros(0, dtype=np.int32)
@@ -200,11 +229,34 @@ class SparseLayout:
         margins = np.empty((n_threads, BLOCK_ROWS if wide else 0))
         for part in run._slices(work, 8 * run._tile_rows):
             kernels.sparse_gradient(
-                self.records.rows, part, whole, narrow_w, self.a, self.loss, cap, margins, buffer,
-                out,
+                self.records.rows, part, whole, narrow_w, self.a, self.loss, cap, caps, margins,
+                buffer, out,
             )  # fmt: skip
         ones, values = out.sum(axis=0)
         return (ones << self.a) + values
+
+    def table(self) -> scipy.sparse.csr_array:
+        """The records as rows, run by run, in record units."""
+        records, shape = self.records, (len(self.records.one_start) - 1, self.records.n_features)
+        ones = np.full(records.one_column.size, records.one, dtype=np.int16)
+        parts = (
+            (ones, records.one_column, records.one_start),
+            (records.value, records.value_column, records.value_start),
+        )
+        hot, others = (scipy.sparse.csr_array(part, shape=shape) for part in parts)
+        return hot + others
+
+    def lengths(self, columns: Integers, shift: int, squared: bool, run: Objective) -> Integers:
+        """int64 (packed rows,): norms of the records' images; see `sparse_lengths`."""
+        work = float(run.n_records) * (1 + self.records.mean_entries) * columns.shape[1] / 4
+        n_threads = run._threads(work)
+        padded = np.pad(columns, ((0, 0), (0, -columns.shape[1] % IMAGE_WIDTH)))
+        result = np.empty(run.n_records, dtype=np.int64)
+        for part in run._slices(work):
+            kernels.sparse_lengths(
+                self.records.rows, part, padded, self.a, shift, squared, result, n_threads
+            )
+        return result
 
     def second_moments(self, run: Objective) -> Integers:
         """int64 (d + 1, d + 1): the sum of x~ x~'."""

@@ -24,7 +24,13 @@ from privfit.objectives.common import (
     on_grid,
     wrap32,
 )
-from privfit.objectives.layouts import DenseLayout, SparseFollower, SparseLayout
+from privfit.objectives.layouts import (
+    NO_CAPS,
+    Caps,
+    DenseLayout,
+    SparseFollower,
+    SparseLayout,
+)
 from privfit.packing import DenseRecords, check_labels, check_records, pack
 
 
@@ -223,13 +229,14 @@ class LinearObjective(Objective):
         span = B if self.loss == "logistic" else self.C * min(2 * B, 1 + B)
         return integer_range((2 if replaced else 1) * span, self.unit, 2 if replaced else 1)
 
-    def gradient(self, w: ArrayLike, cap: float) -> Integers:
+    def gradient(self, w: ArrayLike, cap: float, caps: Caps = NO_CAPS) -> Integers:
         """int64 (d + 1,): sums of y x_j min(r, cap), in units of `gradient_unit`.
 
         r is minus the slope of the loss at a record's margin m: sigma(-m) for the logistic loss,
         max(1 - m, 0) for the hinge (capped, this is the slope of Huber's hinge). Entry j scores
         the move +e_j and its negative the move -e_j, all moves in one pass. Columns are taken in
-        units of their scale 2^e_j (1 for the unit box, the balls and a schema).
+        units of their scale 2^e_j (1 for the unit box, the balls and a schema). `caps` are further
+        caps, one for each packed row, in units of RESIDUAL_UNIT: see `clipping`.
         """
         if self.loss == "zero_one":
             raise ValueError(
@@ -242,7 +249,7 @@ class LinearObjective(Objective):
                 f"w (shape {np.shape(w)}) must be one candidate; pass a vector (d + 1,)"
             )
         narrow = self._narrow_candidates(P, whole)
-        return self._layout.gradient(whole[0], not narrow[0], top, self)
+        return self._layout.gradient(whole[0], not narrow[0], top, self, caps)
 
     def _cap(self, cap: float) -> int:
         if not is_finite(cap) or not 0 < cap <= 1:
@@ -255,6 +262,14 @@ class LinearObjective(Objective):
         units = self._largest_record[:-1] / self.domain.record_units()
         x_max = max(1 << self.grid.a, round(float(units.max())))  # the intercept is a move too
         return (4 if adjacency == "replace" else 2) * x_max * self._cap(cap)
+
+    def lengths(self, columns: Integers, shift: int, squared: bool) -> Integers:
+        """int64 (packed rows,): norms of the records' images under an integer linear map.
+
+        A record goes to sum_j x_j columns[j] + columns[d], with x_j in record units; sizes are
+        divided by 2^shift, rounded up, and added, or their squares. Private: release none of it.
+        """
+        return self._layout.lengths(np.ascontiguousarray(columns), shift, squared, self)
 
     def second_moments(self) -> Integers:
         """int64 (d + 1, d + 1): the sum of x~ x~', the intercept last, in units of 4^-a."""
@@ -432,15 +447,20 @@ class Centred:
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
         units = domain.record_units()
-        self._middle = (domain.low + domain.high) / 2
+        ends = self._centres(domain)
+        self._middle = ends / 2
         width = domain.high - domain.low
         mantissa, k = np.frexp(width)
         k = np.where(mantissa == 0.5, k - 1, k)
         k = np.where(width == 0, domain.exponents, k)  # a constant column has no gradient
         self._scale = np.ldexp(1.0, -k)
         # In units of 2^-(a+2), x' is (2 x - low - high) 2^shift on the record's integers.
-        self._ends = np.rint((domain.low + domain.high) / units).astype(np.int64)
+        self._ends = np.rint(ends / units).astype(np.int64)
         self._shift = (domain.exponents - k + 1).astype(np.int64)
+
+    def _centres(self, domain: Domain) -> Floats:
+        """(d,) twice the middle of each column."""
+        return np.asarray(domain.low + domain.high)
 
     def weights(self, positions: ArrayLike) -> Floats:
         """(..., d + 1): the linear candidates of these centred weights, on the grid."""
