@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privfit._kernels import linear as kernels
 from privfit._kernels import threads
-from privfit.checks import is_finite
+from privfit.checks import is_finite, is_sparse
 from privfit.domains import Domain, Grid
 from privfit.objectives.common import (
     Floats,
@@ -259,6 +260,20 @@ class LinearObjective(Objective):
     def second_moments(self) -> Integers:
         """int64 (d + 1, d + 1): the sum of x~ x~', the intercept last, in units of 4^-a."""
         return self._layout.second_moments(self)
+
+    def labelled_blocks(self, rows: int) -> Iterator[tuple[Any, float]]:
+        """(block (at most `rows`, d), sign): the private records, float64 or CSR, by class.
+
+        For solvers that need more than scores. Nothing of it may leave but by a grant's `release`.
+        """
+        units = self.domain.record_units()
+        for run, block in self._layout.records.labelled_blocks(rows):
+            real: Any = block.astype(np.float64)
+            if is_sparse(real):
+                real.data *= units[real.indices]
+            else:
+                real *= units
+            yield real, 1.0 if run.flip == 0 else -1.0
 
     def at(self, w: ArrayLike) -> LinearMoves:
         """A view around one parent that scores one-coordinate moves incrementally."""
