@@ -40,8 +40,9 @@ ALLOWED: dict[str, set[str]] = {
     "spaces": set(),
     "paths": RECORDS | RELEASES | {"spaces"},
     "solvers": RELEASES | SEARCHES,
+    "convex": RECORDS,
     **{
-        name: RECORDS | RELEASES | {"postprocess", "spaces", "paths"} | ALGORITHMS
+        name: RECORDS | RELEASES | {"convex", "postprocess", "spaces", "paths"} | ALGORITHMS
         for name in ALGORITHMS
     },
     "estimators": RECORDS | RELEASES | SEARCHES | ALGORITHMS | {"postprocess", "model"},
