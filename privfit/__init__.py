@@ -22,6 +22,7 @@ from privfit.objectives import (
     RecordObjective,
 )
 from privfit.paths import Generation, Path, PrivacyLeakWarning
+from privfit.perturbation import ObjectivePerturbation, OutputPerturbation, PrivateSVM
 from privfit.privgene import EEM, Local, PrivGene
 from privfit.solvers import search
 from privfit.spaces import Bits, Reals, Subsets
@@ -59,10 +60,13 @@ __all__ = [
     "LogisticRegression",
     "NoisyMax",
     "Numeric",
+    "ObjectivePerturbation",
+    "OutputPerturbation",
     "Path",
     "PermuteAndFlip",
     "PrivGene",
     "PrivacyLeakWarning",
+    "PrivateSVM",
     "Reals",
     "RecordObjective",
     "Release",

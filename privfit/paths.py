@@ -9,8 +9,8 @@ tells has been released; what is done to a path afterwards is free of budget.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -52,10 +52,12 @@ class Path:
     """All that a search released: the selected candidates (s, ...) of each generation, in order.
 
     `average` is the share of the path whose mean is the answer; 0 means the last selection.
+    `notes` are public numbers that a rule chose, for the settings of a `Release`.
     """
 
     generations: tuple[Array, ...]
     average: float = 0.0
+    notes: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Path(<{len(self.generations)} generations>)"
@@ -101,12 +103,12 @@ class Conduct:
         n_public: int | None = None,
         share: int = 1,
     ) -> None:
-        self._size = public_size(objective, adjacency, n_public)
+        self.size = public_size(objective, adjacency, n_public)
         self.adjacency, self.space = adjacency, space.on_grid_of(objective)
         self.source = BitSource.of(rng)
         # Proposals see no data, so a fast generator will do; its seed comes from the same bits.
         self.coins = np.random.Generator(np.random.SFC64(self.source.bits(128)))
-        self._objective, self._grant, self._callback = objective, grant, callback
+        self.objective, self._grant, self._callback = objective, grant, callback
         self.share = share
         self._generations: list[Array] = []
         self._total = 1
@@ -114,12 +116,12 @@ class Conduct:
     @property
     def n(self) -> int:
         """The public number of records."""
-        if self._size is None:
+        if self.size is None:
             raise ValueError(
                 "n_public must be given under adjacency='add_remove', where the number of records "
                 "is private; pass a public estimate, or settings with generations="
             )
-        return self._size
+        return self.size
 
     @property
     def budget(self) -> Budget:
@@ -167,9 +169,9 @@ class Conduct:
 
     def around(self, w: Array) -> Any:
         """A view that scores moves away from w: incremental for linear models."""
-        if isinstance(self._objective, LinearObjective):
-            return self._objective.at(w)
-        return Moves(self._objective, self.space, w)
+        if isinstance(self.objective, LinearObjective):
+            return self.objective.at(w)
+        return Moves(self.objective, self.space, w)
 
 
 def public_size(objective: Any, adjacency: str, n_public: int | None) -> int | None:
@@ -186,6 +188,14 @@ def public_size(objective: Any, adjacency: str, n_public: int | None) -> int | N
             "the number of records"
         )
     return int(n_public)
+
+
+def check_callback(callback: Any) -> None:
+    """Refuse a listener that cannot be called."""
+    if callback is not None and not callable(callback):
+        raise TypeError(
+            f"callback ({type(callback).__name__}) must be a function; pass callback(generation)"
+        )
 
 
 def check_space(objective: Any, space: Space) -> Array:

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from privfit._kernels.random import BitSource
 from privfit.dpsga import DPSGA, dpsga
 from privfit.ledger import Grant, Ledger, Release
-from privfit.paths import Generation, Path, PrivacyLeakWarning, check_space, public_size
+from privfit.paths import (
+    Generation,
+    Path,
+    PrivacyLeakWarning,
+    check_callback,
+    check_space,
+    public_size,
+)
 from privfit.privgene import EEM, Local, PrivGene, climbs_slopes, eem, local, privgene
 from privfit.spaces import Space
 from privfit.subsample import Subsample, subsample
@@ -34,15 +41,17 @@ SOLVERS: dict[str, tuple[type[Any], Callable[..., Path]]] = {
 }
 
 
-def settings_of(solver: str | Settings) -> tuple[str, Settings]:
+def settings_of(
+    solver: str | Settings, methods: dict[str, tuple[type[Any], Callable[..., Path]]] = SOLVERS
+) -> tuple[str, Any]:
     """The name and the settings of a solver that is given by either."""
-    for name, (kind, _) in SOLVERS.items():
+    for name, (kind, _) in methods.items():
         if isinstance(solver, kind):
             return name, solver
         if solver == name:
             return name, kind()
     raise ValueError(
-        f"solver ({solver!r}) must be one of {', '.join(SOLVERS)}, or settings such as "
+        f"solver ({solver!r}) must be one of {', '.join(methods)}, or settings such as "
         "DPSGA(generations=50); pass one of them"
     )
 
@@ -144,10 +153,7 @@ def check_plan(
     callback: Any,
 ) -> None:
     """Refuse what a search would refuse, before anything is charged."""
-    if callback is not None and not callable(callback):
-        raise TypeError(
-            f"callback ({type(callback).__name__}) must be a function; pass callback(generation)"
-        )
+    check_callback(callback)
     steered = isinstance(settings, EEM | Local | PrivGene) and settings.generations is None
     if public_size(objective, adjacency, n_public) is None and steered:
         raise ValueError(

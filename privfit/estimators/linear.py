@@ -12,6 +12,7 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from privfit import perturbation
 from privfit._kernels.random import BitSource
 from privfit.domains import Schema
 from privfit.estimators.common import (
@@ -23,14 +24,16 @@ from privfit.estimators.common import (
     remember_columns,
     reread_table,
 )
-from privfit.ledger import Ledger
+from privfit.ledger import Budget, Ledger
 from privfit.objectives import LinearObjective
-from privfit.paths import Generation
+from privfit.paths import Generation, check_callback, public_size
 from privfit.privgene import climbs_slopes
 from privfit.solvers import SOLVERS, check_plan, open_grant, progress, settings_of
 from privfit.spaces import Reals
 
 Floats: TypeAlias = NDArray[np.float64]
+
+METHODS = SOLVERS | perturbation.METHODS
 
 # What each search scores where that is not the estimator's own loss, and the box of its weights.
 COUNTS_ERRORS = ("dpsga", "subsample")
@@ -83,7 +86,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         domain = as_domain(self.domain, what)
         table = read_table(self, X, domain)
         codes, classes = read_labels(y, self.classes, what)
-        name, settings = settings_of("local" if self.solver == "auto" else self.solver)
+        name, settings = settings_of("local" if self.solver == "auto" else self.solver, METHODS)
         loss = "zero_one" if name in COUNTS_ERRORS else self._loss
         heads = range(1, 2) if len(classes) == 2 else range(len(classes))
 
@@ -93,12 +96,17 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         objective = objective_of(heads[0])
         domain = objective.domain
         space = _space(name, settings, objective)
-        check_plan(settings, objective, space, self.adjacency, self.n_public, self.callback)
+        if name in SOLVERS:
+            check_plan(settings, objective, space, self.adjacency, self.n_public, self.callback)
+        else:
+            size = public_size(objective, self.adjacency, self.n_public)
+            check_callback(self.callback)
+            settings.check(objective, Budget(self.epsilon, self.delta), self.adjacency, size)
         source = BitSource.of(self.random_state)
         grant = open_grant(what, name, self.epsilon, self.delta, self.ledger)
         models = []
         for head in heads:
-            path = SOLVERS[name][1](
+            path = METHODS[name][1](
                 objective if head == heads[0] else objective_of(head),
                 space,
                 settings,
@@ -120,7 +128,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.release_ = grant.close(
                 self.adjacency,
                 domain,
-                {"solver": name, **asdict(settings), "budget_split": split},
+                {"solver": name, **asdict(settings), **path.notes, "budget_split": split},
                 {"classes": classes.copy(), "coef": weights[:, :-1], "intercept": weights[:, -1]},
             )
         return self
