@@ -157,14 +157,16 @@ class Problem:
     """Coded private records and a loss; not released, and its repr shows nothing of them."""
 
     def __init__(self, objective: LinearObjective, loss: Any, ridge: float) -> None:
-        self._loss, self.ridge, domain = loss, float(ridge), objective.domain
-        self.coding = coding_of(domain)
+        self._loss, self.ridge = loss, float(ridge)
+        self.coding = coding_of(objective.domain)
         self._decoding = self.coding.T.tocsr()
         self._blocks = list(objective.labelled_blocks(ROWS))
-        largest = np.maximum(np.abs(domain.low), np.abs(domain.high))
-        self._largest = np.append(largest, 1.0)
+        # The sums of absolute values of each column, and the most terms that make up a margin or a
+        # coordinate of the coded gradient: for the rounding errors.
         columns = sum(np.asarray(abs(X).sum(axis=0)) for X, _ in self._blocks)
         self._mass = np.append(columns, objective.n_records)
+        tables = [self.coding, self._decoding, *(X for X, _ in self._blocks)]
+        self._terms = sum(map(_longest_row, tables[:2])) + max(map(_longest_row, tables[2:])) + 8
 
     def __repr__(self) -> str:
         return "<Problem of private records>"
@@ -214,15 +216,16 @@ class Problem:
     def _gradient_error(self, u: Floats) -> float:
         """A bound on the rounding errors of the computed gradient at u, in l2 norm.
 
-        A sum of k products is wrong by at most k ROUNDING times the sum of their sizes; an error of
-        a margin reaches its slope times the largest curvature. Twice that covers the other steps.
+        A sum of k products is wrong by at most k ROUNDING times the sum of their sizes. Records
+        are no longer than 1, so errors of margins reach the gradient times the largest curvature,
+        all of them together. Twice these two covers the few steps besides.
         """
         sizes = abs(self._decoding) @ np.abs(u)
-        terms = sum(self.coding.shape) + 8
-        margin = terms * ROUNDING * float(sizes @ self._largest)
-        slope = ROUNDING * (ROWS + len(self._blocks) + terms) + self._loss.curvature * margin
-        pulled = float(np.linalg.norm(abs(self.coding) @ self._mass))
-        return 2 * (slope * pulled + 8 * ROUNDING * self.ridge * float(np.linalg.norm(u)))
+        margins = self._terms * float(sizes @ self._mass)
+        terms = ROWS + len(self._blocks) + self._terms
+        sums = terms * float(np.linalg.norm(abs(self.coding) @ self._mass))
+        length = self.ridge * float(np.linalg.norm(u))
+        return 2 * ROUNDING * (self._loss.curvature * margins + sums + 8 * length)
 
     def _newton_step(self, weights: Floats, gradient: Floats, tolerance: float) -> Floats:
         """Minus the inverse Hessian times the gradient, by conjugate gradients.
@@ -273,3 +276,8 @@ def _times(X: Any, w: Floats) -> Floats:
 def _transposed_times(X: Any, r: Floats) -> Floats:
     """X' r for a CSR or a dense block."""
     return np.asarray(X.T @ r if is_sparse(X) else np.einsum("ij,i->j", X, r))
+
+
+def _longest_row(X: Any) -> int:
+    """The largest number of entries of a row."""
+    return int(np.diff(X.indptr).max()) if is_sparse(X) else int(X.shape[1])

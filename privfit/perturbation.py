@@ -89,6 +89,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Loss: TypeAlias = Logistic | HuberHinge
 
 CHANGES = {"replace": 2, "add_remove": 1}  # gradients of single records that neighbours differ in
+LEAST = 2.0**-36  # of the tolerance, a record: four times the rounding errors of a gradient
 SAFE = 1 - 1e-12  # factor on calibrated parameters: more than their rounding errors
 
 
@@ -192,7 +193,7 @@ class _Perturbation:
 
     regularisation: float | None = None
     smoothing: float = 0.5
-    tolerance: float = 2.0**-16
+    tolerance: float | None = None
     paper: bool = False
 
     def __post_init__(self) -> None:
@@ -216,6 +217,15 @@ class _Perturbation:
                 f"C ({objective.C}) must be 1 for {type(self).__name__}; pass regularisation="
             )
         self.ridge(1, self.loss(objective), budget, adjacency, size)
+        if self.tolerance is not None and size is not None and self.tolerance < LEAST * size:
+            raise ValueError(
+                f"tolerance ({self.tolerance!r}) must be at least {LEAST * size:.2g}, to cover the "
+                "rounding errors of so many records; leave it out"
+            )
+
+    def gamma(self, size: int | None) -> float:
+        """The tolerance: as given, or 2^-16, or more for more than a million records."""
+        return self.tolerance or max(2.0**-16, LEAST * (size or 1))
 
     def loss(self, objective: LinearObjective) -> Loss:
         """The loss that is minimised."""
@@ -252,9 +262,9 @@ def _noise_length(p: int, budget: Budget, adjacency: str) -> float:
     return changes * p / budget.epsilon
 
 
-def _reach(settings: _Perturbation, ridge: float, adjacency: str) -> float:
+def _reach(gamma: float, ridge: float, adjacency: str) -> float:
     """S: how far the solver's answer may lie from a neighbour's, in l2 norm, rounded up."""
-    return (CHANGES[adjacency] + 2 * settings.tolerance) / ridge / SAFE
+    return (CHANGES[adjacency] + 2 * gamma) / ridge / SAFE
 
 
 def _unit(scale: float) -> float:
@@ -276,8 +286,9 @@ class OutputPerturbation(_Perturbation):
         by default a public rule in epsilon, delta and the dimension.
     smoothing : float
         Half the width of the parabola that rounds the hinge; the logistic loss needs none.
-    tolerance : float
-        gamma: the length of the gradient at which the solver stops. A record's is at most 1.
+    tolerance : float, optional
+        gamma: the length of the gradient at which the solver stops; a record's is at most 1. By
+        default 2^-16, or 2^-36 n if that is more.
     paper : bool
         Lambda = 0.01 n, as in the simulations of Chaudhuri and Monteleoni (2008).
     """
@@ -298,7 +309,7 @@ def output(
     delta, one Gaussian release by discrete noise on integers, which is exact.
     """
     conduct, ridge, p = _begin(objective, space, settings, grant, rng, callback, **public)
-    reach, whole = _reach(settings, ridge, conduct.adjacency), grant.budget
+    reach, whole = _reach(settings.gamma(conduct.size), ridge, conduct.adjacency), grant.budget
     if whole.delta:
         mu = gaussian_calibrate(whole.epsilon, whole.delta) / math.sqrt(conduct.share) * SAFE
         unit = _unit(reach / mu)  # rounding moves each coordinate of a difference by a unit
@@ -330,7 +341,7 @@ def _release_minimiser(
     """Plan, minimise, release; in whole units if there is a unit."""
     grant.plan(mechanism.event)
     problem = Problem(conduct.objective, settings.loss(conduct.objective), ridge)
-    u = problem.minimise(np.zeros(problem.size), settings.tolerance)
+    u = problem.minimise(np.zeros(problem.size), settings.gamma(conduct.size))
     value = np.rint(u / unit).astype(np.int64) if unit else u
     noisy = grant.release(mechanism, value, conduct.source) * (unit or 1.0)
     conduct.tell(problem.linear(noisy)[None])
@@ -388,11 +399,11 @@ def objective_perturbation(
     """
     conduct, ridge, _ = _begin(objective, space, settings, grant, rng, callback, **public)
     epsilon, delta = _part(grant.budget, conduct.share)
-    loss = settings.loss(objective)
+    loss, gamma = settings.loss(objective), settings.gamma(conduct.size)
 
     def mechanism_at(ridge: float) -> PerturbedMinimiser:
         return PerturbedMinimiser(
-            epsilon, delta, ridge, loss, conduct.adjacency, settings.tolerance, settings.repair
+            epsilon, delta, ridge, loss, conduct.adjacency, gamma, settings.repair
         )
 
     mechanism = mechanism_at(ridge)
@@ -464,7 +475,9 @@ def privatesvm(
     which is exact. A delta is not used.
     """
     conduct, ridge, p = _begin(objective, space, settings, grant, rng, callback, **public)
-    reach = _reach(settings, ridge, conduct.adjacency) * (2 if settings.paper else 1)
+    reach = _reach(settings.gamma(conduct.size), ridge, conduct.adjacency) * (
+        2 if settings.paper else 1
+    )
     epsilon = calibrate(conduct.share, grant.budget.epsilon, 0.0)
     unit = _unit(math.sqrt(p) * reach / epsilon)
     mechanism = DiscreteLaplace(epsilon, math.ceil(math.sqrt(p) * reach / unit) + p)
