@@ -163,12 +163,13 @@ class Problem:
         self.coding = coding_of(objective.domain)
         self._decoding = self.coding.T.tocsr()
         self._blocks = list(objective.labelled_blocks(ROWS))
-        # The sums of absolute values of each column, and the most terms that make up a margin or a
-        # coordinate of the coded gradient: for the rounding errors.
+        # For the rounding errors: the sums of absolute values of each column, the same coded, and
+        # the most terms that make up a margin or a coordinate of the coded gradient.
         columns = sum(np.asarray(abs(X).sum(axis=0)) for X, _ in self._blocks)
         self._mass = np.append(columns, objective.n_records)
-        tables = [self.coding, self._decoding, *(X for X, _ in self._blocks)]
-        self._terms = sum(map(_longest_row, tables[:2])) + max(map(_longest_row, tables[2:])) + 8
+        self._coded_mass = float(np.linalg.norm(abs(self.coding) @ self._mass))
+        self._terms = _longest_row(self.coding) + _longest_row(self._decoding) + 8
+        self._terms += max(_longest_row(X) for X, _ in self._blocks)
 
     def __repr__(self) -> str:
         return "<Problem of private records>"
@@ -194,7 +195,8 @@ class Problem:
             m = self._margins(u)
             s = self._loss.slopes(m)
             gradient = self.ridge * u + tilt - self._pull(s)
-            if np.linalg.norm(gradient) + self._gradient_error(u) <= tolerance:
+            length = float(np.linalg.norm(gradient))
+            if length < tolerance and length + self._gradient_error(u) <= tolerance:
                 return u
             step = self._newton_step(self._loss.curvatures(s), gradient, tolerance)
             u = u + self._damping(u, m, step, gradient, tilt) * step
@@ -224,8 +226,7 @@ class Problem:
         """
         sizes = abs(self._decoding) @ np.abs(u)
         margins = self._terms * float(sizes @ self._mass)
-        terms = ROWS + len(self._blocks) + self._terms
-        sums = terms * float(np.linalg.norm(abs(self.coding) @ self._mass))
+        sums = (ROWS + len(self._blocks) + self._terms) * self._coded_mass
         length = self.ridge * float(np.linalg.norm(u))
         return 2 * ROUNDING * (self._loss.curvature * margins + sums + 8 * length)
 
