@@ -19,7 +19,16 @@ import numpy as np
 import scipy.stats
 
 from bench import datasets
-from privfit import DPSGA, EEM, Local, LogisticRegression, PrivGene, Subsample
+from privfit import (
+    DPSGA,
+    EEM,
+    Local,
+    LogisticRegression,
+    ObjectivePerturbation,
+    OutputPerturbation,
+    PrivGene,
+    Subsample,
+)
 
 DELTA = 1e-6
 PLAIN, CONSTANT = "not private", "most frequent class"
@@ -36,6 +45,8 @@ SOLVERS: dict[str, Any] = {
     "DPSGA, paper": DPSGA(paper=True),
     "Subsample": Subsample(),
     "Subsample, paper": Subsample(paper=True),
+    "Objective": ObjectivePerturbation(),
+    "Output": OutputPerturbation(),
 }
 COUNTS = {"DPSGA": (10, 20, 50, 75, 100, 120), "Local": (25, 50, 100, 200, 400, 800)}
 SOLVERS |= {f"DPSGA {r}": DPSGA(generations=r) for r in COUNTS["DPSGA"]}

@@ -223,8 +223,8 @@ class _Perturbation:
                 "rounding errors of so many records; leave it out"
             )
 
-    def gamma(self, size: int | None) -> float:
-        """The tolerance: as given, or 2^-16, or more for more than a million records."""
+    def stops_at(self, size: int | None) -> float:
+        """gamma: as given, or 2^-16, or more for more than a million records."""
         return self.tolerance or max(2.0**-16, LEAST * (size or 1))
 
     def loss(self, objective: LinearObjective) -> Loss:
@@ -309,7 +309,7 @@ def output(
     delta, one Gaussian release by discrete noise on integers, which is exact.
     """
     conduct, ridge, p = _begin(objective, space, settings, grant, rng, callback, **public)
-    reach, whole = _reach(settings.gamma(conduct.size), ridge, conduct.adjacency), grant.budget
+    reach, whole = _reach(settings.stops_at(conduct.size), ridge, conduct.adjacency), grant.budget
     if whole.delta:
         mu = gaussian_calibrate(whole.epsilon, whole.delta) / math.sqrt(conduct.share) * SAFE
         unit = _unit(reach / mu)  # rounding moves each coordinate of a difference by a unit
@@ -341,7 +341,7 @@ def _release_minimiser(
     """Plan, minimise, release; in whole units if there is a unit."""
     grant.plan(mechanism.event)
     problem = Problem(conduct.objective, settings.loss(conduct.objective), ridge)
-    u = problem.minimise(np.zeros(problem.size), settings.gamma(conduct.size))
+    u = problem.minimise(np.zeros(problem.size), settings.stops_at(conduct.size))
     value = np.rint(u / unit).astype(np.int64) if unit else u
     noisy = grant.release(mechanism, value, conduct.source) * (unit or 1.0)
     conduct.tell(problem.linear(noisy)[None])
@@ -399,7 +399,7 @@ def objective_perturbation(
     """
     conduct, ridge, _ = _begin(objective, space, settings, grant, rng, callback, **public)
     epsilon, delta = _part(grant.budget, conduct.share)
-    loss, gamma = settings.loss(objective), settings.gamma(conduct.size)
+    loss, gamma = settings.loss(objective), settings.stops_at(conduct.size)
 
     def mechanism_at(ridge: float) -> PerturbedMinimiser:
         return PerturbedMinimiser(
@@ -475,7 +475,7 @@ def privatesvm(
     which is exact. A delta is not used.
     """
     conduct, ridge, p = _begin(objective, space, settings, grant, rng, callback, **public)
-    reach = _reach(settings.gamma(conduct.size), ridge, conduct.adjacency) * (
+    reach = _reach(settings.stops_at(conduct.size), ridge, conduct.adjacency) * (
         2 if settings.paper else 1
     )
     epsilon = calibrate(conduct.share, grant.budget.epsilon, 0.0)

@@ -649,9 +649,9 @@ def test_rules_are_public_and_monotone():
         assert rule_of(settings, budget=Budget(1.0, 1e-6)) <= rule_of(settings)
     assert rule_of(OutputPerturbation(7.0)) == 7.0
     assert rule_of(OutputPerturbation(paper=True), size=17_500) == 175.0
-    assert OutputPerturbation().gamma(None) == OutputPerturbation().gamma(10**5) == 2.0**-16
-    assert OutputPerturbation().gamma(2**24) == 2.0**-12
-    assert OutputPerturbation(tolerance=1e-3).gamma(2**30) == 1e-3
+    assert OutputPerturbation().stops_at(None) == OutputPerturbation().stops_at(10**5) == 2.0**-16
+    assert OutputPerturbation().stops_at(2**24) == 2.0**-12
+    assert OutputPerturbation(tolerance=1e-3).stops_at(2**30) == 1e-3
 
 
 def test_the_published_private_svm_draws_twice_the_noise(rng):

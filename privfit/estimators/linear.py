@@ -185,6 +185,7 @@ class LogisticRegression(_LinearClassifier):
         'auto' is 'local' with our defaults, the most accurate search at every budget we measured.
         Else 'local', 'eem', 'privgene', 'dpsga', 'subsample', or settings such as
         ``Local(generations=100)``. The genetic ones count errors, so their probabilities are rough.
+        Not searches but perturbed convex fits: 'objective', 'output'.
     adjacency : 'replace' or 'add_remove'
         The neighbour relation of the guarantee. Under the latter the number of records is private.
     n_public : int, optional
@@ -239,8 +240,8 @@ class LogisticRegression(_LinearClassifier):
 class LinearSVC(_LinearClassifier):
     """A linear support vector machine under differential privacy: the hinge loss.
 
-    Parameters, attributes and solvers are those of `LogisticRegression`. 'local' scores moves by
-    the slope of Huber's hinge.
+    Parameters, attributes and solvers are those of `LogisticRegression`, and 'privatesvm'. 'local'
+    scores moves by the slope of Huber's hinge, and the perturbed convex fits minimise it.
     """
 
     _loss = "hinge"
