@@ -159,7 +159,7 @@ class Problem:
     """Coded private records and a loss; not released, and its repr shows nothing of them."""
 
     def __init__(self, objective: LinearObjective, loss: Any, ridge: float) -> None:
-        self._loss, self.ridge = loss, float(ridge)
+        self.loss, self.ridge = loss, float(ridge)
         self.coding = coding_of(objective.domain)
         self._decoding = self.coding.T.tocsr()
         self._blocks = list(objective.labelled_blocks(ROWS))
@@ -193,12 +193,12 @@ class Problem:
         u = np.zeros(self.size)
         for _ in range(MOST_STEPS):
             m = self._margins(u)
-            s = self._loss.slopes(m)
+            s = self.loss.slopes(m)
             gradient = self.ridge * u + tilt - self._pull(s)
             length = float(np.linalg.norm(gradient))
             if length < tolerance and length + self._gradient_error(u) <= tolerance:
                 return u
-            step = self._newton_step(self._loss.curvatures(s), gradient, tolerance)
+            step = self._newton_step(self.loss.curvatures(s), gradient, tolerance)
             u = u + self._damping(u, m, step, gradient, tilt) * step
         return np.zeros(self.size)
 
@@ -228,7 +228,7 @@ class Problem:
         margins = self._terms * float(sizes @ self._mass)
         sums = (ROWS + len(self._blocks) + self._terms) * self._coded_mass
         length = self.ridge * float(np.linalg.norm(u))
-        return 2 * ROUNDING * (self._loss.curvature * margins + sums + 8 * length)
+        return 2 * ROUNDING * (self.loss.curvature * margins + sums + 8 * length)
 
     def _newton_step(self, weights: Floats, gradient: Floats, tolerance: float) -> Floats:
         """Minus the inverse Hessian times the gradient, by conjugate gradients.
@@ -256,10 +256,10 @@ class Problem:
         rise = self.ridge * float(u @ step) + float(tilt @ step)  # of what is not a loss
 
         def change(t: float) -> float:
-            losses = self._loss.values(m + t * along).sum() - start
+            losses = self.loss.values(m + t * along).sum() - start
             return float(losses + t * rise + t * t / 2 * self.ridge * float(step @ step))
 
-        start = self._loss.values(m).sum()
+        start = self.loss.values(m).sum()
         slack = 2.0**-40 * float(start)  # a full step near the minimum falls by less than that
         t = 1.0
         while t > 2.0**-30 and change(t) > 0.1 * t * descent + slack:

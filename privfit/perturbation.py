@@ -29,8 +29,9 @@ solves for beta. There is a solution iff Lambda > c / (e^epsilon - 1); else Lamb
 **Objective, Gaussian.** b ~ N(0, sigma^2 I). The log of the densities' ratio at u is at most
 ln(1 + c/Lambda) + (2 <b, g> + l2(g)^2) / (2 sigma^2), with g = +-s phi, or +-s phi +- s' phi' under
 replace. It is the record's direction that is fixed, while s, s' in [0, 1] depend on b. But the
-bound is convex in (s, s'), so it is largest where each is 0 or 1; at 0 it is no loss at all. Hence,
-with H(mu, e) the delta at e of a Gaussian release of mu, and e = epsilon - ln(1 + c/Lambda) >= 0,
+bound is convex in (s, s'), so it is largest where each is 0 or 1; and where both are 0 it is below
+epsilon. A sum over the other corners bounds their maximum. Hence, with H(mu, e) the delta at e of a
+Gaussian release of mu, and e = epsilon - ln(1 + c / Lambda) > 0,
 
     delta <= H(1/sigma, e)  (add_remove),     delta <= H(2/sigma, e) + 2 H(1/sigma, e)  (replace).
 
@@ -103,10 +104,9 @@ def tilt_rate(epsilon: float, ridge: float, loss: Loss, adjacency: str) -> float
     epsilon - ln(1 + s (1 - s) / ridge) and k = 1 under replace, else 0. N is convex, so that
     N' (k + s) - N rises, and the minimum is at its zero, or at s = 1 if it has none.
     """
-    if ridge <= _infeasible_ridge(epsilon, loss):
-        return 0.0
-    if not isinstance(loss, Logistic):
-        return (epsilon - math.log1p(loss.curvature / ridge)) / CHANGES[adjacency] * SAFE
+    room = _room(epsilon, ridge, loss)
+    if not room or not isinstance(loss, Logistic):
+        return room / CHANGES[adjacency]
     k = CHANGES[adjacency] - 1
 
     def left(s: float) -> float:
@@ -121,9 +121,9 @@ def tilt_rate(epsilon: float, ridge: float, loss: Loss, adjacency: str) -> float
 
 def tilt_deviation(epsilon: float, delta: float, ridge: float, loss: Loss, adjacency: str) -> float:
     """sigma: the least deviation of Gaussian noise that costs (epsilon, delta); inf if none."""
-    if ridge <= _infeasible_ridge(epsilon, loss):
+    left = _room(epsilon, ridge, loss)
+    if not left:
         return math.inf
-    left = (epsilon - math.log1p(loss.curvature / ridge)) * SAFE
     if adjacency == "add_remove":
         return 1 / (gaussian_calibrate(left, delta) * SAFE)
     # H(mu, left) takes a share of delta and 2 H(mu / 2, left) the rest; a third always does.
@@ -134,9 +134,10 @@ def tilt_deviation(epsilon: float, delta: float, ridge: float, loss: Loss, adjac
     return 2 / mu
 
 
-def _infeasible_ridge(epsilon: float, loss: Loss) -> float:
-    """The largest Lambda at which no noise gives epsilon: the Jacobian alone costs more."""
-    return loss.curvature / math.expm1(epsilon) if epsilon < 700 else 0.0
+def _room(epsilon: float, ridge: float, loss: Loss) -> float:
+    """What the Jacobian leaves of epsilon at worst, rounded down; 0 if next to nothing."""
+    left = epsilon - math.log1p(loss.curvature / ridge)
+    return left * SAFE if left > 1e-9 * epsilon else 0.0
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,11 @@ class PerturbedMinimiser(Mechanism):
 
     def __call__(self, value: Any, rng: Any = None) -> Floats:
         """float64 (p,): the coded model, on a grid of 2^-30."""
+        if (value.loss, value.ridge) != (self.loss, self.ridge):
+            raise ValueError(
+                "value must be a problem with the loss and the ridge of the mechanism; pass "
+                "Problem(objective, loss, ridge)"
+            )
         source = BitSource.of(rng)
         u = value.minimise(self._tilt(value.size, source), self.tolerance)
         hidden = GammaVector(self.repair * self.epsilon, 2 * self.tolerance / self.ridge)
