@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 import warnings
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 import scipy.optimize
 import scipy.sparse as sp
 import scipy.stats
+from conftest import ROOT
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privfit import (
@@ -479,11 +481,11 @@ def intercept_problem(labels, loss, ridge):
     ("loss", "delta"), [(Logistic(), 0.0), (Logistic(), 1e-3), (HuberHinge(0.5), 0.0)], ids=str
 )
 def test_the_code_draws_from_the_density_of_the_proof(loss, delta):
-    """Kolmogorov-Smirnov on 800 draws, false alarm 1e-6; the repair's noise is far below it."""
+    """Kolmogorov-Smirnov on 500 draws, false alarm 1e-6; the repair's noise is far below it."""
     ridge, labels = 20.0, [1, 1, 0]
     mechanism = PerturbedMinimiser(2.0, delta, ridge, loss, "replace", 2.0**-20, 0.01)
     problem, source = intercept_problem(labels, loss, ridge), np.random.default_rng(5)
-    draws = [float(mechanism(problem, source)[0]) for _ in range(800)]
+    draws = [float(mechanism(problem, source)[0]) for _ in range(500)]
 
     def log_noise(b):
         if delta:
@@ -519,7 +521,7 @@ def neighbours_of(canary, loss, ridge):
 def test_audits_of_tilted_minimisers_find_nothing(delta, canary):
     first, second = neighbours_of(canary, Logistic(), 2.0)
     mechanism = PerturbedMinimiser(1.0, delta, 2.0, Logistic(), "replace", 2.0**-16, 0.01)
-    found = audit_runs(mechanism, first, second, runs=400, confidence=SURE, delta=delta, rng=3)
+    found = audit_runs(mechanism, first, second, runs=300, confidence=SURE, delta=delta, rng=3)
     assert found.passes(1.0)
 
 
@@ -527,7 +529,7 @@ def test_audits_of_tilted_minimisers_find_nothing(delta, canary):
 def test_an_audit_finds_a_tilt_that_is_too_short(canary):
     first, second = neighbours_of(canary, Logistic(), 2.0)
     mechanism = PerturbedMinimiser(12.0, 0.0, 2.0, Logistic(), "replace", 2.0**-16, 0.01)
-    assert not audit_runs(mechanism, first, second, runs=400, confidence=SURE, rng=3).passes(1.0)
+    assert not audit_runs(mechanism, first, second, runs=300, confidence=SURE, rng=3).passes(1.0)
 
 
 @every_canary
@@ -546,7 +548,7 @@ def test_audits_of_whole_fits_find_nothing(method, loss, delta, canary):
 
     one, other = (LinearObjective(np.array(X), y, loss, domain)
                   for X, y in ((first, [1]), (second, [0])))  # fmt: skip
-    assert audit_runs(run, one, other, runs=120, confidence=SURE, delta=delta, rng=3).passes(1.0)
+    assert audit_runs(run, one, other, runs=80, confidence=SURE, delta=delta, rng=3).passes(1.0)
 
 
 # ---------------------------------------------------------------------------- fits and their ledger
@@ -659,12 +661,12 @@ def test_the_published_private_svm_draws_twice_the_noise(rng):
     spread = {}
     for paper in (False, True):
         settings, found = PrivateSVM(3.0, paper=paper), []
-        for seed in range(60):
+        for seed in range(40):
             grant = Ledger(1.0).reserve(1.0)
             found.append(privatesvm(objective, Reals(-1, 1, 5), settings, grant, seed).answer)
         spread[paper] = np.array(found).std()
-    # 300 Laplace draws each: a deviation of the ratio's logarithm of 0.08, so 5 of them.
-    assert 1.35 < spread[True] / spread[False] < 3.0
+    # 200 Laplace draws each: a deviation of the ratio's logarithm of 0.11, so 5 of them.
+    assert 1.15 < spread[True] / spread[False] < 3.5
 
 
 # ------------------------------------------------------------------------------------ (eps, delta)
@@ -787,12 +789,14 @@ def test_settings_refuse_other_objectives():
         PrivateSVM().check(object(), Budget(1.0), "replace", 3)
 
 
+@pytest.mark.skipif(not (ROOT / "bench" / "schemas").exists(), reason="no benchmarks beside these")
 def test_objective_perturbation_is_accurate_on_adult(data_folder):
     """Asked: 0.838 at a pure epsilon of 1, replace; found: 0.8482 over 10 splits, each +- 0.003."""
+    sys.path.append(str(ROOT))  # last, so that an installed privfit stays the one under test
     from bench import datasets
 
     adult, found = datasets.load("adult"), []
-    for seed in range(3):
+    for seed in range(2):
         train, test = adult.split(seed)
         model = LogisticRegression(1.0, domain=adult.schema, classes=[0, 1], solver="objective",
                                    random_state=seed).fit(train.columns, train.y)  # fmt: skip
