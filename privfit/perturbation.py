@@ -255,7 +255,7 @@ class _Perturbation:
 
         Compared with the best of 4, 16, 64, ... on Adult, 4,000 records of Adult, Credit and
         Mushroom (p = 124, 124, 29, 105), and of 1/4, 1/2, 1, ... on generated tables with p = 4
-        and 11, at epsilon 0.1, 1 and 10: few records matter little, and large tables not at all.
+        and 11, at epsilon 0.1, 1 and 10. The number of records matters little.
         """
         return _noise_length(p, budget, adjacency) / min(4.0, p / 15)
 
