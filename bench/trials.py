@@ -29,6 +29,8 @@ from privfit import (
     Local,
     LogisticRegression,
     Majority,
+    ObjectivePerturbation,
+    OutputPerturbation,
     PermutedSGD,
     PrivGene,
     Subsample,
@@ -59,6 +61,8 @@ SOLVERS: dict[str, Any] = {
     "Frank-Wolfe": FrankWolfe(),
     "SGD": PermutedSGD(),
     "SGD, paper": PermutedSGD(paper=True),
+    "Objective": ObjectivePerturbation(),
+    "Output": OutputPerturbation(),
 }
 COUNTS = {"DPSGA": (10, 20, 50, 75, 100, 120), "Local": (25, 50, 100, 200, 400, 800)}
 SOLVERS |= {f"DPSGA {r}": DPSGA(generations=r) for r in COUNTS["DPSGA"]}

@@ -27,6 +27,7 @@ from privfit.objectives import (
     RecordObjective,
 )
 from privfit.paths import Generation, Path, PrivacyLeakWarning
+from privfit.perturbation import ObjectivePerturbation, OutputPerturbation, PrivateSVM
 from privfit.privgene import EEM, Local, PrivGene
 from privfit.solvers import search
 from privfit.spaces import Bits, Reals, Subsets
@@ -76,11 +77,14 @@ __all__ = [
     "Majority",
     "NoisyMax",
     "Numeric",
+    "ObjectivePerturbation",
+    "OutputPerturbation",
     "Path",
     "PermuteAndFlip",
     "PermutedSGD",
     "PrivGene",
     "PrivacyLeakWarning",
+    "PrivateSVM",
     "Reals",
     "RecordObjective",
     "Release",

@@ -55,26 +55,28 @@ __all__ = [
 ]
 
 METHODS = ("naive", "advanced", "kov", "kov_exact", "rdp", "bounded_range", "zcdp", "tight")
-KINDS = ("selection", "pure", "gaussian")
+KINDS = ("selection", "pure", "gaussian", "approximate")
 
 
 @dataclass(frozen=True)
 class Event:
     """A release made `count` times.
 
-    ========= ========= ===========================================================================
-    kind      parameter what is promised
-    ========= ========= ===========================================================================
-    selection eps_s     eps_s-bounded-range: the exponential mechanism, each round of peeling
-    pure      eps       eps-DP, no more: permute-and-flip, report-noisy-max, discrete Laplace
-    gaussian  mu        the curve of N(0, 1) against N(mu, 1): mu = l2 sensitivity / sigma for real
-                        noise, `discrete_gaussian_mu` for the discrete Gaussian
-    ========= ========= ===========================================================================
+    =========== ========= =========================================================================
+    kind        parameter what is promised
+    =========== ========= =========================================================================
+    selection   eps_s     eps_s-bounded-range: the exponential mechanism, each round of peeling
+    pure        eps       eps-DP, no more: permute-and-flip, report-noisy-max, discrete Laplace
+    gaussian    mu        the curve of N(0, 1) against N(mu, 1): mu = l2 sensitivity / sigma for
+                          real noise, `discrete_gaussian_mu` for the discrete Gaussian
+    approximate eps       (eps, `delta`)-DP, no more; `delta` is 0 for the other kinds
+    =========== ========= =========================================================================
     """
 
     kind: str
     parameter: float
     count: int = 1
+    delta: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse what has no meaning."""
@@ -82,6 +84,12 @@ class Event:
             raise ValueError(f"kind ({self.kind!r}) must be known; pass one of {KINDS}")
         _check_size("parameter", self.parameter)
         _check_count("count", self.count)
+        _check_delta(self.delta)
+        if self.delta and self.kind != "approximate":
+            raise ValueError(
+                f"delta ({self.delta!r}) belongs to an approximate release; leave it out for a "
+                f"{self.kind} one"
+            )
 
 
 Groups: TypeAlias = tuple[Event, ...]  # all different, sorted, none with parameter 0
@@ -94,7 +102,12 @@ def compose(events: Iterable[Event], delta: float, method: str = "tight") -> flo
     """Epsilon at delta of all the events, in whatever order and however interleaved."""
     _check_delta(delta)
     _check_method(method)
-    return _epsilon(_grouped(events), float(delta), method if delta > 0 else "naive")
+    events = tuple(events)
+    left = _unspent(events, delta)
+    groups = _grouped(_unfailing(events))
+    if left < 0 or (left == 0 < delta and any(group.kind == "gaussian" for group in groups)):
+        return math.inf  # no epsilon is enough
+    return _epsilon(groups, left, method if left > 0 else "naive")
 
 
 def compose_ordered(events: Iterable[Event], delta: float) -> float:
@@ -105,9 +118,10 @@ def compose_ordered(events: Iterable[Event], delta: float) -> float:
     """
     events = tuple(events)
     anyhow = compose(events, delta)
+    delta, events = _unspent(events, delta), _unfailing(events)
     chosen = [e for e in events if e.kind == "selection" and e.parameter > 0]
     sizes = [e.parameter for e in chosen for _ in range(min(e.count, curves.LONGEST + 1))]
-    if delta == 0 or not sizes or len(sizes) > curves.LONGEST or max(sizes) > _LARGEST:
+    if delta <= 0 or not sizes or len(sizes) > curves.LONGEST or max(sizes) > _LARGEST:
         return anyhow
     h = max(math.sqrt(math.fsum(map(_square, sizes)) / len(sizes)) / 128, max(sizes) / 256)
     widths = [math.ceil(size / h) for size in sizes]
@@ -180,6 +194,25 @@ def table(
 
 
 # --------------------------------------------------------------------------- from events to a bound
+
+# An (eps, delta) release is post-processed from one that tells all with probability delta and is
+# eps-DP otherwise (Kairouz, Oh, Viswanath 2015). So the deltas are set aside, and what is left
+# of delta pays for the rest.
+
+
+def _unspent(events: Iterable[Event], delta: float) -> float:
+    """What the approximate releases leave of delta, rounded down; below 0 if they exceed it."""
+    left = Fraction(delta) - sum(event.count * Fraction(event.delta) for event in events)
+    nearest = float(left)
+    return nearest if Fraction(nearest) <= left else math.nextafter(nearest, -math.inf)
+
+
+def _unfailing(events: Iterable[Event]) -> tuple[Event, ...]:
+    """The events, where approximate releases do not fail: pure ones."""
+    return tuple(
+        Event("pure", event.parameter, event.count) if event.kind == "approximate" else event
+        for event in events
+    )
 
 
 def _grouped(events: Iterable[Event]) -> Groups:

@@ -18,9 +18,9 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 from privfit.accounting import Event, compose
 from privfit.checks import is_finite
@@ -101,15 +101,22 @@ class Release:
         return cls(**fields)
 
 
-def _counted(events: Iterable[Event]) -> Counter[tuple[str, float]]:
-    counts: Counter[tuple[str, float]] = Counter()
+Kind: TypeAlias = tuple[str, float, float]  # kind, parameter and delta: what makes events equal
+
+
+def _kind(event: Event) -> Kind:
+    return event.kind, float(event.parameter), float(event.delta)
+
+
+def _counted(events: Iterable[Event]) -> Counter[Kind]:
+    counts: Counter[Kind] = Counter()
     for event in events:
-        counts[event.kind, float(event.parameter)] += event.count
+        counts[_kind(event)] += event.count
     return counts
 
 
-def _events(counts: Counter[tuple[str, float]]) -> tuple[Event, ...]:
-    return tuple(Event(kind, size, count) for (kind, size), count in counts.items())
+def _events(counts: Counter[Kind]) -> tuple[Event, ...]:
+    return tuple(Event(kind, size, count, delta) for (kind, size, delta), count in counts.items())
 
 
 def _named(events: Iterable[Event]) -> str:
@@ -125,8 +132,8 @@ class Grant:
 
     def __init__(self, name: str, budget: Budget, lock: threading.RLock) -> None:
         self._name, self._budget, self._lock = name, budget, lock
-        self._planned: Counter[tuple[str, float]] = Counter()
-        self._drawn: Counter[tuple[str, float]] = Counter()
+        self._planned: Counter[Kind] = Counter()
+        self._drawn: Counter[Kind] = Counter()
         self._closed = self._seeded = False
 
     def __repr__(self) -> str:
@@ -176,13 +183,13 @@ class Grant:
         The draw is charged before it is made, so one that fails or is interrupted stays charged.
         """
         event = mechanism.event
-        key = event.kind, float(event.parameter)
+        key = _kind(event)
         with self._lock:
             self._check_open()
             drawn = self._drawn[key] + event.count
             missing = drawn - self._planned[key]
             if missing > 0:
-                self.plan(Event(*key, missing))
+                self.plan(replace(event, count=missing))
             self._drawn[key] = drawn
             self._seeded |= rng is not None and getattr(rng, "seeded", True)
         return mechanism(value, rng)

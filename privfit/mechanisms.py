@@ -298,11 +298,16 @@ class GammaVector(Mechanism):
         vector = np.asarray(value, dtype=np.float64)
         if vector.ndim != 1 or vector.size == 0 or not np.isfinite(vector).all():
             raise ValueError("value must be a non-empty, finite vector; pass an array (d,)")
-        generator = np.random.Generator(np.random.Philox(BitSource.of(rng).bits(128)))
-        direction = generator.standard_normal(vector.size)
-        length = generator.gamma(vector.size, self.sensitivity / self.epsilon)
-        noisy = vector + length * direction / np.linalg.norm(direction)
-        return np.rint(noisy / self.unit) * self.unit
+        noise = self.noise(vector.size, self.sensitivity / self.epsilon, BitSource.of(rng))
+        return np.rint((vector + noise) / self.unit) * self.unit
+
+    @staticmethod
+    def noise(size: int, scale: float, source: BitSource) -> Floats:
+        """(size,): a draw b of density proportional to exp(-l2(b) / scale), off any grid."""
+        generator = np.random.Generator(np.random.Philox(source.bits(128)))
+        direction = generator.standard_normal(size)
+        length = generator.gamma(size, scale)
+        return np.asarray(length * direction / np.linalg.norm(direction))
 
 
 def _exact(value: Any) -> Fraction:

@@ -68,17 +68,18 @@ class DenseRecords:
 
     def blocks(self, rows: int) -> Iterator[NDArray[np.int16]]:
         """The records, unpacked: blocks (at most `rows` rounded down to panels, d)."""
+        for _, block in self.labelled_blocks(rows):
+            yield block
+
+    def labelled_blocks(self, rows: int) -> Iterator[tuple[Run, NDArray[np.int16]]]:
+        """The same blocks, each of one class: with the run that it belongs to."""
         step = max(1, rows // PANEL_ROWS)
         for run in self.runs:
             for first in range(0, run.count, step * PANEL_ROWS):
                 p = (run.first + first) // PANEL_ROWS
                 block = self.panels[p : p + step].transpose(0, 2, 1, 3)
                 count = min(step * PANEL_ROWS, run.count - first)
-                yield block.reshape(-1, 2 * self.pairs)[:count, : self.n_features]
-
-    def table(self) -> NDArray[np.int16]:
-        """(n, d): the records, unpacked, run by run."""
-        return np.concatenate(list(self.blocks(1 << 16)))
+                yield run, block.reshape(-1, 2 * self.pairs)[:count, : self.n_features]
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,13 +107,28 @@ class SparseRecords:
         """Non-zeros of a record on average."""
         return (self.one_column.size + self.value_column.size) / (self.one_start.size - 1)
 
-    def table(self) -> scipy.sparse.csr_array:
-        """(n, d): the records as a matrix, run by run."""
-        shape = (self.one_start.size - 1, self.n_features)
-        one = np.full(self.one_column.size, self.one, np.int16)
-        ones = scipy.sparse.csr_array((one, self.one_column, self.one_start), shape)
-        return ones + scipy.sparse.csr_array(
-            (self.value, self.value_column, self.value_start), shape
+    def labelled_blocks(self, rows: int) -> Iterator[tuple[Run, scipy.sparse.csr_array]]:
+        """The records as CSR blocks (at most `rows`, d) of one class, with the run of each."""
+        for run in self.runs:
+            for first in range(run.first, run.first + run.count, rows):
+                last = min(first + rows, run.first + run.count)
+                ones = self._block(first, last, self.one_start, self.one_column)
+                values = self._block(first, last, self.value_start, self.value_column, self.value)
+                yield run, ones + values  # no entry is in both
+
+    def _block(
+        self,
+        first: int,
+        last: int,
+        start: Integers,
+        column: NDArray[np.int32],
+        value: NDArray[np.int16] | None = None,
+    ) -> scipy.sparse.csr_array:
+        part = slice(start[first], start[last])
+        data = np.full(column[part].size, self.one, np.int16) if value is None else value[part]
+        starts = (start[first : last + 1] - start[first]).astype(np.int32)
+        return scipy.sparse.csr_array(
+            (data, column[part], starts), shape=(last - first, self.n_features)
         )
 
     @cached_property

@@ -9,8 +9,8 @@ tells has been released; what is done to a path afterwards is free of budget.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -53,10 +53,12 @@ class Path:
     """All that a search released: the selected candidates (s, ...) of each generation, in order.
 
     `average` is the share of the path whose mean is the answer; 0 means the last selection.
+    `notes` are public numbers that a rule chose, for the settings of a `Release`.
     """
 
     generations: tuple[Array, ...]
     average: float = 0.0
+    notes: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Path(<{len(self.generations)} generations>)"
@@ -102,12 +104,12 @@ class Conduct:
         n_public: int | None = None,
         share: int = 1,
     ) -> None:
-        self._size = public_size(objective, adjacency, n_public)
+        self.size = public_size(objective, adjacency, n_public)  # None where nobody declared it
         self.adjacency, self.space = adjacency, space.on_grid_of(objective)
         self.source = BitSource.of(rng)
         # Proposals see no data, so a fast generator will do; its seed comes from the same bits.
         self.coins = np.random.Generator(np.random.SFC64(self.source.bits(128)))
-        self._objective, self._grant, self._callback = objective, grant, callback
+        self.objective, self._grant, self._callback = objective, grant, callback
         self.share = share
         self._generations: list[Array] = []
         self._total = 1
@@ -115,17 +117,12 @@ class Conduct:
     @property
     def n(self) -> int:
         """The public number of records."""
-        if self._size is None:
+        if self.size is None:
             raise ValueError(
                 "n_public must be given under adjacency='add_remove', where the number of records "
                 "is private; pass a public estimate, or settings with generations="
             )
-        return self._size
-
-    @property
-    def size(self) -> int | None:
-        """The public number of records; None where nobody declared it."""
-        return self._size
+        return self.size
 
     @property
     def budget(self) -> Budget:
@@ -184,11 +181,11 @@ class Conduct:
 
     def around(self, w: Array) -> Any:
         """A view that scores moves away from w: incremental where the objective knows how."""
-        if isinstance(self._objective, LinearObjective | FacilityObjective):
-            return self._objective.at(w)
-        if isinstance(self._objective, CentersObjective):
-            return self._objective.walk(w)
-        return Moves(self._objective, self.space, w)
+        if isinstance(self.objective, LinearObjective | FacilityObjective):
+            return self.objective.at(w)
+        if isinstance(self.objective, CentersObjective):
+            return self.objective.walk(w)
+        return Moves(self.objective, self.space, w)
 
 
 def public_size(objective: Any, adjacency: str, n_public: int | None) -> int | None:
@@ -229,6 +226,14 @@ def deviation(noise: DiscreteLaplace | DiscreteGaussian) -> float:
         return math.sqrt(noise.variance)
     rate = noise.epsilon / noise.sensitivity
     return 1 / (math.sqrt(2) * math.sinh(rate / 2)) if rate < 1000 else 0.0
+
+
+def check_callback(callback: Any) -> None:
+    """Refuse a listener that cannot be called."""
+    if callback is not None and not callable(callback):
+        raise TypeError(
+            f"callback ({type(callback).__name__}) must be a function; pass callback(generation)"
+        )
 
 
 def check_space(objective: Any, space: Space) -> Array:

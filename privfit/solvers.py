@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from privfit._kernels.random import BitSource
 from privfit.dpsga import DPSGA, dpsga
 from privfit.ledger import Budget, Grant, Ledger, Release
-from privfit.paths import Generation, Path, PrivacyLeakWarning, check_space, public_size
+from privfit.paths import (
+    Generation,
+    Path,
+    PrivacyLeakWarning,
+    check_callback,
+    check_space,
+    public_size,
+)
 from privfit.privgene import EEM, Local, PrivGene, climbs_slopes, eem, local, privgene
 from privfit.spaces import Space
 from privfit.subsample import Subsample, subsample
@@ -149,10 +156,7 @@ def check_plan(
 
     Searches are checked alike; other methods have settings with a `check` of their own.
     """
-    if callback is not None and not callable(callback):
-        raise TypeError(
-            f"callback ({type(callback).__name__}) must be a function; pass callback(generation)"
-        )
+    check_callback(callback)
     size = public_size(objective, adjacency, n_public)
     if hasattr(settings, "check"):
         refuse_infinity(epsilon)

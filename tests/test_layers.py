@@ -42,10 +42,11 @@ ALLOWED: dict[str, set[str]] = {
     "spaces": set(),
     "paths": RECORDS | RELEASES | {"spaces"},
     "solvers": RELEASES | SEARCHES,
+    "convex": RECORDS,
     **{
         name: RECORDS
         | RELEASES
-        | {"means", "partition", "postprocess", "spaces", "paths"}
+        | {"convex", "means", "partition", "postprocess", "spaces", "paths"}
         | ALGORITHMS
         for name in ALGORITHMS
     },

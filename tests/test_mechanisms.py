@@ -395,10 +395,11 @@ FLOAT_NOISE = {"laplace", "gumbel", "normal", "standard_normal", "multivariate_n
                "exponential", "standard_exponential", "standard_gamma", "logistic", "geometric",
                "standard_cauchy", "poisson", "binomial", "rvs"}  # fmt: skip
 
-# Who may: the real-valued mechanism, which says so; proposals, which see no records; and the
+# Who may: the real-valued mechanisms, which say so; proposals, which see no records; and the
 # command that makes up records.
 MAY = {
     ("mechanisms.py", "GammaVector"): {"standard_normal", "gamma"},
+    ("perturbation.py", "PerturbedMinimiser"): {"standard_normal"},
     ("spaces.py", "Reals"): {"normal"},
     ("cli.py", None): {"geometric", "logistic", "normal"},
 }

@@ -12,7 +12,7 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from privfit import aggregate, descent, functional
+from privfit import aggregate, descent, functional, perturbation
 from privfit._kernels.random import BitSource
 from privfit.domains import Schema
 from privfit.estimators.common import (
@@ -39,7 +39,7 @@ from privfit.spaces import Reals
 
 Floats: TypeAlias = NDArray[np.float64]
 
-METHODS = SOLVERS | descent.METHODS | functional.METHODS | aggregate.METHODS
+METHODS = SOLVERS | descent.METHODS | perturbation.METHODS | functional.METHODS | aggregate.METHODS
 CODED = ("functional", "gupt", *descent.METHODS)  # their space bounds the weights of coded columns
 
 # What each search scores where that is not the estimator's own loss, and the box of its weights.
@@ -135,7 +135,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.release_ = grant.close(
                 self.adjacency,
                 domain,
-                {"solver": name, **asdict(settings), "budget_split": split},
+                {"solver": name, **asdict(settings), **path.notes, "budget_split": split},
                 {"classes": classes.copy(), "coef": weights[:, :-1], "intercept": weights[:, -1]},
             )
         return self
@@ -190,9 +190,9 @@ class LogisticRegression(_LinearClassifier):
         The labels, declared. Without them they are read off the data, with a warning.
     solver : str or settings
         'auto' is 'local' with our defaults, the most accurate search at every budget we measured.
-        Else one of the searches 'local', 'eem', 'privgene', 'dpsga', 'subsample', of
-        'gradient', 'frank_wolfe', 'sgd', 'functional' (logistic regression alone), 'gupt',
-        'majority', or settings such as ``Local(generations=100)``. The genetic ones count errors,
+        Else a search: 'local', 'eem', 'privgene', 'dpsga', 'subsample'; a descent: 'gradient',
+        'frank_wolfe', 'sgd'; a perturbed convex fit: 'objective', 'output'; 'functional', 'gupt',
+        'majority'; or settings such as ``Local(generations=100)``. The genetic ones count errors,
         so their probabilities are rough.
     adjacency : 'replace' or 'add_remove'
         The neighbour relation of the guarantee. Under the latter the number of records is private.
@@ -248,8 +248,8 @@ class LogisticRegression(_LinearClassifier):
 class LinearSVC(_LinearClassifier):
     """A linear support vector machine under differential privacy: the hinge loss.
 
-    Parameters, attributes and solvers are those of `LogisticRegression`. 'local' scores moves by
-    the slope of Huber's hinge.
+    Parameters, attributes and solvers are those of `LogisticRegression`, and 'privatesvm'. 'local'
+    scores moves by the slope of Huber's hinge, and the perturbed convex fits minimise it.
     """
 
     _loss = "hinge"

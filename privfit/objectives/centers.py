@@ -352,7 +352,8 @@ class CentersObjective(Objective):
 
     def decoded(self) -> tuple[Floats, None]:
         """Private: records (n, d) as floats, clipped and rounded, and no labels."""
-        return self._records.table().astype(np.float64) * self._record_unit, None
+        whole = np.concatenate(list(self._records.blocks(1 << 16)))
+        return whole.astype(np.float64) * self._record_unit, None
 
     def at(self, centers: ArrayLike) -> CenterMoves:
         """A view around one set of centres that scores changes of one centre incrementally."""

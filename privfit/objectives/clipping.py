@@ -29,6 +29,7 @@ import math
 from functools import cached_property
 
 import numpy as np
+import scipy  # its submodules load when first used
 from numpy.typing import ArrayLike, NDArray
 
 from privfit._kernels import linear as kernels
@@ -253,7 +254,8 @@ def permuted_descent(
     """
     scale, length = coding.unit, coding.longest(2)
     factor, offset = coding.columns
-    table = objective._layout.table()
+    blocks = (block for _, block in objective._layout.records.labelled_blocks(1 << 16))
+    table = scipy.sparse.vstack([scipy.sparse.csr_array(block) for block in blocks], format="csr")
     labels = [np.full(run.count, 1.0 + 2 * run.flip) for run in objective._runs]
     weights = np.zeros(coding.width)
     kernels.permuted_descent(

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-import scipy  # its submodules load when first used
 from numpy.typing import NDArray
 
 from privfit._kernels import linear as kernels
@@ -112,11 +111,6 @@ class DenseLayout:
                 )
         total = out.sum(axis=0)
         return np.append(total[:d], total[-1] << self.a)
-
-    def table(self) -> scipy.sparse.csr_array:
-        """The records as rows, run by run, in record units."""
-        blocks = list(self.records.blocks(1 << 16))
-        return scipy.sparse.vstack([scipy.sparse.csr_array(b) for b in blocks], format="csr")
 
     def lengths(self, columns: Integers, shift: int, squared: bool, run: Objective) -> Integers:
         """int64 (packed rows,): norms of the records' images; see `sparse_lengths`."""
@@ -234,17 +228,6 @@ class SparseLayout:
             )  # fmt: skip
         ones, values = out.sum(axis=0)
         return (ones << self.a) + values
-
-    def table(self) -> scipy.sparse.csr_array:
-        """The records as rows, run by run, in record units."""
-        records, shape = self.records, (len(self.records.one_start) - 1, self.records.n_features)
-        ones = np.full(records.one_column.size, records.one, dtype=np.int16)
-        parts = (
-            (ones, records.one_column, records.one_start),
-            (records.value, records.value_column, records.value_start),
-        )
-        hot, others = (scipy.sparse.csr_array(part, shape=shape) for part in parts)
-        return hot + others
 
     def lengths(self, columns: Integers, shift: int, squared: bool, run: Objective) -> Integers:
         """int64 (packed rows,): norms of the records' images; see `sparse_lengths`."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy  # its submodules load when first used
 from numpy.typing import ArrayLike, NDArray
 
 from privfit._kernels import linear as kernels
@@ -285,14 +287,25 @@ class LinearObjective(Objective):
 
         Class 1 comes first; within a class, records keep their order.
         """
-        table: Any = self._layout.records.table()
+        blocks, signs = zip(*self.labelled_blocks(1 << 16), strict=True)
+        labels = np.repeat([int(sign > 0) for sign in signs], [block.shape[0] for block in blocks])
+        if is_sparse(blocks[0]):
+            return scipy.sparse.vstack(blocks, format="csr"), labels
+        return np.concatenate(blocks), labels
+
+    def labelled_blocks(self, rows: int) -> Iterator[tuple[Any, float]]:
+        """(block (at most `rows`, d), sign): the private records, float64 or CSR, by class.
+
+        For solvers that need more than scores. Nothing of it may leave but by a grant's `release`.
+        """
         units = self.domain.record_units()
-        labels = np.repeat([1 + run.flip for run in self._runs], [run.count for run in self._runs])
-        if is_sparse(table):
-            table = table.astype(np.float64)
-            table.data *= units[table.indices]
-            return table, labels
-        return table * units, labels
+        for run, block in self._layout.records.labelled_blocks(rows):
+            real: Any = block.astype(np.float64)
+            if is_sparse(real):
+                real.data *= units[real.indices]
+            else:
+                real *= units
+            yield real, 1.0 if run.flip == 0 else -1.0
 
     def at(self, w: ArrayLike) -> LinearMoves:
         """A view around one parent that scores one-coordinate moves incrementally."""
