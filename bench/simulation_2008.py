@@ -103,19 +103,25 @@ def crossing(curve: list[float], published: float) -> str:
     return f"epsilon {np.exp(where):.3f}"
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=3, help="fits in each of the five folds")
-    options = parser.parse_args(arguments)
+def lines(repeats: int = 3) -> Iterator[str]:
+    """A table for each kind of points."""
     for kind, published in PUBLISHED.items():
-        found = sweep(kind, options.repeats)
-        print(f"{kind}; not private: {found['not private'][0]:.3f}\n")
+        found = sweep(kind, repeats)
+        yield f"{kind}; not private: {found['not private'][0]:.3f}"
+        yield ""
         rows = [
             [name, *map("{:.3f}".format, (*found[name], aim)), crossing(found[name], aim)]
             for name, aim in zip(SOLVERS, published, strict=True)
         ]
         header = ["test error", *(f"epsilon {e:g}" for e in EPSILONS), "the paper", "at"]
-        print("\n".join(table_lines(header, rows)), end="\n\n")
+        yield from table_lines(header, rows)
+        yield ""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=3, help="fits in each of the five folds")
+    print("\n".join(lines(parser.parse_args(arguments).repeats)))
     return 0
 
 
