@@ -9,7 +9,6 @@ cdef extern from "tiles.h" nogil:
         WIDTH
         BLOCK
         RESIDUAL_BITS
-        IMAGE
         LOGISTIC
         HINGE
         HINGE_SCALED

@@ -21,7 +21,7 @@ enum {
     WIDTH = 32,  /* candidates side by side in a sparse tile */
     BLOCK = 256, /* records whose int32 losses may be added before widening to int64 */
     RESIDUAL_BITS = 12, /* of a residual in [0, 1] */
-    IMAGE = 16   /* coordinates of a record's image that are summed in registers */
+    IMAGE = 256  /* coordinates of a record's image that are summed at a time */
 };
 
 enum { LOGISTIC, HINGE, HINGE_SCALED, ZERO_ONE, LOSSES };
