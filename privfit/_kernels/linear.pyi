@@ -14,7 +14,6 @@ PANEL_ROWS: int
 QUAD_SIZE: int
 LANE_WIDTH: int
 BLOCK_ROWS: int
-IMAGE_WIDTH: int
 RESIDUAL_UNIT: float
 
 class Loss:

@@ -14,7 +14,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t
 from libc.stddef cimport ptrdiff_t
 
 from privfit._kernels.simd cimport (
-    BLOCK, HINGE, HINGE_SCALED, IMAGE, LOGISTIC, PANEL, QUAD, RESIDUAL_BITS, WIDTH, ZERO_ONE,
+    BLOCK, HINGE, HINGE_SCALED, LOGISTIC, PANEL, QUAD, RESIDUAL_BITS, WIDTH, ZERO_ONE,
     loss_args, sparse_rows, tile_table, tiles,
 )
 
@@ -22,7 +22,6 @@ PANEL_ROWS = PANEL
 QUAD_SIZE = QUAD
 LANE_WIDTH = WIDTH
 BLOCK_ROWS = BLOCK
-IMAGE_WIDTH = IMAGE
 RESIDUAL_UNIT = 1.0 / (1 << RESIDUAL_BITS)
 
 cdef enum:
@@ -565,7 +564,7 @@ def permuted_descent(
 def sparse_lengths(
     SparseRows records,                # IN
     const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
-    const int64_t[:, ::1] columns,     # IN   (d + 1, k), k a multiple of IMAGE: see the tiles
+    const int64_t[:, ::1] columns,     # IN   (d + 1, k): see the tiles
     int a,                             # IN   bits of records
     int shift,                         # IN   bits of a coordinate that are dropped, upwards
     bint squared,                      # IN   whether coordinates are squared before they are added

@@ -10,7 +10,6 @@ cdef extern from "tiles.h" nogil:
         EIGHT
         BLOCK
         RESIDUAL_BITS
-        IMAGE
         LOGISTIC
         HINGE
         HINGE_SCALED

@@ -24,7 +24,7 @@ enum {
     RESIDUAL_BITS = 12, /* of a residual in [0, 1] */
     CROWD = 64,  /* proposals of a chain that are drawn, assigned and walked together */
     STREAMS = 8, /* random generators side by side */
-    IMAGE = 16   /* coordinates of a record's image that are summed in registers */
+    IMAGE = 256  /* coordinates of a record's image that are summed at a time */
 };
 
 enum { LOGISTIC, HINGE, HINGE_SCALED, ZERO_ONE, LOSSES };

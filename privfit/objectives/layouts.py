@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._kernels import linear as kernels
-from privfit._kernels.linear import BLOCK_ROWS, IMAGE_WIDTH, LANE_WIDTH, PANEL_ROWS, QUAD_SIZE
+from privfit._kernels.linear import BLOCK_ROWS, LANE_WIDTH, PANEL_ROWS, QUAD_SIZE
 from privfit.objectives.common import (
     Floats,
     Integers,
@@ -233,11 +233,10 @@ class SparseLayout:
         """int64 (packed rows,): norms of the records' images; see `sparse_lengths`."""
         work = float(run.n_records) * (1 + self.records.mean_entries) * columns.shape[1] / 4
         n_threads = run._threads(work)
-        padded = np.pad(columns, ((0, 0), (0, -columns.shape[1] % IMAGE_WIDTH)))
         result = np.empty(run.n_records, dtype=np.int64)
         for part in run._slices(work):
             kernels.sparse_lengths(
-                self.records.rows, part, padded, self.a, shift, squared, result, n_threads
+                self.records.rows, part, columns, self.a, shift, squared, result, n_threads
             )
         return result
 
