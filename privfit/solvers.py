@@ -29,6 +29,8 @@ from privfit.subsample import Subsample, subsample
 
 __all__ = ["SOLVERS", "Found", "search", "settings_of"]
 
+LEAST, MOST = 1e-9, 1e6  # of epsilon: noise and rates stay within 64 bits, and draws quick
+
 Settings: TypeAlias = DPSGA | EEM | Local | PrivGene | Subsample
 
 # The searches by name: how each is set, and what runs it.
@@ -193,6 +195,11 @@ def open_grant(
             raise ValueError("epsilon (inf) cannot be charged to a ledger; leave the ledger out")
         warnings.warn("epsilon=inf: this is not private", PrivacyLeakWarning, stacklevel=3)
         return None
+    if isinstance(epsilon, Real) and 0 < epsilon and not LEAST <= epsilon <= MOST:
+        raise ValueError(
+            f"epsilon ({epsilon!r}) must lie between {LEAST:g} and {MOST:g}; pass a budget such as "
+            "1.0"
+        )
     if ledger is None:
         ledger = Ledger(epsilon, delta)
     if not isinstance(ledger, Ledger):
@@ -234,11 +241,13 @@ def bar(name: str, unit: str) -> Callable[[int, int], object]:
             file=sys.stderr,
             flush=True,
         )
-    shown = tqdm(desc=name, unit=unit)
+    shown, seen = tqdm(desc=name, unit=unit), 0
 
     def show(done: int, total: int) -> None:
+        nonlocal seen
         shown.total = total
-        shown.update(done - shown.n)
+        shown.update(done - seen)
+        seen = done
         if done == total:
             shown.close()
 

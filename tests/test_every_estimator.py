@@ -50,6 +50,7 @@ from privfit import (
     FrankWolfe,
     Gradient,
     Greedy,
+    Gupt,
     Gupta,
     Hybrid,
     KMeans,
@@ -128,6 +129,7 @@ KMEANS: dict[str, tuple[Any, int, int, int]] = {
     "grid": (UniformGrid(cells=64, restarts=2), 1, 1, 1),
     "tree": (Tree(restarts=2), 2, 1, 2),
     "hybrid": (HYBRID, 4, 2, 3),
+    "gupt": (Gupt(blocks=20), 1, 1, 1),
     **{name: SOLVERS[name] for name in ("local", "eem", "privgene", "dpsga")},
 }
 KMEDIAN: dict[str, tuple[Any, int, int, int]] = {

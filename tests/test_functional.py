@@ -128,11 +128,13 @@ def test_coded_records_are_short(name):
         assert (plain > 1 << (a - 1)).all()  # at least half of [-1/2, 1/2] is used
 
 
-@pytest.mark.parametrize("layout", ["dense", "sparse"])
-@pytest.mark.parametrize("name", DOMAINS)
+# Zero is not a record of the box per column: it has no sparse layout.
+@pytest.mark.parametrize(
+    ("name", "layout"),
+    [(name, "dense") for name in DOMAINS]
+    + [(name, "sparse") for name in DOMAINS if name != "box per column"],
+)
 def test_weights_of_coded_records_give_the_same_margins(name, layout, rng):
-    if layout == "sparse" and name == "box per column":
-        pytest.skip("zero is not a record there")
     objective = objective_of(name, rng, layout=layout)
     coding, (records, _) = Compact(objective.domain), objective.decoded()
     u = rng.uniform(-3, 3, objective.n_features + 1)

@@ -57,6 +57,7 @@ from privfit import (
     Schema,
     Subsample,
     Subsets,
+    Tree,
     calibrate,
     search,
 )
@@ -800,8 +801,8 @@ class Bar:
         self.desc, self.total, self.steps, self.closed = desc, 0, 0, False
         self.made.append(self)
 
-    def update(self) -> None:
-        self.steps += 1
+    def update(self, n: int) -> None:
+        self.steps += n
 
     def close(self) -> None:
         self.closed = True
@@ -996,6 +997,8 @@ REFUSED = [
       for epsilon in (-1.0, math.nan, -math.inf, "1", None, True) for solver in ("dpsga", "local")),
     (refused(epsilon=0), r"epsilon \(0\) must be positive to reserve; pass a budget such as 1.0"),
     (refused(epsilon=0.0), r"epsilon \(0\) must be positive to reserve"),
+    *((refused(epsilon=epsilon, solver=solver), r"epsilon \(.*\) must lie between 1e-09 and 1e\+06")
+      for epsilon in (1e-300, 1e-10, 1e7, 1e30) for solver in ("dpsga", "local", "subsample")),
     *((refused(delta=delta), rf"delta \({delta!r}\) must lie in \[0, 1\); pass one such as 1e-6")
       for delta in (-1e-6, 1.0, math.nan, math.inf, "0", None)),
     *((refused(epsilon=math.inf, solver=solver),
@@ -1063,6 +1066,8 @@ def test_an_exhausted_ledger_refuses_and_is_not_charged(name, drawn):
 
 
 WRONG_SETTINGS = [
+    *((partial(Tree, shape_share=value), r"shape_share \(.*\) must lie between 0 and 1; leave it")
+      for value in (0, 1, -0.5, math.nan, "0.5", None)),
     *((partial(kind, **{field: value}), rf"{field} \({value!r}\) must be a positive whole number")
       for kind, fields in [(PrivGene, ("generations", "population", "survivors")),
                            (EEM, ("generations", "population")), (Local, ("generations",)),

@@ -30,6 +30,8 @@ from privfit.objectives.common import (
 )
 from privfit.packing import DenseRecords, aligned, check_records, pack, tiles
 
+FEW_PAIRS = 2e7  # differences of coordinates that a range may take: some 10 ms
+
 
 class CentersObjective(Objective):
     """Minus the cost of sets of centres: squared l2 (k-means) or l1 (k-median) distances.
@@ -506,11 +508,12 @@ class CenterSteps:
         return np.zeros(np.size(coords), dtype=np.int64)
 
     def range(self, coords: ArrayLike, steps: ArrayLike, adjacency: str) -> int:
-        """A bound on `CentersObjective.range` of these sets, in time m instead of m^2 k^2 d.
+        """`CentersObjective.range` of these sets if they are few, or else a bound on it.
 
-        Let up_i = sup over t of dist(t, new_i) - dist(t, old_i), down_i the other way round, both
-        at least 0. A record nearest to an unmoved centre of set j costs no more in set i; so cost_i
-        - cost_j is at most up_i + down_j if both moved the same centre, and at most
+        That takes a time of m^2 k^2 d; the bound takes m, and may be twice as wide. Let up_i be the
+        supremum over t of dist(t, new_i) - dist(t, old_i), down_i the other way round, both at
+        least 0. A record nearest to an unmoved centre of set j costs no more in set i; so cost_i -
+        cost_j is at most up_i + down_j if both moved the same centre, and at most
         max(up_i, down_j) if not, since a record is nearest to one centre alone.
         """
         check_adjacency(adjacency)
@@ -518,8 +521,10 @@ class CenterSteps:
         _, first = np.unique(np.column_stack([coords, steps]), axis=0, return_index=True)
         if len(first) == 1:
             return 0
+        objective, (k, d) = self._objective, self.w.shape
+        if (len(first) * k) ** 2 * d <= FEW_PAIRS:
+            return objective.range(self.candidates(coords[first], steps[first]), adjacency)
         which, old, new = self._moved(coords[first], steps[first])
-        objective = self._objective
         gaps = objective._step_gaps(old / objective._record_unit, new / objective._record_unit)
         up, down = (np.maximum(gap, 0.0) for gap in gaps)
         bound = max(up.max(), down.max()) if adjacency == "add_remove" else (up + down).max()
