@@ -235,7 +235,7 @@ class Simulation:
         return iter(())
 
     def lines(self, found: Found) -> Iterator[str]:
-        yield "Test error by epsilon; the paper states none."
+        yield "Test error by epsilon, three fits in each of five folds; the paper states none."
         yield ""
         yield from simulation_2008.lines(self.repeats)
 
@@ -255,8 +255,8 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], Any]] = {
 def markdown(report: dict[str, Any]) -> str:
     """The generated part of README.md."""
     lines = [
-        f"Measured on {report['date']}, privfit {report['privfit']}, {report['seeds']} seeds; mean "
-        "test accuracy +- half of its 95 % interval.",
+        f"Last measured on {report['date']}, privfit {report['privfit']}; mean test accuracy +- half "
+        "of its 95 % interval.",
     ]
     for title, section in report["sections"].items():
         lines += ["", f"### {title}", "", *section]
@@ -306,8 +306,10 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "date": datetime.date.today().isoformat(),
         "privfit": privfit.__version__,
-        "seeds": options.seeds,
-        "sections": {section.title: list(section.lines(found)) for section in sections},
+        "sections": {
+            section.title: [f"{options.seeds} seeds.", "", *section.lines(found)]
+            for section in sections
+        },
         "rows": [_row(setting, values) for setting, values in found.items()],
     }
 
