@@ -25,6 +25,14 @@ from privfit.objectives import (
 )
 from privfit.paths import Generation, Path, PrivacyLeakWarning
 from privfit.privgene import EEM, Local, PrivGene
+from privfit.roc import (
+    ConfusionMatrix,
+    RocCurve,
+    accuracy_score,
+    confusion_matrix,
+    roc_auc_score,
+    roc_curve,
+)
 from privfit.solvers import search
 from privfit.spaces import Bits, Reals, Subsets
 from privfit.subsample import Subsample
@@ -43,6 +51,7 @@ __all__ = [
     "BudgetError",
     "Categorical",
     "CentersObjective",
+    "ConfusionMatrix",
     "Coreset",
     "DiscreteGaussian",
     "DiscreteLaplace",
@@ -75,6 +84,7 @@ __all__ = [
     "Reals",
     "RecordObjective",
     "Release",
+    "RocCurve",
     "Schema",
     "Subsample",
     "Subsets",
@@ -82,8 +92,12 @@ __all__ = [
     "TopK",
     "Tree",
     "UniformGrid",
+    "accuracy_score",
     "calibrate",
     "compose",
+    "confusion_matrix",
+    "roc_auc_score",
+    "roc_curve",
     "search",
     "total",
 ]
