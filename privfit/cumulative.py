@@ -129,7 +129,7 @@ class Haar(Measurement):
 
 @dataclass(frozen=True)
 class Hierarchy(Measurement):
-    """Sums of runs of cells: a run of level i has 2^widths[i + 1] on the next; the last is cells."""
+    """Sums of runs of cells: one of level i has 2^widths[i + 1] below it; last, cells."""
 
     widths: tuple[int, ...]
 
