@@ -77,7 +77,7 @@ def monotone(cells: Floats, flat: bool) -> Points:
     """Rates of noisy counts (2, m), negatives first, at the ends of the cells.
 
     `flat` says that the noise of the cells is independent; else that of sums is small, and those
-    are fitted. A class counts at least one record; a class without any keeps equal shares.
+    are fitted. A class counts at least one record.
     """
     rates = []
     for own in cells:

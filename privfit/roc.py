@@ -412,6 +412,10 @@ class _Table:
 
 def _positive(y: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
     if not (is_whole(pos_label) and pos_label == 1):
+        if y.dtype.kind != "O" and isinstance(pos_label, str) != (y.dtype.kind in "US"):
+            raise ValueError(
+                f"pos_label ({pos_label!r}) must be of the kind of y_true; pass one of its labels"
+            )
         return np.asarray(y == pos_label, dtype=np.bool_)
     if y.dtype.kind == "b":
         return y
@@ -608,10 +612,10 @@ def _check_number(name: str, value: Any) -> None:
 
 def _check_bounds(bounds: Any) -> tuple[float, float]:
     pair = isinstance(bounds, Sequence | np.ndarray) and len(bounds) == 2
-    if not pair or not all(map(is_finite, bounds)) or not bounds[0] < bounds[1]:
+    if not pair or not all(map(is_finite, bounds)) or not 1e-100 < bounds[1] - bounds[0] < 1e100:
         raise ValueError(
-            f"bounds ({bounds!r}) must be two finite, rising numbers; pass the public range of "
-            "scores"
+            f"bounds ({bounds!r}) must be two rising numbers, 1e-100 to 1e100 apart; pass the "
+            "public range of scores"
         )
     return float(bounds[0]), float(bounds[1])
 

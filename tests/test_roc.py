@@ -599,8 +599,9 @@ ERRORS = [
     (curve_of(y=[0, 1, SECRET]), r"y_true must hold 0 and 1, or -1 and \+1; pass pos_label="),
     (curve_of(y=[0, 1, -1]), r"y_true must hold 0 and 1"),
     (curve_of(y=["a", "b", "b"]), r"y_true must hold 0 and 1"),
-    *((curve_of(bounds=b), r"bounds \(.*\) must be two finite, rising numbers; pass the public")
-      for b in ((1, 0), (0, 0), (0, np.inf), (0,), 3, None, ("a", "b"))),
+    *((curve_of(bounds=b), r"bounds \(.*\) must be two rising numbers, 1e-100 to 1e100 apart; pass")
+      for b in ((1, 0), (0, 0), (0, np.inf), (0,), 3, None, ("a", "b"), (0, 1e-200), (0, 1e200))),
+    (curve_of(pos_label="spam"), r"pos_label \('spam'\) must be of the kind of y_true; pass one"),
     (curve_of(thresholds="quartiles"), r"thresholds \('quartiles'\) must be 'auto', 'medians'"),
     *((curve_of(thresholds=t), r"thresholds \(shape .*\) must be a vector of 1 to 4095 numbers")
       for t in ([], [[0.5]], ["a"], np.linspace(0.001, 0.9, 4096))),
