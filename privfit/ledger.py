@@ -17,9 +17,11 @@ declared disjoint (a training and a test set) cost the largest of the groups:
 This is parallel composition. Neighbours differ in one record, hence in one group. Fix all that was
 released so far: what the other groups release next has the same distribution for both neighbours,
 though it may depend on releases of any group, as test scores do on a released model. So the loss
-comes from one group's grants and the common ones alone. It holds if *which group a record is in
-depends on that record alone*, or on its position where records are replaced: a split by position
-moves many records when one is added.
+comes from one group's grants and the common ones alone. It holds if *a record that is added,
+removed or replaced leaves the others in their groups*, and itself stays in its own if replaced. A
+split by position or by a public seed does so under 'replace'. Under 'add_remove' it does not, since
+one more record shifts the others: let the group depend on the record alone, which in turn will not
+do under 'replace', where the new record may belong to another group.
 """
 
 from __future__ import annotations

@@ -354,10 +354,9 @@ def exact_roc(y_true: ArrayLike, y_score: ArrayLike, pos_label: Any = 1) -> tupl
     """False and true positive rates at every score; **not private**."""
     table = _Table.read(y_true, y_score, pos_label)
     order = np.argsort(-table.score, kind="stable")
-    last = np.append(
-        np.flatnonzero(np.diff(table.score[order])), table.n_records - 1
-    )  # of equal scores
-    above = np.stack([np.cumsum(table.positive[order] == side)[last] for side in (False, True)])
+    down = table.score[order]
+    ties_end = np.flatnonzero(np.append(down[1:] != down[:-1], True))
+    above = np.stack([np.cumsum(table.positive[order] == side)[ties_end] for side in (False, True)])
     rates = above / np.maximum(above[:, -1:], 1)
     fpr, tpr = np.concatenate([np.zeros((2, 1)), rates], axis=1)
     return fpr, tpr
@@ -504,8 +503,6 @@ class _Counts:
         """As named, or what has the least expected error of cumulative counts."""
         if noise not in NOISES:
             raise ValueError(f"noise ({noise!r}) must be one of {', '.join(NOISES)}; pass one")
-        if noise == "gaussian" and budget.delta == 0:
-            raise ValueError("noise ('gaussian') needs delta > 0; pass delta, or another noise")
         left = _left(budget, spent)
         plans = {
             name: cls(kind, DiscreteLaplace(left, kind.sensitivity(adjacency)))
@@ -513,18 +510,30 @@ class _Counts:
                 ("flat", Flat(bits)), ("hierarchy", best_hierarchy(bits)), ("wavelet", Haar(bits))
             )
         }  # fmt: skip
-        if budget.delta > 0:
-            plans["gaussian"] = cls._gaussian(bits, budget, spent, adjacency)
+        gaussian = cls._gaussian(bits, budget, spent, adjacency)
+        if gaussian is not None:
+            plans["gaussian"] = gaussian
+        elif noise == "gaussian":
+            raise ValueError(
+                "noise ('gaussian') needs delta > 0, and epsilon below a hundred beside medians; "
+                "pass such a budget, or another noise"
+            )
         return min(plans.values(), key=cls._error) if noise == "auto" else plans[noise]
 
     @classmethod
     def _gaussian(
         cls, bits: int, budget: Budget, spent: tuple[Event, ...], adjacency: str
-    ) -> _Counts:
-        kind = Haar(bits)
-        mu = gaussian_calibrate(_left(budget, spent), budget.delta)
-        while compose([*spent, Event("gaussian", mu)], budget.delta) > budget.epsilon:
-            mu *= 0.99  # simple composition fits but for the accountant's rounding
+    ) -> _Counts | None:
+        """Gaussian noise where it is allowed and the accountant can see that it fits.
+
+        By simple composition it does; the accountant's rounding, which grows with epsilon, may
+        hide that where epsilon is in the hundreds.
+        """
+        if budget.delta == 0:
+            return None
+        kind, mu = Haar(bits), gaussian_calibrate(_left(budget, spent), budget.delta)
+        if compose([*spent, Event("gaussian", mu)], budget.delta) > budget.epsilon:
+            return None
         l2 = math.sqrt(kind.sensitivity(adjacency)) * (1 + 1e-12)
         factor = math.ceil(4 * mu / l2)  # so that noise covers the grid
         return cls(kind, DiscreteGaussian(mu, factor * l2), factor)

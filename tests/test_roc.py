@@ -574,6 +574,7 @@ def test_the_exact_curve_is_that_of_scikit_learn():
     y, score = sample(300)
     fpr, tpr, _ = exact(y, np.round(score, 1), drop_intermediate=False)
     np.testing.assert_allclose(exact_roc(y, np.round(score, 1)), (fpr, tpr))
+    np.testing.assert_array_equal(exact_roc([0, 1], [np.inf, np.inf]), [[0, 1], [0, 1]])
 
 
 def test_reprs_show_released_values_alone():
@@ -612,7 +613,7 @@ ERRORS = [
     *((curve_of(share=s, thresholds="medians"), r"share \(.*\) must lie between 0 and 1; leave it")
       for s in (0, 1, np.nan, "a")),
     (curve_of(noise="cauchy"), r"noise \('cauchy'\) must be one of auto, flat, hierarchy, wave"),
-    (curve_of(noise="gaussian"), r"noise \('gaussian'\) needs delta > 0; pass delta, or another"),
+    (curve_of(noise="gaussian"), r"noise \('gaussian'\) needs delta > 0, and epsilon below a"),
     (curve_of(adjacency="swap"), r"adjacency \('swap'\) must be 'replace' or 'add_remove'"),
     (curve_of(n_public=0), r"n_public \(0\) must be a positive whole number; pass a public"),
     *((curve_of(epsilon=e), r"epsilon \(.*\) must be") for e in (0, -1, np.inf, "1")),
