@@ -255,8 +255,8 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], Any]] = {
 def markdown(report: dict[str, Any]) -> str:
     """The generated part of README.md."""
     lines = [
-        f"Last measured on {report['date']}, privfit {report['privfit']}; mean test accuracy +- half "
-        "of its 95 % interval.",
+        f"Last measured on {report['date']}, privfit {report['privfit']}; mean test accuracy +- "
+        "half of its 95 % interval.",
     ]
     for title, section in report["sections"].items():
         lines += ["", f"### {title}", "", *section]

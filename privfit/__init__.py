@@ -29,6 +29,14 @@ from privfit.objectives import (
 from privfit.paths import Generation, Path, PrivacyLeakWarning
 from privfit.perturbation import ObjectivePerturbation, OutputPerturbation, PrivateSVM
 from privfit.privgene import EEM, Local, PrivGene
+from privfit.roc import (
+    ConfusionMatrix,
+    RocCurve,
+    accuracy_score,
+    confusion_matrix,
+    roc_auc_score,
+    roc_curve,
+)
 from privfit.solvers import search
 from privfit.spaces import Bits, Reals, Subsets
 from privfit.subsample import Subsample
@@ -47,6 +55,7 @@ __all__ = [
     "BudgetError",
     "Categorical",
     "CentersObjective",
+    "ConfusionMatrix",
     "Coreset",
     "DiscreteGaussian",
     "DiscreteLaplace",
@@ -88,6 +97,7 @@ __all__ = [
     "Reals",
     "RecordObjective",
     "Release",
+    "RocCurve",
     "Schema",
     "Subsample",
     "Subsets",
@@ -95,8 +105,12 @@ __all__ = [
     "TopK",
     "Tree",
     "UniformGrid",
+    "accuracy_score",
     "calibrate",
     "compose",
+    "confusion_matrix",
+    "roc_auc_score",
+    "roc_curve",
     "search",
     "total",
 ]

@@ -7,7 +7,21 @@ only then draws. `grant.close` gives the `Release`: everything that is public af
 somebody else to recompute the guarantee.
 
 Grants on one set of records add up: epsilons and deltas. Grants on groups of records that are
-declared disjoint (a training and a test set) cost the largest of the groups.
+declared disjoint (a training and a test set) cost the largest of the groups:
+
+    with ledger.group("train"):
+        model.fit(X_train, y_train)
+    with ledger.group("test"):
+        roc_curve(y_test, model.predict_proba(X_test)[:, 1], epsilon=1.0, ledger=ledger)
+
+This is parallel composition. Neighbours differ in one record, hence in one group. Fix all that was
+released so far: what the other groups release next has the same distribution for both neighbours,
+though it may depend on releases of any group, as test scores do on a released model. So the loss
+comes from one group's grants and the common ones alone. It holds if *a record that is added,
+removed or replaced leaves the others in their groups*, and itself stays in its own if replaced. A
+split by position or by a public seed does so under 'replace'. Under 'add_remove' it does not, since
+one more record shifts the others: let the group depend on the record alone, which in turn will not
+do under 'replace', where the new record may belong to another group.
 """
 
 from __future__ import annotations
@@ -96,9 +110,12 @@ class Release:
     @classmethod
     def from_json(cls, text: str) -> Release:
         """Read what `to_json` wrote."""
-        fields = _read(text)
-        fields["events"] = tuple(Event(**event) for event in fields["events"])
-        return cls(**fields)
+        return _release(_read(text))
+
+
+def _release(fields: dict[str, Any]) -> Release:
+    events = tuple(Event(**event) for event in fields["events"])
+    return Release(**{**fields, "events": events})
 
 
 Kind: TypeAlias = tuple[str, float, float]  # kind, parameter and delta: what makes events equal
@@ -130,8 +147,10 @@ class Grant:
     nothing more to check, and the draw after the last one planned is refused unless it fits too.
     """
 
-    def __init__(self, name: str, budget: Budget, lock: threading.RLock) -> None:
-        self._name, self._budget, self._lock = name, budget, lock
+    def __init__(
+        self, name: str, budget: Budget, lock: threading.RLock, releases: list[Release]
+    ) -> None:
+        self._name, self._budget, self._lock, self._releases = name, budget, lock, releases
         self._planned: Counter[Kind] = Counter()
         self._drawn: Counter[Kind] = Counter()
         self._closed = self._seeded = False
@@ -215,10 +234,12 @@ class Grant:
         with self._lock:
             self._check_open()
             self._closed = True
-        return Release(
-            self._name, self._budget.epsilon, self._budget.delta, adjacency, self.events,
-            str(domain), dict(settings or {}), dict(parameters or {}), self._seeded,
-        )  # fmt: skip
+            release = Release(
+                self._name, self._budget.epsilon, self._budget.delta, adjacency, self.events,
+                str(domain), dict(settings or {}), dict(parameters or {}), self._seeded,
+            )  # fmt: skip
+            self._releases.append(release)
+        return release
 
 
 class Ledger:
@@ -233,6 +254,7 @@ class Ledger:
         self._budget = Budget(epsilon, delta)
         self._entries: list[tuple[str, str, Budget]] = []  # (group, name, what was reserved)
         self._grants: list[Grant] = []
+        self._releases: list[Release] = []
         self._scopes = threading.local()
         self._lock = threading.RLock()
         self._closed = ""
@@ -255,6 +277,11 @@ class Ledger:
     def events(self) -> tuple[Event, ...]:
         """What was drawn through the grants of this process."""
         return tuple(event for grant in self._grants for event in grant.events)
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """What is public: the release of every grant that was closed, in order."""
+        return tuple(self._releases)
 
     @property
     def spent(self) -> Budget:
@@ -293,13 +320,14 @@ class Ledger:
         )
 
     def reserve(
-        self, epsilon: float, delta: float = 0.0, name: str = "fit", group: str = ""
+        self, epsilon: float, delta: float = 0.0, name: str = "fit", group: str | None = None
     ) -> Grant:
         """A grant, charged whole now.
 
-        `group` names a set of records that is declared disjoint from every other group's; without
-        it a grant may concern all records.
+        `group` names a set of records that is declared disjoint from every other group's; by
+        default the one that this thread is in, and outside of all a grant may concern all records.
         """
+        group = getattr(self._scopes, "group", "") if group is None else group
         wanted = Budget(epsilon, delta)
         if wanted.epsilon == 0:
             raise ValueError("epsilon (0) must be positive to reserve; pass a budget such as 1.0")
@@ -315,7 +343,7 @@ class Ledger:
                     f"{full_name!r} asks for {wanted}; ask for less, or start a larger ledger"
                 )
             self._entries.append(entry)
-            grant = Grant(full_name, wanted, self._lock)
+            grant = Grant(full_name, wanted, self._lock, self._releases)
             self._grants.append(grant)
             return grant
 
@@ -329,6 +357,26 @@ class Ledger:
         finally:
             self._scopes.path = outside
 
+    @contextmanager
+    def group(self, name: str) -> Iterator[Ledger]:
+        """Declare that what is reserved inside concerns this group of records alone.
+
+        Groups are disjoint: no record is in two of them. See the top of this module.
+        """
+        outside = getattr(self._scopes, "group", "")
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"name ({name!r}) must name a group of records; pass a text")
+        if outside not in ("", name):
+            raise ValueError(
+                f"group ({name!r}) must not lie within group {outside!r}, from which it is "
+                "disjoint; leave that one first"
+            )
+        self._scopes.group = name
+        try:
+            yield self
+        finally:
+            self._scopes.group = outside
+
     def _path(self) -> tuple[str, ...]:
         """The scopes that this thread is in."""
         return getattr(self._scopes, "path", ())
@@ -341,7 +389,7 @@ class Ledger:
 
     def nested(self, epsilon: float, delta: float = 0.0, name: str = "part") -> Ledger:
         """A ledger of its own within this one: charged whole here, shared out there."""
-        self.reserve(epsilon, delta, name).close()
+        self.reserve(epsilon, delta, name)
         return Ledger(epsilon, delta)
 
     # ------------------------------------------------------------------------- copies and files
@@ -356,31 +404,40 @@ class Ledger:
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"budget": self._budget, "entries": self._entries}
+        return {"budget": self._budget, "entries": self._entries, "releases": self._releases}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["budget"].epsilon, state["budget"].delta)  # type: ignore[misc]
-        self._entries = list(state["entries"])
+        self._entries, self._releases = list(state["entries"]), list(state["releases"])
         self._closed = "it is a copy; spend from the original, or fit in the process that holds it"
 
     def to_json(self) -> str:
-        """Budget and grants as JSON."""
+        """Budget, grants and releases as JSON: all that is public of a whole run."""
         entries = [
             {"group": group, "name": name, **asdict(budget)}
             for group, name, budget in self._entries
         ]
+        releases = [asdict(release) for release in self._releases]
         return json.dumps(
-            {"privfit": VERSION, **asdict(self._budget), "entries": entries}, indent=2
+            {
+                "privfit": VERSION,
+                **asdict(self._budget),
+                "entries": entries,
+                "releases": releases,
+            },
+            indent=2,
+            default=_plain,
         )
 
     @classmethod
     def from_json(cls, text: str) -> Ledger:
-        """Read what `to_json` wrote: an open ledger with its grants charged."""
+        """Read what `to_json` wrote: an open ledger with its grants charged and its releases."""
         fields = _read(text)
         ledger = cls(fields["epsilon"], fields["delta"])
         for entry in fields["entries"]:
             budget = Budget(entry["epsilon"], entry["delta"])
             ledger._entries.append((entry["group"], entry["name"], budget))
+        ledger._releases = [_release(fields) for fields in fields.get("releases", [])]
         spent = cls._total(ledger._entries)
         if spent[0] > Fraction(ledger._budget.epsilon) or spent[1] > Fraction(ledger._budget.delta):
             raise BudgetError("this ledger has reserved more than its budget; do not rely on it")

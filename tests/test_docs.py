@@ -10,6 +10,7 @@ import pytest
 
 import privfit.estimators.cluster
 import privfit.estimators.linear
+import privfit.roc
 import privfit.solvers
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,6 +34,7 @@ def test_examples_of_a_page_run_in_order(page, capsys):
 @pytest.mark.parametrize(
     "module",
     [
+        privfit.roc,
         privfit.solvers,
         privfit.estimators.linear,
         privfit.estimators.cluster,

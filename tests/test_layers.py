@@ -33,6 +33,8 @@ ALLOWED: dict[str, set[str]] = {
     "ledger": {"accounting", "mechanisms"},
     "partition": {"_kernels", "accounting", "mechanisms"},
     "means": set(),
+    "cumulative": set(),
+    "binormal": set(),
     "postprocess": {"_kernels", "ledger", "means"},
     "model": {"ledger", "domains"},
     "text": {"domains"},
@@ -47,6 +49,7 @@ ALLOWED: dict[str, set[str]] = {
         name: RECORDS
         | RELEASES
         | {"convex", "means", "partition", "postprocess", "spaces", "paths"}
+        | {"cumulative", "binormal", "plotting"}
         | ALGORITHMS
         for name in ALGORITHMS
     },

@@ -385,3 +385,67 @@ def test_grants_come_from_ledgers():
     ledger = Ledger(1.0)
     ledger.reserve(0.5).release(Counting(), 0)
     assert ledger.events == (Event("pure", 0.25),)
+
+
+# ------------------------------------------------------------------------------------------- groups
+
+
+def test_what_is_reserved_within_a_group_concerns_its_records_alone():
+    ledger = Ledger(1.0)
+    ledger.reserve(0.25)
+    with ledger.group("train") as same:
+        assert same is ledger
+        ledger.reserve(0.5, name="fit")
+        with ledger.group("train"):
+            ledger.reserve(0.125)
+        with ledger.scope("inner"):
+            ledger.reserve(0.125)
+    with ledger.group("test"):
+        ledger.reserve(0.75)
+        with pytest.raises(BudgetError, match="asks for epsilon"):
+            ledger.reserve(0.1)
+    assert [group for group, _, _ in ledger.entries] == ["", *["train"] * 3, "test"]
+    assert ledger.spent.epsilon == 1.0
+    with pytest.raises(BudgetError, match="asks for epsilon"):
+        ledger.reserve(0.1)
+
+
+def test_a_group_ends_with_an_error_and_is_this_threads_own():
+    ledger = Ledger(1.0)
+    with ledger.group("train"):
+        other = threading.Thread(target=lambda: ledger.reserve(0.1, name="elsewhere"))
+        other.start()
+        other.join()
+        with pytest.raises(BudgetError):
+            ledger.reserve(2.0)
+    with pytest.raises(KeyError), ledger.group("train"):
+        {}["nothing"]
+    ledger.reserve(0.1)
+    assert [group for group, _, _ in ledger.entries] == ["", ""]
+
+
+def test_groups_must_have_names_and_not_nest():
+    ledger = Ledger(1.0)
+    for name in ("", None, 3):
+        with pytest.raises(ValueError, match=r"name \(.*\) must name a group of records"):
+            ledger.group(name).__enter__()
+    with (
+        ledger.group("train"),
+        pytest.raises(ValueError, match=r"group \('test'\) must not lie within group 'train'"),
+    ):
+        ledger.group("test").__enter__()
+
+
+def test_a_ledger_keeps_the_releases_of_closed_grants():
+    ledger = Ledger(1.0, 1e-6)
+    first, second = ledger.reserve(0.3, name="first"), ledger.reserve(0.3, name="second")
+    second.release(DiscreteLaplace(0.3, 1), [5], 1)
+    assert ledger.releases == ()
+    release = second.close("add_remove", parameters={"count": np.array([5])})
+    assert ledger.releases == (release,)
+    first.close()
+    again = Ledger.from_json(ledger.to_json())
+    assert [each.name for each in again.releases] == ["second", "first"]
+    assert again.releases[0].events == release.events
+    assert again.releases[0].parameters == {"count": [5]}
+    assert pickle.loads(pickle.dumps(ledger)).releases[1] == ledger.releases[1]
