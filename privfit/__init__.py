@@ -5,10 +5,12 @@ import typing as _typing
 from privfit.accounting import Event, calibrate, compose, total
 from privfit.domains import Box, Categorical, Domain, Grid, L1Ball, L2Ball, Numeric, Schema
 from privfit.dpsga import DPSGA
+from privfit.features import ClusteredCounts, NoisyScores, Peeling, SparseVector
 from privfit.kmeans import Hybrid, Lloyd, Tree, UniformGrid
 from privfit.kmedian import Coreset, Greedy, Gupta, Synopsis
 from privfit.ledger import Budget, BudgetError, Ledger, Release
 from privfit.mechanisms import (
+    AboveThreshold,
     DiscreteGaussian,
     DiscreteLaplace,
     Exponential,
@@ -30,19 +32,30 @@ from privfit.spaces import Bits, Reals, Subsets
 from privfit.subsample import Subsample
 
 if _typing.TYPE_CHECKING:
-    from privfit.estimators import KMeans, KMedian, LinearSVC, LogisticRegression
+    from privfit.estimators import (
+        BernoulliNB,
+        HashWords,
+        KMeans,
+        KMedian,
+        LinearSVC,
+        LogisticRegression,
+        SelectFeatures,
+    )
 
 __version__ = "0.1.0"
 
 __all__ = [
     "DPSGA",
     "EEM",
+    "AboveThreshold",
+    "BernoulliNB",
     "Bits",
     "Box",
     "Budget",
     "BudgetError",
     "Categorical",
     "CentersObjective",
+    "ClusteredCounts",
     "Coreset",
     "DiscreteGaussian",
     "DiscreteLaplace",
@@ -55,6 +68,7 @@ __all__ = [
     "Greedy",
     "Grid",
     "Gupta",
+    "HashWords",
     "Hybrid",
     "KMeans",
     "KMedian",
@@ -67,8 +81,10 @@ __all__ = [
     "Local",
     "LogisticRegression",
     "NoisyMax",
+    "NoisyScores",
     "Numeric",
     "Path",
+    "Peeling",
     "PermuteAndFlip",
     "PrivGene",
     "PrivacyLeakWarning",
@@ -76,6 +92,8 @@ __all__ = [
     "RecordObjective",
     "Release",
     "Schema",
+    "SelectFeatures",
+    "SparseVector",
     "Subsample",
     "Subsets",
     "Synopsis",
@@ -88,7 +106,15 @@ __all__ = [
     "total",
 ]
 
-_ESTIMATORS = ("KMeans", "KMedian", "LinearSVC", "LogisticRegression")
+_ESTIMATORS = (
+    "BernoulliNB",
+    "HashWords",
+    "KMeans",
+    "KMedian",
+    "LinearSVC",
+    "LogisticRegression",
+    "SelectFeatures",
+)
 
 
 def __getattr__(name: str) -> _typing.Any:

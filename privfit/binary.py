@@ -89,10 +89,10 @@ class BinaryRecords:
     def counts(self, n_threads: int | None = None) -> ClassCounts:
         """Exact counts, for any order of the records and any number of threads."""
         many = threads.resolve(n_threads) if self.column.size > THREAD_WORK else 1
-        tables = np.zeros((many, self.n_features, self.n_classes), dtype=np.int32)
+        tables = np.zeros((many, self.n_classes, self.n_features), dtype=np.int32)
         count_ones(self.start, self.column, self.label, tables)
-        ones = np.ascontiguousarray(tables.sum(axis=0, dtype=np.int64).T)
-        return ClassCounts(ones, np.bincount(self.label, minlength=self.n_classes).astype(np.int64))
+        sizes = np.bincount(self.label, minlength=self.n_classes)
+        return ClassCounts(tables.sum(axis=0, dtype=np.int64), sizes.astype(np.int64))
 
 
 def count_sensitivity(ones: int, adjacency: str) -> int:

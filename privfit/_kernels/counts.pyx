@@ -10,23 +10,24 @@ from libc.stdint cimport int32_t, int64_t
 
 
 cdef void add_rows(const int64_t *start, const int32_t *column, const int32_t *label,
-                   ptrdiff_t first, ptrdiff_t last, ptrdiff_t classes,
+                   ptrdiff_t first, ptrdiff_t last, ptrdiff_t features,
                    int32_t *out) noexcept nogil:
-    cdef ptrdiff_t row, i
+    cdef ptrdiff_t row, i, end
     cdef int32_t *mine
     for row in range(first, last):
-        mine = out + label[row]
-        for i in range(start[row], start[row + 1]):
-            mine[classes * column[i]] += 1
+        mine = out + features * label[row]
+        end = start[row + 1]
+        for i in range(start[row], end):
+            mine[column[i]] += 1
 
 
 def count_ones(
     const int64_t[::1] start,    # IN   (n + 1,) where the ones of each record begin
     const int32_t[::1] column,   # IN   (ones,) features, each at most once a record
     const int32_t[::1] label,    # IN   (n,) classes, from 0 on
-    int32_t[:, :, ::1] out,      # OUT  (threads, features, classes), zeros at first
+    int32_t[:, :, ::1] out,      # OUT  (threads, classes, features), zeros at first
 ):
-    """out[t, j, c] = how many of a thread's records have feature j and class c."""
+    """out[t, c, j] = how many of a thread's records have feature j and class c."""
     cdef ptrdiff_t t, n = label.shape[0], n_threads = out.shape[0]
     if n == 0 or column.shape[0] == 0:
         return
