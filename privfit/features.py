@@ -295,7 +295,7 @@ class FeatureScores:
     ----------
     records : BinaryRecords
         Two classes; one is enough for the total count.
-    score : str
+    criterion : str
         A key of `SCORES`.
     max_ones : int
         s: records with more ones are reduced to a sample when they are counted.
@@ -304,20 +304,20 @@ class FeatureScores:
     """
 
     records: BinaryRecords
-    score: str
+    criterion: str
     max_ones: int
     adjacency: str
     bound: int | None = None
     n_threads: int | None = None
 
     def __post_init__(self) -> None:
-        if self.score not in SCORES:
+        if self.criterion not in SCORES:
             raise ValueError(
-                f"score ({self.score!r}) must be one of {', '.join(SCORES)}; pass one of them"
+                f"criterion ({self.criterion!r}) must be one of {', '.join(SCORES)}; pass one of them"
             )
-        if self.score != TotalCount.name and self.records.n_classes != 2:
+        if self.criterion != TotalCount.name and self.records.n_classes != 2:
             raise ValueError(
-                f"score ({self.score!r}) must be 'total_count' for other than two classes; pass "
+                f"criterion ({self.criterion!r}) must be 'total_count' for other than two classes; pass "
                 "that, or one class against the rest as labels"
             )
 
@@ -329,7 +329,7 @@ class FeatureScores:
     @property
     def how(self) -> Score:
         """The score."""
-        return SCORES[self.score]
+        return SCORES[self.criterion]
 
     @property
     def sensitivity(self) -> int:

@@ -34,7 +34,7 @@ class SelectFeatures(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     k : int
         At most so many features. The noise of a selection grows with it: by default 8, which a few
         thousand records bear at epsilon 1 (`docs/features.md`).
-    score : str
+    criterion : str
         'purity_index', 'total_count' (needs no labels), 'difference_count' or 'information_gain'.
         The first is the cheapest that knows labels: adding a record moves two scores apart by one.
     method : str or settings
@@ -87,7 +87,7 @@ class SelectFeatures(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         delta: float = 0.0,
         *,
         k: int = 8,
-        score: str = "purity_index",
+        criterion: str = "purity_index",
         method: Any = "auto",
         max_ones: int | None = None,
         classes: Any = None,
@@ -100,7 +100,7 @@ class SelectFeatures(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         self.epsilon = epsilon
         self.delta = delta
         self.k = k
-        self.score = score
+        self.criterion = criterion
         self.method = method
         self.max_ones = max_ones
         self.classes = classes
@@ -137,7 +137,7 @@ class SelectFeatures(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         self.release_ = grant.close(
             self.adjacency,
             f"binary features, at most {problem.max_ones} ones a record",
-            {"method": name, "score": self.score, **asdict(settings)},
+            {"method": name, "criterion": self.criterion, **asdict(settings)},
             parameters,
         )
         return self
@@ -145,12 +145,12 @@ class SelectFeatures(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     def _problem(self, X: Any, y: Any) -> FeatureScores:
         """The records and what is public about them."""
         table = read_table(self, X, None)
-        if self.score == "total_count":
+        if self.criterion == "total_count":
             codes, n_classes = np.zeros(table.shape[0], dtype=np.int32), 1
         elif y is None:
             raise ValueError(
-                f"score ({self.score!r}) requires y to be passed, but the target y is None; pass "
-                "labels, or score='total_count'"
+                f"criterion ({self.criterion!r}) requires y to be passed, but the target y is None; pass "
+                "labels, or criterion='total_count'"
             )
         else:
             codes, classes = read_labels(y, self.classes, type(self).__name__)
@@ -159,7 +159,7 @@ class SelectFeatures(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         declared = public_size(records, self.adjacency, self.n_public)
         return FeatureScores(
             records,
-            self.score,
+            self.criterion,
             bound_ones(self.max_ones, records.n_features),
             self.adjacency,
             records.n_records if self.adjacency == "replace" else declared,
@@ -173,7 +173,10 @@ class SelectFeatures(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         return mask
 
     def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags  # as new as tags themselves
+
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.target_tags.required = self.score != "total_count"
+        tags.target_tags.required = self.criterion != "total_count"
+        tags.classifier_tags = ClassifierTags(multi_class=False)  # two classes
         return tags
