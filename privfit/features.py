@@ -313,12 +313,13 @@ class FeatureScores:
     def __post_init__(self) -> None:
         if self.criterion not in SCORES:
             raise ValueError(
-                f"criterion ({self.criterion!r}) must be one of {', '.join(SCORES)}; pass one of them"
+                f"criterion ({self.criterion!r}) must be one of {', '.join(SCORES)}; pass one of "
+                "them"
             )
         if self.criterion != TotalCount.name and self.records.n_classes != 2:
             raise ValueError(
-                f"criterion ({self.criterion!r}) must be 'total_count' for other than two classes; pass "
-                "that, or one class against the rest as labels"
+                f"criterion ({self.criterion!r}) must be 'total_count' for other than two classes; "
+                "pass that, or one class against the rest as labels"
             )
 
     @property

@@ -162,9 +162,11 @@ class BernoulliNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """(n,): the most probable class of each record."""
-        return np.asarray(self.classes_[self.predict_joint_log_proba(X).argmax(axis=1)])
+        joint = self.predict_joint_log_proba(X)
+        return np.asarray(self.classes_[joint.argmax(axis=1)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.classifier_tags.poor_score = True  # of numbers whose sign alone it reads
         return tags

@@ -149,8 +149,8 @@ class SelectFeatures(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             codes, n_classes = np.zeros(table.shape[0], dtype=np.int32), 1
         elif y is None:
             raise ValueError(
-                f"criterion ({self.criterion!r}) requires y to be passed, but the target y is None; pass "
-                "labels, or criterion='total_count'"
+                f"criterion ({self.criterion!r}) requires y to be passed, but the target y is "
+                "None; pass labels, or criterion='total_count'"
             )
         else:
             codes, classes = read_labels(y, self.classes, type(self).__name__)
