@@ -89,10 +89,11 @@ class BinaryRecords:
     def counts(self, n_threads: int | None = None) -> ClassCounts:
         """Exact counts, for any order of the records and any number of threads."""
         many = threads.resolve(n_threads) if self.column.size > THREAD_WORK else 1
-        tables = np.zeros((many, self.n_classes, self.n_features), dtype=np.int32)
-        count_ones(self.start, self.column, self.label, tables)
-        sizes = np.bincount(self.label, minlength=self.n_classes)
-        return ClassCounts(tables.sum(axis=0, dtype=np.int64), sizes.astype(np.int64))
+        shape = (self.n_classes, self.n_features + 1)
+        table = np.empty(shape, dtype=np.int64)
+        work = np.zeros((many, *shape), dtype=np.int32)
+        count_ones(self.start, self.column, self.label, work, table)
+        return ClassCounts(table[:, :-1], table[:, -1])
 
 
 def count_sensitivity(ones: int, adjacency: str) -> int:

@@ -7,5 +7,6 @@ def count_ones(
     start: NDArray[np.int64],
     column: NDArray[np.int32],
     label: NDArray[np.int32],
-    out: NDArray[np.int32],
+    work: NDArray[np.int32],
+    out: NDArray[np.int64],
 ) -> None: ...
