@@ -42,8 +42,9 @@ from privfit._kernels.random import BitSource
 from privfit._kernels.threads import has_openmp
 from privfit.audit import audit_outcomes, audit_runs, audit_scores
 from privfit.binary import BinaryRecords, ClassCounts, bound_ones, count_sensitivity
-from privfit.features import GAIN_UNITS, SCORES, FeatureScores, best_of
+from privfit.features import FeatureScores, best_of
 from privfit.noise import CountNoise
+from privfit.scores import GAIN_UNITS, SCORES, _phi, psi
 
 ADJACENCIES = ("add_remove", "replace")
 CERTAIN = 1 - 1e-6
@@ -263,14 +264,14 @@ def test_the_range_of_information_gain_is_reached(adjacency):
     labels = [0] * m
     larger = gains(np.vstack([copies, new]), [*labels, 1])
     smaller = gains(copies, labels)
-    psi = (m + 1) * math.log(m + 1) - m * math.log(m)
+    most = (m + 1) * math.log(m + 1) - m * math.log(m)
     change = (larger - smaller) / GAIN_UNITS
-    assert change[0] == pytest.approx(psi, abs=0.02)
+    assert change[0] == pytest.approx(most, abs=0.02)
     assert change[1] == pytest.approx(0, abs=0.02)
     other = gains(np.vstack([copies, new[:, ::-1]]), [*labels, 1])
     replaced = (larger - other) / GAIN_UNITS
-    assert replaced[0] - replaced[1] == pytest.approx(2 * psi, abs=0.04)
-    least = {"add_remove": psi, "replace": 2 * psi}[adjacency] * GAIN_UNITS
+    assert replaced[0] - replaced[1] == pytest.approx(2 * most, abs=0.04)
+    least = {"add_remove": most, "replace": 2 * most}[adjacency] * GAIN_UNITS
     assert least < how.range(adjacency, m + 1) < 1.03 * least
 
 
@@ -285,7 +286,7 @@ def test_gains_are_the_mutual_information_in_fixed_units(rng):
 
 def test_rounded_terms_of_the_gain_are_as_near_as_the_proof_needs(rng):
     sizes = [0, 1, 2, 3, 2**31 - 1, *rng.integers(4, 2**31, 300).tolist()]
-    for m, ours in zip(sizes, features._phi(np.array(sizes)).tolist(), strict=True):
+    for m, ours in zip(sizes, _phi(np.array(sizes)).tolist(), strict=True):
         true = GAIN_UNITS * m * mpmath.log(m) if m else 0
         assert abs(ours - true) <= 0.55
 
@@ -295,7 +296,7 @@ def test_a_table_larger_than_declared_is_scaled_and_not_refused():
     counts = BinaryRecords.of(X, y, 2).counts()
     how = SCORES["information_gain"]
     whole, scaled = how.integers(counts, 200), how.integers(counts, 50)
-    ratio = features._psi(50) / features._psi(200)
+    ratio = psi(50) / psi(200)
     assert np.abs(scaled - ratio * whole).max() <= 0.5
     assert np.array_equal(how.integers(counts, None), whole)
 
@@ -304,8 +305,8 @@ def test_psi_is_the_difference_of_m_ln_m():
     with mpmath.workdps(40):
         for m in (1, 2, 10, 10**6, 2**31 - 1):
             true = (m + 1) * mpmath.log(m + 1) - m * mpmath.log(m)
-            assert features._psi(m) == pytest.approx(float(true), rel=1e-14)
-    assert features._psi(0) == 0
+            assert psi(m) == pytest.approx(float(true), rel=1e-14)
+    assert psi(0) == 0
 
 
 # --------------------------------------------------------------------------- audits of what we ship
@@ -607,6 +608,30 @@ def test_a_method_draws_what_it_planned_and_nothing_else(method):
     assert len(grant.released) == 1
 
 
+@every_method
+@pytest.mark.parametrize("criterion", SCORES)
+def test_what_is_selected_follows_from_the_release_alone(method, criterion):
+    """Two tables, one release: the same features. So clustering and ranking are post-processing."""
+    settings = features.method_of(method, 2)[1] or NoisyScores(k=2)
+    name = features.method_of(settings, 2)[0]
+    drawn: list[Any] = []
+
+    class Replay(FreeGrant):
+        def release(self, mechanism: Any, value: Any, rng: Any = None) -> Any:
+            if not drawn:
+                drawn.append(mechanism(value, BitSource(5)))
+            return drawn[0]
+
+    X, y = table()
+    one, other = (
+        features.METHODS[name][1](asked, settings, Replay(1.0), BitSource(0))
+        for asked in (problem(X, y, criterion, 4), problem(1 - X[:100], y[:100], criterion, 4))
+    )
+    assert np.array_equal(one.features, other.features)
+    assert (one.scores is None) == (other.scores is None)
+    assert one.scores is None or np.array_equal(one.scores, other.scores)
+
+
 @pytest.mark.parametrize("form", [np.asfortranarray, sp.csr_array, sp.csc_matrix])
 def test_the_form_and_the_order_of_records_do_not_matter(form):
     X, y = table()
@@ -777,7 +802,7 @@ def test_every_raise_is_reached_by_a_case_above():
     package = Path(privfit.__file__).parent
     missed = [
         (source, line, parts)
-        for source in ("features.py", "binary.py", "noise.py", "estimators/select.py")
+        for source in ("features.py", "scores.py", "binary.py", "noise.py", "estimators/select.py")
         for line, parts in raises_in(package / source)
         if not all(part in seen for part in parts)
     ]

@@ -14,7 +14,7 @@ import privfit
 
 PACKAGE = Path(privfit.__file__).parent
 
-RECORDS = {"_kernels", "domains", "packing", "binary", "objectives"}
+RECORDS = {"_kernels", "domains", "packing", "binary", "scores", "objectives"}
 RELEASES = {"_kernels", "accounting", "mechanisms", "ledger", "noise"}
 SEARCHES = {"spaces", "paths", "privgene", "dpsga", "subsample", "solvers"}
 ALGORITHMS = {"privgene", "dpsga", "subsample", "perturbation", "hybrid", "kmeans", "kmedian",
@@ -27,6 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "domains": {"_kernels"},
     "packing": {"_kernels", "domains"},
     "binary": {"_kernels", "packing"},
+    "scores": {"binary", "packing"},
     "objectives": {"_kernels", "domains", "packing"},
     "curves": set(),
     "accounting": {"curves"},
