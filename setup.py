@@ -108,7 +108,9 @@ def kernel(name: str) -> Extension:
     )
 
 
-NAMES = ("simd", "threads", "linear", "centers", "facility", "random", "select", "chain")
+NAMES = (
+    "simd", "threads", "linear", "centers", "facility", "counts", "random", "select", "chain",
+)  # fmt: skip
 
 setup(
     ext_modules=cythonize(

@@ -7,11 +7,13 @@ from privfit.aggregate import Gupt, Majority
 from privfit.descent import FrankWolfe, Gradient, PermutedSGD
 from privfit.domains import Box, Categorical, Domain, Grid, L1Ball, L2Ball, Numeric, Schema
 from privfit.dpsga import DPSGA
+from privfit.features import ClusteredCounts, NoisyScores, Peeling, SparseVector
 from privfit.functional import Functional
 from privfit.kmeans import Hybrid, Lloyd, Tree, UniformGrid
 from privfit.kmedian import Coreset, Greedy, Gupta, Synopsis
 from privfit.ledger import Budget, BudgetError, Ledger, Release
 from privfit.mechanisms import (
+    AboveThreshold,
     DiscreteGaussian,
     DiscreteLaplace,
     Exponential,
@@ -42,19 +44,30 @@ from privfit.spaces import Bits, Reals, Subsets
 from privfit.subsample import Subsample
 
 if _typing.TYPE_CHECKING:
-    from privfit.estimators import KMeans, KMedian, LinearSVC, LogisticRegression
+    from privfit.estimators import (
+        BernoulliNB,
+        HashWords,
+        KMeans,
+        KMedian,
+        LinearSVC,
+        LogisticRegression,
+        SelectFeatures,
+    )
 
 __version__ = "0.1.0"
 
 __all__ = [
     "DPSGA",
     "EEM",
+    "AboveThreshold",
+    "BernoulliNB",
     "Bits",
     "Box",
     "Budget",
     "BudgetError",
     "Categorical",
     "CentersObjective",
+    "ClusteredCounts",
     "ConfusionMatrix",
     "Coreset",
     "DiscreteGaussian",
@@ -72,6 +85,7 @@ __all__ = [
     "Grid",
     "Gupt",
     "Gupta",
+    "HashWords",
     "Hybrid",
     "KMeans",
     "KMedian",
@@ -85,10 +99,12 @@ __all__ = [
     "LogisticRegression",
     "Majority",
     "NoisyMax",
+    "NoisyScores",
     "Numeric",
     "ObjectivePerturbation",
     "OutputPerturbation",
     "Path",
+    "Peeling",
     "PermuteAndFlip",
     "PermutedSGD",
     "PrivGene",
@@ -99,6 +115,8 @@ __all__ = [
     "Release",
     "RocCurve",
     "Schema",
+    "SelectFeatures",
+    "SparseVector",
     "Subsample",
     "Subsets",
     "Synopsis",
@@ -115,7 +133,15 @@ __all__ = [
     "total",
 ]
 
-_ESTIMATORS = ("KMeans", "KMedian", "LinearSVC", "LogisticRegression")
+_ESTIMATORS = (
+    "BernoulliNB",
+    "HashWords",
+    "KMeans",
+    "KMedian",
+    "LinearSVC",
+    "LogisticRegression",
+    "SelectFeatures",
+)
 
 
 def __getattr__(name: str) -> _typing.Any:

@@ -34,6 +34,7 @@ from privfit.accounting import Event
 from privfit.checks import is_finite, is_whole
 
 __all__ = [
+    "AboveThreshold",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Exponential",
@@ -190,6 +191,71 @@ class NoisyMax(_Selection):
             score + shift for score, shift in zip(scores.tolist(), noise.tolist(), strict=True)
         ]
         return noisy.index(max(noisy))
+
+
+@dataclass(frozen=True)
+class AboveThreshold(Mechanism):
+    """The first `most` scores that pass a noisy threshold: the sparse vector technique.
+
+    Lyu, Su, Li: *Understanding the sparse vector technique*, VLDB 2017, for integers. With discrete
+    Laplace noise z of rate epsilon_1 / sensitivity, drawn once, and v_i of rate
+    epsilon_2 / (most range), score i passes if q_i + v_i >= threshold + z; after `most` of them the
+    rest is not looked at. epsilon_1 + epsilon_2 = epsilon, `share` of it is epsilon_1.
+
+    **Why it is private.** Let q' = q + e be the scores of a neighbour: each e_i lies in [m, M] with
+    M - m <= range, and abs(M) <= sensitivity; all are whole numbers. Sum over z the probability of
+    an answer, and compare z for q with z + M for q'.
+
+    1. P(z) <= exp(epsilon_1) P(z + M), since abs(M) <= sensitivity.
+    2. A score that fails has v_i < threshold + z - q_i, which is no more than
+       threshold + (z + M) - q'_i: at least as likely for q'.
+    3. A score that passes has v_i >= threshold + z - q_i. For q' that bound is higher by
+       M - e_i <= range, and a tail of the noise falls by at most exp(-epsilon_2 / most) over so
+       many units. At most `most` scores pass.
+
+    z -> z + M runs over all whole numbers, so the sums compare as their terms: epsilon-DP. With
+    range <= 2 sensitivity these are the paper's constants; a smaller range needs less noise.
+    """
+
+    epsilon: float
+    most: int
+    threshold: int
+    sensitivity: int
+    range: int
+    share: float
+
+    def __post_init__(self) -> None:
+        _check_epsilon("epsilon", self.epsilon)
+        _check_range(self.range)
+        for name, least in (("most", 1), ("sensitivity", 1), ("threshold", None)):
+            value = getattr(self, name)
+            if not is_whole(value) or (least is not None and value < least):
+                raise ValueError(
+                    f"{name} ({value!r}) must be a whole number"
+                    f"{'' if least is None else f' of at least {least}'}; pass one"
+                )
+        if not is_finite(self.share) or not 0 < self.share < 1:
+            raise ValueError(f"share ({self.share!r}) must lie between 0 and 1; pass 0.5")
+        for rate in self._rates():
+            _check_rate(rate)
+
+    def _rates(self) -> tuple[Fraction, Fraction]:
+        """Of the threshold's noise, and of the scores'."""
+        first = _exact(self.epsilon) * _exact(self.share)
+        rest = _exact(self.epsilon) - first
+        return first / int(self.sensitivity), rest / (int(self.most) * max(1, int(self.range)))
+
+    @property
+    def event(self) -> Event:
+        return Event("pure", self.epsilon)
+
+    def __call__(self, value: ArrayLike, rng: Any = None) -> Integers:
+        """int64: the indices of scores that passed, in order; at most `most`."""
+        scores, source = _check_scores(_check_integers(value)), BitSource.of(rng)
+        of_threshold, of_scores = self._rates()
+        shift = _laplace(1, of_threshold, source)
+        noisy = scores + _laplace(scores.size, of_scores, source)
+        return np.flatnonzero(noisy >= int(self.threshold) + shift[0])[: self.most]
 
 
 # ------------------------------------------------------------------------------------------- noise

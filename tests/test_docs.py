@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+import privfit.estimators.bayes
 import privfit.estimators.cluster
 import privfit.estimators.linear
+import privfit.estimators.select
+import privfit.estimators.text
 import privfit.roc
 import privfit.solvers
 
@@ -38,6 +41,9 @@ def test_examples_of_a_page_run_in_order(page, capsys):
         privfit.solvers,
         privfit.estimators.linear,
         privfit.estimators.cluster,
+        privfit.estimators.bayes,
+        privfit.estimators.select,
+        privfit.estimators.text,
     ],
 )
 def test_examples_in_docstrings_hold(module):

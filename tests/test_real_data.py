@@ -11,8 +11,21 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import Pipeline
 
-from privfit import Box, Categorical, CentersObjective, LinearObjective, Numeric, Schema
+from privfit import (
+    BernoulliNB,
+    Box,
+    Budget,
+    Categorical,
+    CentersObjective,
+    HashWords,
+    Ledger,
+    LinearObjective,
+    Numeric,
+    Schema,
+    SelectFeatures,
+)
 
 # name: (rows, columns, the label's column and value, per cent of it)
 FACTS = {
@@ -152,3 +165,30 @@ def test_s1_optimum_is_that_of_the_readme(data_folder):
         C = sums / counts[:, None] * 2.0**-12
     nicv = -objective.scores(objective.snap(C)[None])[0] * objective.unit / len(X)
     assert nicv == pytest.approx(0.008230, abs=2e-5)
+
+
+def test_selecting_words_lifts_the_detection_of_spam(data_folder):
+    """At a total epsilon of 1: 0.969 against 0.866, over thirty folds; here three, of fixed seeds.
+
+    A fold's accuracies spread by 0.01, so a mean of three falls below 0.94 in less than 1e-6.
+    """
+    table = read(data_folder, "sms_spam")
+    y = (np.array(table["label"]) == "spam").astype(int)
+    X = HashWords(8192).transform(table["text"])
+    fold = np.random.default_rng(0).permutation(len(y)) % 10
+    found = []
+    for seed in range(3):
+        train, test = fold != seed, fold == seed
+        ledger = Ledger(1.0)
+        common = {"classes": [0, 1], "adjacency": "add_remove", "random_state": seed}
+        chosen = Pipeline([
+            ("select", SelectFeatures(0.75, max_ones=20, ledger=ledger, **common)),
+            ("bayes", BernoulliNB(0.25, max_ones=3, ledger=ledger, **common)),
+        ])  # fmt: skip
+        models = chosen, BernoulliNB(1.0, max_ones=20, **common)
+        scores = [model.fit(X[train], y[train]).score(X[test], y[test]) for model in models]
+        found.append([*scores, np.mean(y[test] == 0)])
+        assert ledger.spent == Budget(1.0)
+    selected, everything, majority = np.mean(found, axis=0)
+    assert selected > 0.94
+    assert selected > max(everything, majority) + 0.07

@@ -1,6 +1,17 @@
 """scikit-learn estimators: thin classes over the searches. They contain no mathematics."""
 
+from privfit.estimators.bayes import BernoulliNB
 from privfit.estimators.cluster import KMeans, KMedian
 from privfit.estimators.linear import LinearSVC, LogisticRegression
+from privfit.estimators.select import SelectFeatures
+from privfit.estimators.text import HashWords
 
-__all__ = ["KMeans", "KMedian", "LinearSVC", "LogisticRegression"]
+__all__ = [
+    "BernoulliNB",
+    "HashWords",
+    "KMeans",
+    "KMedian",
+    "LinearSVC",
+    "LogisticRegression",
+    "SelectFeatures",
+]

@@ -1,0 +1,364 @@
+"""Private selection of binary features by their class-conditional counts.
+
+After Stoddard, Chen, Machanavajjhala: *Differentially private algorithms for empirical machine
+learning*, 2014, repaired. `scores.py` has the scores and what one record changes.
+
+==================  ==============================================================================
+`NoisyScores`       noise on the scores of all features; then the best k, or those over a threshold
+`Peeling`           k features, one after the other, by the exponential mechanism
+`ClusteredCounts`   noise on all counts; then features are clustered, which costs nothing
+`SparseVector`      the first k features that pass a noisy threshold (Lyu, Su, Li 2017)
+==================  ==============================================================================
+
+A method is a frozen settings dataclass and a plain function. `best_of` is the rule of 'auto'.
+
+Private *threshold testing*, as published, is not here: it noises the threshold alone and compares
+true scores with it, so that two features with equal scores always fare alike. D = ten records (1,1)
+and one (1,0) has total counts 11 and 10; one more record (0,1) makes them equal. At threshold 10.5
+the answer "first, not second" then has probability 1 - exp(-epsilon/2) under D and 0 under its
+neighbour: no epsilon holds. Nor is cluster selection as published, which assigns true counts to
+noisy centres; here counts get noise first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy  # its submodules load when first used
+from numpy.typing import NDArray
+
+from privfit._kernels.random import BitSource
+from privfit.accounting import calibrate
+from privfit.binary import BinaryRecords, ClassCounts, count_sensitivity
+from privfit.checks import is_finite, is_whole
+from privfit.ledger import Budget, Grant
+from privfit.means import weighted_means
+from privfit.mechanisms import AboveThreshold, TopK
+from privfit.noise import CountNoise
+from privfit.scores import SCORES, Score, TotalCount
+
+__all__ = [
+    "METHODS",
+    "ClusteredCounts",
+    "FeatureScores",
+    "NoisyScores",
+    "Peeling",
+    "Selected",
+    "SparseVector",
+    "best_of",
+]
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+
+
+# ---------------------------------------------------------------------------------------- problems
+
+
+@dataclass(frozen=True, repr=False)
+class FeatureScores:
+    """Records, the score of their features, and what is public about both.
+
+    Parameters
+    ----------
+    records : BinaryRecords
+        Two classes; one is enough for the total count.
+    criterion : str
+        A key of `SCORES`.
+    max_ones : int
+        s: records with more ones are reduced to a sample when they are counted.
+    bound : int, optional
+        The number of records if they are replaced; else a public bound of it, if there is one.
+    """
+
+    records: BinaryRecords
+    criterion: str
+    max_ones: int
+    adjacency: str
+    bound: int | None = None
+    n_threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.criterion not in SCORES:
+            raise ValueError(
+                f"criterion ({self.criterion!r}) must be one of {', '.join(SCORES)}; pass one of "
+                "them"
+            )
+        if self.criterion != TotalCount.name and self.records.n_classes != 2:
+            raise ValueError(
+                f"criterion ({self.criterion!r}) must be 'total_count' for other than two classes; "
+                "pass that, or one class against the rest as labels"
+            )
+
+    @property
+    def d(self) -> int:
+        """How many features there are."""
+        return self.records.n_features
+
+    @property
+    def how(self) -> Score:
+        """The score."""
+        return SCORES[self.criterion]
+
+    @property
+    def sensitivity(self) -> int:
+        """S."""
+        return self.how.sensitivity(self.adjacency, self.bound)
+
+    @property
+    def range(self) -> int:
+        """R."""
+        return self.how.range(self.adjacency, self.bound)
+
+    def noise(self, budget: Budget) -> CountNoise:
+        """Of one release of the score's statistic with this budget."""
+        return CountNoise.of(budget, *self.how.spread(self.max_ones, self.d, self.adjacency))
+
+    def counts(self, source: BitSource) -> ClassCounts:
+        """Exact counts of the records, each reduced to at most s ones by fresh coins."""
+        return self.records.at_most(self.max_ones, source.bits(64)).counts(self.n_threads)
+
+    def scores(self, source: BitSource) -> Integers:
+        """int64 (d,): exact scores."""
+        return self.how.integers(self.counts(source), self.bound)
+
+
+@dataclass(frozen=True, eq=False)
+class Selected:
+    """Released: the chosen features, best first where the method knows, and its noisy scores."""
+
+    features: Integers
+    scores: Floats | None = None
+
+
+# ----------------------------------------------------------------------------------------- methods
+
+
+@dataclass(frozen=True)
+class NoisyScores:
+    """The k features with the largest noisy scores, or all whose noisy score reaches a threshold.
+
+    Cost: one release, with noise of scale l1 / epsilon, or Gaussian noise of l2 / mu.
+    """
+
+    k: int | None = None
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.k is None) == (self.threshold is None):
+            raise ValueError(
+                f"threshold ({self.threshold!r}) must be given, or k ({self.k!r}), and not both; "
+                "pass one of them"
+            )
+        if self.threshold is None:
+            _check_k(self.k)
+        else:
+            _check_threshold(self.threshold)
+
+    def check(self, problem: FeatureScores, budget: Budget) -> None:
+        """Refuse what `noisy_scores` would, before anything is charged."""
+        problem.noise(budget)
+
+
+def noisy_scores(
+    problem: FeatureScores, settings: NoisyScores, grant: Grant, source: BitSource
+) -> Selected:
+    """Noise on every feature's statistic; the choice is post-processing."""
+    noise = problem.noise(grant.budget)
+    grant.plan(noise.event)
+    counts = problem.counts(source)
+    noisy = problem.how.of_noisy(noise.release(grant, problem.how.statistic(counts), source))
+    order = np.argsort(-noisy, kind="stable")
+    if settings.threshold is None:
+        return Selected(order[: settings.k], noisy)
+    return Selected(order[: int((noisy >= settings.threshold).sum())], noisy)
+
+
+@dataclass(frozen=True)
+class Peeling:
+    """k features, each by the exponential mechanism among those that are left.
+
+    Cost: k selections of range R, accounted together: epsilon / k each if delta = 0.
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        _check_k(self.k)
+
+    def mechanism(self, problem: FeatureScores, budget: Budget) -> TopK:
+        """k selections that cost the budget."""
+        k = min(self.k, problem.d)
+        return TopK(k, calibrate(k, budget.epsilon, budget.delta), problem.range)
+
+    def check(self, problem: FeatureScores, budget: Budget) -> None:
+        """Refuse what `peeling` would, before anything is charged."""
+        self.mechanism(problem, budget)
+
+
+def peeling(problem: FeatureScores, settings: Peeling, grant: Grant, source: BitSource) -> Selected:
+    """Select k times without replacement."""
+    mechanism = settings.mechanism(problem, grant.budget)
+    grant.plan(mechanism.event)
+    return Selected(grant.release(mechanism, problem.scores(source), source))
+
+
+@dataclass(frozen=True)
+class ClusteredCounts:
+    """Noise on all counts once; then features are clustered, and the best clusters' are taken.
+
+    Features are points (x_0, x_1) of noisy counts. They are ranked by the score of their cluster's
+    centre and, within a cluster, by their own noisy score; the first k are selected.
+
+    Cost: one release of x and n of all features and classes. Clustering is post-processing.
+    """
+
+    k: int
+    n_clusters: int = 8
+
+    def __post_init__(self) -> None:
+        _check_k(self.k)
+        if not is_whole(self.n_clusters) or self.n_clusters < 2:
+            raise ValueError(
+                f"n_clusters ({self.n_clusters!r}) must be a whole number of at least 2; pass 8"
+            )
+
+    def noise(self, problem: FeatureScores, budget: Budget) -> CountNoise:
+        """Of one release of all counts."""
+        changed = count_sensitivity(problem.max_ones, problem.adjacency)
+        return CountNoise.of(budget, changed, changed)
+
+    def check(self, problem: FeatureScores, budget: Budget) -> None:
+        """Refuse what `clustered_counts` would, before anything is charged."""
+        self.noise(problem, budget)
+
+
+def clustered_counts(
+    problem: FeatureScores, settings: ClusteredCounts, grant: Grant, source: BitSource
+) -> Selected:
+    """Release counts, cluster the features, take those of the best clusters."""
+    noise = settings.noise(problem, grant.budget)
+    grant.plan(noise.event)
+    counts, classes = problem.counts(source), problem.records.n_classes
+    exact = np.concatenate([counts.ones.ravel(), counts.sizes])
+    noisy = noise.release(grant, exact, source)
+    ones, sizes = noisy[:-classes].reshape(classes, -1), noisy[-classes:]
+    coins = np.random.Generator(np.random.SFC64(source.bits(128)))
+    k = min(settings.n_clusters, problem.d)
+    centers = weighted_means(ones.T, np.ones(problem.d), k, coins)
+    nearest = scipy.spatial.distance.cdist(ones.T, centers).argmin(axis=1)
+    scores = problem.how.of(ones, sizes)
+    of_centers = problem.how.of(centers.T, sizes)
+    return Selected(np.lexsort((-scores, -of_centers[nearest]))[: settings.k], scores)
+
+
+@dataclass(frozen=True)
+class SparseVector:
+    """The first k features, in the order of columns, whose score passes a noisy threshold.
+
+    For scores that come one by one; on a whole table `Peeling` has less noise for the same k. It
+    stops after k, so the columns' order must be public, and the later ones may go unseen.
+
+    Cost: one pure release of epsilon; see `AboveThreshold`.
+    """
+
+    k: int
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_k(self.k)
+        if self.threshold is None:
+            raise ValueError(
+                "threshold (None) must be given from public knowledge; pass "
+                "method=SparseVector(k=10, threshold=100)"
+            )
+        _check_threshold(self.threshold)
+
+    def mechanism(self, problem: FeatureScores, budget: Budget) -> AboveThreshold:
+        """All of epsilon, split so that the variance of score less threshold is least.
+
+        With x the threshold's share, S^2/x^2 + (k R)^2/(1-x)^2 is least at
+        x : 1-x = S^(2/3) : (k R)^(2/3) (Lyu, Su, Li, section 4.2).
+        """
+        S, R = problem.sensitivity, problem.range
+        share = 1 / (1 + (self.k * R / S) ** (2 / 3))
+        assert self.threshold is not None
+        level = round(self.threshold * problem.how.units)
+        return AboveThreshold(budget.epsilon, self.k, level, S, R, share)
+
+    def check(self, problem: FeatureScores, budget: Budget) -> None:
+        """Refuse what `sparse_vector` would, before anything is charged."""
+        self.mechanism(problem, budget)
+
+
+def sparse_vector(
+    problem: FeatureScores, settings: SparseVector, grant: Grant, source: BitSource
+) -> Selected:
+    """Compare features with a threshold, one by one, until k have passed."""
+    mechanism = settings.mechanism(problem, grant.budget)
+    grant.plan(mechanism.event)
+    return Selected(grant.release(mechanism, problem.scores(source), source))
+
+
+# ------------------------------------------------------------------------------------------ choice
+
+METHODS: dict[str, tuple[type[Any], Callable[..., Selected]]] = {
+    "noisy": (NoisyScores, noisy_scores),
+    "peeling": (Peeling, peeling),
+    "clusters": (ClusteredCounts, clustered_counts),
+    "sparse_vector": (SparseVector, sparse_vector),
+}
+
+
+def method_of(method: Any, k: int) -> tuple[str, Any]:
+    """The name and the settings of a method that is given by either; 'auto' stays as it is."""
+    if isinstance(method, str) and method.replace(" ", "_") == "threshold_testing":
+        raise ValueError(
+            f"method ({method!r}) must be private, and threshold testing as published is not, "
+            "for any epsilon: it compares true scores with one noisy threshold, so features with "
+            "equal scores always fare alike; pass NoisyScores(threshold=...) or 'peeling'"
+        )
+    if isinstance(method, str) and method == "auto":
+        _check_k(k)
+        return "auto", None
+    for name, (kind, _) in METHODS.items():
+        if isinstance(method, kind):
+            return name, method
+        if isinstance(method, str) and method == name:
+            return name, kind(k=k)
+    raise ValueError(
+        f"method ({method!r}) must be one of auto, {', '.join(METHODS)}, or settings such as "
+        "Peeling(k=10); pass one of them"
+    )
+
+
+def best_of(problem: FeatureScores, k: int, budget: Budget) -> tuple[str, Any]:
+    """The method with the least noise, by public numbers alone.
+
+    Pure: Laplace noise has scale l1 / epsilon, the Gumbel noise of k peeled selections k R /
+    epsilon, and both tails are exponential; noise on counts moves a gain by up to psi times as
+    much. For the total count that is Laplace if s < k. With delta: the smaller standard deviation,
+    of Gaussian noise or of Gumbel noise, pi / sqrt(6) R / eps_s.
+    """
+    selections = Peeling(k).mechanism(problem, budget)
+    noise = problem.noise(budget).scale * problem.how.slope(problem.bound)
+    gumbel = selections.range / selections.epsilon_each
+    if budget.delta:
+        gumbel *= math.pi / math.sqrt(6)
+    return ("noisy", NoisyScores(k=k)) if noise < gumbel else ("peeling", Peeling(k))
+
+
+def _check_k(k: Any) -> None:
+    if not is_whole(k) or k < 1:
+        raise ValueError(f"k ({k!r}) must be a positive whole number; pass k=10")
+
+
+def _check_threshold(threshold: Any) -> None:
+    if not is_finite(threshold) or abs(threshold) >= 2**40:
+        raise ValueError(
+            f"threshold ({threshold!r}) must be a number below 2^40 in size; pass a public score"
+        )

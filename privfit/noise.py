@@ -1,0 +1,55 @@
+"""Noise for a vector of counts, from a budget: discrete Laplace if pure, else discrete Gaussian."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.accounting import Event, gaussian_calibrate
+from privfit.ledger import Budget, Grant
+from privfit.mechanisms import DiscreteGaussian, DiscreteLaplace
+
+__all__ = ["CountNoise"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+
+FINE = 16  # the least standard deviation in steps of the grid: the grid's 4 then adds 2 %
+
+
+@dataclass(frozen=True)
+class CountNoise:
+    """A planned release of counts: `units` steps of the grid to a count, and the noise on it."""
+
+    mechanism: DiscreteLaplace | DiscreteGaussian
+    units: int
+
+    @classmethod
+    def of(cls, budget: Budget, l1: int, l2_squared: int) -> CountNoise:
+        """All of the budget on one release of counts with these sensitivities."""
+        if not budget.delta:
+            return cls(DiscreteLaplace(budget.epsilon, l1), 1)
+        mu = gaussian_calibrate(budget.epsilon, budget.delta)
+        l2 = math.nextafter(math.sqrt(l2_squared), math.inf)
+        units = max(1, math.ceil(FINE * mu / l2))
+        return cls(DiscreteGaussian(mu, math.nextafter(units * l2, math.inf)), units)
+
+    @property
+    def event(self) -> Event:
+        """What the release costs."""
+        return self.mechanism.event
+
+    @property
+    def scale(self) -> float:
+        """b of Laplace noise, or the standard deviation of Gaussian noise, in counts."""
+        if isinstance(self.mechanism, DiscreteLaplace):
+            return self.mechanism.sensitivity / self.mechanism.epsilon
+        return math.sqrt(self.mechanism.variance) / self.units
+
+    def release(self, grant: Grant, counts: Integers, rng: Any) -> Floats:
+        """The counts with noise."""
+        return np.asarray(grant.release(self.mechanism, self.units * counts, rng) / self.units)

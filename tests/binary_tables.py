@@ -1,0 +1,67 @@
+"""Small public worlds of binary records, enumerated, and naive twins of what is counted."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privfit.audit import neighbours
+from privfit.binary import ClassCounts
+from privfit.ledger import Budget
+
+
+def count_by_hand(X: Any, y: Any, classes: int) -> ClassCounts:
+    """The naive twin of `BinaryRecords.counts`."""
+    X = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+    ones = np.zeros((classes, X.shape[1]), dtype=np.int64)
+    sizes = np.zeros(classes, dtype=np.int64)
+    for row, label in zip(X, y, strict=True):
+        sizes[label] += 1
+        for j, value in enumerate(row):
+            ones[label, j] += value > 0
+    return ClassCounts(ones, sizes)
+
+
+@dataclass(frozen=True)
+class World:
+    """All data sets of n records (or n and n + 1) with d features, at most s ones, two classes."""
+
+    d: int
+    counts: list[ClassCounts]
+    pairs: np.ndarray  # (p, 2) numbers of data sets
+
+    @classmethod
+    def of(cls, d: int, ones: int, n: int, adjacency: str) -> World:
+        rows = [row for row in itertools.product((0, 1), repeat=d) if sum(row) <= ones]
+        records = [(row, label) for row in rows for label in (0, 1)]
+        found = neighbours(len(records), n, adjacency)
+        counts = [
+            count_by_hand(np.array([records[t][0] for t in data]).reshape(len(data), d),
+                          [records[t][1] for t in data], 2)
+            for data in found.data_sets
+        ]  # fmt: skip
+        return cls(d, counts, np.array(found.pairs))
+
+    def changes(self, of: Any) -> np.ndarray:
+        """(p, ...) what a function of counts changes between neighbours."""
+        values = np.array([of(counts) for counts in self.counts])
+        return values[self.pairs[:, 0]] - values[self.pairs[:, 1]]
+
+
+class FreeGrant:
+    """A budget without a book: for audits, which make thousands of runs."""
+
+    def __init__(self, epsilon: float, delta: float = 0.0) -> None:
+        self.budget = Budget(epsilon, delta)
+        self.planned: list[Any] = []
+        self.released: list[Any] = []
+
+    def plan(self, *events: Any) -> None:
+        self.planned += events
+
+    def release(self, mechanism: Any, value: Any, rng: Any = None) -> Any:
+        self.released.append(mechanism)
+        return mechanism(value, rng)
