@@ -52,9 +52,10 @@ from privfit.checks import is_sparse
 from privfit.domains import Box, Domain, Grid, L1Ball, L2Ball
 from privfit.ledger import Budget, Grant, Ledger, Release
 from privfit.mechanisms import DiscreteLaplace
+from privfit.noise import noise_for
 from privfit.objectives import CentersObjective, LinearObjective
 from privfit.objectives.coding import Compact
-from privfit.paths import Conduct, Generation, Path, check_counts, noise_for, public_size
+from privfit.paths import Conduct, Generation, Path, check_counts, public_size
 from privfit.spaces import Reals
 
 __all__ = ["METHODS", "Aggregated", "Gupt", "Majority", "aggregate", "gupt", "majority"]

@@ -53,10 +53,11 @@ from privfit.checks import is_finite
 from privfit.domains import Domain, L1Ball, L2Ball, Schema
 from privfit.ledger import Budget, Grant
 from privfit.mechanisms import DiscreteGaussian, DiscreteLaplace
+from privfit.noise import deviation, noise_for
 from privfit.objectives import LinearObjective
 from privfit.objectives.coding import Compact
 from privfit.packing import MAX_RECORDS
-from privfit.paths import Conduct, Generation, Path, deviation, noise_for
+from privfit.paths import Conduct, Generation, Path
 from privfit.spaces import Reals
 
 __all__ = ["METHODS", "Functional", "functional"]

@@ -1,4 +1,4 @@
-"""Noise for a vector of counts, from a budget: discrete Laplace if pure, else discrete Gaussian."""
+"""Noise for integers, from a budget: discrete Laplace if it is pure, else discrete Gaussian."""
 
 from __future__ import annotations
 
@@ -9,16 +9,40 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.accounting import Event, gaussian_calibrate
+from privfit.accounting import Event, calibrate, gaussian_calibrate
 from privfit.ledger import Budget, Grant
 from privfit.mechanisms import DiscreteGaussian, DiscreteLaplace
 
-__all__ = ["CountNoise"]
+__all__ = ["CountNoise", "deviation", "noise_for"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
 FINE = 16  # the least standard deviation in steps of the grid: the grid's 4 then adds 2 %
+
+
+def noise_for(
+    budget: Budget, l1: int, l2: float, share: int = 1
+) -> DiscreteLaplace | DiscreteGaussian:
+    """The noise of one release of integers of these sensitivities, one of `share` equal ones.
+
+    Discrete Laplace, in l1, for a pure budget; otherwise that or discrete Gaussian, in l2,
+    whichever has the smaller variance. Public numbers decide.
+    """
+    laplace = DiscreteLaplace(calibrate(share, budget.epsilon, 0.0), l1)
+    if not budget.delta:
+        return laplace
+    mu = gaussian_calibrate(budget.epsilon, budget.delta) / math.sqrt(share) * (1 - 1e-12)
+    gaussian = DiscreteGaussian(mu, l2)
+    return laplace if deviation(laplace) < deviation(gaussian) else gaussian
+
+
+def deviation(noise: DiscreteLaplace | DiscreteGaussian) -> float:
+    """The standard deviation of a mechanism's noise."""
+    if isinstance(noise, DiscreteGaussian):
+        return math.sqrt(noise.variance)
+    rate = noise.epsilon / noise.sensitivity
+    return 1 / (math.sqrt(2) * math.sinh(rate / 2)) if rate < 1000 else 0.0
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from privfit._kernels.random import BitSource
 from privfit.accounting import Event, calibrate, gaussian_calibrate
 from privfit.checks import is_finite, is_whole
 from privfit.ledger import ADJACENCIES, Budget, Grant
-from privfit.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
+from privfit.mechanisms import Mechanism
 from privfit.objectives import CentersObjective, FacilityObjective, LinearObjective
 from privfit.spaces import Reals, Space
 
@@ -202,30 +202,6 @@ def public_size(objective: Any, adjacency: str, n_public: int | None) -> int | N
             "the number of records"
         )
     return int(n_public)
-
-
-def noise_for(
-    budget: Budget, l1: int, l2: float, share: int = 1
-) -> DiscreteLaplace | DiscreteGaussian:
-    """The noise of one release of integers of these sensitivities, one of `share` equal ones.
-
-    Discrete Laplace, in l1, for a pure budget; otherwise that or discrete Gaussian, in l2,
-    whichever has the smaller variance. Public numbers decide.
-    """
-    laplace = DiscreteLaplace(calibrate(share, budget.epsilon, 0.0), l1)
-    if not budget.delta:
-        return laplace
-    mu = gaussian_calibrate(budget.epsilon, budget.delta) / math.sqrt(share) * (1 - 1e-12)
-    gaussian = DiscreteGaussian(mu, l2)
-    return laplace if deviation(laplace) < deviation(gaussian) else gaussian
-
-
-def deviation(noise: DiscreteLaplace | DiscreteGaussian) -> float:
-    """The standard deviation of a mechanism's noise."""
-    if isinstance(noise, DiscreteGaussian):
-        return math.sqrt(noise.variance)
-    rate = noise.epsilon / noise.sensitivity
-    return 1 / (math.sqrt(2) * math.sinh(rate / 2)) if rate < 1000 else 0.0
 
 
 def check_callback(callback: Any) -> None:

@@ -34,8 +34,8 @@ from privfit.audit import audit_runs
 from privfit.functional import Functional, _plan, functional, sensitivities
 from privfit.ledger import Budget
 from privfit.mechanisms import DiscreteGaussian, DiscreteLaplace
+from privfit.noise import deviation, noise_for
 from privfit.objectives.coding import Compact
-from privfit.paths import deviation, noise_for
 
 SURE = 1 - 1e-6
 SMALL = Grid(a=1, b=7, c=0)
