@@ -31,14 +31,13 @@ import scipy  # its submodules load when first used
 from numpy.typing import NDArray
 
 from privfit._kernels import threads
-from privfit._kernels.counts import count_ones
+from privfit._kernels.counts import count_ones, sample_ones
 from privfit.checks import is_sparse, is_whole
 from privfit.packing import CHUNK_BYTES, MAX_RECORDS
 
 __all__ = ["BinaryRecords", "ClassCounts", "count_sensitivity"]
 
 Integers: TypeAlias = NDArray[np.int64]
-Words: TypeAlias = NDArray[np.uint64]
 
 THREAD_WORK = 2e6  # ones below which a second thread costs more than it gives
 
@@ -81,17 +80,26 @@ class BinaryRecords:
         """How many records there are; private if records are added or removed."""
         return len(self.label)
 
-    def at_most(self, ones: int, key: int) -> BinaryRecords:
+    def at_most(self, ones: int, key: int, n_threads: int | None = None) -> BinaryRecords:
         """The same records, those with more ones reduced to a sample by the coins of `key`."""
-        start, column = _sample(self.start, self.column, ones, key)
+        length = np.diff(self.start)
+        longest = int(length.max(initial=0))
+        if longest <= ones:
+            return self
+        start = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.minimum(length, ones))])
+        column = np.empty(int(start[-1]), dtype=np.int32)
+        work = np.empty((self._threads(n_threads), 2, longest), dtype=np.uint64)
+        sample_ones(self.start, self.column, ones, key, start, work, column)
         return replace(self, start=start, column=column)
+
+    def _threads(self, n_threads: int | None) -> int:
+        return threads.resolve(n_threads) if self.column.size > THREAD_WORK else 1
 
     def counts(self, n_threads: int | None = None) -> ClassCounts:
         """Exact counts, for any order of the records and any number of threads."""
-        many = threads.resolve(n_threads) if self.column.size > THREAD_WORK else 1
         shape = (self.n_classes, self.n_features + 1)
         table = np.empty(shape, dtype=np.int64)
-        work = np.zeros((many, *shape), dtype=np.int32)
+        work = np.zeros((self._threads(n_threads), *shape), dtype=np.int32)
         count_ones(self.start, self.column, self.label, work, table)
         return ClassCounts(table[:, :-1], table[:, -1])
 
@@ -139,36 +147,3 @@ def _ones_of_dense(X: Any) -> tuple[Integers, NDArray[np.int32]]:
         length[first : first + rows] = present.sum(axis=1)
         columns.append(np.nonzero(present)[1].astype(np.int32))
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(length)]), np.concatenate(columns)
-
-
-# ---------------------------------------------------------------------------------------- sampling
-
-
-def _sample(
-    start: Integers, column: NDArray[np.int32], ones: int, key: int
-) -> tuple[Integers, NDArray[np.int32]]:
-    """Of each record with more ones, those whose coins come first."""
-    length = np.diff(start)
-    long = np.flatnonzero(length > ones)
-    if not long.size:
-        return start, column
-    count = length[long]
-    first = np.cumsum(count) - count
-    row = np.repeat(np.arange(long.size), count)
-    rank = np.arange(row.size) - first[row]
-    entry = start[long][row] + rank
-    coins = _mixed(column[entry].astype(np.uint64) ^ _mixed(np.array([key], dtype=np.uint64)))
-    own = np.add.reduceat(coins, first)  # depends on which features, not on their order
-    order = np.lexsort((_mixed(coins ^ _mixed(own)[row]), row))
-    kept = np.ones(column.size, dtype=bool)
-    kept[entry[order[rank >= ones]]] = False
-    bounded = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.minimum(length, ones))])
-    return bounded, column[kept]
-
-
-def _mixed(words: Words) -> Words:
-    """SplitMix64's finalizer (Steele, Lea, Flood 2014): each bit of a word moves every other."""
-    words = words + np.uint64(0x9E3779B97F4A7C15)
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))

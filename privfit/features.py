@@ -120,7 +120,9 @@ class FeatureScores:
 
     def counts(self, source: BitSource) -> ClassCounts:
         """Exact counts of the records, each reduced to at most s ones by fresh coins."""
-        return self.records.at_most(self.max_ones, source.bits(64)).counts(self.n_threads)
+        return self.records.at_most(self.max_ones, source.bits(64), self.n_threads).counts(
+            self.n_threads
+        )
 
     def scores(self, source: BitSource) -> Integers:
         """int64 (d,): exact scores."""

@@ -25,6 +25,26 @@ def count_by_hand(X: Any, y: Any, classes: int) -> ClassCounts:
     return ClassCounts(ones, sizes)
 
 
+WORD = 2**64
+
+
+def mixed_by_hand(word: int) -> int:
+    """SplitMix64's finalizer."""
+    word = (word + 0x9E3779B97F4A7C15) % WORD
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 % WORD
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EB % WORD
+    return word ^ (word >> 31)
+
+
+def sample_by_hand(features: list[int], most: int, key: int) -> list[int]:
+    """The naive twin of `BinaryRecords.at_most`, of one record."""
+    if len(features) <= most:
+        return features
+    coins = {j: mixed_by_hand(j ^ mixed_by_hand(key)) for j in features}
+    own = mixed_by_hand(sum(coins.values()) % WORD)
+    return sorted(sorted(features, key=lambda j: mixed_by_hand(coins[j] ^ own))[:most])
+
+
 @dataclass(frozen=True)
 class World:
     """All data sets of n records (or n and n + 1) with d features, at most s ones, two classes."""

@@ -345,7 +345,7 @@ DECLARED = {
 def test_one_block_and_little_noise_give_the_model_of_the_estimator(name):
     domain = DECLARED[name]
     rows = X * 1000 + 2000 if name == "far from zero" else X
-    model = LogisticRegression(1e9, domain=domain, classes=[0, 1], random_state=1,
+    model = LogisticRegression(1e6, domain=domain, classes=[0, 1], random_state=1,
                                solver=Gupt(Plain(C=10), 1, (-1000, 1000)))  # fmt: skip
     model.fit(rows, Y)
     if name == "box":
@@ -355,7 +355,7 @@ def test_one_block_and_little_noise_give_the_model_of_the_estimator(name):
     else:
         assert model.coef_[0, 0] * model.coef_[0, 1] < 0
     assert model.score(rows, Y) > (0.8 if name in ("box", "levels") else 0.95)
-    bounded = LogisticRegression(1e9, domain=domain, classes=[0, 1], random_state=1,
+    bounded = LogisticRegression(1e6, domain=domain, classes=[0, 1], random_state=1,
                                  solver=Gupt(blocks=1)).fit(rows, Y)  # fmt: skip
     assert np.isfinite(bounded.coef_).all()
 
@@ -372,7 +372,7 @@ def test_any_estimator_of_weights_will_do():
 
 
 def test_blocks_of_one_class_count_as_no_weights(rng):
-    model = LogisticRegression(1e9, domain=(-1, 1), classes=[0, 1], solver="gupt", random_state=1)
+    model = LogisticRegression(1e6, domain=(-1, 1), classes=[0, 1], solver="gupt", random_state=1)
     model.fit(X, np.ones(len(X), dtype=int))
     assert (model.coef_ == 0).all()
     assert model.intercept_ == 0

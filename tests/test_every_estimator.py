@@ -1130,7 +1130,9 @@ def test_every_raise_is_reached_by_a_case_above():
         partial(fitted.predict, np.c_[X, X]),
     ]  # fmt: skip
     seen = "\n".join(messages_of(call) for call in calls)
+    others = {"bayes.py", "select.py", "text.py"}  # binary features have files of their own
     sources = sorted(Path(privfit.__file__).parent.glob("estimators/*.py"))
+    sources = [source for source in sources if source.name not in others]
     missed = [
         f"{source.name}:{line}: {' ... '.join(parts)}"
         for source in sources

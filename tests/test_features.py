@@ -13,7 +13,7 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from binary_tables import FreeGrant, World, count_by_hand
+from binary_tables import FreeGrant, World, count_by_hand, sample_by_hand
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -152,6 +152,17 @@ def test_a_record_keeps_at_most_so_many_of_its_own_features(rng):
             assert len(kept) == min(most, len(row))
             assert set(kept) <= set(row)
             assert len(row) > most or kept == row
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("key", [0, 2**64 - 1, 123456789])
+def test_samples_are_those_by_hand(key, threads, rng, monkeypatch):
+    monkeypatch.setattr("privfit.binary.THREAD_WORK", -1.0)
+    X = rng.random((60, 50)) < rng.random((60, 1))
+    whole = BinaryRecords.of(X, np.zeros(60), 1)
+    for most in (1, 2, 7, 49):
+        naive = [sample_by_hand(row, most, key) for row in rows_of(whole)]
+        assert rows_of(whole.at_most(most, key, threads)) == naive
 
 
 def test_a_sample_depends_on_the_record_and_the_key_alone(rng):

@@ -11,6 +11,7 @@ from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from privfit._kernels import threads
 from privfit._kernels.random import BitSource
 from privfit.bayes import NaiveBayes, naive_bayes
 from privfit.binary import BinaryRecords, bound_ones
@@ -24,7 +25,7 @@ from privfit.estimators.common import (
 )
 from privfit.ledger import Budget, Ledger
 from privfit.paths import public_size
-from privfit.solvers import open_grant, refuse_infinity
+from privfit.solvers import open_grant
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -116,7 +117,7 @@ class BernoulliNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         records = BinaryRecords.of(table, codes, len(classes))
         ones = bound_ones(self.max_ones, records.n_features)
         public_size(records, self.adjacency, None)  # is the adjacency a known one?
-        refuse_infinity(self.epsilon)
+        threads.resolve(self.n_threads)  # is it a number of threads?
         budget = Budget(self.epsilon, self.delta)
         if budget.epsilon > 0:  # the ledger refuses 0
             settings.noise(ones, budget, self.adjacency)

@@ -12,6 +12,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from privfit import features
+from privfit._kernels import threads
 from privfit._kernels.random import BitSource
 from privfit.binary import BinaryRecords, bound_ones
 from privfit.estimators.bayes import BINARY
@@ -19,7 +20,7 @@ from privfit.estimators.common import read_labels, read_table, refuse, remember_
 from privfit.features import FeatureScores
 from privfit.ledger import Budget, Ledger
 from privfit.paths import public_size
-from privfit.solvers import open_grant, refuse_infinity
+from privfit.solvers import open_grant
 
 
 class SelectFeatures(SelectorMixin, BaseEstimator):  # type: ignore[misc]
@@ -119,7 +120,7 @@ class SelectFeatures(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         refuse(refused)
         name, settings = features.method_of(self.method, self.k)
         problem = self._problem(X, y)
-        refuse_infinity(self.epsilon)
+        threads.resolve(self.n_threads)  # is it a number of threads?
         budget = Budget(self.epsilon, self.delta)
         if budget.epsilon > 0:  # the ledger refuses 0
             if name == "auto":
