@@ -295,7 +295,9 @@ class Ledger:
         return self._left(self._entries)
 
     def remaining_for(self, group: str) -> Budget:
-        """What can still be reserved for one group of records."""
+        """What can still be reserved for one group of records; '' is all of them."""
+        if not group:
+            return self.remaining
         return self._left(entry for entry in self._entries if entry[0] in ("", group))
 
     def _left(self, entries: Iterable[tuple[str, str, Budget]]) -> Budget:
