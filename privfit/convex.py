@@ -59,7 +59,7 @@ def coding_of(domain: Domain) -> Any:
     if isinstance(domain, Schema):
         rows, squared_norm, intercept = _schema_rows(domain)
     elif isinstance(domain, L1Ball | L2Ball):
-        rows = scipy.sparse.diags_array(1 / domain.high).tocsr()
+        rows = scipy.sparse.csr_array(scipy.sparse.diags(1 / domain.high))
         squared_norm, intercept = 1.0, 1.0
     else:
         rows, squared_norm, intercept = _box_rows(domain)
