@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 import reference
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privfit import Box, Categorical, Grid, L1Ball, L2Ball, Numeric, Schema
 
@@ -127,3 +129,13 @@ def same(got: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
     assert got.keys() == expected.keys()
     for key, value in expected.items():
         assert np.array_equal(got[key], value), f"{key} differ"
+
+
+def scikit_learn_checks(estimators: list[Any], allowed: Callable[[Any], bool] | None = None) -> Any:
+    """A mark that runs scikit-learn's checks of (estimator, check), or those allowed.
+
+    It is given a list: what an old scikit-learn passes on is a generator, which pytest refuses.
+    """
+    made = parametrize_with_checks(estimators)
+    chosen = [pair for pair in made.args[1] if allowed is None or allowed(pair[1])]
+    return pytest.mark.parametrize(made.args[0], chosen, **made.kwargs)

@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 import reference
 import scipy.sparse as sp
-from cases import ADJACENCIES
+from cases import ADJACENCIES, scikit_learn_checks
 from sklearn.cluster import KMeans as PlainKMeans
 from sklearn.linear_model import LogisticRegression as Plain
 from sklearn.linear_model import Perceptron
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privfit import (
     Box,
@@ -481,15 +480,13 @@ def test_other_objectives_are_refused():
 # ------------------------------------------------------------------------ scikit-learn's own checks
 
 KINDS = (LogisticRegression, LinearSVC)
-CHECKS = parametrize_with_checks(
-    [kind(epsilon=1000, domain=(-5, 5), solver="gupt") for kind in KINDS]
-)
+CHECKS = scikit_learn_checks([kind(epsilon=1000, domain=(-5, 5), solver="gupt") for kind in KINDS])
 
 
 @pytest.mark.filterwarnings(
     "ignore::privfit.PrivacyLeakWarning", "ignore:invalid value encountered in cast:RuntimeWarning"
 )
-@pytest.mark.parametrize(CHECKS.args[0], list(CHECKS.args[1]), **CHECKS.kwargs)
+@CHECKS
 def test_scikit_learn_is_content(estimator, check):
     check(estimator)
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from binary_tables import FreeGrant, World
+from cases import scikit_learn_checks
 from sklearn.base import clone
 from sklearn.naive_bayes import BernoulliNB as Plain
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_errors import messages_of, raises_in
 
 import privfit
@@ -269,7 +269,7 @@ def test_without_a_seed_every_fit_differs():
 @pytest.mark.filterwarnings(
     "ignore::privfit.PrivacyLeakWarning", "ignore:invalid value encountered in cast:RuntimeWarning"
 )
-@parametrize_with_checks([BernoulliNB(epsilon=1000)])
+@scikit_learn_checks([BernoulliNB(epsilon=1000)])
 def test_scikit_learn_is_content(estimator, check):
     check(estimator)
 

@@ -26,7 +26,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import scipy.special
-from cases import case, encoded
+from cases import case, encoded, scikit_learn_checks
 from conftest import ROOT
 from scipy.spatial.distance import cdist
 from sklearn.base import ClassifierMixin, ClusterMixin, clone
@@ -34,7 +34,6 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 from test_errors import messages_of, raises_in
 
@@ -220,14 +219,12 @@ def name_of(check: Any) -> str:
     return str(check.__name__)
 
 
-# A list of its checks: what an old scikit-learn passes on is a generator, which pytest refuses.
 DEFAULTS = {KMedianAnywhere: {"facilities": range(30)}}
-CHECKS = parametrize_with_checks(
-    [kind(epsilon=1000, domain=(-5, 5), **DEFAULTS.get(kind, {})) for kind in ESTIMATORS]
+# The check of clusterers asks for `labels_`, one value a record, which privacy forbids.
+every_check = scikit_learn_checks(
+    [kind(epsilon=1000, domain=(-5, 5), **DEFAULTS.get(kind, {})) for kind in ESTIMATORS],
+    allowed=lambda check: name_of(check) != "check_clustering",
 )
-# That of clusterers asks for `labels_`, one value a record, which privacy forbids.
-ALLOWED = [case for case in CHECKS.args[1] if name_of(case[1]) != "check_clustering"]
-every_check = pytest.mark.parametrize(CHECKS.args[0], ALLOWED, **CHECKS.kwargs)
 
 # scikit-learn casts labels to whole numbers before it looks whether they are finite.
 INVALID_CAST = "ignore:invalid value encountered in cast:RuntimeWarning"

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from binary_tables import FreeGrant, World, count_by_hand, sample_by_hand
+from cases import scikit_learn_checks
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_errors import messages_of, raises_in
 
 import privfit
@@ -745,7 +745,7 @@ def test_a_pipeline_spends_one_ledger_step_by_step():
 
 
 @pytest.mark.filterwarnings("ignore::privfit.PrivacyLeakWarning")
-@parametrize_with_checks([SelectFeatures(epsilon=1000)])
+@scikit_learn_checks([SelectFeatures(epsilon=1000)])
 def test_scikit_learn_is_content(estimator, check):
     check(estimator)
 

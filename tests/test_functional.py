@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import reference
-from cases import ADJACENCIES, DOMAINS, case, encoded, extreme_rows, labels
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from cases import ADJACENCIES, DOMAINS, case, encoded, extreme_rows, labels, scikit_learn_checks
 
 from privfit import (
     Box,
@@ -383,13 +382,13 @@ def test_more_columns_than_records_are_fitted():
 # ------------------------------------------------------------------------ scikit-learn's own checks
 
 CHECKED = [LogisticRegression(epsilon=1000, domain=(-5, 5), solver="functional")]
-CHECKS = parametrize_with_checks(CHECKED)
+CHECKS = scikit_learn_checks(CHECKED)
 
 
 @pytest.mark.filterwarnings(
     "ignore::privfit.PrivacyLeakWarning", "ignore:invalid value encountered in cast:RuntimeWarning"
 )
-@pytest.mark.parametrize(CHECKS.args[0], list(CHECKS.args[1]), **CHECKS.kwargs)
+@CHECKS
 def test_scikit_learn_is_content(estimator, check):
     check(estimator)
 

@@ -17,8 +17,8 @@ import pytest
 import scipy.optimize
 import scipy.sparse as sp
 import scipy.stats
+from cases import scikit_learn_checks
 from conftest import ROOT
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privfit import (
     Box,
@@ -807,6 +807,6 @@ def test_objective_perturbation_is_accurate_on_adult(data_folder):
 
 @pytest.mark.filterwarnings("ignore::privfit.PrivacyLeakWarning",
                             "ignore:invalid value encountered in cast:RuntimeWarning")  # fmt: skip
-@parametrize_with_checks([LogisticRegression(1000, domain=(-5, 5), solver="objective")])
+@scikit_learn_checks([LogisticRegression(1000, domain=(-5, 5), solver="objective")])
 def test_scikit_learn_is_content(estimator, check):
     check(estimator)
