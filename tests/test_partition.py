@@ -195,7 +195,8 @@ def test_leaves_cover_every_cell_once_in_order(rng):
         assert leaves.levels.min() == roots
         assert leaves.levels.max() == 6
         assert np.array_equal(
-            leaves.counts(cells, 6), np.add.reduceat(np.bincount(cells, minlength=64), first)
+            leaves.counts(cells, 6),
+            np.add.reduceat(np.bincount(cells.astype(int), minlength=64), first),
         )
         assert repr(leaves) == f"Leaves(<{len(first)} cells>)"
 

@@ -171,3 +171,7 @@ class BernoulliNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.classifier_tags.poor_score = True  # of numbers whose sign alone it reads
         return tags
+
+    def _more_tags(self) -> dict[str, Any]:
+        """The same for scikit-learn before 1.6."""
+        return {"poor_score": True}

@@ -181,3 +181,7 @@ class SelectFeatures(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         tags.target_tags.required = self.criterion != "total_count"
         tags.classifier_tags = ClassifierTags(multi_class=False)  # two classes
         return tags
+
+    def _more_tags(self) -> dict[str, Any]:
+        """The same for scikit-learn before 1.6."""
+        return {"requires_y": self.criterion != "total_count", "binary_only": True}

@@ -72,3 +72,7 @@ class HashWords(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.two_d_array = False
         tags.requires_fit = False
         return tags
+
+    def _more_tags(self) -> dict[str, Any]:
+        """The same for scikit-learn before 1.6."""
+        return {"X_types": ["string"], "requires_fit": False, "stateless": True}
