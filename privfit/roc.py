@@ -418,14 +418,13 @@ def _positive(y: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
         return np.asarray(y == pos_label, dtype=np.bool_)
     if y.dtype.kind == "b":
         return y
-    positive = np.asarray(y == 1, dtype=np.bool_)
-    if y.dtype.kind not in "iuf" or not any(
-        np.logical_or(positive, y == other).all() for other in (0, -1)
-    ):
-        raise ValueError(
-            "y_true must hold 0 and 1, or -1 and +1; pass pos_label=... to name the positive class"
-        )
-    return positive
+    if y.dtype.kind in "iuf":
+        positive = np.asarray(y == 1, dtype=np.bool_)
+        if any(np.logical_or(positive, y == other).all() for other in (0, -1)):
+            return positive
+    raise ValueError(
+        "y_true must hold 0 and 1, or -1 and +1; pass pos_label=... to name the positive class"
+    )
 
 
 # -------------------------------------------------------------------------------------- public plan
