@@ -35,12 +35,8 @@ from privfit.checks import is_finite
 from privfit.ledger import Budget, Grant
 from privfit.mechanisms import DiscreteGaussian, DiscreteLaplace, Exponential, GammaVector
 from privfit.objectives import LinearObjective
-from privfit.objectives.clipping import (
-    ClippedGradient,
-    Coding,
-    SecondMoments,
-    permuted_descent,
-)
+from privfit.objectives.clipping import ClippedGradient, SecondMoments, permuted_descent
+from privfit.objectives.coding import Coding
 from privfit.objectives.common import Floats
 from privfit.paths import (
     OPEN,

@@ -149,7 +149,8 @@ class _Plan:
         """int64: -A times the sums of s v, and those of v v', of the columns."""
         # At w = 0 every slope is 1/2; cut to one unit, the sums are those of the records.
         first = objective.gradient(np.zeros(objective.n_features + 1), RESIDUAL_UNIT)
-        linear, quadratic = self.coding.sums(first, objective.second_moments())
+        linear = self.coding.gradient(first)
+        quadratic = self.coding.moments(objective.second_moments())
         return self.A * linear[self.columns], quadratic[np.ix_(self.columns, self.columns)]
 
     def minimiser(self, noisy: Integers, settings: Functional) -> Floats:
@@ -213,7 +214,7 @@ def sensitivities(domain: Domain, coding: Compact, A: int, adjacency: str) -> tu
 
 def _entries(domain: Domain, coding: Compact) -> tuple[list[int], list[int], int]:
     """The sizes of a record's entries: of each group, of each number, of the intercept."""
-    largest = coding.largest.tolist()
+    largest = coding.reach.tolist()
     groups = domain.groups if isinstance(domain, Schema) else []
     hot = [largest[group.start] for group in groups]
     inside = {j for group in groups for j in range(group.start, group.stop)}
@@ -222,7 +223,7 @@ def _entries(domain: Domain, coding: Compact) -> tuple[list[int], list[int], int
 
 
 def _in_ball(domain: L1Ball | L2Ball, coding: Compact, A: int, replaced: bool) -> tuple[int, float]:
-    r, b, d = int(coding.largest[0]), int(coding.largest[-1]), domain.width
+    r, b, d = int(coding.reach[0]), int(coding.reach[-1]), domain.width
     longest = r if isinstance(domain, L1Ball) else _root_up(d * r * r)
     W, squares = longest + b, r * r + b * b
     if not replaced:

@@ -42,7 +42,8 @@ from privfit._kernels.linear import RESIDUAL_UNIT
 from privfit.accounting import gaussian_calibrate
 from privfit.audit import audit_runs
 from privfit.descent import METHODS, frank_wolfe, gradient, permuted_sgd
-from privfit.objectives.clipping import ClippedGradient, Coding, SecondMoments, permuted_descent
+from privfit.objectives.clipping import ClippedGradient, SecondMoments, permuted_descent
+from privfit.objectives.coding import Coding
 from privfit.objectives.linear import LinearSlopes
 
 SURE = 1 - 1e-6

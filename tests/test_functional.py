@@ -120,10 +120,10 @@ def test_coded_records_are_short(name):
     domain = case(name).domain
     coding, a = Compact(domain), domain.grid.a
     v = np.array([coded(x, domain) for x in encoded(domain, extreme_rows(name)).tolist()])
-    assert np.array_equal(np.abs(v).max(axis=0), coding.largest)
-    assert coding.largest.max() == 1 << (a + 1)
+    assert np.array_equal(np.abs(v).max(axis=0), coding.reach)
+    assert coding.reach.max() == 1 << (a + 1)
     if name != "schema":
-        plain = coding.largest[:-1]
+        plain = coding.reach[:-1]
         assert (plain > 1 << (a - 1)).all()  # at least half of [-1/2, 1/2] is used
 
 
@@ -225,8 +225,8 @@ def test_no_sum_of_all_records_that_there_may_be_overflows(a):
     objective = LinearObjective(np.zeros((1, 2)), [1], domain=Box(-1, 1, grid=grid))
     plan = _plan(objective, Functional(weight=100.0), Budget(1.0), "replace")
     most = 2**31 - 1
-    assert most * plan.A * int(plan.coding.largest.max()) < 2**62
-    assert most * int(plan.coding.largest.max()) ** 2 < 2**62
+    assert most * plan.A * int(plan.coding.reach.max()) < 2**62
+    assert most * int(plan.coding.reach.max()) ** 2 < 2**62
 
 
 # ------------------------------------------------------------------------------------- the release

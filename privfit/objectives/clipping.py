@@ -4,9 +4,7 @@
 declared domain. Every sum here is an integer vector whose change between neighbours is bounded by
 `sensitivity(adjacency)`, a number of the domain and of public parameters.
 
-**Coding.** A record is u = ((x - middle) / 2^k, 1/2), one-hot columns as they are: `Coding`. In
-units of 2^-(a+2) it is an integer vector, an affine map of the packed record, so sums over records
-in this coding come exactly from sums of packed ones.
+**Coding.** A record is u = ((x - middle) / 2^k, 1/2), one-hot columns as they are: see `Coding`.
 
 **Second moments.** One record adds u u'. Of a symmetric matrix the triangle is released. With S a
 bound on the squared length of u and Q on the sum of its fourth powers, the triangle of u u' has
@@ -26,7 +24,6 @@ K + sqrt(k) in l2 (add or remove) or 2 K + sqrt(k) (replace), and with k instead
 from __future__ import annotations
 
 import math
-from functools import cached_property
 
 import numpy as np
 import scipy  # its submodules load when first used
@@ -34,84 +31,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from privfit._kernels import linear as kernels
 from privfit._kernels.linear import RESIDUAL_UNIT
-from privfit.domains import Box, Domain, L2Ball, Schema
+from privfit.objectives.coding import ABOVE, Coding
 from privfit.objectives.common import Floats, Integers, check_adjacency
-from privfit.objectives.linear import Centred, LinearObjective
+from privfit.objectives.linear import LinearObjective
 
-__all__ = ["ClippedGradient", "Coding", "SecondMoments", "permuted_descent"]
+__all__ = ["ClippedGradient", "SecondMoments", "permuted_descent"]
 
 HALF = 31  # bits of the lower part of a sum that R is applied to in two parts
 SUM_BITS = 18  # of a clipped gradient: rounding then adds less than k / 2^17 to a sensitivity
 MOMENT_BITS = 26  # of a sensitivity of moments: finer units would only make numbers long
 MOST_RESIDUAL = round(1 / RESIDUAL_UNIT)
-ABOVE = 1 + 1e-12  # above the rounding of a few float64 operations
-
-
-class Coding(Centred):
-    """Numbers as [-1/2, 1/2], one-hot columns as 0 and 1, the intercept as 1/2.
-
-    One-hot records are short this way: a group adds 1 to the squared length whatever its width,
-    where +-1/2 would add a quarter for each of its columns.
-    """
-
-    def _centres(self, domain: Domain) -> Floats:
-        ends = super()._centres(domain)
-        if isinstance(domain, Schema):
-            for group in domain.groups:
-                ends[group] = 0.0
-        return ends
-
-    @property
-    def unit(self) -> float:
-        """What one unit of a coded column is worth."""
-        return 2.0 ** -(self._domain.grid.a + 2)
-
-    @property
-    def width(self) -> int:
-        """Coded columns, the intercept among them."""
-        return self._domain.width + 1
-
-    @cached_property
-    def columns(self) -> tuple[Integers, Integers]:
-        """((d,), (d + 1,)): u_j is the first times the packed x_j plus the second."""
-        one = np.int64(1)
-        offset = np.append(-self._ends << self._shift, self.largest)
-        return one << (self._shift + 1), offset
-
-    @cached_property
-    def reach(self) -> Integers:
-        """(d + 1,): the largest size of each coded column."""
-        factor, offset = self.columns
-        units = self._domain.record_units()
-        ends = [np.rint(bound / units) for bound in (self._domain.low, self._domain.high)]
-        sizes = [np.abs(factor * end.astype(np.int64) + offset[:-1]) for end in ends]
-        return np.append(np.maximum(*sizes), offset[-1])
-
-    def _sums(self, power: int) -> int:
-        """A bound on the sum of abs(u_j)^power over a record, without the intercept."""
-        sizes = [int(size) ** power for size in self.reach[:-1]]
-        domain = self._domain
-        if isinstance(domain, Box):
-            return sum(sizes)
-        if isinstance(domain, Schema):  # one column of a group is hot: count the first
-            cold = {j for group in domain.groups for j in range(group.start + 1, group.stop)}
-            return sum(size for j, size in enumerate(sizes) if j not in cold)
-        if power == 1 and isinstance(domain, L2Ball):  # l1 <= sqrt(d) l2
-            return sizes[0] * (math.isqrt(len(sizes) - 1) + 1)
-        return sizes[0]
-
-    def _square_changes(self) -> int:
-        """A bound on the sum of (u_j^2 - v_j^2)^2 over two records u and v."""
-        if isinstance(self._domain, Box):
-            return self._sums(4)
-        if isinstance(self._domain, Schema):
-            return self._sums(4) + len(self._domain.groups) * int(1 / self.unit) ** 4
-        return 2 * self._sums(4)
-
-    def longest(self, order: int) -> float:
-        """A bound on the l1 (order 1) or l2 norm (order 2) of a coded record."""
-        total = self._sums(order) + self.largest**order
-        return (total if order == 1 else math.sqrt(total)) * self.unit * ABOVE
 
 
 class SecondMoments:
@@ -143,14 +72,7 @@ class SecondMoments:
 
     def triangle(self) -> Integers:
         """int64 (k (k + 1) / 2,): the upper triangle, row by row. Private: to be released."""
-        a = self._objective.grid.a
-        packed = self._objective.second_moments()
-        factor, offset = self._coding.columns
-        sums, count = packed[:-1, -1] >> a, packed[-1:, -1] >> 2 * a
-        scaled = np.append(factor * sums, 0)  # intermediate sums may wrap, the last one fits
-        moments = np.outer(offset, offset) * count + np.outer(scaled, offset)
-        moments += np.outer(offset, scaled)
-        moments[:-1, :-1] += np.outer(factor, factor) * packed[:-1, :-1]
+        moments = self._coding.moments(self._objective.second_moments())
         return moments[np.triu_indices(len(moments))] >> self._drop
 
     def matrix(self, released: ArrayLike) -> Floats:

@@ -1,71 +1,184 @@
-"""A coding of records that keeps their norm small, for methods whose noise grows with it."""
+"""Codings of records, as changes of variables on candidates alone; packed records stay as they are.
+
+==========  ============================================  ====================================
+coding      a column                                      for
+==========  ============================================  ====================================
+`Centred`   [-1/2, 1/2], one-hot ones too                 moves that all cost alike (`Local`)
+`Coding`    numbers as [-1/2, 1/2], one-hot as 0 and 1    gradients of short records
+`Compact`   numbers as [-1/2, 1/2], one-hot as 0 and 1/2  sums of products of columns
+==========  ============================================  ====================================
+
+The intercept is 1/2 in all of them. In units of 2^-(a+2) a coded record is an integer vector, an
+affine map of the packed one, so sums over coded records come exactly from sums of packed ones.
+"""
 
 from __future__ import annotations
 
+import math
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privfit.checks import is_sparse
-from privfit.domains import Domain, Schema
+from privfit.domains import Box, Domain, L2Ball, Schema
 from privfit.objectives.common import Floats, Integers
 
+ABOVE = 1 + 1e-12  # above the rounding of a few float64 operations
 
-class Compact:
-    """Numbers as v = (x - middle) / 2^k in [-1/2, 1/2], one-hot columns as 0 or 1/2.
 
-    The intercept is 1/2. `Centred` would code a one-hot group of any size as half units in every
-    column; here one entry of a group is not zero. In units of 2^-(a + 2) a record is the integers
-    v = factor x - shift, at most 2^(a + 1) in size, of its own integers x. Without `centre` columns
-    keep their zero.
+class Centred:
+    """Columns coded as x' = (x - middle) / 2^k in [-1/2, 1/2], the intercept as 1/2.
+
+    A change of variables on candidates alone: the margin <x', u> + u_b / 2 is <x, w> + w_b with
+    w_j = u_j / 2^k_j and w_b = u_b / 2 - sum of w_j middle_j. Records are not touched.
     """
 
-    def __init__(self, domain: Domain, centre: bool = True) -> None:
-        self._domain, d, a = domain, domain.width, domain.grid.a
-        low, high = (np.rint(end / domain.record_units()) for end in (domain.low, domain.high))
-        self.factor, self.shift = np.full(d, 2, dtype=np.int64), np.zeros(d, dtype=np.int64)
-        plain = np.full(d, centre)
-        for group in domain.groups if isinstance(domain, Schema) else []:
-            plain[group] = False
-        # Doubled until the width fills [-1/2, 1/2]: a column far from zero is narrow beside it.
-        room = np.floor(np.log2(2.0 ** (a + 2) / np.maximum(high - low, 1))).astype(np.int64)
-        self.factor[plain] = 1 << room[plain]
-        self.shift[plain] = (self.factor * (low + high)).astype(np.int64)[plain] // 2
-        ends = np.abs(self.factor * np.array([low, high]) - self.shift)
-        self.largest: Integers = np.append(ends.max(axis=0), 1 << (a + 1)).astype(np.int64)
+    def __init__(self, domain: Domain) -> None:
+        self._domain = domain
+        units = domain.record_units()
+        ends, k = self._centres(domain), self._exponents(domain)
+        self._middle = ends / 2
+        self._scale = np.ldexp(1.0, -k)
+        # In units of 2^-(a+2), x' is (2 x - low - high) 2^shift on the record's integers.
+        self._ends = np.rint(ends / units).astype(np.int64)
+        self._shift = (domain.exponents - k + 1).astype(np.int64)
+
+    def _centres(self, domain: Domain) -> Floats:
+        """(d,) twice the middle of each column."""
+        return np.asarray(domain.low + domain.high)
+
+    def _exponents(self, domain: Domain) -> Integers:
+        """(d,) k: the power of two that covers the width of each column."""
+        width = domain.high - domain.low
+        mantissa, k = np.frexp(width)
+        k = np.where(mantissa == 0.5, k - 1, k)
+        # A constant column has no gradient.
+        return np.asarray(np.where(width == 0, domain.exponents, k), dtype=np.int64)
+
+    def weights(self, positions: ArrayLike) -> Floats:
+        """(..., d + 1): the linear candidates of these centred weights, on the grid."""
+        U = np.asarray(positions, dtype=np.float64)
+        W = np.empty_like(U)
+        W[..., :-1] = U[..., :-1] * self._scale
+        W[..., -1] = U[..., -1] / 2 - W[..., :-1] @ self._middle
+        units = self._domain.weight_units()
+        return np.rint(W / units) * units
+
+    def gradient(self, gradient: Integers) -> Integers:
+        """int64 (d + 1,): `LinearObjective.gradient` for the centred coding, exactly."""
+        a = self._domain.grid.a
+        total = gradient[-1] >> a  # the sum of y min(r, cap): the intercept's column is 2^a
+        columns = (2 * gradient[:-1] - self._ends * total) << self._shift
+        return np.append(columns, total << (a + 1))
+
+    @property
+    def largest(self) -> int:
+        """The largest abs(x'), in the units of `gradient`: that of the intercept, 1/2."""
+        return 1 << (self._domain.grid.a + 1)
+
+
+class Coding(Centred):
+    """Numbers as [-1/2, 1/2], one-hot columns as 0 and 1, the intercept as 1/2.
+
+    One-hot records are short this way: a group adds 1 to the squared length whatever its width,
+    where +-1/2 would add a quarter for each of its columns.
+    """
+
+    def _centres(self, domain: Domain) -> Floats:
+        ends = super()._centres(domain)
+        if isinstance(domain, Schema):
+            for group in domain.groups:
+                ends[group] = 0.0
+        return ends
 
     @property
     def unit(self) -> float:
-        """What one unit of the integers is worth."""
+        """What one unit of a coded column is worth."""
         return 2.0 ** -(self._domain.grid.a + 2)
 
-    def sums(self, first: Integers, second: Integers) -> tuple[Integers, Integers]:
-        """int64 (d + 1,) and (d + 1, d + 1): sums of y v and of v v', exactly.
+    @property
+    def width(self) -> int:
+        """Coded columns, the intercept among them."""
+        return self._domain.width + 1
 
-        `first` and `second` are those of a record's own integers, the intercept 2^a last. Sums wrap
-        on the way and come out right, since the results fit in 64 bits.
+    @cached_property
+    def columns(self) -> tuple[Integers, Integers]:
+        """((d,), (d + 1,)): u_j is the first times the packed x_j plus the second."""
+        one = np.int64(1)
+        offset = np.append(-self._ends << self._shift, self.largest)
+        return one << (self._shift + 1), offset
+
+    @cached_property
+    def reach(self) -> Integers:
+        """(d + 1,): the largest size of each coded column."""
+        factor, offset = self.columns
+        units = self._domain.record_units()
+        ends = [np.rint(bound / units) for bound in (self._domain.low, self._domain.high)]
+        sizes = [np.abs(factor * end.astype(np.int64) + offset[:-1]) for end in ends]
+        return np.append(np.maximum(*sizes), offset[-1])
+
+    def _sums(self, power: int) -> int:
+        """A bound on the sum of abs(u_j)^power over a record, without the intercept."""
+        sizes = [int(size) ** power for size in self.reach[:-1]]
+        domain = self._domain
+        if isinstance(domain, Box):
+            return sum(sizes)
+        if isinstance(domain, Schema):  # one column of a group is hot: count the first
+            cold = {j for group in domain.groups for j in range(group.start + 1, group.stop)}
+            return sum(size for j, size in enumerate(sizes) if j not in cold)
+        if power == 1 and isinstance(domain, L2Ball):  # l1 <= sqrt(d) l2
+            return sizes[0] * (math.isqrt(len(sizes) - 1) + 1)
+        return sizes[0]
+
+    def _square_changes(self) -> int:
+        """A bound on the sum of (u_j^2 - v_j^2)^2 over two records u and v."""
+        if isinstance(self._domain, Box):
+            return self._sums(4)
+        if isinstance(self._domain, Schema):
+            return self._sums(4) + len(self._domain.groups) * int(1 / self.unit) ** 4
+        return 2 * self._sums(4)
+
+    def longest(self, order: int) -> float:
+        """A bound on the l1 (order 1) or l2 norm (order 2) of a coded record."""
+        total = self._sums(order) + self.largest**order
+        return (total if order == 1 else math.sqrt(total)) * self.unit * ABOVE
+
+    def moments(self, packed: Integers) -> Integers:
+        """int64 (d + 1, d + 1): sums of u u', exactly, of `LinearObjective.second_moments`.
+
+        Sums may wrap on the way; the last ones fit in 64 bits.
         """
         a = self._domain.grid.a
-        factor = np.append(self.factor, 2)
-        shift = np.append(self.shift, 0)
-        total, n, columns = first[-1:] >> a, second[-1:, -1:] >> 2 * a, second[:, -1] >> a
-        cross = np.outer(factor * columns, shift)
-        products = second * np.outer(factor, factor) - cross - cross.T + np.outer(shift, shift) * n
-        return first * factor - shift * total, products
+        factor, offset = self.columns
+        sums, count = packed[:-1, -1] >> a, packed[-1:, -1] >> 2 * a
+        scaled = np.append(factor * sums, 0)
+        moments = np.outer(offset, offset) * count + np.outer(scaled, offset)
+        moments += np.outer(offset, scaled)
+        moments[:-1, :-1] += np.outer(factor, factor) * packed[:-1, :-1]
+        return moments
+
+
+class Compact(Coding):
+    """One-hot columns as 0 and 1/2, no longer than numbers; without `centre`, zero stays zero."""
+
+    def __init__(self, domain: Domain, centre: bool = True) -> None:
+        self._centre = centre
+        super().__init__(domain)
+
+    def _centres(self, domain: Domain) -> Floats:
+        return super()._centres(domain) if self._centre else np.zeros(domain.width)
+
+    def _exponents(self, domain: Domain) -> Integers:
+        if not self._centre:
+            return domain.exponents + 1
+        k = super()._exponents(domain)
+        for group in domain.groups if isinstance(domain, Schema) else []:
+            k[group] += 1
+        return k
 
     def records(self, X: Any) -> Floats:
         """Coded records (n, d), the intercept left out, of decoded ones."""
         dense = X.toarray() if is_sparse(X) else X
-        return np.asarray(dense * self._scale - self.shift * self.unit)
-
-    def weights(self, u: ArrayLike) -> Floats:
-        """(d + 1,): the linear candidate of these weights of v, on its grid; the intercept last."""
-        u = np.asarray(u, dtype=np.float64)
-        w = np.append(u[:-1] * self._scale, u[-1] / 2 - u[:-1] @ self.shift * self.unit)
-        units = self._domain.weight_units()
-        return np.rint(w / units) * units
-
-    @property
-    def _scale(self) -> Floats:
-        return self.factor * self.unit / self._domain.record_units()
+        return np.asarray((dense - self._middle) * self._scale)

@@ -15,6 +15,7 @@ from privfit._kernels import linear as kernels
 from privfit._kernels import threads
 from privfit.checks import is_finite, is_sparse
 from privfit.domains import Domain, Grid
+from privfit.objectives.coding import Centred
 from privfit.objectives.common import (
     Floats,
     Integers,
@@ -448,53 +449,6 @@ class LinearMoves:
         else:
             bound = objective.C * min(D, 1 + B)
         return integer_range(float(bound), objective.unit, 2 if replaced else 1)
-
-
-class Centred:
-    """Columns coded as x' = (x - middle) / 2^k in [-1/2, 1/2], the intercept as 1/2.
-
-    A change of variables on candidates alone: the margin <x', u> + u_b / 2 is <x, w> + w_b with
-    w_j = u_j / 2^k_j and w_b = u_b / 2 - sum of w_j middle_j. Records are not touched.
-    """
-
-    def __init__(self, domain: Domain) -> None:
-        self._domain = domain
-        units = domain.record_units()
-        ends = self._centres(domain)
-        self._middle = ends / 2
-        width = domain.high - domain.low
-        mantissa, k = np.frexp(width)
-        k = np.where(mantissa == 0.5, k - 1, k)
-        k = np.where(width == 0, domain.exponents, k)  # a constant column has no gradient
-        self._scale = np.ldexp(1.0, -k)
-        # In units of 2^-(a+2), x' is (2 x - low - high) 2^shift on the record's integers.
-        self._ends = np.rint(ends / units).astype(np.int64)
-        self._shift = (domain.exponents - k + 1).astype(np.int64)
-
-    def _centres(self, domain: Domain) -> Floats:
-        """(d,) twice the middle of each column."""
-        return np.asarray(domain.low + domain.high)
-
-    def weights(self, positions: ArrayLike) -> Floats:
-        """(..., d + 1): the linear candidates of these centred weights, on the grid."""
-        U = np.asarray(positions, dtype=np.float64)
-        W = np.empty_like(U)
-        W[..., :-1] = U[..., :-1] * self._scale
-        W[..., -1] = U[..., -1] / 2 - W[..., :-1] @ self._middle
-        units = self._domain.weight_units()
-        return np.rint(W / units) * units
-
-    def gradient(self, gradient: Integers) -> Integers:
-        """int64 (d + 1,): `LinearObjective.gradient` for the centred coding, exactly."""
-        a = self._domain.grid.a
-        total = gradient[-1] >> a  # the sum of y min(r, cap): the intercept's column is 2^a
-        columns = (2 * gradient[:-1] - self._ends * total) << self._shift
-        return np.append(columns, total << (a + 1))
-
-    @property
-    def largest(self) -> int:
-        """The largest abs(x'), in the units of `gradient`: that of the intercept, 1/2."""
-        return 1 << (self._domain.grid.a + 1)
 
 
 class LinearSlopes:
