@@ -50,7 +50,7 @@ from numpy.typing import ArrayLike, NDArray
 from privfit._kernels.random import BitSource
 from privfit.checks import is_sparse
 from privfit.domains import Box, Domain, Grid, L1Ball, L2Ball
-from privfit.ledger import Budget, Grant, Ledger, Release
+from privfit.ledger import Budget, Grant, Ledger, Release, reserve_from
 from privfit.mechanisms import DiscreteLaplace
 from privfit.noise import noise_for
 from privfit.objectives import CentersObjective, LinearObjective
@@ -201,15 +201,17 @@ def aggregate(
     True
     """
     parts = _tables(records)
+    if not callable(statistic):
+        raise TypeError(
+            f"statistic ({type(statistic).__name__}) must be a function; pass statistic(rows)"
+        )
     within, settings = _as_bounds(bounds, None), Gupt(blocks=blocks)
     size = public_size(SimpleNamespace(n_records=parts[0].shape[0]), adjacency, n_public)
     budget = Budget(epsilon, delta)
     noise = noise_for(budget, *diameters(within))
     count = _block_count(settings, size, budget, least=1)
     source = BitSource.of(random_state)
-    grant = (Ledger(epsilon, delta) if ledger is None else ledger).reserve(
-        epsilon, delta, "aggregate"
-    )
+    grant = reserve_from(ledger, epsilon, delta, "aggregate")
     grant.plan(noise.event)
     middle = np.asarray((within.low + within.high) / 2)
     total = block_sums(parts, statistic, count, within, middle, source)

@@ -34,15 +34,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
+from numbers import Real
 from typing import Any, TypeAlias
 
 from privfit.accounting import Event, compose
 from privfit.checks import is_finite
 from privfit.mechanisms import Mechanism
 
-__all__ = ["Budget", "BudgetError", "Grant", "Ledger", "Release"]
+__all__ = ["Budget", "BudgetError", "Grant", "Ledger", "Release", "reserve_from"]
 
 ADJACENCIES = ("replace", "add_remove")
+LEAST, MOST = 1e-9, 1e6  # of epsilon: noise and rates stay within 64 bits, and draws quick
 VERSION = 1
 
 
@@ -444,6 +446,22 @@ class Ledger:
         if spent[0] > Fraction(ledger._budget.epsilon) or spent[1] > Fraction(ledger._budget.delta):
             raise BudgetError("this ledger has reserved more than its budget; do not rely on it")
         return ledger
+
+
+def reserve_from(ledger: Ledger | None, epsilon: float, delta: float, name: str) -> Grant:
+    """A grant of this ledger, or of one of its own; what is wrong is refused before the charge."""
+    if isinstance(epsilon, Real) and 0 < epsilon and not LEAST <= epsilon <= MOST:
+        raise ValueError(
+            f"epsilon ({epsilon!r}) must lie between {LEAST:g} and {MOST:g}; pass a budget such as "
+            "1.0"
+        )
+    if ledger is None:
+        ledger = Ledger(epsilon, delta)
+    if not isinstance(ledger, Ledger):
+        raise TypeError(
+            f"ledger ({type(ledger).__name__}) must be a Ledger; pass Ledger(epsilon, delta)"
+        )
+    return ledger.reserve(epsilon, delta, name)
 
 
 def _read(text: str) -> dict[str, Any]:

@@ -54,7 +54,7 @@ from privfit.accounting import Event, compose, gaussian_calibrate
 from privfit.binormal import Points, monotone, simplex, smoothed
 from privfit.checks import is_finite, is_whole
 from privfit.cumulative import Flat, Haar, Measurement, best_hierarchy, padded_bits
-from privfit.ledger import Budget, Grant, Ledger, Release
+from privfit.ledger import Budget, Grant, Ledger, Release, reserve_from
 from privfit.mechanisms import DiscreteGaussian, DiscreteLaplace, Exponential, Mechanism
 from privfit.partition import rounded_down
 from privfit.paths import PrivacyLeakWarning, public_size
@@ -261,7 +261,7 @@ def roc_curve(
     where = _Where.plan(thresholds, table.bounds, levels, share, budget, adjacency, strength)
     counts = _Counts.plan(noise, where.bits, budget, where.events, adjacency)
     source = BitSource.of(random_state)
-    grant = _open("roc_curve", budget, ledger)
+    grant = reserve_from(ledger, epsilon, delta, "roc_curve")
     grant.plan(*where.events, counts.noise.event)
 
     cuts, cells = where.cells(table, grant, source)
@@ -305,7 +305,7 @@ def confusion_matrix(
     mechanism = DiscreteLaplace(epsilon, 2 if adjacency == "replace" else 1)
     _check_number("threshold", threshold)
     source = BitSource.of(random_state)
-    grant = _open("confusion_matrix", Budget(epsilon), ledger)
+    grant = reserve_from(ledger, epsilon, 0.0, "confusion_matrix")
     noisy = grant.release(mechanism, table.between([threshold]).ravel(), source)
     total = max(float(noisy.sum()), 1.0) if n is None else n
     counts = simplex(noisy.astype(np.float64), total).reshape(2, 2)
@@ -332,7 +332,7 @@ def accuracy_score(
     mechanism = DiscreteLaplace(epsilon, 1)
     _check_number("threshold", threshold)
     source = BitSource.of(random_state)
-    grant = _open("accuracy_score", Budget(epsilon), ledger)
+    grant = reserve_from(ledger, epsilon, 0.0, "accuracy_score")
     correct = int(np.trace(table.between([threshold])))
     if n is not None:
         noisy = grant.release(mechanism, [correct], source)
@@ -601,16 +601,6 @@ def _kind_by_rule(strength: float | None) -> str:
 
 
 # ------------------------------------------------------------------------------------------- checks
-
-
-def _open(name: str, budget: Budget, ledger: Ledger | None) -> Grant:
-    if ledger is None:
-        ledger = Ledger(budget.epsilon, budget.delta)
-    if not isinstance(ledger, Ledger):
-        raise TypeError(
-            f"ledger ({type(ledger).__name__}) must be a Ledger; pass Ledger(epsilon, delta)"
-        )
-    return ledger.reserve(budget.epsilon, budget.delta, name)
 
 
 def _check_number(name: str, value: Any) -> None:

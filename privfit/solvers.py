@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privfit._kernels.random import BitSource
 from privfit.dpsga import DPSGA, dpsga
-from privfit.ledger import Budget, Grant, Ledger, Release
+from privfit.ledger import Budget, Grant, Ledger, Release, reserve_from
 from privfit.paths import (
     Generation,
     Path,
@@ -28,8 +28,6 @@ from privfit.spaces import Space
 from privfit.subsample import Subsample, subsample
 
 __all__ = ["SOLVERS", "Found", "search", "settings_of"]
-
-LEAST, MOST = 1e-9, 1e6  # of epsilon: noise and rates stay within 64 bits, and draws quick
 
 Settings: TypeAlias = DPSGA | EEM | Local | PrivGene | Subsample
 
@@ -195,18 +193,7 @@ def open_grant(
             raise ValueError("epsilon (inf) cannot be charged to a ledger; leave the ledger out")
         warnings.warn("epsilon=inf: this is not private", PrivacyLeakWarning, stacklevel=3)
         return None
-    if isinstance(epsilon, Real) and 0 < epsilon and not LEAST <= epsilon <= MOST:
-        raise ValueError(
-            f"epsilon ({epsilon!r}) must lie between {LEAST:g} and {MOST:g}; pass a budget such as "
-            "1.0"
-        )
-    if ledger is None:
-        ledger = Ledger(epsilon, delta)
-    if not isinstance(ledger, Ledger):
-        raise TypeError(
-            f"ledger ({type(ledger).__name__}) must be a Ledger; pass Ledger(epsilon, delta)"
-        )
-    return ledger.reserve(epsilon, delta, what)
+    return reserve_from(ledger, epsilon, delta, what)
 
 
 def progress(

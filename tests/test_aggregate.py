@@ -229,10 +229,10 @@ def test_without_noise_the_answer_is_the_mean_over_blocks():
     drawn = [0, 1, 2, 0, 1, 2, 0, 1, 2, 0]
     total = block_sums((records,), np.mean, 3, Box(0, 8, 1), np.array([4.0]), Scripted(drawn))
     assert total[0] * 8 / 4096 == np.mean([0 + 3 + 6 + 9, 4 * 4, 5 * 4]) * 3 / 4
-    assert aggregate(records, np.mean, (0, 8), 1e9, blocks=1, random_state=1).answer == [4.5]
-    clipped = aggregate(records, lambda rows: [1e300, -9, 0.5], ([0, 0, 0], 8), 1e9, blocks=4)
+    assert aggregate(records, np.mean, (0, 8), 1e6, blocks=1, random_state=1).answer == [4.5]
+    clipped = aggregate(records, lambda rows: [1e300, -9, 0.5], ([0, 0, 0], 8), 1e6, blocks=4)
     assert clipped.answer.tolist() == [8, 0, 0.5]
-    ball = aggregate(records, lambda rows: [30.0, 40.0], L2Ball(1.0, 2), 1e9, blocks=4)
+    ball = aggregate(records, lambda rows: [30.0, 40.0], L2Ball(1.0, 2), 1e6, blocks=4)
     assert ball.answer == pytest.approx([0.6, 0.8], abs=1e-3)
 
 
@@ -252,7 +252,7 @@ def warns(rows: np.ndarray) -> float:
      (lambda rows: np.divide(1.0, 0.0), 0.5), (lambda rows: None, 0.5)],
 )  # fmt: skip
 def test_failures_and_warnings_of_a_block_are_never_seen(statistic, answer, capsys):
-    found = aggregate(np.arange(50.0), statistic, (0, 1), 1e9, blocks=5, random_state=1)
+    found = aggregate(np.arange(50.0), statistic, (0, 1), 1e6, blocks=5, random_state=1)
     assert found.answer == [answer]
     assert capsys.readouterr() == ("", "")
 
@@ -273,7 +273,7 @@ def test_the_statistic_may_flip_coins_and_blocks_may_be_empty():
     coins = np.random.default_rng(0)
     found = aggregate(np.arange(3.0), lambda rows: coins.normal(), (-1, 1), 1.0, blocks=500)
     assert -1 <= found.answer[0] <= 1
-    nothing = aggregate(np.empty((0, 2)), lambda rows: rows.mean(), (0, 1), 1e9, blocks=3)
+    nothing = aggregate(np.empty((0, 2)), lambda rows: rows.mean(), (0, 1), 1e6, blocks=3)
     assert nothing.answer == [0.5]
 
 
@@ -635,3 +635,14 @@ def test_the_black_box_sees_a_diameter_that_is_too_small(monkeypatch):
     monkeypatch.setattr(module, "diameters", lambda bounds: (right(bounds)[0] // 10, 1.0))
     report = audit("gupt", "replace", 0.0)
     assert not report.passes(1.0), report
+
+
+def test_a_statistic_or_a_ledger_of_another_kind_is_refused():
+    for wrong, message in (
+        ({"statistic": 3}, r"statistic \(int\) must be a function; pass statistic\(rows\)"),
+        ({"ledger": 3}, r"ledger \(int\) must be a Ledger; pass Ledger\(epsilon, delta\)"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            aggregate(
+                np.arange(9.0), **{"statistic": np.mean, "bounds": (0, 9), "epsilon": 1.0, **wrong}
+            )
