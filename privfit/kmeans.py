@@ -62,7 +62,6 @@ from privfit.objectives import CentersObjective
 from privfit.partition import (
     MOST_LEVELS,
     Cells,
-    Halvings,
     Partition,
     check_depth,
     rounded_down,
@@ -608,13 +607,8 @@ class Tree:
 
     def plan(self, objective: CentersObjective, epsilon: float, adjacency: str) -> Partition:
         """The releases that a tree of this budget takes."""
-        return Partition.plan(
-            Halvings(*objective.bounds, self.depth),
-            epsilon,
-            self.shape_share,
-            self.roots or round(math.log2(3 * objective.n_clusters)),
-            adjacency,
-        )
+        k = objective.n_clusters
+        return Partition.plan(self, objective.bounds, k, epsilon, adjacency)
 
     def check(
         self, objective: CentersObjective, budget: Budget, adjacency: str, size: int | None

@@ -30,7 +30,7 @@ from privfit.dpsga import DPSGA, dpsga
 from privfit.ledger import Budget, Grant
 from privfit.mechanisms import DiscreteLaplace, Exponential
 from privfit.objectives import FacilityObjective
-from privfit.partition import Cells, Halvings, Partition, check_depth
+from privfit.partition import Cells, Partition, check_depth
 from privfit.paths import Conduct, Generation, Path, check_counts, check_shares, check_split
 from privfit.privgene import EEM, PrivGene, eem, privgene
 from privfit.spaces import Subsets
@@ -388,24 +388,12 @@ class Synopsis:
         check_split(self, "shape_share")
         check_depth(self.depth)
 
-    def plan(
-        self, objective: FacilityObjective, k: int, epsilon: float, adjacency: str
-    ) -> Partition:
-        """The releases that a synopsis of this budget takes."""
-        return Partition.plan(
-            Halvings(*objective.bounds, self.depth),
-            epsilon,
-            self.shape_share,
-            self.roots or round(math.log2(3 * k)),
-            adjacency,
-        )
-
     def check(
         self, objective: FacilityObjective, budget: Budget, adjacency: str, size: int | None
     ) -> None:
         """Refuse what `synopsis` would, before anything is charged."""
         objective.check_cells()
-        self.plan(objective, 1, budget.epsilon, adjacency)
+        Partition.plan(self, objective.bounds, 1, budget.epsilon, adjacency)
 
 
 def synopsis(
@@ -423,7 +411,8 @@ def synopsis(
     grant's epsilon (proof: `partition.py`). The clustering is free.
     """
     conduct = Conduct(objective, space, grant, rng, callback, **public)
-    plan = settings.plan(objective, space.k, grant.budget.epsilon, conduct.adjacency)
+    epsilon = grant.budget.epsilon
+    plan = Partition.plan(settings, objective.bounds, space.k, epsilon, conduct.adjacency)
     conduct.set_aside(1, *plan.events)
     cells = plan.grow(objective.cells(plan.halvings.axes), conduct.release)
     points, weights = _spread(cells)

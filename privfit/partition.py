@@ -236,11 +236,20 @@ class Partition:
 
     @classmethod
     def plan(
-        cls, halvings: Halvings, epsilon: float, share: float, roots: int, adjacency: str
+        cls,
+        settings: Any,
+        bounds: tuple[Integers, Integers],
+        k: int,
+        epsilon: float,
+        adjacency: str,
     ) -> Partition:
-        """Spend a share of epsilon on the shape and the rest on the counts of its cells."""
-        depth = len(halvings.axes)
-        shape = share * epsilon
+        """Spend a share of epsilon on the shape and the rest on the counts of its cells.
+
+        `settings` has `shape_share`, `depth` and `roots`, by default round(log2(3 k)).
+        """
+        halvings = Halvings(*bounds, settings.depth)
+        depth, roots = len(halvings.axes), settings.roots or round(math.log2(3 * k))
+        shape = settings.shape_share * epsilon
         rest = rounded_down(Fraction(epsilon) - Fraction(shape))
         return cls(
             halvings,

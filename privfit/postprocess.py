@@ -185,6 +185,7 @@ def consistent(trace: LloydTrace) -> LloydTrace:
     from scipy import sparse
     from scipy.optimize import linprog
 
+    _check_trace(trace)
     T, k, d = trace.sums.shape
     m = T * k
     top = max(trace.radius, np.abs(trace.low).max(), np.abs(trace.high).max())
@@ -236,6 +237,14 @@ def consistent(trace: LloydTrace) -> LloydTrace:
         )
     counts, sums = solution.x[:m], solution.x[m : m + m * d] * unit
     return replace(trace, counts=np.maximum(counts, 0.0).reshape(T, k), sums=sums.reshape(T, k, d))
+
+
+def _check_trace(trace: Any) -> None:
+    if not isinstance(trace, LloydTrace):
+        raise TypeError(
+            f"trace ({type(trace).__name__}) must be a LloydTrace; pass "
+            "LloydTrace.from_release(release), or make one of your own arrays"
+        )
 
 
 def _blocks(rows: list[list[Any]], widths: list[int]) -> Any:
@@ -301,6 +310,7 @@ def mcmc(
     callback : callable (Progress) -> object
         Called after every 16,384 steps.
     """
+    _check_trace(trace)
     for name, value in (("n_clusters", n_clusters), ("n_init", n_init)):
         if not is_whole(value) or value < 1:
             raise ValueError(f"{name} ({value!r}) must be a positive whole number; pass one")

@@ -1003,7 +1003,7 @@ BAD_OF: dict[Any, list[Any]] = {
         *(case_of(r"noise this wide does not fit in 64 bits; pass a larger", epsilon=1e-30,
                   delta=0.0, solver=solver) for solver in ("lloyd", "grid", "tree", "hybrid")),
         *(case_of(r"postprocess \(.*\) must be None, 'mcmc' or 'anneal'; pass", postprocess=name)
-          for name in ("average", "MCMC", True, 3)),
+          for name in ("average", "MCMC", True, 3, ["mcmc"])),
         *(case_of(r"postprocess \('mcmc'\) needs the counts and sums of plain noisy Lloyd st",
                   postprocess="mcmc", solver=solver)
           for solver in ("tree", "grid", "hybrid", "eem", HYBRID, Lloyd(residual=True))),

@@ -19,7 +19,7 @@ from cases import ADJACENCIES, DISTANCE_DOMAINS, distance_rows
 from test_errors import messages_of, raises_in
 
 import privfit
-from privfit import Box, CentersObjective, FacilityObjective, Grid, Ledger
+from privfit import Box, CentersObjective, FacilityObjective, Grid, Ledger, Tree
 from privfit._kernels import threads
 from privfit._kernels.random import BitSource
 from privfit.audit import neighbours
@@ -283,17 +283,18 @@ def test_halvings_take_the_widest_column_and_stop_at_a_grid_step():
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_a_partition_spends_epsilon_and_no_more(adjacency, rng):
     """As rational numbers, and all but a unit in the last place."""
-    halvings = Halvings(np.zeros(2, dtype=int), np.full(2, 99))
+    bounds = np.zeros(2, dtype=int), np.full(2, 99)
     for epsilon, share in zip(10 ** rng.uniform(-3, 2, 200), rng.uniform(0.01, 0.99, 200),
                               strict=True):  # fmt: skip
-        plan = Partition.plan(halvings, epsilon, share, 3, adjacency)
+        plan = Partition.plan(Tree(share, roots=3), bounds, 1, epsilon, adjacency)
         spent = sum(Fraction(event.parameter) * event.count for event in plan.events)
         assert Fraction(epsilon) * (1 - Fraction(1, 2**50)) < spent <= Fraction(epsilon)
         assert {event.kind for event in plan.events} == {"pure"}
-        assert (plan.shape.roots, plan.shape.depth) == (3, len(halvings.axes))
+        assert (plan.shape.roots, plan.shape.depth) == (3, len(Halvings(*bounds).axes))
         assert plan.counts.sensitivity == (2 if adjacency == "replace" else 1)
-    shallow = Halvings(np.zeros(1, dtype=int), np.array([3]))
-    assert Partition.plan(shallow, 1.0, 0.5, 9, adjacency).shape.roots == 2
+    shallow = np.zeros(1, dtype=int), np.array([3])
+    assert Partition.plan(Tree(roots=9), shallow, 1, 1.0, adjacency).shape.roots == 2
+    assert Partition.plan(Tree(), bounds, 5, 1.0, adjacency).shape.roots == 4  # log2 of 3 k
 
 
 @pytest.mark.parametrize("name", DISTANCE_DOMAINS)
@@ -301,10 +302,9 @@ def test_cells_are_grown_where_records_are_and_counted(name, rng):
     """With next to no noise: counts are those of the records in each box, whatever their order."""
     X, domain = distance_rows(name, rng, 500), DISTANCE_DOMAINS[name]
     objective = CentersObjective(X, 2, domain)
-    halvings = Halvings(*objective.bounds, 8)
-    codes = objective.cells(halvings.axes)
+    plan = Partition.plan(Tree(0.5, roots=2, depth=8), objective.bounds, 1, 4000.0, "replace")
+    codes = objective.cells(plan.halvings.axes)
     rows = np.array(reference.records(X, domain, uniform=True))
-    plan = Partition.plan(halvings, 4000.0, 0.5, 2, "replace")
     for order in (codes, codes[::-1]):
         grant = Ledger(4000.0).reserve(4000.0)
         grant.plan(*plan.events)

@@ -648,3 +648,11 @@ def test_trouble_of_the_solver_is_told(monkeypatch):
     )
     with pytest.raises(RuntimeError, match="must have a solution, but HiGHS says 'tired'; pass"):
         consistent(LloydTrace(**GOOD))
+
+
+@pytest.mark.parametrize("call", [consistent, lambda trace: mcmc(trace, 2)])
+def test_what_is_no_trace_is_refused(call):
+    with pytest.raises(
+        TypeError, match=r"trace \(int\) must be a LloydTrace; pass LloydTrace.from"
+    ):
+        call(3)

@@ -252,7 +252,7 @@ class KMeans(_Clusterer):
         auto = isinstance(self.solver, str) and self.solver == "auto"
         if self.postprocess is None:
             return kmeans.best_of(objective) if auto else self.solver
-        if self.postprocess not in CHAINS:
+        if not isinstance(self.postprocess, str) or self.postprocess not in CHAINS:
             raise ValueError(
                 f"postprocess ({self.postprocess!r}) must be None, 'mcmc' or 'anneal'; pass one of "
                 "them"
@@ -439,6 +439,11 @@ class KMedian(_Clusterer):
             raise ValueError(
                 "KMedian needs the public facilities to choose from; pass facilities=places, "
                 "an array (f, d), and never the records"
+            )
+        if not hasattr(self.facilities, "__len__"):
+            raise TypeError(
+                f"facilities ({type(self.facilities).__name__}) must be a sequence of places; pass "
+                "an array (f, d)"
             )
         self._check_clusters()
         if self.n_clusters > len(self.facilities):
