@@ -28,7 +28,7 @@ import pytest
 import reference
 import test_spaces
 from cases import ADJACENCIES, labels
-from test_errors import messages_of, raises_in
+from test_errors import assert_reached, messages_of, raises_in
 
 import privfit
 from privfit import (
@@ -1136,13 +1136,7 @@ def test_every_raise_is_reached_by_a_case_above():
     cases = [*REFUSED, *WRONG_SETTINGS, *test_spaces.WRONG, (conduct_without_a_size, ""),
              (partial(charge_infinity, Ledger(1.0)), "")]  # fmt: skip
     seen = "\n".join(messages_of(call) for call, _ in cases)
-    missed = [
-        f"{source.name}:{line}: {' ... '.join(parts)}"
-        for source in sources
-        for line, parts in raises_in(source)
-        if not all(part in seen for part in parts)
-    ]
-    assert not missed, "no case reaches\n" + "\n".join(missed)
+    assert_reached(sources, seen)
     assert sum(len(raises_in(source)) for source in sources) >= 17
 
 
