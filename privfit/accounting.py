@@ -71,6 +71,10 @@ class Event:
                           real noise, `discrete_gaussian_mu` for the discrete Gaussian
     approximate eps       (eps, `delta`)-DP, no more; `delta` is 0 for the other kinds
     =========== ========= =========================================================================
+
+    >>> from privfit import Event, compose
+    >>> round(compose([Event("selection", 0.05, 100), Event("gaussian", 0.1)], 1e-6), 3)
+    1.149
     """
 
     kind: str
@@ -99,7 +103,12 @@ Groups: TypeAlias = tuple[Event, ...]  # all different, sorted, none with parame
 
 
 def compose(events: Iterable[Event], delta: float, method: str = "tight") -> float:
-    """Epsilon at delta of all the events, in whatever order and however interleaved."""
+    """Epsilon at delta of all the events, in whatever order and however interleaved.
+
+    >>> from privfit import Event, compose
+    >>> compose([Event("pure", 0.25), Event("pure", 0.5)], 0.0)
+    0.75
+    """
     _check_delta(delta)
     _check_method(method)
     events = tuple(events)
@@ -131,7 +140,12 @@ def compose_ordered(events: Iterable[Event], delta: float) -> float:
 
 
 def total(eps_s: float, n: int, delta: float, method: str = "tight") -> float:
-    """Epsilon at delta of n selections, each eps_s-bounded-range."""
+    """Epsilon at delta of n selections, each eps_s-bounded-range.
+
+    >>> from privfit import total
+    >>> round(total(0.05, 101, 1e-6), 3), round(total(0.05, 101, 1e-6, method="naive"), 3)
+    (1.066, 5.05)
+    """
     _check_size("eps_s", eps_s)
     _check_count("n", n)
     return compose([Event("selection", eps_s, n)], delta, method)
@@ -141,6 +155,12 @@ def calibrate(n: int, epsilon: float, delta: float, method: str = "tight") -> fl
     """Largest eps_s such that n selections cost at most epsilon at delta.
 
     `total(calibrate(n, epsilon, delta, m), n, delta, m) <= epsilon` holds exactly. Cached.
+
+    >>> from privfit import calibrate
+    >>> round(calibrate(101, 1.0, 1e-6), 5)  # each of 101 selections may spend so much
+    0.04712
+    >>> round(calibrate(101, 1.0, 0.0), 5)  # a pure budget is shared evenly
+    0.0099
     """
     _check_count("n", n)
     _check_budget(epsilon)

@@ -254,6 +254,17 @@ class Gupt:
         The publication's number of blocks, and bounds by coordinate, (-10, 10) for weights.
         Repaired: records draw their blocks independently, so that adding one shifts no other; the
         noise is discrete, on exact sums; a block that fails counts as a public value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import Gupt, LogisticRegression
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> y = (X[:, 0] > X[:, 1]).astype(int)
+    >>> settings = Gupt(blocks=20)
+    >>> model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1], solver=settings)
+    >>> model.fit(X, y).coef_.shape
+    (1, 2)
     """
 
     estimator: Any = None
@@ -444,7 +455,15 @@ def _rows_of(domain: Domain, k: int) -> Domain:
 
 @dataclass(frozen=True)
 class Majority:
-    """Settings of `majority`, of which there are none."""
+    """Settings of `majority`, of which there are none.
+
+    >>> import numpy as np
+    >>> from privfit import LogisticRegression
+    >>> X, y = np.zeros((1000, 1)), np.arange(1000) < 700
+    >>> model = LogisticRegression(1.0, domain=(-1, 1), classes=[False, True], solver="majority")
+    >>> bool(model.fit(X, y).predict([[0.5]])[0])
+    True
+    """
 
     def check(self, objective: Any, budget: Budget, adjacency: str, size: int | None) -> None:
         """Refuse what `majority` would refuse; nothing is drawn."""

@@ -97,6 +97,17 @@ class Gradient:
         Weight of an l2 regulariser, in units of the noise of a gradient.
     average : float
         The share of the path whose mean is the answer; 0 for the last step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import Gradient, LogisticRegression
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> y = (X[:, 0] > X[:, 1]).astype(int)
+    >>> settings = Gradient(steps=20)
+    >>> model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1], solver=settings)
+    >>> model.fit(X, y).coef_.shape
+    (1, 2)
     """
 
     steps: int | None = None
@@ -346,6 +357,17 @@ class FrankWolfe:
         slopes at a margin of 0. 1 is no clip at all.
     average : float
         The share of the path whose mean is the answer; 0 for the last step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import FrankWolfe, LogisticRegression
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> y = (X[:, 0] > X[:, 1]).astype(int)
+    >>> settings = FrankWolfe(radius=10)
+    >>> model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1], solver=settings)
+    >>> model.fit(X, y).coef_.shape
+    (1, 2)
     """
 
     steps: int | None = None
@@ -433,6 +455,17 @@ class PermutedSGD:
         gamma, the weight of (gamma / 2) l2(w)^2 beside the mean loss; 0 for a convex loss.
     paper : bool
         The publication's own passes and step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import LogisticRegression, PermutedSGD
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> y = (X[:, 0] > X[:, 1]).astype(int)
+    >>> settings = PermutedSGD(passes=5)
+    >>> model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1], solver=settings)
+    >>> model.fit(X, y).coef_.shape
+    (1, 2)
     """
 
     passes: int = OPEN

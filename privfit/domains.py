@@ -43,6 +43,10 @@ class Grid:
 
     The defaults keep margins up to 511 within 32 bits, where the kernels are fastest, and cost at
     most one part in 4096 of a column's range, 0.001 of a weight and 0.0003 of a score.
+
+    >>> from privfit import Box, Grid
+    >>> Box(-1, 1, n_features=2, grid=Grid(a=10)).grid.a
+    10
     """
 
     a: int = 12
@@ -65,7 +69,12 @@ class Grid:
 
 
 class Domain:
-    """What all domains share: a grid, columns with a scale, snapping and sampling."""
+    """What all domains share: a grid, columns with a scale, snapping and sampling.
+
+    >>> from privfit import Box, Domain
+    >>> isinstance(Box(0, 1), Domain)
+    True
+    """
 
     grid: Grid
     n_features: int | None
@@ -211,6 +220,12 @@ class Box(Domain):
         Declared bounds, from documentation and never from the data.
     n_features
         Number of columns, where scalar bounds leave it open.
+
+    Examples
+    --------
+    >>> from privfit import Box
+    >>> Box([0, 17], [1, 90]).width
+    2
     """
 
     lower: ArrayLike
@@ -413,7 +428,12 @@ def _row_max(values: Floats, start: Integers) -> Floats:
 
 
 class L1Ball(_Ball):
-    """Records with l1 norm at most `radius`; longer ones are scaled down."""
+    """Records with l1 norm at most `radius`; longer ones are scaled down.
+
+    >>> from privfit import L1Ball
+    >>> L1Ball(radius=1.0, n_features=3).width
+    3
+    """
 
     def _terms(self, whole: Integers) -> Integers:
         return whole
@@ -434,7 +454,12 @@ class L1Ball(_Ball):
 
 
 class L2Ball(_Ball):
-    """Records with l2 norm at most `radius`; longer ones are scaled down."""
+    """Records with l2 norm at most `radius`; longer ones are scaled down.
+
+    >>> from privfit import L2Ball
+    >>> L2Ball(radius=1.0, n_features=3).width
+    3
+    """
 
     def _terms(self, whole: Integers) -> Integers:
         return whole * whole
@@ -474,6 +499,10 @@ class Numeric:
     `bins` is a number of equal bins, or declared cut points: ``bins=[25, 35, 50]`` makes four. Bins
     let a linear model bend, and tame columns with long tails. `fill` is the declared stand-in for
     missing values; without it they are refused.
+
+    >>> from privfit import Numeric, Schema
+    >>> Schema({"age": Numeric(17, 90), "gain": Numeric(0, 99_999, bins=[1, 1000])}).width
+    4
     """
 
     low: float
@@ -527,6 +556,10 @@ class Categorical:
     """A categorical column with declared values, coded one-hot.
 
     With `other` a last level takes unknown and missing values; without it they are refused.
+
+    >>> from privfit import Categorical, Schema
+    >>> Schema({"sex": Categorical(["Female", "Male"], other=True)}).width
+    3
     """
 
     values: Sequence[Any]
@@ -551,6 +584,11 @@ class Schema(Domain):
 
     ``Schema({"age": Numeric(17, 90), "sex": Categorical(["Female", "Male"], other=True)})``
     reads a DataFrame or a dict of arrays by name, and a two-dimensional array by position.
+
+    >>> from privfit import Categorical, Numeric, Schema
+    >>> schema = Schema({"age": Numeric(17, 90), "sex": Categorical(["Female", "Male"])})
+    >>> schema.encode({"age": [17, 90], "sex": ["Male", "Female"]}).shape
+    (2, 3)
     """
 
     columns: Mapping[str, Numeric | Categorical]

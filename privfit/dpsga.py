@@ -50,6 +50,17 @@ class DPSGA:
         The publication's own parameters. Repaired: the population is filled to exactly N_p, not
         202; the signs of its equation 8.1 and Algorithm 8; scaling, clipping and N_g never look at
         the records.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import DPSGA, LogisticRegression
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> y = (X[:, 0] > X[:, 1]).astype(int)
+    >>> settings = DPSGA(generations=20)
+    >>> model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1], solver=settings)
+    >>> model.fit(X, y).coef_.shape
+    (1, 2)
     """
 
     generations: int | None = None

@@ -145,6 +145,15 @@ class NoisyScores:
     """The k features with the largest noisy scores, or all whose noisy score reaches a threshold.
 
     Cost: one release, with noise of scale l1 / epsilon, or Gaussian noise of l2 / mu.
+
+    >>> import numpy as np
+    >>> from privfit import NoisyScores, SelectFeatures
+    >>> X = np.random.default_rng(0).random((2000, 50)) < 0.1
+    >>> y = X[:, 7].astype(int)
+    >>> settings = NoisyScores(k=2)
+    >>> select = SelectFeatures(1.0, classes=[0, 1], max_ones=5, method=settings)
+    >>> select.fit(X, y).release_.epsilon
+    1.0
     """
 
     k: int | None = None
@@ -185,6 +194,15 @@ class Peeling:
     """k features, each by the exponential mechanism among those that are left.
 
     Cost: k selections of range R, accounted together: epsilon / k each if delta = 0.
+
+    >>> import numpy as np
+    >>> from privfit import Peeling, SelectFeatures
+    >>> X = np.random.default_rng(0).random((2000, 50)) < 0.1
+    >>> y = X[:, 7].astype(int)
+    >>> settings = Peeling(k=2)
+    >>> select = SelectFeatures(1.0, classes=[0, 1], max_ones=5, method=settings)
+    >>> select.fit(X, y).release_.epsilon
+    1.0
     """
 
     k: int
@@ -217,6 +235,15 @@ class ClusteredCounts:
     centre and, within a cluster, by their own noisy score; the first k are selected.
 
     Cost: one release of x and n of all features and classes. Clustering is post-processing.
+
+    >>> import numpy as np
+    >>> from privfit import ClusteredCounts, SelectFeatures
+    >>> X = np.random.default_rng(0).random((2000, 50)) < 0.1
+    >>> y = X[:, 7].astype(int)
+    >>> settings = ClusteredCounts(k=10)
+    >>> select = SelectFeatures(1.0, classes=[0, 1], max_ones=5, method=settings)
+    >>> select.fit(X, y).release_.epsilon
+    1.0
     """
 
     k: int
@@ -266,6 +293,15 @@ class SparseVector:
     stops after k, so the columns' order must be public, and the later ones may go unseen.
 
     Cost: one pure release of epsilon; see `AboveThreshold`.
+
+    >>> import numpy as np
+    >>> from privfit import SelectFeatures, SparseVector
+    >>> X = np.random.default_rng(0).random((2000, 50)) < 0.1
+    >>> y = X[:, 7].astype(int)
+    >>> settings = SparseVector(k=2, threshold=1100)
+    >>> select = SelectFeatures(1.0, classes=[0, 1], max_ones=5, method=settings)
+    >>> select.fit(X, y).release_.epsilon
+    1.0
     """
 
     k: int

@@ -87,6 +87,17 @@ class Functional:
         eigenvalues. Ours are set to 0 before it is added. Repaired: the sensitivity is that of
         the declared domain; the paper's d^2 / 4 + 3 d allows for columns up to 1 each, though it
         scales them to 1 / sqrt(d).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import Functional, LogisticRegression
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> y = (X[:, 0] > X[:, 1]).astype(int)
+    >>> settings = Functional()
+    >>> model = LogisticRegression(1.0, domain=(-1, 1), classes=[0, 1], solver=settings)
+    >>> model.fit(X, y).coef_.shape
+    (1, 2)
     """
 
     weight: float | None = None

@@ -144,6 +144,15 @@ class Lloyd:
     paper : bool
         Lee and Kifer's parameters: 5 steps, sums of records, W = 1 whatever the domain. Repaired:
         every cluster gets noise, counts are at least 1, centres stay in the domain.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import KMeans, Lloyd
+    >>> X = np.random.default_rng(0).normal([[-0.5], [0.5]], 0.1, (2, 5000)).reshape(-1, 1)
+    >>> model = KMeans(2, epsilon=1.0, domain=(-1, 1), solver=Lloyd(steps=5)).fit(X)
+    >>> model.cluster_centers_.shape
+    (2, 1)
     """
 
     steps: int | None = None
@@ -491,6 +500,15 @@ class UniformGrid:
     restarts : int
         Of the weighted k-means; the paper's published runs had one.
     paper : bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import KMeans, UniformGrid
+    >>> X = np.random.default_rng(0).normal([[-0.5], [0.5]], 0.1, (2, 5000)).reshape(-1, 1)
+    >>> model = KMeans(2, epsilon=1.0, domain=(-1, 1), solver=UniformGrid(cells=100)).fit(X)
+    >>> model.cluster_centers_.shape
+    (2, 1)
     """
 
     cells: int | None = None
@@ -593,6 +611,15 @@ class Tree:
         No cell is halved more often.
     restarts : int
         Of the weighted k-means.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import KMeans, Tree
+    >>> X = np.random.default_rng(0).normal([[-0.5], [0.5]], 0.1, (2, 5000)).reshape(-1, 1)
+    >>> model = KMeans(2, epsilon=1.0, domain=(-1, 1), solver=Tree(depth=12)).fit(X)
+    >>> model.cluster_centers_.shape
+    (2, 1)
     """
 
     shape_share: float = 0.35
@@ -666,6 +693,15 @@ class Hybrid:
     tree : Tree
     lloyd : Lloyd
         Of the steps that follow; by default on clipped residuals.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import Hybrid, KMeans
+    >>> X = np.random.default_rng(0).normal([[-0.5], [0.5]], 0.1, (2, 5000)).reshape(-1, 1)
+    >>> model = KMeans(2, epsilon=1.0, domain=(-1, 1), solver=Hybrid(tree_share=0.5)).fit(X)
+    >>> model.cluster_centers_.shape
+    (2, 1)
     """
 
     tree_share: float = 0.5

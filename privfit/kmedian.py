@@ -72,6 +72,16 @@ class Greedy:
         The share of the budget that finds which distances matter; 0 for none.
     swaps : int
         Selections among all swaps that follow the k additions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import Greedy, KMedian
+    >>> people = np.random.default_rng(0).uniform(0, 1, (2000, 2))
+    >>> places = np.random.default_rng(1).uniform(0, 1, (30, 2))  # public
+    >>> model = KMedian(3, epsilon=1.0, facilities=places, clip=(0, 2), solver=Greedy(swaps=2))
+    >>> model.fit(people).cluster_centers_.shape
+    (3, 2)
     """
 
     focus: float = 0.1
@@ -160,6 +170,16 @@ class Gupta:
         The publication's own number of steps, and its sensitivity: the diameter, here hi - lo of a
         record, whatever the sets. Repaired: the cost is that of T + 1 selections by the accountant,
         the last one among the sets visited included.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import Gupta, KMedian
+    >>> people = np.random.default_rng(0).uniform(0, 1, (2000, 2))
+    >>> places = np.random.default_rng(1).uniform(0, 1, (30, 2))  # public
+    >>> model = KMedian(3, epsilon=1.0, facilities=places, clip=(0, 2), solver=Gupta(steps=4))
+    >>> model.fit(people).cluster_centers_.shape
+    (3, 2)
     """
 
     steps: int | None = None
@@ -288,6 +308,16 @@ class Coreset:
         Places selected at each radius; by default k.
     share : float
         The share of the budget that goes to the selections; counts take the rest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import Coreset, KMedian
+    >>> people = np.random.default_rng(0).uniform(0, 1, (2000, 2))
+    >>> places = np.random.default_rng(1).uniform(0, 1, (30, 2))  # public
+    >>> model = KMedian(3, epsilon=1.0, facilities=places, clip=(0, 2), solver=Coreset(radii=2))
+    >>> model.fit(people).cluster_centers_.shape
+    (3, 2)
     """
 
     radii: int = 3
@@ -377,6 +407,16 @@ class Synopsis:
         Halvings that are made without a test; by default round(log2(3 k)).
     depth : int
         No cell is halved more often.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import KMedian, Synopsis
+    >>> people = np.random.default_rng(0).uniform(0, 1, (2000, 2))
+    >>> places = np.random.default_rng(1).uniform(0, 1, (30, 2))  # public
+    >>> model = KMedian(3, epsilon=1.0, facilities=places, clip=(0, 2), solver=Synopsis(depth=10))
+    >>> model.fit(people).cluster_centers_.shape
+    (3, 2)
     """
 
     shape_share: float = 0.3

@@ -49,12 +49,25 @@ VERSION = 1
 
 
 class BudgetError(RuntimeError):
-    """A release that the budget does not cover. Nothing was drawn."""
+    """A release that the budget does not cover. Nothing was drawn.
+
+    >>> from privfit import BudgetError, Ledger
+    >>> try:
+    ...     Ledger(epsilon=1.0).reserve(2.0)
+    ... except BudgetError:
+    ...     print("refused")
+    refused
+    """
 
 
 @dataclass(frozen=True)
 class Budget:
-    """An (epsilon, delta) guarantee."""
+    """An (epsilon, delta) guarantee.
+
+    >>> from privfit import Budget
+    >>> print(Budget(1.0, 1e-6))
+    epsilon 1, delta 1e-06
+    """
 
     epsilon: float
     delta: float = 0.0
@@ -79,6 +92,13 @@ class Release:
 
     `parameters` are the released values; `settings` the method's own; `domain` how records were
     bounded. `verify` recomputes the cost from the events.
+
+    >>> from privfit import DiscreteLaplace, Ledger, Release
+    >>> grant = Ledger(epsilon=1.0).reserve(1.0, name="a count")
+    >>> count = grant.release(DiscreteLaplace(epsilon=1.0, sensitivity=1), [1000])
+    >>> release = grant.close("add_remove", parameters={"count": count})
+    >>> Release.from_json(release.to_json()).verify()
+    True
     """
 
     name: str
@@ -250,6 +270,12 @@ class Ledger:
     ``Ledger(epsilon=1.0, delta=1e-6)``; `reserve` takes grants of it, `spent` and `remaining` say
     where it stands. It survives `sklearn.clone` as the same object. Pickling gives a closed copy
     that shows what was spent and refuses to spend: a worker process cannot spend unseen.
+
+    >>> from privfit import Ledger
+    >>> ledger = Ledger(epsilon=1.0, delta=1e-6)
+    >>> grant = ledger.reserve(0.25, name="a count")
+    >>> print(ledger.remaining)
+    epsilon 0.75, delta 1e-06
     """
 
     def __init__(self, epsilon: float, delta: float = 0.0) -> None:

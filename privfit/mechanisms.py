@@ -75,6 +75,10 @@ class TopK(Mechanism):
     Equal in distribution to the one-shot race of Gumbel variables. Each of the k selections is
     `epsilon_each`-bounded-range if `range` bounds how far two candidates' scores can drift apart
     between neighbours. Range 0 means a uniform choice.
+
+    >>> from privfit import TopK
+    >>> TopK(2, epsilon_each=1.0, range=2)([0, 900, 5, 300]).tolist()
+    [1, 3]
     """
 
     k: int
@@ -132,7 +136,12 @@ class _Selection(Mechanism):
 
 @dataclass(frozen=True)
 class Exponential(_Selection):
-    """One candidate with probability proportional to exp(epsilon score / range)."""
+    """One candidate with probability proportional to exp(epsilon score / range).
+
+    >>> from privfit import Exponential
+    >>> Exponential(epsilon=1.0, range=2)([0, 100, 5])  # drawn exactly; mind that this is a release
+    1
+    """
 
     @property
     def event(self) -> Event:
@@ -149,6 +158,10 @@ class PermuteAndFlip(_Selection):
 
     It is epsilon-DP at rate epsilon / range, since the walk does not change when all scores shift
     alike; but it is not bounded-range, and many of them compose as pure releases only.
+
+    >>> from privfit import PermuteAndFlip
+    >>> PermuteAndFlip(epsilon=1.0, range=2)([0, 100, 5])
+    1
     """
 
     @property
@@ -170,6 +183,10 @@ class NoisyMax(_Selection):
     Fix the noise of the others: candidate i wins if its own noise reaches a threshold, which moves
     by at most `range` between neighbours, and a tail of the noise falls by at most
     exp(-epsilon / range) a unit. Hence epsilon-DP; not bounded-range.
+
+    >>> from privfit import NoisyMax
+    >>> NoisyMax(epsilon=1.0, range=2)([0, 100, 5])
+    1
     """
 
     def __post_init__(self) -> None:
@@ -215,6 +232,11 @@ class AboveThreshold(Mechanism):
 
     z -> z + M runs over all whole numbers, so the sums compare as their terms: epsilon-DP. With
     range <= 2 sensitivity these are the paper's constants; a smaller range needs less noise.
+
+    >>> from privfit import AboveThreshold
+    >>> passing = AboveThreshold(1.0, most=2, threshold=500, sensitivity=1, range=2, share=0.5)
+    >>> passing([900, 0, 800, 990]).tolist()
+    [0, 2]
     """
 
     epsilon: float
@@ -266,6 +288,11 @@ class DiscreteLaplace(Mechanism):
     """Integers plus noise x of probability proportional to exp(-epsilon abs(x) / sensitivity).
 
     epsilon-DP if `sensitivity` bounds the l1 distance of the integers between neighbours.
+
+    >>> from privfit import DiscreteLaplace
+    >>> noisy = DiscreteLaplace(epsilon=1.0, sensitivity=1)([1000, 2000])
+    >>> bool(abs(noisy - [1000, 2000]).max() < 50)
+    True
     """
 
     epsilon: float
@@ -297,6 +324,11 @@ class DiscreteGaussian(Mechanism):
 
     `sensitivity` bounds the l2 distance of the integers between neighbours. The variance is
     (sensitivity / mu)^2 + 4: see `accounting.discrete_gaussian_mu` for what the 4 pays.
+
+    >>> from privfit import DiscreteGaussian
+    >>> noisy = DiscreteGaussian(mu=0.25, sensitivity=1)([1000, 2000])
+    >>> bool(abs(noisy - [1000, 2000]).max() < 100)
+    True
     """
 
     mu: float
@@ -341,6 +373,10 @@ class GammaVector(Mechanism):
 
     **Real-valued: the guarantee is for real arithmetic.** The draw is in float64; publish the
     result on a grid that is coarse beside its rounding errors (`unit` does so).
+
+    >>> from privfit import GammaVector
+    >>> GammaVector(epsilon=1.0, sensitivity=0.01)([0.25, 0.5]).shape
+    (2,)
     """
 
     epsilon: float

@@ -31,7 +31,12 @@ Integers: TypeAlias = NDArray[np.int64]
 
 
 class PrivacyLeakWarning(UserWarning):
-    """Something is about to depend on private records outside the guarantee."""
+    """Something is about to depend on private records outside the guarantee.
+
+    >>> import warnings
+    >>> from privfit import PrivacyLeakWarning
+    >>> warnings.simplefilter("error", PrivacyLeakWarning)  # a pipeline may refuse to go on
+    """
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,15 @@ class Generation:
 
     `parameters` is the generation's leading candidate; `spent` what the search was granted, which
     was charged whole before it began, or None if it is not private.
+
+    >>> import numpy as np
+    >>> from privfit import LogisticRegression
+    >>> seen = []
+    >>> declared = {"domain": (-1, 1), "classes": [0, 1], "solver": "local"}
+    >>> model = LogisticRegression(1.0, 1e-6, callback=seen.append, **declared)
+    >>> _ = model.fit(np.linspace(-1, 1, 1000)[:, None], np.repeat([0, 1], 500))
+    >>> len(seen) == seen[-1].total
+    True
     """
 
     index: int
@@ -54,6 +68,13 @@ class Path:
 
     `average` is the share of the path whose mean is the answer; 0 means the last selection.
     `notes` are public numbers that a rule chose, for the settings of a `Release`.
+
+    >>> import numpy as np
+    >>> from privfit import Bits, RecordObjective, search
+    >>> objective = RecordObjective(np.zeros(9), lambda x, P: np.zeros((len(x), len(P))), -1.0, 0.0)
+    >>> found = search(objective, Bits(4), 1.0)
+    >>> found.path.answer.shape
+    (4,)
     """
 
     generations: tuple[Array, ...]

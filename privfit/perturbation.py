@@ -297,6 +297,17 @@ class OutputPerturbation(_Perturbation):
         default 2^-16, or 2^-36 n if that is more.
     paper : bool
         Lambda = 0.01 n, as in the simulations of Chaudhuri and Monteleoni (2008).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import LogisticRegression, OutputPerturbation
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> y = (X[:, 0] > X[:, 1]).astype(int)
+    >>> settings = OutputPerturbation(regularisation=10)
+    >>> model = LogisticRegression(1.0, domain=(-1, 1), classes=[0, 1], solver=settings)
+    >>> model.fit(X, y).coef_.shape
+    (1, 2)
     """
 
 
@@ -365,6 +376,17 @@ class ObjectivePerturbation(_Perturbation):
     ----------
     repair : float
         The share of epsilon that pays for noise on top, which hides that the solver is inexact.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import LogisticRegression, ObjectivePerturbation
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> y = (X[:, 0] > X[:, 1]).astype(int)
+    >>> settings = ObjectivePerturbation(regularisation=10)
+    >>> model = LogisticRegression(1.0, domain=(-1, 1), classes=[0, 1], solver=settings)
+    >>> model.fit(X, y).coef_.shape
+    (1, 2)
     """
 
     repair: float = 0.01
@@ -448,6 +470,15 @@ class PrivateSVM(_Perturbation):
 
     `paper` takes the published l1 sensitivity 4 sqrt(p) / Lambda, twice of what can be proved to be
     enough, and Lambda = 0.01 n. In the paper's terms Lambda is n / C.
+
+    >>> import numpy as np
+    >>> from privfit import LinearSVC, PrivateSVM
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> y = (X[:, 0] > X[:, 1]).astype(int)
+    >>> settings = PrivateSVM(regularisation=10)
+    >>> model = LinearSVC(1.0, domain=(-1, 1), classes=[0, 1], solver=settings)
+    >>> model.fit(X, y).coef_.shape
+    (1, 2)
     """
 
     smoothing: float = 0.1

@@ -70,6 +70,17 @@ class PrivGene:
         (its equation 10) instead of the range. Repaired: the factor 2 that equation 18 lacks
         (without it the mechanism is 2 epsilon); the last coordinate mutates too; mutants are
         clipped to the space; the "+1" of the logistic sensitivity is dropped.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import LogisticRegression, PrivGene
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> y = (X[:, 0] > X[:, 1]).astype(int)
+    >>> settings = PrivGene(paper=True)
+    >>> model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1], solver=settings)
+    >>> model.fit(X, y).coef_.shape
+    (1, 2)
     """
 
     generations: int | None = None
@@ -169,6 +180,17 @@ class EEM:
         The publication's own parameters, with random starts instead of one at zero. Repaired: the
         range of the SVM is 4 C under replace; any coordinate mutates, the intercept too; mutants
         are clipped to the space.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import EEM, LogisticRegression
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> y = (X[:, 0] > X[:, 1]).astype(int)
+    >>> settings = EEM(generations=50)
+    >>> model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1], solver=settings)
+    >>> model.fit(X, y).coef_.shape
+    (1, 2)
     """
 
     generations: int | None = None
@@ -257,6 +279,17 @@ class Local:
     paper : bool
         PrivLocal, the code published with PrivGene: moves of 0.5 in [-5, 5], decay 0.95, scored by
         the loss. Repaired: the range is that of the realised moves, 4 steps under replace.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import Local, LogisticRegression
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> y = (X[:, 0] > X[:, 1]).astype(int)
+    >>> settings = Local(generations=50)
+    >>> model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1], solver=settings)
+    >>> model.fit(X, y).coef_.shape
+    (1, 2)
     """
 
     scoring: str = OPEN

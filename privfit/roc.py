@@ -143,6 +143,14 @@ class RocCurve:
     """A released ROC curve: rates (q,) from (0, 0) to (1, 1), with the threshold of each.
 
     The first threshold is infinite. Between those that were drawn, others are interpolated.
+
+    >>> import numpy as np
+    >>> from privfit import roc_curve
+    >>> y = np.repeat([0, 1], 5000)
+    >>> scores = np.linspace(0, 1, 10_000)
+    >>> curve = roc_curve(y, scores, epsilon=1.0)
+    >>> bool(curve.auc > 0.9)
+    True
     """
 
     fpr: Floats
@@ -179,7 +187,13 @@ class RocCurve:
 
 @dataclass(frozen=True, eq=False)
 class ConfusionMatrix:
-    """Released counts [[true negatives, false positives], [false negatives, true positives]]."""
+    """Released counts [[true negatives, false positives], [false negatives, true positives]].
+
+    >>> from privfit import confusion_matrix
+    >>> found = confusion_matrix([0, 0, 1, 1] * 1000, [0.1, 0.9, 0.8, 0.7] * 1000, epsilon=1.0)
+    >>> found.counts.shape
+    (2, 2)
+    """
 
     counts: Floats
     release: Release
@@ -281,7 +295,14 @@ def roc_curve(
 def roc_auc_score(
     y_true: ArrayLike, y_score: ArrayLike, epsilon: float, delta: float = 0.0, **options: Any
 ) -> float:
-    """The area under the private ROC curve; options as for `roc_curve`."""
+    """The area under the private ROC curve; options as for `roc_curve`.
+
+    >>> import numpy as np
+    >>> from privfit import roc_auc_score
+    >>> y = np.repeat([0, 1], 5000)
+    >>> bool(roc_auc_score(y, np.linspace(0, 1, 10_000), epsilon=1.0) > 0.9)
+    True
+    """
     return roc_curve(y_true, y_score, epsilon, delta, **options).auc
 
 
@@ -299,6 +320,11 @@ def confusion_matrix(
     """Noisy counts of both classes by what a public threshold predicts; a pure release.
 
     Counts are not negative and, where the number of records is public, add up to it.
+
+    >>> from privfit import confusion_matrix
+    >>> found = confusion_matrix([0, 0, 1, 1] * 1000, [0.1, 0.9, 0.8, 0.7] * 1000, epsilon=1.0)
+    >>> bool(abs(found.counts - [[1000, 1000], [0, 2000]]).max() < 100)
+    True
     """
     table = _Table.read(y_true, y_score, pos_label)
     n = public_size(table, adjacency, None)
@@ -326,7 +352,13 @@ def accuracy_score(
     ledger: Ledger | None = None,
     random_state: Any = None,
 ) -> float:
-    """The share of records that a public threshold predicts right, with noise; a pure release."""
+    """The share of records that a public threshold predicts right, with noise; a pure release.
+
+    >>> from privfit import accuracy_score
+    >>> accuracy = accuracy_score([0, 0, 1, 1] * 1000, [0.1, 0.9, 0.8, 0.7] * 1000, epsilon=1.0)
+    >>> bool(abs(accuracy - 0.75) < 0.05)
+    True
+    """
     table = _Table.read(y_true, y_score, pos_label)
     n = public_size(table, adjacency, None)
     mechanism = DiscreteLaplace(epsilon, 1)

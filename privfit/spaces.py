@@ -43,6 +43,16 @@ class Reals:
     Steps are in shares of a coordinate's width, as in the papers. `units` is the grid that every
     candidate lies on; a search takes it from its objective. `start` is where a walk starts, by
     default the candidate nearest to zero; it must not depend on records.
+
+    >>> import numpy as np
+    >>> from privfit import Reals, RecordObjective, search
+    >>> heights = np.random.default_rng(0).normal(170, 10, 5000)  # private
+    >>> def nearness(heights, P):
+    ...     return -np.abs(heights[:, None] - P[:, 0])
+    >>> objective = RecordObjective(heights, nearness, low=-50.0, high=0.0)
+    >>> found = search(objective, Reals(100, 250, 1), 1.0, 1e-6, random_state=0)
+    >>> bool(abs(found.answer[0] - 170) < 5)
+    True
     """
 
     low: Any
@@ -206,7 +216,12 @@ class Reals:
 
 @dataclass(frozen=True)
 class Subsets:
-    """Sets of k different indices below n, as int rows in no particular order."""
+    """Sets of k different indices below n, as int rows in no particular order.
+
+    >>> from privfit import Subsets
+    >>> Subsets(200, 5)  # five of 200 public places, for `search`
+    Subsets(n=200, k=5)
+    """
 
     n: int
     k: int
@@ -306,7 +321,17 @@ class Subsets:
 
 @dataclass(frozen=True)
 class Bits:
-    """Strings of n bits, as rows of booleans."""
+    """Strings of n bits, as rows of booleans.
+
+    >>> import numpy as np
+    >>> from privfit import Bits, RecordObjective, search
+    >>> taste = np.random.default_rng(0).random((2000, 8)) < [0.9, 0.1] * 4  # private
+    >>> def agreement(taste, P):
+    ...     return (taste[:, None] == P).mean(axis=2)
+    >>> found = search(RecordObjective(taste, agreement, 0.0, 1.0), Bits(8), 1.0)
+    >>> found.answer.shape
+    (8,)
+    """
 
     n: int
 

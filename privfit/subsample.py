@@ -31,6 +31,17 @@ class Subsample:
     paper : bool
         Select by the exponential mechanism; ours is permute-and-flip, which is never worse for a
         single selection.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import LogisticRegression, Subsample
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> y = (X[:, 0] > X[:, 1]).astype(int)
+    >>> settings = Subsample(candidates=1000)
+    >>> model = LogisticRegression(1.0, domain=(-1, 1), classes=[0, 1], solver=settings)
+    >>> model.fit(X, y).coef_.shape
+    (1, 2)
     """
 
     candidates: int = OPEN

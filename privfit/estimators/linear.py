@@ -250,6 +250,14 @@ class LinearSVC(_LinearClassifier):
 
     Parameters, attributes and solvers are those of `LogisticRegression`, and 'privatesvm'. 'local'
     scores moves by the slope of Huber's hinge, and the perturbed convex fits minimise it.
+
+    >>> import numpy as np
+    >>> from privfit import LinearSVC
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (5000, 3))
+    >>> y = X[:, 0] > X[:, 1]
+    >>> model = LinearSVC(1.0, 1e-6, domain=(-1, 1), classes=[False, True])
+    >>> model.fit(X, y).coef_.shape
+    (1, 3)
     """
 
     _loss = "hinge"

@@ -49,6 +49,16 @@ class CentersObjective(Objective):
         The declared domain of a record.
     power : 2 or 1
         Squared l2 distances, or l1 distances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import Box, CentersObjective
+    >>> X = np.array([[0.0], [0.25], [1.0]])
+    >>> objective = CentersObjective(X, 1, Box(0, 1))
+    >>> P = objective.snap([[[0.25]], [[0.5]]])
+    >>> (objective.scores(P) * objective.unit).tolist()
+    [-0.625, -0.5625]
     """
 
     def __init__(

@@ -71,6 +71,16 @@ class FacilityObjective(Objective):
         A function of your own must treat each record by itself, as is checked on single records of
         each block. Its values are clipped and rounded by us, so that sensitivity does not rest on
         it, and the range is hi - lo: nothing is known about how facilities lie to each other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import FacilityObjective
+    >>> homes, places = np.array([[0.0], [1.0]]), np.array([[0.0], [0.5], [1.0]])
+    >>> objective = FacilityObjective(homes, places, clip=(0, 1))
+    >>> scores = objective.scores(np.array([[0, 2], [1, 2]]))  # two sets of two places
+    >>> bool(scores[0] > scores[1])
+    True
     """
 
     _records: DenseRecords | None

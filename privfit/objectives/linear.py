@@ -59,6 +59,17 @@ class LinearObjective(Objective):
     Notes
     -----
     `scores` are not released; hand them to a grant's `release`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import Box, LinearObjective
+    >>> X, y = np.array([[-1.0], [0.5], [1.0]]), [0, 1, 1]
+    >>> objective = LinearObjective(X, y, loss="zero_one", domain=Box(-1, 1))
+    >>> objective.scores(np.array([[1.0, 0.0], [-1.0, 0.0]])).tolist()  # minus the errors
+    [0, -3]
+    >>> objective.range(np.array([[1.0, 0.0], [-1.0, 0.0]]), "replace")
+    2
     """
 
     def __init__(

@@ -28,6 +28,17 @@ class RecordObjective:
         Public bounds. Scores are clipped to them, so sensitivity does not rest on `score`.
     bits : int
         Levels of a score between the bounds: 2^bits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import RecordObjective
+    >>> def nearness(records, P):
+    ...     return -np.abs(records[:, None] - P)
+    >>> objective = RecordObjective(np.array([0.0, 1.0, 1.0]), nearness, low=-1.0, high=0.0)
+    >>> scores = objective.scores(np.array([0.0, 1.0]))
+    >>> bool(scores[1] > scores[0])
+    True
     """
 
     def __init__(
