@@ -138,9 +138,6 @@ class LedgerFile(Ledger):
                     f"the budget file ({self._file}) is another one or an older copy: it lacks "
                     "what was spent since; put the newest copy back to go on"
                 )
-            # An interrupt may have come between the writing of a release and the note of it.
-            news = found.releases[len(self._releases) :]
-            self._unwritten = [release for release in self._unwritten if release not in news]
             self._entries, self._releases = list(found.entries), list(found.releases)
 
     def _charge(self, entry: Entry) -> None:
@@ -150,7 +147,10 @@ class LedgerFile(Ledger):
             self._write([*self._entries, entry])
 
     def _publish(self, release: Release) -> None:
-        """Write a release. The draw was made, so a failure warns, and the next change writes it."""
+        """Write a release. The draw was made, so a failure warns, and the next change writes it.
+
+        One that failed in the last step of writing may then be there twice; the charge is not.
+        """
         self._unwritten.append(Release.from_json(release.to_json()))
         try:
             with _locked(self._file):

@@ -455,7 +455,7 @@ def ledger_json(
 
 
 def _rows(items: Iterable[Any]) -> str:
-    """A list, one item a line: 5 times quicker than `indent` for a budget file of 500 releases."""
+    """A list, one item a line: twice as quick to write as `indent`, and shorter to read."""
     rows = ",\n    ".join(json.dumps(item, default=_plain) for item in items)
     return f"[\n    {rows}\n  ]"
 
