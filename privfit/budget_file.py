@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from privfit.files import write_atomically
+from privfit.files import remove_leftovers, write_atomically
 from privfit.ledger import (
     Budget,
     BudgetError,
@@ -223,6 +223,8 @@ def _replace(
     releases: Sequence[Release],
     identity: str,
 ) -> None:
+    """Write the file anew. Call it with the lock."""
+    remove_leftovers(path)
     try:
         if os.path.exists(path) and not os.access(path, os.W_OK):  # a rename would not ask
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
@@ -262,6 +264,6 @@ def _explained(error: OSError, path: Path) -> OSError:
     return OSError(
         error.errno,
         f"{error.strerror or error}: budget file {path}. Nothing was handed out; you must be "
-        "allowed to read and write the file and its folder, which needs room for a copy: see to "
-        "that, then try again",
+        "allowed to read and write the file, its .lock and its folder, which needs room for a "
+        "copy: see to that, then try again",
     )

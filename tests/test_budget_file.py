@@ -52,7 +52,7 @@ def start(script: str, *arguments: object) -> subprocess.Popen[str]:
 
 
 def output(process: subprocess.Popen[str]) -> str:
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     return out
 
@@ -207,15 +207,16 @@ def test_groups_are_common_to_processes(path):
 KILLED = """
 import os, random, signal, sys, time, privfit
 path, rounds = sys.argv[1], int(sys.argv[2])
-privfit.open_ledger(path, 1.0).reserve(2**-20).close()  # all is imported
+inherited = privfit.open_ledger(path, 1.0)
+inherited.reserve(2**-20).close()  # all is imported
 coins, reported = random.Random(5), 1
 for _ in range(rounds):
     hear, tell = os.pipe()
     pids = []
-    for _ in range(2):
+    for opened in (False, True):
         pids.append(os.fork())
         if not pids[-1]:
-            ledger = privfit.open_ledger(path)
+            ledger = privfit.open_ledger(path) if opened else inherited
             while True:
                 grant = ledger.reserve(2**-20)
                 os.write(tell, b"x")
@@ -243,10 +244,12 @@ def test_a_kill_at_any_moment_leaves_a_file_that_counts_all_that_was_granted(pat
     ledger = open_ledger(path)
     assert ledger.spent.epsilon == charged * 2**-20
     ledger.reserve(0.5)
+    assert names_in(path.parent) == {"budget.json", "budget.json.lock"}
 
 
 INTERRUPTED = """
-import sys, numpy as np, privfit
+import signal, sys, numpy as np, privfit
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 ledger = privfit.open_ledger(sys.argv[1], 1.0)
 def tell(generation):
     print("fitting", flush=True)
@@ -264,7 +267,7 @@ def test_an_interrupt_in_the_middle_of_a_fit_leaves_its_charge(path):
     process = start(INTERRUPTED, path)
     assert process.stdout.readline() == "fitting\n"
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=120)
     assert "KeyboardInterrupt" in err
     ledger = open_ledger(path)
     assert ledger.spent == Budget(0.5)
@@ -592,6 +595,15 @@ def test_a_written_file_has_the_mode_of_a_new_one_or_of_the_one_it_replaces(tmp_
     assert place.stat().st_mode & 0o777 == 0o640
     assert place.read_bytes() == "two é\n".encode()
     assert names_in(tmp_path) == {"text", "usual"}
+
+
+def test_leftovers_of_this_file_alone_are_removed(tmp_path):
+    left, kept = f".a[b].{'0' * 16}.tmp", [f".ab.{'0' * 16}.tmp", ".a[b].mine.tmp", "a[b]"]
+    for name in (left, *kept):
+        (tmp_path / name).touch()
+    (tmp_path / f".a[b].{'1' * 16}.tmp").mkdir()  # cannot be unlinked, and does no harm
+    files.remove_leftovers(tmp_path / "a[b]")
+    assert names_in(tmp_path) == {*kept, f".a[b].{'1' * 16}.tmp"}
 
 
 def test_every_refusal_was_reached_by_a_test_above():
