@@ -263,7 +263,6 @@ def _locked(path: Path) -> Iterator[None]:
 def _explained(error: OSError, path: Path) -> OSError:
     return OSError(
         error.errno,
-        f"{error.strerror or error}: budget file {path}. Nothing was handed out; you must be "
-        "allowed to read and write the file, its .lock and its folder, which needs room for a "
-        "copy: see to that, then try again",
+        f"{error.strerror or error}: budget file {path}. You must be allowed to read and write the "
+        "file, its .lock and its folder, which needs room for a copy; see to that, then try again",
     )
