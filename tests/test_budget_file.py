@@ -502,7 +502,7 @@ def test_places_where_no_budget_file_can_be_are_refused(tmp_path):
 
 
 UNPRIVILEGED = """
-import os, sys, privfit
+import os, sys, filelock, privfit  # all now: the other user may not read where Python lives
 os.setgroups([])
 os.setgid(65534)
 os.setuid(65534)
