@@ -42,6 +42,7 @@ from privfit.roc import (
 from privfit.solvers import search
 from privfit.spaces import Bits, Reals, Subsets
 from privfit.subsample import Subsample
+from privfit.sweeps import Sweep, sweep
 
 if _typing.TYPE_CHECKING:
     from privfit.estimators import (
@@ -119,6 +120,7 @@ __all__ = [
     "SparseVector",
     "Subsample",
     "Subsets",
+    "Sweep",
     "Synopsis",
     "TopK",
     "Tree",
@@ -130,6 +132,7 @@ __all__ = [
     "roc_auc_score",
     "roc_curve",
     "search",
+    "sweep",
     "total",
 ]
 
