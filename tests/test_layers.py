@@ -41,7 +41,8 @@ ALLOWED: dict[str, set[str]] = {
     "postprocess": {"_kernels", "ledger", "means"},
     "model": {"ledger", "domains"},
     "text": set(),
-    "plotting": {"ledger"},
+    "plotting": {"accounting", "domains", "ledger"},
+    "sweeps": {"estimators"},
     "backends": RECORDS,
     "audit": RELEASES,
     "spaces": set(),
@@ -64,8 +65,8 @@ ANYONE = {"checks"}  # small tests of arguments
 OUTSIDE = {"numpy", "scipy"}  # what the core may import besides the standard library
 LAZY = {"domains": {"tomllib", "tomli"},  # the former is the standard library's from 3.11 on
         "estimators": {"sklearn"}, "cli": {"pandas", "sklearn", "tqdm"}, "solvers": {"tqdm"},
-        "aggregate": {"sklearn"}, "plotting": {"matplotlib"},
-        "backends": {"dask", "pyarrow"}}  # fmt: skip
+        "aggregate": {"sklearn"}, "plotting": {"contourpy", "matplotlib"},
+        "sweeps": {"sklearn", "threadpoolctl"}, "backends": {"dask", "pyarrow"}}  # fmt: skip
 
 
 def part_of(source: Path) -> str:
