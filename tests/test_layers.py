@@ -42,7 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     "model": {"ledger", "domains"},
     "text": set(),
     "plotting": {"accounting", "domains", "ledger"},
-    "sweeps": {"estimators"},
+    "sweeps": {"estimators", "ledger"},
     "backends": RECORDS,
     "audit": RELEASES,
     "spaces": set(),
