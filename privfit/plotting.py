@@ -201,7 +201,7 @@ def draw_clusters(
         points = view.shown(view.coded(public_points))
         ax.plot(*points.T, ".", color="0.7", markersize=3, label="public points", zorder=BEHIND)
     _draw_borders(ax, view, outline)
-    _draw_centers(ax, view.shown(view.centers), _released_sizes(model.release_))
+    _draw_centers(ax, view.shown(view.centers), _released_sizes(getattr(model, "release_", None)))
     _frame(ax, view)
     _finish(ax)
     return ax

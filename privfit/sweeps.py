@@ -12,9 +12,9 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias
 
@@ -256,9 +256,9 @@ def sweep(
     found = bench.start(_rising(epsilons), seeds, resume)
     done = {(trial.setting, trial.seed): trial for trial in found.trials}
     todo = [pair for pair in found.planned if pair not in done]
-    with _no_convergence_warnings():
+    with _no_convergence_warnings(), closing(bench.run(todo, n_jobs)) as results:
         try:
-            for (setting, seed), value in zip(todo, bench.run(todo, n_jobs), strict=True):
+            for (setting, seed), value in zip(todo, results, strict=True):
                 done[setting, seed] = Trial(setting, seed, value)
                 made = tuple(done[pair] for pair in found.planned if pair in done)
                 found = replace(found, trials=made)
@@ -369,7 +369,9 @@ class _Bench:
             return "accuracy"
         return "mean distance" if hasattr(self.template, "facilities") else "mean squared distance"
 
-    def run(self, todo: Sequence[tuple[float | str, int]], n_jobs: int) -> Iterator[float]:
+    def run(
+        self, todo: Sequence[tuple[float | str, int]], n_jobs: int
+    ) -> Generator[float, None, None]:
         """The value of each trial, in order."""
         if n_jobs == 1:
             yield from (self.value(*pair) for pair in todo)

@@ -167,9 +167,11 @@ def stop_after(trials: int):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_an_interrupted_sweep_is_kept_and_resumed(whole, n_jobs):
+    threads = threading.active_count()
     with pytest.raises(KeyboardInterrupt, match="5 of 12 trials are done; pass resume=") as caught:
         run(progress=stop_after(5), n_jobs=n_jobs)
     assert isinstance(caught.value, SweepInterrupted)
+    assert threading.active_count() == threads  # nothing runs on
     partial_sweep = Sweep.from_json(caught.value.sweep.to_json())
     assert partial_sweep.trials == whole.trials[:5]
     assert not partial_sweep.complete
