@@ -43,7 +43,8 @@ ALLOWED: dict[str, set[str]] = {
     "postprocess": {"_kernels", "ledger", "means"},
     "model": {"ledger", "domains"},
     "text": set(),
-    "plotting": {"ledger"},
+    "plotting": {"accounting", "domains", "ledger"},
+    "sweeps": {"estimators", "ledger"},
     "backends": RECORDS,
     "audit": RELEASES,
     "spaces": set(),
@@ -66,7 +67,8 @@ ANYONE = {"checks"}  # small tests of arguments
 OUTSIDE = {"numpy", "scipy"}  # what the core may import besides the standard library
 LAZY = {"domains": {"tomllib", "tomli"},  # the former is the standard library's from 3.11 on
         "estimators": {"sklearn"}, "cli": {"pandas", "sklearn", "tqdm"}, "solvers": {"tqdm"},
-        "aggregate": {"sklearn"}, "plotting": {"matplotlib"}, "budget_file": {"filelock"},
+        "aggregate": {"sklearn"}, "plotting": {"contourpy", "matplotlib"},
+        "sweeps": {"sklearn", "threadpoolctl"}, "budget_file": {"filelock"},
         "backends": {"dask", "pyarrow"}}  # fmt: skip
 
 
