@@ -22,6 +22,7 @@ from privfit.mechanisms import (
     PermuteAndFlip,
     TopK,
 )
+from privfit.model import load, save
 from privfit.objectives import (
     CentersObjective,
     FacilityObjective,
@@ -127,8 +128,10 @@ __all__ = [
     "calibrate",
     "compose",
     "confusion_matrix",
+    "load",
     "roc_auc_score",
     "roc_curve",
+    "save",
     "search",
     "total",
 ]

@@ -39,7 +39,11 @@ ALLOWED: dict[str, set[str]] = {
     "cumulative": set(),
     "binormal": set(),
     "postprocess": {"_kernels", "ledger", "means"},
-    "model": {"ledger", "domains"},
+    "files": set(),
+    "plain": set(),
+    "declared": {"domains", "solvers"} | ALGORITHMS,
+    "model": {"files", "plain", "declared", "ledger", "domains", "binary", "objectives", "bayes"}
+    | {"roc", "text", "estimators"},
     "text": set(),
     "plotting": {"ledger"},
     "backends": RECORDS,
@@ -56,7 +60,7 @@ ALLOWED: dict[str, set[str]] = {
         | ALGORITHMS
         for name in ALGORITHMS
     },
-    "estimators": RECORDS | RELEASES | SEARCHES | ALGORITHMS | {"postprocess", "model", "text"},
+    "estimators": RECORDS | RELEASES | SEARCHES | ALGORITHMS | {"postprocess", "text"},
 }
 EVERYTHING = {"__init__", "cli"}  # the public names, and the command
 ANYONE = {"checks"}  # small tests of arguments
