@@ -8,11 +8,15 @@ from pathlib import Path
 
 import pytest
 
+import privfit.domains
 import privfit.estimators.bayes
 import privfit.estimators.cluster
 import privfit.estimators.linear
 import privfit.estimators.select
 import privfit.estimators.text
+import privfit.files
+import privfit.model
+import privfit.plain
 import privfit.roc
 import privfit.solvers
 
@@ -37,6 +41,10 @@ def test_examples_of_a_page_run_in_order(page, capsys):
 @pytest.mark.parametrize(
     "module",
     [
+        privfit.domains,
+        privfit.files,
+        privfit.model,
+        privfit.plain,
         privfit.roc,
         privfit.solvers,
         privfit.estimators.linear,
