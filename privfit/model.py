@@ -335,7 +335,7 @@ class _File:
         fits = len(shape) == array.ndim and all(
             size in (None, found) for size, found in zip(shape, array.shape, strict=True)
         )
-        if array.dtype.kind not in kinds or not fits:
+        if (array.size and array.dtype.kind not in kinds) or not fits:  # none are of no kind
             wanted = ", ".join("any" if size is None else str(size) for size in shape)
             raise ValueError(
                 f"{name} of the release must be numbers of shape ({wanted}); {UNCHANGED}"

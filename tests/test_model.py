@@ -190,7 +190,8 @@ MODELS: dict[str, Callable[[], Any]] = {
     "selection": selected,
     **{f"selection by {name}": partial(selected, method=method) for name, method in {
         "noisy": "noisy", "peeling": "peeling", "clusters": ClusteredCounts(3, 4),
-        "threshold": NoisyScores(threshold=20.0), "sparse vector": SparseVector(2, 20.0),
+        "threshold": NoisyScores(threshold=20.0),
+        "sparse vector": SparseVector(2, 20.0),
     }.items()},
     "total count": lambda: SelectFeatures(k=2, criterion="total_count").fit(ONES),
     "hashed words": lambda: HashWords(64),
@@ -441,6 +442,13 @@ def test_a_setting_that_a_fit_raised_does_not_stop_a_model_from_being_saved():
     again = loads(dumps(model))
     assert again.solver.regularisation == 0.01
     assert again.release_.settings["regularisation"] > 1
+
+
+def test_a_selection_of_nothing_comes_back():
+    model = selected(method=NoisyScores(threshold=1e6))
+    again = loads(dumps(model))
+    assert bits(again.ranking_) == bits(model.ranking_)
+    assert not again.get_support().any()
 
 
 def test_a_trace_can_be_taken_from_a_loaded_release():
