@@ -78,6 +78,15 @@ class Sweep:
         The names of the references.
     trials : tuple of Trial
         What is done so far, split by split.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import KMeans, Sweep, sweep
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> found = sweep(KMeans(2, domain=(-1, 1)), X, None, [1.0], public=True, seeds=2)
+    >>> Sweep.from_json(found.to_json()) == found
+    True
     """
 
     name: str
