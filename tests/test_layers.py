@@ -63,8 +63,9 @@ ANYONE = {"checks"}  # small tests of arguments
 
 OUTSIDE = {"numpy", "scipy"}  # what the core may import besides the standard library
 LAZY = {"domains": {"tomllib", "tomli"},  # the former is the standard library's from 3.11 on
-        "estimators": {"sklearn"}, "commands": {"matplotlib", "pyarrow", "sklearn"}, "solvers": {"tqdm"},
-        "aggregate": {"sklearn"}, "plotting": {"matplotlib"},
+        "estimators": {"sklearn"}, "solvers": {"tqdm"},
+        "commands": {"matplotlib", "pyarrow", "sklearn"}, "aggregate": {"sklearn"},
+        "plotting": {"matplotlib"},
         "backends": {"dask", "pyarrow"}}  # fmt: skip
 
 

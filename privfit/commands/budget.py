@@ -8,7 +8,7 @@ from typing import Any
 
 from privfit.accounting import METHODS, calibrate, table
 from privfit.commands.console import Console, InputError
-from privfit.commands.pictures import claim_picture
+from privfit.commands.pictures import claim_picture_if
 from privfit.ledger import Ledger
 
 __all__ = ["add", "run"]
@@ -62,7 +62,7 @@ def _file(ledger: Ledger, options: argparse.Namespace, console: Console) -> None
 
     rows = [(name, group or "all", budget) for group, name, budget in ledger.entries]
     sums = [("spent", ledger.spent), ("left", ledger.remaining), ("budget", ledger.budget)]
-    with claim_picture(options.plot) as plot:
+    with claim_picture_if(options.plot) as plot:
         if plot is not None:
             plot(lambda ax: draw_budget(ledger, ax=ax))
     console.table(

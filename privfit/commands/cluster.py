@@ -9,7 +9,7 @@ import numpy as np
 
 from privfit.commands.console import Console
 from privfit.commands.outputs import claim
-from privfit.commands.pictures import claim_picture
+from privfit.commands.pictures import claim_picture_if
 from privfit.commands.schemafile import add_declared, read_declared
 from privfit.commands.spending import add_budget, open_run, report, seed_of
 from privfit.commands.tables import read_table
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
         n_public=options.n_public, ledger=ledger, n_threads=options.threads,
         random_state=seed_of(options, console), verbose=int(console.watched),
     )  # fmt: skip
-    with claim(options.out) as out, claim_picture(options.plot) as plot:
+    with claim(options.out) as out, claim_picture_if(options.plot) as plot:
         table = read_table(options.data, declared.schema, None, options.delimiter)
         model.fit(table.columns)
         out.write(dumps(model))

@@ -51,9 +51,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> None:
     """Fit, evaluate, write."""
     if options.trusted_eval and options.holdout is None:
-        raise InputError(
-            "--trusted-eval needs records that no fit has seen; pass --holdout 0.2"
-        )
+        raise InputError("--trusted-eval needs records that no fit has seen; pass --holdout 0.2")
     declared = read_declared(options, console)
     ledger = open_run(options, console)
     model = estimator_of(options, declared)

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from privfit.commands.console import InputError
 from privfit.commands.outputs import claim
 
-__all__ = ["claim_picture"]
+__all__ = ["claim_picture", "claim_picture_if"]
 
 Draw: TypeAlias = Callable[[Any], object]  # on matplotlib's axes
+Write: TypeAlias = Callable[[Draw], None]
 
 FORMATS = ("png", "svg", "pdf")
 
 
 @contextmanager
-def claim_picture(path: str | None) -> Iterator[Callable[[Draw], None] | None]:
+def claim_picture(path: str) -> Iterator[Write]:
     """Make sure that a picture can be drawn and written; what is given writes what it is told."""
-    if path is None:
-        yield None
-        return
     kind = Path(path).suffix.lstrip(".").lower()
     if kind not in FORMATS:
         raise InputError(f"--plot ({path!r}) must end in .png, .svg or .pdf; pass such a name")
@@ -40,3 +38,8 @@ def claim_picture(path: str | None) -> Iterator[Callable[[Draw], None] | None]:
             file.write(content.getvalue())
 
         yield write
+
+
+def claim_picture_if(path: str | None) -> AbstractContextManager[Write | None]:
+    """A picture where a path was given."""
+    return nullcontext() if path is None else claim_picture(path)

@@ -42,15 +42,15 @@ def run(options: argparse.Namespace, console: Console) -> None:
         kind = type(model).__name__
         raise InputError(f"--proba needs probabilities, which {kind} has not; leave it out")
     parts = read_chunks(options.data, schema, None, options.delimiter)
-    if options.out is None and not console.machine:
-        for text in _csv(model, parts, options.proba):
-            console.product(text)
-        return
-    if options.out is None:
+    if console.machine and options.out is None:
         console.result({"predictions": [label for part in parts for label in _labels(model, part)]})
         return
+    text = "".join(_csv(model, parts, options.proba))  # all of it, or nothing
+    if options.out is None:
+        console.product(text)
+        return
     with claim(options.out) as out:
-        out.write("".join(_csv(model, parts, options.proba)))
+        out.write(text)
     console.say(f"{options.out}: predictions")
     console.result({"predictions": options.out})
 

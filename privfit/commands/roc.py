@@ -10,7 +10,7 @@ from scipy.special import expit
 from privfit.commands.console import Console, InputError
 from privfit.commands.models import load_model, schema_of
 from privfit.commands.outputs import claim_if
-from privfit.commands.pictures import claim_picture
+from privfit.commands.pictures import claim_picture_if
 from privfit.commands.spending import add_budget, open_run, report, seed_of
 from privfit.commands.tables import Target, read_table
 
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
     schema, classes = schema_of(model, options.model), _classes(model, options)
     positive = _positive(options, classes)
     ledger, seed = open_run(options, console), seed_of(options, console)
-    with claim_if(options.out) as out, claim_picture(options.plot) as plot:
+    with claim_if(options.out) as out, claim_picture_if(options.plot) as plot:
         target = Target(options.target, tuple(classes))
         table = read_table(options.data, schema, target, options.delimiter)
         scores = expit(model.decision_function(table.columns))  # of the last class, within [0, 1]

@@ -10,7 +10,7 @@ from typing import Any
 
 from privfit.commands.console import Console, InputError
 from privfit.commands.outputs import claim
-from privfit.commands.tables import MISSING, opened
+from privfit.commands.tables import MISSING, opened, some
 from privfit.domains import Categorical, Numeric, Schema
 
 __all__ = ["add", "run"]
@@ -75,14 +75,12 @@ def run(options: argparse.Namespace, console: Console) -> None:
 def _look(path: str, delimiter: str | None) -> dict[str, _Seen]:
     seen: dict[str, _Seen] = {}
     with opened(path, None, delimiter) as chunks:
-        for chunk in chunks:
+        for chunk in some(chunks, path):
             if not seen:
                 _check_header(path, chunk)
                 seen = {name: _Seen(name) for name in chunk}
             for name, values in chunk.items():
                 seen[name].add(values)
-    if not seen:
-        raise InputError(f"{path!r} has no records below its header; pass a table with some")
     return seen
 
 

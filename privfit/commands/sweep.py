@@ -9,7 +9,7 @@ from typing import Any
 from privfit.commands.console import Console, InputError
 from privfit.commands.fit import add_model, estimator_of
 from privfit.commands.outputs import claim
-from privfit.commands.pictures import claim_picture
+from privfit.commands.pictures import claim_picture_if
 from privfit.commands.schemafile import add_declared, read_declared
 from privfit.commands.tables import read_table
 from privfit.ledger import ADJACENCIES
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
     declared = read_declared(options, console)
     earlier = Sweep.from_json(Path(options.out).read_text()) if options.resume else None
     model = estimator_of(options, declared)
-    with claim(options.out) as out, claim_picture(options.plot) as plot:
+    with claim(options.out) as out, claim_picture_if(options.plot) as plot:
         table = read_table(options.data, declared.schema, declared.target, options.delimiter)
         show = bar("sweep", "fit") if console.watched else lambda done, total: None
         try:

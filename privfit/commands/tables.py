@@ -24,15 +24,21 @@ from numpy.typing import NDArray
 from privfit.commands.console import InputError
 from privfit.domains import Categorical, Numeric, Schema
 
-__all__ = ["MISSING", "Coded", "Table", "Target", "opened", "read_chunks", "read_table"]
+__all__ = ["MISSING", "Coded", "Table", "Target", "opened", "read_chunks", "read_table", "some"]
 
 Array: TypeAlias = NDArray[Any]
+Integers: TypeAlias = NDArray[np.int16] | NDArray[np.int32]
 Chunk: TypeAlias = dict[str, Any]  # the raw values of some columns: texts, or what Parquet has
 
 ROWS = 8192  # of a chunk: a few megabytes of texts
 DELIMITERS = ",;\t|"
 MISSING = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "none", "."})
 LONGEST = 2**31 - 1  # characters of a field, where csv allows 131,072
+
+MORE_VALUES = (
+    "add them to its line of the schema, or other = true, which takes unknown and missing ones"
+)
+MORE_CLASSES = "declare all classes, and remove the records without a label"
 
 SIGNATURES = {
     b"PK\x03\x04": "a zip archive or a spreadsheet; save it as CSV",
@@ -61,7 +67,7 @@ class Coded:
     """
 
     values: Sequence[Any]
-    codes: NDArray[np.int16]
+    codes: Integers
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -112,8 +118,6 @@ def read_table(
 ) -> Table:
     """All records of a file, as the schema declares them."""
     parts = list(read_chunks(path, schema, target, delimiter))
-    if not parts:
-        raise InputError(f"{path!r} has no records below its header; pass a table with some")
     return Table(
         {name: _joined([part.columns[name] for part in parts]) for name in schema.columns},
         None if target is None else _joined([part.labels for part in parts]),
@@ -125,16 +129,28 @@ def read_chunks(
 ) -> Iterator[Table]:
     """The records of a file, some at a time."""
     parsers: dict[str, Any] = {
-        name: _Numbers(name, column) if isinstance(column, Numeric) else _Levels(name, column)
+        name: _Numbers(name, column)
+        if isinstance(column, Numeric)
+        else _Levels(name, column, MORE_VALUES)
         for name, column in schema.columns.items()
     }
     if target is not None:
-        parsers[target.name] = _Levels(target.name, Categorical(target.classes))
+        classes = Categorical(target.classes)
+        parsers[target.name] = _Levels(target.name, classes, MORE_CLASSES)
     with opened(path, list(parsers), delimiter) as chunks:
-        for chunk in chunks:
+        for chunk in some(chunks, path):
             columns = {name: parse(chunk[name]) for name, parse in parsers.items()}
             labels = None if target is None else columns.pop(target.name)
             yield Table(columns, labels)
+
+
+def some(chunks: Iterator[Chunk], path: str) -> Iterator[Chunk]:
+    """The chunks of a table, which must have one."""
+    first = next(chunks, None)
+    if first is None:
+        raise InputError(f"{path!r} has no records below its header; pass a table with some")
+    yield first
+    yield from chunks
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -182,8 +198,9 @@ def _number(text: Any) -> float:
 class _Levels:
     """Raw values to codes of the declared categories."""
 
-    def __init__(self, name: str, column: Categorical) -> None:
-        self._name, self._column = name, column
+    def __init__(self, name: str, column: Categorical, remedy: str) -> None:
+        self._name, self._column, self._remedy = name, column, remedy
+        self._type: Any = np.int16 if len(column.values) < 2**15 else np.int32
         self._known: dict[Any, int] = {}
         self._numbers = {float(value): i for i, value in enumerate(column.values)
                          if not isinstance(value, str | bool)}  # fmt: skip
@@ -197,11 +214,10 @@ class _Levels:
             code = self._place(value)
             if code is not None:
                 self._known[value] = code
-        codes = np.fromiter(map(self._known.get, raw, repeat(-1)), np.int16, len(raw))
+        codes = np.fromiter(map(self._known.get, raw, repeat(-1)), self._type, len(raw))
         if not self._column.other and (codes < 0).any():
             raise InputError(
-                f"column {self._name!r} has values that are not declared; add them to its line of "
-                "the schema, or other = true, which takes unknown and missing ones"
+                f"column {self._name!r} has values that are not declared; {self._remedy}"
             )
         return Coded(self._column.values, codes)
 
@@ -234,9 +250,7 @@ def opened(
     with open(path, "rb") as file:
         start = file.peek(16)[:16]
         if not start:
-            raise InputError(
-                f"{path!r} is empty; pass a CSV file that begins with column names"
-            )
+            raise InputError(f"{path!r} is empty; pass a CSV file that begins with column names")
         for signature, what in SIGNATURES.items():
             if start.startswith(signature):
                 raise InputError(f"{path!r} is {what}")
@@ -256,7 +270,7 @@ def _csv(
         raise InputError(f"{path!r} must name its columns in its first line; add that line")
     limit = csv.field_size_limit(LONGEST)
     try:
-        rows = csv.reader(
+        rows: Iterator[list[str]] = csv.reader(
             chain([first], lines), delimiter=delimiter or _sniffed(first), strict=True,
             skipinitialspace=True,
         )  # fmt: skip
@@ -280,9 +294,7 @@ def _lines(content: IO[bytes], path: str) -> Iterator[str]:
     try:
         for line in io.TextIOWrapper(content, encoding="utf-8-sig", newline=""):
             if "\0" in line:
-                raise InputError(
-                    f"{path!r} has zero bytes, so it is no text; save it as CSV"
-                )
+                raise InputError(f"{path!r} has zero bytes, so it is no text; save it as CSV")
             yield line
     except UnicodeDecodeError:
         raise InputError(f"{path!r} is not UTF-8 text; save the table as CSV in UTF-8") from None
