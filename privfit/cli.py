@@ -35,12 +35,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.run(options, console)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Python would flush stdout once more at its end, and complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon_stdout()
         return READER_GONE
     except (Exception, KeyboardInterrupt) as error:
-        return console.fail(error)
+        code = console.fail(error)
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _abandon_stdout()
+        return code
     return DONE
+
+
+def _abandon_stdout() -> None:
+    """Send what nobody takes nowhere: Python flushes once more at its end, and would complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -6,6 +6,7 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
+from privfit import plotting
 from privfit.accounting import METHODS, calibrate, table
 from privfit.commands.console import Console, InputError
 from privfit.commands.pictures import claim_picture_if
@@ -58,13 +59,11 @@ def _theorems(options: argparse.Namespace, console: Console) -> None:
 
 
 def _file(ledger: Ledger, options: argparse.Namespace, console: Console) -> None:
-    from privfit.plotting import draw_budget
-
     rows = [(name, group or "all", budget) for group, name, budget in ledger.entries]
     sums = [("spent", ledger.spent), ("left", ledger.remaining), ("budget", ledger.budget)]
     with claim_picture_if(options.plot) as plot:
         if plot is not None:
-            plot(lambda ax: draw_budget(ledger, ax=ax))
+            plot(lambda ax: plotting.draw_budget(ledger, ax=ax))
     console.table(
         (options.ledger, "records", "epsilon", "delta"),
         [(name, group, f"{budget.epsilon:.6g}", f"{budget.delta:.6g}")

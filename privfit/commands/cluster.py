@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from privfit import plotting
 from privfit.commands.console import Console
 from privfit.commands.outputs import claim
 from privfit.commands.pictures import claim_picture_if
@@ -15,7 +16,7 @@ from privfit.commands.spending import add_budget, open_run, report, seed_of
 from privfit.commands.tables import read_table
 from privfit.domains import Numeric, Schema
 
-__all__ = ["add", "centres", "run"]
+__all__ = ["add", "run", "show_centres"]
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -45,7 +46,6 @@ def run(options: argparse.Namespace, console: Console) -> None:
     ledger = open_run(options, console)
     from privfit.estimators import KMeans
     from privfit.model import dumps
-    from privfit.plotting import draw_clusters
 
     model = KMeans(
         options.clusters, options.epsilon, options.delta, domain=declared.schema,
@@ -58,19 +58,25 @@ def run(options: argparse.Namespace, console: Console) -> None:
         model.fit(table.columns)
         out.write(dumps(model))
         if plot is not None:
-            plot(lambda ax: draw_clusters(model, ax=ax))
-    names, values = centres(model)
+            plot(lambda ax: plotting.draw_clusters(model, ax=ax))
+    names, values = _centres(model)
     console.say(f"{options.out}: {len(values)} centres, {ledger.budget}, {options.adjacency}\n")
-    console.table(
-        ("centre", *names),
-        [(str(i), *(f"{value:.6g}" for value in centre)) for i, centre in enumerate(values)],
-    )
+    show_centres(model, console)
     console.say()
     spent = report(ledger, console)
     console.result({"model": options.out, "columns": names, "centres": values, "ledger": spent})
 
 
-def centres(model: Any) -> tuple[list[str], Any]:
+def show_centres(model: Any, console: Console) -> None:
+    """A table of centres."""
+    names, values = _centres(model)
+    console.table(
+        ("centre", *names),
+        [(str(i), *(f"{value:.6g}" for value in centre)) for i, centre in enumerate(values)],
+    )
+
+
+def _centres(model: Any) -> tuple[list[str], Any]:
     """The names of the coded columns, and (k, d) centres in the units of the table's numbers."""
     schema, values = model.domain_, np.array(model.cluster_centers_)
     if not isinstance(schema, Schema):

@@ -127,7 +127,7 @@ def end_of(error: BaseException) -> tuple[int, str]:
         return REFUSED, str(error)
     if isinstance(error, MemoryError):
         return REFUSED, "memory ran out; pass fewer columns, or use a larger machine"
-    if isinstance(error, OSError) and error.errno is not None:
+    if isinstance(error, OSError):
         return REFUSED, _of_file(error)
     if isinstance(error, ValueError | TypeError | ImportError) and _is_ours(error):
         return REFUSED, str(error)
@@ -138,10 +138,14 @@ def end_of(error: BaseException) -> tuple[int, str]:
 
 
 def _of_file(error: OSError) -> str:
-    """What is wrong with a file; a stream has no name."""
-    name = repr(os.fspath(error.filename)) if error.filename else "the output"
-    about = os.strerror(error.errno or 0).lower()
-    return f"{name} {REMEDIES.get(error.errno or 0, f'cannot be used: {about}; pass another path')}"
+    """What is wrong with a file: what privfit itself says of it, else by the error's number."""
+    number = error.errno or 0
+    said = error.strerror or str(error)
+    if error.filename is None and _is_ours(error) and said != os.strerror(number):
+        return said
+    name = "the output" if error.filename is None else repr(os.fspath(error.filename))
+    about = os.strerror(number).lower()
+    return f"{name} {REMEDIES.get(number, f'cannot be used: {about}; pass another path')}"
 
 
 def _is_ours(error: Exception) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import privfit
+from privfit import plotting
 from privfit._kernels import simd, threads
 from privfit.commands.console import Console, InputError, end_of
 from privfit.commands.pictures import claim_picture
@@ -121,11 +122,9 @@ def _drawn(census: _Census, console: Console) -> str | None:
 
     try:
         with claim_picture(PICTURE) as plot:
-            from privfit.plotting import draw_sweep
-
             model = privfit.LogisticRegression(delta=1e-6, domain=census.schema, classes=[0, 1])
             found = sweep(model, census.people, census.rich, CURVE, public=True, seeds=2)
-            plot(lambda ax: draw_sweep(found, ax=ax))
+            plot(lambda ax: plotting.draw_sweep(found, ax=ax))
     except (InputError, OSError) as error:
         console.note(f"no picture: {end_of(error)[1]}")
         return None

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from privfit.commands.cluster import centres
-from privfit.commands.console import Console
+from privfit.commands.cluster import show_centres
+from privfit.commands.console import Console, InputError
 from privfit.commands.models import load_model
 from privfit.ledger import Budget, Release
 
@@ -33,10 +33,12 @@ def add(commands: Any) -> argparse.ArgumentParser:
 def run(options: argparse.Namespace, console: Console) -> None:
     """Verify and show."""
     model = load_model(options.model)
-    release: Release = model.release_
+    release: Release | None = getattr(model, "release_", getattr(model, "release", None))
+    if release is None:
+        raise InputError(f"{options.model!r} holds no release; pass a model that was fitted")
     release.verify()
-    console.say(f"{options.model}: {type(model).__name__}, {release.settings.get('solver')}")
     promise = Budget(release.epsilon, release.delta)
+    console.say(f"{options.model}: {type(model).__name__}")
     console.say(f"guarantee: {promise}, neighbours by {release.adjacency}")
     console.say(f"verified: the draws below cost epsilon {release.cost():.6g} at this delta")
     if release.seeded:
@@ -48,20 +50,14 @@ def run(options: argparse.Namespace, console: Console) -> None:
          for event in release.events],
     )  # fmt: skip
     console.say()
-    if hasattr(model, "cluster_centers_"):
-        _show_centres(model, console)
-    elif hasattr(model, "coef_"):
-        _show_weights(model, console)
+    console.table(("setting", "value"), [(key, str(value)) for key, value in
+                                         release.settings.items()])  # fmt: skip
+    console.say()
+    for attribute, show in SHOWN.items():
+        if hasattr(model, attribute):
+            show(model, console)
     console.result({"kind": type(model).__name__, "verified": True, "cost": release.cost(),
                     **asdict(release)})  # fmt: skip
-
-
-def _show_centres(model: Any, console: Console) -> None:
-    names, values = centres(model)
-    console.table(
-        ("centre", *names),
-        [(str(i), *(f"{value:.6g}" for value in centre)) for i, centre in enumerate(values)],
-    )
 
 
 def _show_weights(model: Any, console: Console) -> None:
@@ -73,3 +69,10 @@ def _show_weights(model: Any, console: Console) -> None:
     rows = [(names[j], *(f"{weight:+.4f}" for weight in model.coef_[:, j])) for j in largest]
     rows.append(("intercept", *(f"{weight:+.4f}" for weight in model.intercept_)))
     console.table((f"largest of {len(names)} weights", *map(str, labels)), rows)
+
+
+def _show_area(model: Any, console: Console) -> None:
+    console.say(f"area under the curve: {model.auc:.4f}")
+
+
+SHOWN = {"cluster_centers_": show_centres, "coef_": _show_weights, "auc": _show_area}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privfit.commands.console import Console, InputError
 from privfit.commands.tables import Table
-from privfit.ledger import ADJACENCIES, Grant, Ledger
+from privfit.ledger import ADJACENCIES, Entry, Ledger, Release
 
 __all__ = ["RunLedger", "add_budget", "open_run", "report", "seed_of", "split"]
 
@@ -29,19 +29,25 @@ class RunLedger(Ledger):
     def __init__(self, epsilon: float, delta: float, shared: Ledger | None = None) -> None:
         super().__init__(epsilon, delta)
         self.shared, self.charged = shared, False
+        if shared is not None:
+            shared._check_covers(("", "this run", self.budget))  # before records are read
 
-    def reserve(
-        self, epsilon: float, delta: float = 0.0, name: str = "fit", group: str | None = None
-    ) -> Grant:
+    def _charge(self, entry: Entry) -> None:
+        self._check_covers(entry)
         if not self.charged:
             self.charged = True  # first: an interrupt while the file is written must not hide it
             try:
                 if self.shared is not None:
-                    self.shared.reserve(self.budget.epsilon, self.budget.delta, name)
+                    self.shared.reserve(self.budget.epsilon, self.budget.delta, entry[1])
             except Exception:
                 self.charged = False
                 raise
-        return super().reserve(epsilon, delta, name, group)
+        super()._charge(entry)
+
+    def _publish(self, release: Release) -> None:
+        super()._publish(release)
+        if self.shared is not None:
+            self.shared._publish(release)
 
 
 def add_budget(parser: argparse.ArgumentParser) -> None:

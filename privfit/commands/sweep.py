@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from privfit import plotting
 from privfit.commands.console import Console, InputError
 from privfit.commands.fit import add_model, estimator_of
 from privfit.commands.outputs import claim
@@ -44,7 +45,6 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace, console: Console) -> None:
     """Try every epsilon, and keep what is done if somebody interrupts."""
-    from privfit.plotting import draw_sweep
     from privfit.solvers import bar
     from privfit.sweeps import Sweep, SweepInterrupted, sweep
 
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
             raise
         out.write(found.to_json())
         if plot is not None:
-            plot(lambda ax: draw_sweep(found, ax=ax))
+            plot(lambda ax: plotting.draw_sweep(found, ax=ax))
     console.say(str(found))
     console.result({"sweep": options.out, "rows": [
         {"epsilon": row.setting, "mean": row.mean, "half_width": row.half_width}
