@@ -258,13 +258,14 @@ def opened(
             yield _parquet(file, path, names)
             return
         content: Any = gzip.GzipFile(fileobj=file) if start.startswith(b"\x1f\x8b") else file
-        yield _csv(content, path, names, delimiter)
+        with io.TextIOWrapper(content, encoding="utf-8-sig", newline="") as text:
+            yield _csv(text, path, names, delimiter)
 
 
 def _csv(
-    content: IO[bytes], path: str, names: list[str] | None, delimiter: str | None
+    text: IO[str], path: str, names: list[str] | None, delimiter: str | None
 ) -> Iterator[Chunk]:
-    lines = _lines(content, path)
+    lines = _lines(text, path)
     first = next(lines, "")
     if not first.strip():
         raise InputError(f"{path!r} must name its columns in its first line; add that line")
@@ -289,10 +290,10 @@ def _csv(
         csv.field_size_limit(limit)
 
 
-def _lines(content: IO[bytes], path: str) -> Iterator[str]:
+def _lines(text: IO[str], path: str) -> Iterator[str]:
     """The lines of a text; what cannot be one is refused."""
     try:
-        for line in io.TextIOWrapper(content, encoding="utf-8-sig", newline=""):
+        for line in text:
             if "\0" in line:
                 raise InputError(f"{path!r} has zero bytes, so it is no text; save it as CSV")
             yield line
