@@ -4,6 +4,7 @@ import typing as _typing
 
 from privfit.accounting import Event, calibrate, compose, total
 from privfit.aggregate import Gupt, Majority
+from privfit.budget_file import open_ledger
 from privfit.descent import FrankWolfe, Gradient, PermutedSGD
 from privfit.domains import Box, Categorical, Domain, Grid, L1Ball, L2Ball, Numeric, Schema
 from privfit.dpsga import DPSGA
@@ -127,6 +128,7 @@ __all__ = [
     "calibrate",
     "compose",
     "confusion_matrix",
+    "open_ledger",
     "roc_auc_score",
     "roc_curve",
     "search",
