@@ -43,6 +43,7 @@ from privfit.roc import (
 from privfit.solvers import search
 from privfit.spaces import Bits, Reals, Subsets
 from privfit.subsample import Subsample
+from privfit.sweeps import Sweep, sweep
 
 if _typing.TYPE_CHECKING:
     from privfit.estimators import (
@@ -120,6 +121,7 @@ __all__ = [
     "SparseVector",
     "Subsample",
     "Subsets",
+    "Sweep",
     "Synopsis",
     "TopK",
     "Tree",
@@ -132,6 +134,7 @@ __all__ = [
     "roc_auc_score",
     "roc_curve",
     "search",
+    "sweep",
     "total",
 ]
 

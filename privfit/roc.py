@@ -173,8 +173,7 @@ class RocCurve:
                 stacklevel=2,
             )
             exact = exact_roc(*true)
-        label = f"private, epsilon {self.release.epsilon:g} (area {self.auc:.3f})"
-        return plotting.draw_roc((self.fpr, self.tpr), label, exact, ax)
+        return plotting.draw_roc(self, ax, exact=exact)
 
 
 @dataclass(frozen=True, eq=False)

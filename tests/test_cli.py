@@ -82,7 +82,8 @@ def test_help_lists_the_exit_codes(capsys):
 def test_the_module_runs_as_a_program_without_extras(fresh_python):
     done = fresh_python(
         "import runpy, sys; sys.argv = ['privfit', 'budget', '--json', '--selections', '10'];"
-        "sys.modules.update(dict.fromkeys(['pandas', 'tqdm', 'matplotlib', 'pyarrow', 'filelock']));"
+        "extras = ['pandas', 'tqdm', 'matplotlib', 'pyarrow', 'filelock'];"
+        "sys.modules.update(dict.fromkeys(extras));"
         "runpy.run_module('privfit', run_name='__main__')"
     )
     assert done.returncode == 0

@@ -38,6 +38,7 @@ sex = {values = ["f", "m"]}
 """
 FIT = ["fit", "people.csv", "--schema", "schema.toml", "--epsilon", "1", "--out", "model.json"]
 SHARED = [*FIT, "--ledger", "budget.json"]
+ROC = ["roc", "model.json", "people.csv", "--target", "rich", "--epsilon", "1"]
 
 
 def people(n: int = 600) -> str:
@@ -142,7 +143,7 @@ def test_declared_schemas_of_the_benchmarks_fit(data_folder, tmp_path, run):
         path = data_folder / f"{name}.csv.gz"
         code, out, err = run("fit", path, "--schema", schemas / f"{name}.toml", "--epsilon", "1",
                              "--delta", "1e-6", "--out", tmp_path / "m.json", "--holdout", "0.2",
-                             "--adjacency", "add_remove", "--n-public", "5000", "--json")  # fmt: skip
+                             "--adjacency", "add_remove", "--n-public", 5000, "--json")  # fmt: skip
         assert (code, err) == (0, "")
         # Worst of ten runs: 0.969 and 0.86. The split is by hash, so a fifth is held out.
         assert json.loads(out)["accuracy"] > 0.8
@@ -204,17 +205,7 @@ def test_quiet_says_nothing_and_json_one_object(folder, run):
         ["show", "model.json"],
         ["budget", "--ledger", "budget.json"],
         ["schema", "people.csv", "--quiet"],
-        [
-            "roc",
-            "model.json",
-            "people.csv",
-            "--target",
-            "rich",
-            "--epsilon",
-            "1",
-            "--positive",
-            "no",
-        ],
+        [*ROC, "--positive", "no"],
     ):
         code, out, _ = run(*arguments, "--json")
         assert code == 0
@@ -316,8 +307,8 @@ def test_a_run_that_the_shared_ledger_refuses_is_not_charged():
 # ------------------------------------------------------------------------------------------- broken
 
 
-def broken(what: str, content: str | bytes = "") -> None:
-    Path("people.csv").write_bytes(content.encode() if isinstance(content, str) else content)
+def as_bytes(content: str | bytes) -> bytes:
+    return content.encode() if isinstance(content, str) else content
 
 
 SECRET = "Zyxw"
@@ -349,7 +340,7 @@ TABLES = {
 @pytest.mark.parametrize("holdout", [[], ["--holdout", "0.2"]], ids=["", "holdout"])
 def test_a_broken_table_costs_nothing(folder, run, what, holdout):
     content, sentence = TABLES[what]
-    (folder / "people.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
+    (folder / "people.csv").write_bytes(as_bytes(content))
     check_refused(folder, run, [*SHARED, *holdout], sentence)
 
 
@@ -381,16 +372,14 @@ SCHEMAS = {
     "no label": (SCHEMA.replace("label", "labels"), "pass --target, or label ="),
     "no classes": (SCHEMA.replace("classes", "class"), "must have two or more declared classes"),
     "one class": (SCHEMA.replace('"no", ', ""), "must have two or more declared classes"),
-    "label alone": (SCHEMA.partition("age")[0] + 'rich = {values = ["no", "yes"]}', "columns besid"),
+    "label alone": (SCHEMA.partition("age")[0] + "rich = {values = ['no', 'yes']}", "must declare"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("what", SCHEMAS)
 def test_a_wrong_schema_costs_nothing(folder, run, what):
     content, sentence = SCHEMAS[what]
-    (folder / "schema.toml").write_bytes(
-        content if isinstance(content, bytes) else content.encode()
-    )
+    (folder / "schema.toml").write_bytes(as_bytes(content))
     check_refused(folder, run, SHARED, sentence)
 
 
@@ -398,8 +387,7 @@ def test_a_draft_is_taken_only_with_a_word_on_the_leak(folder, run):
     (folder / "schema.toml").write_text(DRAFT + SCHEMA)
     code, _, err = run(*FIT, "--accept-leak")
     assert code == 0
-    assert err == ("warning: --accept-leak: ranges and values read from the data are outside of the "
-                   "guarantee\n")  # fmt: skip
+    assert err.startswith("warning: --accept-leak: ranges and values read from the data are out")
 
 
 OPTIONS = {
@@ -465,12 +453,11 @@ def test_a_single_record_fits_and_cannot_be_split(folder, run):
 )
 def test_a_broken_model_is_refused(folder, run, content, sentence):
     if content is not None:
-        data = content if isinstance(content, bytes) else content.encode()
-        (folder / "model.json").write_bytes(data)
+        (folder / "model.json").write_bytes(as_bytes(content))
     for arguments in (
         ["show", "model.json"],
         ["predict", "model.json", "people.csv"],
-        ["roc", "model.json", "people.csv", "--target", "rich", "--epsilon", "1"],
+        ROC,
     ):
         check_refused(folder, run, arguments, sentence)
 
@@ -490,17 +477,15 @@ def test_models_of_another_kind_are_refused(folder, run):
     (folder / "s.toml").write_text("[columns]\nage = {low = 0, high = 100}\n")
     cluster = ["cluster", "people.csv", "--schema", "s.toml", "--clusters", "2", "--epsilon", "1"]
     assert run(*cluster, "--out", "model.json")[0] == 0
-    roc = ["roc", "model.json", "people.csv", "--target", "rich", "--epsilon", "1"]
-    check_refused(folder, run, roc, "must be a linear classifier of two classes")
+    check_refused(folder, run, ROC, "must be a linear classifier of two classes")
     privfit.save(privfit.HashWords(64), "model.json")
     check_refused(folder, run, ["show", "model.json"], "holds no release; pass a model")
 
 
 def test_the_positive_class_is_one_of_the_model(folder, run):
     assert run(*FIT)[0] == 0
-    roc = ["roc", "model.json", "people.csv", "--target", "rich", "--epsilon", "1"]
     check_refused(
-        folder, run, [*roc, "--positive", "maybe"], "--positive ('maybe') must be a class"
+        folder, run, [*ROC, "--positive", "maybe"], "--positive ('maybe') must be a class"
     )
 
 
@@ -673,9 +658,8 @@ def test_a_claim_replaces_a_file_whole_and_keeps_its_mode(tmp_path):
 
 
 def test_a_claim_that_is_not_used_leaves_nothing(tmp_path):
-    with pytest.raises(KeyError), claim(str(tmp_path / "model.json")):
+    with claim(str(tmp_path / "model.json")):
         assert len(os.listdir(tmp_path)) == 1
-        raise KeyError
     assert os.listdir(tmp_path) == []
 
 

@@ -15,6 +15,7 @@ import privfit.estimators.select
 import privfit.estimators.text
 import privfit.roc
 import privfit.solvers
+import privfit.sweeps
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -39,6 +40,7 @@ def test_examples_of_a_page_run_in_order(page, capsys):
     [
         privfit.roc,
         privfit.solvers,
+        privfit.sweeps,
         privfit.estimators.linear,
         privfit.estimators.cluster,
         privfit.estimators.bayes,

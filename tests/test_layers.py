@@ -43,7 +43,8 @@ ALLOWED: dict[str, set[str]] = {
     "postprocess": {"_kernels", "ledger", "means"},
     "model": {"ledger", "domains"},
     "text": set(),
-    "plotting": {"ledger"},
+    "plotting": {"accounting", "domains", "ledger"},
+    "sweeps": {"estimators"},
     "backends": RECORDS,
     "audit": RELEASES,
     "spaces": set(),
@@ -67,8 +68,8 @@ OUTSIDE = {"numpy", "scipy"}  # what the core may import besides the standard li
 LAZY = {"domains": {"tomllib", "tomli"},  # the former is the standard library's from 3.11 on
         "estimators": {"sklearn"}, "solvers": {"tqdm"},
         "commands": {"matplotlib", "pyarrow", "sklearn"}, "aggregate": {"sklearn"},
-        "plotting": {"matplotlib"}, "budget_file": {"filelock"},
-        "backends": {"dask", "pyarrow"}}  # fmt: skip
+        "plotting": {"contourpy", "matplotlib"}, "sweeps": {"sklearn", "threadpoolctl"},
+        "budget_file": {"filelock"}, "backends": {"dask", "pyarrow"}}  # fmt: skip
 
 
 def part_of(source: Path) -> str:
