@@ -23,6 +23,7 @@ from privfit.mechanisms import (
     PermuteAndFlip,
     TopK,
 )
+from privfit.model import load, save
 from privfit.objectives import (
     CentersObjective,
     FacilityObjective,
@@ -130,9 +131,11 @@ __all__ = [
     "calibrate",
     "compose",
     "confusion_matrix",
+    "load",
     "open_ledger",
     "roc_auc_score",
     "roc_curve",
+    "save",
     "search",
     "sweep",
     "total",

@@ -37,6 +37,18 @@ class NoisyCounts:
     sizes: Floats
     ones: Floats
 
+    def fitted(self, alpha: float) -> dict[str, Floats]:
+        """What a classifier keeps, under scikit-learn's names, and what it predicts with."""
+        weights, offsets = self.log_odds(alpha)
+        return {
+            "class_count_": self.sizes,
+            "feature_count_": self.ones,
+            "class_log_prior_": np.log(self.sizes / self.sizes.sum()),
+            "feature_log_prob_": self.log_probabilities(alpha),
+            "_weights": weights,
+            "_offsets": offsets,
+        }
+
     def log_odds(self, alpha: float) -> tuple[Floats, Floats]:
         """Weights (classes, d) and offsets (classes,): x @ weights.T + offsets ranks classes."""
         present = self.log_probabilities(alpha)

@@ -53,7 +53,7 @@ MOST_STEPS = 500  # of Newton's method; the fits of our tests and benchmarks too
 # ------------------------------------------------------------------------------------------ coding
 
 
-@lru_cache(maxsize=8)  # a domain is itself and no other; several classes ask for the same one
+@lru_cache(maxsize=8)  # several classes ask for the same one
 def coding_of(domain: Domain) -> Any:
     """CSR (p, d + 1): the matrix A of coded records A (x, 1); its last row is the intercept's."""
     if isinstance(domain, Schema):

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import Field, asdict, dataclass, field, fields, replace
 from functools import cached_property
 from itertools import pairwise, repeat
 from pathlib import Path
@@ -69,6 +70,39 @@ class Domain:
 
     grid: Grid
     n_features: int | None
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both declare the same."""
+        return self._key == other._key if type(self) is type(other) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._key))
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        """What is declared, in order, so that it can be compared and hashed."""
+        return tuple(_hashable(value) for value in self._declared().values())
+
+    def _declared(self) -> dict[str, Any]:
+        """The arguments that make this domain."""
+        return {one.name: getattr(self, one.name) for one in _arguments(type(self))}
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is declared, as JSON has it; `Domain.from_dict` reads it back."""
+        declared = {name: _as_plain(value) for name, value in self._declared().items()}
+        return {"domain": type(self).__name__, **declared}
+
+    @staticmethod
+    def from_dict(declared: Mapping[str, Any]) -> Domain:
+        """The domain that `to_dict` told of.
+
+        >>> from privfit import Box, Domain
+        >>> Box(0, 1, 3).to_dict()["upper"]
+        1.0
+        >>> Domain.from_dict(Box(0, 1, 3).to_dict()) == Box(0, 1, 3)
+        True
+        """
+        return _from_plain(declared)
 
     def bind(self, n_features: int) -> Domain:
         """This domain for records of `n_features` columns; an error if it has another number."""
@@ -333,6 +367,9 @@ class _Ball(Domain):
                 f"radius ({radius!r}) must be a positive number; pass the declared bound"
             )
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({float(self.radius)!r})"
+
     def bind(self, n_features: int) -> Domain:
         _check_width(self, n_features)
         return self if self.n_features == n_features else replace(self, n_features=n_features)
@@ -584,18 +621,25 @@ class Schema(Domain):
             a = 12
         """
         declared = _read_toml(path)
-        columns, grid = declared.get("columns"), declared.get("grid", {})
-        if not isinstance(columns, dict):
-            raise ValueError(
-                f"columns ({columns!r}) must be a table of declared columns; pass [columns] and "
-                "below it a line such as age = {low = 17, high = 90}"
-            )
-        if not isinstance(grid, dict) or not grid.keys() <= {"a", "b", "c"}:
-            raise ValueError(
-                f"grid ({grid!r}) must be a table of bits a, b and c; pass [grid] and below it a "
-                "line such as a = 12, or leave it out"
-            )
-        return cls({name: _column(name, entry) for name, entry in columns.items()}, Grid(**grid))
+        return cls(_columns(declared.get("columns")), _grid(declared.get("grid", {})))
+
+    def to_toml(self) -> str:
+        """The text of a TOML file that `from_toml` reads as this schema.
+
+        >>> from privfit import Categorical, Numeric, Schema
+        >>> declared = {"age": Numeric(17, 90), "sex": Categorical(["f", "m"], other=True)}
+        >>> print(Schema(declared).to_toml(), end="")
+        [columns]
+        age = {low = 17, high = 90}
+        sex = {values = ["f", "m"], other = true}
+        """
+        tables = {"columns": _as_plain(self.columns)}
+        if self.grid != Grid():
+            tables["grid"] = _as_plain(self.grid)
+        return "\n".join(
+            f"[{name}]\n" + "".join(f"{_toml_pair(*pair)}\n" for pair in table.items())
+            for name, table in tables.items()
+        )
 
     def __repr__(self) -> str:
         return f"Schema(<{len(self.columns)} columns, {self.n_features} encoded>)"
@@ -704,6 +748,131 @@ class Schema(Domain):
             np.empty((n_threads, 4, m)), norms,
         )  # fmt: skip
         return norms
+
+
+# ------------------------------------------------------------------------------------ plain values
+
+
+def _arguments(kind: type[Any]) -> list[Field[Any]]:
+    return [one for one in fields(kind) if one.init]
+
+
+def _hashable(value: Any) -> Any:
+    """The same for equal declarations; the order of columns counts."""
+    if isinstance(value, Mapping):
+        return tuple(value.items())
+    if isinstance(value, np.ndarray):
+        return tuple(value.tolist()) if value.ndim else float(value)
+    return value
+
+
+def _as_plain(declared: Any) -> Any:
+    """A declaration as JSON and TOML have it: numbers, texts, lists and tables."""
+    if isinstance(declared, np.ndarray):
+        return declared.tolist()
+    if isinstance(declared, Grid):
+        return {name: int(bits) for name, bits in asdict(declared).items()}
+    if isinstance(declared, Mapping):
+        return {_checked_name(name): _as_plain(column) for name, column in declared.items()}
+    if isinstance(declared, Numeric):
+        bins, fill = declared.bins, declared.fill
+        return {
+            "low": _number(declared.low),
+            "high": _number(declared.high),
+            **({"bins": list(bins) if isinstance(bins, Sequence) else int(bins)} if bins else {}),
+            **({} if fill is None else {"fill": _number(fill)}),
+        }
+    if isinstance(declared, Categorical):
+        levels = [v.item() if isinstance(v, np.generic) else v for v in declared.values]
+        _check_levels(levels)
+        return {"values": levels, **({"other": True} if declared.other else {})}
+    return None if declared is None else _number(declared)
+
+
+def _number(value: Any) -> int | float:
+    return int(value) if is_whole(value) else float(value)
+
+
+def _checked_name(name: Any) -> str:
+    if not isinstance(name, str):
+        raise ValueError(
+            f"column {name!r} must be named by a text to be written; pass a Schema with such names"
+        )
+    return name
+
+
+def _from_plain(declared: Any) -> Domain:
+    """The domain of a table that `Domain.to_dict` made."""
+    kinds: dict[Any, type[Any]] = {kind.__name__: kind for kind in (Box, L1Ball, L2Ball, Schema)}
+    kind = declared.get("domain") if isinstance(declared, Mapping) else None
+    if not isinstance(kind, str) or kind not in kinds:
+        raise ValueError(
+            f"domain ({kind!r}) must be one of {', '.join(kinds)}; pass what to_dict gave"
+        )
+    names = {one.name for one in _arguments(kinds[kind])}
+    if declared.keys() != names | {"domain"}:
+        raise ValueError(
+            f"domain ({kind!r}) must have the fields {', '.join(sorted(names))}; pass what to_dict "
+            "gave"
+        )
+    values = {name: declared[name] for name in names - {"grid", "columns"}}
+    for name, value in values.items():
+        numbers = value if isinstance(value, list) else [value]
+        if not all(map(is_finite, numbers)) and (name, value) != ("n_features", None):
+            raise ValueError(f"{name} must be a finite number or several; pass what to_dict gave")
+    if not (values.get("n_features") is None or is_whole(values["n_features"])):
+        raise ValueError(
+            f"n_features ({values['n_features']!r}) must be a whole number; pass what to_dict gave"
+        )
+    if "columns" in names:
+        values["columns"] = _columns(declared["columns"])
+    return kinds[kind](**values, grid=_grid(declared["grid"]))
+
+
+def _columns(columns: Any) -> dict[str, Numeric | Categorical]:
+    """The columns that a table declares."""
+    if not isinstance(columns, dict):
+        raise ValueError(
+            f"columns ({columns!r}) must be a table of declared columns; pass [columns] and "
+            "below it a line such as age = {low = 17, high = 90}"
+        )
+    return {name: _column(name, entry) for name, entry in columns.items()}
+
+
+def _grid(grid: Any) -> Grid:
+    """The grid that a table declares; bits that it leaves out have their defaults."""
+    if not isinstance(grid, dict) or not grid.keys() <= {"a", "b", "c"}:
+        raise ValueError(
+            f"grid ({grid!r}) must be a table of bits a, b and c; pass [grid] and below it a "
+            "line such as a = 12, or leave it out"
+        )
+    return Grid(**grid)
+
+
+def _toml_pair(name: str, value: Any) -> str:
+    key = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
+    return f"{key} = {_toml(value)}"
+
+
+def _toml(value: Any) -> str:
+    """A plain value on one line of TOML."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(_toml_pair(*pair) for pair in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f'"{"".join(map(_toml_character, value))}"' if isinstance(value, str) else repr(value)
+
+
+def _toml_character(character: str) -> str:
+    """A character between quotes; what cannot be seen is written as a number."""
+    if character in '"\\':
+        return f"\\{character}"
+    code = ord(character)
+    if 0xD800 <= code <= 0xDFFF:
+        raise ValueError("texts must be valid Unicode for TOML to hold them; pass decoded names")
+    return character if character.isprintable() else f"\\U{code:08x}"
 
 
 def _read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:

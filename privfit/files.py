@@ -1,41 +1,66 @@
-"""Files that are written whole or not at all."""
+"""Files that are there whole or not at all."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 __all__ = ["write_atomically"]
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Put a text into a file, so that whoever reads it sees the old text or the new one, whole.
+def write_atomically(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text, as UTF-8, so that the path has all of it or what it had before.
 
-    The text is on disk when this returns. After an error the file is as it was (unless the very
-    last step failed, the one that makes its new name last) and nothing else is left behind.
+    The text goes to a new file in the same folder, then to the disk, and takes the path's place in
+    one step. A full disk, an error or an interrupt leaves no trace; a kill or a power cut may
+    leave the new file, named ``.privfit-*.tmp``, which nothing reads. A link stays a link. What is
+    no ordinary file, such as a pipe, is simply written to. An `OSError` names the path.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from privfit.files import write_atomically
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_atomically(f"{folder}/a.txt", "whole")
+    ...     Path(folder, "a.txt").read_text()
+    'whole'
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    target = Path(os.path.realpath(path))
     try:
-        with open(temporary, "x", encoding="utf-8", newline="\n") as file:  # a normal file's mode
+        if target.exists() and not target.is_file():
+            with target.open("w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+        else:
+            _replace(target, text)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+
+
+def _replace(target: Path, text: str) -> None:
+    temporary = target.with_name(f".privfit-{secrets.token_hex(8)}.tmp")
+    try:
+        # Mode "x" makes the file itself, with the rights of any new one, and follows no link.
+        with temporary.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)
             file.flush()
-            if path.exists():
-                os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
+            if target.exists():
+                os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        temporary.replace(target)
     except BaseException:  # an interrupt too
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
+    _sync_folder(target.parent)
 
 
 def _sync_folder(folder: Path) -> None:
-    if os.name == "nt":  # where folders cannot be opened
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    """Have the new name on the disk too; not every system and folder allows it."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -129,10 +129,9 @@ class BernoulliNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             n_threads=self.n_threads,
         )  # fmt: skip
         remember_columns(self, X, BINARY.bind(records.n_features))
-        self.classes_, self.class_count_, self.feature_count_ = classes, counts.sizes, counts.ones
-        self.class_log_prior_ = np.log(counts.sizes / counts.sizes.sum())
-        self.feature_log_prob_ = counts.log_probabilities(self.alpha)
-        self._weights, self._offsets = counts.log_odds(self.alpha)
+        self.classes_ = classes
+        for name, value in counts.fitted(self.alpha).items():
+            setattr(self, name, value)
         self.release_ = grant.close(
             self.adjacency,
             f"binary features, at most {ones} ones a record",

@@ -134,7 +134,7 @@ class FacilityObjective(Objective):
                 f"facilities (shape {places.shape}) must be a non-empty, finite array; pass places "
                 "(f, d)"
             )
-        X, domain = check_records(X, domain or _spanned_box(places), "FacilityObjective")
+        X, domain = check_records(X, domain or spanned_box(places), "FacilityObjective")
         if X.shape[1] != places.shape[1]:
             raise ValueError(
                 f"X has {X.shape[1]} columns but facilities {places.shape[1]}; pass equal columns"
@@ -463,7 +463,7 @@ def _check_clip(clip: tuple[float, float]) -> tuple[float, float]:
     return low, high
 
 
-def _spanned_box(places: Floats) -> Box:
+def spanned_box(places: Floats) -> Box:
     """The facilities' bounding box, widened to eighths of the power of two that covers it."""
     step = 2.0 ** (math.frexp(max(float(np.abs(places).max()), 1e-300))[1] - 3)
     return Box(
