@@ -41,7 +41,6 @@ ALLOWED: dict[str, set[str]] = {
     "cumulative": set(),
     "binormal": set(),
     "postprocess": {"_kernels", "ledger", "means"},
-    "files": set(),
     "plain": set(),
     "declared": {"domains", "solvers"} | ALGORITHMS,
     "model": {"files", "plain", "declared", "ledger", "domains", "binary", "objectives", "bayes"}

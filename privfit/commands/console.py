@@ -84,8 +84,13 @@ class Console:
             self.say("  ".join([line[0].ljust(widths[0]), *cells[1:]]).rstrip())
 
     def product(self, text: str) -> None:
-        """What the command was called for: stdout, as it is."""
-        sys.stdout.write(text)
+        """What the command was called for: stdout, as UTF-8, and all of it.
+
+        An unbuffered stdout may take a part and say so; what goes through `print` would be lost.
+        """
+        left = memoryview(text.encode())
+        while left:
+            left = left[sys.stdout.buffer.write(left) :]
 
     def result(self, fields: dict[str, Any]) -> None:
         """The machine-readable result, where `--json` asks for it."""
