@@ -19,8 +19,7 @@ from typing import Any
 
 from privfit.commands.console import Console, InputError
 from privfit.commands.tables import Target
-from privfit.domains import Categorical, Schema
-from privfit.domains import _read_toml as read_toml
+from privfit.domains import Categorical, Schema, read_toml
 
 __all__ = ["Declared", "add_declared", "read_declared"]
 

@@ -278,8 +278,8 @@ def _csv(
         header = [name.strip() for name in next(rows)]
         places = _places(header, names, path)
         rows = filter(None, rows)
-        while some := list(islice(rows, ROWS)):
-            columns = _transposed(some, len(header), path)
+        while batch := list(islice(rows, ROWS)):
+            columns = _transposed(batch, len(header), path)
             yield {name: columns[place] for name, place in places.items()}
     except csv.Error:
         raise InputError(
