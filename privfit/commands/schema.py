@@ -10,7 +10,7 @@ from typing import Any
 
 from privfit.commands.console import Console, InputError
 from privfit.commands.outputs import claim
-from privfit.commands.tables import MISSING, opened, some
+from privfit.commands.tables import MISSING, opened
 from privfit.domains import Categorical, Numeric, Schema
 
 __all__ = ["add", "run"]
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
 def _look(path: str, delimiter: str | None) -> dict[str, _Seen]:
     seen: dict[str, _Seen] = {}
     with opened(path, None, delimiter) as chunks:
-        for chunk in some(chunks, path):
+        for chunk in chunks:
             if not seen:
                 _check_header(path, chunk)
                 seen = {name: _Seen(name) for name in chunk}

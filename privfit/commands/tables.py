@@ -12,7 +12,7 @@ import gzip
 import io
 import math
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
@@ -24,17 +24,20 @@ from numpy.typing import NDArray
 from privfit.commands.console import InputError
 from privfit.domains import Categorical, Numeric, Schema
 
-__all__ = ["MISSING", "Coded", "Table", "Target", "opened", "read_chunks", "read_table", "some"]
+__all__ = ["MISSING", "Coded", "Table", "Target", "opened", "read_chunks", "read_table"]
 
 Array: TypeAlias = NDArray[Any]
 Integers: TypeAlias = NDArray[np.int16] | NDArray[np.int32]
-Chunk: TypeAlias = dict[str, Any]  # the raw values of some columns: texts, or what Parquet has
+Raw: TypeAlias = dict[str, Any]  # some rows of the wanted columns: texts, or what Parquet has
 
-ROWS = 8192  # of a chunk: a few megabytes of texts
+# Rows whose texts are there at a time: as 8,192 a million rows of 16 fields took twice as long.
+ROWS = 256
+PIECES = 64  # of so many rows in a chunk
 DELIMITERS = ",;\t|"
 MISSING = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "none", "."})
 LONGEST = 2**31 - 1  # characters of a field, where csv allows 131,072
 
+NO_RECORDS = "{!r} has no records below its header; pass a table with some"
 MORE_VALUES = (
     "add them to its line of the schema, or other = true, which takes unknown and missing ones"
 )
@@ -90,7 +93,7 @@ class Coded:
 class Table:
     """Records as compact columns, and their labels where a target was read."""
 
-    columns: Mapping[str, Array | Coded]
+    columns: dict[str, Array | Coded]
     labels: Coded | None
 
     def __len__(self) -> int:
@@ -117,17 +120,21 @@ def read_table(
     path: str, schema: Schema, target: Target | None = None, delimiter: str | None = None
 ) -> Table:
     """All records of a file, as the schema declares them."""
-    parts = list(read_chunks(path, schema, target, delimiter))
-    return Table(
-        {name: _joined([part.columns[name] for part in parts]) for name in schema.columns},
-        None if target is None else _joined([part.labels for part in parts]),
-    )
+    return _joined(list(read_chunks(path, schema, target, delimiter)))
 
 
 def read_chunks(
     path: str, schema: Schema, target: Target | None = None, delimiter: str | None = None
 ) -> Iterator[Table]:
-    """The records of a file, some at a time."""
+    """The records of a file, some thousands at a time."""
+    pieces = _pieces(path, schema, target, delimiter)
+    while some := list(islice(pieces, PIECES)):
+        yield _joined(some)
+
+
+def _pieces(
+    path: str, schema: Schema, target: Target | None, delimiter: str | None
+) -> Iterator[Table]:
     parsers: dict[str, Any] = {
         name: _Numbers(name, column)
         if isinstance(column, Numeric)
@@ -137,26 +144,27 @@ def read_chunks(
     if target is not None:
         classes = Categorical(target.classes)
         parsers[target.name] = _Levels(target.name, classes, MORE_CLASSES)
-    with opened(path, list(parsers), delimiter) as chunks:
-        for chunk in some(chunks, path):
-            columns = {name: parse(chunk[name]) for name, parse in parsers.items()}
+    with opened(path, list(parsers), delimiter) as pieces:
+        for piece in pieces:
+            columns = {name: parse(piece[name]) for name, parse in parsers.items()}
             labels = None if target is None else columns.pop(target.name)
             yield Table(columns, labels)
 
 
-def some(chunks: Iterator[Chunk], path: str) -> Iterator[Chunk]:
-    """The chunks of a table, which must have one."""
-    first = next(chunks, None)
-    if first is None:
-        raise InputError(f"{path!r} has no records below its header; pass a table with some")
-    yield first
-    yield from chunks
+def _joined(parts: list[Table]) -> Table:
+    """One table of several, which lose their columns one by one, so that few are there twice."""
+    labels = None if parts[0].labels is None else _concatenated([part.labels for part in parts])
+    names = list(parts[0].columns)
+    return Table(
+        {name: _concatenated([part.columns.pop(name) for part in parts]) for name in names}, labels
+    )
 
 
-def _joined(parts: list[Any]) -> Any:
-    if isinstance(parts[0], Coded):
-        return Coded(parts[0].values, np.concatenate([part.codes for part in parts]))
-    return np.concatenate(parts)
+def _concatenated(columns: list[Any]) -> Any:
+    if isinstance(columns[0], Coded):
+        codes = np.concatenate([column.codes for column in columns])
+        return Coded(columns[0].values, codes)
+    return np.concatenate(columns)
 
 
 # ----------------------------------------------------------------------------------------- columns
@@ -224,6 +232,8 @@ class _Levels:
     def _place(self, value: Any) -> int | None:
         """The position of a value among the declared ones; 1 and 1.0 are one number."""
         if isinstance(value, str):
+            if value in self._texts:
+                return self._texts[value]
             value = value.strip()
             if value in self._texts:
                 return self._texts[value]
@@ -243,8 +253,8 @@ class _Levels:
 @contextmanager
 def opened(
     path: str, names: list[str] | None = None, delimiter: str | None = None
-) -> Iterator[Iterator[Chunk]]:
-    """Chunks of the raw values of these columns, or of all."""
+) -> Iterator[Iterator[Raw]]:
+    """The raw values of these columns, or of all, some rows at a time."""
     if delimiter is not None and len(delimiter) != 1:
         raise InputError(f"--delimiter ({delimiter!r}) must be one character; pass one such as ';'")
     with open(path, "rb") as file:
@@ -262,9 +272,7 @@ def opened(
             yield _csv(text, path, names, delimiter)
 
 
-def _csv(
-    text: IO[str], path: str, names: list[str] | None, delimiter: str | None
-) -> Iterator[Chunk]:
+def _csv(text: IO[str], path: str, names: list[str] | None, delimiter: str | None) -> Iterator[Raw]:
     lines = _lines(text, path)
     first = next(lines, "")
     if not first.strip():
@@ -277,10 +285,12 @@ def _csv(
         )  # fmt: skip
         header = [name.strip() for name in next(rows)]
         places = _places(header, names, path)
-        rows = filter(None, rows)
+        rows, empty = filter(None, rows), True
         while batch := list(islice(rows, ROWS)):
-            columns = _transposed(batch, len(header), path)
+            columns, empty = _transposed(batch, len(header), path), False
             yield {name: columns[place] for name, place in places.items()}
+        if empty:
+            raise InputError(NO_RECORDS.format(path))
     except csv.Error:
         raise InputError(
             f"{path!r} has a quoted field that does not end at a delimiter; quote fields as "
@@ -337,7 +347,7 @@ def _transposed(rows: list[list[str]], width: int, path: str) -> list[tuple[str,
     return columns
 
 
-def _parquet(file: IO[bytes], path: str, names: list[str] | None) -> Iterator[Chunk]:
+def _parquet(file: IO[bytes], path: str, names: list[str] | None) -> Iterator[Raw]:
     try:
         import pyarrow
         from pyarrow import parquet
@@ -348,7 +358,9 @@ def _parquet(file: IO[bytes], path: str, names: list[str] | None) -> Iterator[Ch
     try:
         table = parquet.ParquetFile(file)
         places = _places(table.schema_arrow.names, names, path)
-        for batch in table.iter_batches(ROWS, columns=list(places)):
+        if not table.metadata.num_rows:
+            raise InputError(NO_RECORDS.format(path))
+        for batch in table.iter_batches(ROWS * PIECES, columns=list(places)):
             yield {name: _plain(batch.column(name)) for name in places}
     except pyarrow.ArrowException:
         raise InputError(f"{path!r} is a damaged Parquet file; write it again") from None
