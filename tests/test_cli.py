@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 import privfit
-from privfit.cli import main
+from privfit.cli import _parser, main
 from privfit.commands import COMMANDS, demo
-from privfit.commands.console import InputError, end_of
+from privfit.commands.console import EXIT_CODES, InputError, end_of
 
 
 def test_demo_fits_with_and_without_privacy(capsys, monkeypatch):
@@ -36,6 +38,7 @@ def test_demo_fits_with_and_without_privacy(capsys, monkeypatch):
 def test_demo_draws_where_it_can(capsys, monkeypatch, tmp_path):
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(demo, "N", 2000)
+    monkeypatch.setattr(demo, "SPLITS", 2)
     monkeypatch.setattr(demo, "_race", partial(demo._race, rounds=1))
     monkeypatch.chdir(tmp_path)
     assert main(["demo", "--json"]) == 0
@@ -77,6 +80,24 @@ def test_help_lists_the_exit_codes(capsys):
         main(["--help"])
     codes = [int(code) for code in re.findall(r"^ +(\d+)  ", capsys.readouterr().out, re.M)]
     assert codes == [0, 1, 2, 3, 4, 130, 141]
+
+
+PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="the pages are not shipped with these tests")
+def test_the_page_calls_commands_that_exist():
+    text = PAGE.read_text(encoding="utf-8")
+    blocks = "".join(re.findall(r"```sh\n(.*?)```", text, re.S))
+    lines = re.findall(r"^privfit.*", blocks, re.M)
+    calls = [shlex.split(line, comments=True)[1:] for line in lines]
+    assert {call[0] for call in calls} == {one.__name__.split(".")[-1] for one in COMMANDS}
+    for call in calls:
+        _parser().parse_args(call[: call.index(">")] if ">" in call else call)
+    codes = re.findall(r"^\| (\d+) \| (.*) \|$", text, re.M)
+    assert [f"{code}  {meaning}" for code, meaning in codes] == [
+        line.strip() for line in EXIT_CODES.splitlines()[1:]
+    ]
 
 
 def test_the_module_runs_as_a_program_without_extras(fresh_python):

@@ -27,7 +27,8 @@ Columns: TypeAlias = dict[str, Integers]
 
 N = 48_842
 EPSILONS = (1.0, 0.1)
-CURVE = (0.03, 0.1, 0.3, 1.0, 3.0)
+CURVE = (0.1, 0.3, 1.0)
+SPLITS = 3
 PICTURE = "privfit-demo.png"
 
 
@@ -123,7 +124,7 @@ def _drawn(census: _Census, console: Console) -> str | None:
     try:
         with claim_picture(PICTURE) as plot:
             model = privfit.LogisticRegression(delta=1e-6, domain=census.schema, classes=[0, 1])
-            found = sweep(model, census.people, census.rich, CURVE, public=True, seeds=2)
+            found = sweep(model, census.people, census.rich, CURVE, public=True, seeds=SPLITS)
             plot(lambda ax: plotting.draw_sweep(found, ax=ax))
     except (InputError, OSError) as error:
         console.note(f"no picture: {end_of(error)[1]}")
@@ -154,7 +155,7 @@ def _census(n: int, rng: np.random.Generator) -> _Census:
     return _Census(people, (z + rng.logistic(0, 1, n) > 1).astype(np.int64), schema)
 
 
-def _race(*runners: Callable[[], object], rounds: int = 7) -> list[float]:
+def _race(*runners: Callable[[], object], rounds: int = 3) -> list[float]:
     """The best time of each runner over interleaved rounds."""
     best = [float("inf")] * len(runners)
     for _ in range(rounds):
