@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from privfit.files import write_atomically
+from privfit.files import remove_leftovers, write_atomically
 from privfit.ledger import (
     Budget,
     BudgetError,
@@ -138,9 +138,6 @@ class LedgerFile(Ledger):
                     f"the budget file ({self._file}) is another one or an older copy: it lacks "
                     "what was spent since; put the newest copy back to go on"
                 )
-            # An interrupt may have come between the writing of a release and the note of it.
-            news = found.releases[len(self._releases) :]
-            self._unwritten = [release for release in self._unwritten if release not in news]
             self._entries, self._releases = list(found.entries), list(found.releases)
 
     def _charge(self, entry: Entry) -> None:
@@ -150,7 +147,10 @@ class LedgerFile(Ledger):
             self._write([*self._entries, entry])
 
     def _publish(self, release: Release) -> None:
-        """Write a release. The draw was made, so a failure warns, and the next change writes it."""
+        """Write a release. The draw was made, so a failure warns, and the next change writes it.
+
+        One that failed in the last step of writing may then be there twice; the charge is not.
+        """
         self._unwritten.append(Release.from_json(release.to_json()))
         try:
             with _locked(self._file):
@@ -223,6 +223,8 @@ def _replace(
     releases: Sequence[Release],
     identity: str,
 ) -> None:
+    """Write the file anew. Call it with the lock."""
+    remove_leftovers(path)
     try:
         if os.path.exists(path) and not os.access(path, os.W_OK):  # a rename would not ask
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
@@ -261,7 +263,6 @@ def _locked(path: Path) -> Iterator[None]:
 def _explained(error: OSError, path: Path) -> OSError:
     return OSError(
         error.errno,
-        f"{error.strerror or error}: budget file {path}. Nothing was handed out; you must be "
-        "allowed to read and write the file and its folder, which needs room for a copy: see to "
-        "that, then try again",
+        f"{error.strerror or error}: budget file {path}. You must be allowed to read and write the "
+        "file, its .lock and its folder, which needs room for a copy; see to that, then try again",
     )

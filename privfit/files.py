@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import secrets
 import stat
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["write_atomically"]
+__all__ = ["remove_leftovers", "write_atomically"]
 
 
 def write_atomically(path: str | os.PathLike[str], text: str) -> None:
@@ -54,6 +55,13 @@ def _replace(target: Path, text: str) -> None:
             temporary.unlink(missing_ok=True)
         raise
     _sync_folder(target.parent)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what killed writers of a file left beside it. Call it when nobody can be writing."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 16}.tmp"):
+        with suppress(OSError):  # another user's
+            left.unlink()
 
 
 def _sync_folder(folder: Path) -> None:

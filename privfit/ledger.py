@@ -254,6 +254,21 @@ class Ledger:
     ``Ledger(epsilon=1.0, delta=1e-6)``; `reserve` takes grants of it, `spent` and `remaining` say
     where it stands. It survives `sklearn.clone` as the same object. Pickling gives a closed copy
     that shows what was spent and refuses to spend: a worker process cannot spend unseen.
+
+    Examples
+    --------
+    >>> from privfit import DiscreteLaplace, Ledger
+    >>> ledger = Ledger(epsilon=1.0)
+    >>> grant = ledger.reserve(0.75, name="count")
+    >>> noisy = grant.release(DiscreteLaplace(0.75, sensitivity=1), [1234])
+    >>> release = grant.close(parameters={"count": noisy})
+    >>> ledger
+    Ledger(epsilon 1, delta 0; spent epsilon 0.75, delta 0)
+    >>> ledger.reserve(0.5)
+    Traceback (most recent call last):
+        ...
+    privfit.ledger.BudgetError: the ledger has epsilon 0.25, delta 0 left of epsilon 1, delta 0, \
+but 'fit' asks for epsilon 0.5, delta 0; ask for less, or start a larger ledger
     """
 
     def __init__(self, epsilon: float, delta: float = 0.0) -> None:
@@ -455,7 +470,7 @@ def ledger_json(
 
 
 def _rows(items: Iterable[Any]) -> str:
-    """A list, one item a line: 5 times quicker than `indent` for a budget file of 500 releases."""
+    """A list, one item a line: twice as quick to write as `indent`, and shorter to read."""
     rows = ",\n    ".join(json.dumps(item, default=_plain) for item in items)
     return f"[\n    {rows}\n  ]"
 

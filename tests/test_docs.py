@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+import privfit.budget_file
 import privfit.estimators.bayes
 import privfit.estimators.cluster
 import privfit.estimators.linear
 import privfit.estimators.select
 import privfit.estimators.text
+import privfit.ledger
 import privfit.roc
 import privfit.solvers
 import privfit.sweeps
@@ -38,6 +40,8 @@ def test_examples_of_a_page_run_in_order(page, capsys):
 @pytest.mark.parametrize(
     "module",
     [
+        privfit.budget_file,
+        privfit.ledger,
         privfit.roc,
         privfit.solvers,
         privfit.sweeps,
