@@ -367,6 +367,7 @@ def _kov_exact(groups: Groups, delta: float) -> float:
     return _curve_bound(pure, delta)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a curve of NaN is no bound
 def _curve_bound(
     groups: Groups, delta: float, more: Callable[[float], list[Curve]] = lambda floor: []
 ) -> float:

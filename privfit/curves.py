@@ -56,6 +56,8 @@ class Curve:
 
     def epsilon(self, delta: float) -> float:
         """Return the smallest epsilon where the bound is at most delta."""
+        if np.isnan(self.v).any():  # nodes so far apart that e^x overflowed: no bound at all
+            return math.inf
         j = int(np.count_nonzero(np.minimum.accumulate(self.v) > delta))
         if j == 0 or j == len(self.v):
             return 0.0 if j == 0 else math.inf

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from privfit import accounting, curves
+from privfit import BudgetError, Ledger, accounting, curves
 from privfit.accounting import (
     METHODS,
     Event,
@@ -510,6 +510,14 @@ def test_total_is_monotone(n, eps_s, delta, method, nudge):
 def test_total_rises_with_n_where_the_grid_changes(n):
     costs = [total(0.01, k, 1e-6) for k in (n - 1, n, n + 1)]
     assert costs == sorted(costs)
+
+
+@pytest.mark.parametrize("n", [10**6, 3 * 10**7, 10**9, 10**18])
+def test_selections_beyond_all_measure_do_not_come_free(n):
+    """Curves overflow there; one selection of size 1 loses 0.12 in the mean, so n lose 0.12 n."""
+    assert total(1.0, n, 1e-6) > 0.12 * n
+    with pytest.raises(BudgetError):
+        Ledger(1.0, 1e-6).reserve(1.0, 1e-6).plan(Event("selection", 1.0, n))
 
 
 @quick

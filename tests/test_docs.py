@@ -9,12 +9,16 @@ from pathlib import Path
 import pytest
 
 import privfit.budget_file
+import privfit.domains
 import privfit.estimators.bayes
 import privfit.estimators.cluster
 import privfit.estimators.linear
 import privfit.estimators.select
 import privfit.estimators.text
+import privfit.files
 import privfit.ledger
+import privfit.model
+import privfit.plain
 import privfit.roc
 import privfit.solvers
 import privfit.sweeps
@@ -42,6 +46,10 @@ def test_examples_of_a_page_run_in_order(page, capsys):
     [
         privfit.budget_file,
         privfit.ledger,
+        privfit.domains,
+        privfit.files,
+        privfit.model,
+        privfit.plain,
         privfit.roc,
         privfit.solvers,
         privfit.sweeps,

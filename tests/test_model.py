@@ -190,7 +190,8 @@ MODELS: dict[str, Callable[[], Any]] = {
     "selection": selected,
     **{f"selection by {name}": partial(selected, method=method) for name, method in {
         "noisy": "noisy", "peeling": "peeling", "clusters": ClusteredCounts(3, 4),
-        "threshold": NoisyScores(threshold=20.0), "sparse vector": SparseVector(2, 20.0),
+        "threshold": NoisyScores(threshold=20.0),
+        "sparse vector": SparseVector(2, 20.0),
     }.items()},
     "total count": lambda: SelectFeatures(k=2, criterion="total_count").fit(ONES),
     "hashed words": lambda: HashWords(64),
@@ -443,6 +444,13 @@ def test_a_setting_that_a_fit_raised_does_not_stop_a_model_from_being_saved():
     assert again.release_.settings["regularisation"] > 1
 
 
+def test_a_selection_of_nothing_comes_back():
+    model = selected(method=NoisyScores(threshold=1e6))
+    again = loads(dumps(model))
+    assert bits(again.ranking_) == bits(model.ranking_)
+    assert not again.get_support().any()
+
+
 def test_a_trace_can_be_taken_from_a_loaded_release():
     model = fitted("means by lloyd")
     trace = LloydTrace.from_release(loads(dumps(model)).release_)
@@ -618,6 +626,8 @@ REFUSED: dict[str, tuple[Callable[[], str | bytes], str]] = {
     "epsilon": (lambda: changed(LOGISTIC, "parameters", "epsilon", to=0.5),
                 r"epsilon \(0.5\) must be what the release says \(2.0\); pass a model as"),
     "delta": (lambda: changed(LOGISTIC, "parameters", "delta", to=0), r"delta \(0\) must be what"),
+    "array": (lambda: changed(CLUSTERS, "parameters", "n_clusters",
+                              to={"array": [3], "dtype": "int64"}), r"n_clusters .* must be what"),
     "truth": (lambda: changed("schema", "parameters", "epsilon", to=True), r"epsilon \(True\)"),
     "relation": (lambda: changed(LOGISTIC, "parameters", "adjacency", to="add_remove"),
                  r"adjacency \('add_remove'\) must be what the release says"),
@@ -747,6 +757,7 @@ NOT_WRITTEN: dict[str, tuple[Callable[[], Any], str]] = {
     "no privacy": (infinite, r"KMeans was fitted with an infinite epsilon, so nothing"),
     "another value": (lambda: edited(coef_=np.ones((1, 3))),
                       r"coef_ must be what was released, since a model file holds nothing"),
+    "another shape": (lambda: edited(intercept_=np.zeros(2)), r"intercept_ must be what was rel"),
     "a list": (lambda: edited(coef_=[[1.0, 2.0, 3.0]]), r"coef_ must be what was released"),
     "another release": (lambda: edited(release_=fitted("schema").release_), r"must be"),
     "no value": (lambda: edited(intercept_=None), r"intercept_ must be what was released"),
