@@ -49,7 +49,7 @@ LATTICE = 301  # points a side on which nearest centres are compared
 def save_figure(ax: Any, path: str | os.PathLike[str], dpi: float = 100) -> None:
     """Write the figure of these axes to a file; its name says the format, such as .png or .svg.
 
-    Nothing is written if drawing fails. The same picture gives the same bytes.
+    Nothing is written if drawing fails, and neither dates nor versions are.
     """
     kind = Path(path).suffix.removeprefix(".").lower()
     figure, drawn = ax.figure, io.BytesIO()
@@ -201,7 +201,7 @@ def draw_clusters(
         points = view.shown(view.coded(public_points))
         ax.plot(*points.T, ".", color="0.7", markersize=3, label="public points", zorder=BEHIND)
     _draw_borders(ax, view, outline)
-    _draw_centers(ax, view.shown(view.centers), _released_sizes(model.release_))
+    _draw_centers(ax, view.shown(view.centers), _released_sizes(getattr(model, "release_", None)))
     _frame(ax, view)
     _finish(ax)
     return ax
@@ -422,7 +422,7 @@ def _draw_run(release: Release, generations: int, ax: Any) -> Any:
     many = f", in {generations} generations" if generations else ""
     ax.set_xlabel("generation" if one_each else f"draws from the records{many}")
     ax.set_ylabel(f"epsilon spent, at delta {release.delta:g}")
-    ax.set(xlim=(0, total * 1.02), ylim=(0, None))
+    ax.set(xlim=(0, 1.02 * max(total, 1)), ylim=(0, None))
     ax.xaxis.get_major_locator().set_params(integer=True)
     _finish(ax)
     return ax

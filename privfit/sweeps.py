@@ -12,9 +12,9 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias
 
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from privfit.checks import is_finite, is_sparse, is_whole
+from privfit.ledger import Budget
 
 __all__ = ["Row", "Sweep", "SweepInterrupted", "Trial", "interval", "sweep"]
 
@@ -216,8 +217,9 @@ def sweep(
     delta : float, optional
         By default the estimator's own.
     resume : Sweep, optional
-        An earlier sweep of the same estimator and records. Its trials are not made again; it may
-        have been interrupted, or have had other epsilons or fewer seeds.
+        An earlier sweep of the same estimator and the same records, of which only the number is
+        compared. Its trials are not made again; it may have been interrupted, or have had other
+        epsilons or fewer seeds.
     progress : callable (Sweep) -> object
         Told after every trial what is done so far.
     n_jobs : int
@@ -254,9 +256,9 @@ def sweep(
     found = bench.start(_rising(epsilons), seeds, resume)
     done = {(trial.setting, trial.seed): trial for trial in found.trials}
     todo = [pair for pair in found.planned if pair not in done]
-    with _no_convergence_warnings():
+    with _no_convergence_warnings(), closing(bench.run(todo, n_jobs)) as results:
         try:
-            for (setting, seed), value in zip(todo, bench.run(todo, n_jobs), strict=True):
+            for (setting, seed), value in zip(todo, results, strict=True):
                 done[setting, seed] = Trial(setting, seed, value)
                 made = tuple(done[pair] for pair in found.planned if pair in done)
                 found = replace(found, trials=made)
@@ -341,14 +343,10 @@ class _Bench:
         """A sweep with nothing done, or with those trials of an earlier one that it plans too."""
         plain = NOT_PRIVATE if _twin(self.template, 0) is not None else NO_NOISE
         references = (plain,) if self.y is None else (plain, LARGER_CLASS)
-        measure = "accuracy"
-        if self.y is None:
-            measure = (
-                "mean distance" if hasattr(self.template, "facilities") else "mean squared distance"
-            )
         empty = Sweep(
-            self.name, self.settings, measure, float(self.template.delta), self.test_size,
-            self.n_records, int(seeds), epsilons, references,
+            self.name, self.settings, self._measure(),
+            Budget(epsilons[0], self.template.delta).delta, self.test_size, self.n_records,
+            int(seeds), epsilons, references,
         )  # fmt: skip
         if resume is None:
             return empty
@@ -366,7 +364,14 @@ class _Bench:
         kept = tuple(trial for trial in resume.trials if (trial.setting, trial.seed) in planned)
         return replace(empty, trials=kept)
 
-    def run(self, todo: Sequence[tuple[float | str, int]], n_jobs: int) -> Iterator[float]:
+    def _measure(self) -> str:
+        if self.y is not None:
+            return "accuracy"
+        return "mean distance" if hasattr(self.template, "facilities") else "mean squared distance"
+
+    def run(
+        self, todo: Sequence[tuple[float | str, int]], n_jobs: int
+    ) -> Generator[float, None, None]:
         """The value of each trial, in order."""
         if n_jobs == 1:
             yield from (self.value(*pair) for pair in todo)

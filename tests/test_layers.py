@@ -47,7 +47,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"roc", "text", "estimators"},
     "text": set(),
     "plotting": {"accounting", "domains", "ledger"},
-    "sweeps": {"estimators"},
+    "sweeps": {"estimators", "ledger"},
     "backends": RECORDS,
     "audit": RELEASES,
     "spaces": set(),

@@ -1,0 +1,505 @@
+"""Pictures: what they show is what was released, and nothing else is in them."""
+
+from __future__ import annotations
+
+import gc
+import io
+import types
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_errors import assert_reached, messages_of
+
+import privfit
+from privfit import (
+    EEM,
+    Categorical,
+    Event,
+    KMeans,
+    KMedian,
+    L1Ball,
+    L2Ball,
+    Ledger,
+    LogisticRegression,
+    Numeric,
+    PrivacyLeakWarning,
+    RecordObjective,
+    Release,
+    Schema,
+    Subsets,
+    compose,
+    roc_curve,
+    search,
+)
+from privfit import (
+    Path as Walk,
+)
+from privfit.accounting import gaussian_total
+from privfit.plotting import draw_budget, draw_clusters, draw_roc, draw_sweep, save_figure
+from privfit.sweeps import Sweep, Trial
+
+matplotlib = pytest.importorskip("matplotlib")
+
+COINS = np.random.default_rng(11)
+POINTS = np.clip(COINS.choice([-0.6, 0.1, 0.7], (900, 1)) + COINS.normal(0, 0.05, (900, 2)), -1, 1)
+
+
+def sweep_of(name: str = "A", shift: float = 0.0, seeds: int = 3, **changes) -> Sweep:
+    epsilons = (0.1, 1.0, 10.0)
+    trials = [
+        Trial(setting, seed, shift + level + 0.01 * seed)
+        for seed in range(seeds)
+        for setting, level in zip((*epsilons, "not private", "larger class"),
+                                  (0.6, 0.7, 0.8, 0.85, 0.55), strict=True)
+    ]  # fmt: skip
+    fields = {"measure": "accuracy", "delta": 1e-6, **changes}
+    return Sweep(name=name, settings="", test_size=0.2, n_records=50, seeds=seeds,
+                 epsilons=epsilons, references=("not private", "larger class"),
+                 trials=tuple(trials), **fields)  # fmt: skip
+
+
+def curve_of(epsilon: float = 1.0):
+    y = np.arange(400) % 2
+    score = np.clip(np.random.default_rng(3).normal(0.4 + 0.2 * y, 0.15), 0, 1)
+    return roc_curve(y, score, epsilon, random_state=1)
+
+
+def release_of(*events: Event, epsilon: float = 1.0, delta: float = 1e-6) -> Release:
+    return Release("fit", epsilon, delta, "replace", events)
+
+
+def clusters_of(k: int = 3, **options) -> KMeans:
+    return KMeans(k, **{"epsilon": 5.0, "domain": (-1, 1), "random_state": 0, **options}).fit(
+        POINTS
+    )
+
+
+def labels_of(ax) -> list[str]:
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def line_named(ax, start: str):
+    (found,) = (line for line in ax.lines if line.get_label().startswith(start))
+    return found
+
+
+def png_of(ax, **options) -> bytes:
+    drawn = io.BytesIO()
+    ax.figure.savefig(drawn, format="png", **options)
+    return drawn.getvalue()
+
+
+# ----------------------------------------------------------------------------------------- accuracy
+
+
+def test_a_sweep_is_drawn_at_its_means_with_its_intervals():
+    found = sweep_of()
+    ax = draw_sweep(found)
+    (container,) = ax.containers
+    line, _, (bars,) = container
+    means, halves = (np.array([getattr(row, name) for row in found.rows])
+                     for name in ("mean", "half_width"))  # fmt: skip
+    np.testing.assert_array_equal(line.get_xdata(), [0.1, 1.0, 10.0])
+    np.testing.assert_array_equal(line.get_ydata(), means)
+    ends = np.array([segment[:, 1] for segment in bars.get_segments()])
+    np.testing.assert_allclose(ends, np.column_stack([means - halves, means + halves]))
+    for row in found.reference_rows:
+        np.testing.assert_array_equal(line_named(ax, row.setting).get_ydata(), [row.mean] * 2)
+    assert labels_of(ax) == ["A", "not private", "larger class"]
+    assert ax.get_xscale() == "log"
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["0.1", "1", "10"]
+    assert ax.get_xlabel() == "epsilon, at delta 1e-06"
+    assert ax.get_ylabel() == "accuracy (share of held-out records)"
+
+
+def test_curves_share_references_that_are_equal_and_name_those_that_are_not():
+    ax = draw_sweep({"one": sweep_of("x"), "two": sweep_of("y")})
+    assert labels_of(ax) == ["one", "two", "not private", "larger class"]
+    ax = draw_sweep({"one": sweep_of("x"), "two": sweep_of("y", shift=0.05)})
+    assert labels_of(ax)[2:] == [
+        "not private: one", "larger class: one", "not private: two", "larger class: two",
+    ]  # fmt: skip
+
+
+def test_six_curves_differ_without_their_colours():
+    ax = draw_sweep({str(i): sweep_of(shift=i / 50) for i in range(6)})
+    looks = [(c[0].get_marker(), c[0].get_linestyle(), c[0]._dash_pattern) for c in ax.containers]
+    assert len({str(look) for look in looks}) == 6
+    assert len({look[0] for look in looks}) == 6
+
+
+def test_one_seed_has_no_intervals_and_half_a_sweep_its_rows():
+    ax = draw_sweep(sweep_of(seeds=1))
+    assert ax.containers[0][2] == ()
+    whole = sweep_of()
+    half = Sweep(**{**vars(whole), "trials": whole.trials[:1]})
+    np.testing.assert_array_equal(draw_sweep(half).containers[0][0].get_xdata(), [0.1])
+    empty = Sweep(**{**vars(whole), "trials": ()})
+    png_of(draw_sweep(empty))
+
+
+def test_crowded_epsilons_are_labelled_where_there_is_room():
+    whole = sweep_of(seeds=1)
+    places = (0.5, 0.7, 1.0, 1.01, 1.02, 5.0)
+    trials = tuple(Trial(place, 0, 0.7) for place in places)
+    ax = draw_sweep(Sweep(**{**vars(whole), "epsilons": places, "trials": trials}))
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["0.5", "0.7", "1", "5"]
+
+
+# ---------------------------------------------------------------------------------------------- ROC
+
+
+def test_roc_curves_are_drawn_as_released_with_their_areas():
+    one, two = curve_of(1.0), curve_of(0.2)
+    ax = draw_roc({"A": one, "B": two})
+    for name, curve in (("A", one), ("B", two)):
+        line = line_named(ax, name)
+        np.testing.assert_array_equal(line.get_xdata(), curve.fpr)
+        np.testing.assert_array_equal(line.get_ydata(), curve.tpr)
+    assert labels_of(ax) == [f"A (area {one.auc:.3f})", f"B (area {two.auc:.3f})", "chance"]
+    np.testing.assert_array_equal(line_named(ax, "chance").get_xydata(), [[0, 0], [1, 1]])
+
+
+def test_the_exact_curve_is_drawn_on_demand_alone():
+    curve = curve_of()
+    assert "true (not private)" not in labels_of(curve.plot())
+    with pytest.warns(PrivacyLeakWarning, match="draws the exact curve"):
+        ax = curve.plot(true=([0, 1, 1], [0.1, 0.9, 0.4]))
+    np.testing.assert_array_equal(line_named(ax, "true").get_ydata(), [0, 0.5, 1, 1])
+
+
+# ----------------------------------------------------------------------------------------- clusters
+
+
+def nearest(points: np.ndarray, centers: np.ndarray, metric: str) -> np.ndarray:
+    apart = points[:, None, :] - centers
+    return (np.abs(apart).sum(axis=2) if metric == "l1" else (apart**2).sum(axis=2)).argsort(axis=1)
+
+
+def clusterings() -> dict[str, tuple]:
+    places = np.random.default_rng(5).uniform(-0.7, 0.7, (30, 2))
+    return {
+        "box": (clusters_of(), "l2"),
+        "many": (clusters_of(15), "l2"),
+        "ball": (clusters_of(4, domain=L2Ball(1.2)), "l2"),
+        "l2 median": (KMedian(4, 5.0, facilities=places, metric="l2").fit(POINTS), "l2"),
+        "l1 median": (KMedian(5, 5.0, facilities=places, domain=L1Ball(1.5)).fit(POINTS), "l1"),
+    }
+
+
+@pytest.mark.parametrize("name", ["box", "many", "ball", "l2 median", "l1 median"])
+def test_centres_are_those_released_and_borders_equally_near_two_of_them(name):
+    model, metric = clusterings()[name]
+    centers = np.asarray(model.cluster_centers_)
+    ax = draw_clusters(model)
+    marks, borders = ax.collections[1], ax.collections[0]
+    np.testing.assert_array_equal(marks.get_offsets(), centers)
+    assert [text.get_text() for text in ax.texts] == [str(j) for j in range(len(centers))]
+    assert borders.get_clip_path() is not None
+    points = np.concatenate(borders.get_segments())
+    order = nearest(points, centers, metric)[:, :2]
+    first, second = (
+        np.linalg.norm(points - centers[order[:, i]], ord=1 if metric == "l1" else 2, axis=1)
+        for i in (0, 1)
+    )
+    # Corners where three regions meet are cut by a lattice cell at most: 2 / 300 a side.
+    assert np.abs(first - second).max() < 0.03
+    assert np.median(np.abs(first - second)) < 1e-3
+    touched = {j for pair in order for j in pair}
+    assert touched == set(range(len(centers)))  # every region has a border
+
+
+def test_one_cluster_has_no_border():
+    ax = draw_clusters(clusters_of(1))
+    assert ax.collections[0].get_segments() == []
+    png_of(ax)
+
+
+def test_the_outline_is_that_of_the_domain():
+    box = draw_clusters(clusters_of()).patches[0].get_path().vertices
+    np.testing.assert_array_equal([box.min(axis=0), box.max(axis=0)], [[-1, -1], [1, 1]])
+    ball = draw_clusters(clusters_of(domain=L2Ball(1.5))).patches[0].get_path().vertices
+    np.testing.assert_allclose(np.linalg.norm(ball, axis=1), 1.5)
+    diamond = draw_clusters(clusters_of(domain=L1Ball(2.0))).patches[0].get_path().vertices
+    np.testing.assert_allclose(np.abs(diamond).sum(axis=1), 2.0)
+
+
+def test_sizes_are_drawn_if_they_were_released():
+    model = clusters_of(solver="lloyd", epsilon=20.0)
+    counts = np.asarray(model.release_.parameters["trace"]["counts"])[-1]
+    areas = draw_clusters(model).collections[1].get_sizes()
+    np.testing.assert_allclose(areas / areas.max(), counts / counts.max(), rtol=1e-12)
+    assert (draw_clusters(clusters_of()).collections[1].get_sizes() == 45.0).all()
+    chain = clusters_of(solver="lloyd", epsilon=20.0, postprocess="mcmc")
+    assert (draw_clusters(chain).collections[1].get_sizes() == 45.0).all()  # other centres
+
+
+PEOPLE = Schema(
+    {
+        "sex": Categorical(["F", "M"]),
+        "age": Numeric(20, 80),
+        "tax in $": Numeric(0, 1e6),
+        "height": Numeric(100, 200, bins=2),
+    }
+)
+RECORDS = {
+    "sex": COINS.choice(["F", "M"], 500),
+    "age": COINS.uniform(20, 80, 500),
+    "tax in $": COINS.uniform(0, 1e6, 500),
+    "height": COINS.uniform(100, 200, 500),
+}
+
+
+def test_columns_of_a_schema_are_drawn_in_their_own_units():
+    model = KMeans(2, 5.0, domain=PEOPLE).fit(RECORDS)
+    ax = draw_clusters(model, public_points={name: v[:7] for name, v in RECORDS.items()})
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("age", r"tax in \$")
+    np.testing.assert_allclose(
+        ax.collections[1].get_offsets(), [20, 0] + model.cluster_centers_[:, 2:4] * [60, 1e6]
+    )
+    dots = line_named(ax, "public").get_xydata()
+    np.testing.assert_allclose(dots[:, 0], RECORDS["age"][:7], atol=60 / 2**6)
+    assert "equally near, by these two columns" in labels_of(ax)
+    ax = draw_clusters(model, columns=("sex=M", 2))
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("sex=M", "age")
+    np.testing.assert_allclose(ax.collections[1].get_offsets()[:, 0], model.cluster_centers_[:, 1])
+
+
+def test_two_of_several_columns_are_chosen_by_name_or_position():
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(COINS.uniform(-1, 1, (300, 4)), columns=list("abcd"))
+    model = KMeans(2, 5.0, domain=(-1, 1)).fit(table)
+    for columns in (("d", "b"), (3, 1), ["d", 1], np.array([3, 1])):
+        ax = draw_clusters(model, columns=columns, public_points=table[:9])
+        assert (ax.get_xlabel(), ax.get_ylabel()) == ("d", "b")
+        np.testing.assert_array_equal(
+            ax.collections[1].get_offsets(), model.cluster_centers_[:, [3, 1]]
+        )
+        np.testing.assert_array_equal(line_named(ax, "public").get_xydata(), table[["d", "b"]][:9])
+
+
+# ------------------------------------------------------------------------------------------- budget
+
+
+def test_a_run_is_drawn_at_the_tight_cost_beside_the_plain_sum():
+    event = Event("selection", 0.1, 40)
+    release = release_of(event, epsilon=compose([event], 1e-6))
+    ax = draw_budget(release)
+    draws, tight = line_named(ax, "tight").get_data()
+    assert (draws[0], draws[-1]) == (0, 40)
+    np.testing.assert_array_equal(
+        tight[1:], [compose([Event("selection", 0.1, int(n))], 1e-6) for n in draws[1:]]
+    )
+    np.testing.assert_allclose(line_named(ax, "plain").get_ydata(), 0.1 * draws)
+    np.testing.assert_array_equal(line_named(ax, "promised").get_ydata(), [release.epsilon] * 2)
+    assert ax.get_xlabel() == "draws from the records"
+    assert ax.get_ylabel() == "epsilon spent, at delta 1e-06"
+
+
+def test_draws_of_several_kinds_come_in_their_order():
+    events = (Event("pure", 0.3), Event("approximate", 0.2, 1, 2e-7), Event("gaussian", 0.05, 4))
+    ax = draw_budget(release_of(*events))
+    draws, tight = line_named(ax, "tight").get_data()
+    np.testing.assert_array_equal(draws, range(7))
+    np.testing.assert_array_equal(
+        tight[1:3], [compose(events[:1], 1e-6), compose(events[:2], 1e-6)]
+    )
+    assert tight[-1] == compose(events, 1e-6)
+    each = gaussian_total(0.05, 2e-7)
+    plain = line_named(ax, "plain").get_ydata()
+    np.testing.assert_allclose(plain, [0, 0.3, *(0.5 + each * np.arange(5))])
+
+
+def test_a_pure_run_has_one_curve_and_one_without_draws_none():
+    ax = draw_budget(release_of(Event("pure", 0.1, 10), delta=0.0))
+    assert labels_of(ax) == ["plain sum, with nothing to save: 1 in the end", "promised: epsilon 1"]
+    png_of(draw_budget(release_of()))
+
+
+def test_fits_and_searches_are_drawn_by_their_release():
+    X = COINS.uniform(-1, 1, (200, 2))
+    model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1]).fit(X, X[:, 0] > 0)
+    total = model.release_.events[0].count
+    assert line_named(draw_budget(model), "tight").get_xdata()[-1] == total
+    objective = RecordObjective(X, lambda X, P: np.ones((len(X), len(P))), low=0.0, high=1.0)
+    found = search(objective, Subsets(5, 2), 1.0, solver=EEM(generations=4))
+    ax = draw_budget(found)
+    assert ax.get_xlabel() == "generation"
+    assert ax.lines[-1].get_xdata()[-1] == 4
+    draw_budget(curve_of())
+
+
+def test_a_ledger_shows_entries_groups_and_what_is_left():
+    ledger = Ledger(2.0, 1e-5)
+    with ledger.group("train"):
+        ledger.reserve(0.5, 1e-6, "fit")
+        ledger.reserve(0.25, 0.0, "again")
+    with ledger.group("test"):
+        ledger.reserve(0.375, 0.0, "roc")
+    ledger.reserve(0.125, 0.0, "common")
+    ax = draw_budget(ledger)
+    bars = [(bar.get_x(), bar.get_width()) for bar in ax.patches]
+    assert bars == [(0, 0.125), (0.125, 0.5), (0.625, 0.25), (0.125, 0.375), (0.875, 1.125)]
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == [
+        "common", "fit", "again", "roc", "left",
+    ]  # fmt: skip
+    assert [text.get_text() for text in ax.texts] == ["0.125", "0.5", "0.25", "0.375", "1.12"]
+    assert labels_of(ax) == ["all records", "train", "test"]
+    assert ax.get_xlabel() == "epsilon, of 2 (delta: 1e-06 of 1e-05 spent)"
+
+
+def test_a_ledger_without_groups_needs_no_legend():
+    ledger = Ledger(1.0)
+    ledger.reserve(1.0, name="a name much longer than there is room for on the left")
+    ax = draw_budget(ledger)
+    assert ax.get_legend() is None
+    assert ax.get_yticklabels()[0].get_text() == "a name much ... on the left"
+    png_of(draw_budget(Ledger(1.0)))
+    png_of(draw_budget(Ledger(0.0)))
+
+
+# --------------------------------------------------------------------------------- all the pictures
+
+
+def pictures() -> dict:
+    ledger = Ledger(1.0)
+    with ledger.group("train"):
+        ledger.reserve(0.5, name="fit")
+    return {
+        "sweep": partial(draw_sweep, sweep_of()),
+        "roc": partial(draw_roc, curve_of()),
+        "clusters": partial(draw_clusters, clusters_of(solver="lloyd")),
+        "ledger": partial(draw_budget, ledger),
+        "run": partial(draw_budget, release_of(Event("selection", 0.1, 40))),
+    }
+
+
+def test_pictures_need_no_pyplot_and_change_no_setting(fresh_python):
+    done = fresh_python(
+        "import sys, matplotlib, test_plotting\n"
+        "def settings():\n"  # to ask for the backend would load pyplot
+        "    return {k: matplotlib.rcParams[k] for k in matplotlib.rcParams if k != 'backend'}\n"
+        "before = settings()\n"
+        "for draw in test_plotting.pictures().values():\n"
+        "    test_plotting.png_of(draw())\n"
+        "assert settings() == before\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", pictures())
+def test_pictures_are_drawn_on_the_axes_given(name):
+    from matplotlib.figure import Figure
+
+    ax = Figure(layout="constrained").subplots(1, 2)[1]
+    assert pictures()[name](ax) is ax
+    assert png_of(ax).startswith(b"\x89PNG")
+    assert ax.get_xlabel()
+    assert not ax.get_title()
+
+
+@pytest.mark.parametrize("name", pictures())
+@pytest.mark.parametrize("dpi", [100, 200])
+def test_texts_stay_inside_the_picture(name, dpi):
+    ax = pictures()[name]()
+    ax.figure.set_dpi(dpi)
+    ax.figure.draw_without_rendering()
+    frame = ax.figure.bbox
+    legend = ax.get_legend()
+    texts = [ax.xaxis.label, ax.yaxis.label, *ax.texts, *(legend.get_texts() if legend else ())]
+    for text in (*texts, *ax.get_xticklabels(), *ax.get_yticklabels()):
+        if text.get_text() and text.get_visible():
+            box = text.get_window_extent()
+            inside = frame.x0 <= box.x0 and box.x1 <= frame.x1
+            assert inside or text in ax.get_xticklabels(), text  # ticks beyond limits are not shown
+
+
+@pytest.mark.parametrize("name", pictures())
+def test_figures_are_written_whole_and_alike(name, tmp_path):
+    ax = pictures()[name]()
+    for suffix in ("png", "svg", "pdf"):
+        path = tmp_path / f"plot.{suffix}"
+        save_figure(ax, path)
+        assert path.stat().st_size > 1000
+    save_figure(pictures()[name](), tmp_path / "again.png")
+    assert (tmp_path / "again.png").read_bytes() == (tmp_path / "plot.png").read_bytes()
+
+
+def reachable(start: object) -> list[object]:
+    """All objects that can be come by from this one, but for modules, types and code."""
+    closed = (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType)
+    seen, found, todo = {id(start)}, [], [start]
+    while todo:
+        now = todo.pop()
+        found.append(now)
+        for other in gc.get_referents(now):
+            if id(other) not in seen and not isinstance(other, closed):
+                seen.add(id(other))
+                todo.append(other)
+    return found
+
+
+def test_nothing_of_the_records_is_in_the_axes():
+    X = COINS.uniform(-1, 1, (700, 2))
+    model = KMeans(3, 5.0, domain=(-1, 1), solver="lloyd").fit(X)
+    y = (X[:, 0] > 0).astype(int)
+    fitted = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1]).fit(X, y)
+    curve = roc_curve(y, X[:, 1] / 2 + 0.5, 1.0)
+    axes = [draw_clusters(model), draw_budget(fitted), draw_roc(curve), draw_budget(curve)]
+    shown = draw_clusters(model, public_points=X)  # and the search below does see what is there
+    for ax, there in (*((ax, False) for ax in axes), (shown, True)):
+        png_of(ax)
+        everything = reachable(ax)
+        assert any(part is ax.figure for part in everything)
+        arrays = [part for part in everything if isinstance(part, np.ndarray)]
+        assert any(a is X or np.shares_memory(a, X) or 700 in a.shape for a in arrays) is there
+        for kept in (model, fitted, curve):
+            assert all(part is not kept for part in everything)
+
+
+# ----------------------------------------------------------------------------------------- refusals
+
+MODEL = clusters_of()
+WALK = Walk((np.zeros((1, 2)),))
+REFUSED = [
+    (partial(draw_sweep, {"A": sweep_of(), "B": sweep_of(measure="mean distance")}),
+     r"sweeps \(of accuracy, mean distance\) must measure one thing; draw others on axes of their"),
+    *((partial(draw, {}), r"there must be a curve to draw; pass a mapping of names to curves")
+      for draw in (draw_sweep, draw_roc)),
+    *((partial(draw_clusters, m), r"model \(.*\) must be a fitted KMeans or KMedian with a domain")
+      for m in (KMeans(3), None, WALK)),
+    (partial(draw_clusters, KMeans(2, domain=(0, 1)).fit(np.ones((9, 1)))),
+     r"model must have two columns or more; there is no plane to draw"),
+    *((partial(draw_clusters, MODEL, columns=c), r"columns \(.*\) must be two different columns; p")
+      for c in ((0,), (0, 0), (0, 2), (0, -1), ("x0", "y"), "x0", (0, 1, 1), (0.0, 1.0))),
+    *((partial(draw_budget, s), r"spent \(.*\) must be a Ledger or have a release; pass model.rel")
+      for s in (WALK, [], None, KMeans(3))),
+    *((partial(save_figure, draw_roc(curve_of()), name), r"path \('.*'\) must end in a known form")
+      for name in ("plot", "plot.xyz", Path("a.b/plot"))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED)
+def test_wrong_input_has_one_clear_message(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()
+
+
+def without_matplotlib():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(__import__("sys").modules, "matplotlib", None)
+        draw_sweep(sweep_of())
+
+
+def test_without_matplotlib_they_say_what_to_install():
+    with pytest.raises(ImportError, match=r"a plot needs matplotlib; .* pip install 'privfit\[plo"):
+        without_matplotlib()
+
+
+def test_every_raise_is_reached_by_a_case_above():
+    calls = [*(call for call, _ in REFUSED), without_matplotlib]
+    seen = "\n".join(messages_of(call) for call in calls)
+    assert_reached([Path(privfit.__file__).parent / "plotting.py"], seen)
