@@ -75,10 +75,10 @@ def _parser() -> argparse.ArgumentParser:
 
 @contextmanager
 def _warnings_told(console: Console) -> Iterator[None]:
-    """Tell privfit's own warnings as warnings of the command; others might quote records."""
+    """Tell warnings on leaks and budget files; others might quote records, or depend on them."""
 
     def tell(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-        if issubclass(category, PrivacyLeakWarning):
+        if issubclass(category, PrivacyLeakWarning) or "budget file" in str(message):
             console.warn(str(message))
 
     with warnings.catch_warnings():

@@ -233,6 +233,23 @@ def test_accuracy_is_estimated_on_other_records_within_the_same_budget(folder, r
     assert [release.name for release in shared.releases] == ["LogisticRegression", "accuracy_score"]
 
 
+def test_a_release_that_is_not_yet_in_the_budget_file_is_told(folder, run, monkeypatch):
+    from privfit.budget_file import LedgerFile
+
+    write, calls = LedgerFile._write, []
+
+    def fail_once(self, entries):
+        calls.append(1)
+        if len(calls) == 2:  # the charge is the first
+            raise OSError(28, "no space")
+        write(self, entries)
+
+    monkeypatch.setattr(LedgerFile, "_write", fail_once)
+    code, _, err = run(*SHARED)
+    assert code == 0
+    assert err.startswith("warning: the release of 'LogisticRegression' is charged and made, but")
+
+
 def test_trusted_evaluation_is_loud_and_stays_on_stderr(folder, run):
     code, out, err = run(*FIT, "--holdout", "0.5", "--trusted-eval", "--json")
     assert code == 0
@@ -280,10 +297,11 @@ def test_hashes_of_records_are_even():
         assert abs(ones - 0.5) < 3 / np.sqrt(len(distinct))
 
 
-@pytest.mark.parametrize("share", [0.0, 1.0, 0.0001])
-def test_a_split_has_two_sides(share):
-    with pytest.raises(InputError, match=r"--holdout .* must (lie between 0 and 1|leave records)"):
-        split(table_of(100), share, "replace")
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+@pytest.mark.parametrize("share", [1e-9, 1 - 1e-9])
+def test_a_split_has_two_sides(share, adjacency):
+    with pytest.raises(InputError, match=r"--holdout .* must leave records on both sides; pass"):
+        split(table_of(100), share, adjacency)
 
 
 def test_a_run_is_charged_once_and_whole():
@@ -373,6 +391,8 @@ SCHEMAS = {
     "data no table": ("data = 3\n" + SCHEMA.partition("\n\n")[2], "must be a table in"),
     "no label": (SCHEMA.replace("label", "labels"), "pass --target, or label ="),
     "no classes": (SCHEMA.replace("classes", "class"), "must have two or more declared classes"),
+    "lists of classes": (SCHEMA.replace('"no"', '["no"]'), "must have two or more declared"),
+    "classes twice": (SCHEMA.replace('"no"', '"yes"'), "values must differ; pass each"),
     "one class": (SCHEMA.replace('"no", ', ""), "must have two or more declared classes"),
     "label alone": (SCHEMA.partition("age")[0] + "rich = {values = ['no', 'yes']}", "must declare"),
 }  # fmt: skip
@@ -403,6 +423,7 @@ OPTIONS = {
     "too much delta": (["--delta", "1e-3"], "left of epsilon 1.5, delta 1e-06", 3),
     "solver": (["--solver", "magic"], "solver ('magic') must be one of local", 2),
     "holdout": (["--holdout", "2"], "--holdout (2.0) must lie between 0 and 1; pass a share", 2),
+    "holdout NaN": (["--holdout", "nan", "--n-public", "9"], "--holdout (nan) must lie", 2),
     "trusted": (["--trusted-eval"], "needs records that no fit has seen; pass --holdout 0.2", 2),
     "seed": (["--seed", "-1"], "--seed (-1) must be 0 or more; pass a whole number", 2),
     "columns": (["--columns", "shoe"], "--columns ('shoe') must be declared in 'schema.toml'", 2),

@@ -10,7 +10,15 @@ import numpy as np
 from privfit.commands.console import Console, InputError
 from privfit.commands.outputs import claim
 from privfit.commands.schemafile import Declared, add_declared, read_declared
-from privfit.commands.spending import RunLedger, add_budget, open_run, report, seed_of, split
+from privfit.commands.spending import (
+    RunLedger,
+    add_budget,
+    check_share,
+    open_run,
+    report,
+    seed_of,
+    split,
+)
 from privfit.commands.tables import Table, read_table
 
 __all__ = ["add", "add_model", "estimator_of", "run"]
@@ -52,6 +60,8 @@ def run(options: argparse.Namespace, console: Console) -> None:
     """Fit, evaluate, write."""
     if options.trusted_eval and options.holdout is None:
         raise InputError("--trusted-eval needs records that no fit has seen; pass --holdout 0.2")
+    if options.holdout is not None:
+        check_share(options.holdout)
     declared = read_declared(options, console)
     ledger = open_run(options, console)
     model = estimator_of(options, declared)

@@ -18,7 +18,7 @@ from privfit.commands.console import Console, InputError
 from privfit.commands.tables import Table
 from privfit.ledger import ADJACENCIES, Entry, Ledger, Release
 
-__all__ = ["RunLedger", "add_budget", "open_run", "report", "seed_of", "split"]
+__all__ = ["RunLedger", "add_budget", "check_share", "open_run", "report", "seed_of", "split"]
 
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -98,6 +98,12 @@ def seed_of(options: argparse.Namespace, console: Console) -> int | None:
     return int(options.seed)
 
 
+def check_share(share: float) -> None:
+    """Refuse what is no share of the records."""
+    if not 0 < share < 1:
+        raise InputError(f"--holdout ({share}) must lie between 0 and 1; pass a share such as 0.2")
+
+
 def split(table: Table, share: float, adjacency: str) -> Mask:
     """Which records are held out: a mask (n,), by a public rule.
 
@@ -105,8 +111,6 @@ def split(table: Table, share: float, adjacency: str) -> Mask:
     others where they were. 'add_remove': by the record alone, a hash of its values, since one more
     record would shift the positions of the others; equal records stay together.
     """
-    if not 0 < share < 1:
-        raise InputError(f"--holdout ({share}) must lie between 0 and 1; pass a share such as 0.2")
     if adjacency == "replace":
         held = np.random.default_rng(0).permutation(len(table)) < round(share * len(table))
     else:
