@@ -683,6 +683,14 @@ def test_a_claim_that_is_not_used_leaves_nothing(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_claim_has_room_for_its_numbers(tmp_path):
+    with claim(str(tmp_path / "model.json"), numbers=50_000) as out:
+        (temporary,) = tmp_path.iterdir()
+        assert temporary.stat().st_size > 50_000 * len(f"{-1 / 3!r}, ") + 500_000
+        out.write("small")
+    assert (tmp_path / "model.json").read_text() == "small"
+
+
 def test_a_claim_follows_links(tmp_path):
     (tmp_path / "real").write_text("old")
     (tmp_path / "link").symlink_to("real")
@@ -816,6 +824,7 @@ def test_a_draft_tells_types_ranges_and_categories(folder, run):
     assert '# "text" is left out: it looks like an identifier' in out
     assert "left out 'holes': it has one value in all records" in err
     assert "read_from_data = true" in out
+    assert out.endswith("it looks like an identifier\n")
 
 
 def test_a_draft_fills_missing_numbers(folder, run):

@@ -15,6 +15,7 @@ from privfit.commands.schemafile import add_declared, read_declared
 from privfit.commands.spending import add_budget, open_run, report, seed_of
 from privfit.commands.tables import read_table
 from privfit.domains import Numeric, Schema
+from privfit.kmeans import MOST_STEPS
 
 __all__ = ["add", "run", "show_centres"]
 
@@ -53,7 +54,9 @@ def run(options: argparse.Namespace, console: Console) -> None:
         n_public=options.n_public, ledger=ledger, n_threads=options.threads,
         random_state=seed_of(options, console), verbose=int(console.watched),
     )  # fmt: skip
-    with claim(options.out) as out, claim_picture_if(options.plot) as plot:
+    # A model file keeps the centres, counts and sums of every step of noisy Lloyd.
+    numbers = 3 * MOST_STEPS * declared.schema.width * max(options.clusters, 1)
+    with claim(options.out, numbers) as out, claim_picture_if(options.plot) as plot:
         table = read_table(options.data, declared.schema, None, options.delimiter)
         model.fit(table.columns)
         out.write(dumps(model))

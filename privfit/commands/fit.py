@@ -73,7 +73,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
         model.set_params(n_public=max(1, round(options.n_public * (1 - options.holdout))))
     from privfit.model import dumps
 
-    with claim(options.out) as out:
+    with claim(options.out, declared.schema.width * len(declared.classes)) as out:
         table = read_table(options.data, declared.schema, declared.target, options.delimiter)
         accuracy = None
         if options.holdout is None:

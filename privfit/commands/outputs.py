@@ -18,7 +18,8 @@ from privfit.commands.console import InputError
 
 __all__ = ["Claim", "claim", "claim_if"]
 
-ROOM = 1 << 20  # bytes; a model of 1,000 columns takes 0.1 MB
+ROOM = 1 << 20  # bytes for all but the numbers of a large model: schema, settings, events
+DIGITS = 32  # bytes that a number may take in a text
 
 
 class Claim:
@@ -38,8 +39,8 @@ class Claim:
 
 
 @contextmanager
-def claim(path: str, room: int = ROOM) -> Iterator[Claim]:
-    """Make sure that a file can be written, and refuse now if it cannot."""
+def claim(path: str, numbers: int = 0) -> Iterator[Claim]:
+    """Make sure that a file of so many numbers can be written, and refuse now if it cannot."""
     place = Path(os.path.realpath(path))
     if place.exists() and not place.is_file():
         raise InputError(f"{path!r} must be a file, not a folder or device; pass another path")
@@ -49,7 +50,7 @@ def claim(path: str, room: int = ROOM) -> Iterator[Claim]:
     try:
         try:
             with open(temporary, "xb") as file:
-                file.write(bytes(room))
+                file.write(bytes(ROOM + DIGITS * numbers))
                 file.flush()
                 os.fsync(file.fileno())
             if place.exists():

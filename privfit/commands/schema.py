@@ -113,7 +113,8 @@ def _take_label(seen: dict[str, _Seen], options: argparse.Namespace) -> list[str
 
 
 def _comments(left_out: dict[str, str]) -> list[str]:
-    return [f"# {_toml(name)} is left out: {doubt}" for name, doubt in left_out.items()]
+    lines = [f"# {_toml(name)} is left out: {doubt}\n" for name, doubt in left_out.items()]
+    return ["".join(lines)] if lines else []
 
 
 class _Seen:
