@@ -580,8 +580,8 @@ def test_a_full_disk_behind_stdout_is_told(folder):
 
 
 def test_a_reader_that_goes_away_is_no_error(folder, run):
-    (folder / "people.csv").write_text(people(60_000))
     assert run(*FIT)[0] == 0
+    (folder / "people.csv").write_text(people(60_000))
     process = subprocess.Popen(
         [sys.executable, "-m", "privfit", "predict", "model.json", "people.csv"],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -622,6 +622,19 @@ def test_an_interrupt_leaves_the_charge_in_the_file(folder):
     assert done.stderr == said
     assert privfit.open_ledger("budget.json").spent.epsilon == 1.0
     assert sorted(contents(folder)) == ["budget.json", "people.csv", "schema.toml"]
+
+
+def test_two_runs_at_once_share_one_budget(folder):
+    """The file has 1.5, and each run asks for 1."""
+    command = [sys.executable, "-m", "privfit", *SHARED, "--out"]
+    runs = [
+        subprocess.Popen([*command, f"{i}.json"], env={**os.environ, "PYTHONPATH": str(ROOT)},
+                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for i in range(2)
+    ]  # fmt: skip
+    assert sorted(run.wait(120) for run in runs) == [0, 3]
+    assert privfit.open_ledger("budget.json").spent.epsilon == 1.0
+    assert len(list(folder.glob("?.json"))) == 1
 
 
 def test_an_interrupt_before_the_charge_spends_nothing(folder, run, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from privfit.commands.console import Console, InputError
 from privfit.commands.outputs import claim
 from privfit.commands.schemafile import Declared, add_declared, read_declared
 from privfit.commands.spending import (
+    Mask,
     RunLedger,
     add_budget,
     check_share,
@@ -75,12 +77,12 @@ def run(options: argparse.Namespace, console: Console) -> None:
 
     with claim(options.out, declared.schema.width * len(declared.classes)) as out:
         table = read_table(options.data, declared.schema, declared.target, options.delimiter)
-        accuracy = None
-        if options.holdout is None:
-            model.fit(table.columns, table.y)
-        else:
-            accuracy = _fit_and_evaluate(model, table, options, console, ledger)
+        held = _held_out(table, options)
+        train, test = table[~held], table[held]
+        with ledger.group("train") if len(test) else nullcontext():
+            model.fit(train.columns, train.y)
         out.write(dumps(model))
+    accuracy = _evaluate(model, test, options, console, ledger) if len(test) else None
     console.say(f"{options.out}: {type(model).__name__} of {len(declared.schema.columns)} columns, "
                 f"{ledger.budget}, {options.adjacency}")  # fmt: skip
     if accuracy is not None:
@@ -101,16 +103,22 @@ def estimator_of(options: argparse.Namespace, declared: Declared) -> Any:
     )  # fmt: skip
 
 
-def _fit_and_evaluate(
-    model: Any, table: Table, options: argparse.Namespace, console: Console, ledger: RunLedger
+def _held_out(table: Table, options: argparse.Namespace) -> Mask:
+    """(n,): the records that the fit does not see; none where nobody asks for it."""
+    if options.holdout is None:
+        return np.zeros(len(table), dtype=np.bool_)
+    return split(table, options.holdout, options.adjacency)
+
+
+def _evaluate(
+    model: Any, test: Table, options: argparse.Namespace, console: Console, ledger: RunLedger
 ) -> float | None:
-    """Fit on one part and measure on the other; each has the whole budget. None if trusted."""
+    """The accuracy on records that the fit did not see: they have the whole budget to themselves.
+
+    None where it is exact and told to who may see the records.
+    """
     from privfit.roc import accuracy_score
 
-    held = split(table, options.holdout, options.adjacency)
-    train, test = table[~held], table[held]
-    with ledger.group("train"):
-        model.fit(train.columns, train.y)
     right = model.predict(test.columns) == test.y
     if options.trusted_eval:
         console.warn(

@@ -18,7 +18,16 @@ from privfit.commands.console import Console, InputError
 from privfit.commands.tables import Table
 from privfit.ledger import ADJACENCIES, Entry, Ledger, Release
 
-__all__ = ["RunLedger", "add_budget", "check_share", "open_run", "report", "seed_of", "split"]
+__all__ = [
+    "Mask",
+    "RunLedger",
+    "add_budget",
+    "check_share",
+    "open_run",
+    "report",
+    "seed_of",
+    "split",
+]
 
 Mask: TypeAlias = NDArray[np.bool_]
 
