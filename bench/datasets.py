@@ -4,8 +4,8 @@
     train, test = adult.split()
     LinearObjective(train.columns, train.y, "logistic", adult.schema)
 
-A schema's file also has a table `[data]`: the `label` column and its `positive` value, columns to
-`drop`, and the `seed` of the split. The data lie in the folder `PRIVFIT_DATA`.
+A schema's file also has a table `[data]`: the `label` column, its `classes` and the `positive` one,
+columns to `drop`, and the `seed` of the split. The data lie in the folder `PRIVFIT_DATA`.
 """
 
 from __future__ import annotations

@@ -658,7 +658,7 @@ class Schema(Domain):
             [grid]                                            # may be left out, whole or in part
             a = 12
         """
-        declared = _read_toml(path)
+        declared = read_toml(path)
         return cls(_columns(declared.get("columns")), _grid(declared.get("grid", {})))
 
     def to_toml(self) -> str:
@@ -913,7 +913,8 @@ def _toml_character(character: str) -> str:
     return character if character.isprintable() else f"\\U{code:08x}"
 
 
-def _read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
+def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The tables of a TOML file."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:

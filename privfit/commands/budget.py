@@ -1,0 +1,76 @@
+"""``privfit budget``: what a budget gives each selection, and where a budget file stands."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import Any
+
+from privfit import plotting
+from privfit.accounting import METHODS, calibrate, table
+from privfit.commands.console import Console, InputError
+from privfit.commands.pictures import claim_picture_if
+from privfit.ledger import Ledger
+
+__all__ = ["add", "run"]
+
+
+def add(commands: Any) -> argparse.ArgumentParser:
+    """Declare the options."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "budget",
+        help="what a budget gives each of n selections; or where a budget file stands",
+        description="What a budget gives each of n selections, under every theorem. With --ledger: "
+        "what a budget file has spent and has left; --create starts one.",
+    )
+    parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--delta", type=float, default=1e-6)
+    parser.add_argument("--selections", type=int, nargs="+", default=[10, 101, 1001], metavar="N")
+    parser.add_argument("--ledger", metavar="FILE", help="a budget file")
+    parser.add_argument(
+        "--create", action="store_true", help="start the budget file with --epsilon and --delta"
+    )
+    parser.add_argument("--plot", metavar="FILE", help="a picture of the budget file")
+    return parser
+
+
+def run(options: argparse.Namespace, console: Console) -> None:
+    """Show a table of theorems, or a budget file."""
+    if options.ledger is None:
+        if options.create or options.plot:
+            raise InputError("--create and --plot are for a budget file; pass --ledger FILE")
+        _theorems(options, console)
+        return
+    from privfit.budget_file import open_ledger
+
+    budget = (options.epsilon, options.delta) if options.create else ()
+    _file(open_ledger(options.ledger, *budget), options, console)
+
+
+def _theorems(options: argparse.Namespace, console: Console) -> None:
+    epsilon, delta = options.epsilon, options.delta
+    console.say(table(epsilon, delta, options.selections))
+    if console.machine:
+        each = {
+            method: {str(n): calibrate(n, epsilon, delta, method) for n in options.selections}
+            for method in METHODS
+        }
+        console.result({"epsilon": epsilon, "delta": delta, "epsilon_each": each})
+
+
+def _file(ledger: Ledger, options: argparse.Namespace, console: Console) -> None:
+    rows = [(name, group or "all", budget) for group, name, budget in ledger.entries]
+    sums = [("spent", ledger.spent), ("left", ledger.remaining), ("budget", ledger.budget)]
+    with claim_picture_if(options.plot) as plot:
+        if plot is not None:
+            plot(lambda ax: plotting.draw_budget(ledger, ax=ax))
+    console.table(
+        (options.ledger, "records", "epsilon", "delta"),
+        [(name, group, f"{budget.epsilon:.6g}", f"{budget.delta:.6g}")
+         for name, group, budget in [*rows, *((name, "all", budget) for name, budget in sums)]],
+    )  # fmt: skip
+    console.result(
+        {"entries": [{"name": name, "records": group, **asdict(budget)}
+                     for name, group, budget in rows]}
+        | {name: asdict(budget) for name, budget in sums}
+    )  # fmt: skip

@@ -1,0 +1,133 @@
+"""``privfit fit``: a private classifier from a table."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from privfit.commands.console import Console, InputError
+from privfit.commands.outputs import claim
+from privfit.commands.schemafile import Declared, add_declared, read_declared
+from privfit.commands.spending import (
+    Mask,
+    RunLedger,
+    add_budget,
+    check_share,
+    open_run,
+    report,
+    seed_of,
+    split,
+)
+from privfit.commands.tables import Table, read_table
+
+__all__ = ["add", "add_model", "estimator_of", "run"]
+
+MODELS = {"logistic": "LogisticRegression", "svm": "LinearSVC"}
+
+
+def add(commands: Any) -> argparse.ArgumentParser:
+    """Declare the options."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "fit",
+        help="fit a private classifier to a table",
+        description="Fit a classifier to private records and write it as a model file, which holds "
+        "released values alone.",
+    )
+    add_declared(parser)
+    add_model(parser)
+    add_budget(parser)
+    parser.add_argument(
+        "--holdout", type=float, metavar="SHARE",
+        help="keep this share of the records from the fit, and release the accuracy on them; they "
+        "are other records, so it costs no more than the fit",
+    )  # fmt: skip
+    parser.add_argument(
+        "--trusted-eval", action="store_true",
+        help="say the exact accuracy on the held-out records, on stderr: NOT PRIVATE",
+    )  # fmt: skip
+    parser.add_argument("--out", required=True, metavar="FILE", help="the model file")
+    return parser
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """The options that choose a classifier."""
+    parser.add_argument("--model", choices=MODELS, default="logistic")
+    parser.add_argument("--solver", default="auto", help="default: auto; README has the others")
+
+
+def run(options: argparse.Namespace, console: Console) -> None:
+    """Fit, evaluate, write."""
+    if options.trusted_eval and options.holdout is None:
+        raise InputError("--trusted-eval needs records that no fit has seen; pass --holdout 0.2")
+    if options.holdout is not None:
+        check_share(options.holdout)
+    declared = read_declared(options, console)
+    ledger = open_run(options, console)
+    model = estimator_of(options, declared)
+    model.set_params(
+        epsilon=options.epsilon, ledger=ledger, random_state=seed_of(options, console),
+        verbose=int(console.watched),
+    )  # fmt: skip
+    if options.holdout is not None and options.n_public is not None:
+        model.set_params(n_public=max(1, round(options.n_public * (1 - options.holdout))))
+    from privfit.model import dumps
+
+    with claim(options.out, declared.schema.width * len(declared.classes)) as out:
+        table = read_table(options.data, declared.schema, declared.target, options.delimiter)
+        held = _held_out(table, options)
+        train, test = table[~held], table[held]
+        with ledger.group("train") if len(test) else nullcontext():
+            model.fit(train.columns, train.y)
+        out.write(dumps(model))
+    accuracy = _evaluate(model, test, options, console, ledger) if len(test) else None
+    console.say(f"{options.out}: {type(model).__name__} of {len(declared.schema.columns)} columns, "
+                f"{ledger.budget}, {options.adjacency}")  # fmt: skip
+    if accuracy is not None:
+        console.say(f"accuracy on held-out records, privately estimated: {accuracy:.4f}")
+    console.say()
+    spent = report(ledger, console)
+    console.result({"model": options.out, "accuracy": accuracy, "ledger": spent})
+
+
+def estimator_of(options: argparse.Namespace, declared: Declared) -> Any:
+    """The classifier that the options ask for, not yet fitted."""
+    from privfit import estimators
+
+    return getattr(estimators, MODELS[options.model])(
+        delta=options.delta, domain=declared.schema, classes=list(declared.classes),
+        solver=options.solver, adjacency=options.adjacency, n_public=options.n_public,
+        n_threads=options.threads,
+    )  # fmt: skip
+
+
+def _held_out(table: Table, options: argparse.Namespace) -> Mask:
+    """(n,): the records that the fit does not see; none where nobody asks for it."""
+    if options.holdout is None:
+        return np.zeros(len(table), dtype=np.bool_)
+    return split(table, options.holdout, options.adjacency)
+
+
+def _evaluate(
+    model: Any, test: Table, options: argparse.Namespace, console: Console, ledger: RunLedger
+) -> float | None:
+    """The accuracy on records that the fit did not see: they have the whole budget to themselves.
+
+    None where it is exact and told to who may see the records.
+    """
+    from privfit.roc import accuracy_score
+
+    right = model.predict(test.columns) == test.y
+    if options.trusted_eval:
+        console.warn(
+            f"--trusted-eval: accuracy {np.mean(right):.4f} on held-out records is exact, NOT "
+            "PRIVATE and in no ledger; show it to nobody who may not see the records"
+        )
+        return None
+    with ledger.group("test"):
+        return accuracy_score(
+            np.ones(len(right), dtype=np.int64), right.astype(np.float64), options.epsilon,
+            adjacency=options.adjacency, ledger=ledger, random_state=options.seed,
+        )  # fmt: skip

@@ -1,0 +1,67 @@
+"""Files that a command writes: claimed before anything is spent, whole or not at all.
+
+A run pays before it knows its result, so its result must find room. `claim` writes as many bytes as
+it may need to a file beside the one asked for. The result replaces those bytes, which are on disk
+already, and then takes its name in one step.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+from privfit.commands.console import InputError
+
+__all__ = ["Claim", "claim", "claim_if"]
+
+ROOM = 1 << 20  # bytes for all but the numbers of a large model: schema, settings, events
+DIGITS = 32  # bytes that a number may take in a text
+
+
+class Claim:
+    """A file that is yet to be written."""
+
+    def __init__(self, path: Path, temporary: Path) -> None:
+        self._path, self._temporary = path, temporary
+
+    def write(self, content: str | bytes) -> None:
+        """Fill the file and give it its name."""
+        with open(self._temporary, "r+b") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.truncate()
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(self._temporary, self._path)
+
+
+@contextmanager
+def claim(path: str, numbers: int = 0) -> Iterator[Claim]:
+    """Make sure that a file of so many numbers can be written, and refuse now if it cannot."""
+    place = Path(os.path.realpath(path))
+    if place.exists() and not place.is_file():
+        raise InputError(f"{path!r} must be a file, not a folder or device; pass another path")
+    if place.exists() and not os.access(place, os.W_OK):
+        raise PermissionError(errno.EACCES, "", path)
+    temporary = place.with_name(f".{place.name[:100]}.{secrets.token_hex(8)}.tmp")
+    try:
+        try:
+            with open(temporary, "xb") as file:
+                file.write(bytes(ROOM + DIGITS * numbers))
+                file.flush()
+                os.fsync(file.fileno())
+            if place.exists():
+                os.chmod(temporary, place.stat().st_mode & 0o777)
+        except OSError as error:  # told of the file that was asked for
+            raise OSError(error.errno, "", path) from None
+        yield Claim(place, temporary)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def claim_if(path: str | None) -> AbstractContextManager[Claim | None]:
+    """A claim where a path was given."""
+    return nullcontext() if path is None else claim(path)

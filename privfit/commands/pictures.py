@@ -1,0 +1,45 @@
+"""Pictures of released values, in files."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from privfit.commands.console import InputError
+from privfit.commands.outputs import claim
+
+__all__ = ["claim_picture", "claim_picture_if"]
+
+Draw: TypeAlias = Callable[[Any], object]  # on matplotlib's axes
+Write: TypeAlias = Callable[[Draw], None]
+
+FORMATS = ("png", "svg", "pdf")
+
+
+@contextmanager
+def claim_picture(path: str) -> Iterator[Write]:
+    """Make sure that a picture can be drawn and written; what is given writes what it is told."""
+    kind = Path(path).suffix.lstrip(".").lower()
+    if kind not in FORMATS:
+        raise InputError(f"--plot ({path!r}) must end in .png, .svg or .pdf; pass such a name")
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise InputError('--plot needs matplotlib; run pip install "privfit[plot]"') from None
+    with claim(path) as file:
+
+        def write(draw: Draw) -> None:
+            figure, content = Figure(figsize=(6.4, 4.8), layout="constrained"), io.BytesIO()
+            draw(figure.subplots())
+            figure.savefig(content, format=kind, dpi=150)
+            file.write(content.getvalue())
+
+        yield write
+
+
+def claim_picture_if(path: str | None) -> AbstractContextManager[Write | None]:
+    """A picture where a path was given."""
+    return nullcontext() if path is None else claim_picture(path)

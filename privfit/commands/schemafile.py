@@ -1,0 +1,122 @@
+"""What a schema file declares: the columns of a record, the label and its classes.
+
+Besides the tables that `Schema.from_toml` reads, such a file may have
+
+    [data]
+    label = "income"
+    classes = ["<=50K", ">50K"]
+
+    [draft]
+    read_from_data = true     # left by `privfit schema`: nobody has confirmed the ranges
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from privfit.commands.console import Console, InputError
+from privfit.commands.tables import Target
+from privfit.domains import Categorical, Schema, read_toml
+
+__all__ = ["Declared", "add_declared", "read_declared"]
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The columns that a model sees, and the label where one is asked for."""
+
+    schema: Schema
+    target: Target | None = None
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The labels; none where no label was asked for."""
+        return () if self.target is None else self.target.classes
+
+
+def add_declared(parser: argparse.ArgumentParser, target: bool = True) -> None:
+    """The options of a command that reads private records."""
+    parser.add_argument("data", help="CSV, CSV.gz or Parquet")
+    parser.add_argument(
+        "--schema", required=True, metavar="FILE", help="TOML: what each column may hold"
+    )
+    if target:
+        parser.add_argument("--target", metavar="NAME", help="the label; default: the schema's")
+        parser.add_argument(
+            "--classes", nargs="+", metavar="LABEL",
+            help="the values of the label; default: the schema's",
+        )  # fmt: skip
+    parser.add_argument("--columns", nargs="+", metavar="NAME", help="default: all of the schema")
+    parser.add_argument("--delimiter", metavar="CHAR", help="default: seen from the first line")
+    parser.add_argument(
+        "--accept-leak", action="store_true",
+        help="take a draft of privfit schema as it is, though it tells of single records",
+    )  # fmt: skip
+
+
+def read_declared(options: argparse.Namespace, console: Console, label: bool = True) -> Declared:
+    """What the schema file and the options declare together."""
+    fields, schema = read_toml(options.schema), Schema.from_toml(options.schema)
+    _check_draft(fields, options, console)
+    data = fields.get("data", {})
+    if not isinstance(data, dict):
+        raise InputError(f"data ({data!r}) must be a table in {options.schema!r}; write [data]")
+    target = _target(schema, data, options) if label else None
+    columns = {name: column for name, column in schema.columns.items()
+               if target is None or name != target.name}  # fmt: skip
+    if options.columns:
+        columns = {name: columns[_known(name, columns, options)] for name in options.columns}
+    if not columns:
+        raise InputError(f"{options.schema!r} must declare columns besides the target; add some")
+    return Declared(Schema(columns, schema.grid), target)
+
+
+def _known(name: str, columns: dict[str, Any], options: argparse.Namespace) -> str:
+    if name not in columns:
+        raise InputError(
+            f"--columns ({name!r}) must be declared in {options.schema!r}, and not the target; "
+            f"pass some of {', '.join(columns)}"
+        )
+    return name
+
+
+def _check_draft(fields: dict[str, Any], options: argparse.Namespace, console: Console) -> None:
+    if "draft" not in fields:
+        return
+    if not options.accept_leak:
+        raise InputError(
+            f"{options.schema!r} is a draft that was read from the data: its ranges and values "
+            "tell of single records, and no budget pays for that; replace them by documented ones "
+            "and delete the table [draft], or pass --accept-leak if the data are public or you "
+            "take the risk"
+        )
+    console.warn("--accept-leak: ranges and values read from the data are outside of the guarantee")
+
+
+def _target(schema: Schema, data: dict[str, Any], options: argparse.Namespace) -> Target:
+    """The label: by option, else by the schema; its classes likewise."""
+    name = options.target or data.get("label")
+    if not isinstance(name, str):
+        raise InputError(f'pass --target, or label = "..." in a table [data] of {options.schema!r}')
+    column = schema.columns.get(name)
+    classes: Sequence[Any] | None = options.classes
+    if classes is None and name == data.get("label"):
+        classes = data.get("classes")
+    if classes is None and isinstance(column, Categorical) and not column.other:
+        classes = column.values
+    if not _are_labels(classes):
+        raise InputError(
+            f"--target ({name!r}) must have two or more declared classes, from documentation; pass "
+            f"--classes, or label and classes = [...] in a table [data] of {options.schema!r}"
+        )
+    return Target(name, tuple(classes or ()))
+
+
+def _are_labels(classes: Any) -> bool:
+    """Whether this is a list of two or more texts or numbers."""
+    if not isinstance(classes, Sequence) or isinstance(classes, str):
+        return False
+    return len(classes) > 1 and all(isinstance(label, str | int | float) for label in classes)

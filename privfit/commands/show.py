@@ -1,0 +1,78 @@
+"""``privfit show``: what a model file holds, verified."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from privfit.commands.cluster import show_centres
+from privfit.commands.console import Console, InputError
+from privfit.commands.models import load_model
+from privfit.ledger import Budget, Release
+
+__all__ = ["add", "run"]
+
+MOST = 12  # coefficients that are shown
+
+
+def add(commands: Any) -> argparse.ArgumentParser:
+    """Declare the options."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "show",
+        help="what a model file holds, verified",
+        description="Recompute the cost of a model from its events, and show all that it says of "
+        "the records. With --quiet the exit code alone tells whether it holds.",
+    )
+    parser.add_argument("model", help="a model file")
+    return parser
+
+
+def run(options: argparse.Namespace, console: Console) -> None:
+    """Verify and show."""
+    model = load_model(options.model)
+    release: Release | None = getattr(model, "release_", getattr(model, "release", None))
+    if release is None:
+        raise InputError(f"{options.model!r} holds no release; pass a model that was fitted")
+    release.verify()
+    promise = Budget(release.epsilon, release.delta)
+    console.say(f"{options.model}: {type(model).__name__}")
+    console.say(f"guarantee: {promise}, neighbours by {release.adjacency}")
+    console.say(f"verified: the draws below cost epsilon {release.cost():.6g} at this delta")
+    if release.seeded:
+        console.warn("this model was drawn with a seed: whoever knows it can subtract the noise")
+    console.say()
+    console.table(
+        ("draws", "count", "size", "delta"),
+        [(event.kind, str(event.count), f"{event.parameter:.6g}", f"{event.delta:.6g}")
+         for event in release.events],
+    )  # fmt: skip
+    console.say()
+    console.table(("setting", "value"), [(key, str(value)) for key, value in
+                                         release.settings.items()])  # fmt: skip
+    console.say()
+    for attribute, show in SHOWN.items():
+        if hasattr(model, attribute):
+            show(model, console)
+    console.result({"kind": type(model).__name__, "verified": True, "cost": release.cost(),
+                    **asdict(release)})  # fmt: skip
+
+
+def _show_weights(model: Any, console: Console) -> None:
+    """The largest weights: by class, where there are more than two."""
+    labels = model.classes_[1:] if len(model.classes_) == 2 else model.classes_
+    strength = np.abs(model.coef_).max(axis=0)
+    largest = np.argsort(-strength, kind="stable")[:MOST]
+    names = model.coef_names_
+    rows = [(names[j], *(f"{weight:+.4f}" for weight in model.coef_[:, j])) for j in largest]
+    rows.append(("intercept", *(f"{weight:+.4f}" for weight in model.intercept_)))
+    console.table((f"largest of {len(names)} weights", *map(str, labels)), rows)
+
+
+def _show_area(model: Any, console: Console) -> None:
+    console.say(f"area under the curve: {model.auc:.4f}")
+
+
+SHOWN = {"cluster_centers_": show_centres, "coef_": _show_weights, "auc": _show_area}

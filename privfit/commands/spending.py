@@ -1,0 +1,168 @@
+"""The budget of one run: its own ledger, the shared file behind it, and the split of its records.
+
+A run may fit on some records and measure accuracy on others. Both parts are disjoint, so that each
+may have the whole budget of the run (`privfit.ledger` has the proof, and what it asks of the
+split). The shared file is charged once, for the whole run and for all records: another run may
+split otherwise, so groups of one run mean nothing to the next.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.commands.console import Console, InputError
+from privfit.commands.tables import Table
+from privfit.ledger import ADJACENCIES, Entry, Ledger, Release
+
+__all__ = [
+    "Mask",
+    "RunLedger",
+    "add_budget",
+    "check_share",
+    "open_run",
+    "report",
+    "seed_of",
+    "split",
+]
+
+Mask: TypeAlias = NDArray[np.bool_]
+
+
+class RunLedger(Ledger):
+    """The ledger of one run: charged whole to the shared one when its first grant is made."""
+
+    def __init__(self, epsilon: float, delta: float, shared: Ledger | None = None) -> None:
+        super().__init__(epsilon, delta)
+        self.shared, self.charged = shared, False
+        if shared is not None:
+            shared._check_covers(("", "this run", self.budget))  # before records are read
+
+    def _charge(self, entry: Entry) -> None:
+        self._check_covers(entry)
+        if not self.charged:
+            self.charged = True  # first: an interrupt while the file is written must not hide it
+            try:
+                if self.shared is not None:
+                    self.shared.reserve(self.budget.epsilon, self.budget.delta, entry[1])
+            except Exception:
+                self.charged = False
+                raise
+        super()._charge(entry)
+
+    def _publish(self, release: Release) -> None:
+        super()._publish(release)
+        if self.shared is not None:
+            self.shared._publish(release)
+
+
+def add_budget(parser: argparse.ArgumentParser) -> None:
+    """The options of a command that spends."""
+    budget = parser.add_argument_group("privacy")
+    budget.add_argument("--epsilon", type=float, required=True, help="what this run may spend")
+    budget.add_argument("--delta", type=float, default=0.0, help="default: 0, a pure epsilon")
+    budget.add_argument(
+        "--adjacency", choices=ADJACENCIES, default="replace",
+        help="what is hidden: which record stands in a row (replace, the default), or whether a "
+        "record is there at all (add_remove; then the number of records is private, too)",
+    )  # fmt: skip
+    budget.add_argument(
+        "--n-public", type=int, metavar="N",
+        help="a public, possibly rough number of records, for add_remove",
+    )  # fmt: skip
+    budget.add_argument(
+        "--ledger", metavar="FILE",
+        help="a budget file shared by runs, made by privfit budget --create",
+    )  # fmt: skip
+    budget.add_argument(
+        "--seed", type=int, metavar="N", help="repeat a run; VOIDS PRIVACY, for tests alone"
+    )
+    parser.add_argument("--threads", type=int, metavar="N", help="default: every core")
+
+
+def open_run(options: argparse.Namespace, console: Console) -> RunLedger:
+    """The ledger of this run; the shared file must be there and have enough left."""
+    shared = None
+    if options.ledger is not None:
+        from privfit.budget_file import open_ledger
+
+        shared = open_ledger(options.ledger)
+    console.ledger = RunLedger(options.epsilon, options.delta, shared)
+    return console.ledger
+
+
+def seed_of(options: argparse.Namespace, console: Console) -> int | None:
+    """The seed, with its warning."""
+    if options.seed is None:
+        return None
+    if options.seed < 0:
+        raise InputError(f"--seed ({options.seed}) must be 0 or more; pass a whole number")
+    console.warn(
+        "--seed voids privacy: whoever knows it can subtract the noise; leave it out for real "
+        "records"
+    )
+    return int(options.seed)
+
+
+def check_share(share: float) -> None:
+    """Refuse what is no share of the records."""
+    if not 0 < share < 1:
+        raise InputError(f"--holdout ({share}) must lie between 0 and 1; pass a share such as 0.2")
+
+
+def split(table: Table, share: float, adjacency: str) -> Mask:
+    """Which records are held out: a mask (n,), by a public rule.
+
+    'replace': by position, shuffled by a public seed, so that a record that is replaced leaves all
+    others where they were. 'add_remove': by the record alone, a hash of its values, since one more
+    record would shift the positions of the others; equal records stay together.
+    """
+    if adjacency == "replace":
+        held = np.random.default_rng(0).permutation(len(table)) < round(share * len(table))
+    else:
+        held = _hashes(table) < np.uint64(int(share * 2**64))
+    if held.all() or not held.any():
+        raise InputError(
+            f"--holdout ({share}) must leave records on both sides; pass another share, or more "
+            "records"
+        )
+    return held
+
+
+def _hashes(table: Table) -> NDArray[np.uint64]:
+    """(n,): a hash of each record's values, by the finaliser of MurmurHash3 over its columns."""
+    state = np.zeros(len(table), dtype=np.uint64)
+    for values in table.codes():
+        state ^= np.ascontiguousarray(values, dtype=np.float64).view(np.uint64)
+        for shift, factor in ((33, 0xFF51AFD7ED558CCD), (33, 0xC4CEB9FE1A85EC53)):
+            state ^= state >> np.uint64(shift)
+            state *= np.uint64(factor)
+        state ^= state >> np.uint64(33)
+        state += np.uint64(0x9E3779B97F4A7C15)  # so that columns of zeros still stir
+    return state
+
+
+def report(ledger: RunLedger, console: Console) -> dict[str, Any]:
+    """Show what the run spent as a table, and give it as a dictionary."""
+    rows = [(name, group or "all", f"{budget.epsilon:.6g}", f"{budget.delta:.6g}")
+            for group, name, budget in ledger.entries]  # fmt: skip
+    spent = ledger.budget
+    rows.append(("charged", "all", f"{spent.epsilon:.6g}", f"{spent.delta:.6g}"))
+    if ledger.shared is not None:
+        left = ledger.shared.remaining
+        rows.append(("left in the file", "all", f"{left.epsilon:.6g}", f"{left.delta:.6g}"))
+    console.table(("ledger", "records", "epsilon", "delta"), rows)
+    return {
+        "entries": [
+            {"name": name, "records": group or "all", "epsilon": budget.epsilon,
+             "delta": budget.delta}
+            for group, name, budget in ledger.entries
+        ],
+        "charged": {"epsilon": spent.epsilon, "delta": spent.delta},
+        "remaining": None if ledger.shared is None else {
+            "epsilon": ledger.shared.remaining.epsilon, "delta": ledger.shared.remaining.delta
+        },
+    }  # fmt: skip

@@ -1,0 +1,78 @@
+"""``privfit sweep``: the privacy-accuracy curve of a classifier on public records."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from privfit import plotting
+from privfit.commands.console import Console, InputError
+from privfit.commands.fit import add_model, estimator_of
+from privfit.commands.outputs import claim
+from privfit.commands.pictures import claim_picture_if
+from privfit.commands.schemafile import add_declared, read_declared
+from privfit.commands.tables import read_table
+from privfit.ledger import ADJACENCIES
+
+__all__ = ["add", "run"]
+
+
+def add(commands: Any) -> argparse.ArgumentParser:
+    """Declare the options."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "sweep",
+        help="the privacy-accuracy curve, on public or synthetic records",
+        description="Fit at several epsilons on several splits, beside the model without privacy. "
+        "Its accuracies are exact, so the records must be public or synthetic.",
+    )
+    add_declared(parser)
+    add_model(parser)
+    parser.add_argument("--epsilons", type=float, nargs="+", default=[0.1, 0.3, 1.0, 3.0])
+    parser.add_argument("--delta", type=float, default=0.0)
+    parser.add_argument("--adjacency", choices=ADJACENCIES, default="replace")
+    parser.add_argument("--n-public", type=int, metavar="N")
+    parser.add_argument("--splits", type=int, default=10, metavar="N", help="default: 10")
+    parser.add_argument("--threads", type=int, metavar="N", help="default: every core")
+    parser.add_argument(
+        "--public", action="store_true", help="declare that the records are public or synthetic"
+    )
+    parser.add_argument("--out", required=True, metavar="FILE", help="every trial, as JSON")
+    parser.add_argument("--resume", action="store_true", help="go on with the trials of --out")
+    parser.add_argument("--plot", metavar="FILE", help="a picture of the curve")
+    return parser
+
+
+def run(options: argparse.Namespace, console: Console) -> None:
+    """Try every epsilon, and keep what is done if somebody interrupts."""
+    from privfit.solvers import bar
+    from privfit.sweeps import Sweep, SweepInterrupted, sweep
+
+    if not options.public:
+        raise InputError(
+            "privfit sweep tells exact accuracies, which are not private; pass --public if the "
+            "records are public or synthetic, or use privfit fit --holdout"
+        )
+    declared = read_declared(options, console)
+    earlier = Sweep.from_json(Path(options.out).read_text()) if options.resume else None
+    model = estimator_of(options, declared)
+    with claim(options.out) as out, claim_picture_if(options.plot) as plot:
+        table = read_table(options.data, declared.schema, declared.target, options.delimiter)
+        show = bar("sweep", "fit") if console.watched else lambda done, total: None
+        try:
+            found = sweep(
+                model, table.columns, table.y, options.epsilons, public=True,
+                seeds=options.splits, resume=earlier,
+                progress=lambda now: show(len(now.trials), now.total),
+            )  # fmt: skip
+        except SweepInterrupted as interrupted:
+            out.write(interrupted.sweep.to_json())
+            raise
+        out.write(found.to_json())
+        if plot is not None:
+            plot(lambda ax: plotting.draw_sweep(found, ax=ax))
+    console.say(str(found))
+    console.result({"sweep": options.out, "rows": [
+        {"epsilon": row.setting, "mean": row.mean, "half_width": row.half_width}
+        for row in found.rows
+    ]})  # fmt: skip

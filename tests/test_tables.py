@@ -1,0 +1,212 @@
+"""Tables: what is read is what the file says, and what is refused names no value."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from privfit import Categorical, Numeric, Schema
+from privfit.commands import tables
+from privfit.commands.console import InputError
+from privfit.commands.tables import Target, read_table
+
+SCHEMA = Schema({"age": Numeric(0, 120), "sex": Categorical(["f", "m"])})
+TARGET = Target("rich", (False, True))
+ROWS = [("age", "sex", "note", "rich")] + [
+    (str(20 + i % 50), "fm"[i % 2], f"note {i}", ["false", "True"][i % 3 == 0]) for i in range(100)
+]
+
+
+def text_of(rows, delimiter=",", **options) -> str:
+    text = io.StringIO()
+    csv.writer(text, delimiter=delimiter, lineterminator="\n", **options).writerows(rows)
+    return text.getvalue()
+
+
+@pytest.fixture
+def write(tmp_path):
+    def make(content, name="people.csv"):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return str(path)
+
+    return make
+
+
+def check_people(table):
+    assert len(table) == 100
+    np.testing.assert_array_equal(table.columns["age"], 20 + np.arange(100) % 50)
+    assert np.asarray(table.columns["sex"]).tolist() == ["f", "m"] * 50
+    np.testing.assert_array_equal(table.y, np.arange(100) % 3 == 0)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_the_delimiter_is_seen_from_the_first_line(write, delimiter):
+    check_people(read_table(write(text_of(ROWS, delimiter)), SCHEMA, TARGET))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda text: text.encode(),
+        lambda text: gzip.compress(text.encode()),
+        lambda text: b"\xef\xbb\xbf" + text.encode(),
+        lambda text: text.replace("\n", "\r\n").encode(),
+        lambda text: text.replace(",", ", ").encode(),
+        lambda text: text.replace("note", "m\u00fcde").encode(),
+        lambda text: text.replace("note 5,", '"note, ""5""\nand more",').encode(),
+        lambda text: text.replace("note 5,", f"{'x' * 10**6},").encode(),
+        lambda text: (text + "\n\n").encode(),
+    ],
+    ids=["plain", "gzip", "mark", "dos", "spaces", "umlaut", "quotes", "long field", "blank lines"],
+)
+def test_spellings_of_one_table_read_alike(write, form):
+    check_people(read_table(write(form(text_of(ROWS))), SCHEMA, TARGET))
+
+
+def test_a_delimiter_may_be_given(write):
+    path = write(text_of(ROWS, "!"))
+    check_people(read_table(path, SCHEMA, TARGET, "!"))
+    with pytest.raises(InputError, match=r"--delimiter \('!!'\) must be one character; pass one"):
+        read_table(path, SCHEMA, TARGET, "!!")
+
+
+@pytest.mark.parametrize("rows", [1, 7, 99, 100, 101])
+def test_chunks_do_not_matter(write, monkeypatch, rows):
+    monkeypatch.setattr(tables, "ROWS", rows)
+    check_people(read_table(write(text_of(ROWS)), SCHEMA, TARGET))
+
+
+def test_parquet_reads_like_csv(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = dict(zip(ROWS[0], zip(*ROWS[1:], strict=True), strict=True))
+    columns["age"] = [int(age) for age in columns["age"]]
+    columns["rich"] = [label == "True" for label in columns["rich"]]
+    path = tmp_path / "people.parquet"
+    parquet.write_table(pyarrow.table(columns), path, row_group_size=30)
+    check_people(read_table(str(path), SCHEMA, TARGET))
+    damaged = tmp_path / "damaged.parquet"
+    damaged.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(InputError, match="is a damaged Parquet file; write it again"):
+        read_table(str(damaged), SCHEMA, TARGET)
+
+
+def test_parquet_has_missing_values_and_numbers_as_categories(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / "codes.parquet"
+    parquet.write_table(pyarrow.table({"a": [1, None, 2], "b": [2.0, 1.0, None]}), path)
+    schema = Schema({"a": Numeric(0, 9, fill=0.0), "b": Categorical([1, 2], other=True)})
+    table = read_table(str(path), schema)
+    np.testing.assert_array_equal(table.columns["a"], [1, np.nan, 2])
+    assert np.asarray(table.columns["b"]).tolist() == [2, 1, None]
+
+
+def test_without_pyarrow_the_remedy_is_named(write, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(InputError, match=r'run pip install "privfit\[parquet\]", or pass a CSV'):
+        read_table(write(b"PAR1 and more"), SCHEMA)
+
+
+def test_missing_and_unknown_values_are_taken_as_declared(write):
+    path = write("a,b\n,x\n?, y \nNaN,\n1e400,?\n-2.5,z\n")
+    schema = Schema({"a": Numeric(0, 1, fill=0.5), "b": Categorical(["x", "y"], other=True)})
+    table = read_table(path, schema)
+    np.testing.assert_array_equal(table.columns["a"], [np.nan, np.nan, np.nan, np.inf, -2.5])
+    assert np.asarray(table.columns["b"]).tolist() == ["x", "y", None, None, None]
+    encoded = schema.encode(table.columns).toarray() / 2.0**schema.grid.a
+    np.testing.assert_array_equal(encoded[:, 0], [0.5, 0.5, 0.5, 1, 0])
+    np.testing.assert_array_equal(encoded[:, 1:].argmax(axis=1), [0, 1, 2, 2, 2])
+
+
+def test_numbers_and_flags_are_categories_by_value(write):
+    path = write("a,b\n1,TRUE\n1.0,false\n01,true\n2,False\n")
+    schema = Schema({"a": Categorical([1, 2.0]), "b": Categorical([True, False])})
+    table = read_table(path, schema)
+    assert np.asarray(table.columns["a"]).tolist() == [1, 1, 1, 2.0]
+    assert np.asarray(table.columns["b"]).tolist() == [True, False, True, False]
+
+
+def test_many_categories_have_room(write):
+    names = [f"level {i}" for i in range(40_000)]
+    path = write(text_of([("a",), *((name,) for name in names)]))
+    column = read_table(path, Schema({"a": Categorical(names)})).columns["a"]
+    assert np.asarray(column).tolist() == names
+
+
+SECRET = "Zyxw"
+NO_COLUMN = "has no column 'age'; its first line must name the columns"
+REFUSED = {
+    "a number": (f"age,sex\n1,f\n{SECRET},m\n", "column 'age' has values that are not numbers"),
+    "thousands": ('age,sex\n"1,234",m\n', "without thousands separators or units"),
+    "no number": ("age,sex\n1,f\n,m\n", "column 'age' has missing values; .*fill = "),
+    "a category": (f"age,sex\n1,{SECRET}\n", "column 'sex' has values that are not declared; add"),
+    "no category": ("age,sex\n1,\n", "column 'sex' has values that are not declared; add them"),
+    "no header": (f"1,{SECRET}\n2,m\n", NO_COLUMN),
+    "another delimiter": (f"age!sex\n1!{SECRET}\n", f"{NO_COLUMN}.*--delimiter"),
+    "an empty file": ("", "is empty; pass a CSV file that begins with column names"),
+    "an empty line": (f"\n{SECRET}\n", "must name its columns in its first line"),
+    "a header alone": ("age,sex\n", "has no records below its header; pass a table with some"),
+    "a short row": (f"age,sex\n1,f\n{SECRET}\n", "rows with more or fewer fields than the 2"),
+    "a long row": (f"age,sex\n1,f\n1,f,{SECRET}\n", "rows with more or fewer fields than the 2"),
+    "long rows": (f"age,sex\n1,f,{SECRET}\n", "rows with more or fewer fields than the 2"),
+    "columns twice": (f"age,sex,age\n1,f,{SECRET}\n", "has column 'age' more than once; rename"),
+    "an open quote": (f'age,sex\n1,"{SECRET}\n2,m\n', "a quoted field that does not end"),
+    "zero bytes": (f"age,sex\n1,{SECRET}\0\n", "has zero bytes, so it is no text; save it as CSV"),
+    "latin-1": ("age,sex\n1,f\n2,\xe9\n".encode("latin-1"), "is not UTF-8 text; save the table"),
+    "utf-16": ("age,sex\n1,f\n".encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
+    "a spreadsheet": (b"PK\x03\x04junk", "is a zip archive or a spreadsheet; save it as CSV"),
+    "junk": (bytes(range(128, 256)) * 40, "is not UTF-8 text"),
+    "half a gzip": (gzip.compress(text_of(ROWS).encode())[:-20], "gzip file that is cut off"),
+    "a wrong gzip": (b"\x1f\x8b" + bytes(40), "gzip file that is cut off or damaged; copy"),
+    "a broken gzip": (
+        gzip.compress(text_of(ROWS).encode())[:60] + bytes(80),
+        "gzip file that is cut off or damaged; copy or compress it again",
+    ),
+    "a long field": (
+        f"age,sex\n1,{'x' * 10**6}\n",
+        "column 'sex' has values that are not declared",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_wrong_table_is_refused_without_its_values(write, what):
+    content, sentence = REFUSED[what]
+    with pytest.raises(InputError, match=sentence) as refused:
+        read_table(write(content), SCHEMA)
+    assert SECRET not in str(refused.value)
+    assert len(str(refused.value)) < 400
+
+
+def test_a_label_outside_the_classes_is_refused(write):
+    path = write(f"age,sex,rich\n1,f,{SECRET}\n")
+    with pytest.raises(InputError, match=r"column 'rich' .* not declared; declare all classes"):
+        read_table(path, SCHEMA, TARGET)
+
+
+def test_labels_are_asked_for_by_a_target(write):
+    with pytest.raises(InputError, match="the table has no labels; pass --target"):
+        read_table(write(text_of(ROWS)), SCHEMA).y  # noqa: B018
+
+
+def test_memory_stays_near_the_compact_table(write):
+    n = 60_000
+    rows = [ROWS[0], *ROWS[1:] * (n // 100)]
+    path = write(gzip.compress(text_of(rows).encode(), 1))
+    tracemalloc.start()
+    table = read_table(path, SCHEMA, TARGET)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # 12 bytes a record, 8 more while a column is joined, and the rest for texts and small arrays;
+    # as texts the whole table would take 18 MB.
+    assert peak < 20 * n + 1e6
+    assert len(table) == n
