@@ -155,11 +155,14 @@ def gaussian_total(mu: float, delta: float) -> float:
     return compose([Event("gaussian", mu)], delta)
 
 
-def gaussian_calibrate(epsilon: float, delta: float) -> float:
-    """Largest mu of a Gaussian release that costs at most epsilon at delta; sigma = l2 / mu."""
+def gaussian_calibrate(epsilon: float, delta: float, beside: Iterable[Event] = ()) -> float:
+    """Largest mu of a Gaussian release that costs at most epsilon at delta; sigma = l2 / mu.
+
+    `beside` are other events of the same plan: mu is then what they leave, 0 if that is nothing.
+    """
     _check_budget(epsilon)
     _check_delta(delta)
-    return _gaussian_calibrate(float(epsilon), float(delta))
+    return _gaussian_calibrate(float(epsilon), float(delta), _grouped(beside))
 
 
 def discrete_gaussian_mu(sensitivity: float, sigma: float) -> float:
@@ -425,9 +428,17 @@ def _calibrate(n: int, epsilon: float, delta: float, method: str) -> float:
 
 
 @lru_cache(maxsize=4096)
-def _gaussian_calibrate(epsilon: float, delta: float) -> float:
+def _gaussian_calibrate(epsilon: float, delta: float, beside: Groups = ()) -> float:
     guess = epsilon / (math.sqrt(epsilon) + math.sqrt(2 * math.log(2 / max(delta, 1e-300))))
-    return _largest(lambda mu: gaussian_total(mu, delta), epsilon, guess, bits=40)
+    if not beside:
+        return _largest(lambda mu: gaussian_total(mu, delta), epsilon, guess, bits=40)
+    if compose(beside, delta) > epsilon:
+        return 0.0
+
+    def cost(mu: float) -> float:
+        return compose([*beside, Event("gaussian", mu)], delta)
+
+    return _largest(cost, epsilon, guess / 2, _EPS_BITS)
 
 
 def _largest(cost: Callable[[float], float], budget: float, guess: float, bits: int) -> float:
