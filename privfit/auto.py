@@ -10,13 +10,13 @@ where                       solver               because
 ==========================  ===================  ================================================
 delta = 0                   `Local`              Gaussian noise is not to be had
 4096 columns and more       `Local`              second moments would not fit in memory
-signal < 2                  `LinearHybrid`       noise on all columns would drown them
+signal < 3                  `LinearHybrid`       noise on all columns would drown them
 1025 to 4095 columns        `LinearHybrid`       it whitens the columns it chose, not all
 otherwise                   `Gradient`           with steps, clip and floor by `Gradient.filled`
 ==========================  ===================  ================================================
 
-Evidence (docs/linear.md, delta 1e-6): Mushroom prefers the hybrid up to a signal of 2.7, by 3
-points at 0.7; Adult prefers the gradient from 1.2 on, Credit Default at every signal.
+Evidence (docs/linear.md, delta 1e-6): Mushroom prefers the hybrid up to a signal of 3, by 3 points
+at 0.7 and by 1 at 2.8; Credit Default prefers the gradient from 5 on, and Adult from 1 on.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from privfit.privgene import Local
 
 __all__ = ["choose"]
 
-DROWNED = 2.0  # the signal below which columns are selected first
+DROWNED = 3.0  # the signal below which columns are selected first
 
 
 def choose(

@@ -299,7 +299,7 @@ def separable(rng: Any, n: int = 3000, loss: str = "logistic", domain: Any = SIG
 
 
 GRADIENTS = {
-    "whitened": (Gradient(), 1e-6, 33),
+    "whitened": (Gradient(), 1e-6, 1 + 64),
     "as coded": (Gradient(whiten=False), 1e-6, 32),
     "pure": (Gradient(), 0.0, 16),
     "few steps": (Gradient(steps=3, momentum=0.5, average=0.0, ridge=0.0), 1e-6, 4),
@@ -639,8 +639,8 @@ SETTINGS = [
     (partial(Gradient, moments=1.0), r"moments and momentum must be below 1; leave them out"),
     (partial(Gradient, momentum=1.0), r"moments and momentum must be below 1"),
     (partial(Gradient, whiten="yes"), r"whiten \('yes'\) must be True or False; leave it out"),
-    *((partial(Gradient, clip=value), r"clip \(.*\) must be a positive number; leave it out")
-      for value in (0.0, -1, math.inf, "x")),
+    *((partial(Gradient, **{name: value}), rf"{name} \(.*\) must be a positive number; leave it")
+      for name in ("clip", "floor") for value in (0.0, -1, math.inf, "x")),
     *((partial(kind, ridge=value), r"ridge \(.*\) must be 0 or positive; leave it out")
       for kind in (Gradient, PermutedSGD) for value in (-1, math.nan, "x")),
     *((partial(FrankWolfe, radius=value), r"radius \(.*\) must be a positive number; leave it out")
