@@ -112,7 +112,9 @@ CLUSTERERS = [kind for kind in ESTIMATORS if issubclass(kind, ClusterMixin)]
 
 # Each method with few generations; how many draws a fit makes (of two classes, or of three
 # clusters); a generation to interrupt it at, and the draws until then.
-LINEAR_HYBRID = LinearHybrid(select=Local(generations=4), refine=Gradient(steps=4, whiten=True))
+LINEAR_HYBRID = LinearHybrid(
+    select=Local(generations=4), refine=Gradient(steps=4, whiten=True, average=0.0)
+)
 SOLVERS: dict[str, tuple[Any, int, int, int]] = {
     "local": (Local(generations=12), 12, 3, 3),
     "local by loss": (Local(scoring="loss", generations=12), 12, 3, 3),
