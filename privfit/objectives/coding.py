@@ -209,7 +209,8 @@ class Broad(Compact):
     """Numbers as [-1, 1], one-hot columns as 0 and 1/2.
 
     Noise on second moments is as long in every direction. Records often fill little of a declared
-    range of numbers, so numbers are coded four times as wide as one-hot columns.
+    range of numbers, so numbers are coded four times as wide as one-hot columns. Sums of squares
+    over 2^31 records fit in 64 bits even on the finest grid, a = 14.
     """
 
     def _exponents(self, domain: Domain) -> Integers:
