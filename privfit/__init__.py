@@ -10,6 +10,7 @@ from privfit.domains import Box, Categorical, Domain, Grid, L1Ball, L2Ball, Nume
 from privfit.dpsga import DPSGA
 from privfit.features import ClusteredCounts, NoisyScores, Peeling, SparseVector
 from privfit.functional import Functional
+from privfit.hybrid import LinearHybrid
 from privfit.kmeans import Hybrid, Lloyd, Tree, UniformGrid
 from privfit.kmedian import Coreset, Greedy, Gupta, Synopsis
 from privfit.ledger import Budget, BudgetError, Ledger, Release
@@ -95,6 +96,7 @@ __all__ = [
     "L1Ball",
     "L2Ball",
     "Ledger",
+    "LinearHybrid",
     "LinearObjective",
     "LinearSVC",
     "Lloyd",

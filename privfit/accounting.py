@@ -175,11 +175,14 @@ def gaussian_total(mu: float, delta: float) -> float:
     return compose([Event("gaussian", mu)], delta)
 
 
-def gaussian_calibrate(epsilon: float, delta: float) -> float:
-    """Largest mu of a Gaussian release that costs at most epsilon at delta; sigma = l2 / mu."""
+def gaussian_calibrate(epsilon: float, delta: float, beside: Iterable[Event] = ()) -> float:
+    """Largest mu of a Gaussian release that costs at most epsilon at delta; sigma = l2 / mu.
+
+    `beside` are other events of the same plan: mu is then what they leave, 0 if that is nothing.
+    """
     _check_budget(epsilon)
     _check_delta(delta)
-    return _gaussian_calibrate(float(epsilon), float(delta))
+    return _gaussian_calibrate(float(epsilon), float(delta), tuple(beside))
 
 
 def discrete_gaussian_mu(sensitivity: float, sigma: float) -> float:
@@ -446,9 +449,22 @@ def _calibrate(n: int, epsilon: float, delta: float, method: str) -> float:
 
 
 @lru_cache(maxsize=4096)
-def _gaussian_calibrate(epsilon: float, delta: float) -> float:
-    guess = epsilon / (math.sqrt(epsilon) + math.sqrt(2 * math.log(2 / max(delta, 1e-300))))
-    return _largest(lambda mu: gaussian_total(mu, delta), epsilon, guess, bits=40)
+def _gaussian_calibrate(epsilon: float, delta: float, beside: tuple[Event, ...] = ()) -> float:
+    if not beside:
+        guess = epsilon / (math.sqrt(epsilon) + math.sqrt(2 * math.log(2 / max(delta, 1e-300))))
+        return _largest(lambda mu: gaussian_total(mu, delta), epsilon, guess, bits=40)
+    if compose(beside, delta) > epsilon:
+        return 0.0
+    alone = _gaussian_calibrate(epsilon, delta)
+    # in the limit a selection is a Gaussian release of mu = eps_s / 2, and a pure one of mu = eps
+    halves = ((e, 0.5 if e.kind == "selection" else 1.0) for e in beside)
+    taken = math.fsum(e.count * (half * e.parameter) ** 2 for e, half in halves)
+    guess = math.sqrt(max(0.99 * alone**2 - taken, 1e-3 * alone**2))
+
+    def cost(mu: float) -> float:
+        return compose([*beside, Event("gaussian", mu)], delta)
+
+    return _largest(cost, epsilon, guess, _EPS_BITS)
 
 
 def _largest(cost: Callable[[float], float], budget: float, guess: float, bits: int) -> float:

@@ -12,8 +12,8 @@
 or removed ('add_remove', n is private). What is released is an integer vector plus discrete noise;
 its sensitivity for either relation is derived in `objectives/clipping.py` (gradients, second
 moments) and in `objectives/linear.py` (scores of corners). Everything else is a function of what
-was released: the coordinates, the clip, the steps, the path. Under 'add_remove' the size is taken
-from the noisy second moments, or from `n_public`.
+was released: the coordinates, the clip, the steps, the path. Under 'add_remove' the size is
+`n_public`, or is taken from the noisy second moments.
 
 **Cost.** T draws of discrete Gaussian noise with parameter mu_t and one with mu_0 are one Gaussian
 draw with mu^2 = mu_0^2 + T mu_t^2, exactly. A pure budget allows no Gaussian noise: gradients are
@@ -36,8 +36,8 @@ from privfit.ledger import Budget, Grant
 from privfit.mechanisms import DiscreteGaussian, DiscreteLaplace, Exponential, GammaVector
 from privfit.objectives import LinearObjective
 from privfit.objectives.clipping import ClippedGradient, SecondMoments, permuted_descent
-from privfit.objectives.coding import Coding
-from privfit.objectives.common import Floats
+from privfit.objectives.coding import Broad, Centred, Coding
+from privfit.objectives.common import Floats, Integers
 from privfit.paths import (
     OPEN,
     Conduct,
@@ -68,6 +68,7 @@ LEAST = 2.0**-20  # of a Gaussian parameter or an epsilon: below, noise may not 
 BOUND = 50.0  # on coded weights: no fit that we saw came near
 SLOPE = {"logistic": 0.5, "hinge": 1.0}  # of the loss at a margin of 0
 CURVATURE = {"logistic": 0.25, "hinge": 1.0}  # of the loss, at most
+USUAL_SIGNAL = 10.0  # where the number of records is not public
 ALMOST = 1 - 2.0**-26  # of a budget: its parts then cost no more than the whole in float64
 SGD_BITS = 20  # of the sensitivity of SGD's weights, on the grid that they are noised on
 
@@ -77,20 +78,22 @@ SGD_BITS = 20  # of the sensitivity of SGD's weights, on the grid that they are 
 
 @dataclass(frozen=True)
 class Gradient:
-    """Settings of `gradient`.
+    """Settings of `gradient`; what is left out follows the public rules of `filled`.
 
     Parameters
     ----------
     steps : int, optional
-        T; by default 32, or 16 for a pure budget.
+        T.
     whiten : bool, optional
         Whether to buy second moments and descend in their coordinates; by default wherever
         delta > 0 and there are at most 1024 columns.
     moments : float
         The share of the squared Gaussian parameter that buys the second moments.
+    floor : float, optional
+        What eigenvalues of the second moments are raised by, in units of their noise.
     clip : float, optional
         Where gradients are clipped, as a share of their expected length at the start: of a record
-        of typical length (whitened, by default 0.4) or of the longest one (by default 1).
+        of typical length (whitened) or of the longest one.
     momentum : float, optional
         By default 0 if whitened, else 0.9.
     ridge : float
@@ -113,6 +116,7 @@ class Gradient:
     steps: int | None = None
     whiten: bool | None = None
     moments: float = 0.1
+    floor: float | None = None
     clip: float | None = None
     momentum: float | None = None
     ridge: float = 0.1
@@ -126,75 +130,99 @@ class Gradient:
             raise ValueError(f"whiten ({self.whiten!r}) must be True or False; leave it out")
         if self.moments == 1 or self.momentum == 1:
             raise ValueError("moments and momentum must be below 1; leave them out")
-        if self.clip is not None and not (is_finite(self.clip) and self.clip > 0):
-            raise ValueError(f"clip ({self.clip!r}) must be a positive number; leave it out")
+        for name in ("clip", "floor"):
+            value = getattr(self, name)
+            if value is not None and not (is_finite(value) and value > 0):
+                raise ValueError(f"{name} ({value!r}) must be a positive number; leave it out")
         if not is_finite(self.ridge) or self.ridge < 0:
             raise ValueError(f"ridge ({self.ridge!r}) must be 0 or positive; leave it out")
 
-    def filled(self, budget: Budget, width: int) -> Gradient:
-        """These settings with the defaults for a budget and so many columns."""
+    def filled(self, budget: Budget, width: int, signal: float | None = None) -> Gradient:
+        """These settings with the defaults for a budget, so many columns and their `signal`.
+
+        The rules for whitened descents were chosen on Adult (with bins and without), Credit
+        Default and Mushroom, at delta 1e-6 from epsilon 0.05 to 3 (docs/descent.md).
+        """
         whiten = self.whiten
         if whiten is None:
             whiten = budget.delta > 0 and width <= WIDEST_WHITENED
+        signal = USUAL_SIGNAL if signal is None else signal
+        steps = (64 if whiten and signal >= 40 else 32) if budget.delta else 16
         return replace(
             self,
-            steps=self.steps or (32 if budget.delta else 16),
+            steps=self.steps or steps,
             whiten=whiten,
-            clip=self.clip or (0.4 if whiten else 1.0),
+            floor=self.floor or min(1.0, max(0.3, 4 / signal)),
+            clip=self.clip or (min(0.7, max(0.4, 0.4 * math.sqrt(signal / 10))) if whiten else 1.0),
             momentum=(0.0 if whiten else 0.9) if self.momentum is None else self.momentum,
         )
 
     def check(self, objective: Any, budget: Budget, adjacency: str, size: int | None) -> None:
         """Refuse what `gradient` would refuse; draws nothing."""
-        _check_slopes(objective, "gradient")
-        whiten = self.filled(budget, objective.domain.width).whiten
-        if whiten and not budget.delta:
+        check_slopes(objective, "gradient")
+        filled = self.filled(budget, objective.domain.width, math.inf)
+        if filled.whiten and not budget.delta:
             raise ValueError(
                 "whiten (True) needs Gaussian noise, and so delta > 0; pass delta=1e-6, or leave "
                 "whiten out"
             )
-        if whiten and objective.domain.width >= WIDEST:
+        if filled.whiten and objective.domain.width >= WIDEST:
             raise ValueError(
                 f"whiten (True) takes fewer than {WIDEST} columns; pass Gradient(whiten=False)"
             )
-        if not whiten and size is None:
+        if not filled.whiten and size is None:
             raise ValueError(
                 "n_public must be given under adjacency='add_remove' unless the descent is "
                 "whitened; pass a public estimate of the number of records"
             )
-        if _Noise(self.filled(budget, objective.domain.width), budget, 1).least < LEAST:
+        if Noise.of_budget(filled, budget, 1).least < LEAST:
             raise ValueError(
                 f"epsilon ({budget.epsilon!r}) is too small for so many steps; pass fewer steps or "
                 "a larger epsilon"
             )
-        corners = np.full((2, objective.domain.width + 1), BOUND) * np.array([[1.0], [-1.0]])
-        objective.prior(Coding(objective.domain).weights(corners))  # are they in reach?
+        check_reach(objective, coding_of(filled, objective))
 
 
-class _Noise:
-    """How a budget is shared out: one draw of moments, if whitened, and equal draws of gradients.
+def signal_of(size: int | None, mu: float, adjacency: str, columns: int) -> float | None:
+    """How far a column stands above the noise: n mu / columns, or None where n is not public.
 
-    With several equal fits on one grant each has mu / sqrt(share), or epsilon / share.
+    A replaced record changes a sum of gradients twice as much as one that is added, so under
+    'add_remove' the same mu counts twice.
+    """
+    if size is None or not mu:
+        return None
+    return size * mu * (2 if adjacency == "add_remove" else 1) / columns
+
+
+class Noise:
+    """How a descent's budget is shared out: one draw of moments, if whitened, and equal draws.
+
+    Either a Gaussian parameter mu, or an epsilon where noise is discrete Laplace.
     """
 
-    def __init__(self, settings: Gradient, budget: Budget, share: int) -> None:
+    def __init__(self, settings: Gradient, mu: float = 0.0, epsilon: float = 0.0) -> None:
         s = settings
         assert s.steps is not None
-        self.mu = self.mu_moments = self.epsilon = 0.0
-        if budget.delta:
-            whole = gaussian_calibrate(budget.epsilon, budget.delta) * ALMOST
-            part = s.moments if s.whiten else 0.0
-            self.mu_moments = whole * math.sqrt(part / share)
-            self.mu = whole * math.sqrt((1 - part) / (share * s.steps))
-            self.event = Event("gaussian", self.mu, s.steps)
-        else:
-            self.epsilon = budget.epsilon / (share * s.steps) * ALMOST
-            self.event = Event("pure", self.epsilon, s.steps)
+        part = s.moments if s.whiten else 0.0
+        self.mu_moments = mu * math.sqrt(part)
+        self.mu = mu * math.sqrt((1 - part) / s.steps)
+        self.epsilon = epsilon / s.steps
+        self.event = (
+            Event("gaussian", self.mu, s.steps) if mu else Event("pure", self.epsilon, s.steps)
+        )
+
+    @classmethod
+    def of_budget(cls, settings: Gradient, budget: Budget, share: int) -> Noise:
+        """One of several equal descents: each has mu / sqrt(share), or epsilon / share."""
+        if not budget.delta:
+            return cls(settings, epsilon=budget.epsilon / share * ALMOST)
+        whole = gaussian_calibrate(budget.epsilon, budget.delta)
+        return cls(settings, whole / math.sqrt(share) * ALMOST)
 
     @property
     def least(self) -> float:
         """The smallest parameter of any draw."""
-        return min(x for x in (self.mu, self.mu_moments, self.epsilon) if x > 0)
+        return min((x for x in (self.mu, self.mu_moments, self.epsilon) if x > 0), default=0.0)
 
     @property
     def order(self) -> int:
@@ -227,41 +255,39 @@ def _gaussian(mu: float, sensitivity: float) -> DiscreteGaussian:
 
 
 @dataclass(frozen=True, eq=False)
-class _Frame:
-    """Where gradients are clipped: coordinates, the typical length of a record there, a size.
+class Frame:
+    """Where gradients are clipped: k coordinates, the typical length of a record there, a size.
 
-    A step goes 1 / sqrt(noise to signal) times as far as the curvature of a whitened loss allows,
-    at most `fastest` times. Both rules were chosen on Adult, Credit Default and Mushroom from
-    epsilon 0.03 to 3 (docs/descent.md).
+    `basis` (k, d + 1) takes coded records to coordinates in which steps are as long in each
+    direction. A step goes 1 / sqrt(noise to signal) times as far as the curvature of a whitened
+    loss allows, at most `fastest` times (chosen like the rules of `Gradient.filled`).
     """
 
-    transform: Floats
+    basis: Floats
     length: float
     size: float
     fastest: float
 
 
-def _whitened(moments: Floats, deviation: float, size: float, clip: float) -> _Frame:
-    """Coordinates in which typical records are round: (M / n)^(-1/2), regularised.
+def _whitened(moments: Floats, rise: float, size: float) -> tuple[Floats, float]:
+    """(k, k) coordinates in which typical records are round, (M / n)^(-1/2), and their length.
 
-    Eigenvalues below 0 are noise; all are raised by the noise's level, its deviation times the
-    root of the dimension, so that directions which the noise drowns are not blown up. Records
-    that are clipped have no curvature, so the more of them are, the longer steps may be.
+    Eigenvalues below 0 are noise; all are raised by about the noise's level, so that directions
+    which the noise drowns are not blown up.
     """
     values, vectors = np.linalg.eigh(moments)
     values = np.maximum(values, 0.0)
-    raised = values + deviation * math.sqrt(len(values))
+    raised = values + rise
     transform = (vectors / np.sqrt(raised / size)) @ vectors.T
-    length = math.sqrt(max(1.0, (values / raised).sum()))
-    return _Frame(transform, length, size, fastest=max(1.5, 2.4 / clip))
+    return transform, math.sqrt(max(1.0, (values / raised).sum()))
 
 
-def _as_coded(coding: Coding, order: int, size: float) -> _Frame:
+def _as_coded(coding: Coding, order: int, size: float) -> Frame:
     """The coded records' own coordinates, scaled to a length of at most one."""
     scale = coding.longest(2)
     transform = np.eye(coding.width) / scale
     # With momentum 0.9, steps below 3.8 converge whatever the records.
-    return _Frame(transform, coding.longest(order) / scale, size, fastest=3.8)
+    return Frame(transform, coding.longest(order) / scale, size, fastest=3.8)
 
 
 def gradient(
@@ -279,64 +305,97 @@ def gradient(
     weights after each step, a function of these. Cost: the grant's budget.
     """
     conduct = Conduct(objective, space, grant, rng, callback, **public)
-    s = settings.filled(grant.budget, objective.domain.width)
-    noise = _Noise(s, grant.budget, conduct.share)
+    width = objective.domain.width
+    signal = signal_of(conduct.size, conduct.mu, conduct.adjacency, width)
+    s = settings.filled(grant.budget, width, signal)
+    noise = Noise.of_budget(s, grant.budget, conduct.share)
     assert s.steps
-    assert s.clip
-    assert s.momentum is not None
-    size = None if s.whiten and conduct.adjacency == "add_remove" else float(conduct.n)
     conduct.set_aside(s.steps, *noise.events)
-
-    coding = Coding(objective.domain)
+    coding = coding_of(s, objective)
     if s.whiten:
-        frame = _buy_frame(objective, coding, noise, size, s.clip, grant, conduct)
+        frame = buy_frame(conduct, coding, s, noise)
     else:
-        assert size is not None
-        frame = _as_coded(coding, noise.order, size)
-    clip = s.clip * SLOPE[objective.loss] * frame.length
-    clipped = ClippedGradient(objective, coding, frame.transform, clip, noise.order)
-    sensitivity = clipped.sensitivity(conduct.adjacency)
-    draw, deviation = noise.of_gradient(sensitivity), noise.deviation(sensitivity) * clipped.unit
-
-    drowned = math.sqrt(coding.width) * deviation / (frame.size * clipped.clip)
-    step = min(frame.fastest, 1 / math.sqrt(drowned)) / CURVATURE[objective.loss]
-    shrink = 1 / (1 + step * s.ridge * deviation / frame.size)
-    weights, velocity = np.zeros(coding.width), np.zeros(coding.width)
-    for _ in range(s.steps):
-        sums = clipped.sums(coding.weights(weights))
-        noisy = grant.release(draw, sums, conduct.source) * clipped.unit / frame.size
-        velocity = s.momentum * velocity + frame.transform.T @ noisy
-        weights = np.clip(shrink * (weights + step * velocity), space.low, space.high)
-        conduct.tell(coding.weights(weights)[None])
+        frame = _as_coded(coding, noise.order, float(conduct.n))
+    descend(conduct, coding, frame, s, noise, np.zeros(coding.width))
     return conduct.path(s.average)
 
 
-def _buy_frame(
-    objective: LinearObjective,
-    coding: Coding,
-    noise: _Noise,
-    size: float | None,
-    clip: float,
-    grant: Grant,
+def buy_frame(
     conduct: Conduct,
-) -> _Frame:
-    """Release the second moments and whiten by them; they also hold a noisy size."""
-    moments = SecondMoments(objective, coding)
-    sensitivity = moments.sensitivity(conduct.adjacency)
-    mechanism = noise.of_moments(sensitivity)
-    matrix = moments.matrix(grant.release(mechanism, moments.triangle(), conduct.source))
-    if size is None:  # the intercept is coded as 1/2
-        size = max(1.0, 4 * float(matrix[-1, -1]))
-    return _whitened(matrix, math.sqrt(mechanism.variance) * moments.unit, size, clip)
+    coding: Coding,
+    settings: Gradient,
+    noise: Noise,
+    columns: Integers | None = None,
+) -> Frame:
+    """Release the second moments of these columns (all) and whiten by them.
+
+    Where no size is public, they hold a noisy one. Records that are clipped have no curvature, so
+    the more of them are, the longer steps may be.
+    """
+    assert settings.clip
+    assert settings.floor
+    moments = SecondMoments(conduct.objective, coding, columns)
+    mechanism = noise.of_moments(moments.sensitivity(conduct.adjacency))
+    matrix = moments.matrix(conduct.release(mechanism, moments.triangle()))
+    size = conduct.size or max(1.0, 4 * float(matrix[-1, -1]))  # the intercept is coded as 1/2
+    deviation = math.sqrt(mechanism.variance) * moments.unit
+    rise = settings.floor * deviation * math.sqrt(len(matrix))
+    transform, length = _whitened(matrix, rise, size)
+    basis = np.zeros((len(matrix), coding.width))
+    basis[:, moments.kept] = transform
+    return Frame(basis, length, size, fastest=max(1.5, 2.4 / settings.clip))
 
 
-def _check_slopes(objective: Any, name: str) -> None:
+def descend(
+    conduct: Conduct,
+    coding: Coding,
+    frame: Frame,
+    settings: Gradient,
+    noise: Noise,
+    start: Floats,
+) -> None:
+    """Steps along noisy gradients from coded weights, each told; weights stay in the space."""
+    objective, space, s = conduct.objective, conduct.space, settings
+    assert isinstance(space, Reals)
+    assert s.steps
+    assert s.clip
+    assert s.momentum is not None
+    clip = s.clip * SLOPE[objective.loss] * frame.length
+    clipped = ClippedGradient(objective, coding, frame.basis, clip, noise.order)
+    sensitivity = clipped.sensitivity(conduct.adjacency)
+    draw, deviation = noise.of_gradient(sensitivity), noise.deviation(sensitivity) * clipped.unit
+
+    drowned = math.sqrt(len(frame.basis)) * deviation / (frame.size * clipped.clip)
+    step = min(frame.fastest, 1 / math.sqrt(drowned)) / CURVATURE[objective.loss]
+    shrink = 1 / (1 + step * s.ridge * deviation / frame.size)
+    weights, velocity = start, np.zeros(coding.width)
+    for _ in range(s.steps):
+        sums = clipped.sums(coding.weights(weights))
+        noisy = conduct.release(draw, sums) * clipped.unit / frame.size
+        velocity = s.momentum * velocity + frame.basis.T @ noisy
+        moved = shrink * (weights + step * velocity)
+        weights = np.clip(moved, space.low, space.high)
+        conduct.tell(coding.weights(weights)[None])
+
+
+def coding_of(settings: Gradient, objective: LinearObjective) -> Coding:
+    """Coded records of a descent: broad where they are whitened, else short."""
+    return (Broad if settings.whiten else Coding)(objective.domain)
+
+
+def check_slopes(objective: Any, name: str) -> None:
     """Refuse an objective that has no gradient."""
     if not isinstance(objective, LinearObjective) or objective.loss == "zero_one":
         raise ValueError(
             f"solver {name!r} needs a linear model with a slope; pass a LinearObjective with "
             "loss='logistic' or 'hinge'"
         )
+
+
+def check_reach(objective: LinearObjective, coding: Centred, bound: float = BOUND) -> None:
+    """Refuse a domain whose records have no exact margins with the largest coded weights."""
+    corners = np.full((2, objective.domain.width + 1), bound) * np.array([[1.0], [-1.0]])
+    objective.prior(coding.weights(corners))
 
 
 # ------------------------------------------------------------------------------------- Frank-Wolfe
@@ -384,7 +443,7 @@ class FrankWolfe:
 
     def check(self, objective: Any, budget: Budget, adjacency: str, size: int | None) -> None:
         """Refuse what `frank_wolfe` would refuse; draws nothing."""
-        _check_slopes(objective, "frank_wolfe")
+        check_slopes(objective, "frank_wolfe")
         if self.steps is None and size is None:
             raise ValueError(
                 "n_public must be given under adjacency='add_remove', where the number of records "
@@ -486,7 +545,7 @@ class PermutedSGD:
 
     def check(self, objective: Any, budget: Budget, adjacency: str, size: int | None) -> None:
         """Refuse what `permuted_sgd` would refuse; draws nothing."""
-        _check_slopes(objective, "sgd")
+        check_slopes(objective, "sgd")
         if size is None:
             raise ValueError(
                 "n_public must be given under adjacency='add_remove', where it is the number of "

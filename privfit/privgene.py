@@ -173,7 +173,7 @@ class EEM:
     step, decay, last_step : float
         A mutation moves one coordinate by this share of its width: `step` times `decay` each
         generation, or falling geometrically to `last_step` if there is no decay. By default from
-        a public rule: see `_schedule`.
+        a public rule: see `schedule`.
     average : float
         The share of the released path whose mean is the answer; 0 for the last selection.
     paper : bool
@@ -215,7 +215,7 @@ class EEM:
         check_counts(self, "generations", "population")
         check_shares(self, "decay", "average")
         check_positive_shares(self, "step", "last_step")
-        _check_schedule(self)
+        _checkschedule(self)
 
 
 def eem(
@@ -244,7 +244,7 @@ def eem(
         conduct.tell(w[None])
 
     view = conduct.around(w)
-    for step in _schedule(r, s):
+    for step in schedule(r, s):
         moves = space.some_moves(view.w, s.population, step, coins)
         scores = view.scores(*moves) + view.prior(*moves)
         reach = view.range(*moves, conduct.adjacency)
@@ -273,7 +273,7 @@ class Local:
     step, decay, last_step : float
         Moves are this share of a coordinate's width: `step` times `decay` each generation, or
         falling geometrically to `last_step` if there is no decay. By default from a public rule:
-        see `_schedule`.
+        see `schedule`.
     average : float
         The share of the released path whose mean is the answer; 0 for the last selection.
     paper : bool
@@ -319,7 +319,7 @@ class Local:
         check_counts(self, "generations")
         check_shares(self, "decay", "average")
         check_positive_shares(self, "cap", "step", "last_step")
-        _check_schedule(self)
+        _checkschedule(self)
 
 
 def local(
@@ -343,18 +343,34 @@ def local(
     eps_s = conduct.plan(r, r)
     if climbs_slopes(s, objective):
         # Centred weights are off the grid of linear ones, which may be coarse for a narrow column.
-        view = objective.slopes(space.middle, s.cap or (0.5 if objective.loss == "logistic" else 1))
+        view = objective.slopes(space.middle, cap_of(s, objective))
     else:
         space = conduct.space
         view = conduct.around(space.middle)
-    for step in _schedule(r, s):
+    climb(conduct, space, view, eps_s, schedule(r, s))
+    return conduct.path(s.average)
+
+
+def climb(conduct: Conduct, space: Space, view: Any, eps_s: float, steps: Any) -> Any:
+    """(r, ...): the positions of a walk that selects one of all neighbours again and again.
+
+    Released: the moves, each told. Cost: one selection of eps_s for each of the r steps.
+    """
+    positions = []
+    for step in steps:
         moves = space.all_moves(view.w, step)
         scores = view.scores(*moves) + view.prior(*moves)
-        reach = view.range(*moves, conduct.adjacency)
-        chosen = grant.release(Exponential(eps_s, reach), scores, conduct.source)
+        choose = Exponential(eps_s, view.range(*moves, conduct.adjacency))
+        chosen = conduct.release(choose, scores)
         view.step(moves[0][chosen], moves[1][chosen])
         conduct.tell(view.model[None])
-    return conduct.path(s.average)
+        positions.append(np.array(view.w))
+    return np.array(positions)
+
+
+def cap_of(settings: Local, objective: LinearObjective) -> float:
+    """Where residuals are clipped: by default at the slope of the loss at a margin of 0."""
+    return settings.cap or (0.5 if objective.loss == "logistic" else 1.0)
 
 
 def climbs_slopes(settings: Any, objective: Any) -> bool:
@@ -386,7 +402,7 @@ def _paper_selections(conduct: Conduct) -> float:
     return max(1.0, 1.25e-3 * conduct.n * conduct.budget.epsilon)
 
 
-def _check_schedule(settings: EEM | Local) -> None:
+def _checkschedule(settings: EEM | Local) -> None:
     if settings.decay is not None and settings.last_step is not None:
         raise ValueError(
             f"decay ({settings.decay}) and last_step ({settings.last_step}) must not both be "
@@ -394,7 +410,7 @@ def _check_schedule(settings: EEM | Local) -> None:
         )
 
 
-def _schedule(r: int, settings: EEM | Local) -> Any:
+def schedule(r: int, settings: EEM | Local) -> Any:
     """The size of each generation's moves, in shares of a coordinate's width.
 
     By default from 0.03 down to 0.3 times that: 0.6 and 0.18 for weights in [-10, 10]. Walks of

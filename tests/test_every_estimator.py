@@ -57,6 +57,7 @@ from privfit import (
     L1Ball,
     L2Ball,
     Ledger,
+    LinearHybrid,
     LinearSVC,
     Lloyd,
     Local,
@@ -111,6 +112,9 @@ CLUSTERERS = [kind for kind in ESTIMATORS if issubclass(kind, ClusterMixin)]
 
 # Each method with few generations; how many draws a fit makes (of two classes, or of three
 # clusters); a generation to interrupt it at, and the draws until then.
+LINEAR_HYBRID = LinearHybrid(
+    select=Local(generations=4), refine=Gradient(steps=4, whiten=True, average=0.0)
+)
 SOLVERS: dict[str, tuple[Any, int, int, int]] = {
     "local": (Local(generations=12), 12, 3, 3),
     "local by loss": (Local(scoring="loss", generations=12), 12, 3, 3),
@@ -120,6 +124,7 @@ SOLVERS: dict[str, tuple[Any, int, int, int]] = {
     "subsample": (Subsample(candidates=300), 1, 1, 1),
     "gradient": (Gradient(steps=6), 1 + 6, 3, 1 + 3),
     "frank_wolfe": (FrankWolfe(steps=12), 12, 3, 3),
+    "hybrid": (LINEAR_HYBRID, 4 + 1 + 4, 3, 3),
 }
 HYBRID = Hybrid(tree=Tree(restarts=2), lloyd=Lloyd(steps=2, residual=True))
 KMEANS: dict[str, tuple[Any, int, int, int]] = {
@@ -1206,7 +1211,8 @@ def test_a_fitted_model_holds_released_values_only(kind, solver, draws, adjacenc
         assert thing is model or type(thing).__module__.split(".")[0] in {
             "builtins", "numpy", "privfit"}  # fmt: skip
         assert not is_dataclass(thing) or type(thing).__name__ in {
-            "Release", "Event", "Box", "Grid", "Budget", "Tree", "Lloyd", type(solver).__name__
+            "Release", "Event", "Box", "Grid", "Budget", "Tree", "Lloyd", "Local", "Gradient",
+            type(solver).__name__,
         }  # fmt: skip
 
 
@@ -1349,14 +1355,6 @@ def test_a_model_can_be_fitted_again_to_other_records(kind):
     assert model.n_features_in_ == 4
     assert model.classes_.tolist() == ["u", "v"]
     assert np.array_equal(model.predict(wider), np.array(["u", "v"])[expected.predict(wider)])
-
-
-@every_classifier
-def test_auto_is_local_with_its_defaults(kind):
-    auto, local = make(kind, solver="auto").fit(X, Y), make(kind, solver=Local()).fit(X, Y)
-    assert same_model(auto, local)
-    assert auto.release_.settings["solver"] == "local"
-    assert auto.release_.to_json() == local.release_.to_json()
 
 
 @every_method

@@ -18,7 +18,7 @@ RECORDS = {"_kernels", "domains", "packing", "binary", "scores", "objectives"}
 RELEASES = {"_kernels", "accounting", "mechanisms", "ledger", "noise"}
 SEARCHES = {"spaces", "paths", "privgene", "dpsga", "subsample", "solvers"}
 ALGORITHMS = {"privgene", "dpsga", "subsample", "descent", "perturbation", "hybrid", "kmeans",
-              "kmedian", "aggregate", "features", "functional", "bayes", "roc"}  # fmt: skip
+              "kmedian", "aggregate", "features", "functional", "bayes", "roc", "auto"}  # fmt: skip
 
 # What a part of the package may import from the others; itself it may always import.
 ALLOWED: dict[str, set[str]] = {

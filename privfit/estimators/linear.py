@@ -12,7 +12,7 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from privfit import aggregate, descent, functional, perturbation
+from privfit import aggregate, auto, descent, functional, hybrid, perturbation
 from privfit._kernels.random import BitSource
 from privfit.domains import Schema
 from privfit.estimators.common import (
@@ -24,28 +24,30 @@ from privfit.estimators.common import (
     remember_columns,
     reread_table,
 )
-from privfit.ledger import Ledger
+from privfit.ledger import Budget, Ledger
 from privfit.objectives import LinearObjective
-from privfit.paths import Generation
+from privfit.paths import Generation, public_size
 from privfit.privgene import climbs_slopes
 from privfit.solvers import (
     SOLVERS,
     check_plan,
     open_grant,
     progress,
+    refuse_infinity,
     settings_of,
 )
 from privfit.spaces import Reals
 
 Floats: TypeAlias = NDArray[np.float64]
 
-METHODS = SOLVERS | descent.METHODS | perturbation.METHODS | functional.METHODS | aggregate.METHODS
-CODED = ("functional", "gupt", *descent.METHODS)  # their space bounds the weights of coded columns
+DESCENTS = descent.METHODS | hybrid.METHODS
+METHODS = SOLVERS | DESCENTS | perturbation.METHODS | functional.METHODS | aggregate.METHODS
+CODED = ("functional", "gupt", *DESCENTS)  # their space bounds the weights of coded columns
 
 # What each search scores where that is not the estimator's own loss, and the box of its weights.
 COUNTS_ERRORS = ("dpsga", "subsample")
 BOUNDS = {"dpsga": 1.0, "subsample": 1.0, "privgene": 5.0,
-          **dict.fromkeys(descent.METHODS, descent.BOUND)}  # fmt: skip
+          **dict.fromkeys(DESCENTS, descent.BOUND)}  # fmt: skip
 
 
 class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -94,15 +96,16 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         domain = as_domain(self.domain, what)
         table = read_table(self, X, domain)
         codes, classes = read_labels(y, self.classes, what)
-        auto = isinstance(self.solver, str) and self.solver == "auto"
-        name, settings = settings_of("local" if auto else self.solver, METHODS)
-        loss = "zero_one" if name in COUNTS_ERRORS else self._loss
         heads = range(1, 2) if len(classes) == 2 else range(len(classes))
+        is_auto = isinstance(self.solver, str) and self.solver == "auto"
+        given = None if is_auto else settings_of(self.solver, METHODS)
+        loss = "zero_one" if given and given[0] in COUNTS_ERRORS else self._loss
 
         def objective_of(head: int) -> LinearObjective:
             return LinearObjective(table, codes == head, loss, domain, n_threads=self.n_threads)
 
         objective = objective_of(heads[0])
+        name, settings = given or self._chosen(objective, len(heads))
         domain = objective.domain
         space = _space(name, settings, objective)
         check_plan(
@@ -139,6 +142,14 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 {"classes": classes.copy(), "coef": weights[:, :-1], "intercept": weights[:, -1]},
             )
         return self
+
+    def _chosen(self, objective: LinearObjective, models: int) -> tuple[str, Any]:
+        """The name and settings of 'auto', which follow from public facts alone."""
+        refuse_infinity(self.epsilon)
+        size = public_size(objective, self.adjacency, self.n_public)
+        budget = Budget(self.epsilon, self.delta)
+        chosen = auto.choose(size, objective.domain.width, budget, self.adjacency, models)
+        return settings_of(chosen, METHODS)
 
     def decision_function(self, X: Any) -> Floats:
         """z = <x, coef> + intercept: (n,) for two classes, else (n, classes)."""
@@ -189,11 +200,12 @@ class LogisticRegression(_LinearClassifier):
     classes : sequence
         The labels, declared. Without them they are read off the data, with a warning.
     solver : str or settings
-        'auto' is 'local' with our defaults, the most accurate search at every budget we measured.
-        Else a search: 'local', 'eem', 'privgene', 'dpsga', 'subsample'; a descent: 'gradient',
-        'frank_wolfe', 'sgd'; a perturbed convex fit: 'objective', 'output'; 'functional', 'gupt',
-        'majority'; or settings such as ``Local(generations=100)``. The genetic ones count errors,
-        so their probabilities are rough.
+        'auto' follows a public rule in the number of records, columns and classes, the budget and
+        the adjacency (`privfit.auto`): 'gradient', 'hybrid' or 'local'. Else one of these; another
+        search: 'eem', 'privgene', 'dpsga', 'subsample'; another descent: 'frank_wolfe', 'sgd'; a
+        perturbed convex fit: 'objective', 'output'; 'functional', 'gupt', 'majority'; or settings
+        such as ``Local(generations=100)``. The genetic ones count errors, so their probabilities
+        are rough.
     adjacency : 'replace' or 'add_remove'
         The neighbour relation of the guarantee. Under the latter the number of records is private.
     n_public : int, optional

@@ -10,8 +10,9 @@ declared domain. Every sum here is an integer vector whose change between neighb
 bound on the squared length of u and Q on the sum of its fourth powers, the triangle of u u' has
 squared length (l2(u)^4 + sum u_j^4) / 2 <= (S^2 + Q) / 2: add or remove. For u replaced by v, it is
 (l2(u)^4 + l2(v)^4 - 2 <u, v>^2 + sum (u_j^2 - v_j^2)^2) / 2 <= S^2 + F / 2, where F bounds the last
-sum: its intercept is 0, a column in [-h, h] adds at most h^4, a one-hot group 2, a ball of radius
-r at most 2 r^4.
+sum: its intercept is 0, a column in [-h, h] adds at most h^4, a one-hot group coded as 0 and h at
+most 2 h^4, a ball of radius r at most 2 r^4. Of some columns alone, S, Q and F are those of what a
+record can fill of them.
 
 **Gradients.** For a public integer matrix R a record's clipped gradient is c R u, with an integer
 residual c of at most K / length(R u), the length rounded up; so its length is at most K. The sum is
@@ -44,10 +45,17 @@ MOST_RESIDUAL = round(1 / RESIDUAL_UNIT)
 
 
 class SecondMoments:
-    """The triangle of sum u u' over coded records, in units of `unit`."""
+    """The triangle of sum u u' over coded records, in units of `unit`.
 
-    def __init__(self, objective: LinearObjective, coding: Coding) -> None:
+    Of `columns` alone (by default of all), and of the intercept.
+    """
+
+    def __init__(
+        self, objective: LinearObjective, coding: Coding, columns: Integers | None = None
+    ) -> None:
         self._objective, self._coding = objective, coding
+        chosen = np.arange(coding.width - 1) if columns is None else columns
+        self._columns, self.kept = chosen.tolist(), np.append(chosen, coding.width - 1)
         self._drop = max(0, math.ceil(self._exact_bound("replace")).bit_length() - MOMENT_BITS)
 
     @property
@@ -58,26 +66,27 @@ class SecondMoments:
     def _exact_bound(self, adjacency: str) -> float:
         """The l2 sensitivity before low bits are dropped."""
         check_adjacency(adjacency)
-        coding, half = self._coding, self._coding.largest
-        squares = (coding._sums(2) + half**2) ** 2
+        coding, columns, half = self._coding, self._columns, self._coding.largest
+        squares = (coding.sums(2, columns) + half**2) ** 2
         if adjacency == "replace":
-            return math.sqrt(squares + coding._square_changes() / 2) * ABOVE
-        return math.sqrt((squares + coding._sums(4) + half**4) / 2) * ABOVE
+            return math.sqrt(squares + coding.square_changes(columns) / 2) * ABOVE
+        return math.sqrt((squares + coding.sums(4, columns) + half**4) / 2) * ABOVE
 
     def sensitivity(self, adjacency: str) -> float:
         """The l2 sensitivity of `triangle`."""
-        k = self._coding.width
+        k = len(self.kept)
         rounding = math.sqrt(k * (k + 1) / 2) if self._drop else 0.0
         return (self._exact_bound(adjacency) / 2.0**self._drop + rounding) * ABOVE
 
     def triangle(self) -> Integers:
         """int64 (k (k + 1) / 2,): the upper triangle, row by row. Private: to be released."""
         moments = self._coding.moments(self._objective.second_moments())
+        moments = moments[np.ix_(self.kept, self.kept)]
         return moments[np.triu_indices(len(moments))] >> self._drop
 
     def matrix(self, released: ArrayLike) -> Floats:
         """(k, k): the symmetric matrix of a released triangle."""
-        k = self._coding.width
+        k = len(self.kept)
         upper = np.zeros((k, k))
         upper[np.triu_indices(k)] = np.asarray(released) * self.unit
         return upper + np.triu(upper, 1).T

@@ -6,6 +6,7 @@ coding      a column                                      for
 `Centred`   [-1/2, 1/2], one-hot ones too                 moves that all cost alike (`Local`)
 `Coding`    numbers as [-1/2, 1/2], one-hot as 0 and 1    gradients of short records
 `Compact`   numbers as [-1/2, 1/2], one-hot as 0 and 1/2  sums of products of columns
+`Broad`     numbers as [-1, 1], one-hot as 0 and 1/2      whitening: numbers may be narrow
 ==========  ============================================  ====================================
 
 The intercept is 1/2 in all of them. In units of 2^-(a+2) a coded record is an integer vector, an
@@ -15,6 +16,7 @@ affine map of the packed one, so sums over coded records come exactly from sums 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
@@ -65,6 +67,14 @@ class Centred:
         W[..., -1] = U[..., -1] / 2 - W[..., :-1] @ self._middle
         units = self._domain.weight_units()
         return np.rint(W / units) * units
+
+    def positions(self, weights: ArrayLike) -> Floats:
+        """(..., d + 1): the coded weights of these linear candidates: `weights` undone."""
+        W = np.asarray(weights, dtype=np.float64)
+        U = np.empty_like(W)
+        U[..., :-1] = W[..., :-1] / self._scale
+        U[..., -1] = 2 * (W[..., -1] + W[..., :-1] @ self._middle)
+        return U
 
     def gradient(self, gradient: Integers) -> Integers:
         """int64 (d + 1,): `LinearObjective.gradient` for the centred coding, exactly."""
@@ -119,30 +129,41 @@ class Coding(Centred):
         sizes = [np.abs(factor * end.astype(np.int64) + offset[:-1]) for end in ends]
         return np.append(np.maximum(*sizes), offset[-1])
 
-    def _sums(self, power: int) -> int:
-        """A bound on the sum of abs(u_j)^power over a record, without the intercept."""
-        sizes = [int(size) ** power for size in self.reach[:-1]]
-        domain = self._domain
-        if isinstance(domain, Box):
-            return sum(sizes)
-        if isinstance(domain, Schema):  # one column of a group is hot: count the first
-            cold = {j for group in domain.groups for j in range(group.start + 1, group.stop)}
-            return sum(size for j, size in enumerate(sizes) if j not in cold)
-        if power == 1 and isinstance(domain, L2Ball):  # l1 <= sqrt(d) l2
-            return sizes[0] * (math.isqrt(len(sizes) - 1) + 1)
-        return sizes[0]
+    def sums(self, power: int, columns: Iterable[int] | None = None) -> int:
+        """A bound on the sum of abs(u_j)^power over these columns (all) of a record.
 
-    def _square_changes(self) -> int:
-        """A bound on the sum of (u_j^2 - v_j^2)^2 over two records u and v."""
-        if isinstance(self._domain, Box):
-            return self._sums(4)
-        if isinstance(self._domain, Schema):
-            return self._sums(4) + len(self._domain.groups) * int(1 / self.unit) ** 4
-        return 2 * self._sums(4)
+        The intercept is left out.
+        """
+        sizes, domain = self.reach[:-1].tolist(), self._domain
+        if isinstance(domain, Box | Schema):
+            return sum(sizes[j] ** power for j in self._filled(columns))
+        if power == 1 and isinstance(domain, L2Ball):  # l1 <= sqrt(d) l2
+            return int(sizes[0]) * (math.isqrt(len(sizes) - 1) + 1)
+        return int(sizes[0] ** power)
+
+    def _filled(self, columns: Iterable[int] | None) -> list[int]:
+        """Of these columns, those that a record can fill at once: of a one-hot group the first."""
+        domain = self._domain
+        index = np.arange(domain.width) if columns is None else np.array([*columns], dtype=np.int64)
+        if not isinstance(domain, Schema):
+            return index.tolist()
+        owner = np.arange(domain.width)
+        for group in domain.groups:
+            owner[group] = group.start
+        return index[np.unique(owner[index], return_index=True)[1]].tolist()
+
+    def square_changes(self, columns: Iterable[int] | None = None) -> int:
+        """A bound on the sum of (u_j^2 - v_j^2)^2 over these columns (all) of two records u, v."""
+        domain = self._domain
+        if isinstance(domain, Schema):  # a group's old column falls to 0, and its new one rises
+            grouped = {j for group in domain.groups for j in range(group.start, group.stop)}
+            hot = [j for j in self._filled(columns) if j in grouped]
+            return self.sums(4, columns) + self.sums(4, hot)
+        return self.sums(4, columns) * (1 if isinstance(domain, Box) else 2)
 
     def longest(self, order: int) -> float:
         """A bound on the l1 (order 1) or l2 norm (order 2) of a coded record."""
-        total = self._sums(order) + self.largest**order
+        total = self.sums(order) + self.largest**order
         return (total if order == 1 else math.sqrt(total)) * self.unit * ABOVE
 
     def moments(self, packed: Integers) -> Integers:
@@ -182,3 +203,18 @@ class Compact(Coding):
         """Coded records (n, d), the intercept left out, of decoded ones."""
         dense = X.toarray() if is_sparse(X) else X
         return np.asarray((dense - self._middle) * self._scale)
+
+
+class Broad(Compact):
+    """Numbers as [-1, 1], one-hot columns as 0 and 1/2.
+
+    Noise on second moments is as long in every direction. Records often fill little of a declared
+    range of numbers, so numbers are coded four times as wide as one-hot columns. Sums of squares
+    over 2^31 records fit in 64 bits even on the finest grid, a = 14.
+    """
+
+    def _exponents(self, domain: Domain) -> Integers:
+        k = super()._exponents(domain) - 1
+        for group in domain.groups if isinstance(domain, Schema) else []:
+            k[group] += 1
+        return k
