@@ -16,6 +16,10 @@ schema                  numbers as [-1/2, 1/2]; intercept 1/2; a one-hot group o
 Contrasts lose nothing (a constant added to a group is an intercept), shorten the record, and leave
 one coordinate less to each group, which otherwise carries noise and no signal.
 
+The l2 ball is larger than what records fill. `UnitCoding.shape` is a product over columns and
+groups: an interval for a number and for the intercept, the hull of +-(e_j - 1/k) for a group, the
+ball itself for a ball. It is symmetric and holds every coded record: its norm of one is at most 1.
+
 `Problem` holds coded records and a loss l of the signed margin m with slopes in [-1, 0]:
 
     F(u) = sum over records of l(m) + ridge/2 l2(u)^2 + <tilt, u>,
@@ -28,6 +32,7 @@ rounding errors of the computed gradient, by a bound that is computed at u.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -39,8 +44,9 @@ from numpy.typing import NDArray
 from privfit.checks import is_sparse
 from privfit.domains import Domain, L1Ball, L2Ball, Schema
 from privfit.objectives import LinearObjective
+from privfit.shapes import Ball, Contrasts, Cross, Cube, Product, Shape, contrasts
 
-__all__ = ["HuberHinge", "Logistic", "Problem", "coding_of"]
+__all__ = ["HuberHinge", "Logistic", "Problem", "UnitCoding", "coding_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -53,9 +59,21 @@ MOST_STEPS = 500  # of Newton's method; the fits of our tests and benchmarks too
 # ------------------------------------------------------------------------------------------ coding
 
 
+@dataclass(frozen=True, eq=False)
+class UnitCoding:
+    """The matrix of a coding, and a body that holds all coded records.
+
+    matrix    CSR (p, d + 1): A of coded records A (x, 1); its last row is the intercept's
+    shape     of p dimensions, within the l2 ball only as far as records are
+    """
+
+    matrix: Any
+    shape: Product
+
+
 @lru_cache(maxsize=8)  # a domain is itself and no other; several classes ask for the same one
-def coding_of(domain: Domain) -> Any:
-    """CSR (p, d + 1): the matrix A of coded records A (x, 1); its last row is the intercept's."""
+def coding_of(domain: Domain) -> UnitCoding:
+    """The coding of a domain's records."""
     if isinstance(domain, Schema):
         rows, squared_norm, intercept = _schema_rows(domain)
     elif isinstance(domain, L1Ball | L2Ball):
@@ -68,7 +86,9 @@ def coding_of(domain: Domain) -> Any:
     columns = scipy.sparse.vstack([rows, scipy.sparse.csr_array((1, domain.width))])
     A = scipy.sparse.hstack([columns, scipy.sparse.csr_array(constant[:, None])], format="csr")
     A.eliminate_zeros()
-    return A * (INSIDE / math.sqrt(squared_norm + intercept**2))
+    scale = 1 / math.sqrt(squared_norm + intercept**2)
+    factors = (*_factors(domain, scale), Cube(1, intercept * scale))
+    return UnitCoding(A * (INSIDE * scale), Product(factors))
 
 
 def _box_rows(domain: Domain) -> tuple[Any, float, float]:
@@ -83,27 +103,32 @@ def _box_rows(domain: Domain) -> tuple[Any, float, float]:
 
 def _schema_rows(schema: Schema) -> tuple[Any, float, float]:
     """The same for a schema; its middle, 1/2 everywhere, is orthogonal to contrasts."""
-    groups = {part.start: part.stop - part.start for part in schema.groups}
-    parts, squared_norm, column = [], 0.0, 0
-    while column < schema.width:
-        levels = groups.get(column, 0)
-        parts.append(_contrasts(levels) if levels else np.ones((1, 1)))
+    parts, squared_norm = [], 0.0
+    for levels in _levels(schema):
+        parts.append(contrasts(levels) if levels else np.ones((1, 1)))
         squared_norm += 1 - 1 / levels if levels else 1 / 4
-        column += levels or 1
     return scipy.sparse.block_diag(parts, format="csr"), squared_norm, 0.5
 
 
-def _contrasts(levels: int) -> Floats:
-    """(levels - 1, levels): orthonormal rows, each orthogonal to the vector of ones.
+def _levels(schema: Schema) -> Iterator[int]:
+    """The levels of each one-hot group, and 0 for a number, in the order of their columns."""
+    groups = {part.start: part.stop - part.start for part in schema.groups}
+    column = 0
+    while column < schema.width:
+        levels = groups.get(column, 0)
+        yield levels
+        column += levels or 1
 
-    All but the first row of the reflection that takes the first axis to the direction of the ones.
-    """
-    mirror = np.full(levels, -1 / math.sqrt(levels))
-    mirror[0] += 1
-    reflection = np.eye(levels)
-    if levels > 1:
-        reflection -= 2 * np.outer(mirror, mirror) / (mirror @ mirror)
-    return reflection[1:]
+
+def _factors(domain: Domain, scale: float) -> list[Shape]:
+    """The shapes of the coded columns, in their order, without the intercept."""
+    if isinstance(domain, Schema):
+        return [
+            Contrasts(levels, scale) if levels else Cube(1, scale / 2) for levels in _levels(domain)
+        ]
+    if isinstance(domain, L1Ball | L2Ball):
+        return [(Cross if isinstance(domain, L1Ball) else Ball)(domain.width, scale)]
+    return [Cube(int(np.count_nonzero(domain.high > domain.low)), scale)]
 
 
 # ------------------------------------------------------------------------------------------ losses
@@ -160,7 +185,7 @@ class Problem:
 
     def __init__(self, objective: LinearObjective, loss: Any, ridge: float) -> None:
         self.loss, self.ridge = loss, float(ridge)
-        self.coding = coding_of(objective.domain)
+        self.coding = coding_of(objective.domain).matrix
         self._decoding = self.coding.T.tocsr()
         self._blocks = list(objective.labelled_blocks(ROWS))
         # For the rounding errors: the sums of absolute values of each column, the same coded, and
