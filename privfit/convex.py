@@ -20,6 +20,10 @@ The l2 ball is larger than what records fill. `UnitCoding.shape` is a product ov
 groups: an interval for a number and for the intercept, the hull of +-(e_j - 1/k) for a group, the
 ball itself for a ball. It is symmetric and holds every coded record: its norm of one is at most 1.
 
+Tables of many numbers are often sparse: most of a record is near the low ends of its columns. A
+`radius` then codes the numbers of a schema as [0, 1] and clips them, all of a record's together, to
+an l1 norm of the radius. Their shape is the l1 ball, much smaller than a cube of many dimensions.
+
 `Problem` holds coded records and a loss l of the signed margin m with slopes in [-1, 0]:
 
     F(u) = sum over records of l(m) + ridge/2 l2(u)^2 + <tilt, u>,
@@ -46,9 +50,18 @@ from privfit.domains import Domain, L1Ball, L2Ball, Schema
 from privfit.objectives import LinearObjective
 from privfit.shapes import Ball, Contrasts, Cross, Cube, Product, Shape, contrasts
 
-__all__ = ["HuberHinge", "Logistic", "Problem", "UnitCoding", "coding_of"]
+__all__ = [
+    "HuberHinge",
+    "Logistic",
+    "Problem",
+    "UnitCoding",
+    "coding_of",
+    "number_sizes",
+    "numbers_of",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
 
 ROWS = 1 << 14  # records whose gradients are added in one go: bounds the error of the sum
 ROUNDING = 2.0**-53  # of one operation in float64, relative
@@ -72,22 +85,24 @@ class UnitCoding:
 
 
 @lru_cache(maxsize=8)  # a domain is itself and no other; several classes ask for the same one
-def coding_of(domain: Domain) -> UnitCoding:
-    """The coding of a domain's records."""
+def coding_of(domain: Domain, radius: float | None = None) -> UnitCoding:
+    """The coding of a domain's records; with a radius, of records with clipped numbers."""
     if isinstance(domain, Schema):
-        rows, squared_norm, intercept = _schema_rows(domain)
+        rows, squared_norm, intercept = _schema_rows(domain, radius)
     elif isinstance(domain, L1Ball | L2Ball):
         rows = scipy.sparse.csr_array(scipy.sparse.diags(1 / domain.high))
         squared_norm, intercept = 1.0, 1.0
     else:
         rows, squared_norm, intercept = _box_rows(domain)
     middle = (domain.low + domain.high) / 2
+    if radius is not None:  # zero stays zero
+        middle = np.zeros(domain.width)
     constant = np.append(-(rows @ middle), intercept)
     columns = scipy.sparse.vstack([rows, scipy.sparse.csr_array((1, domain.width))])
     A = scipy.sparse.hstack([columns, scipy.sparse.csr_array(constant[:, None])], format="csr")
     A.eliminate_zeros()
     scale = 1 / math.sqrt(squared_norm + intercept**2)
-    factors = (*_factors(domain, scale), Cube(1, intercept * scale))
+    factors = (*_factors(domain, scale, radius), Cube(1, intercept * scale))
     return UnitCoding(A * (INSIDE * scale), Product(factors))
 
 
@@ -101,13 +116,26 @@ def _box_rows(domain: Domain) -> tuple[Any, float, float]:
     return rows, float(varies.size), 1.0
 
 
-def _schema_rows(schema: Schema) -> tuple[Any, float, float]:
-    """The same for a schema; its middle, 1/2 everywhere, is orthogonal to contrasts."""
-    parts, squared_norm = [], 0.0
-    for levels in _levels(schema):
-        parts.append(contrasts(levels) if levels else np.ones((1, 1)))
-        squared_norm += 1 - 1 / levels if levels else 1 / 4
-    return scipy.sparse.block_diag(parts, format="csr"), squared_norm, 0.5
+def _schema_rows(schema: Schema, radius: float | None) -> tuple[Any, float, float]:
+    """The same for a schema; its middle, 1/2 everywhere, is orthogonal to contrasts.
+
+    Clipped numbers come first. Their squares add up to no more than they do, each being at most 1.
+    """
+    squared_norm = sum(1 - 1 / levels for levels in _levels(schema) if levels)
+    parts = [contrasts(levels) if levels else np.ones((1, 1)) for levels in _levels(schema)]
+    rows, numbers = scipy.sparse.block_diag(parts, format="csr"), numbers_of(schema)
+    if radius is None:
+        return rows, squared_norm + numbers.size / 4, 0.5
+    plain = np.isin(rows.indices[rows.indptr[:-1]], numbers)  # by a row's first column
+    order = np.argsort(~plain, kind="stable")
+    return rows[order], squared_norm + min(radius, radius**2), 0.5
+
+
+def numbers_of(domain: Domain) -> Integers:
+    """The columns that are numbers: all but those of one-hot groups."""
+    groups = domain.groups if isinstance(domain, Schema) else []
+    grouped = [column for part in groups for column in range(part.start, part.stop)]
+    return np.setdiff1d(np.arange(domain.width), grouped)
 
 
 def _levels(schema: Schema) -> Iterator[int]:
@@ -120,9 +148,12 @@ def _levels(schema: Schema) -> Iterator[int]:
         column += levels or 1
 
 
-def _factors(domain: Domain, scale: float) -> list[Shape]:
+def _factors(domain: Domain, scale: float, radius: float | None) -> list[Shape]:
     """The shapes of the coded columns, in their order, without the intercept."""
     if isinstance(domain, Schema):
+        if radius is not None:
+            groups = [Contrasts(levels, scale) for levels in _levels(domain) if levels]
+            return [Cross(numbers_of(domain).size, radius * scale), *groups]
         return [
             Contrasts(levels, scale) if levels else Cube(1, scale / 2) for levels in _levels(domain)
         ]
@@ -183,11 +214,16 @@ class HuberHinge:
 class Problem:
     """Coded private records and a loss; not released, and its repr shows nothing of them."""
 
-    def __init__(self, objective: LinearObjective, loss: Any, ridge: float) -> None:
+    def __init__(
+        self, objective: LinearObjective, loss: Any, ridge: float, radius: float | None = None
+    ) -> None:
         self.loss, self.ridge = loss, float(ridge)
-        self.coding = coding_of(objective.domain).matrix
+        self.coding = coding_of(objective.domain, radius).matrix
         self._decoding = self.coding.T.tocsr()
         self._blocks = list(objective.labelled_blocks(ROWS))
+        if radius is not None:
+            numbers = numbers_of(objective.domain)
+            self._blocks = [(_clipped(X, numbers, radius), sign) for X, sign in self._blocks]
         # For the rounding errors: the sums of absolute values of each column, the same coded, and
         # the most terms that make up a margin or a coordinate of the coded gradient.
         columns = sum(np.asarray(abs(X).sum(axis=0)) for X, _ in self._blocks)
@@ -290,6 +326,25 @@ class Problem:
         while t > 2.0**-30 and change(t) > 0.1 * t * descent + slack:
             t /= 2
         return t
+
+
+def number_sizes(objective: LinearObjective) -> Floats:
+    """Private (n,): the l1 norm of each record's numbers, coded as [0, 1]; exact on their grid."""
+    numbers = numbers_of(objective.domain)
+    blocks = objective.labelled_blocks(ROWS)
+    return np.concatenate([np.asarray(X[:, numbers].sum(axis=1)).ravel() for X, _ in blocks])
+
+
+def _clipped(X: Any, numbers: Integers, radius: float) -> Any:
+    """A block whose numbers are scaled down, where need be, to an l1 norm of the radius."""
+    sizes = np.asarray(X[:, numbers].sum(axis=1)).ravel()
+    factors = radius / np.maximum(sizes, radius)
+    if not is_sparse(X):
+        X[:, numbers] *= factors[:, None]
+        return X
+    is_number = np.isin(X.indices, numbers)
+    X.data *= np.where(is_number, np.repeat(factors, np.diff(X.indptr)), 1.0)
+    return X
 
 
 # BLAS would start threads for every product of a matrix and a vector; on a busy machine that made a

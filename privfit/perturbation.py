@@ -52,6 +52,12 @@ Gaussian release of mu, and e = epsilon - ln(1 + c / Lambda) > 0,
 For GLMs this is the observation of Redberg, Koskela and Wang (2023), after Kifer, Smith and
 Thakurta (2012). Nothing is claimed at any other epsilon: the event is an (epsilon, delta) one.
 
+**A look at the numbers.** Whether the numbers of a schema are better coded around their middle or
+clipped to a small l1 norm (`convex`) depends on the data, so it is bought: a count of records by
+the l1 norm of their numbers, in four classes. One record changes one count by 1 (add_remove) or two
+(replace), and discrete Laplace noise hides that for a share of epsilon, exactly. The classes are
+multiples of the number of columns, and the clip of a record depends on it and the class alone.
+
 **The repair of approximate minima.** The solver's answer is u + e with l2(e) <= gamma / Lambda, and
 e is a function of D and u. Noise eta of density exp(-epsilon_3 Lambda l2(eta) / (2 gamma)) on top
 hides e: given u, the densities of u + e + eta under D and D' differ by a factor e^epsilon_3 at
@@ -79,12 +85,21 @@ from numpy.typing import NDArray
 from privfit._kernels.random import BitSource
 from privfit.accounting import Event, calibrate, gaussian_calibrate, gaussian_total
 from privfit.checks import is_finite
-from privfit.convex import HuberHinge, Logistic, Problem, coding_of
+from privfit.convex import (
+    HuberHinge,
+    Logistic,
+    Problem,
+    coding_of,
+    number_sizes,
+    numbers_of,
+)
+from privfit.domains import Domain, Schema
 from privfit.ledger import Budget, Grant
 from privfit.mechanisms import DiscreteGaussian, DiscreteLaplace, GammaVector, Mechanism
 from privfit.objectives import LinearObjective
-from privfit.paths import Conduct, Generation, Path, check_positive_shares
-from privfit.shapes import Ball, Shape
+from privfit.paths import Conduct, Generation, Path, check_positive_shares, check_shares
+from privfit.privgene import Local
+from privfit.shapes import Ball, Product, Shape
 from privfit.spaces import Space
 
 __all__ = [
@@ -96,6 +111,7 @@ __all__ = [
     "objective_perturbation",
     "output",
     "privatesvm",
+    "pure_settings",
     "tilt_deviation",
     "tilt_rate",
 ]
@@ -106,6 +122,7 @@ Loss: TypeAlias = Logistic | HuberHinge
 
 CHANGES = {"replace": 2, "add_remove": 1}  # gradients of single records that neighbours differ in
 LEAST = 2.0**-36  # of the tolerance, a record: four times the rounding errors of a gradient
+MANY_NUMBERS = 16  # from which a look at them is worth its budget
 USUAL_SIZE = 10_000  # of a table where nobody declared it: what a rule takes
 SAFE = 1 - 1e-12  # factor on calibrated parameters: more than their rounding errors
 
@@ -258,7 +275,7 @@ class _Perturbation:
         return Logistic() if objective.loss == "logistic" else HuberHinge(self.smoothing)
 
     def ridge(
-        self, shape: Shape, loss: Loss, budget: Budget, adjacency: str, size: int | None
+        self, shape: Product, loss: Loss, budget: Budget, adjacency: str, size: int | None
     ) -> float:
         """Lambda: as given, the paper's, or by our rule; from public numbers alone."""
         if self.regularisation is not None:
@@ -273,7 +290,7 @@ class _Perturbation:
         return 0.01 * size
 
     def _rule(
-        self, shape: Shape, loss: Loss, budget: Budget, adjacency: str, size: int | None
+        self, shape: Product, loss: Loss, budget: Budget, adjacency: str, size: int | None
     ) -> float:
         """Lambda by our rule: such that the noise of the weights has a length of min(4, p / 15).
 
@@ -351,7 +368,7 @@ def output(
 
 def _begin(
     objective: Any, space: Space, settings: Any, grant: Grant, *rest: Any, **public: Any
-) -> tuple[Conduct, float, Shape]:
+) -> tuple[Conduct, float, Product]:
     """The conduct of a fit, its Lambda, and the shape of its coded records; all public."""
     conduct = Conduct(objective, space, grant, *rest, **public)
     settings.check(objective, conduct.budget, conduct.adjacency, conduct.size)
@@ -383,7 +400,7 @@ def _release_minimiser(
 
 @dataclass(frozen=True)
 class ObjectivePerturbation(_Perturbation):
-    """Settings of `objective_perturbation`: those of `OutputPerturbation`, and two more.
+    """Settings of `objective_perturbation`: those of `OutputPerturbation`, and three more.
 
     Parameters
     ----------
@@ -392,36 +409,50 @@ class ObjectivePerturbation(_Perturbation):
     shaped : bool
         Noise of the shape of the declared domain for a pure budget; otherwise, and always in the
         paper, its length is an l2 norm.
+    look : float
+        The share of epsilon that buys a look at the numbers, where the noise is shaped and a schema
+        has at least 16 of them; 0 for none.
     """
 
     repair: float = 0.01
     shaped: bool = True
+    look: float = 0.05
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_positive_shares(self, "repair")
         if self.repair == 1:
             raise ValueError("repair (1) must be below 1: the tilt needs a budget; leave it out")
+        check_shares(self, "look")
+        if self.look == 1:
+            raise ValueError("look (1) must be below 1: the fit needs a budget; leave it out")
 
     def fits(self, budget: Budget) -> bool:
         """Whether the noise has the shape of the domain."""
         return self.shaped and not self.paper and not budget.delta
 
+    def looks(self, domain: Domain, budget: Budget) -> bool:
+        """Whether a look at the numbers is bought."""
+        many = isinstance(domain, Schema) and numbers_of(domain).size >= MANY_NUMBERS
+        return many and self.look > 0 and self.fits(budget)
+
     def _rule(
-        self, shape: Shape, loss: Loss, budget: Budget, adjacency: str, size: int | None
+        self, shape: Product, loss: Loss, budget: Budget, adjacency: str, size: int | None
     ) -> float:
         """0.8 q N^1.5 / sqrt(n), or N^1.5 / 280 for noise without a shape; at least 8 c / epsilon.
 
         N is the typical length of a tilt, in the norm of the noise, and q the mean square of the
-        shape. The former was chosen on Adult (with bins and without), Credit and Mushroom at pure
-        epsilon 0.05 to 10, replace, among 0.1, 0.2, ..., 6.4 times p / epsilon in the units of the
-        columns: within 0.5 % accuracy of the best of them in all but one of 20 cells. The latter:
-        within a factor of 2 or 0.3 % of the best. From 8 c / epsilon on the Jacobian costs at most
-        an eighth of epsilon, and next to nothing for the logistic loss under replace.
+        shape without its last factor, the intercept. The former was chosen on Adult (with bins and
+        without), Credit and Mushroom at pure epsilon 0.05 to 3.2, replace, beside 0.1, 0.2, ...,
+        6.4 times p / epsilon in the units of the columns: within 1 % accuracy of the best of them
+        in all cells where `auto` takes it. The latter: within a factor of 2 or 0.3 % of the best.
+        From 8 c / epsilon on the Jacobian costs at most an eighth of epsilon, and next to nothing
+        for the logistic loss under replace.
         """
         factor = 1 / 280
         if self.fits(budget):
-            factor = 0.8 * shape.mean_square / math.sqrt(size or USUAL_SIZE)
+            squares = math.fsum(factor.mean_square for factor in shape.factors[:-1])
+            factor = 0.8 * squares / math.sqrt(size or USUAL_SIZE)
         length = _noise_length(shape.size, budget, adjacency)
         return max(factor * length**1.5, _roomy_ridge(loss, budget))
 
@@ -441,32 +472,74 @@ def objective_perturbation(
 ) -> Path:
     """Add a random linear function to the objective, then minimise.
 
-    Released: the minimiser. Cost: one pure release of epsilon, or one (epsilon, delta) release.
+    Released: the minimiser, and a count of records in four classes where a look is bought. Cost: a
+    pure release of epsilon (or two that add up to it), or one (epsilon, delta) release.
     """
-    conduct, ridge, shape = _begin(objective, space, settings, grant, rng, callback, **public)
+    conduct = Conduct(objective, space, grant, rng, callback, **public)
+    settings.check(objective, conduct.budget, conduct.adjacency, conduct.size)
     epsilon, delta = _part(grant.budget, conduct.share)
-    loss, gamma = settings.loss(objective), settings.stops_at(conduct.size)
+    radius = None
+    if settings.looks(objective.domain, grant.budget):
+        sight, epsilon = settings.look * epsilon, (1 - settings.look) * epsilon * SAFE
+        counting = DiscreteLaplace(sight, CHANGES[conduct.adjacency])
+        grant.plan(counting.event, Event("pure", epsilon))
+        radius = _chosen_radius(objective, grant, counting, conduct.source)
+    else:
+        grant.plan(Event("approximate", epsilon, delta=delta) if delta else Event("pure", epsilon))
+    mechanism = _mechanism(conduct, settings, epsilon, delta, radius)
+    problem = Problem(objective, mechanism.loss, mechanism.ridge, radius)
+    conduct.tell(problem.linear(grant.release(mechanism, problem, conduct.source))[None])
+    notes = {"regularisation": mechanism.ridge, "tilt": mechanism.scale, "radius": radius}
+    return replace(conduct.path(), notes=notes)
+
+
+def _chosen_radius(
+    objective: LinearObjective, grant: Grant, counting: DiscreteLaplace, source: BitSource
+) -> float | None:
+    """The least of the radii that hold half of the records, by noisy counts; None if none does.
+
+    The radii are chosen so that the largest halves the noise of a number: a point of the l1 ball
+    has a deviation of sqrt 2 radius / m in each of m coordinates, one of the cube 1 / sqrt 12.
+    """
+    radii = numbers_of(objective.domain).size * np.array([1 / 64, 1 / 32, 1 / 16])
+    place = np.searchsorted(radii, number_sizes(objective))
+    counts = np.bincount(place, minlength=radii.size + 1).astype(np.int64)
+    noisy = np.cumsum(grant.release(counting, counts, source))
+    holds = np.flatnonzero(2 * noisy[:-1] >= noisy[-1])
+    return float(radii[holds[0]]) if holds.size else None
+
+
+def _mechanism(
+    conduct: Conduct,
+    settings: ObjectivePerturbation,
+    epsilon: float,
+    delta: float,
+    radius: float | None,
+) -> PerturbedMinimiser:
+    """The release at this budget, with a larger Lambda if there is no noise for the asked one."""
+    loss, shape = (
+        settings.loss(conduct.objective),
+        coding_of(conduct.objective.domain, radius).shape,
+    )
+    ridge = settings.ridge(shape, loss, conduct.budget, conduct.adjacency, conduct.size)
 
     def mechanism_at(ridge: float) -> PerturbedMinimiser:
         return PerturbedMinimiser(
-            epsilon, delta, ridge, loss, conduct.adjacency, gamma, settings.repair,
-            shape if settings.fits(grant.budget) else None,
+            epsilon, delta, ridge, loss, conduct.adjacency, settings.stops_at(conduct.size),
+            settings.repair, shape if settings.fits(conduct.budget) else None,
         )  # fmt: skip
 
     mechanism = mechanism_at(ridge)
-    if mechanism.scale == math.inf:
-        raised = _roomy_ridge(loss, Budget(epsilon * (1 - settings.repair)))
-        warnings.warn(
-            f"regularisation ({ridge:g}) is too small for any noise to give epsilon {epsilon:g}; "
-            f"it is raised to {raised:g}",
-            UserWarning,
-            stacklevel=2,
-        )
-        ridge, mechanism = raised, mechanism_at(raised)
-    grant.plan(mechanism.event)
-    problem = Problem(objective, loss, ridge)
-    conduct.tell(problem.linear(grant.release(mechanism, problem, conduct.source))[None])
-    return replace(conduct.path(), notes={"regularisation": ridge, "tilt": mechanism.scale})
+    if mechanism.scale < math.inf:
+        return mechanism
+    raised = _roomy_ridge(loss, Budget(epsilon * (1 - settings.repair)))
+    warnings.warn(
+        f"regularisation ({ridge:g}) is too small for any noise to give epsilon {epsilon:g}; "
+        f"it is raised to {raised:g}",
+        UserWarning,
+        stacklevel=3,
+    )
+    return mechanism_at(raised)
 
 
 def _part(whole: Budget, share: int) -> tuple[float, float]:
@@ -503,7 +576,7 @@ class PrivateSVM(_Perturbation):
         super().check(objective, budget, adjacency, size)
 
     def _rule(
-        self, shape: Shape, loss: Loss, budget: Budget, adjacency: str, size: int | None
+        self, shape: Product, loss: Loss, budget: Budget, adjacency: str, size: int | None
     ) -> float:
         """That of `output`; p Laplace draws of scale sqrt(p) S / epsilon are sqrt 2 as long."""
         return math.sqrt(2) * super()._rule(shape, loss, Budget(budget.epsilon), adjacency, size)
@@ -532,6 +605,25 @@ def privatesvm(
     unit = _unit(math.sqrt(p) * reach / epsilon)
     mechanism = DiscreteLaplace(epsilon, math.ceil(math.sqrt(p) * reach / unit) + p)
     return _release_minimiser(conduct, settings, grant, mechanism, unit, ridge)
+
+
+# --------------------------------------------------------------------------- auto for a pure budget
+
+
+def pure_settings(
+    objective: LinearObjective, budget: Budget, adjacency: str, size: int | None
+) -> Local | ObjectivePerturbation:
+    """What `auto` takes for a pure budget: a walk for few records, else objective perturbation.
+
+    "Few" is below 20 coded columns over epsilon, or half of that for one record added or removed. A
+    schema of many numbers, which buys a look at them, has few below 5 columns over epsilon: a walk
+    along single columns learns little there. Measured in docs/perturbation.md.
+    """
+    settings = ObjectivePerturbation()
+    few = 5 if settings.looks(objective.domain, budget) else 20
+    columns = coding_of(objective.domain).shape.size
+    signal = (size or USUAL_SIZE) * budget.epsilon * 2 / CHANGES[adjacency]
+    return Local() if size is not None and signal < few * columns else settings
 
 
 METHODS: dict[str, tuple[type[Any], Callable[..., Path]]] = {

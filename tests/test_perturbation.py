@@ -49,7 +49,7 @@ from privfit.perturbation import (
     tilt_deviation,
     tilt_rate,
 )
-from privfit.shapes import Ball, contrasts
+from privfit.shapes import Ball, Cube, Product, contrasts
 from privfit.spaces import Reals
 
 ADJACENCIES = ("replace", "add_remove")
@@ -641,7 +641,9 @@ def test_an_infeasible_regularisation_is_raised_and_said(adjacency, rng):
 
 
 def rule_of(settings, p=50, budget=None, adjacency="replace", size=None):
-    return settings.ridge(Ball(p), Logistic(), budget or Budget(1.0), adjacency, size)
+    return settings.ridge(
+        Product((Ball(p - 1), Cube(1))), Logistic(), budget or Budget(1.0), adjacency, size
+    )
 
 
 def test_rules_are_public_and_monotone():

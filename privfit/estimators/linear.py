@@ -24,15 +24,16 @@ from privfit.estimators.common import (
     remember_columns,
     reread_table,
 )
-from privfit.ledger import Ledger
+from privfit.ledger import Budget, Ledger
 from privfit.objectives import LinearObjective
-from privfit.paths import Generation
+from privfit.paths import Generation, public_size
 from privfit.privgene import climbs_slopes
 from privfit.solvers import (
     SOLVERS,
     check_plan,
     open_grant,
     progress,
+    refuse_infinity,
     settings_of,
 )
 from privfit.spaces import Reals
@@ -104,6 +105,8 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         objective = objective_of(heads[0])
         domain = objective.domain
+        if auto and not self.delta:
+            name, settings = settings_of(self._pure(objective, len(heads)), METHODS)
         space = _space(name, settings, objective)
         check_plan(
             settings, objective, space, self.epsilon, self.delta, self.adjacency, self.n_public,
@@ -139,6 +142,13 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 {"classes": classes.copy(), "coef": weights[:, :-1], "intercept": weights[:, -1]},
             )
         return self
+
+    def _pure(self, objective: LinearObjective, heads: int) -> Any:
+        """The settings that 'auto' takes for each of so many heads on a pure budget."""
+        refuse_infinity(self.epsilon)
+        size = public_size(objective, self.adjacency, self.n_public)
+        budget = Budget(Budget(self.epsilon).epsilon / heads)
+        return perturbation.pure_settings(objective, budget, self.adjacency, size)
 
     def decision_function(self, X: Any) -> Floats:
         """z = <x, coef> + intercept: (n,) for two classes, else (n, classes)."""
@@ -189,7 +199,8 @@ class LogisticRegression(_LinearClassifier):
     classes : sequence
         The labels, declared. Without them they are read off the data, with a warning.
     solver : str or settings
-        'auto' is 'local' with our defaults, the most accurate search at every budget we measured.
+        'auto' is 'local' with our defaults, the most accurate search at every budget we measured;
+        with delta = 0 and enough records, 'objective' (`perturbation.pure_settings` has the rule).
         Else a search: 'local', 'eem', 'privgene', 'dpsga', 'subsample'; a descent: 'gradient',
         'frank_wolfe', 'sgd'; a perturbed convex fit: 'objective', 'output'; 'functional', 'gupt',
         'majority'; or settings such as ``Local(generations=100)``. The genetic ones count errors,
