@@ -439,22 +439,22 @@ class ObjectivePerturbation(_Perturbation):
     def _rule(
         self, shape: Product, loss: Loss, budget: Budget, adjacency: str, size: int | None
     ) -> float:
-        """0.8 q N^1.5 / sqrt(n), or N^1.5 / 280 for noise without a shape; at least 8 c / epsilon.
+        """N^1.5 / 280, at least 8 c / epsilon; shaped, 1.9 q N (N / n)^0.8, at least 5 c / epsilon.
 
         N is the typical length of a tilt, in the norm of the noise, and q the mean square of the
-        shape without its last factor, the intercept. The former was chosen on Adult (with bins and
+        shape without its last factor, the intercept. The latter was chosen on Adult (with bins and
         without), Credit and Mushroom at pure epsilon 0.05 to 3.2, replace, beside 0.1, 0.2, ...,
         6.4 times p / epsilon in the units of the columns: within 1 % accuracy of the best of them
-        in all cells where `auto` takes it. The latter: within a factor of 2 or 0.3 % of the best.
+        in all cells where `auto` takes it. The former: within a factor of 2 or 0.3 % of the best.
         From 8 c / epsilon on the Jacobian costs at most an eighth of epsilon, and next to nothing
         for the logistic loss under replace.
         """
-        factor = 1 / 280
-        if self.fits(budget):
-            squares = math.fsum(factor.mean_square for factor in shape.factors[:-1])
-            factor = 0.8 * squares / math.sqrt(size or USUAL_SIZE)
         length = _noise_length(shape.size, budget, adjacency)
-        return max(factor * length**1.5, _roomy_ridge(loss, budget))
+        if not self.fits(budget):
+            return max(length**1.5 / 280, _roomy_ridge(loss, budget))
+        squares = math.fsum(factor.mean_square for factor in shape.factors[:-1])
+        by_noise = 1.9 * squares * length * (length / (size or USUAL_SIZE)) ** 0.8
+        return max(by_noise, 5 / 8 * _roomy_ridge(loss, budget))
 
 
 def _roomy_ridge(loss: Loss, budget: Budget) -> float:
