@@ -40,6 +40,7 @@ DELTA = 1e-6
 PLAIN, CONSTANT = "not private", "most frequent class"
 
 SOLVERS: dict[str, Any] = {
+    "Auto": "auto",
     "Local": Local(),
     "Local, paper": Local(paper=True),
     "EEM": EEM(),

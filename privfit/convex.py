@@ -16,6 +16,14 @@ schema                  numbers as [-1/2, 1/2]; intercept 1/2; a one-hot group o
 Contrasts lose nothing (a constant added to a group is an intercept), shorten the record, and leave
 one coordinate less to each group, which otherwise carries noise and no signal.
 
+The l2 ball is larger than what records fill. `UnitCoding.shape` is a product over columns and
+groups: an interval for a number and for the intercept, the hull of +-(e_j - 1/k) for a group, the
+ball itself for a ball. It is symmetric and holds every coded record: its norm of one is at most 1.
+
+Tables of many numbers are often sparse: most of a record is near the low ends of its columns. A
+`radius` then codes the numbers of a schema as [0, 1] and clips them, all of a record's together, to
+an l1 norm of the radius. Their shape is the l1 ball, much smaller than a cube of many dimensions.
+
 `Problem` holds coded records and a loss l of the signed margin m with slopes in [-1, 0]:
 
     F(u) = sum over records of l(m) + ridge/2 l2(u)^2 + <tilt, u>,
@@ -28,6 +36,7 @@ rounding errors of the computed gradient, by a bound that is computed at u.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -39,10 +48,20 @@ from numpy.typing import NDArray
 from privfit.checks import is_sparse
 from privfit.domains import Domain, L1Ball, L2Ball, Schema
 from privfit.objectives import LinearObjective
+from privfit.shapes import Ball, Contrasts, Cross, Cube, Product, Shape, contrasts
 
-__all__ = ["HuberHinge", "Logistic", "Problem", "coding_of"]
+__all__ = [
+    "HuberHinge",
+    "Logistic",
+    "Problem",
+    "UnitCoding",
+    "coding_of",
+    "number_sizes",
+    "numbers_of",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
 
 ROWS = 1 << 14  # records whose gradients are added in one go: bounds the error of the sum
 ROUNDING = 2.0**-53  # of one operation in float64, relative
@@ -53,22 +72,38 @@ MOST_STEPS = 500  # of Newton's method; the fits of our tests and benchmarks too
 # ------------------------------------------------------------------------------------------ coding
 
 
+@dataclass(frozen=True, eq=False)
+class UnitCoding:
+    """The matrix of a coding, and a body that holds all coded records.
+
+    matrix    CSR (p, d + 1): A of coded records A (x, 1); its last row is the intercept's
+    shape     of p dimensions, within the l2 ball only as far as records are
+    """
+
+    matrix: Any
+    shape: Product
+
+
 @lru_cache(maxsize=8)  # several classes ask for the same one
-def coding_of(domain: Domain) -> Any:
-    """CSR (p, d + 1): the matrix A of coded records A (x, 1); its last row is the intercept's."""
+def coding_of(domain: Domain, radius: float | None = None) -> UnitCoding:
+    """The coding of a domain's records; with a radius, of records with clipped numbers."""
     if isinstance(domain, Schema):
-        rows, squared_norm, intercept = _schema_rows(domain)
+        rows, squared_norm, intercept = _schema_rows(domain, radius)
     elif isinstance(domain, L1Ball | L2Ball):
         rows = scipy.sparse.csr_array(scipy.sparse.diags(1 / domain.high))
         squared_norm, intercept = 1.0, 1.0
     else:
         rows, squared_norm, intercept = _box_rows(domain)
     middle = (domain.low + domain.high) / 2
+    if radius is not None:  # zero stays zero
+        middle = np.zeros(domain.width)
     constant = np.append(-(rows @ middle), intercept)
     columns = scipy.sparse.vstack([rows, scipy.sparse.csr_array((1, domain.width))])
     A = scipy.sparse.hstack([columns, scipy.sparse.csr_array(constant[:, None])], format="csr")
     A.eliminate_zeros()
-    return A * (INSIDE / math.sqrt(squared_norm + intercept**2))
+    scale = 1 / math.sqrt(squared_norm + intercept**2)
+    factors = (*_factors(domain, scale, radius), Cube(1, intercept * scale))
+    return UnitCoding(A * (INSIDE * scale), Product(factors))
 
 
 def _box_rows(domain: Domain) -> tuple[Any, float, float]:
@@ -81,29 +116,50 @@ def _box_rows(domain: Domain) -> tuple[Any, float, float]:
     return rows, float(varies.size), 1.0
 
 
-def _schema_rows(schema: Schema) -> tuple[Any, float, float]:
-    """The same for a schema; its middle, 1/2 everywhere, is orthogonal to contrasts."""
+def _schema_rows(schema: Schema, radius: float | None) -> tuple[Any, float, float]:
+    """The same for a schema; its middle, 1/2 everywhere, is orthogonal to contrasts.
+
+    Clipped numbers come first. Their squares add up to no more than they do, each being at most 1.
+    """
+    squared_norm = sum(1 - 1 / levels for levels in _levels(schema) if levels)
+    parts = [contrasts(levels) if levels else np.ones((1, 1)) for levels in _levels(schema)]
+    rows, numbers = scipy.sparse.block_diag(parts, format="csr"), numbers_of(schema)
+    if radius is None:
+        return rows, squared_norm + numbers.size / 4, 0.5
+    plain = np.isin(rows.indices[rows.indptr[:-1]], numbers)  # by a row's first column
+    order = np.argsort(~plain, kind="stable")
+    return rows[order], squared_norm + min(radius, radius**2), 0.5
+
+
+def numbers_of(domain: Domain) -> Integers:
+    """The columns that are numbers: all but those of one-hot groups."""
+    groups = domain.groups if isinstance(domain, Schema) else []
+    grouped = [column for part in groups for column in range(part.start, part.stop)]
+    return np.setdiff1d(np.arange(domain.width), grouped)
+
+
+def _levels(schema: Schema) -> Iterator[int]:
+    """The levels of each one-hot group, and 0 for a number, in the order of their columns."""
     groups = {part.start: part.stop - part.start for part in schema.groups}
-    parts, squared_norm, column = [], 0.0, 0
+    column = 0
     while column < schema.width:
         levels = groups.get(column, 0)
-        parts.append(_contrasts(levels) if levels else np.ones((1, 1)))
-        squared_norm += 1 - 1 / levels if levels else 1 / 4
+        yield levels
         column += levels or 1
-    return scipy.sparse.block_diag(parts, format="csr"), squared_norm, 0.5
 
 
-def _contrasts(levels: int) -> Floats:
-    """(levels - 1, levels): orthonormal rows, each orthogonal to the vector of ones.
-
-    All but the first row of the reflection that takes the first axis to the direction of the ones.
-    """
-    mirror = np.full(levels, -1 / math.sqrt(levels))
-    mirror[0] += 1
-    reflection = np.eye(levels)
-    if levels > 1:
-        reflection -= 2 * np.outer(mirror, mirror) / (mirror @ mirror)
-    return reflection[1:]
+def _factors(domain: Domain, scale: float, radius: float | None) -> list[Shape]:
+    """The shapes of the coded columns, in their order, without the intercept."""
+    if isinstance(domain, Schema):
+        if radius is not None:
+            groups = [Contrasts(levels, scale) for levels in _levels(domain) if levels]
+            return [Cross(numbers_of(domain).size, radius * scale), *groups]
+        return [
+            Contrasts(levels, scale) if levels else Cube(1, scale / 2) for levels in _levels(domain)
+        ]
+    if isinstance(domain, L1Ball | L2Ball):
+        return [(Cross if isinstance(domain, L1Ball) else Ball)(domain.width, scale)]
+    return [Cube(int(np.count_nonzero(domain.high > domain.low)), scale)]
 
 
 # ------------------------------------------------------------------------------------------ losses
@@ -158,11 +214,16 @@ class HuberHinge:
 class Problem:
     """Coded private records and a loss; not released, and its repr shows nothing of them."""
 
-    def __init__(self, objective: LinearObjective, loss: Any, ridge: float) -> None:
+    def __init__(
+        self, objective: LinearObjective, loss: Any, ridge: float, radius: float | None = None
+    ) -> None:
         self.loss, self.ridge = loss, float(ridge)
-        self.coding = coding_of(objective.domain)
+        self.coding = coding_of(objective.domain, radius).matrix
         self._decoding = self.coding.T.tocsr()
         self._blocks = list(objective.labelled_blocks(ROWS))
+        if radius is not None:
+            numbers = numbers_of(objective.domain)
+            self._blocks = [(_clipped(X, numbers, radius), sign) for X, sign in self._blocks]
         # For the rounding errors: the sums of absolute values of each column, the same coded, and
         # the most terms that make up a margin or a coordinate of the coded gradient.
         columns = sum(np.asarray(abs(X).sum(axis=0)) for X, _ in self._blocks)
@@ -265,6 +326,25 @@ class Problem:
         while t > 2.0**-30 and change(t) > 0.1 * t * descent + slack:
             t /= 2
         return t
+
+
+def number_sizes(objective: LinearObjective) -> Floats:
+    """Private (n,): the l1 norm of each record's numbers, coded as [0, 1]; exact on their grid."""
+    numbers = numbers_of(objective.domain)
+    blocks = objective.labelled_blocks(ROWS)
+    return np.concatenate([np.asarray(X[:, numbers].sum(axis=1)).ravel() for X, _ in blocks])
+
+
+def _clipped(X: Any, numbers: Integers, radius: float) -> Any:
+    """A block whose numbers are scaled down, where need be, to an l1 norm of the radius."""
+    sizes = np.asarray(X[:, numbers].sum(axis=1)).ravel()
+    factors = radius / np.maximum(sizes, radius)
+    if not is_sparse(X):
+        X[:, numbers] *= factors[:, None]
+        return X
+    is_number = np.isin(X.indices, numbers)
+    X.data *= np.where(is_number, np.repeat(factors, np.diff(X.indptr)), 1.0)
+    return X
 
 
 # BLAS would start threads for every product of a matrix and a vector; on a busy machine that made a

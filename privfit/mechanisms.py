@@ -32,6 +32,7 @@ from privfit._kernels.random import (
 )
 from privfit.accounting import Event
 from privfit.checks import is_finite, is_whole
+from privfit.shapes import Ball, Shape
 
 __all__ = [
     "AboveThreshold",
@@ -366,10 +367,11 @@ class DiscreteGaussian(Mechanism):
 
 @dataclass(frozen=True)
 class GammaVector(Mechanism):
-    """A vector plus noise b of density proportional to exp(-epsilon l2(b) / sensitivity).
+    """A vector plus noise b of density proportional to exp(-epsilon K(b) / sensitivity).
 
-    The noise of Chaudhuri and Monteleoni (2008): its length is Gamma(d, sensitivity / epsilon), its
-    direction uniform. epsilon-DP if `sensitivity` bounds the l2 distance between neighbours.
+    K is the norm whose unit ball is `shape`, by default l2: the noise of Chaudhuri and Monteleoni
+    (2008), and of Hardt and Talwar (2010) for any other. K(b) is Gamma(d, sensitivity / epsilon).
+    epsilon-DP if `sensitivity` bounds K of the difference of neighbours.
 
     **Real-valued: the guarantee is for real arithmetic.** The draw is in float64; publish the
     result on a grid that is coarse beside its rounding errors (`unit` does so).
@@ -382,6 +384,7 @@ class GammaVector(Mechanism):
     epsilon: float
     sensitivity: float
     unit: float = 2.0**-30
+    shape: Shape | None = None
 
     def __post_init__(self) -> None:
         _check_epsilon("epsilon", self.epsilon)
@@ -400,16 +403,19 @@ class GammaVector(Mechanism):
         vector = np.asarray(value, dtype=np.float64)
         if vector.ndim != 1 or vector.size == 0 or not np.isfinite(vector).all():
             raise ValueError("value must be a non-empty, finite vector; pass an array (d,)")
-        noise = self.noise(vector.size, self.sensitivity / self.epsilon, BitSource.of(rng))
+        shape = self.shape or Ball(vector.size)
+        if shape.size != vector.size:
+            raise ValueError(
+                f"value ({vector.size} entries) must have the shape's dimension; pass {shape.size}"
+            )
+        noise = self.noise(shape, self.sensitivity / self.epsilon, BitSource.of(rng))
         return np.rint((vector + noise) / self.unit) * self.unit
 
     @staticmethod
-    def noise(size: int, scale: float, source: BitSource) -> Floats:
-        """(size,): a draw b of density proportional to exp(-l2(b) / scale), off any grid."""
+    def noise(shape: Shape, scale: float, source: BitSource) -> Floats:
+        """(shape.size,): a draw b of density proportional to exp(-K(b) / scale), off any grid."""
         generator = np.random.Generator(np.random.Philox(source.bits(128)))
-        direction = generator.standard_normal(size)
-        length = generator.gamma(size, scale)
-        return np.asarray(length * direction / np.linalg.norm(direction))
+        return generator.gamma(shape.size + 1, scale) * shape.uniform(generator)
 
 
 def _exact(value: Any) -> Fraction:

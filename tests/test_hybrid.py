@@ -39,6 +39,7 @@ from privfit import (
     Local,
     LogisticRegression,
     Numeric,
+    ObjectivePerturbation,
     Reals,
     Schema,
     auto,
@@ -323,6 +324,7 @@ FACTS = [  # records, columns, epsilon, delta, adjacency, models -> what
     ((6499, 126, 0.3, 1e-6, "replace", 20), LinearHybrid),
     ((39073, 108, 0.05, 1e-6, "replace", 1), Gradient),
     ((39073, 108, 0.05, 0.0, "replace", 1), Local),
+    ((39073, 108, 0.06, 0.0, "replace", 1), ObjectivePerturbation),
     ((10**6, 1025, 1.0, 1e-6, "replace", 1), LinearHybrid),
     ((10**6, 4096, 1.0, 1e-6, "replace", 1), Local),
 ]
@@ -331,15 +333,15 @@ FACTS = [  # records, columns, epsilon, delta, adjacency, models -> what
 @pytest.mark.parametrize(("facts", "kind"), FACTS)
 def test_auto_follows_its_table(facts, kind):
     size, columns, epsilon, delta, adjacency, models = facts
-    chosen = auto.choose(size, columns, Budget(epsilon, delta), adjacency, models)
+    chosen = auto.choose(size, Box(-1, 1, columns), Budget(epsilon, delta), adjacency, models)
     assert chosen == kind()
 
 
 def test_auto_turns_where_the_signal_is_three():
-    budget, columns = Budget(0.5, 1e-6), 50
-    turn = 3 * columns / gaussian_calibrate(0.5, 1e-6)
-    assert auto.choose(math.floor(turn), columns, budget, "replace", 1) == LinearHybrid()
-    assert auto.choose(math.ceil(turn), columns, budget, "replace", 1) == Gradient()
+    budget, domain = Budget(0.5, 1e-6), Box(-1, 1, 50)
+    turn = 3 * 50 / gaussian_calibrate(0.5, 1e-6)
+    assert auto.choose(math.floor(turn), domain, budget, "replace", 1) == LinearHybrid()
+    assert auto.choose(math.ceil(turn), domain, budget, "replace", 1) == Gradient()
 
 
 SCHEMA = Schema({"age": Numeric(0, 100), "job": Categorical(["a", "b", "c"], other=True)})

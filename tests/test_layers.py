@@ -31,7 +31,8 @@ ALLOWED: dict[str, set[str]] = {
     "objectives": {"_kernels", "domains", "packing"},
     "curves": set(),
     "accounting": {"curves"},
-    "mechanisms": {"_kernels", "accounting"},
+    "shapes": set(),
+    "mechanisms": {"_kernels", "accounting", "shapes"},
     "ledger": {"accounting", "mechanisms"},
     "files": set(),
     "budget_file": {"ledger", "files"},
@@ -53,11 +54,11 @@ ALLOWED: dict[str, set[str]] = {
     "spaces": set(),
     "paths": RECORDS | RELEASES | {"spaces"},
     "solvers": RELEASES | SEARCHES,
-    "convex": RECORDS,
+    "convex": RECORDS | {"shapes"},
     **{
         name: RECORDS
         | RELEASES
-        | {"convex", "means", "partition", "postprocess", "spaces", "paths"}
+        | {"convex", "shapes", "means", "partition", "postprocess", "spaces", "paths"}
         | {"cumulative", "binormal", "plotting"}
         | ALGORITHMS
         for name in ALGORITHMS

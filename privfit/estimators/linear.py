@@ -148,7 +148,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         refuse_infinity(self.epsilon)
         size = public_size(objective, self.adjacency, self.n_public)
         budget = Budget(self.epsilon, self.delta)
-        chosen = auto.choose(size, objective.domain.width, budget, self.adjacency, models)
+        chosen = auto.choose(size, objective.domain, budget, self.adjacency, models)
         return settings_of(chosen, METHODS)
 
     def decision_function(self, X: Any) -> Floats:
@@ -200,12 +200,11 @@ class LogisticRegression(_LinearClassifier):
     classes : sequence
         The labels, declared. Without them they are read off the data, with a warning.
     solver : str or settings
-        'auto' follows a public rule in the number of records, columns and classes, the budget and
-        the adjacency (`privfit.auto`): 'gradient', 'hybrid' or 'local'. Else one of these; another
-        search: 'eem', 'privgene', 'dpsga', 'subsample'; another descent: 'frank_wolfe', 'sgd'; a
-        perturbed convex fit: 'objective', 'output'; 'functional', 'gupt', 'majority'; or settings
-        such as ``Local(generations=100)``. The genetic ones count errors, so their probabilities
-        are rough.
+        'auto' follows a public rule in the number of records and classes, the domain, the budget
+        and the adjacency (`privfit.auto`): 'gradient', 'hybrid', 'objective' or 'local'. Else one
+        of these; another search: 'eem', 'privgene', 'dpsga', 'subsample'; another descent:
+        'frank_wolfe', 'sgd'; 'output', 'functional', 'gupt', 'majority'; or settings such as
+        ``Local(generations=100)``. The genetic ones count errors, so their probabilities are rough.
     adjacency : 'replace' or 'add_remove'
         The neighbour relation of the guarantee. Under the latter the number of records is private.
     n_public : int, optional
