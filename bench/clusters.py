@@ -17,6 +17,7 @@ import sys
 import time
 import warnings
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -82,8 +83,10 @@ TASKS = {
 }
 
 
-def records(task):
+@lru_cache(maxsize=1)
+def records(name):
     """(n, d) in [-1, 1]."""
+    task = TASKS[name]
     folder = Path(os.environ.get("PRIVFIT_DATA", HERE.parents[1] / "shared" / "data"))
     path = folder / f"{task.name}.csv.gz"
     if not path.exists():
@@ -109,16 +112,25 @@ def not_private(X, k):
         return KMeans(k, n_init=10, random_state=0).fit(X).inertia_ / len(X)
 
 
-def measure(task, X, solver, epsilon, seeds, delta=0.0, adjacency="add_remove"):
+def estimator(name, solver, epsilon, delta, adjacency, seed, n_threads=None, postprocess=None):
+    """The k-means of a data set, not yet fitted."""
+    return privfit.KMeans(
+        TASKS[name].k, epsilon, delta, domain=(-1, 1), solver=solver, adjacency=adjacency,
+        n_public=len(records(name)), n_threads=n_threads, postprocess=postprocess,
+        random_state=seed,
+    )  # fmt: skip
+
+
+def fitted(name, *settings, **options):
+    """NICV of one fit."""
+    X = records(name)
+    return nicv(X, estimator(name, *settings, **options).fit(X).cluster_centers_)
+
+
+def measure(task, solver, epsilon, seeds, delta=0.0, adjacency="add_remove"):
     """One row, as a dict: the mean and the spread over fits with different seeds."""
     start = time.perf_counter()
-    found = []
-    for seed in range(seeds):
-        model = privfit.KMeans(
-            task.k, epsilon, delta, domain=(-1, 1), solver=solver, adjacency=adjacency,
-            n_public=len(X), random_state=seed,
-        )  # fmt: skip
-        found.append(nicv(X, model.fit(X).cluster_centers_))
+    found = [fitted(task.name, solver, epsilon, delta, adjacency, seed) for seed in range(seeds)]
     return {
         "data": task.name,
         "k": task.k,
@@ -189,10 +201,10 @@ def main(arguments=None):
     print(f"{'data':<16}{'solver':<10}{'open':>8}  {heads}")
     report = []
     for task in chosen:
-        X = records(task)
+        X = records(task.name)
         base = not_private(X, task.k)
         for solver in options.solvers.split(","):
-            rows = [measure(task, X, solver, epsilon, options.seeds, options.delta,
+            rows = [measure(task, solver, epsilon, options.seeds, options.delta,
                             options.adjacency) for epsilon in EPSILONS]  # fmt: skip
             print(line(task, base, solver, rows), flush=True)
             report += [{**row, "not_private": base} for row in rows]
