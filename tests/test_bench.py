@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
+import os
 import sys
 import types
 from pathlib import Path
@@ -18,14 +18,23 @@ if not (ROOT / "bench" / "schemas").exists():
     pytest.skip("no benchmarks beside these tests", allow_module_level=True)
 sys.path.append(str(ROOT))  # last, so that an installed privfit stays the one under test
 
-from bench import accuracy, cells, contestants, datasets, fits, noisy_descent, peers, targets
+from bench import (
+    accuracy,
+    cells,
+    contestants,
+    datasets,
+    fits,
+    noisy_descent,
+    paper_figures,
+    peers,
+    targets,
+)
 from bench.cells import Cell
 from bench.store import Store, run
 
+FOLDER = Path(os.environ.get("PRIVFIT_DATA", ROOT.parent / "shared" / "data"))
 needs_data = pytest.mark.skipif(
-    not any(Path(datasets.ROOT.parent / "shared" / "data").glob("*.csv.gz"))
-    and not importlib.import_module("os").environ.get("PRIVFIT_DATA"),
-    reason="PRIVFIT_DATA is not set",
+    not (FOLDER / "spambase.csv.gz").exists(), reason="set PRIVFIT_DATA to the data's folder"
 )
 
 POINTS = [Cell("simulation", "separable, n = 2500", "output", e, 0.0) for e in (0.1, 1.0)]
@@ -316,6 +325,39 @@ def test_numpys_noisy_descent_learns_and_its_noise_grows_with_the_sensitivity() 
         for adjacency in ("replace", "add_remove")
     ]
     assert lengths[0] / lengths[1] == pytest.approx(2, rel=0.05)
+
+
+# ----------------------------------------------------------------------------------------- figures
+
+
+def test_a_claim_says_where_it_holds_and_an_empty_store_that_nothing_was_measured(
+    tmp_path: Path,
+) -> None:
+    figure = paper_figures.perturbation()
+    kept = opened(tmp_path)
+    found = accuracy.Found(kept, 3)
+    claim = figure.claims[2]  # errors by the number of points: lower is better
+    assert claim.told(found).startswith("- Not measured yet: objective perturbation")
+    cells_of = claim.panel.curves
+    for n, cell in cells_of["objective"].items():
+        for seed in range(3):
+            kept.add((cell, seed), 0.1 + seed / 100, 0.0)
+            gap = 0.1 if n > 2_500 else -0.1
+            kept.add((cells_of["output"][n], seed), 0.1 + gap + seed / 50, 0.0)
+    assert claim.told(found).endswith("(points: holds at 5000, 10000, 17500; reversed at 2500).")
+    assert claim.told(found).startswith("- Reproduced in part: ")
+    pytest.importorskip("matplotlib")
+    paper_figures.draw(figure, found, tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").stat().st_size > 5_000
+
+
+@pytest.mark.parametrize("make", paper_figures.FIGURES)
+def test_figures_draw_cells_that_exist(make: Any) -> None:
+    figure = make()
+    for cell in (cell for panel in figure.panels for cell in panel.cells()):
+        assert cell.data in cells.TASKS[cell.task].data
+        assert cells.fingerprint(cell)
+    assert f"<!-- {figure.name}: begin -->" in (ROOT / "docs" / "papers.md").read_text()
 
 
 # -------------------------------------------------------------------------------------------- fits
