@@ -140,11 +140,9 @@ def diffprivlib_kmeans(worker: Worker, cell: Cell, seed: int) -> tuple[float, fl
 def numpy_descent(cell: Cell, seed: int) -> tuple[float, float]:
     train, test = trials.split(cell.data, seed)
     X = noisy_descent.coded(train)
-    settings, columns = noisy_descent.settings_for(cell.epsilon), len(train.columns)
+    settings = noisy_descent.settings_for(cell.epsilon)
     start = time.perf_counter()
-    w = noisy_descent.fit(
-        X, train.y, columns, cell.epsilon, cell.delta, cell.adjacency, seed, settings
-    )
+    w = noisy_descent.fit(X, train.y, cell.epsilon, cell.delta, cell.adjacency, seed, settings)
     seconds = time.perf_counter() - start
     return noisy_descent.accuracy(w, noisy_descent.coded(test), test.y), seconds
 

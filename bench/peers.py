@@ -22,7 +22,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -142,23 +142,24 @@ class Arena:
 
 def compared(found: Found, contest: Contest, data: str, epsilon: float) -> Iterator[list[str]]:
     """A row for each contestant; peers with their distance from ours, seed by seed."""
-    better = 1 if cells.TASKS[contest.task].higher else -1
     for cell in contest.cells(data, epsilon):
-        values = found.values(cell)
-        if not values:
-            continue
-        seconds = found.store.seconds(cell)
-        row = [data, f"{epsilon:g}", cell.solver, f"{cell.delta:g}", found.shown(cell),
-               f"{1e3 * seconds[len(seconds) // 2]:.0f}"]  # fmt: skip
-        if cell.solver == OURS:
-            yield [*row, "", ""]
-            continue
-        for delta in contest.deltas:
-            ours = Cell(contest.task, data, OURS, epsilon, delta, contest.adjacency)
-            gaps = [better * gap for gap in found.paired(ours, cell)]
-            if gaps and delta >= cell.delta:
-                yield [*row, shown(gaps) + f" (delta {delta:g})", mark(gaps)]
-                row = ["", "", "", "", "", ""]
+        if found.values(cell):
+            seconds = found.store.seconds(cell)
+            row = [data, f"{epsilon:g}", cell.solver, f"{cell.delta:g}", found.shown(cell),
+                   f"{1e3 * seconds[len(seconds) // 2]:.0f}"]  # fmt: skip
+            held = [] if cell.solver == OURS else list(distances(found, contest, cell))
+            yield [*row, *(held[0] if held else ("", ""))]
+            yield from (["", "", "", "", "", "", *rest] for rest in held[1:])
+
+
+def distances(found: Found, contest: Contest, peer: Cell) -> Iterator[tuple[str, str]]:
+    """How far ours is ahead of a peer, and its mark, for each of our budgets that it meets."""
+    better = 1 if cells.TASKS[contest.task].higher else -1
+    for delta in contest.deltas:
+        ours = replace(peer, solver=OURS, delta=delta)
+        gaps = [better * gap for gap in found.paired(ours, peer)]
+        if gaps and delta >= peer.delta:
+            yield f"{shown(gaps)} (delta {delta:g})", mark(gaps)
 
 
 def mark(gaps: list[float]) -> str:

@@ -316,12 +316,12 @@ def test_numpys_noisy_descent_learns_and_its_noise_grows_with_the_sensitivity() 
     X = rng.uniform(0, 1, (4000, 3)).astype(np.float32)
     y = (X[:, 0] > X[:, 1]).astype(np.int64)
     settings = noisy_descent.settings_for(1.0)
-    w = noisy_descent.fit(X, y, 3, 1.0, 1e-6, "replace", 0, settings)
+    w = noisy_descent.fit(X, y, 1.0, 1e-6, "replace", 0, settings)
     assert noisy_descent.accuracy(w, X, y) > 0.9
     empty, none = np.zeros((1, 3), np.float32), np.array([0])
     still = noisy_descent.Descent(1, 0.2, 1.0)  # one step: the noise, and next to nothing else
     lengths = [
-        np.linalg.norm(noisy_descent.fit(empty, none, 3, 0.1, 1e-6, adjacency, 0, still))
+        np.linalg.norm(noisy_descent.fit(empty, none, 0.1, 1e-6, adjacency, 0, still))
         for adjacency in ("replace", "add_remove")
     ]
     assert lengths[0] / lengths[1] == pytest.approx(2, rel=0.05)
