@@ -37,10 +37,12 @@ class Descent:
     momentum: float = 0.9
 
 
+# The best mean over TUNED_ON of two splits with seeds from 1000 on: 0.8562, 0.8713, 0.8830. Coarser
+# grids had records coded in [-1/2, 1/2], or clips in units of the longest record: no better.
 TUNED = {
-    0.1: Descent(20, 0.8, 6.0),
-    0.3162: Descent(160, 0.8, 2.0),
-    1.0: Descent(160, 0.8, 6.0),
+    0.1: Descent(20, 1.2, 4.0),
+    0.3162: Descent(20, 1.2, 8.0),
+    1.0: Descent(160, 0.8, 8.0),
 }
 
 

@@ -89,6 +89,7 @@ class Store:
 
     def write(self) -> None:
         """Fold all results into the committed file, and empty the journal."""
+        self._read_journal()  # another run may have added to it
         rows: dict[tuple[Any, ...], dict[str, Any]] = {}
         for (cell, seed), found in sorted(self.results.items()):
             key = (cell.task, cell.data, cell.solver, cell.delta, cell.adjacency, found.print,
