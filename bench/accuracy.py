@@ -2,7 +2,7 @@
 
 python bench/accuracy.py --profile quick        # a few minutes: some cells of every task
 python bench/accuracy.py --profile full         # every cell; hours, stop and repeat at will
-python bench/accuracy.py --sections table --tasks linear --data adult --solvers auto,Local
+python bench/accuracy.py --sections table --tasks linear --data adult --solvers 'auto;Local'
 python bench/accuracy.py --status               # what is there, what is stale, what is missing
 python bench/accuracy.py --no-run --write       # tables of what is there, and no fit
 
@@ -270,9 +270,13 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], Any]] = {
 # ------------------------------------------------------------------------------------- command line
 
 
+def words(text: str) -> list[str]:
+    return text.split(",")
+
+
 def names(text: str) -> list[str]:
-    """Names with semicolons between; with commas, if no semicolon is there."""
-    return text.split(";" if ";" in text else ",")
+    """Names of data and solvers have commas in them, so semicolons stand between."""
+    return text.split(";")
 
 
 def floats(text: str) -> list[float]:
@@ -283,13 +287,13 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("--profile", choices=("quick", "full"), default="full")
-    add("--sections", type=names, metavar=",".join(SECTIONS))
-    add("--tasks", type=names, default=list(TASKS), metavar=",".join(TASKS))
-    add("--data", type=names, metavar="A,B or A;B", help="default: all of each task")
-    add("--solvers", type=names, metavar="A,B or A;B", help="of the table; default all")
+    add("--sections", type=words, metavar=",".join(SECTIONS))
+    add("--tasks", type=words, default=list(TASKS), metavar=",".join(TASKS))
+    add("--data", type=names, metavar="A;B", help="default: all of each task")
+    add("--solvers", type=names, metavar="A;B", help="of the table; default all")
     add("--epsilons", type=floats, metavar="0.1,1")
     add("--deltas", type=floats, default=list(kinds.DELTAS), metavar="0,1e-6")
-    add("--adjacencies", type=names, default=list(kinds.ADJACENCIES))
+    add("--adjacencies", type=words, default=list(kinds.ADJACENCIES))
     add("--seeds", type=int, help="default 10, quick 2")
     add("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="processes; default 2")
     add("--minutes", type=float, default=math.inf, help="begin no fit after so many")
@@ -305,10 +309,16 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     options.seeds = options.seeds or (2 if quick else ENOUGH)
     if quick:
         options.tasks = [name for name in options.tasks if name in QUICK]
-    for name, known in (("sections", SECTIONS), ("tasks", TASKS)):
-        unknown = [each for each in getattr(options, name) if each not in known]
+    known = {
+        "sections": set(SECTIONS),
+        "tasks": set(TASKS),
+        "data": {name for task in TASKS.values() for name in task.data},
+        "solvers": {name for task in TASKS.values() for name in task.solvers},
+    }
+    for option, those in known.items():
+        unknown = [name for name in getattr(options, option) or () if name not in those]
         if unknown:
-            parser.error(f"--{name} ({unknown}) must be among {', '.join(known)}")
+            parser.error(f"--{option} ({unknown}) must be among {'; '.join(sorted(those))}")
     return options
 
 

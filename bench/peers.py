@@ -30,7 +30,7 @@ sys.path.append(str(HERE.parent))  # after site-packages: an installed privfit c
 
 import privfit  # noqa: E402
 from bench import cells, clusters, contestants, noisy_descent  # noqa: E402
-from bench.accuracy import Found, floats, names, opened, shown  # noqa: E402
+from bench.accuracy import Found, floats, names, opened, shown, words  # noqa: E402
 from bench.cells import DELTA, Cell  # noqa: E402
 from bench.contestants import PYTHON, Worker  # noqa: E402
 from bench.fits import table_lines  # noqa: E402
@@ -216,8 +216,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--python", type=Path, default=PYTHON,
         help="an interpreter that has diffprivlib; default that of --setup")  # fmt: skip
     add("--without", choices=("diffprivlib",), help="leave this peer out")
-    add("--contests", type=names, default=["linear", "kmeans", "features"])
-    add("--data", type=names, metavar="A,B or A;B", help="default: all of each contest")
+    add("--contests", type=words, default=["linear", "kmeans", "features"])
+    add("--data", type=names, metavar="A;B", help="default: all of each contest")
     add("--contestants", type=names, metavar="A;B", help="fit these only; default all")
     add("--epsilons", type=floats, default=list(EPSILONS), metavar="0.1,1")
     add("--seeds", type=int, default=10)
@@ -231,6 +231,10 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 def jobs(store: Store, held: dict[str, Contest], options: argparse.Namespace) -> list[Job]:
     """What is still to be fitted; contestants of one split and budget follow each other."""
+    known = {OURS}.union(*(contest.peers for contest in held.values()))
+    unknown = set(options.contestants or ()) - known
+    if unknown:
+        raise SystemExit(f"--contestants ({unknown}) must be among {'; '.join(sorted(known))}")
     wanted = [
         cell
         for contest in held.values()

@@ -196,10 +196,26 @@ def test_a_slice_runs_is_shown_and_is_not_run_again(tmp_path: Path, capsys: Any)
     assert capsys.readouterr().out == first
 
 
-def test_unknown_sections_are_refused_by_name(capsys: Any) -> None:
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        ("--sections", "tables", "must be among generations; papers"),
+        ("--data", "adult, few bins", "must be among adult; adult, no bins"),
+        ("--solvers", "Local, auto", "must be among DPSGA; DPSGA 10"),  # a comma is no separator
+    ],
+)
+def test_unknown_names_are_refused_with_the_known_ones(
+    option: str, value: str, told: str, capsys: Any
+) -> None:
     with pytest.raises(SystemExit):
-        accuracy.parse(["--sections", "tables"])
-    assert "must be among targets, papers" in capsys.readouterr().err
+        accuracy.parse([option, value])
+    assert told in capsys.readouterr().err
+
+
+def test_unknown_contestants_are_refused_with_the_known_ones(tmp_path: Path) -> None:
+    options = peers.parse(["--contestants", "theirs;nobody"])
+    with pytest.raises(SystemExit, match=r"\{'nobody'\}\) must be among auto; theirs"):
+        peers.jobs(opened(tmp_path), contest(0.0), options)
 
 
 def test_the_quick_profile_names_cells_that_exist() -> None:
