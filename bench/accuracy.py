@@ -77,8 +77,11 @@ class Found:
         return float(np.mean(values)) if values else math.nan
 
     def shown(self, cell: Cell) -> str:
+        """The mean; "*" if of other code, and how many seeds if they are fewer than asked for."""
+        values = self.values(cell)
         stale = any(not self.store.fresh((cell, seed)) for seed in self.store.values(cell))
-        return shown(self.values(cell)) + ("*" if stale else "")
+        few = f" ({len(values)})" if 0 < len(values) < self.seeds else ""
+        return shown(values) + ("*" if stale else "") + few
 
 
 def shown(values: Sequence[float]) -> str:
@@ -346,7 +349,8 @@ def markdown(sections: Iterable[Any], found: Found) -> str:
     """The generated part of README.md."""
     lines = [
         f"Tables of {datetime.date.today().isoformat()}, privfit {privfit.__version__}; up to "
-        f"{found.seeds} seeds, mean +- half of its 95 % interval; * of code that has changed since."
+        f"{found.seeds} seeds (in brackets how many, where fewer), mean +- half of its 95 % interval; "
+        "* of code that has changed since."
     ]
     for section in sections:
         lines += ["", f"### {section.title}", "", *section.lines(found)]

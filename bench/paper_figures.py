@@ -80,17 +80,23 @@ class Claim:
         first, second = self.panel.curves[self.better], self.panel.curves[self.worse]
         sign = 1 if TASKS[next(iter(first.values())).task].higher else -1
         where: dict[str, list[str]] = {}
+        seeds = []
         for point in first:
             gaps = [sign * gap for gap in found.paired(first[point], second[point])]
             where.setdefault(verdict(gaps), []).append(f"{point:g}")
-        words = {"holds": "holds", "undecided": "undecided", "reversed": "reversed",
-                 "-": "not measured"}  # fmt: skip
-        parts = [f"{words[v]} at {', '.join(where[v])}" for v in words if v in where]
-        verdict_of_all = "Reproduced" if set(where) == {"holds"} else (
-            "Not reproduced" if "holds" not in where else "Reproduced in part")  # fmt: skip
+            seeds.append(len(gaps))
         if set(where) == {"-"}:
-            verdict_of_all = "Not measured yet"
-        return f"- {verdict_of_all}: {self.text} ({self.panel.axis}: {'; '.join(parts)})."
+            return f"- Not measured yet: {self.text}."
+        whole = set(where) == {"holds"}
+        opening = (
+            "Reproduced" if whole else "Reproduced in part" if "holds" in where else "Not seen"
+        )
+        names = {"holds": "holds", "undecided": "undecided", "reversed": "reversed",
+                 "-": "not measured"}  # fmt: skip
+        parts = [f"{names[each]} at {', '.join(where[each])}" for each in names if each in where]
+        least, most = min(seeds), max(seeds)
+        count = f"{most}" if least == most else f"{least} to {most}"
+        return f"- {opening}: {self.text} ({self.panel.axis}: {'; '.join(parts)}; {count} seeds)."
 
 
 @dataclass(frozen=True)

@@ -360,7 +360,9 @@ def test_a_claim_says_where_it_holds_and_an_empty_store_that_nothing_was_measure
             kept.add((cell, seed), 0.1 + seed / 100, 0.0)
             gap = 0.1 if n > 2_500 else -0.1
             kept.add((cells_of["output"][n], seed), 0.1 + gap + seed / 50, 0.0)
-    assert claim.told(found).endswith("(points: holds at 5000, 10000, 17500; reversed at 2500).")
+    assert claim.told(found).endswith(
+        "(points: holds at 5000, 10000, 17500; reversed at 2500; 3 seeds)."
+    )
     assert claim.told(found).startswith("- Reproduced in part: ")
     pytest.importorskip("matplotlib")
     paper_figures.draw(figure, found, tmp_path / "figure.png")
