@@ -349,8 +349,8 @@ def markdown(sections: Iterable[Any], found: Found) -> str:
     """The generated part of README.md."""
     lines = [
         f"Tables of {datetime.date.today().isoformat()}, privfit {privfit.__version__}; up to "
-        f"{found.seeds} seeds (in brackets how many, where fewer), mean +- half of its 95 % interval; "
-        "* of code that has changed since."
+        f"{found.seeds} seeds (in brackets how many, where fewer), mean +- half of its 95 % "
+        "interval; * of code that has changed since."
     ]
     for section in sections:
         lines += ["", f"### {section.title}", "", *section.lines(found)]
