@@ -351,7 +351,7 @@ def draw(figure: Figure, found: Found, path: Path) -> None:
     for axis in flat:
         axis.axis("off")
     picture.tight_layout()
-    picture.savefig(path, dpi=86, metadata={"Software": None})
+    picture.savefig(path, dpi=75, metadata={"Software": None})
     plt.close(picture)
 
 

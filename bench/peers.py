@@ -21,7 +21,7 @@ import importlib.util
 import math
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -59,11 +59,11 @@ QUOTED = {
 
 @dataclass(frozen=True)
 class Peer:
-    """Somebody else's fit: what it spends, and what identifies its settings."""
+    """Somebody else's fit: what it spends, and what identifies its settings at an epsilon."""
 
     fit: Fit
     delta: float
-    settings: str
+    settings: Callable[[float], object]
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Contest:
 def contests(worker: Worker | None) -> dict[str, Contest]:
     """All contests, with the peers that are at hand."""
     linear = {
-        "noisy gradient, numpy": Peer(contestants.numpy_descent, DELTA, repr(noisy_descent.TUNED)),
+        "noisy gradient, numpy": Peer(contestants.numpy_descent, DELTA, noisy_descent.settings_for),
     }
     kmeans: dict[str, Peer] = {}
     features: dict[str, Peer] = {}
@@ -95,18 +95,18 @@ def contests(worker: Worker | None) -> dict[str, Contest]:
         known = repr(worker.versions)
         for c in (0.001, 0.01, 1.0):
             fit = functools.partial(contestants.diffprivlib_linear, worker, model="logistic", C=c)
-            linear[f"diffprivlib, C = {c:g}"] = Peer(fit, 0.0, f"{known} {c}")
+            linear[f"diffprivlib, C = {c:g}"] = Peer(fit, 0.0, lambda _, c=c: f"{known} {c}")
         fit = functools.partial(contestants.diffprivlib_linear, worker, model="bayes")
-        linear["diffprivlib, GaussianNB"] = Peer(fit, 0.0, known)
+        linear["diffprivlib, GaussianNB"] = Peer(fit, 0.0, lambda _: known)
         fit = functools.partial(contestants.diffprivlib_kmeans, worker)
-        kmeans["diffprivlib"] = Peer(fit, 0.0, known)
+        kmeans["diffprivlib"] = Peer(fit, 0.0, lambda _: known)
     if importlib.util.find_spec("clustering") is not None:
-        kmeans[GOOGLE] = Peer(contestants.google_kmeans, DELTA, GOOGLE)
+        kmeans[GOOGLE] = Peer(contestants.google_kmeans, DELTA, lambda _: GOOGLE)
     if importlib.util.find_spec("opendp") is not None:
         version = importlib.metadata.version("opendp")
         for criterion in ("purity_index", "total_count"):
             fit = functools.partial(contestants.opendp_features, criterion=criterion)
-            features[f"OpenDP, {criterion}"] = Peer(fit, 0.0, version)
+            features[f"OpenDP, {criterion}"] = Peer(fit, 0.0, lambda _: version)
     everywhere = (
         Contest("linear", cells.TASKS["linear"].data, contestants.our_linear, cells.DELTAS,
                 "replace", linear),
@@ -133,7 +133,7 @@ class Arena:
         contest = self.held.get(cell.task)
         peer = contest.peers.get(cell.solver) if contest else None
         if peer is not None:
-            return hashlib.sha256(peer.settings.encode()).hexdigest()[:8]
+            return hashlib.sha256(str(peer.settings(cell.epsilon)).encode()).hexdigest()[:8]
         return cells.fingerprint(cell) if cell.solver == OURS else "absent"
 
 

@@ -252,7 +252,7 @@ def contest(gap: float) -> dict[str, peers.Contest]:
     def theirs(cell: Cell, seed: int) -> tuple[float, float]:
         return 0.8 + seed / 100 + gap + seed / 1000, 0.01
 
-    peer = peers.Peer(theirs, 0.0, "theirs")
+    peer = peers.Peer(theirs, 0.0, lambda _: "theirs")
     held = peers.Contest("linear", ("adult",), ours, (0.0, 1e-6), "replace", {"theirs": peer})
     return {"linear": held}
 
