@@ -1,24 +1,25 @@
-"""Test accuracy of every search on real data, with intervals over seeds; see README.md.
+"""Accuracy of every solver on real data, with intervals over seeds; see README.md.
 
-python bench/accuracy.py --quick            # three seeds, Adult alone
-python bench/accuracy.py --sections targets
-python bench/accuracy.py --write            # refresh bench/README.md and bench/accuracy.json; with
-                                            # --sections, the others stay as they are
+python bench/accuracy.py --profile quick        # a few minutes: some cells of every task
+python bench/accuracy.py --profile full         # every cell; hours, stop and repeat at will
+python bench/accuracy.py --sections table --tasks linear --data adult --solvers 'auto;Local'
+python bench/accuracy.py --status               # what is there, what is stale, what is missing
+python bench/accuracy.py --no-run --write       # tables of what is there, and no fit
 
-A seed sets the 80/20 split and the fit. Numbers are means over seeds and half the width of their
-95 % interval by Student's t. Seeded fits are for benchmarks: they are not private.
+Each finished fit is kept at once (`store.py`), so that the next run does the rest. `--write` folds
+them into accuracy.json and refreshes README.md; `paper_figures.py` draws them. Numbers are means
+over seeds and half the width of their 95 % interval by Student's t; "*" marks those of code that
+has changed since. Seeded fits are for benchmarks: they are not private.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,135 +29,103 @@ HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))  # after site-packages: an installed privfit comes first
 
 import privfit  # noqa: E402
+from bench import cells as kinds  # noqa: E402
 from bench import simulation_2008  # noqa: E402
+from bench.cells import TASKS, Cell, product  # noqa: E402
 from bench.fits import table_lines  # noqa: E402
 from bench.kernels import refresh  # noqa: E402
-from bench.trials import CONSTANT, COUNTS, DELTA, PLAIN, Setting, interval, run_all  # noqa: E402
+from bench.store import CACHE, Store, run  # noqa: E402
+from bench.targets import targets  # noqa: E402
+from bench.trials import CONSTANT, COUNTS, DELTA, PLAIN, interval  # noqa: E402
 
-ADJACENCIES = ("replace", "add_remove")
-MAIN, EXTRA = ("adult", "mushroom", "bank_full"), ("credit_default", "spambase")
-HALF_DECADES = tuple(float(f"{10 ** (e / 2):.3g}") for e in range(-4, 3))  # 0.01 ... 10
-IN_TABLE = ("Gradient", "Objective", "Output", "Functional", "Frank-Wolfe", "SGD", "Gupt", "Local",
-            "Local, paper", "EEM", "EEM, paper", "PrivGene", "PrivGene, paper", "DPSGA",
-            "DPSGA, paper", "Subsample", "Majority")  # fmt: skip
 ENOUGH = 10  # seeds before a mean is held against its target
 
-# The least mean accuracy asked of Local or EEM with our defaults at delta 1e-6.
-TARGETS = {
-    ("adult", "replace", 1.0): 0.843,
-    ("adult", "replace", 0.1): 0.820,
-    ("adult", "add_remove", 1.0): 0.845,
-    ("adult", "add_remove", 0.1): 0.833,
-    ("mushroom", "replace", 1.0): 0.98,
-    ("mushroom", "replace", 0.1): 0.94,
-    ("bank_full", "replace", 1.0): 0.899,
-    ("bank_full", "replace", 0.1): 0.892,
-}
-# The same of methods that are no search, on Adult under replace: solver, epsilon, delta.
-COMPETITORS = {
-    ("Objective", 1.0, 0.0): 0.838,
-    ("Gradient", 0.1, DELTA): 0.834,
-    ("Gradient", 1.0, DELTA): 0.844,
-}
 # What the papers found: the first beats the second, at this delta.
 DUELS = (
     ("EEM, paper", "PrivGene, paper, one survivor", 0.0),
     ("DPSGA, paper", "PrivGene, paper", DELTA),
     ("DPSGA, paper", "Subsample, paper", DELTA),
 )
+# A few solvers of every task, which take minutes.
+QUICK = {
+    "linear": (("spambase", "mushroom"), ("auto", "Local", "Gradient", "Objective", "DPSGA")),
+    "svm": (("adult",), ("PrivateSVM",)),
+    "kmeans": (("s1",), ("auto", "lloyd", "grid")),
+    "kmedian": (("mushroom, k = 4",), ("auto",)),
+    "features": (("sms_spam",), ("auto", "no selection")),
+    "roc": (("sms_spam, BernoulliNB",), ("default",)),
+    "simulation": (("separable",), ("objective", "output")),
+}
+
+
+class Found:
+    """Means of the cells in a store, as texts."""
+
+    def __init__(self, store: Store, seeds: int) -> None:
+        self.store, self.seeds = store, seeds
+
+    def values(self, cell: Cell) -> list[float]:
+        return [v for seed, v in self.store.values(cell).items() if seed < self.seeds]
+
+    def paired(self, first: Cell, second: Cell) -> list[float]:
+        """The first minus the second, seed by seed."""
+        a, b = self.store.values(first), self.store.values(second)
+        return [a[seed] - b[seed] for seed in a if seed in b]
+
+    def mean(self, cell: Cell) -> float:
+        values = self.values(cell)
+        return float(np.mean(values)) if values else math.nan
+
+    def shown(self, cell: Cell) -> str:
+        """The mean; "*" if of other code, and how many seeds if they are fewer than asked for."""
+        values = self.values(cell)
+        stale = any(not self.store.fresh((cell, seed)) for seed in self.store.values(cell))
+        few = f" ({len(values)})" if 0 < len(values) < self.seeds else ""
+        return shown(values) + ("*" if stale else "") + few
+
+
+def shown(values: Sequence[float]) -> str:
+    """A mean and half its interval, with four digits after the point, or two of large numbers."""
+    if not values:
+        return "-"
+    mean, half = interval(values)
+    digits = 2 if abs(mean) >= 10 else 4
+    return f"{mean:.{digits}f}" + (f" +- {half:.{digits}f}" if math.isfinite(half) else "")
+
 
 # ----------------------------------------------------------------------------------------- sections
 
 
-def _shown(values: Iterable[float], digits: int = 4) -> str:
-    mean, half = interval(values)
-    return f"{mean:.{digits}f} +- {half:.{digits}f}"
-
-
-Found = dict[Setting, list[float]]
-
-
-class Table:
-    """Every solver on every data set, under both adjacencies, pure and approximate."""
-
-    title = "Accuracy by solver"
-
-    def __init__(self, options: argparse.Namespace) -> None:
-        self.data, self.epsilons = options.data, options.epsilons
-        self.columns = [(e, d) for d in options.deltas for e in options.epsilons]
-
-    def settings(self) -> Iterator[Setting]:
-        for data in self.data:
-            yield from (Setting(data, PLAIN), Setting(data, CONSTANT))
-            for solver in IN_TABLE:
-                for adjacency in ADJACENCIES:
-                    for epsilon, delta in self.columns:
-                        yield Setting(data, solver, epsilon, delta, adjacency)
-
-    def lines(self, found: Found) -> Iterator[str]:
-        header = ["solver", *(f"epsilon {e:g}, delta {d:g}" for e, d in self.columns)]
-        for data in self.data:
-            for adjacency in ADJACENCIES:
-                known = (
-                    f"{name} {_shown(found[Setting(data, name)])}" for name in (PLAIN, CONSTANT)
-                )
-                yield f"{data}, {adjacency}; {', '.join(known)}"
-                yield ""
-                rows = []
-                for solver in IN_TABLE:
-                    cells = (found[Setting(data, solver, e, d, adjacency)] for e, d in self.columns)
-                    rows.append([solver, *map(_shown, cells)])
-                yield from table_lines(header, rows)
-                yield ""
-
-
 class Targets:
-    """The better of Local and EEM with our defaults, against what was asked."""
+    """The default solver against what was asked of it; data that nobody tuned on come first."""
 
     title = "Targets"
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self.targets = {key: aim for key, aim in TARGETS.items() if key[0] in options.data}
+        self.targets = [t for t in targets() if not options.data or t.cell.data in options.data]
 
-    def settings(self) -> Iterator[Setting]:
-        for data, adjacency, epsilon in self.targets:
-            yield Setting(data, PLAIN)
-            for solver in ("Local", "EEM"):
-                yield Setting(data, solver, epsilon, DELTA, adjacency)
+    def cells(self) -> Iterator[Cell]:
+        for target in self.targets:
+            yield target.cell
+            yield Cell("linear", target.cell.data, PLAIN)
 
     def lines(self, found: Found) -> Iterator[str]:
+        header = ["data", "adjacency", "delta", "epsilon", "auto", "asked", "verdict", "moonshot",
+                  PLAIN]  # fmt: skip
         rows = []
-        for (data, adjacency, epsilon), aim in self.targets.items():
-            ours = {s: found[Setting(data, s, epsilon, DELTA, adjacency)] for s in ("Local", "EEM")}
-            best = max(interval(values)[0] for values in ours.values())
-            verdict = "pass" if best >= aim else "short"
-            rows.append([data, adjacency, f"{epsilon:g}", *map(_shown, ours.values()), f"{aim:g}",
-                         verdict if len(ours["Local"]) >= ENOUGH else "-",
-                         _shown(found[Setting(data, PLAIN)])])  # fmt: skip
-        header = ["data", "adjacency", "epsilon", "Local", "EEM", "asked", "verdict", PLAIN]
+        for target in self.targets:
+            cell, values = target.cell, found.values(target.cell)
+            mean = found.mean(cell)
+            verdict = "pass" if mean >= target.asked else "short"
+            if target.moonshot is not None and mean >= target.moonshot:
+                verdict = "moonshot"
+            rows.append([
+                cell.data, cell.adjacency, f"{cell.delta:g}", f"{cell.epsilon:g}",
+                found.shown(cell), f"{target.asked:g}",
+                verdict if len(values) >= ENOUGH else "-", f"{target.moonshot or '-'}",
+                found.shown(Cell("linear", cell.data, PLAIN)),
+            ])  # fmt: skip
         yield from table_lines(header, rows)
-
-
-class Competitors:
-    """Methods that are no search, against what was asked."""
-
-    title = "Perturbation and descent on Adult"
-
-    def __init__(self, options: argparse.Namespace) -> None:
-        pass
-
-    def settings(self) -> Iterator[Setting]:
-        for solver, epsilon, delta in COMPETITORS:
-            yield Setting("adult", solver, epsilon, delta)
-
-    def lines(self, found: Found) -> Iterator[str]:
-        rows = []
-        for (solver, epsilon, delta), aim in COMPETITORS.items():
-            values = found[Setting("adult", solver, epsilon, delta)]
-            verdict = "pass" if interval(values)[0] >= aim else "short"
-            rows.append([solver, f"{epsilon:g}", f"{delta:g}", _shown(values), f"{aim:g}",
-                         verdict if len(values) >= ENOUGH else "-"])  # fmt: skip
-        yield from table_lines(["solver", "epsilon", "delta", "found", "asked", "verdict"], rows)
 
 
 class Papers:
@@ -165,33 +134,40 @@ class Papers:
     title = "What the papers found"
 
     def __init__(self, options: argparse.Namespace) -> None:
+        data = options.data or ["adult", "mushroom", "bank_full"]
         self.keys = [
-            (data, *duel, epsilon)
-            for duel in DUELS
-            for data in options.data
-            for epsilon in options.epsilons
-            if epsilon >= 0.1
+            (Cell("linear", name, first, e, delta), Cell("linear", name, second, e, delta))
+            for first, second, delta in DUELS
+            for name in data
+            if name in TASKS["linear"].data
+            for e in options.epsilons
+            if 0.1 <= e <= 1
         ]
 
-    def settings(self) -> Iterator[Setting]:
-        for data, first, second, delta, epsilon in self.keys:
-            yield Setting(data, first, epsilon, delta)
-            yield Setting(data, second, epsilon, delta)
-            yield Setting(data, CONSTANT)
+    def cells(self) -> Iterator[Cell]:
+        for first, second in self.keys:
+            yield from (first, second, Cell("linear", first.data, CONSTANT))
 
     def lines(self, found: Found) -> Iterator[str]:
-        rows = []
-        for data, first, second, delta, epsilon in self.keys:
-            a, b = (found[Setting(data, name, epsilon, delta)] for name in (first, second))
-            gaps = np.subtract(a, b)
-            mean, half = interval(gaps)
-            verdict = "holds" if mean - half > 0 else "reversed" if mean + half < 0 else "undecided"
-            rows.append([f"{first} beats {second}", data, f"{epsilon:g}", f"{delta:g}", _shown(a),
-                         _shown(b), _shown(gaps), verdict,
-                         _shown(found[Setting(data, CONSTANT)])])  # fmt: skip
         header = ["claim", "data", "epsilon", "delta", "first", "second", "difference", "verdict",
                   CONSTANT]  # fmt: skip
+        rows = []
+        for first, second in self.keys:
+            gaps = found.paired(first, second)
+            rows.append([
+                f"{first.solver} beats {second.solver}", first.data, f"{first.epsilon:g}",
+                f"{first.delta:g}", found.shown(first), found.shown(second), shown(gaps),
+                verdict(gaps), found.shown(Cell("linear", first.data, CONSTANT)),
+            ])  # fmt: skip
         yield from table_lines(header, rows)
+
+
+def verdict(gaps: Sequence[float]) -> str:
+    """Whether a mean difference above 0 is beyond its interval."""
+    if len(gaps) < 2:
+        return "-"
+    mean, half = interval(gaps)
+    return "holds" if mean - half > 0 else "reversed" if mean + half < 0 else "undecided"
 
 
 class Generations:
@@ -200,25 +176,22 @@ class Generations:
     title = "Accuracy by number of generations"
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self.data, self.epsilons = options.data[0], options.epsilons
+        self.epsilons = options.epsilons
 
-    def _setting(self, search: str, r: int, epsilon: float) -> Setting:
-        return Setting(self.data, f"{search} {r}", epsilon)
-
-    def settings(self) -> Iterator[Setting]:
+    def cells(self) -> Iterator[Cell]:
         for search, counts in COUNTS.items():
-            for epsilon in self.epsilons:
-                yield Setting(self.data, search, epsilon)
-                yield from (self._setting(search, r, epsilon) for r in counts)
+            for e in self.epsilons:
+                yield Cell("linear", "adult", search, e)
+                yield from (Cell("generations", "adult", f"{search} {r}", e) for r in counts)
 
     def lines(self, found: Found) -> Iterator[str]:
-        yield f'{self.data}, replace, delta {DELTA:g}; "rule" is the default number.'
+        yield f'adult, replace, delta {DELTA:g}; "rule" is the default number.'
         for search, counts in COUNTS.items():
             rows = []
-            for epsilon in self.epsilons:
-                cells = [found[self._setting(search, r, epsilon)] for r in counts]
-                rule = found[Setting(self.data, search, epsilon)]
-                rows.append([f"{epsilon:g}", *map(_shown, cells), _shown(rule)])
+            for e in self.epsilons:
+                row = [Cell("generations", "adult", f"{search} {r}", e) for r in counts]
+                row.append(Cell("linear", "adult", search, e))
+                rows.append([f"{e:g}", *map(found.shown, row)])
             yield ""
             yield from table_lines([f"{search}, epsilon", *map(str, counts), "rule"], rows)
 
@@ -229,124 +202,178 @@ class Simulation:
     title = "The simulations of 2008"
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self.repeats = 1 if options.quick else 3
+        pass
 
-    def settings(self) -> Iterator[Setting]:
-        return iter(())
+    def cells(self) -> Iterator[Cell]:
+        for kind in simulation_2008.PUBLISHED:
+            yield Cell("simulation", kind, PLAIN)
+            for solver in simulation_2008.SOLVERS:
+                for e in simulation_2008.EPSILONS:
+                    yield Cell("simulation", kind, solver, e, 0.0)
 
     def lines(self, found: Found) -> Iterator[str]:
-        yield "Test error by epsilon, three fits in each of five folds; the paper states none."
+        yield "Test error by epsilon; a seed is one of five folds. The paper states no epsilon."
         yield ""
-        yield from simulation_2008.lines(self.repeats)
+        yield from simulation_2008.lines(
+            lambda kind, solver, e: found.mean(
+                Cell("simulation", kind, solver, e, DELTA if solver == PLAIN else 0.0)
+            )
+        )
+
+
+class Table:
+    """Every solver of every task, under both adjacencies, pure and approximate."""
+
+    title = "Every solver"
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.tasks = [name for name in options.tasks if name != "generations"]
+
+    def cells(self) -> Iterator[Cell]:
+        chosen = self.options
+        for task in self.tasks:
+            data, solvers = chosen.data, chosen.solvers
+            if chosen.profile == "quick":
+                data, solvers = (a or b for a, b in zip((data, solvers), QUICK[task], strict=True))
+            yield from product(
+                task, data, solvers, chosen.epsilons, chosen.deltas, chosen.adjacencies
+            )
+
+    def lines(self, found: Found) -> Iterator[str]:
+        groups: dict[tuple[str, str, str], dict[str, dict[tuple[float, float], Cell]]] = {}
+        for cell in self.cells():
+            if cell.solver not in kinds.REFERENCES and found.values(cell):
+                rows = groups.setdefault((cell.task, cell.data, cell.adjacency), {})
+                rows.setdefault(cell.solver, {})[cell.delta, cell.epsilon] = cell
+        for (task, data, adjacency), by_solver in groups.items():
+            known = (
+                f"{name} {found.shown(Cell(task, data, name))}" for name in TASKS[task].references
+            )
+            yield f"{task}: {data}, {adjacency}; {TASKS[task].measure}; {', '.join(known)}"
+            yield ""
+            columns = sorted({key for row in by_solver.values() for key in row})
+            header = ["solver", *(f"epsilon {e:g}, delta {d:g}" for d, e in columns)]
+            yield from table_lines(
+                header,
+                ([name, *(found.shown(row[key]) if key in row else "-" for key in columns)]
+                 for name, row in by_solver.items()),
+            )  # fmt: skip
+            yield ""
 
 
 SECTIONS: dict[str, Callable[[argparse.Namespace], Any]] = {
     "targets": Targets,
     "papers": Papers,
     "generations": Generations,
-    "table": Table,
-    "competitors": Competitors,
     "simulation": Simulation,
+    "table": Table,
 }
 
 # ------------------------------------------------------------------------------------- command line
 
 
-def markdown(report: dict[str, Any]) -> str:
-    """The generated part of README.md."""
-    lines = [
-        f"Last measured on {report['date']}, privfit {report['privfit']}; mean test accuracy +- "
-        "half of its 95 % interval.",
-    ]
-    for title, section in report["sections"].items():
-        lines += ["", f"### {title}", "", *section]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _names(text: str) -> list[str]:
+def words(text: str) -> list[str]:
     return text.split(",")
 
 
-def _floats(text: str) -> list[float]:
+def names(text: str) -> list[str]:
+    """Names of data and solvers have commas in them, so semicolons stand between."""
+    return text.split(";")
+
+
+def floats(text: str) -> list[float]:
     return [float(part) for part in text.split(",")]
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
-    add("--sections", type=_names, default=list(SECTIONS), metavar=",".join(SECTIONS))
-    add("--data", type=_names, default=list(MAIN), metavar="NAMES",
-        help=f"default {','.join(MAIN)}; also {','.join(EXTRA)}, or all")  # fmt: skip
-    add("--epsilons", type=_floats, default=[0.1, 1.0], metavar="0.1,1")
-    add("--half-decades", action="store_true", help="epsilons 0.01, 0.0316, ..., 10")
-    add("--deltas", type=_floats, default=[DELTA, 0.0], metavar="1e-6,0", help="of the table")
-    add("--seeds", type=int, default=20)
+    add("--profile", choices=("quick", "full"), default="full")
+    add("--sections", type=words, metavar=",".join(SECTIONS))
+    add("--tasks", type=words, default=list(TASKS), metavar=",".join(TASKS))
+    add("--data", type=names, metavar="A;B", help="default: all of each task")
+    add("--solvers", type=names, metavar="A;B", help="of the table; default all")
+    add("--epsilons", type=floats, metavar="0.1,1")
+    add("--deltas", type=floats, default=list(kinds.DELTAS), metavar="0,1e-6")
+    add("--adjacencies", type=words, default=list(kinds.ADJACENCIES))
+    add("--seeds", type=int, help="default 10, quick 2")
     add("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="processes; default 2")
-    add("--quick", action="store_true", help="three seeds, Adult alone")
-    add("--json", type=Path, metavar="PATH", help="write the numbers here")
+    add("--minutes", type=float, default=math.inf, help="begin no fit after so many")
+    add("--keep-stale", action="store_true", help="do not repeat fits of code that has changed")
+    add("--no-run", action="store_true", help="show what is there")
+    add("--status", action="store_true", help="count what is there and end")
+    add("--store", type=Path, metavar="FOLDER", help="keep results there, not in bench/")
     add("--write", action="store_true", help="refresh bench/accuracy.json and bench/README.md")
     options = parser.parse_args(arguments)
-    if options.half_decades:
-        options.epsilons = list(HALF_DECADES)
-    if options.data == ["all"]:
-        options.data = [*MAIN, *EXTRA]
-    if options.quick:
-        options.seeds, options.data = 3, ["adult"]
-    unknown = [name for name in options.sections if name not in SECTIONS]
-    if unknown:
-        parser.error(f"sections ({unknown}) must be among {', '.join(SECTIONS)}")
+    quick = options.profile == "quick"
+    options.sections = options.sections or (["table"] if quick else list(SECTIONS))
+    options.epsilons = options.epsilons or ([0.1, 1.0] if quick else list(kinds.EPSILONS))
+    options.seeds = options.seeds or (2 if quick else ENOUGH)
+    if quick:
+        options.tasks = [name for name in options.tasks if name in QUICK]
+    known = {
+        "sections": set(SECTIONS),
+        "tasks": set(TASKS),
+        "data": {name for task in TASKS.values() for name in task.data},
+        "solvers": {name for task in TASKS.values() for name in task.solvers},
+    }
+    for option, those in known.items():
+        unknown = [name for name in getattr(options, option) or () if name not in those]
+        if unknown:
+            parser.error(f"--{option} ({unknown}) must be among {'; '.join(sorted(those))}")
     return options
 
 
-def run(options: argparse.Namespace) -> dict[str, Any]:
-    """Fit all that the sections need, once each, and return the report."""
-    sections = [SECTIONS[name](options) for name in options.sections]
-    settings = [setting for section in sections for setting in section.settings()]
-    found = run_all(settings, options.seeds, options.jobs)
-    return {
-        "date": datetime.date.today().isoformat(),
-        "privfit": privfit.__version__,
-        "sections": {
-            section.title: [f"{options.seeds} seeds.", "", *section.lines(found)]
-            for section in sections
-        },
-        "rows": [_row(setting, values) for setting, values in found.items()],
-    }
+def opened(folder: Path | None, name: str, **options: Any) -> Store:
+    """The committed results of this name with their journal, or those of another folder."""
+    committed = (folder or HERE) / f"{name}.json"
+    return Store(committed, (folder or CACHE) / f"{name}.jsonl", **options)
 
 
-def _row(setting: Setting, values: list[float]) -> dict[str, Any]:
-    """A setting and what was found, with null for what JSON has no number for."""
-    mean, half = interval(values)
-    row = asdict(setting) | {"mean": mean, "half_interval": half, "accuracies": values}
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in row.items()
-    }
+def status(store: Store, wanted: Iterable[Cell], seeds: int) -> Iterator[str]:
+    """How much of each task is there."""
+    jobs = [(cell, seed) for cell in dict.fromkeys(wanted) for seed in range(seeds)]
+    for task in dict.fromkeys(cell.task for cell, _ in jobs):
+        own = [job for job in jobs if job[0].task == task]
+        there = [job for job in own if job in store.results]
+        fresh = sum(store.fresh(job) for job in there)
+        refused = sum(store.results[job].value is None for job in there)
+        yield (
+            f"{task}: {fresh} of {len(own)} fits, {len(there) - fresh} stale, "
+            f"{len(own) - len(there)} missing, {refused} refused"
+        )
 
 
-def merged(report: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The report, with the sections that only an earlier one has."""
-    old = json.loads(path.read_text()) if path.exists() else {"sections": {}, "rows": []}
-    fitted = [{**row, "mean": 0, "half_interval": 0, "accuracies": 0} for row in report["rows"]]
-    kept = [
-        row
-        for row in old["rows"]
-        if {**row, "mean": 0, "half_interval": 0, "accuracies": 0} not in fitted
+def markdown(sections: Iterable[Any], found: Found) -> str:
+    """The generated part of README.md."""
+    lines = [
+        f"Tables of {datetime.date.today().isoformat()}, privfit {privfit.__version__}; up to "
+        f"{found.seeds} seeds (in brackets how many, where fewer), mean +- half of its 95 % "
+        "interval; * of code that has changed since."
     ]
-    sections = {**old["sections"], **report["sections"]}
-    return {**report, "sections": sections, "rows": report["rows"] + kept}
+    for section in sections:
+        lines += ["", f"### {section.title}", "", *section.lines(found)]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
-    report = run(options)
-    print(markdown(report))
-    if options.json or options.write:
-        path = options.json or HERE / "accuracy.json"
-        report = merged(report, path)
-        path.write_text(json.dumps(report, indent=1) + "\n")
+    sections = [SECTIONS[name](options) for name in options.sections]
+    wanted = [cell for section in sections for cell in section.cells()]
+    store = opened(options.store, "accuracy")
+    if options.status:
+        print(*status(store, wanted, options.seeds), sep="\n")
+        return 0
+    if not options.no_run:
+        jobs = store.missing(wanted, options.seeds, options.keep_stale)
+        run(store, jobs, options.jobs, limit=60 * options.minutes)
+    text = markdown(sections, Found(store, options.seeds))
+    print(text)
     if options.write:
-        refresh(HERE / "README.md", markdown(report), "accuracy")
+        store.write()
+        if options.store is None:
+            refresh(HERE / "README.md", text, "accuracy")
     return 0
 
 

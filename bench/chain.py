@@ -175,7 +175,7 @@ def plot(table, path):
         axis.axis("off")
     axes.flat[-1].legend(*axes[0, 0].get_legend_handles_labels(), loc="center")
     figure.tight_layout()
-    figure.savefig(path, dpi=90)
+    figure.savefig(path, dpi=75, metadata={"Software": None})
 
 
 # ------------------------------------------------------------------------------------------- speed

@@ -3,6 +3,7 @@
 python bench/clusters.py                             # every data set and solver, 10 seeds
 python bench/clusters.py --solvers auto,tree,lloyd --filter s1 --seeds 3
 python bench/clusters.py --write                     # refresh bench/README.md and clusters.json
+python bench/clusters.py --speed --write             # steps and fits against the clock, alone
 
 NICV is the mean squared distance of a record to its nearest centre, after each column was scaled
 to [-1, 1] by its declared range. Neighbours differ by one record added or removed; epsilon is pure.
@@ -17,6 +18,7 @@ import sys
 import time
 import warnings
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -82,8 +84,10 @@ TASKS = {
 }
 
 
-def records(task):
+@lru_cache(maxsize=1)
+def records(name):
     """(n, d) in [-1, 1]."""
+    task = TASKS[name]
     folder = Path(os.environ.get("PRIVFIT_DATA", HERE.parents[1] / "shared" / "data"))
     path = folder / f"{task.name}.csv.gz"
     if not path.exists():
@@ -109,16 +113,25 @@ def not_private(X, k):
         return KMeans(k, n_init=10, random_state=0).fit(X).inertia_ / len(X)
 
 
-def measure(task, X, solver, epsilon, seeds, delta=0.0, adjacency="add_remove"):
+def estimator(name, solver, epsilon, delta, adjacency, seed, n_threads=None, postprocess=None):
+    """The k-means of a data set, not yet fitted."""
+    return privfit.KMeans(
+        TASKS[name].k, epsilon, delta, domain=(-1, 1), solver=solver, adjacency=adjacency,
+        n_public=len(records(name)), n_threads=n_threads, postprocess=postprocess,
+        random_state=seed,
+    )  # fmt: skip
+
+
+def fitted(name, *settings, **options):
+    """NICV of one fit."""
+    X = records(name)
+    return nicv(X, estimator(name, *settings, **options).fit(X).cluster_centers_)
+
+
+def measure(task, solver, epsilon, seeds, delta=0.0, adjacency="add_remove"):
     """One row, as a dict: the mean and the spread over fits with different seeds."""
     start = time.perf_counter()
-    found = []
-    for seed in range(seeds):
-        model = privfit.KMeans(
-            task.k, epsilon, delta, domain=(-1, 1), solver=solver, adjacency=adjacency,
-            n_public=len(X), random_state=seed,
-        )  # fmt: skip
-        found.append(nicv(X, model.fit(X).cluster_centers_))
+    found = [fitted(task.name, solver, epsilon, delta, adjacency, seed) for seed in range(seeds)]
     return {
         "data": task.name,
         "k": task.k,
@@ -177,11 +190,29 @@ def parse(arguments=None):
     add("--adjacency", default="add_remove", choices=("add_remove", "replace"))
     add("--json", type=Path, metavar="PATH", help="write the numbers here")
     add("--write", action="store_true", help="refresh bench/clusters.json and bench/README.md")
+    add("--speed", action="store_true", help="time steps and fits instead; see cluster_speed.py")
+    add("--repeat", type=int, default=7, help="interleaved rounds of --speed; default 7")
+    add("--records", type=int, default=1_000_000, help="of the steps of --speed")
+    add("--python", type=Path, help="an interpreter that has diffprivlib, for --speed")
     return parser.parse_args(arguments)
+
+
+def speed(options):
+    from bench import cluster_speed
+    from bench.contestants import PYTHON
+
+    python = options.python or PYTHON
+    text = "\n".join(cluster_speed.lines(options.records, options.repeat, (1, 2), python)) + "\n"
+    print(text)
+    if options.write:
+        refresh(HERE / "README.md", text, "cluster speed")
+    return 0
 
 
 def main(arguments=None):
     options = parse(arguments)
+    if options.speed:
+        return speed(options)
     chosen = [task for task in TASKS.values() if re.search(options.filter, task.name)]
     if not chosen:
         raise SystemExit(f"--filter {options.filter!r} matches no data set; see TASKS")
@@ -189,10 +220,10 @@ def main(arguments=None):
     print(f"{'data':<16}{'solver':<10}{'open':>8}  {heads}")
     report = []
     for task in chosen:
-        X = records(task)
+        X = records(task.name)
         base = not_private(X, task.k)
         for solver in options.solvers.split(","):
-            rows = [measure(task, X, solver, epsilon, options.seeds, options.delta,
+            rows = [measure(task, solver, epsilon, options.seeds, options.delta,
                             options.adjacency) for epsilon in EPSILONS]  # fmt: skip
             print(line(task, base, solver, rows), flush=True)
             report += [{**row, "not_private": base} for row in rows]

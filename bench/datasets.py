@@ -3,6 +3,7 @@
     adult = load("adult")
     train, test = adult.split()
     LinearObjective(train.columns, train.y, "logistic", adult.schema)
+    load("adult, no bins"), load("adult, 8 bins")       # numeric columns coded otherwise
 
 A schema's file also has a table `[data]`: the `label` column, its `classes` and the `positive` one,
 columns to `drop`, and the `seed` of the split. The data lie in the folder `PRIVFIT_DATA`.
@@ -59,6 +60,14 @@ class Dataset:
         columns = {name: values[index] for name, values in self.columns.items()}
         return replace(self, columns=columns, y=self.y[index])
 
+    def with_bins(self, bins: int) -> Dataset:
+        """The same records, with so many equal bins for each numeric column (0 for none)."""
+        columns = {
+            name: replace(column, bins=bins) if isinstance(column, Numeric) else column
+            for name, column in self.schema.columns.items()
+        }
+        return replace(self, schema=Schema(columns))
+
     def split(self, seed: int | None = None) -> tuple[Dataset, Dataset]:
         """A random 80 % to train on, and the other 20 % to test on."""
         rng = np.random.default_rng(self.seed if seed is None else seed)
@@ -68,7 +77,13 @@ class Dataset:
 
 
 def load(name: str) -> Dataset:
-    """The data set of this name, whole, in the order of its file."""
+    """The data set of this name, whole, in the order of its file.
+
+    A name may end in ", no bins" or ", 8 bins": all numeric columns are then declared so.
+    """
+    name, _, form = name.partition(", ")
+    if form:
+        return load(name).with_bins(_bins(form))
     if name not in NAMES:
         raise ValueError(f"name ({name!r}) must be a declared data set; pass one of {NAMES}")
     path = SCHEMAS / f"{name}.toml"
@@ -87,6 +102,13 @@ def load(name: str) -> Dataset:
         y=(np.array(table[data["label"]]) == str(data["positive"])).astype(np.int64),
         seed=data["seed"],
     )
+
+
+def _bins(form: str) -> int:
+    number = form.removesuffix(" bins")
+    if number != "no" and not number.isdecimal():
+        raise ValueError(f"form ({form!r}) must be 'no bins' or '8 bins'; pass one of them")
+    return 0 if number == "no" else int(number)
 
 
 def _read(name: str) -> dict[str, tuple[str, ...]]:

@@ -2,7 +2,8 @@
 
 python bench/fits.py                        # every part, two threads, best of 7
 python bench/fits.py --parts race --filter gradient
-python bench/fits.py --write                # refresh bench/README.md and bench/fits.json
+python bench/fits.py --write                # refresh bench/README.md and bench/fits.json; what
+                                            # was not run this time stays as it was
 """
 
 import argparse
@@ -38,7 +39,7 @@ from privfit import (  # noqa: E402
 )
 from privfit._kernels import linear, select, simd  # noqa: E402
 from privfit.objectives import LinearObjective  # noqa: E402
-from privfit.privgene import _schedule  # noqa: E402
+from privfit.privgene import schedule  # noqa: E402
 
 EPSILON, DELTA = 1.0, 1e-6
 OUTSIDE = 0.2  # of a fit's time may pass outside kernels
@@ -151,7 +152,7 @@ def plan_of(fit, model):
         return Plan(np.empty(0), event.parameter, math.inf, event.count)
     r = fit.solver.generations or event.count
     bound = 1.0 if errors else 10.0
-    steps = np.empty(0) if errors else 2 * bound * np.asarray(_schedule(r, fit.solver))
+    steps = np.empty(0) if errors else 2 * bound * np.asarray(schedule(r, fit.solver))
     return Plan(steps, event.parameter, bound, r)
 
 
@@ -336,13 +337,13 @@ def race_lines(report):
 
 
 def rows_lines(report):
-    sizes = list(next(iter(report["rows"].values())))
+    sizes = [int(n) for n in next(iter(report["rows"].values()))]
     header = ["ms a generation", *(f"{n:,} rows" for n in sizes), "growth at the last step of rows"]
     rows = []
     for name, taken in report["rows"].items():
         last = list(taken.items())[-2:]
         (n0, t0), (n1, t1) = last
-        growth = f"{t1 / t0:.1f}x for {n1 / n0:.0f}x"
+        growth = f"{t1 / t0:.1f}x for {int(n1) / int(n0):.0f}x"  # JSON has texts for keys
         rows.append([name, *(_milliseconds(t) for t in taken.values()), growth])
     yield from table_lines(header, rows)
 
@@ -380,6 +381,8 @@ def markdown(report):
         "",
         f"Machine: {facts}.",
     ]
+    if report.get("kept"):
+        lines += ["", f"Of an earlier run: {', '.join(report['kept'])}."]
     for part in PARTS:
         if report[part]:
             lines += ["", *LINES[part](report)]
@@ -433,11 +436,24 @@ def run(options):
     return report
 
 
+def merged(report, old):
+    """The report, with the fits and parts that only an earlier one has; `kept` names them."""
+    ran = {row["name"] for row in report["race"]}
+    rows = [row for row in old.get("race", []) if row["name"] not in ran]
+    parts = [part for part in PARTS[1:] if not report[part] and old.get(part)]
+    place = {fit.name: i for i, fit in enumerate(FITS)}
+    race = sorted(report["race"] + rows, key=lambda row: place.get(row["name"], len(place)))
+    kept = [*dict.fromkeys(row["name"] for row in rows), *parts]
+    return {**report, **{part: old[part] for part in parts}, "race": race, "kept": kept}
+
+
 def main(arguments=None):
     options = parse(arguments)
     report = run(options)
     if options.json or options.write:
         path = options.json or HERE / "fits.json"
+        if options.write and path.exists():
+            report = merged(report, json.loads(path.read_text()))
         path.write_text(json.dumps(report, indent=1) + "\n")
     if options.write:
         refresh(HERE / "README.md", markdown(report), "fits")

@@ -144,11 +144,10 @@ def without_privacy(objective: FacilityObjective, k: int) -> Any:
 
 
 def private(
-    task: Problem, method: str, k: int, epsilon: float, delta: float, adjacency: str, seed: int
+    task: Problem, settings: Any, k: int, epsilon: float, delta: float, adjacency: str, seed: int
 ) -> float:
     objective = task.objective
     kind, run = KNOWN[automatic(objective)]
-    settings = METHODS[method]
     if settings is None:
         settings = kind()
     else:
@@ -177,7 +176,7 @@ def costs(options: argparse.Namespace) -> list[dict[str, Any]]:
                     continue
                 for epsilon in EPSILONS:
                     value = private(
-                        task, method, k, epsilon, options.delta, options.adjacency, seed
+                        task, METHODS[method], k, epsilon, options.delta, options.adjacency, seed
                     )
                     found.setdefault((method, epsilon), []).append(value)
             print(f"{name}, k={k}: seed {seed + 1} of {options.seeds}", file=sys.stderr)

@@ -17,6 +17,7 @@ import re
 import sys
 import time
 import zlib
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,7 @@ WAYS = {
 }
 
 
+@lru_cache(maxsize=1)
 def messages():
     """Hashed words (n, 8192) and labels."""
     table = datasets._read("sms_spam")
@@ -62,37 +64,39 @@ def messages():
     return X, np.array(table["label"]) == "spam"
 
 
-def splits(X, y, make, words, learns, count):
-    """Labels, scores and the true curve of several test sets."""
-    for seed in range(count):
-        rng = np.random.default_rng(seed)
-        order, some = rng.permutation(len(y)), rng.choice(X.shape[1], words, replace=False)
-        test, train = order[:TEST], order[TEST : TEST + learns]
-        model = make().fit(X[train][:, some], y[train])
-        score = model.predict_proba(X[test][:, some])[:, 1]
-        yield y[test], score, np.interp(AT, *exact_roc(y[test], score))
+@lru_cache(maxsize=64)
+def tested(name, seed):
+    """Labels, scores and the true curve of a classifier's test set."""
+    (X, y), (make, words, learns) = messages(), MODELS[name]
+    rng = np.random.default_rng(seed)
+    order, some = rng.permutation(len(y)), rng.choice(X.shape[1], words, replace=False)
+    test, train = order[:TEST], order[TEST : TEST + learns]
+    model = make().fit(X[train][:, some], y[train])
+    score = model.predict_proba(X[test][:, some])[:, 1]
+    return y[test], score, np.interp(AT, *exact_roc(y[test], score))
+
+
+def distance(name, way, epsilon, delta, adjacency, seed):
+    """The area between the true curve of a test set and a private one."""
+    labels, score, true = tested(name, seed)
+    curve = roc_curve(
+        labels, score, epsilon, delta, adjacency=adjacency, n_public=TEST, random_state=seed,
+        **WAYS[way],
+    )  # fmt: skip
+    return float(np.abs(np.interp(AT, curve.fpr, curve.tpr) - true).mean())
 
 
 def distances(runs):
     """One row for each classifier, adjacency and way: medians at each epsilon."""
-    X, y = messages()
     rows = []
-    for name, model in MODELS.items():
-        tests = list(splits(X, y, *model, runs))
-        perfect = float(np.median([1 - true.mean() for _, _, true in tests]))
+    for name in MODELS:
+        perfect = float(np.median([1 - tested(name, seed)[2].mean() for seed in range(runs)]))
         for adjacency in ("add_remove", "replace"):
-            for way, options in WAYS.items():
+            for way in WAYS:
                 row = {"classifier": name, "perfect": perfect, "adjacency": adjacency, "way": way}
                 for epsilon in LIMITS:
-                    curves = [
-                        roc_curve(labels, score, epsilon, adjacency=adjacency, n_public=TEST,
-                                  random_state=seed, **options)
-                        for seed, (labels, score, _) in enumerate(tests)
-                    ]  # fmt: skip
-                    row[str(epsilon)] = float(np.median([
-                        np.abs(np.interp(AT, curve.fpr, curve.tpr) - true).mean()
-                        for curve, (_, _, true) in zip(curves, tests, strict=True)
-                    ]))  # fmt: skip
+                    found = (distance(name, way, epsilon, 0.0, adjacency, s) for s in range(runs))
+                    row[str(epsilon)] = float(np.median(list(found)))
                 rows.append(row)
                 print(row, flush=True)
     return rows

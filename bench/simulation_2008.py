@@ -11,10 +11,11 @@ point within 0.03 of its boundary. Unseparable: within 0.1 of it labels are flip
 from __future__ import annotations
 
 import argparse
+import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))  # after site-packages: an installed privfit comes first
 
 from bench.fits import table_lines  # noqa: E402
+from bench.trials import PLAIN  # noqa: E402
 from privfit import (  # noqa: E402
     L2Ball,
     LogisticRegression,
@@ -62,40 +64,36 @@ def unseparable(rng: np.random.Generator, n: int = POINTS) -> tuple[Floats, NDAr
     return x, ((x @ normal > 0) ^ flipped).astype(np.int64)
 
 
-def folds(n: int, rng: np.random.Generator) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-    """(rows to train on, rows to test on) of each fold."""
-    parts = np.array_split(rng.permutation(n), FOLDS)
-    for i, test in enumerate(parts):
-        yield np.concatenate([part for j, part in enumerate(parts) if j != i]), test
+@lru_cache(maxsize=2)
+def points(kind: str) -> tuple[Floats, NDArray[np.int64]]:
+    """The points of one kind: the same in every fold."""
+    return {"separable": separable, "unseparable": unseparable}[kind](np.random.default_rng(2008))
 
 
-def errors(
-    x: Floats, y: NDArray[np.int64], solver: Any, epsilon: float, seed: int = 0, repeats: int = 3
-) -> list[float]:
-    """The test errors of `repeats` seeded fits in each fold."""
-    rng, found = np.random.default_rng(seed), []
-    for train, test in folds(len(x), rng):
-        for _ in range(repeats):
-            model = LogisticRegression(
-                epsilon, domain=L2Ball(1.0), classes=[0, 1], solver=solver, n_threads=1,
-                random_state=rng,
-            )  # fmt: skip
-            found.append(1 - model.fit(x[train], y[train]).score(x[test], y[test]))
-    return found
+def error(
+    kind: str,
+    solver: str,
+    epsilon: float,
+    seed: int,
+    size: int = POINTS,
+    adjacency: str = "replace",
+) -> float:
+    """Test error in fold `seed % 5` of shuffle `seed // 5`, of the first `size` points."""
+    x, y = points(kind)
+    shuffle, fold = divmod(seed, FOLDS)
+    parts = np.array_split(np.random.default_rng(shuffle).permutation(size), FOLDS)
+    test = parts.pop(fold)
+    train = np.concatenate(parts)
+    plain = solver == PLAIN
+    model = LogisticRegression(
+        1e6 if plain else epsilon, domain=L2Ball(1.0), classes=[0, 1],
+        solver=SOLVERS["output" if plain else solver], adjacency=adjacency,
+        n_public=len(train), n_threads=1, random_state=seed,
+    )  # fmt: skip
+    return float(1 - model.fit(x[train], y[train]).score(x[test], y[test]))
 
 
-def sweep(kind: str, repeats: int) -> dict[str, list[float]]:
-    """The mean test error of each solver at each epsilon; "not private" is epsilon a million."""
-    make = {"separable": separable, "unseparable": unseparable}[kind]
-    x, y = make(np.random.default_rng(2008))
-    found = {
-        name: [float(np.mean(errors(x, y, solver, e, repeats=repeats))) for e in EPSILONS]
-        for name, solver in SOLVERS.items()
-    }
-    return {**found, "not private": [float(np.mean(errors(x, y, SOLVERS["output"], 1e6)))]}
-
-
-def crossing(curve: list[float], published: float) -> str:
+def crossing(curve: Sequence[float], published: float) -> str:
     """The epsilon at which a falling curve passes a published error, interpolated in its log."""
     if not min(curve) <= published <= max(curve):
         return "outside the sweep"
@@ -103,16 +101,15 @@ def crossing(curve: list[float], published: float) -> str:
     return f"epsilon {np.exp(where):.3f}"
 
 
-def lines(repeats: int = 3) -> Iterator[str]:
-    """A table for each kind of points."""
+def lines(found: Callable[[str, str, float], float]) -> Iterator[str]:
+    """A table for each kind of points; `found` is the mean error of (kind, solver, epsilon)."""
     for kind, published in PUBLISHED.items():
-        found = sweep(kind, repeats)
-        yield f"{kind}; not private: {found['not private'][0]:.3f}"
+        yield f"{kind}; not private: {found(kind, PLAIN, math.inf):.3f}"
         yield ""
-        rows = [
-            [name, *map("{:.3f}".format, (*found[name], aim)), crossing(found[name], aim)]
-            for name, aim in zip(SOLVERS, published, strict=True)
-        ]
+        rows = []
+        for name, aim in zip(SOLVERS, published, strict=True):
+            curve = [found(kind, name, epsilon) for epsilon in EPSILONS]
+            rows.append([name, *map("{:.3f}".format, (*curve, aim)), crossing(curve, aim)])
         header = ["test error", *(f"epsilon {e:g}" for e in EPSILONS), "the paper", "at"]
         yield from table_lines(header, rows)
         yield ""
@@ -121,7 +118,12 @@ def lines(repeats: int = 3) -> Iterator[str]:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=3, help="fits in each of the five folds")
-    print("\n".join(lines(parser.parse_args(arguments).repeats)))
+    seeds = range(FOLDS * parser.parse_args(arguments).repeats)
+
+    def found(kind: str, solver: str, epsilon: float) -> float:
+        return float(np.mean([error(kind, solver, epsilon, seed) for seed in seeds]))
+
+    print("\n".join(lines(found)))
     return 0
 
 

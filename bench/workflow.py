@@ -17,6 +17,7 @@ import json
 import os
 import sys
 import time
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,7 @@ ONES = 20
 # ----------------------------------------------------------------------------------------- accuracy
 
 
+@lru_cache(maxsize=1)
 def messages():
     """Binary features (5574, 8192) of the messages, and whether each is spam."""
     folder = Path(os.environ.get("PRIVFIT_DATA", HERE.parents[1] / "shared" / "data"))
@@ -54,20 +56,22 @@ def messages():
     return HashWords(FEATURES).transform([text for _, text in rows]), y
 
 
-def selected(seed, k=8, share=SHARE, epsilon=EPSILON, **options):
+def selected(seed, k=8, share=SHARE, epsilon=EPSILON, delta=0.0, adjacency="add_remove", **options):
     """Selection and naive Bayes on one ledger."""
-    common = {"classes": [0, 1], "adjacency": "add_remove", "ledger": Ledger(epsilon),
+    common = {"classes": [0, 1], "adjacency": adjacency, "ledger": Ledger(epsilon, delta),
               "random_state": seed}  # fmt: skip
+    first = share * epsilon, share * delta
+    second = epsilon - first[0], delta - first[1]  # no rounding beyond the ledger's whole
     return Pipeline([
-        ("select", SelectFeatures(share * epsilon, k=k, max_ones=MOST, **options, **common)),
-        ("bayes", BernoulliNB((1 - share) * epsilon, max_ones=KEPT, **common)),
+        ("select", SelectFeatures(*first, k=k, max_ones=MOST, **options, **common)),
+        ("bayes", BernoulliNB(*second, max_ones=KEPT, **common)),
     ])  # fmt: skip
 
 
-def everything(seed, epsilon=EPSILON):
+def everything(seed, epsilon=EPSILON, delta=0.0, adjacency="add_remove"):
     """Naive Bayes on all features."""
     return BernoulliNB(
-        epsilon, max_ones=MOST, classes=[0, 1], adjacency="add_remove", random_state=seed
+        epsilon, delta, max_ones=MOST, classes=[0, 1], adjacency=adjacency, random_state=seed
     )
 
 
@@ -100,23 +104,25 @@ MODELS = {
 }
 
 
-def accuracies(X, y, make, repeats):
-    """One for each fold of each repeat."""
-    found = []
-    for repeat in range(repeats):
-        folds = KFold(10, shuffle=True, random_state=repeat).split(X)
-        for fold, (train, test) in enumerate(folds):
-            model = make(1000 * repeat + fold).fit(X[train], y[train])
-            found.append(model.score(X[test], y[test]))
-    return found
+def fold(seed):
+    """Messages and labels to train on and to test on: fold `seed % 10` of shuffle `seed // 10`."""
+    X, y = messages()
+    shuffle, number = divmod(seed, 10)
+    train, test = list(KFold(10, shuffle=True, random_state=shuffle).split(X))[number]
+    return X[train], y[train], X[test], y[test]
+
+
+def fold_accuracy(make, seed):
+    """Accuracy on one fold."""
+    X, y, X_test, y_test = fold(seed)
+    return float(make(seed).fit(X, y).score(X_test, y_test))
 
 
 def measure_accuracy(repeats):
-    X, y = messages()
     rows = []
     for name, make in MODELS.items():
         start = time.perf_counter()
-        found = accuracies(X, y, make, repeats)
+        found = [fold_accuracy(make, seed) for seed in range(10 * repeats)]
         mean, half = interval(found)
         seconds = (time.perf_counter() - start) / len(found)
         rows.append({"model": name, "mean": mean, "half": half, "seconds": seconds})

@@ -215,7 +215,7 @@ class EEM:
         check_counts(self, "generations", "population")
         check_shares(self, "decay", "average")
         check_positive_shares(self, "step", "last_step")
-        _checkschedule(self)
+        _check_schedule(self)
 
 
 def eem(
@@ -319,7 +319,7 @@ class Local:
         check_counts(self, "generations")
         check_shares(self, "decay", "average")
         check_positive_shares(self, "cap", "step", "last_step")
-        _checkschedule(self)
+        _check_schedule(self)
 
 
 def local(
@@ -402,7 +402,7 @@ def _paper_selections(conduct: Conduct) -> float:
     return max(1.0, 1.25e-3 * conduct.n * conduct.budget.epsilon)
 
 
-def _checkschedule(settings: EEM | Local) -> None:
+def _check_schedule(settings: EEM | Local) -> None:
     if settings.decay is not None and settings.last_step is not None:
         raise ValueError(
             f"decay ({settings.decay}) and last_step ({settings.last_step}) must not both be "

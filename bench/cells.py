@@ -1,0 +1,282 @@
+"""What the accuracy benchmarks repeat over seeds: a cell, the tasks it may name, and one fit.
+
+A cell is a task, its data, a solver by name, a budget and a neighbour relation. `fit(cell, seed)`
+gives one number: test accuracy, or a cost. `fingerprint(cell)` changes with the version of privfit,
+with the declared schema, with the solver's settings and defaults, and with the code of its module,
+so that a number from another state of the code is known as stale. Seeded fits are for benchmarks:
+they are not private.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import importlib
+import inspect
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import privfit
+from bench import clusters, datasets, medians, simulation_2008, trials
+from bench.trials import CONSTANT, DELTA, PLAIN
+from privfit import EEM, Lloyd, PrivGene
+from privfit.kmeans import METHODS as KMEANS
+
+ADJACENCIES = ("replace", "add_remove")
+EPSILONS = (0.05, 0.1, 0.3162, 1.0, 3.162, 10.0)
+DELTAS = (0.0, DELTA)
+RANDOM = "random"
+REFERENCES = (PLAIN, CONSTANT, RANDOM)  # they know no epsilon
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """What is repeated over seeds; epsilon is infinite for references."""
+
+    task: str
+    data: str
+    solver: str
+    epsilon: float = math.inf
+    delta: float = DELTA
+    adjacency: str = "replace"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A kind of fit: its data sets, its solvers by name, and how one is measured.
+
+    fit         (data, settings, epsilon, delta, adjacency, seed) -> the number measured
+    estimator   the class whose rule 'auto' is
+    """
+
+    measure: str
+    data: tuple[str, ...]
+    solvers: dict[str, Any]
+    fit: Callable[..., float]
+    estimator: str
+    references: tuple[str, ...] = (PLAIN,)
+    higher: bool = False
+    deltas: tuple[float, ...] = DELTAS  # that change anything
+
+
+# ------------------------------------------------------------------------------------------- fits
+
+
+def _kmeans(data: str, model: Any, *budget: Any) -> float:
+    if model == PLAIN:
+        return clusters.not_private(clusters.records(data), clusters.TASKS[data].k)
+    solver, postprocess = model if isinstance(model, tuple) else (model, None)
+    return clusters.fitted(data, solver, *budget, n_threads=1, postprocess=postprocess)
+
+
+def _kmedian(
+    data: str, model: Any, epsilon: float, delta: float, adjacency: str, seed: int
+) -> float:
+    name, _, k = data.partition(", k = ")
+    task = medians.problem(name, seed)
+    if model == PLAIN:
+        return task.cost(medians.without_privacy(task.objective, int(k)))
+    if model == RANDOM:
+        rng = np.random.default_rng(seed)
+        sets = (rng.permutation(task.objective.n_facilities)[: int(k)] for _ in range(20))
+        return statistics.fmean(map(task.cost, sets))
+    return medians.private(task, model, int(k), epsilon, delta, adjacency, seed)
+
+
+def _features(
+    data: str, model: Any, epsilon: float, delta: float, adjacency: str, seed: int
+) -> float:
+    from bench import workflow
+
+    if model in (PLAIN, CONSTANT):
+        known = {PLAIN: "not private, all features", CONSTANT: "most frequent class"}
+        return workflow.fold_accuracy(workflow.MODELS[known[model]], seed)
+    budget = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency}
+    make = workflow.everything if model is None else workflow.selected
+    return workflow.fold_accuracy(lambda s: make(s, **(model or {}), **budget), seed)
+
+
+def _roc(data: str, model: Any, *budget: Any) -> float:
+    from bench import roc
+
+    name = data.removeprefix("sms_spam, ")
+    if model == CONSTANT:  # a perfect classifier's curve, drawn without a look at any record
+        return float(1 - roc.tested(name, budget[-1])[2].mean())
+    return roc.distance(name, model, *budget)
+
+
+def _simulation(
+    data: str, model: Any, epsilon: float, delta: float, adjacency: str, seed: int
+) -> float:
+    kind, _, size = data.partition(", n = ")
+    whole = int(size or simulation_2008.POINTS)
+    return simulation_2008.error(kind, model, epsilon, seed, whole, adjacency)
+
+
+SIZES = tuple(f", n = {n}" for n in (2_500, 5_000, 10_000))
+TASKS: dict[str, Task] = {
+    "linear": Task(
+        "test accuracy",
+        ("adult", "bank_full", "credit_default", "spambase", "mushroom",
+         "adult, no bins", "bank_full, no bins", "credit_default, no bins"),
+        trials.SOLVERS, trials.accuracy, "LogisticRegression", (PLAIN, CONSTANT), higher=True,
+    ),
+    "svm": Task(
+        "test accuracy", ("adult", "bank_full"), trials.VECTORS, trials.accuracy,
+        "LogisticRegression", (PLAIN, CONSTANT), higher=True,
+    ),
+    "generations": Task(
+        "test accuracy", ("adult",), trials.BY_COUNT, trials.accuracy, "LogisticRegression",
+        (PLAIN, CONSTANT), higher=True,
+    ),
+    "kmeans": Task(
+        "NICV",
+        tuple(clusters.TASKS),
+        {"auto": "auto"}
+        | {name: kind() for name, (kind, _) in KMEANS.items()}
+        | {"lloyd, paper": Lloyd(paper=True), "lloyd, mcmc": ("lloyd", "mcmc"),
+           "lloyd, anneal": ("lloyd", "anneal"), "privgene, paper": PrivGene(paper=True),
+           "eem, paper": EEM(paper=True)},
+        _kmeans, "KMeans",
+    ),
+    "kmedian": Task(
+        "cost a record",
+        ("mushroom, k = 4", "mushroom, k = 16", "spambase, k = 4", "spambase, k = 16",
+         "s1, k = 15", "gowalla_pois, k = 5"),
+        medians.METHODS, _kmedian, "KMedian", (PLAIN, RANDOM),
+    ),
+    "features": Task(
+        "test accuracy",
+        ("sms_spam",),
+        {"auto": {}, "no selection": None, "k = 4": {"k": 4}, "k = 12": {"k": 12},
+         "half of epsilon each": {"share": 0.5}, "difference count": {"criterion":
+         "difference_count"}, "information gain": {"criterion": "information_gain",
+         "n_public": 5000}, "total count": {"criterion": "total_count"}, "clusters of counts":
+         {"method": "clusters"}, "noise on all scores": {"method": "noisy"}},
+        _features, "SelectFeatures", (PLAIN, CONSTANT), higher=True,
+    ),
+    "roc": Task(
+        "area between curves",
+        tuple(f"sms_spam, {model}" for model in ("BernoulliNB", "LogisticRegression",
+              "LogisticRegression, 60 messages", "BernoulliNB, 400 words")),
+        {way: way for way in ("default", "no smoothing", "medians, wavelet")},
+        _roc, "roc", (CONSTANT,), deltas=(0.0,),
+    ),
+    "simulation": Task(
+        "test error",
+        tuple(kind + size for kind in simulation_2008.PUBLISHED for size in ("", *SIZES)),
+        {name: name for name in simulation_2008.SOLVERS}, _simulation, "perturbation",
+        deltas=(0.0,),
+    ),
+}  # fmt: skip
+
+
+def model_of(cell: Cell) -> Any:
+    """What a task's `fit` is given for the solver of this cell."""
+    return cell.solver if cell.solver in REFERENCES else TASKS[cell.task].solvers[cell.solver]
+
+
+def fit(cell: Cell, seed: int) -> tuple[float, float]:
+    """The number measured, and the seconds it took to read (once), fit and measure."""
+    start = time.perf_counter()
+    value = TASKS[cell.task].fit(
+        cell.data, model_of(cell), cell.epsilon, cell.delta, cell.adjacency, seed
+    )
+    return float(value), time.perf_counter() - start
+
+
+def offered(cell: Cell) -> bool:
+    """Whether there is such a fit: a synopsis of medians needs a plane."""
+    return not (cell.solver == "synopsis" and cell.data.startswith(("mushroom", "spambase")))
+
+
+def product(
+    task: str,
+    data: Any = None,
+    solvers: Any = None,
+    epsilons: Any = EPSILONS,
+    deltas: Any = DELTAS,
+    adjacencies: Any = ADJACENCIES,
+) -> Iterator[Cell]:
+    """Every cell of a task, or of some of its data, solvers and budgets; its references first."""
+    kind = TASKS[task]
+    for name in kind.data if data is None else [n for n in data if n in kind.data]:
+        yield from (Cell(task, name, solver) for solver in kind.references)
+        for solver in (
+            kind.solvers if solvers is None else [s for s in solvers if s in kind.solvers]
+        ):
+            for adjacency in adjacencies:
+                for delta in [d for d in deltas if d in kind.deltas]:
+                    cells = (Cell(task, name, solver, e, delta, adjacency) for e in epsilons)
+                    yield from filter(offered, cells)
+
+
+# ------------------------------------------------------------------------------------ fingerprints
+
+# Where the code of what has no settings class is; for 'auto' also all that it imports.
+MODULES = {
+    "LogisticRegression": ("privfit.estimators.linear",),
+    "KMeans": ("privfit.estimators.cluster", "privfit.kmeans"),
+    "KMedian": ("privfit.kmedian",),
+    "SelectFeatures": ("privfit.features", "privfit.scores", "privfit.bayes"),
+    "roc": ("privfit.roc",),
+    "perturbation": ("privfit.perturbation",),
+}
+
+
+def fingerprint(cell: Cell) -> str:
+    """Eight digits that change with what the number of a cell depends on; see the module."""
+    return _fingerprint(cell.task, cell.solver, _declared(cell.data))
+
+
+@functools.cache
+def _declared(data: str) -> str:
+    """The declaration of a table, without comments; other data declare nothing."""
+    path = datasets.SCHEMAS / f"{data.partition(', ')[0]}.toml"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return "\n".join(line for line in lines if not line.startswith("#"))
+
+
+@functools.cache
+def _fingerprint(task: str, solver: str, declared: str) -> str:
+    if solver in REFERENCES:
+        return hashlib.sha256(declared.encode()).hexdigest()[:8]
+    model = TASKS[task].solvers[solver]
+    settings = model.settings if isinstance(model, trials.Vector) else model
+    own = type(settings).__module__
+    modules = {own} if own.startswith("privfit.") else set(MODULES[TASKS[task].estimator])
+    if settings == "auto":
+        modules = modules.union(*map(_imports, modules))
+    parts = [privfit.__version__, declared, repr(model), *(_code(name) for name in sorted(modules))]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:8]
+
+
+def _imports(module: str) -> set[str]:
+    """The modules of privfit that this one takes names from, where solvers are chosen and set."""
+    values = vars(importlib.import_module(module)).values()
+    found = {
+        getattr(value, "__module__", None) or getattr(value, "__name__", "") for value in values
+    }
+    return {
+        str(name) for name in found
+        if str(name).startswith("privfit.") and "_kernels" not in str(name)
+    }  # fmt: skip
+
+
+@functools.cache
+def _code(module: str) -> str:
+    """Source without comments, docstrings and layout."""
+    tree = ast.parse(inspect.getsource(importlib.import_module(module)))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
+            node
+        ):
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree)
