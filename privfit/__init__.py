@@ -4,6 +4,7 @@ import typing as _typing
 
 from privfit.accounting import Event, calibrate, compose, total
 from privfit.aggregate import Gupt, Majority
+from privfit.backends import Stream
 from privfit.descent import FrankWolfe, Gradient, PermutedSGD
 from privfit.domains import Box, Categorical, Domain, Grid, L1Ball, L2Ball, Numeric, Schema
 from privfit.dpsga import DPSGA
@@ -117,6 +118,7 @@ __all__ = [
     "Schema",
     "SelectFeatures",
     "SparseVector",
+    "Stream",
     "Subsample",
     "Subsets",
     "Synopsis",

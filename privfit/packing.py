@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -101,6 +101,9 @@ class SparseRecords:
             self.one_start, self.one_column, self.value_start, self.value_column, self.value
         )
         object.__setattr__(self, "rows", rows)
+
+    def __reduce__(self) -> Any:  # what the kernel reads is made anew
+        return SparseRecords, tuple(getattr(self, f.name) for f in fields(self) if f.init)
 
     @property
     def mean_entries(self) -> float:

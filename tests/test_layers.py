@@ -52,11 +52,15 @@ ALLOWED: dict[str, set[str]] = {
         name: RECORDS
         | RELEASES
         | {"convex", "means", "partition", "postprocess", "spaces", "paths"}
-        | {"cumulative", "binormal", "plotting"}
+        | {"cumulative", "binormal", "plotting", "backends"}
         | ALGORITHMS
         for name in ALGORITHMS
     },
-    "estimators": RECORDS | RELEASES | SEARCHES | ALGORITHMS | {"postprocess", "model", "text"},
+    "estimators": RECORDS
+    | RELEASES
+    | SEARCHES
+    | ALGORITHMS
+    | {"postprocess", "model", "text", "backends"},
 }
 EVERYTHING = {"__init__", "cli"}  # the public names, and the command
 ANYONE = {"checks"}  # small tests of arguments
@@ -65,7 +69,7 @@ OUTSIDE = {"numpy", "scipy"}  # what the core may import besides the standard li
 LAZY = {"domains": {"tomllib", "tomli"},  # the former is the standard library's from 3.11 on
         "estimators": {"sklearn"}, "cli": {"pandas", "sklearn", "tqdm"}, "solvers": {"tqdm"},
         "aggregate": {"sklearn"}, "plotting": {"matplotlib"},
-        "backends": {"dask", "pyarrow"}}  # fmt: skip
+        "backends": {"dask", "distributed", "pyarrow"}}  # fmt: skip
 
 
 def part_of(source: Path) -> str:

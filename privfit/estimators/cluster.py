@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit import kmeans, kmedian
 from privfit._kernels.random import BitSource
+from privfit.aggregate import Gupt
+from privfit.backends import CentersPart, PartitionedCenters, as_table, is_partitioned, place
 from privfit.checks import is_sparse, is_whole
 from privfit.domains import Domain
 from privfit.estimators.common import (
@@ -220,7 +223,7 @@ class KMeans(_Clusterer):
         refuse(refused)
         self._check_clusters()
         domain = as_domain(self.domain, type(self).__name__)
-        objective = self._objective(read_table(self, X, domain), domain)
+        objective = self._objective(X, domain)
         name, settings, found, grant = self._run(
             kmeans.METHODS,
             self._chosen(objective),
@@ -244,8 +247,18 @@ class KMeans(_Clusterer):
             self.release_ = grant.close(self.adjacency, self.domain_, shown, parameters)
         return self
 
-    def _objective(self, table: Any, domain: Domain) -> CentersObjective:
-        return CentersObjective(table, self.n_clusters, domain, n_threads=self.n_threads)
+    def _objective(self, X: Any, domain: Domain) -> CentersObjective:
+        if not is_partitioned(X):
+            table = read_table(self, X, domain)
+            return CentersObjective(table, self.n_clusters, domain, n_threads=self.n_threads)
+        if self.solver == "gupt" or isinstance(self.solver, Gupt):
+            raise ValueError(
+                "solver ('gupt') needs all records at once, but X lies in parts; pass another "
+                "solver, or an array in memory"
+            )
+        make = partial(_part, n_clusters=self.n_clusters, domain=domain)
+        parts = place(X, None, make, self.n_threads)
+        return PartitionedCenters(parts, self.n_clusters, domain, n_threads=self.n_threads)
 
     def _chosen(self, objective: CentersObjective) -> Any:
         """The solver that 'auto' stands for, or the one given; post-processing needs Lloyd."""
@@ -303,6 +316,13 @@ class KMeans(_Clusterer):
         """Minus the sum of squared distances to the nearest centres; not private."""
         check_is_fitted(self)
         return -float(np.square(self._apart(X).min(axis=1)).sum())
+
+
+def _part(
+    X: Any, y: None, n_threads: int | None, *, n_clusters: int, domain: Domain
+) -> CentersPart:
+    table = as_table(X, domain)
+    return CentersPart(CentersObjective(table, n_clusters, domain, n_threads=n_threads))
 
 
 class KMedian(_Clusterer):

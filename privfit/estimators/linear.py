@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,9 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit import aggregate, descent, functional, perturbation
 from privfit._kernels.random import BitSource
-from privfit.domains import Schema
+from privfit.backends import LinearPart, PartitionedLinear, as_table, is_partitioned, place
+from privfit.domains import Domain, Schema
 from privfit.estimators.common import (
+    Array,
     as_domain,
+    declared_classes,
     decode_records,
     read_labels,
     read_table,
@@ -40,6 +44,8 @@ from privfit.spaces import Reals
 Floats: TypeAlias = NDArray[np.float64]
 
 METHODS = SOLVERS | descent.METHODS | perturbation.METHODS | functional.METHODS | aggregate.METHODS
+# Solvers that need more than sums of integers over records.
+WHOLE = ("sgd", "objective", "output", "privatesvm", "gupt")
 CODED = ("functional", "gupt", *descent.METHODS)  # their space bounds the weights of coded columns
 
 # What each search scores where that is not the estimator's own loss, and the box of its weights.
@@ -92,17 +98,18 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         refuse(refused)
         what = type(self).__name__
         domain = as_domain(self.domain, what)
-        table = read_table(self, X, domain)
-        codes, classes = read_labels(y, self.classes, what)
+        objective_for, classes = self._objectives(X, y, domain, what)
         auto = isinstance(self.solver, str) and self.solver == "auto"
         name, settings = settings_of("local" if auto else self.solver, METHODS)
         loss = "zero_one" if name in COUNTS_ERRORS else self._loss
         heads = range(1, 2) if len(classes) == 2 else range(len(classes))
 
-        def objective_of(head: int) -> LinearObjective:
-            return LinearObjective(table, codes == head, loss, domain, n_threads=self.n_threads)
-
-        objective = objective_of(heads[0])
+        if is_partitioned(X) and name in WHOLE:
+            raise ValueError(
+                f"solver ({name!r}) needs all records at once, but X lies in parts; pass "
+                "solver='local' or another that takes sums alone, or an array in memory"
+            )
+        objective = objective_for(heads[0], loss)
         domain = objective.domain
         space = _space(name, settings, objective)
         check_plan(
@@ -114,7 +121,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         models = []
         for head in heads:
             path = METHODS[name][1](
-                objective if head == heads[0] else objective_of(head),
+                objective if head == heads[0] else objective_for(head, loss),
                 space,
                 settings,
                 grant,
@@ -139,6 +146,25 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 {"classes": classes.copy(), "coef": weights[:, :-1], "intercept": weights[:, -1]},
             )
         return self
+
+    def _objectives(
+        self, X: Any, y: Any, domain: Domain, what: str
+    ) -> tuple[Callable[[int, str], LinearObjective], Array]:
+        """What makes the objective of one class against the rest, and the classes."""
+        if not is_partitioned(X):
+            table = read_table(self, X, domain)
+            codes, classes = read_labels(y, self.classes, what)
+            return lambda head, loss: LinearObjective(
+                table, codes == head, loss, domain, n_threads=self.n_threads
+            ), classes
+        classes = declared_classes(self.classes, what)
+
+        def over_parts(head: int, loss: str) -> LinearObjective:
+            make = partial(_part, domain=domain, loss=loss, classes=classes, head=head)
+            parts = place(X, y, make, self.n_threads)
+            return PartitionedLinear(parts, loss, domain, n_threads=self.n_threads)
+
+        return over_parts, classes
 
     def decision_function(self, X: Any) -> Floats:
         """z = <x, coef> + intercept: (n,) for two classes, else (n, classes)."""
@@ -166,6 +192,15 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return self.domain_.feature_names
         names = getattr(self, "feature_names_in_", None)
         return [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names)
+
+
+def _part(
+    X: Any, y: Any, n_threads: int | None, *, domain: Domain, loss: str, classes: Array, head: int
+) -> LinearPart:
+    """One class against the rest, over the records of a part."""
+    codes, _ = read_labels(y, classes, "fit")
+    table = as_table(X, domain)
+    return LinearPart(LinearObjective(table, codes == head, loss, domain, n_threads=n_threads))
 
 
 def _space(name: str, settings: Any, objective: LinearObjective) -> Reals:

@@ -68,15 +68,18 @@ class CentersObjective(Objective):
                 f"n_clusters ({n_clusters!r}) must be a positive whole number; pass n_clusters=5"
             )
         threads.resolve(n_threads)
-        X, domain = check_records(X, domain, "CentersObjective")
-        self.domain, self.n_clusters, self.power = domain, int(n_clusters), int(power)
+        self.n_clusters, self.power, self._n_threads = int(n_clusters), int(power), n_threads
+        self._load(X, domain)
+        unit = self._record_unit = float(self.domain.record_units(uniform=True)[0])
+        self._low, self._high = self.domain.low / unit, self.domain.high / unit
+
+    def _load(self, X: Any, domain: Domain | None) -> None:
+        """Check and pack the records."""
+        X, self.domain = check_records(X, domain, "CentersObjective")
         self.n_records, self.n_features = X.shape
-        self._n_threads = n_threads
-        records = pack(X, domain, layout="dense", uniform=True)
+        records = pack(X, self.domain, layout="dense", uniform=True)
         assert isinstance(records, DenseRecords)
         self._records, self._runs = records, records.runs
-        self._record_unit = float(domain.record_units(uniform=True)[0])
-        self._low, self._high = domain.low / self._record_unit, domain.high / self._record_unit
 
     @property
     def unit(self) -> float:
