@@ -422,7 +422,7 @@ class _Table:
         return np.bincount(place + m * self.positive, minlength=2 * m).reshape(2, m)
 
 
-def _part(y_score: Any, y_true: Any, _: Any, *, pos_label: Any, bounds: Any) -> _Table:
+def _part(y_score: Any, y_true: Any, *, pos_label: Any, bounds: Any) -> _Table:
     if isinstance(y_score, Mapping):
         [y_score] = y_score.values()
     return _Table.read(y_true, y_score, pos_label, bounds)

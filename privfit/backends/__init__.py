@@ -53,7 +53,7 @@ def _is_dask(X: Any) -> bool:
 
 
 def place(X: Any, y: Any, make: Make, n_threads: int | None = None) -> Parts:
-    """The parts that ``make(records, labels, n_threads)`` makes of X and y, where these lie."""
+    """The parts that ``make(records, labels)`` makes of X and y, where these lie."""
     if isinstance(X, Stream):
         return X.place(y, make, n_threads)
     from privfit.backends.cluster import place_on_workers

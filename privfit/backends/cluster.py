@@ -17,6 +17,7 @@ import threading
 import uuid
 import weakref
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import cycle, islice
@@ -24,7 +25,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from privfit.backends.parts import Make, Parts
+from privfit.backends.parts import Make, Parts, share_threads
 from privfit.objectives.common import Integers
 
 Question: TypeAlias = "tuple[str, tuple[Any, ...]]"
@@ -81,17 +82,11 @@ def _pack(fit: str, index: int, X: Any, y: Any, make: Make) -> _Card:
     if len(X) == 0:
         return _Card()
     try:
-        part = make(X, y, _threads_here())
+        part = make(X, y)
     except (ValueError, TypeError, ImportError) as error:
         return _Card(refusal=error.with_traceback(None))
     _HELD[fit].parts[index] = part
     return _Card(part.n_records, part.n_features)
-
-
-def _threads_here() -> int:
-    from distributed import get_worker
-
-    return int(get_worker().state.nthreads)
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,11 +105,16 @@ class _Sum:
 
 def _ask(fit: str, indices: list[int], question: Question) -> _Sum:
     """The sum of the answers of these parts, as far as they are held here."""
+    from distributed import get_worker
+
     held, (name, arguments) = _HELD[fit], question
     with held.lock:
         found = [held.parts[index] for index in indices if index in held.parts]
-        answers = (_Sum(getattr(part, name)(*arguments), part.n_records) for part in found)
-        return reduce(_Sum.__add__, answers, _Sum(None, 0))
+        at_once = share_threads(found, get_worker().state.nthreads)
+        with ThreadPoolExecutor(max(1, at_once)) as threads:
+            totals = threads.map(lambda part: getattr(part, name)(*arguments), found)
+            answers = map(_Sum, totals, [part.n_records for part in found])
+            return reduce(_Sum.__add__, answers, _Sum(None, 0))
 
 
 def _add(*sums: _Sum) -> _Sum:

@@ -16,13 +16,14 @@ stand-in, and there is no state to restore when a worker dies.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privfit._kernels import threads
 from privfit.binary import BinaryRecords, ClassCounts
 from privfit.domains import Domain, Schema
 from privfit.objectives import CentersObjective, LinearObjective
@@ -32,8 +33,7 @@ from privfit.objectives.linear import LinearMoves
 from privfit.packing import MAX_RECORDS
 
 Array: TypeAlias = NDArray[Any]
-# What turns the records of a part, their labels and a number of threads into a part.
-Make: TypeAlias = Callable[[Any, Any, "int | None"], Any]
+Make: TypeAlias = Callable[[Any, Any], Any]  # what turns records and labels into a part
 
 
 class Parts(ABC):
@@ -75,6 +75,10 @@ class Part:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of private records>"
 
+    def use_threads(self, n_threads: int) -> None:
+        """Answer with so many threads."""
+        self._records._n_threads = n_threads
+
     def keep(self, values: Array) -> Array:
         """The array, where it may stay."""
         return values
@@ -87,6 +91,20 @@ class Part:
             value = make()
             self._kept[name] = key, value
         return value
+
+
+def share_threads(parts: Sequence[Any], n_threads: int | None) -> int:
+    """How many parts answer at the same time; each gets its share of the threads.
+
+    Many parts with a thread each beat one part after the other with all threads: nobody waits for
+    the slowest thread of each part.
+    """
+    total = threads.resolve(n_threads)
+    at_once = min(total, len(parts))
+    for part in parts:
+        if isinstance(part, Part):
+            part.use_threads(max(1, total // max(1, at_once)))
+    return at_once
 
 
 def as_table(X: Any, domain: Domain) -> Any:
@@ -326,8 +344,9 @@ class BinaryPart(Part):
 
     _records: BinaryRecords
 
-    def __init__(self, records: BinaryRecords, n_threads: int | None) -> None:
-        super().__init__(records)
+    _n_threads = 1
+
+    def use_threads(self, n_threads: int) -> None:
         self._n_threads = n_threads
 
     def counts(self, *sample: int) -> Integers:

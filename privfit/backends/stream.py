@@ -18,15 +18,19 @@ import os
 import pickle
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.backends.parts import Make, Part, Parts
+from privfit._kernels import threads
+from privfit.backends.parts import Make, Part, Parts, share_threads
 from privfit.backends.sources import source_of
 from privfit.checks import is_whole
 from privfit.objectives.common import Integers
@@ -97,15 +101,15 @@ class Stream:
     def place(self, y: Any, make: Make, n_threads: int | None) -> Parts:
         """The parts that `make` makes of the blocks, in a cache on disk."""
         cache = _Cache(self._folder)
-        # Packing holds a block of the source, its float64 form and the packed one; a pass two.
-        room = min(LARGEST_BLOCK, self._limit // 16)
+        # A block takes a quarter of it once it is packed, and a pass has one more than threads.
+        room = min(LARGEST_BLOCK, self._limit // max(16, 4 * threads.resolve(n_threads)))
         parts = []
         for X, labels in self._source.blocks(y, room):
-            parts.append(_Mapped(make(X, labels, n_threads), cache))
+            parts.append(_Mapped(make(X, labels), cache))
             del X, labels
             if self._progress is not None:
                 self._progress(len(parts))
-        return _Streamed(parts, stays=self._limit // 2)
+        return _Streamed(parts, self._limit // 2, n_threads)
 
 
 def _bytes(limit: Any) -> int:
@@ -121,48 +125,89 @@ def _bytes(limit: Any) -> int:
     return int(size)
 
 
+@dataclass(frozen=True, repr=False)
+class _Region:
+    """Bytes of the cache, mapped; they begin with a page."""
+
+    memory: mmap.mmap
+    start: int
+    length: int
+
+    @property
+    def view(self) -> memoryview:
+        """The bytes themselves, read-only."""
+        return memoryview(self.memory)[self.start : self.start + self.length]
+
+    def bring(self) -> None:
+        """Map all pages, reading those that are not in memory."""
+        try:
+            self.memory.madvise(POPULATE_READ, self.start, self.length)
+        except (AttributeError, OSError, ValueError):  # an older system, or another
+            np.frombuffer(self.view, np.uint8)[:: mmap.PAGESIZE].max()
+
+    def let_go(self) -> None:
+        """Give the pages back; they are read again when they are touched."""
+        with suppress(AttributeError):  # a system without madvise gives them back by itself
+            self.memory.madvise(mmap.MADV_DONTNEED, self.start, self.length)
+
+
 class _Cache:
-    """A file without a name that arrays are written to and mapped from."""
+    """A file without a name that bytes are written to and mapped from.
+
+    It is mapped in segments, each twice as long as the last: a map takes a file descriptor.
+    """
 
     def __init__(self, folder: Any) -> None:
         try:
             # 0600, and unlinked at once; it lives as long as the parts that are mapped from it.
-            self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+            self._file = tempfile.TemporaryFile(buffering=0, dir=folder)  # noqa: SIM115
         except OSError as error:
             raise ValueError(
                 f"folder ({str(folder)!r}) must be one that a cache can be written to "
                 f"({error.strerror}); pass another folder"
             ) from None
-        self._end = 0
+        self._lock = threading.Lock()
+        self._first = self._size = self._used = 0  # of the last segment
+        self._memory: mmap.mmap | None = None
 
-    def write(self, chunks: list[memoryview]) -> mmap.mmap:
-        """A map of these bytes, each chunk at a multiple of 64 from the map's beginning."""
-        start = -(-self._end // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
-        sizes = [_padded(chunk.nbytes) for chunk in chunks]
-        try:
-            for chunk, offset in zip(chunks, _offsets(sizes), strict=True):
-                self._file.seek(start + offset)
-                self._file.write(chunk)
-            self._file.flush()
-            os.truncate(self._file.fileno(), start + max(1, sum(sizes)))
-        except OSError as error:
-            raise OSError(
-                error.errno,
-                f"the cache of packed records cannot be written ({error.strerror}); free some "
-                "room, or pass Stream(..., folder=...) with more",
-            ) from None
-        self._end = start + max(1, sum(sizes))
-        return mmap.mmap(
-            self._file.fileno(), max(1, sum(sizes)), offset=start, access=mmap.ACCESS_READ
-        )
+    def write(self, chunks: list[memoryview]) -> _Region:
+        """A region with these chunks, each at a multiple of 64 from its beginning."""
+        offsets, length = _offsets(chunks)
+        with self._lock:  # parts that answer at the same time write what they keep
+            try:
+                return self._write(chunks, offsets, length)
+            except OSError as error:
+                raise OSError(
+                    error.errno,
+                    f"the cache of packed records cannot be written ({error.strerror}); free some "
+                    "room, or pass Stream(..., folder=...) with more",
+                ) from None
+
+    def _write(self, chunks: list[memoryview], offsets: list[int], length: int) -> _Region:
+        if self._memory is None or self._used + length > self._size:
+            self._first += self._size
+            self._size, self._used = _whole_pages(max(2 * self._size, length)), 0
+            self._file.truncate(self._first + self._size)  # takes no room before it is written
+            self._memory = mmap.mmap(
+                self._file.fileno(), self._size, offset=self._first, access=mmap.ACCESS_READ
+            )
+        for chunk, offset in zip(chunks, offsets, strict=True):
+            self._file.seek(self._first + self._used + offset)
+            while chunk:
+                chunk = chunk[self._file.write(chunk) :]
+        region = _Region(self._memory, self._used, length)
+        self._used += _whole_pages(length)
+        return region
 
 
-def _padded(size: int) -> int:
-    return -(-size // 64) * 64
+def _offsets(chunks: list[memoryview]) -> tuple[list[int], int]:
+    """Where chunks begin, on cache lines, and the length of all of them."""
+    ends = np.cumsum([0, *(-(-chunk.nbytes // 64) * 64 for chunk in chunks)]).tolist()
+    return ends[:-1], max(1, ends[-1])
 
 
-def _offsets(sizes: list[int]) -> list[int]:
-    return [0, *np.cumsum(sizes[:-1]).tolist()] if sizes else []
+def _whole_pages(length: int) -> int:
+    return -(-length // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
 
 
 class _Mapped:
@@ -175,68 +220,66 @@ class _Mapped:
         # Out of band, the arrays are written as they are, and are mapped when it is read back.
         form = pickle.dumps(part, protocol=5, buffer_callback=buffers.append)
         chunks = [buffer.raw() for buffer in buffers]
-        self._maps = [cache.write(chunks)]
-        view, sizes = memoryview(self._maps[0]), [_padded(chunk.nbytes) for chunk in chunks]
-        places = zip(chunks, _offsets(sizes), strict=True)
+        self._regions = [cache.write(chunks)]
+        view = self._regions[0].view
+        places = zip(_offsets(chunks)[0], chunks, strict=True)
         self.part: Part = pickle.loads(
-            form, buffers=[view[first : first + chunk.nbytes] for chunk, first in places]
+            form, buffers=[view[first : first + chunk.nbytes] for first, chunk in places]
         )
         if isinstance(self.part, Part):
             self.part.passing, self.part.keep = True, self._keep  # type: ignore[method-assign]
 
     def _keep(self, values: Array) -> Array:
         """The array in the cache, mapped with the part."""
-        if values.size == 0:
-            return values
-        found = self._cache.write([np.ascontiguousarray(values).data.cast("B")])
-        self._maps.append(found)
-        return np.frombuffer(found, values.dtype, values.size).reshape(values.shape)
+        region = self._cache.write([np.ascontiguousarray(values).data.cast("B")])
+        self._regions.append(region)
+        return np.frombuffer(region.view, values.dtype, values.size).reshape(values.shape)
 
     @property
     def nbytes(self) -> int:
         """What is resident of it."""
-        return sum(map(len, self._maps))
+        return sum(region.length for region in self._regions)
 
     def bring(self) -> None:
-        """Map all its pages, reading those that are not in memory."""
-        for mapped in self._maps:
-            try:
-                mapped.madvise(POPULATE_READ)
-            except (AttributeError, OSError, ValueError):  # an older system, or another
-                np.frombuffer(mapped, np.uint8)[:: mmap.PAGESIZE].max()
+        """Bring its pages into memory."""
+        for region in self._regions:
+            region.bring()
 
     def let_go(self) -> None:
-        """Give its pages back; they are read again when they are touched."""
-        for mapped in self._maps:
-            with suppress(AttributeError):  # a system without madvise gives them back by itself
-                mapped.madvise(mmap.MADV_DONTNEED)
+        """Give its pages back."""
+        for region in self._regions:
+            region.let_go()
 
 
 class _Streamed(Parts):
-    """Parts in a cache on disk, asked one after the other."""
+    """Parts in a cache on disk. The first ones, as many as have room, stay in memory."""
 
-    def __init__(self, parts: list[_Mapped], stays: int) -> None:
+    def __init__(self, parts: list[_Mapped], room: int, n_threads: int | None) -> None:
         super().__init__([p.n_records for p in parts], [p.n_features for p in parts])
-        self._parts, self._stays = parts, stays
+        self._parts = parts
+        self._stay = int(np.searchsorted(np.cumsum([p.nbytes for p in parts]), room))
+        self._at_once = share_threads([p.part for p in parts], n_threads)
 
     def sum(self, question: str, *arguments: Any) -> Integers:
-        answers = (getattr(part, question)(*arguments) for part in self._passing())
-        total = np.array(next(answers), dtype=np.int64)
-        for answer in answers:
-            total += answer
+        def answer(mapped: _Mapped, coming: Future[None], stays: bool) -> Integers:
+            coming.result()
+            found: Integers = getattr(mapped.part, question)(*arguments)
+            if not stays:
+                mapped.let_go()
+            return found
+
+        total, waiting = None, deque[Future[Integers]]()
+        with ThreadPoolExecutor(1) as reader, ThreadPoolExecutor(self._at_once) as workers:
+            for i, mapped in enumerate(self._parts):
+                coming = reader.submit(mapped.bring)
+                waiting.append(workers.submit(answer, mapped, coming, i < self._stay))
+                if len(waiting) > self._at_once:  # one more is brought in than are answering
+                    total = _added(total, waiting.popleft().result())
+        for done in waiting:
+            total = _added(total, done.result())
+        assert total is not None
         return total
 
-    def _passing(self) -> Iterator[Part]:
-        """Each part in turn, its pages in memory; the next one is brought in meanwhile."""
-        with ThreadPoolExecutor(1) as reader:
-            coming = reader.submit(self._parts[0].bring)
-            resident = 0
-            for i, mapped in enumerate(self._parts):
-                coming.result()
-                if i + 1 < len(self._parts):
-                    coming = reader.submit(self._parts[i + 1].bring)
-                yield mapped.part
-                resident += mapped.nbytes
-                if resident > self._stays:  # the first ones stay, where a pass begins
-                    mapped.let_go()
-                    resident -= mapped.nbytes
+
+def _added(total: Integers | None, answer: Integers) -> Integers:
+    return np.array(answer, dtype=np.int64) if total is None else total + answer

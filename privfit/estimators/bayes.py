@@ -50,10 +50,10 @@ def binary_records(estimator: Any, X: Any, y: Any, declared: Any) -> tuple[Any, 
     return BinaryRecords.of(table, codes, len(classes)), classes
 
 
-def _part(X: Any, y: Any, n_threads: int | None, *, classes: NDArray[Any]) -> BinaryPart:
+def _part(X: Any, y: Any, *, classes: NDArray[Any]) -> BinaryPart:
     table = read_table(None, as_table(X, BINARY), None)
     codes = np.zeros(table.shape[0]) if y is None else read_labels(y, classes, "fit")[0]
-    return BinaryPart(BinaryRecords.of(table, codes, len(classes)), n_threads)
+    return BinaryPart(BinaryRecords.of(table, codes, len(classes)))
 
 
 class BernoulliNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

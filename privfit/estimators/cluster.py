@@ -318,11 +318,8 @@ class KMeans(_Clusterer):
         return -float(np.square(self._apart(X).min(axis=1)).sum())
 
 
-def _part(
-    X: Any, y: None, n_threads: int | None, *, n_clusters: int, domain: Domain
-) -> CentersPart:
-    table = as_table(X, domain)
-    return CentersPart(CentersObjective(table, n_clusters, domain, n_threads=n_threads))
+def _part(X: Any, y: None, *, n_clusters: int, domain: Domain) -> CentersPart:
+    return CentersPart(CentersObjective(as_table(X, domain), n_clusters, domain))
 
 
 class KMedian(_Clusterer):

@@ -194,13 +194,10 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names)
 
 
-def _part(
-    X: Any, y: Any, n_threads: int | None, *, domain: Domain, loss: str, classes: Array, head: int
-) -> LinearPart:
+def _part(X: Any, y: Any, *, domain: Domain, loss: str, classes: Array, head: int) -> LinearPart:
     """One class against the rest, over the records of a part."""
     codes, _ = read_labels(y, classes, "fit")
-    table = as_table(X, domain)
-    return LinearPart(LinearObjective(table, codes == head, loss, domain, n_threads=n_threads))
+    return LinearPart(LinearObjective(as_table(X, domain), codes == head, loss, domain))
 
 
 def _space(name: str, settings: Any, objective: LinearObjective) -> Reals:
