@@ -5,6 +5,7 @@ import typing as _typing
 from privfit.accounting import Event, calibrate, compose, total
 from privfit.aggregate import Gupt, Majority
 from privfit.backends import Stream
+from privfit.checkpoint import Checkpoint
 from privfit.descent import FrankWolfe, Gradient, PermutedSGD
 from privfit.domains import Box, Categorical, Domain, Grid, L1Ball, L2Ball, Numeric, Schema
 from privfit.dpsga import DPSGA
@@ -68,6 +69,7 @@ __all__ = [
     "BudgetError",
     "Categorical",
     "CentersObjective",
+    "Checkpoint",
     "ClusteredCounts",
     "ConfusionMatrix",
     "Coreset",

@@ -203,6 +203,10 @@ class Grant:
 
         The draw is charged before it is made, so one that fails or is interrupted stays charged.
         """
+        self._charge(mechanism, rng)
+        return mechanism(value, rng)
+
+    def _charge(self, mechanism: Mechanism, rng: Any) -> None:
         event = mechanism.event
         key = _kind(event)
         with self._lock:
@@ -213,7 +217,6 @@ class Grant:
                 self.plan(replace(event, count=missing))
             self._drawn[key] = drawn
             self._seeded |= rng is not None and getattr(rng, "seeded", True)
-        return mechanism(value, rng)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -347,9 +350,13 @@ class Ledger:
                     f"{full_name!r} asks for {wanted}; ask for less, or start a larger ledger"
                 )
             self._entries.append(entry)
-            grant = Grant(full_name, wanted, self._lock, self._releases)
+            grant = self._grant(entry)
             self._grants.append(grant)
             return grant
+
+    def _grant(self, entry: tuple[str, str, Budget]) -> Grant:
+        _, name, budget = entry
+        return Grant(name, budget, self._lock, self._releases)
 
     @contextmanager
     def scope(self, name: str) -> Iterator[Ledger]:

@@ -35,6 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "ledger": {"accounting", "mechanisms"},
     "noise": {"accounting", "mechanisms", "ledger"},
     "partition": {"_kernels", "accounting", "mechanisms"},
+    "checkpoint": {"_kernels", "ledger", "mechanisms", "partition"},
     "means": set(),
     "cumulative": set(),
     "binormal": set(),

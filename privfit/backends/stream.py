@@ -170,6 +170,10 @@ class _Cache:
         self._first = self._size = self._used = 0  # of the last segment
         self._memory: mmap.mmap | None = None
 
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            self._file.close()
+
     def write(self, chunks: list[memoryview]) -> _Region:
         """A region with these chunks, each at a multiple of 64 from its beginning."""
         offsets, length = _offsets(chunks)
