@@ -69,7 +69,7 @@ class Stream:
     --------
     >>> import numpy as np
     >>> from privfit import LogisticRegression, Stream
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (5000, 3)).astype(np.float32)
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (1000, 3)).astype(np.float32)
     >>> y = X[:, 0] > X[:, 1]
     >>> model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[False, True], random_state=0)
     >>> streamed = model.fit(Stream(X, memory_limit="256MB"), y).coef_
@@ -109,7 +109,7 @@ class Stream:
             del X, labels
             if self._progress is not None:
                 self._progress(len(parts))
-        return _Streamed(parts, self._limit // 2, n_threads)
+        return _Streamed(parts, min(self._limit // 2, self._limit - _resident()), n_threads)
 
 
 def _bytes(limit: Any) -> int:
@@ -123,6 +123,13 @@ def _bytes(limit: Any) -> int:
             "number of bytes"
         )
     return int(size)
+
+
+def _resident() -> int:
+    """Bytes of this process that are in memory, where the system tells."""
+    with suppress(OSError), open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * mmap.PAGESIZE
+    return 0
 
 
 @dataclass(frozen=True, repr=False)
