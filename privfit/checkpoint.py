@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -60,10 +60,10 @@ class Checkpoint:
     >>> from privfit import Checkpoint, LogisticRegression
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     >>> def run(path):
-    ...     journal = Checkpoint(path, 1.0, 1e-6)
-    ...     model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[False, True],
-    ...                                ledger=journal.ledger, random_state=journal.coins)
-    ...     return model.fit(X, X[:, 0] > 0).coef_, journal.ledger.spent.epsilon
+    ...     with Checkpoint(path, 1.0, 1e-6) as journal:
+    ...         model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[False, True],
+    ...                                    ledger=journal.ledger, random_state=journal.coins)
+    ...         return model.fit(X, X[:, 0] > 0).coef_, journal.ledger.spent.epsilon
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     first, again = run(f"{folder}/journal"), run(f"{folder}/journal")
     >>> bool((first[0] == again[0]).all()), again[1]
@@ -85,6 +85,12 @@ class Checkpoint:
         self.ledger: Ledger = _Ledger(self._journal, epsilon, delta)
         self.coins: BitSource = _Coins(self._journal, random_state)
 
+    def __enter__(self) -> Checkpoint:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._journal.close()
+
     def __repr__(self) -> str:
         return f"Checkpoint({self.ledger!r}, {self._journal.left} steps to replay)"
 
@@ -94,8 +100,9 @@ class _Journal:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fspath(path)
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
-        self._lock_file()
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
+        self._file: int | None = os.open(self._path, flags, 0o600)
+        self._lock_file(self._file)
         with open(self._path, "rb") as file:
             whole = file.read()
         lines = whole[: whole.rfind(b"\n") + 1]  # a line that a crash cut short was never told
@@ -110,18 +117,24 @@ class _Journal:
         self._next = 0
         self.drawing = False
 
-    def __del__(self) -> None:
-        with suppress(AttributeError, OSError):
+    def close(self) -> None:
+        """Let another run have the file."""
+        if self._file is not None:
             os.close(self._file)
+            self._file = None
 
-    def _lock_file(self) -> None:
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            self.close()
+
+    def _lock_file(self, file: int) -> None:
         """Refuse a journal that another run is writing to."""
         try:
             import fcntl
         except ImportError:  # not on Windows
             return
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise ValueError(
                 f"path ({self._path!r}) must not be in use by another run; wait for its end, or "
@@ -149,11 +162,19 @@ class _Journal:
 
     def append(self, kind: str, what: Any, value: Any) -> None:
         """Put a step on record, on disk."""
+        if self._file is None:
+            raise ValueError(
+                f"path ({self._path!r}) was closed; fit within `with Checkpoint(...) as journal:`"
+            )
         step = {"kind": kind, "what": what, "value": value}
         line = json.dumps(step).encode() + b"\n"
-        while line:
-            line = line[os.write(self._file, line) :]
-        os.fsync(self._file)
+        try:
+            while line:
+                line = line[os.write(self._file, line) :]
+            os.fsync(self._file)
+        except OSError:
+            self.close()  # a line may be cut short, and none may follow it
+            raise
         self._steps.append(step)
         self._next += 1
 
