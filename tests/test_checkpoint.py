@@ -123,8 +123,8 @@ def test_noise_is_not_on_record_and_the_file_is_its_owners(tmp_path):
 
 
 def test_a_value_that_cannot_be_put_on_record_is_not_released(tmp_path, monkeypatch):
-    journal = Checkpoint(tmp_path / "journal", 1.0)
-    grant = journal.ledger.reserve(1.0)
+    journal = Checkpoint(tmp_path / "journal", 2.0)
+    grant = journal.ledger.reserve(2.0)
     told = []
     with monkeypatch.context() as patch, pytest.raises(OSError, match="full"):  # noqa: PT012
         patch.setattr(os, "write", lambda *_: (_ for _ in ()).throw(OSError(28, "disk is full")))
@@ -133,8 +133,8 @@ def test_a_value_that_cannot_be_put_on_record_is_not_released(tmp_path, monkeypa
     assert grant.spent == 1.0
     with pytest.raises(ValueError, match="was closed"):
         grant.release(DiscreteLaplace(1.0, 1), [5], journal.coins)
-    journal = Checkpoint(tmp_path / "journal", 1.0)
-    noisy = journal.ledger.reserve(1.0).release(DiscreteLaplace(1.0, 1), [5], journal.coins)
+    journal = Checkpoint(tmp_path / "journal", 2.0)
+    noisy = journal.ledger.reserve(2.0).release(DiscreteLaplace(1.0, 1), [5], journal.coins)
     assert noisy.shape == (1,)
 
 
