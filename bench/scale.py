@@ -62,7 +62,10 @@ def race(runners, rounds):
 def questions(objective):
     """A population and a gradient, as searches and descents ask for them."""
     P = DOMAIN.bind(D).candidates(POPULATION, np.random.default_rng(1))
-    return {"scores": lambda: objective.scores(P), "gradient": lambda: objective.gradient(P[0], 0.5)}
+    return {
+        "scores": lambda: objective.scores(P),
+        "gradient": lambda: objective.gradient(P[0], 0.5),
+    }
 
 
 def compare(objectives, rounds):
@@ -86,6 +89,20 @@ def streaming(rows, rounds):
     for limit in ("1GB", "128MB"):  # all of it stays; nearly all of it is read again
         objectives[f"stream {limit}"] = over(Stream(X, memory_limit=limit), y)
     return compare(objectives, rounds)
+
+
+def growing(rows, rounds):
+    """The same questions of a half, a quarter and an eighth of the rows, streamed with no room."""
+    X, y = table(rows)
+    found = []
+    for count in (rows // 8, rows // 4, rows // 2, rows):
+        objective = over(Stream(X[:count], memory_limit="128MB"), y[:count])
+        for question, (wall, cpu) in race(questions(objective), rounds).items():
+            found.append({"question": question, "rows": count, "wall": wall, "cpu": cpu})
+            print(
+                f"{question:9} {count:9} rows {wall:8.4f} s  cpu {1e9 * cpu / count:6.1f} ns a row"
+            )
+    return found
 
 
 def _rows_of_file(path, first, last):
@@ -118,7 +135,11 @@ def on_dask(rows, rounds, partitions=(2, 100, 1000)):
         ):
             for count in partitions:
                 objectives[f"dask, {count} partitions"] = over(*_delayed(folder, rows, count))
-            return compare(objectives, rounds)
+            found = compare(objectives, rounds)
+            few = over(*_delayed(folder, 2000, 2))
+            latency = race({"question": questions(few)["gradient"]}, 4 * rounds)["question"][0]
+            print(f"a question of 2,000 rows: {latency:.4f} s")
+            return found, latency
 
 
 # ---------------------------------------------------------------------------------- the largest run
@@ -155,7 +176,10 @@ def fit_large(folder, limit):
 def large(rows, limit, folder):
     with tempfile.TemporaryDirectory(dir=folder) as name:
         write_table(Path(name), rows)
-        script = f"from bench import scale; from pathlib import Path; scale.fit_large(Path({name!r}), {limit!r})"
+        script = (
+            "from pathlib import Path; from bench import scale; "
+            f"scale.fit_large(Path({name!r}), {limit!r})"
+        )
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
                               check=True, env={**os.environ, "PYTHONPATH": str(HERE.parent)})  # fmt: skip
     found = {"rows": rows, "limit": limit, **json.loads(done.stdout)}
@@ -179,7 +203,8 @@ def main():
         found["large"] = large(asked.large_rows, asked.memory_limit, asked.folder)
     else:
         found["streaming"] = streaming(asked.rows, asked.rounds)
-        found["dask"] = on_dask(asked.rows, asked.rounds)
+        found["growing"] = growing(asked.rows, asked.rounds)
+        found["dask"], found["latency"] = on_dask(asked.rows, asked.rounds)
         found["rows"] = asked.rows
     if asked.write:
         path.write_text(json.dumps({**found, "machine": machine.describe()}, indent=1) + "\n")

@@ -49,7 +49,9 @@ from privfit.backends import (
     PartitionedCenters,
     PartitionedLinear,
     Parts,
+    parts,
     place,
+    record_objective,
     stream,
 )
 from privfit.backends import cluster as workers
@@ -273,6 +275,55 @@ def test_walks_over_parts_score_every_move_exactly(layout, rng, small_blocks, mo
     assert len(parts._parts) > 4
 
 
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_small_parts_are_joined_and_answer_as_before(layout, rng, monkeypatch):
+    monkeypatch.setattr(parts, "SMALL", 90)
+    monkeypatch.setattr(parts, "JOINED", 200)
+    sizes = [1, 16, 17, 33, 89, 90, 40, 64]
+    X, y = rng.uniform(-1, 1, (sum(sizes), 4)), rng.integers(0, 2, sum(sizes))
+    X[rng.random(X.shape) < 0.3] = 0.0
+    X[rng.random(X.shape) < 0.2] = 1.0
+    cuts = np.cumsum([0, *sizes])
+    pieces = {
+        (i,): LinearPart(LinearObjective(X[a:b], y[a:b], domain=UNIT, layout=layout))
+        for i, (a, b) in enumerate(pairwise(cuts))
+    }
+    whole, found = LinearObjective(X, y, domain=UNIT), parts.join_small(pieces)
+    assert sorted(i for numbers in found for i in numbers) == [*range(8)]
+    assert 2 < len(found) < 8
+    assert sum(part.n_records for part in found.values()) == len(X)
+    P = UNIT.bind(4).candidates(9, rng)
+    moves = P[0], np.arange(5), np.full(5, 0.5)
+    image = np.arange(15).reshape(5, 3), 2, True, 500
+    for question, arguments in (
+        ("scores", (P,)), ("gradient", (P[0], 0.5)), ("second_moments", ()), ("label_counts", ()),
+        ("moved_scores", moves), ("followed_gradient", (P[0], 9)),
+        ("capped_gradient", (P[0], *image)),
+    ):  # fmt: skip
+        answers = [getattr(part, question)(*arguments) for part in found.values()]
+        assert np.array_equal(sum(answers), getattr(LinearPart(whole), question)(*arguments))
+    centres = [CentersPart(CentersObjective(X[a:b], 3, UNIT)) for a, b in pairwise(cuts)]
+    C = whole.domain.points(3, rng)
+    assert np.array_equal(centres[0].joined(centres[1:]).clusters(C),
+                          CentersPart(CentersObjective(X, 3, UNIT)).clusters(C))  # fmt: skip
+
+
+def near(records: Any, P: Any) -> Any:
+    return -np.abs(records[:, :1] - P[None, :, 0])
+
+
+def test_ones_own_scores_are_the_same(numbers, small_blocks):
+    X, space = numbers[0], privfit.Reals(-1, 1, 1)
+    found = [
+        privfit.search(objective, space, 1.0, solver=DPSGA(generations=2), random_state=1).answer
+        for objective in (
+            record_objective(X, near, -2.0, 0.0),
+            record_objective(Stream(X, memory_limit="64MB"), near, -2.0, 0.0),
+        )
+    ]
+    assert np.array_equal(*found)
+
+
 @pytest.mark.parametrize("limit", ["64MB", "10GB"])
 def test_blocks_are_brought_in_and_let_go(limit, rng, monkeypatch):
     monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 14)
@@ -307,7 +358,6 @@ def test_progress_tells_of_blocks_and_the_cache_has_no_name(rng, tmp_path, monke
     parts = place(records, y, linear_part)
     assert told == list(range(1, len(parts._parts) + 1))
     assert list(tmp_path.iterdir()) == []
-    assert parts._parts[0]._cache._size > 0
     assert "private" in repr(records)
     assert "private" in repr(parts)
     assert "private" in repr(parts._parts[0].part)
@@ -373,13 +423,13 @@ def test_a_full_disk_is_a_clear_error_and_costs_nothing(numbers, rng):
 def test_a_disk_that_fills_up_later_leaves_what_was_drawn_charged(numbers, monkeypatch):
     """Sorted cells are kept on disk when a tree first asks for them: after the charge."""
     ledger, records = Ledger(1.0), Stream(numbers[0], memory_limit="64MB")
-    real = stream._Mapped._keep
+    real = stream._keep
 
-    def keep(self: Any, values: Any) -> Any:
+    def keep(*arguments: Any) -> Any:
         with files_at_most(100_000):
-            return real(self, values)
+            return real(*arguments)
 
-    monkeypatch.setattr(stream._Mapped, "_keep", keep)
+    monkeypatch.setattr(stream, "_keep", keep)
     with pytest.raises(OSError, match="cannot be written"):
         KMeans(2, 1.0, domain=UNIT, ledger=ledger, solver="tree").fit(records)
     assert ledger.spent == Budget(1.0)
@@ -525,10 +575,11 @@ def test_a_worker_killed_while_it_packs_or_answers_changes_nothing(some_workers,
     assert np.array_equal(found, LinearObjective(X, y, domain=UNIT).scores(P))
 
 
-def held(fit: str | None = None) -> list[int]:
+def held(fit: str) -> list[int]:
     from privfit.backends import cluster
 
-    return [i for key, some in cluster._HELD.items() if fit in (None, key) for i in some.parts]
+    parts = cluster._HELD[fit].parts if fit in cluster._HELD else {}
+    return [i for numbers in parts for i in numbers]
 
 
 def forget_half(fit: str) -> None:

@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from privfit.backends.parts import Make, Parts, share_threads
+from privfit.backends.parts import Make, Parts, join_small, share_threads
 from privfit.objectives.common import Integers
 
 Question: TypeAlias = "tuple[str, tuple[Any, ...]]"
@@ -43,8 +43,17 @@ WAIT = 60.0  # seconds to wait for a first worker, or for another if all are gon
 class _Held:
     """The parts of one fit in this process; one question at a time, since parts keep margins."""
 
-    parts: dict[int, Any] = field(default_factory=dict)
+    parts: dict[tuple[int, ...], Any] = field(default_factory=dict)  # by numbers of partitions
     lock: threading.Lock = field(default_factory=threading.Lock)
+    joined: bool = False
+
+    def of(self, indices: list[int]) -> list[Any]:
+        """The parts of these partitions; small ones are joined, and any others forgotten."""
+        mine = set(indices)
+        self.parts = {numbers: part for numbers, part in self.parts.items() if mine >= {*numbers}}
+        if not self.joined:
+            self.parts, self.joined = join_small(self.parts), True
+        return list(self.parts.values())
 
 
 _HELD: defaultdict[str, _Held] = defaultdict(_Held)
@@ -85,7 +94,9 @@ def _pack(fit: str, index: int, X: Any, y: Any, make: Make) -> _Card:
         part = make(X, y)
     except (ValueError, TypeError, ImportError) as error:
         return _Card(refusal=error.with_traceback(None))
-    _HELD[fit].parts[index] = part
+    with _HELD[fit].lock:
+        _HELD[fit].parts[index,] = part
+        _HELD[fit].joined = False
     return _Card(part.n_records, part.n_features)
 
 
@@ -109,7 +120,7 @@ def _ask(fit: str, indices: list[int], question: Question) -> _Sum:
 
     held, (name, arguments) = _HELD[fit], question
     with held.lock:
-        found = [held.parts[index] for index in indices if index in held.parts]
+        found = held.of(indices)
         at_once = share_threads(found, get_worker().state.nthreads)
         with ThreadPoolExecutor(max(1, at_once)) as threads:
             totals = threads.map(lambda part: getattr(part, name)(*arguments), found)
@@ -164,8 +175,10 @@ def _partitions(X: Any, y: Any, client: Any) -> list[tuple[Any, Any]]:
 
 def _references(collection: Any, client: Any) -> list[Any]:
     from dask.optimization import cull
-    from distributed import futures_of
+    from distributed import Future, futures_of
 
+    if isinstance(collection, list) and all(isinstance(one, Future) for one in collection):
+        return collection
     if futures_of(collection):
         return list(client.compute(_delayed(collection, optimize_graph=False)))
     found = []
@@ -291,6 +304,8 @@ class _Workers(Parts):
             return None
         found = _add(*self._client.gather(tree))
         if found.n_records != self.n_records:  # a worker came back empty at its old address
+            drops = [self._at(address, _drop, self._fit) for address in by_worker]
+            self._finished(drops, set(by_worker))
             self._home.clear()
         return found
 

@@ -16,6 +16,7 @@ stand-in, and there is no state to restore when a worker dies.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeAlias
@@ -26,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from privfit._kernels import threads
 from privfit.binary import BinaryRecords, ClassCounts
 from privfit.domains import Domain, Schema
-from privfit.objectives import CentersObjective, LinearObjective
+from privfit.objectives import CentersObjective, LinearObjective, RecordObjective
 from privfit.objectives.centers import CenterMoves
 from privfit.objectives.common import Floats, Integers
 from privfit.objectives.linear import LinearMoves
@@ -70,7 +71,8 @@ class Part:
     def __init__(self, records: Any) -> None:
         self._records = records
         self._kept: dict[str, tuple[tuple[Any, ...], Any]] = {}
-        self.n_records, self.n_features = records.n_records, records.n_features
+        self.n_records = records.n_records
+        self.n_features = getattr(records, "n_features", 0)  # one's own records need not have any
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of private records>"
@@ -83,6 +85,15 @@ class Part:
         """The array, where it may stay."""
         return values
 
+    @property
+    def kind(self) -> str | None:
+        """Parts of one kind can be joined; None of a kind that need not be."""
+        return getattr(self._records, "layout", None)
+
+    def joined(self, others: Sequence[Part]) -> Part:
+        """One part with all their records."""
+        return type(self)(self._records.joined([part._records for part in others]))
+
     def _memo(self, name: str, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
         """What was made last for this name, if it was for the same key."""
         known, value = self._kept.get(name, (None, None))
@@ -91,6 +102,30 @@ class Part:
             value = make()
             self._kept[name] = key, value
         return value
+
+
+SMALL = 1 << 15  # records of a part that are joined with others: a call takes as long as they do
+JOINED = 1 << 18  # records of a part that is large enough
+
+
+def join_small(parts: Mapping[tuple[int, ...], Any]) -> dict[tuple[int, ...], Any]:
+    """The same records in fewer parts, each under the numbers of those that it was made of."""
+    found, waiting = {}, defaultdict[Any, list[tuple[int, ...]]](list)
+    for numbers, part in parts.items():
+        kind = part.kind if part.n_records < SMALL and isinstance(part, Part) else None
+        if kind is None:
+            found[numbers] = part
+        else:
+            waiting[kind].append(numbers)
+    for alike in waiting.values():
+        while alike:
+            group, size = [], 0
+            while alike and size < JOINED:
+                group.append(alike.pop())
+                size += parts[group[-1]].n_records
+            first, *others = [parts[numbers] for numbers in group]
+            found[sum(group, ())] = first.joined(others) if others else first
+    return found
 
 
 def share_threads(parts: Sequence[Any], n_threads: int | None) -> int:
@@ -336,7 +371,33 @@ class _PartitionedCenterMoves(CenterMoves):
         return self._objective._parts.sum("moved_scores", self.centers, which, centers)
 
 
-# ---------------------------------------------------------------------------- binary features, own
+# ----------------------------------------------------------------------------- anybody's own scores
+
+
+class RecordPart(Part):
+    """Answers of a `RecordObjective` over the records of one part."""
+
+    _records: RecordObjective
+
+    def scores(self, P: Any) -> Integers:
+        return self._records.scores(P)
+
+
+class PartitionedRecords(RecordObjective):
+    """A `RecordObjective` over parts."""
+
+    def __init__(self, parts: Parts, *settings: Any, **more: Any) -> None:
+        self._parts = parts
+        super().__init__(None, *settings, **more)
+
+    def _load(self, records: Any) -> None:
+        self.n_records = self._parts.n_records
+
+    def scores(self, P: Any) -> Integers:
+        return self._parts.sum("scores", P)
+
+
+# ---------------------------------------------------------------------------------- binary features
 
 
 class BinaryPart(Part):

@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,7 +41,9 @@ Array: TypeAlias = NDArray[Any]
 UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
          "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}  # fmt: skip
 LEAST_MEMORY = 64 * 10**6  # Python, numpy and a kernel's buffers take as much by themselves
-LARGEST_BLOCK = 1 << 26  # bytes: some 10 ms of work, beside which starting a block is nothing
+# Bytes. A gradient of 2,000,000 x 50 from the page cache took as long as from memory with blocks of
+# 32 or 64 MB, and 1.5 times as long with 16 MB: bringing in a block costs the same, however small.
+LARGEST_BLOCK = 1 << 26
 POPULATE_READ = 22  # of madvise in Linux since 5.14: map all pages now
 
 
@@ -102,7 +105,7 @@ class Stream:
         """The parts that `make` makes of the blocks, in a cache on disk."""
         cache = _Cache(self._folder)
         # A block takes a quarter of it once it is packed, and a pass has one more than threads.
-        room = min(LARGEST_BLOCK, self._limit // max(16, 4 * threads.resolve(n_threads)))
+        room = min(LARGEST_BLOCK, self._limit // max(8, 4 * threads.resolve(n_threads)))
         parts = []
         for X, labels in self._source.blocks(y, room):
             parts.append(_Mapped(make(X, labels), cache))
@@ -226,7 +229,6 @@ class _Mapped:
 
     def __init__(self, part: Part, cache: _Cache) -> None:
         self.n_records, self.n_features = part.n_records, part.n_features
-        self._cache = cache
         buffers: list[pickle.PickleBuffer] = []
         # Out of band, the arrays are written as they are, and are mapped when it is read back.
         form = pickle.dumps(part, protocol=5, buffer_callback=buffers.append)
@@ -237,14 +239,9 @@ class _Mapped:
         self.part: Part = pickle.loads(
             form, buffers=[view[first : first + chunk.nbytes] for first, chunk in places]
         )
-        if isinstance(self.part, Part):
-            self.part.passing, self.part.keep = True, self._keep  # type: ignore[method-assign]
-
-    def _keep(self, values: Array) -> Array:
-        """The array in the cache, mapped with the part."""
-        region = self._cache.write([np.ascontiguousarray(values).data.cast("B")])
-        self._regions.append(region)
-        return np.frombuffer(region.view, values.dtype, values.size).reshape(values.shape)
+        if isinstance(self.part, Part):  # the part must not hold what holds it
+            self.part.passing = True
+            self.part.keep = partial(_keep, cache, self._regions)  # type: ignore[method-assign]
 
     @property
     def nbytes(self) -> int:
@@ -260,6 +257,12 @@ class _Mapped:
         """Give its pages back."""
         for region in self._regions:
             region.let_go()
+
+
+def _keep(cache: _Cache, regions: list[_Region], values: Array) -> Array:
+    """The array in the cache, mapped, its region among those of its part."""
+    regions.append(cache.write([np.ascontiguousarray(values).data.cast("B")]))
+    return np.frombuffer(regions[-1].view, values.dtype, values.size).reshape(values.shape)
 
 
 class _Streamed(Parts):

@@ -19,7 +19,6 @@ from privfit.bayes import NaiveBayes, naive_bayes
 from privfit.binary import BinaryRecords, bound_ones
 from privfit.domains import Box
 from privfit.estimators.common import (
-    declared_classes,
     read_labels,
     read_table,
     refuse,
@@ -39,7 +38,7 @@ def binary_records(estimator: Any, X: Any, y: Any, declared: Any) -> tuple[Any, 
     """The records, wherever they lie, and their classes: one for all of them if y is None."""
     what = type(estimator).__name__
     if is_partitioned(X):
-        classes = np.zeros(1) if y is None else declared_classes(declared, what)
+        classes = np.zeros(1) if y is None else read_labels(y, declared, what, True)[1]
         parts = place(X, y, partial(_part, classes=classes), estimator.n_threads)
         return PartitionedBinary(parts, len(classes)), classes
     table = read_table(estimator, X, None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from privfit import kmeans, kmedian
 from privfit._kernels.random import BitSource
 from privfit.aggregate import Gupt
-from privfit.backends import CentersPart, PartitionedCenters, as_table, is_partitioned, place
+from privfit.backends import centers_objective, is_partitioned
 from privfit.checks import is_sparse, is_whole
 from privfit.domains import Domain
 from privfit.estimators.common import (
@@ -248,17 +247,15 @@ class KMeans(_Clusterer):
         return self
 
     def _objective(self, X: Any, domain: Domain) -> CentersObjective:
+        table = X
         if not is_partitioned(X):
             table = read_table(self, X, domain)
-            return CentersObjective(table, self.n_clusters, domain, n_threads=self.n_threads)
-        if self.solver == "gupt" or isinstance(self.solver, Gupt):
+        elif self.solver == "gupt" or isinstance(self.solver, Gupt):
             raise ValueError(
                 "solver ('gupt') needs all records at once, but X lies in parts; pass another "
                 "solver, or an array in memory"
             )
-        make = partial(_part, n_clusters=self.n_clusters, domain=domain)
-        parts = place(X, None, make, self.n_threads)
-        return PartitionedCenters(parts, self.n_clusters, domain, n_threads=self.n_threads)
+        return centers_objective(table, self.n_clusters, domain, n_threads=self.n_threads)
 
     def _chosen(self, objective: CentersObjective) -> Any:
         """The solver that 'auto' stands for, or the one given; post-processing needs Lloyd."""
@@ -316,10 +313,6 @@ class KMeans(_Clusterer):
         """Minus the sum of squared distances to the nearest centres; not private."""
         check_is_fitted(self)
         return -float(np.square(self._apart(X).min(axis=1)).sum())
-
-
-def _part(X: Any, y: None, *, n_clusters: int, domain: Domain) -> CentersPart:
-    return CentersPart(CentersObjective(as_table(X, domain), n_clusters, domain))
 
 
 class KMedian(_Clusterer):

@@ -139,17 +139,17 @@ def decode_records(X: Any, domain: Domain, uniform: bool = False) -> Any:
     return whole.multiply(units).tocsr() if is_sparse(whole) else whole * units
 
 
-def declared_classes(declared: Any, what: str) -> Array:
-    """The classes, declared: those of labels that lie in parts are not read off."""
-    if declared is None:
-        raise ValueError(
-            f"{what} needs the classes of labels that lie in parts; pass classes=[...]"
-        )
-    return read_labels(declared, declared, what)[1]
+def read_labels(y: Any, declared: Any, what: str, in_parts: bool = False) -> tuple[Array, Array]:
+    """(n,) positions among the classes, and the classes in order.
 
-
-def read_labels(y: Any, declared: Any, what: str) -> tuple[Array, Array]:
-    """(n,) positions among the classes, and the classes in order."""
+    Labels that lie in parts are not looked at, so their classes must be declared.
+    """
+    if in_parts:
+        if declared is None:
+            raise ValueError(
+                f"{what} needs the classes of labels that lie in parts; pass classes=[...]"
+            )
+        y = declared
     y = column_or_1d(y, warn=True)
     if declared is None:
         warnings.warn(

@@ -15,12 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit import aggregate, descent, functional, perturbation
 from privfit._kernels.random import BitSource
-from privfit.backends import LinearPart, PartitionedLinear, as_table, is_partitioned, place
-from privfit.domains import Domain, Schema
+from privfit.backends import is_partitioned, linear_objective
+from privfit.domains import Schema
 from privfit.estimators.common import (
     Array,
     as_domain,
-    declared_classes,
     decode_records,
     read_labels,
     read_table,
@@ -98,18 +97,28 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         refuse(refused)
         what = type(self).__name__
         domain = as_domain(self.domain, what)
-        objective_for, classes = self._objectives(X, y, domain, what)
+        in_parts = is_partitioned(X)
+        table = X if in_parts else read_table(self, X, domain)
+        codes, classes = read_labels(y, self.classes, what, in_parts)
         auto = isinstance(self.solver, str) and self.solver == "auto"
         name, settings = settings_of("local" if auto else self.solver, METHODS)
         loss = "zero_one" if name in COUNTS_ERRORS else self._loss
         heads = range(1, 2) if len(classes) == 2 else range(len(classes))
 
-        if is_partitioned(X) and name in WHOLE:
+        if in_parts and name in WHOLE:
             raise ValueError(
                 f"solver ({name!r}) needs all records at once, but X lies in parts; pass "
                 "solver='local' or another that takes sums alone, or an array in memory"
             )
-        objective = objective_for(heads[0], loss)
+
+        def objective_of(head: int) -> LinearObjective:
+            known = partial(_is_class, head=head, classes=classes)
+            return linear_objective(
+                table, y if in_parts else codes == head, loss, domain, n_threads=self.n_threads,
+                labels=known if in_parts else None,
+            )  # fmt: skip
+
+        objective = objective_of(heads[0])
         domain = objective.domain
         space = _space(name, settings, objective)
         check_plan(
@@ -121,7 +130,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         models = []
         for head in heads:
             path = METHODS[name][1](
-                objective if head == heads[0] else objective_for(head, loss),
+                objective if head == heads[0] else objective_of(head),
                 space,
                 settings,
                 grant,
@@ -146,25 +155,6 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 {"classes": classes.copy(), "coef": weights[:, :-1], "intercept": weights[:, -1]},
             )
         return self
-
-    def _objectives(
-        self, X: Any, y: Any, domain: Domain, what: str
-    ) -> tuple[Callable[[int, str], LinearObjective], Array]:
-        """What makes the objective of one class against the rest, and the classes."""
-        if not is_partitioned(X):
-            table = read_table(self, X, domain)
-            codes, classes = read_labels(y, self.classes, what)
-            return lambda head, loss: LinearObjective(
-                table, codes == head, loss, domain, n_threads=self.n_threads
-            ), classes
-        classes = declared_classes(self.classes, what)
-
-        def over_parts(head: int, loss: str) -> LinearObjective:
-            make = partial(_part, domain=domain, loss=loss, classes=classes, head=head)
-            parts = place(X, y, make, self.n_threads)
-            return PartitionedLinear(parts, loss, domain, n_threads=self.n_threads)
-
-        return over_parts, classes
 
     def decision_function(self, X: Any) -> Floats:
         """z = <x, coef> + intercept: (n,) for two classes, else (n, classes)."""
@@ -194,10 +184,9 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names)
 
 
-def _part(X: Any, y: Any, *, domain: Domain, loss: str, classes: Array, head: int) -> LinearPart:
-    """One class against the rest, over the records of a part."""
-    codes, _ = read_labels(y, classes, "fit")
-    return LinearPart(LinearObjective(as_table(X, domain), codes == head, loss, domain))
+def _is_class(y: Any, *, head: int, classes: Array) -> NDArray[np.bool_]:
+    """(n,): which labels of a part are of this class."""
+    return read_labels(y, classes, "fit")[0] == head
 
 
 def _space(name: str, settings: Any, objective: LinearObjective) -> Reals:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -28,7 +29,7 @@ from privfit.objectives.common import (
     set_gaps,
     whole_bounds,
 )
-from privfit.packing import DenseRecords, aligned, check_records, pack, tiles
+from privfit.packing import DenseRecords, aligned, check_records, joined, pack, tiles
 
 FEW_PAIRS = 2e7  # differences of coordinates that a range may take: some 10 ms
 
@@ -50,6 +51,8 @@ class CentersObjective(Objective):
     power : 2 or 1
         Squared l2 distances, or l1 distances.
     """
+
+    layout = "dense"  # how records are packed
 
     def __init__(
         self,
@@ -80,6 +83,14 @@ class CentersObjective(Objective):
         records = pack(X, self.domain, layout="dense", uniform=True)
         assert isinstance(records, DenseRecords)
         self._records, self._runs = records, records.runs
+
+    def joined(self, others: Sequence[CentersObjective]) -> CentersObjective:
+        """One objective over the records of all, which must be alike in all else."""
+        result: CentersObjective = self._emptied(others)
+        records = joined([one._records for one in (self, *others)])
+        assert isinstance(records, DenseRecords)
+        result._records, result._runs = records, records.runs
+        return result
 
     @property
     def unit(self) -> float:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -34,7 +35,7 @@ from privfit.objectives.layouts import (
     SparseFollower,
     SparseLayout,
 )
-from privfit.packing import DenseRecords, check_labels, check_records, pack
+from privfit.packing import DenseRecords, check_labels, check_records, joined, pack
 
 MOST_RESIDUAL = round(1 / kernels.RESIDUAL_UNIT)
 
@@ -103,6 +104,18 @@ class LinearObjective(Objective):
             if isinstance(records, DenseRecords)
             else SparseLayout(records, kernel_loss, grid.a)
         )
+
+    def joined(self, others: Sequence[LinearObjective]) -> LinearObjective:
+        """One objective over the records of all, which must be alike in all else."""
+        result = self._emptied(others)
+        records: Any = joined([one._layout.records for one in (self, *others)])
+        result._layout, result._runs = replace(self._layout, records=records), records.runs
+        return result
+
+    @property
+    def layout(self) -> str:
+        """How records are packed."""
+        return "dense" if isinstance(self._layout, DenseLayout) else "sparse"
 
     @property
     def grid(self) -> Grid:
