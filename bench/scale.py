@@ -180,8 +180,10 @@ def large(rows, limit, folder):
             "from pathlib import Path; from bench import scale; "
             f"scale.fit_large(Path({name!r}), {limit!r})"
         )
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
-                              check=True, env={**os.environ, "PYTHONPATH": str(HERE.parent)})  # fmt: skip
+        path = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=path
+        )
     found = {"rows": rows, "limit": limit, **json.loads(done.stdout)}
     print(found)
     return found
