@@ -258,8 +258,8 @@ def test_walks_over_parts_score_every_move_exactly(layout, rng, small_blocks, mo
     make = lambda X, y: LinearPart(LinearObjective(X, y, "logistic", UNIT, layout=layout))  # noqa: E731
     parts = place(Stream(X, memory_limit="64MB"), y, make)
     for passing in (True, False):
-        for mapped in parts._parts:
-            mapped.part.passing = passing
+        for block in parts._blocks:
+            block.part.passing = passing
         here, there = (
             whole.at(np.zeros(5)),
             PartitionedLinear(parts, "logistic", UNIT).at([0.0] * 5),
@@ -272,7 +272,7 @@ def test_walks_over_parts_score_every_move_exactly(layout, rng, small_blocks, mo
         far = PartitionedLinear(parts, "logistic", UNIT).at(np.ones(5))
         assert np.array_equal(far.scores([2], [0.5]), whole.at(np.ones(5)).scores([2], [0.5]))
         assert far.scores(np.arange(0), []).size == 0
-    assert len(parts._parts) > 4
+    assert len(parts._blocks) > 4
 
 
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
@@ -337,13 +337,14 @@ def test_blocks_are_brought_in_and_let_go(limit, rng, monkeypatch):
     X, y = rng.uniform(-1, 1, (3000, 4)), rng.integers(0, 2, 3000)
     parts = place(Stream(X, memory_limit=limit), y, linear_part, 2)
     parts.sum("scores", np.zeros((1, 5)))
-    n = len(parts._parts)
-    assert calls.count("bring") == n > 4
-    assert calls.count("let_go") == (n if limit == "64MB" else 0)
+    n = len(parts._blocks)
+    assert n > 4
+    assert calls.count("bring") == calls.count("let_go") == (n if limit == "64MB" else 0)
 
 
 def test_pages_can_be_brought_in_without_a_new_kernel(rng, monkeypatch):
     monkeypatch.setattr(stream, "POPULATE_READ", 10_000)
+    monkeypatch.setattr(stream, "_resident", lambda: 1 << 60)
     X, y = rng.uniform(-1, 1, (300, 4)), rng.integers(0, 2, 300)
     parts = place(Stream(X, memory_limit="64MB"), y, linear_part)
     P = UNIT.bind(4).candidates(3, rng)
@@ -356,11 +357,11 @@ def test_progress_tells_of_blocks_and_the_cache_has_no_name(rng, tmp_path, monke
     X, y = rng.uniform(-1, 1, (3000, 4)), rng.integers(0, 2, 3000)
     records = Stream(X, memory_limit="64MB", folder=tmp_path, progress=told.append)
     parts = place(records, y, linear_part)
-    assert told == list(range(1, len(parts._parts) + 1))
+    assert told == list(range(1, len(parts._blocks) + 1))
     assert list(tmp_path.iterdir()) == []
     assert "private" in repr(records)
     assert "private" in repr(parts)
-    assert "private" in repr(parts._parts[0].part)
+    assert "private" in repr(parts._blocks[0].part)
 
 
 MEMORY = """

@@ -3,7 +3,8 @@
 Each block of the source is made a part, and the part's arrays (int16 columns in the kernels' own
 layout, a quarter of float64) are written to a cache file. A pass maps one block after the other. A
 thread brings in the next one while this one answers, and a block that has answered is let go, so
-that no more is resident than `memory_limit` allows; what fits stays.
+that no more is resident than `memory_limit` allows. The first blocks, as many as have room, stay in
+memory and are not written.
 
 **The cache holds private records.** It has no name: the file is unlinked as soon as it is open, so
 that nobody else can open it, and it is gone when the process ends, however it ends. It lies in
@@ -105,14 +106,16 @@ class Stream:
         """The parts that `make` makes of the blocks, in a cache on disk."""
         cache = _Cache(self._folder)
         # A block takes a quarter of it once it is packed, and a pass has one more than threads.
-        room = min(LARGEST_BLOCK, self._limit // max(8, 4 * threads.resolve(n_threads)))
-        parts = []
-        for X, labels in self._source.blocks(y, room):
-            parts.append(_Mapped(make(X, labels), cache))
+        most = min(LARGEST_BLOCK, self._limit // max(8, 4 * threads.resolve(n_threads)))
+        room = min(self._limit // 2, self._limit - 2 * most - _resident())
+        blocks: list[_Block] = []
+        for X, labels in self._source.blocks(y, most):
+            blocks.append(_Block(make(X, labels), cache, room))
+            room -= blocks[-1].in_memory
             del X, labels
             if self._progress is not None:
-                self._progress(len(parts))
-        return _Streamed(parts, min(self._limit // 2, self._limit - _resident()), n_threads)
+                self._progress(len(blocks))
+        return _Streamed(blocks, n_threads)
 
 
 def _bytes(limit: Any) -> int:
@@ -224,29 +227,24 @@ def _whole_pages(length: int) -> int:
     return -(-length // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
 
 
-class _Mapped:
-    """A part whose arrays are in the cache; resident only between `bring` and `let_go`."""
+class _Block:
+    """A part, and the regions of the cache that its arrays are mapped from: none if it stays."""
 
-    def __init__(self, part: Part, cache: _Cache) -> None:
-        self.n_records, self.n_features = part.n_records, part.n_features
+    def __init__(self, part: Any, cache: _Cache, room: int) -> None:
         buffers: list[pickle.PickleBuffer] = []
         # Out of band, the arrays are written as they are, and are mapped when it is read back.
         form = pickle.dumps(part, protocol=5, buffer_callback=buffers.append)
         chunks = [buffer.raw() for buffer in buffers]
-        self._regions = [cache.write(chunks)]
-        view = self._regions[0].view
-        places = zip(_offsets(chunks)[0], chunks, strict=True)
-        self.part: Part = pickle.loads(
-            form, buffers=[view[first : first + chunk.nbytes] for first, chunk in places]
-        )
-        if isinstance(self.part, Part):  # the part must not hold what holds it
-            self.part.passing = True
-            self.part.keep = partial(_keep, cache, self._regions)  # type: ignore[method-assign]
-
-    @property
-    def nbytes(self) -> int:
-        """What is resident of it."""
-        return sum(region.length for region in self._regions)
+        offsets, length = _offsets(chunks)
+        self.in_memory = length if length <= room else 0
+        self._regions = [] if self.in_memory else [cache.write(chunks)]
+        for region in self._regions:
+            views = [region.view[i : i + c.nbytes] for i, c in zip(offsets, chunks, strict=True)]
+            part = pickle.loads(form, buffers=views)
+        self.part = part
+        if isinstance(part, Part):  # the part must not hold what holds it
+            part.passing = True
+            part.keep = partial(_keep, cache, self._regions)  # type: ignore[method-assign]
 
     def bring(self) -> None:
         """Bring its pages into memory."""
@@ -266,27 +264,25 @@ def _keep(cache: _Cache, regions: list[_Region], values: Array) -> Array:
 
 
 class _Streamed(Parts):
-    """Parts in a cache on disk. The first ones, as many as have room, stay in memory."""
+    """Blocks, asked a few at a time while the next one is brought in."""
 
-    def __init__(self, parts: list[_Mapped], room: int, n_threads: int | None) -> None:
+    def __init__(self, blocks: list[_Block], n_threads: int | None) -> None:
+        parts = [block.part for block in blocks]
         super().__init__([p.n_records for p in parts], [p.n_features for p in parts])
-        self._parts = parts
-        self._stay = int(np.searchsorted(np.cumsum([p.nbytes for p in parts]), room))
-        self._at_once = share_threads([p.part for p in parts], n_threads)
+        self._blocks, self._at_once = blocks, share_threads(parts, n_threads)
 
     def sum(self, question: str, *arguments: Any) -> Integers:
-        def answer(mapped: _Mapped, coming: Future[None], stays: bool) -> Integers:
+        def answer(block: _Block, coming: Future[None]) -> Integers:
             coming.result()
-            found: Integers = getattr(mapped.part, question)(*arguments)
-            if not stays:
-                mapped.let_go()
+            found: Integers = getattr(block.part, question)(*arguments)
+            block.let_go()
             return found
 
         total, waiting = None, deque[Future[Integers]]()
         with ThreadPoolExecutor(1) as reader, ThreadPoolExecutor(self._at_once) as workers:
-            for i, mapped in enumerate(self._parts):
-                coming = reader.submit(mapped.bring)
-                waiting.append(workers.submit(answer, mapped, coming, i < self._stay))
+            for block in self._blocks:
+                coming = reader.submit(block.bring)
+                waiting.append(workers.submit(answer, block, coming))
                 if len(waiting) > self._at_once:  # one more is brought in than are answering
                     total = _added(total, waiting.popleft().result())
         for done in waiting:
