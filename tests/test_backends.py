@@ -637,6 +637,23 @@ def test_sums_of_many_workers_are_added_in_a_tree(some_workers, rng, tmp_path, m
     assert np.array_equal(parts.sum("scores", P), whole.scores(P))
 
 
+def test_a_partition_that_changes_is_refused(some_workers, tmp_path):
+    np.save(tmp_path / "X.npy", np.zeros((10, 2)))
+    parts = place(parts_of(array_rows, tmp_path / "X.npy", 10, 2), None, centers_part)
+    np.save(tmp_path / "X.npy", np.zeros((9, 2)))
+    parts._home.clear()
+    with pytest.raises(RuntimeError, match=r"a partition has changed since it was first read; fit"):
+        parts._settle()
+
+
+def test_a_question_is_given_up_at_some_time(some_workers, tmp_path, monkeypatch):
+    np.save(tmp_path / "X.npy", np.zeros((10, 2)))
+    parts = place(parts_of(array_rows, tmp_path / "X.npy", 10, 2), None, centers_part)
+    monkeypatch.setattr(parts, "_finished", lambda *_: False)
+    with pytest.raises(RuntimeError, match=r"workers were lost in 20 attempts at one question; "):
+        parts.sum("scores", np.zeros((1, 3, 2)))
+
+
 def test_a_bad_partition_is_refused_without_a_word_on_its_values(some_workers, tmp_path, capfd):
     X = np.zeros((10, 2))
     X[7] = SECRET, np.nan
@@ -768,6 +785,10 @@ def test_every_raise_is_reached_by_a_case_above(tmp_path):
         "Dask collections need a client; start one with dask.distributed.Client(address), or "
         "Client() for this machine alone",
         "y (1 partitions) must be cut like X (2 partitions); rechunk or repartition one of them",
+        "a partition has changed since it was first read; fit to a collection that gives the same "
+        "records whenever it is read, or persist it",
+        "workers were lost in 20 attempts at one question; see to it that they have the memory for "
+        "their partitions, and fit again",
         "the cache of packed records cannot be written (File too large); free some room, or pass "
         "Stream(..., folder=...) with more",
     ]

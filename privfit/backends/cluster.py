@@ -33,6 +33,7 @@ Question: TypeAlias = "tuple[str, tuple[Any, ...]]"
 FAN_IN = 8  # sums that are added at once: messages of a round are few, and so are rounds
 LARGE = 1 << 20  # bytes of a question beyond which workers pass it on to each other
 PATIENCE = 0.25  # seconds between two looks at who is still there
+MOST_ROUNDS = 20  # of one question: a worker that runs out of memory will do so again
 WAIT = 60.0  # seconds to wait for a first worker, or for another if all are gone
 
 
@@ -88,7 +89,7 @@ def _loaded(partition: Any) -> Any:
 def _pack(fit: str, index: int, X: Any, y: Any, make: Make) -> _Card:
     """Pack a partition and hold it here. A refusal is returned: Dask logs what is raised."""
     X, y = _loaded(X), _loaded(y)
-    if len(X) == 0:
+    if (X.shape[0] if hasattr(X, "shape") else len(X)) == 0:
         return _Card()
     try:
         part = make(X, y)
@@ -210,18 +211,23 @@ class _Workers(Parts):
         self._fit = f"privfit-{uuid.uuid4().hex}"
         self._home: dict[int, str] = {}  # the worker of each partition
         self._cards: dict[int, _Card] = {}
-        weakref.finalize(self, _drop_everywhere, client, self._fit)
+        self._used: set[str] = set()  # workers that may hold parts of this fit
+        weakref.finalize(self, _drop_everywhere, client, self._fit, self._used)
         self._settle()
         filled = [card for card in self._cards.values() if card.n_records]
         super().__init__([c.n_records for c in filled], [c.n_features for c in filled])
 
     def sum(self, question: str, *arguments: Any) -> Integers:
-        while True:
+        for _ in range(MOST_ROUNDS):
             found = self._round((question, arguments))
             if found is not None and found.n_records == self.n_records:
                 assert found.total is not None
                 return np.asarray(found.total)
             self._settle()
+        raise RuntimeError(
+            f"workers were lost in {MOST_ROUNDS} attempts at one question; see to it that they "
+            "have the memory for their partitions, and fit again"
+        )
 
     # ------------------------------------------------------------------------------ where parts are
 
@@ -254,6 +260,7 @@ class _Workers(Parts):
         jobs: dict[str, list[int]] = defaultdict(list)
         for index, address in zip(indices, islice(turns, len(indices)), strict=True):
             jobs[self._lies_at(index, workers) or address].append(index)
+        self._used.update(jobs)
         asked = {
             i: self._at(address, _pack, self._fit, i, *self._partitions[i], self._make)
             for address, mine in jobs.items()
@@ -267,6 +274,11 @@ class _Workers(Parts):
         for card in cards.values():
             if card.refusal is not None:
                 raise card.refusal
+        if any(card != self._cards.get(i, card) for i, card in cards.items()):
+            raise RuntimeError(
+                "a partition has changed since it was first read; fit to a collection that gives "
+                "the same records whenever it is read, or persist it"
+            )
         self._cards.update(cards)
         self._home.update({i: address for address, mine in jobs.items() for i in mine})
 
@@ -337,11 +349,13 @@ class _Workers(Parts):
             return False
 
 
-def _drop_everywhere(client: Any, fit: str) -> None:
-    """Let the workers forget a fit's parts; whoever is not there has forgotten."""
+def _drop_everywhere(client: Any, fit: str, addresses: set[str]) -> None:
+    """Let the workers forget a fit's parts; one that is gone has forgotten them."""
     if getattr(client, "status", "") != "running":
         return
     from distributed import fire_and_forget
 
-    for address in client.scheduler_info(n_workers=-1).get("workers", {}):
-        fire_and_forget(client.submit(_drop, fit, workers=[address], pure=False))
+    for address in addresses:  # without waiting: this may run wherever garbage is collected
+        fire_and_forget(
+            client.submit(_drop, fit, workers=[address], allow_other_workers=True, pure=False)
+        )
