@@ -268,8 +268,9 @@ class _PartitionedMoves(LinearMoves):
         coords, whole, _ = self._moves(coords, steps)
         if coords.size == 0:
             return np.empty(0, dtype=np.int64)
-        units = self._objective.domain.weight_units()[coords]
-        return self._objective._parts.sum("moved_scores", self.w, coords, whole * units)
+        steps = whole * self._objective.domain.weight_units()[coords]
+        self._objective._candidates(self.candidates(coords, steps))  # may all records be summed?
+        return self._objective._parts.sum("moved_scores", self.w, coords, steps)
 
 
 # ------------------------------------------------------------------------------------------ centres

@@ -128,7 +128,7 @@ class BernoulliNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, **refused: Any) -> BernoulliNB:
-        """Fit to private records X (n, d) and their labels y.
+        """Fit to private records X (n, d) and their labels y; both may lie in parts (`Stream`).
 
         The whole budget is charged to the ledger before anything is drawn; wrong input is refused
         before it is charged.

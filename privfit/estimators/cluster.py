@@ -214,7 +214,7 @@ class KMeans(_Clusterer):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, **refused: Any) -> KMeans:
-        """Fit to private records X (n, d); y is not looked at.
+        """Fit to private records X (n, d), which may lie in parts (`Stream`); y is not looked at.
 
         The whole budget is charged to the ledger before anything is drawn; wrong input is refused
         before it is charged.

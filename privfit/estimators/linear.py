@@ -90,6 +90,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, **refused: Any) -> Any:
         """Fit to private records X (n, d) and their labels y.
 
+        Both may lie in parts: X a `Stream` and y a column's name, or both Dask collections.
         The whole budget is charged to the ledger before anything is drawn; wrong input is refused
         before it is charged. With more than two classes one model for each is fitted, against the
         rest: equal shares of one budget, accounted together.

@@ -114,6 +114,7 @@ class SelectFeatures(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None, **refused: Any) -> SelectFeatures:
         """Select by private records X (n, d) and their labels y; the total count ignores labels.
 
+        Both may lie in parts: X a `Stream` and y a column's name, or both Dask collections.
         The whole budget is charged to the ledger before anything is drawn; wrong input is refused
         before it is charged.
         """
