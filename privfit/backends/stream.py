@@ -21,7 +21,7 @@ import re
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -45,6 +45,7 @@ LEAST_MEMORY = 64 * 10**6  # Python, numpy and a kernel's buffers take as much b
 # Bytes. A gradient of 2,000,000 x 50 from the page cache took as long as from memory with blocks of
 # 32 or 64 MB, and 1.5 times as long with 16 MB: bringing in a block costs the same, however small.
 LARGEST_BLOCK = 1 << 26
+MOST_PACKERS = 4  # blocks that are packed at a time: each takes 20 MB besides
 POPULATE_READ = 22  # of madvise in Linux since 5.14: map all pages now
 
 
@@ -109,13 +110,24 @@ class Stream:
         most = min(LARGEST_BLOCK, self._limit // max(8, 4 * threads.resolve(n_threads)))
         room = min(self._limit // 2, self._limit - 2 * most - _resident())
         blocks: list[_Block] = []
-        for X, labels in self._source.blocks(y, most):
-            blocks.append(_Block(make(X, labels), cache, room))
+        for part in self._packed(y, make, most, min(threads.resolve(n_threads), MOST_PACKERS)):
+            blocks.append(_Block(part, cache, room))
             room -= blocks[-1].in_memory
-            del X, labels
             if self._progress is not None:
                 self._progress(len(blocks))
         return _Streamed(blocks, n_threads)
+
+    def _packed(self, y: Any, make: Make, most: int, packers: int) -> Iterator[Any]:
+        """The parts of the blocks in their order, a few of them being made at a time."""
+        waiting = deque[Future[Any]]()
+        with ThreadPoolExecutor(packers) as pool:
+            for X, labels in self._source.blocks(y, most):
+                waiting.append(pool.submit(make, X, labels))
+                del X, labels
+                if len(waiting) == packers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
 
 
 def _bytes(limit: Any) -> int:
