@@ -508,7 +508,8 @@ def test_arrays_and_frames_release_the_same(some_workers, numbers, files):
     labels = dask.array.from_array(y, chunks=1500)
     model = KMeans(3, 1.0, domain=UNIT, solver="tree", random_state=5)
     once = model.fit(X).release_.to_json()
-    for records in (lazy, lazy.persist(), lazy.rechunk((1500, 2))):
+    futures = some_workers.scatter([X[:2500], X[2500:]])
+    for records in (lazy, lazy.persist(), lazy.rechunk((1500, 2)), futures):
         assert model.fit(records).release_.to_json() == once
     frame = dask.dataframe.from_dask_array(lazy, columns=list("abcde"))
     model = LogisticRegression(1.0, 1e-6, domain=UNIT, classes=[0, 1], random_state=3,

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import privfit.backends.stream
+import privfit.checkpoint
 import privfit.estimators.bayes
 import privfit.estimators.cluster
 import privfit.estimators.linear
@@ -39,6 +41,8 @@ def test_examples_of_a_page_run_in_order(page, capsys):
     [
         privfit.roc,
         privfit.solvers,
+        privfit.backends.stream,
+        privfit.checkpoint,
         privfit.estimators.linear,
         privfit.estimators.cluster,
         privfit.estimators.bayes,
