@@ -4,7 +4,9 @@ import typing as _typing
 
 from privfit.accounting import Event, calibrate, compose, total
 from privfit.aggregate import Gupt, Majority
+from privfit.backends import Stream
 from privfit.budget_file import open_ledger
+from privfit.checkpoint import Checkpoint
 from privfit.descent import FrankWolfe, Gradient, PermutedSGD
 from privfit.domains import Box, Categorical, Domain, Grid, L1Ball, L2Ball, Numeric, Schema
 from privfit.dpsga import DPSGA
@@ -71,6 +73,7 @@ __all__ = [
     "BudgetError",
     "Categorical",
     "CentersObjective",
+    "Checkpoint",
     "ClusteredCounts",
     "ConfusionMatrix",
     "Coreset",
@@ -122,6 +125,7 @@ __all__ = [
     "Schema",
     "SelectFeatures",
     "SparseVector",
+    "Stream",
     "Subsample",
     "Subsets",
     "Sweep",

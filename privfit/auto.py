@@ -19,6 +19,7 @@ otherwise                   `Gradient`               steps, clip and floor by `G
 **delta = 0.** *Signal* = n epsilon / p for p coded columns, doubled under 'add_remove'.
 
 ==========================  =======================  ============================================
+records in parts            `Local`                  a convex fit needs all of them at once
 signal < 20                 `Local`                  noise on all columns would drown them
 signal < 5, many numbers    `Local`                  the same; yet a walk along single numbers
                                                      learns little, and a look at them helps
@@ -50,10 +51,20 @@ DROWNED_PURE, DROWNED_PURE_NUMBERS = 20.0, 5.0  # the same of a pure budget; wit
 
 
 def choose(
-    size: int | None, domain: Domain, budget: Budget, adjacency: str, models: int
+    size: int | None,
+    domain: Domain,
+    budget: Budget,
+    adjacency: str,
+    models: int,
+    in_parts: bool = False,
 ) -> Gradient | LinearHybrid | Local | ObjectivePerturbation:
-    """The settings of `auto` for so many records, and models on one budget."""
+    """The settings of `auto` for so many records, and models on one budget.
+
+    Records `in_parts` cannot be asked for more than sums, which rules a convex fit out.
+    """
     if not budget.delta:
+        if in_parts:
+            return Local()
         return _choose_pure(size, domain, Budget(budget.epsilon / models), adjacency)
     if size is None:
         raise ValueError(

@@ -227,6 +227,10 @@ class Grant:
 
         The draw is charged before it is made, so one that fails or is interrupted stays charged.
         """
+        self._charge(mechanism, rng)
+        return mechanism(value, rng)
+
+    def _charge(self, mechanism: Mechanism, rng: Any) -> None:
         event = mechanism.event
         key = _kind(event)
         with self._lock:
@@ -237,7 +241,6 @@ class Grant:
                 self.plan(replace(event, count=missing))
             self._drawn[key] = drawn
             self._seeded |= rng is not None and getattr(rng, "seeded", True)
-        return mechanism(value, rng)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -378,8 +381,9 @@ but 'fit' asks for epsilon 0.5, delta 0; ask for less, or start a larger ledger
             if self._closed:
                 raise BudgetError(f"this ledger is closed: {self._closed}")
             full_name = "/".join([*self._path(), name])
-            self._charge((group, full_name, wanted))
-            grant = Grant(full_name, wanted, self._lock, self._publish)
+            entry = (group, full_name, wanted)
+            self._charge(entry)
+            grant = self._grant(entry)
             self._grants.append(grant)
             return grant
 
@@ -403,6 +407,10 @@ but 'fit' asks for epsilon 0.5, delta 0; ask for less, or start a larger ledger
     def _publish(self, release: Release) -> None:
         """Keep the release of a grant that is closed."""
         self._releases.append(release)
+
+    def _grant(self, entry: Entry) -> Grant:
+        _, name, budget = entry
+        return Grant(name, budget, self._lock, self._publish)
 
     @contextmanager
     def scope(self, name: str) -> Iterator[Ledger]:

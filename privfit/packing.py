@@ -9,8 +9,8 @@ asks for the class of a record; order does not matter, since scores are sums of 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -101,6 +101,9 @@ class SparseRecords:
             self.one_start, self.one_column, self.value_start, self.value_column, self.value
         )
         object.__setattr__(self, "rows", rows)
+
+    def __reduce__(self) -> Any:  # what the kernel reads is made anew
+        return SparseRecords, tuple(getattr(self, f.name) for f in fields(self) if f.init)
 
     @property
     def mean_entries(self) -> float:
@@ -196,11 +199,61 @@ def tiles(runs: tuple[Run, ...], rows: int) -> Integers:
     return np.concatenate(parts) if parts else np.empty((0, 3), dtype=np.int64)
 
 
+def joined(tables: Sequence[DenseRecords | SparseRecords]) -> DenseRecords | SparseRecords:
+    """All the records of tables of one layout in one: the rows of each run stay together."""
+    if isinstance(tables[0], SparseRecords):
+        return _joined_sparse([table for table in tables if isinstance(table, SparseRecords)])
+    dense = [table for table in tables if isinstance(table, DenseRecords)]
+    first = PANEL_ROWS * np.cumsum([0, *(len(table.panels) for table in dense)])
+    panels = aligned((int(first[-1]) // PANEL_ROWS, *dense[0].panels.shape[1:]), np.int16)
+    np.concatenate([table.panels for table in dense], out=panels)
+    runs = tuple(
+        replace(run, first=int(start) + run.first)
+        for start, table in zip(first[:-1], dense, strict=True)
+        for run in table.runs
+    )
+    return DenseRecords(panels, runs, dense[0].n_features)
+
+
+def _joined_sparse(tables: Sequence[SparseRecords]) -> SparseRecords:
+    """Class 1 of all tables before class 0, as `pack` has them."""
+    runs = [(table, run) for flip in (0, -1) for table in tables for run in table.runs
+            if run.flip == flip]  # fmt: skip
+    count = {label: sum(run.count for _, run in runs if run.flip == flip)
+             for label, flip in ((True, 0), (False, -1))}  # fmt: skip
+
+    def rows(starts: str) -> tuple[Integers, Callable[[str], Any]]:
+        """Row starts of all runs, and what picks the entries of their rows."""
+        cuts = [getattr(table, starts)[run.first : run.first + run.count + 1]
+                for table, run in runs]  # fmt: skip
+        lengths = np.concatenate([np.zeros(1, np.int64), *map(np.diff, cuts)])
+
+        def picked(name: str) -> Any:
+            return np.concatenate([
+                getattr(table, name)[cut[0] : cut[-1]]
+                for (table, _), cut in zip(runs, cuts, strict=True)
+            ])  # fmt: skip
+
+        return np.cumsum(lengths), picked
+
+    (one_start, ones), (value_start, values) = rows("one_start"), rows("value_start")
+    return SparseRecords(
+        one_start,
+        ones("one_column"),
+        value_start,
+        values("value_column"),
+        values("value"),
+        _runs({True: 0, False: count[True]}, count),
+        tables[0].n_features,
+        tables[0].one,
+    )
+
+
 # ------------------------------------------------------------------------------------- checking
 
 
-def check_records(X: Any, domain: Domain | None, what: str) -> tuple[Any, Domain]:
-    """X as an array, CSR matrix or encoded schema, and the domain bound to its columns."""
+def check_domain(domain: Any, what: str) -> Domain:
+    """Refuse records whose domain is not declared."""
     if domain is None:
         raise ValueError(
             f"{what} needs the declared domain of a record; pass domain=Box(low, high), "
@@ -211,6 +264,12 @@ def check_records(X: Any, domain: Domain | None, what: str) -> tuple[Any, Domain
             f"domain ({type(domain).__name__}) must be a Domain; pass domain=Box(low, high) or a "
             "Schema"
         )
+    return domain
+
+
+def check_records(X: Any, domain: Any, what: str) -> tuple[Any, Domain]:
+    """X as an array, CSR matrix or encoded schema, and the domain bound to its columns."""
+    domain = check_domain(domain, what)
     if isinstance(domain, Schema):
         X = domain.encode(X)
     else:

@@ -140,12 +140,15 @@ class Leaves:
     def __repr__(self) -> str:
         return f"Leaves(<{len(self.codes)} cells>)"
 
-    def counts(self, cells: Codes, depth: int) -> Integers:
+    def counts(self, cells: Any, depth: int) -> Integers:
         """How many of these cells, sorted and `depth` halvings deep, lie in each leaf."""
         return _count(cells, self.codes, np.uint64(depth) - self.levels.astype(np.uint64))
 
 
-def _count(cells: Codes, codes: Codes, shift: Any) -> Integers:
+def _count(cells: Any, codes: Codes, shift: Any) -> Integers:
+    """How many of the cells lie in each code; those that are elsewhere are counted there."""
+    if not isinstance(cells, np.ndarray):
+        return np.asarray(cells.count(codes, shift))
     first = np.searchsorted(cells, codes << shift)
     return np.asarray(np.searchsorted(cells, (codes + np.uint64(1)) << shift) - first)
 
@@ -262,9 +265,12 @@ class Partition:
         """What both releases cost."""
         return self.shape.event, self.counts.event
 
-    def grow(self, cells: Codes, release: Callable[[Mechanism, Any], Any]) -> Cells:
-        """The released cells of private records, given by their codes (n,) in any order."""
-        depth, cells = self.shape.depth, np.sort(cells)
+    def grow(self, cells: Any, release: Callable[[Mechanism, Any], Any]) -> Cells:
+        """The released cells of private records, given by their codes (n,) in any order.
+
+        Or by anything that can `count` them: see `_count`.
+        """
+        depth, cells = self.shape.depth, np.sort(cells) if isinstance(cells, np.ndarray) else cells
         leaves = release(self.shape, cells)
         counts = release(self.counts, leaves.counts(cells, depth))
         low, high = np.empty((2, len(counts), self.halvings.width), dtype=np.int64)

@@ -39,9 +39,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -51,6 +52,7 @@ from numpy.typing import ArrayLike, NDArray
 from privfit import plotting
 from privfit._kernels.random import BitSource
 from privfit.accounting import Event, compose, gaussian_calibrate
+from privfit.backends import Parts, is_partitioned, place
 from privfit.binormal import Points, monotone, simplex, smoothed
 from privfit.checks import is_finite, is_whole
 from privfit.cumulative import Flat, Haar, Measurement, best_hierarchy, padded_bits
@@ -229,7 +231,8 @@ def roc_curve(
     Parameters
     ----------
     y_true, y_score : (n,)
-        Labels, and scores that are higher for the positive class.
+        Labels, and scores that are higher for the positive class. They may lie in parts: Dask
+        arrays or Series, or a `Stream` of scores.
     epsilon, delta : float
         The budget of the curve.
     thresholds : 'auto', 'medians', 'grid' or an array
@@ -268,7 +271,7 @@ def roc_curve(
     >>> bool(0.77 < curve.auc < 0.88)
     True
     """
-    table = _Table.read(y_true, y_score, pos_label, bounds)
+    table = _Table.of(y_true, y_score, pos_label, bounds)
     budget = Budget(epsilon, delta)
     strength = _strength(budget, adjacency, public_size(table, adjacency, n_public))
     where = _Where.plan(thresholds, table.bounds, levels, share, budget, adjacency, strength)
@@ -325,7 +328,7 @@ def confusion_matrix(
     >>> bool(abs(found.counts - [[1000, 1000], [0, 2000]]).max() < 100)
     True
     """
-    table = _Table.read(y_true, y_score, pos_label)
+    table = _Table.of(y_true, y_score, pos_label)
     n = public_size(table, adjacency, None)
     mechanism = DiscreteLaplace(epsilon, 2 if adjacency == "replace" else 1)
     _check_number("threshold", threshold)
@@ -358,7 +361,7 @@ def accuracy_score(
     >>> bool(abs(accuracy - 0.75) < 0.05)
     True
     """
-    table = _Table.read(y_true, y_score, pos_label)
+    table = _Table.of(y_true, y_score, pos_label)
     n = public_size(table, adjacency, None)
     mechanism = DiscreteLaplace(epsilon, 1)
     _check_number("threshold", threshold)
@@ -404,6 +407,8 @@ class _Table:
     positive: NDArray[np.bool_]
     bounds: tuple[float, float]
 
+    n_features = 1
+
     @property
     def n_records(self) -> int:
         return len(self.score)
@@ -427,6 +432,14 @@ class _Table:
             raise ValueError("y_score must not hold NaN; fill it with a public value before")
         return cls(score, _positive(y, pos_label), _check_bounds(bounds))
 
+    @classmethod
+    def of(cls, y_true: Any, y_score: Any, pos_label: Any, bounds: Any = (0.0, 1.0)) -> Any:
+        """Read vectors, or make parts read theirs."""
+        if not is_partitioned(y_score):
+            return cls.read(y_true, y_score, pos_label, bounds)
+        make = partial(_part, pos_label=pos_label, bounds=_check_bounds(bounds))
+        return _PartitionedTable(place(y_score, y_true, make), _check_bounds(bounds))
+
     def histogram(self) -> Integers:
         """int64 (2, G): negatives and positives in each place of the grid of scores."""
         low, high = self.bounds
@@ -438,6 +451,30 @@ class _Table:
         m = len(cuts) + 1
         place = np.searchsorted(cuts, self.score, side="right")
         return np.bincount(place + m * self.positive, minlength=2 * m).reshape(2, m)
+
+
+def _part(y_score: Any, y_true: Any, *, pos_label: Any, bounds: Any) -> _Table:
+    if isinstance(y_score, Mapping):
+        [y_score] = y_score.values()
+    return _Table.read(y_true, y_score, pos_label, bounds)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _PartitionedTable:
+    """The counts of a `_Table`, over parts."""
+
+    parts: Parts
+    bounds: tuple[float, float]
+
+    @property
+    def n_records(self) -> int:
+        return self.parts.n_records
+
+    def histogram(self) -> Integers:
+        return self.parts.sum("histogram")
+
+    def between(self, cuts: Any) -> Integers:
+        return self.parts.sum("between", np.asarray(cuts))
 
 
 def _positive(y: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:

@@ -67,6 +67,7 @@ from privfit import (
     PrivGene,
     Release,
     Schema,
+    Stream,
     Subsample,
     Synopsis,
     Tree,
@@ -1130,6 +1131,11 @@ def test_every_raise_is_reached_by_a_case_above():
         partial(make(LogisticRegression).fit, X, Y, sample_weight=Y),
         partial(make(LogisticRegression).fit, X, Y, weights=Y),
         partial(fitted.predict, np.c_[X, X]),
+        partial(fitted.predict, Stream(X)),
+        partial(make(LogisticRegression, classes=None).fit, Stream(X), Y),
+        partial(make(LogisticRegression, solver="sgd").fit, Stream(X), Y),
+        partial(make(KMeans, solver="gupt").fit, Stream(X)),
+        partial(KMedian(facilities=3).fit, X),
     ]  # fmt: skip
     seen = "\n".join(messages_of(call) for call in calls)
     others = {"bayes.py", "select.py", "text.py"}  # binary features have files of their own

@@ -38,6 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     "budget_file": {"ledger", "files"},
     "noise": {"accounting", "mechanisms", "ledger"},
     "partition": {"_kernels", "accounting", "mechanisms"},
+    "checkpoint": {"_kernels", "ledger", "mechanisms", "partition"},
     "means": set(),
     "cumulative": set(),
     "binormal": set(),
@@ -59,11 +60,11 @@ ALLOWED: dict[str, set[str]] = {
         name: RECORDS
         | RELEASES
         | {"convex", "shapes", "means", "partition", "postprocess", "spaces", "paths"}
-        | {"cumulative", "binormal", "plotting"}
+        | {"cumulative", "binormal", "plotting", "backends"}
         | ALGORITHMS
         for name in ALGORITHMS
     },
-    "estimators": RECORDS | RELEASES | SEARCHES | ALGORITHMS | {"postprocess", "text"},
+    "estimators": RECORDS | RELEASES | SEARCHES | ALGORITHMS | {"postprocess", "text", "backends"},
 }
 EVERYTHING = {"__init__", "__main__", "cli", "commands"}  # the public names, and the command
 ANYONE = {"checks"}  # small tests of arguments
@@ -73,7 +74,7 @@ LAZY = {"domains": {"tomllib", "tomli"},  # the former is the standard library's
         "estimators": {"sklearn"}, "solvers": {"tqdm"},
         "commands": {"matplotlib", "pyarrow", "sklearn"}, "aggregate": {"sklearn"},
         "plotting": {"contourpy", "matplotlib"}, "sweeps": {"sklearn", "threadpoolctl"},
-        "budget_file": {"filelock"}, "backends": {"dask", "pyarrow"}}  # fmt: skip
+        "budget_file": {"filelock"}, "backends": {"dask", "distributed", "pyarrow"}}  # fmt: skip
 
 
 def part_of(source: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit._kernels import threads
 from privfit._kernels.random import BitSource
+from privfit.backends import BinaryPart, PartitionedBinary, as_table, is_partitioned, place
 from privfit.bayes import NaiveBayes, naive_bayes
 from privfit.binary import BinaryRecords, bound_ones
 from privfit.domains import Box
@@ -30,6 +32,27 @@ from privfit.solvers import open_grant
 Floats: TypeAlias = NDArray[np.float64]
 
 BINARY = Box(0, 1)  # columns of zeros and ones, for whoever counts and names them
+
+
+def binary_records(estimator: Any, X: Any, y: Any, declared: Any) -> tuple[Any, NDArray[Any]]:
+    """The records, wherever they lie, and their classes: one for all of them if y is None."""
+    what = type(estimator).__name__
+    if is_partitioned(X):
+        classes = np.zeros(1) if y is None else read_labels(y, declared, what, True)[1]
+        parts = place(X, y, partial(_part, classes=classes), estimator.n_threads)
+        return PartitionedBinary(parts, len(classes)), classes
+    table = read_table(estimator, X, None)
+    if y is None:
+        codes, classes = np.zeros(table.shape[0], dtype=np.int32), np.zeros(1)
+    else:
+        codes, classes = read_labels(y, declared, what)
+    return BinaryRecords.of(table, codes, len(classes)), classes
+
+
+def _part(X: Any, y: Any, *, classes: NDArray[Any]) -> BinaryPart:
+    table = read_table(None, as_table(X, BINARY), None)
+    codes = np.zeros(table.shape[0]) if y is None else read_labels(y, classes, "fit")[0]
+    return BinaryPart(BinaryRecords.of(table, codes, len(classes)))
 
 
 class BernoulliNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -105,16 +128,14 @@ class BernoulliNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, **refused: Any) -> BernoulliNB:
-        """Fit to private records X (n, d) and their labels y.
+        """Fit to private records X (n, d) and their labels y; both may lie in parts (`Stream`).
 
         The whole budget is charged to the ledger before anything is drawn; wrong input is refused
         before it is charged.
         """
         refuse(refused)
         what, settings = type(self).__name__, NaiveBayes(self.alpha)
-        table = read_table(self, X, None)
-        codes, classes = read_labels(y, self.classes, what)
-        records = BinaryRecords.of(table, codes, len(classes))
+        records, classes = binary_records(self, X, y, self.classes)
         ones = bound_ones(self.max_ones, records.n_features)
         public_size(records, self.adjacency, None)  # is the adjacency a known one?
         threads.resolve(self.n_threads)  # is it a number of threads?

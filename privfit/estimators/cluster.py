@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit import kmeans, kmedian
 from privfit._kernels.random import BitSource
+from privfit.aggregate import Gupt
+from privfit.backends import centers_objective, is_partitioned
 from privfit.checks import is_sparse, is_whole
 from privfit.domains import Domain
 from privfit.estimators.common import (
@@ -212,7 +214,7 @@ class KMeans(_Clusterer):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, **refused: Any) -> KMeans:
-        """Fit to private records X (n, d); y is not looked at.
+        """Fit to private records X (n, d), which may lie in parts (`Stream`); y is not looked at.
 
         The whole budget is charged to the ledger before anything is drawn; wrong input is refused
         before it is charged.
@@ -220,7 +222,7 @@ class KMeans(_Clusterer):
         refuse(refused)
         self._check_clusters()
         domain = as_domain(self.domain, type(self).__name__)
-        objective = self._objective(read_table(self, X, domain), domain)
+        objective = self._objective(X, domain)
         name, settings, found, grant = self._run(
             kmeans.METHODS,
             self._chosen(objective),
@@ -244,8 +246,16 @@ class KMeans(_Clusterer):
             self.release_ = grant.close(self.adjacency, self.domain_, shown, parameters)
         return self
 
-    def _objective(self, table: Any, domain: Domain) -> CentersObjective:
-        return CentersObjective(table, self.n_clusters, domain, n_threads=self.n_threads)
+    def _objective(self, X: Any, domain: Domain) -> CentersObjective:
+        table = X
+        if not is_partitioned(X):
+            table = read_table(self, X, domain)
+        elif self.solver == "gupt" or isinstance(self.solver, Gupt):
+            raise ValueError(
+                "solver ('gupt') needs all records at once, but X lies in parts; pass another "
+                "solver, or an array in memory"
+            )
+        return centers_objective(table, self.n_clusters, domain, n_threads=self.n_threads)
 
     def _chosen(self, objective: CentersObjective) -> Any:
         """The solver that 'auto' stands for, or the one given; post-processing needs Lloyd."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from privfit.backends import is_partitioned
 from privfit.checks import is_sparse
 from privfit.domains import Box, Domain, Schema
 from privfit.paths import PrivacyLeakWarning
@@ -39,6 +40,11 @@ def as_domain(domain: Any, what: str) -> Domain:
 
 def read_table(estimator: Any, X: Any, domain: Domain | None) -> Any:
     """X as scikit-learn reads a table; a schema's table is left to the schema."""
+    if is_partitioned(X):
+        raise TypeError(
+            f"X ({type(X).__name__}) must be in memory here; pass an array, or to `fit` of an "
+            "estimator that takes records in parts (docs/backends.md)"
+        )
     if isinstance(domain, Schema):
         return X
     try:
@@ -133,8 +139,17 @@ def decode_records(X: Any, domain: Domain, uniform: bool = False) -> Any:
     return whole.multiply(units).tocsr() if is_sparse(whole) else whole * units
 
 
-def read_labels(y: Any, declared: Any, what: str) -> tuple[Array, Array]:
-    """(n,) positions among the classes, and the classes in order."""
+def read_labels(y: Any, declared: Any, what: str, in_parts: bool = False) -> tuple[Array, Array]:
+    """(n,) positions among the classes, and the classes in order.
+
+    Labels that lie in parts are not looked at, so their classes must be declared.
+    """
+    if in_parts:
+        if declared is None:
+            raise ValueError(
+                f"{what} needs the classes of labels that lie in parts; pass classes=[...]"
+            )
+        y = declared
     y = column_or_1d(y, warn=True)
     if declared is None:
         warnings.warn(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,8 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit import aggregate, auto, descent, functional, hybrid, perturbation
 from privfit._kernels.random import BitSource
+from privfit.backends import is_partitioned, linear_objective
 from privfit.domains import Schema
 from privfit.estimators.common import (
+    Array,
     as_domain,
     decode_records,
     read_labels,
@@ -42,6 +45,8 @@ Floats: TypeAlias = NDArray[np.float64]
 
 DESCENTS = descent.METHODS | hybrid.METHODS
 METHODS = SOLVERS | DESCENTS | perturbation.METHODS | functional.METHODS | aggregate.METHODS
+# Solvers that need more than sums of integers over records.
+WHOLE = ("sgd", "objective", "output", "privatesvm", "gupt")
 CODED = ("functional", "gupt", *DESCENTS)  # their space bounds the weights of coded columns
 
 # What each search scores where that is not the estimator's own loss, and the box of its weights.
@@ -87,6 +92,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, **refused: Any) -> Any:
         """Fit to private records X (n, d) and their labels y.
 
+        Both may lie in parts: X a `Stream` and y a column's name, or both Dask collections.
         The whole budget is charged to the ledger before anything is drawn; wrong input is refused
         before it is charged. With more than two classes one model for each is fitted, against the
         rest: equal shares of one budget, accounted together.
@@ -94,18 +100,29 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         refuse(refused)
         what = type(self).__name__
         domain = as_domain(self.domain, what)
-        table = read_table(self, X, domain)
-        codes, classes = read_labels(y, self.classes, what)
+        in_parts = is_partitioned(X)
+        table = X if in_parts else read_table(self, X, domain)
+        codes, classes = read_labels(y, self.classes, what, in_parts)
         heads = range(1, 2) if len(classes) == 2 else range(len(classes))
         is_auto = isinstance(self.solver, str) and self.solver == "auto"
         given = None if is_auto else settings_of(self.solver, METHODS)
         loss = "zero_one" if given and given[0] in COUNTS_ERRORS else self._loss
 
+        if in_parts and given and given[0] in WHOLE:
+            raise ValueError(
+                f"solver ({given[0]!r}) needs all records at once, but X lies in parts; pass "
+                "solver='local' or another that takes sums alone, or an array in memory"
+            )
+
         def objective_of(head: int) -> LinearObjective:
-            return LinearObjective(table, codes == head, loss, domain, n_threads=self.n_threads)
+            known = partial(_is_class, head=head, classes=classes)
+            return linear_objective(
+                table, y if in_parts else codes == head, loss, domain, n_threads=self.n_threads,
+                labels=known if in_parts else None,
+            )  # fmt: skip
 
         objective = objective_of(heads[0])
-        name, settings = given or self._chosen(objective, len(heads))
+        name, settings = given or self._chosen(objective, len(heads), in_parts)
         domain = objective.domain
         space = _space(name, settings, objective)
         check_plan(
@@ -143,12 +160,12 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return self
 
-    def _chosen(self, objective: LinearObjective, models: int) -> tuple[str, Any]:
+    def _chosen(self, objective: LinearObjective, models: int, in_parts: bool) -> tuple[str, Any]:
         """The name and settings of 'auto', which follow from public facts alone."""
         refuse_infinity(self.epsilon)
         size = public_size(objective, self.adjacency, self.n_public)
         budget = Budget(self.epsilon, self.delta)
-        chosen = auto.choose(size, objective.domain, budget, self.adjacency, models)
+        chosen = auto.choose(size, objective.domain, budget, self.adjacency, models, in_parts)
         return settings_of(chosen, METHODS)
 
     def decision_function(self, X: Any) -> Floats:
@@ -177,6 +194,11 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return self.domain_.feature_names
         names = getattr(self, "feature_names_in_", None)
         return [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names)
+
+
+def _is_class(y: Any, *, head: int, classes: Array) -> NDArray[np.bool_]:
+    """(n,): which labels of a part are of this class."""
+    return read_labels(y, classes, "fit")[0] == head
 
 
 def _space(name: str, settings: Any, objective: LinearObjective) -> Reals:

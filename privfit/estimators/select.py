@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from privfit import features
 from privfit._kernels import threads
 from privfit._kernels.random import BitSource
-from privfit.binary import BinaryRecords, bound_ones
-from privfit.estimators.bayes import BINARY
-from privfit.estimators.common import read_labels, read_table, refuse, remember_columns
+from privfit.binary import bound_ones
+from privfit.estimators.bayes import BINARY, binary_records
+from privfit.estimators.common import refuse, remember_columns
 from privfit.features import FeatureScores
 from privfit.ledger import Budget, Ledger
 from privfit.paths import public_size
@@ -114,6 +114,7 @@ class SelectFeatures(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None, **refused: Any) -> SelectFeatures:
         """Select by private records X (n, d) and their labels y; the total count ignores labels.
 
+        Both may lie in parts: X a `Stream` and y a column's name, or both Dask collections.
         The whole budget is charged to the ledger before anything is drawn; wrong input is refused
         before it is charged.
         """
@@ -145,18 +146,14 @@ class SelectFeatures(SelectorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _problem(self, X: Any, y: Any) -> FeatureScores:
         """The records and what is public about them."""
-        table = read_table(self, X, None)
         if self.criterion == "total_count":
-            codes, n_classes = np.zeros(table.shape[0], dtype=np.int32), 1
+            y = None
         elif y is None:
             raise ValueError(
                 f"criterion ({self.criterion!r}) requires y to be passed, but the target y is "
                 "None; pass labels, or criterion='total_count'"
             )
-        else:
-            codes, classes = read_labels(y, self.classes, type(self).__name__)
-            n_classes = len(classes)
-        records = BinaryRecords.of(table, codes, n_classes)
+        records, _ = binary_records(self, X, y, self.classes)
         declared = public_size(records, self.adjacency, self.n_public)
         return FeatureScores(
             records,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -28,7 +29,7 @@ from privfit.objectives.common import (
     set_gaps,
     whole_bounds,
 )
-from privfit.packing import DenseRecords, aligned, check_records, pack, tiles
+from privfit.packing import DenseRecords, aligned, check_records, joined, pack, tiles
 
 FEW_PAIRS = 2e7  # differences of coordinates that a range may take: some 10 ms
 
@@ -61,6 +62,8 @@ class CentersObjective(Objective):
     [-0.625, -0.5625]
     """
 
+    layout = "dense"  # how records are packed
+
     def __init__(
         self,
         X: Any,
@@ -78,15 +81,26 @@ class CentersObjective(Objective):
                 f"n_clusters ({n_clusters!r}) must be a positive whole number; pass n_clusters=5"
             )
         threads.resolve(n_threads)
-        X, domain = check_records(X, domain, "CentersObjective")
-        self.domain, self.n_clusters, self.power = domain, int(n_clusters), int(power)
+        self.n_clusters, self.power, self._n_threads = int(n_clusters), int(power), n_threads
+        self._load(X, domain)
+        unit = self._record_unit = float(self.domain.record_units(uniform=True)[0])
+        self._low, self._high = self.domain.low / unit, self.domain.high / unit
+
+    def _load(self, X: Any, domain: Domain | None) -> None:
+        """Check and pack the records."""
+        X, self.domain = check_records(X, domain, "CentersObjective")
         self.n_records, self.n_features = X.shape
-        self._n_threads = n_threads
-        records = pack(X, domain, layout="dense", uniform=True)
+        records = pack(X, self.domain, layout="dense", uniform=True)
         assert isinstance(records, DenseRecords)
         self._records, self._runs = records, records.runs
-        self._record_unit = float(domain.record_units(uniform=True)[0])
-        self._low, self._high = domain.low / self._record_unit, domain.high / self._record_unit
+
+    def joined(self, others: Sequence[CentersObjective]) -> CentersObjective:
+        """One objective over the records of all, which must be alike in all else."""
+        result: CentersObjective = self._emptied(others)
+        records = joined([one._records for one in (self, *others)])
+        assert isinstance(records, DenseRecords)
+        result._records, result._runs = records, records.runs
+        return result
 
     @property
     def unit(self) -> float:

@@ -28,20 +28,19 @@ import math
 
 import numpy as np
 import scipy  # its submodules load when first used
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privfit._kernels import linear as kernels
 from privfit._kernels.linear import RESIDUAL_UNIT
 from privfit.objectives.coding import ABOVE, Coding
 from privfit.objectives.common import Floats, Integers, check_adjacency
-from privfit.objectives.linear import LinearObjective
+from privfit.objectives.linear import MOST_RESIDUAL, LinearObjective
 
 __all__ = ["ClippedGradient", "SecondMoments", "permuted_descent"]
 
 HALF = 31  # bits of the lower part of a sum that R is applied to in two parts
 SUM_BITS = 18  # of a clipped gradient: rounding then adds less than k / 2^17 to a sensitivity
 MOMENT_BITS = 26  # of a sensitivity of moments: finer units would only make numbers long
-MOST_RESIDUAL = round(1 / RESIDUAL_UNIT)
 
 
 class SecondMoments:
@@ -113,7 +112,7 @@ class ClippedGradient:
         clip: float,
         order: int = 2,
     ) -> None:
-        self._objective, self._coding, self._order = objective, coding, order
+        self._coding, self._order = coding, order
         factor, offset = coding.columns
         most = np.maximum(np.abs(objective.domain.low), np.abs(objective.domain.high))
         packed = np.rint(most / objective.domain.record_units())
@@ -131,17 +130,8 @@ class ClippedGradient:
         unit = 2.0 ** (self._shift - self._bits) * coding.unit * RESIDUAL_UNIT
         self._bound = max(1, min(math.floor(clip / unit), MOST_RESIDUAL * longest))
         self._drop = max(HALF, (self._bound << self._shift).bit_length() - SUM_BITS)
-        self._caps = self._cap_records()
-
-    def _cap_records(self) -> NDArray[np.int16]:
-        """(packed rows,): K / length in residual units. Private, like the records."""
-        factor, offset = self._coding.columns
         image = np.vstack([(self._matrix[:, :-1] * factor).T, self._matrix @ offset])
-        lengths = self._objective.lengths(image, self._shift, self._order == 2)
-        if self._order == 2:  # a root of at most 2^31 is off by 2^-51 of itself: see ABOVE
-            lengths = np.sqrt(lengths.astype(np.float64)).astype(np.int64) + 1
-        caps = np.minimum(self._bound // np.maximum(lengths, 1), MOST_RESIDUAL)
-        return caps.astype(np.int16)
+        self._packed_sums = objective.capped(image, self._shift, order == 2, self._bound)
 
     @property
     def unit(self) -> float:
@@ -163,8 +153,7 @@ class ClippedGradient:
 
     def sums(self, w: ArrayLike) -> Integers:
         """int64 (k,): minus the gradient of the loss at candidate w. Private: to be released."""
-        packed = self._objective.gradient(w, 1.0, self._caps)
-        s = self._coding.gradient(packed)
+        s = self._coding.gradient(self._packed_sums(w))
         high, low = s >> HALF, s & ((1 << HALF) - 1)
         return (self._matrix @ high + (self._matrix @ low >> HALF)) >> (self._drop - HALF)
 

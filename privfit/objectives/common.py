@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -38,6 +39,14 @@ class Objective:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of private records>"
+
+    def _emptied(self, others: Sequence[Any]) -> Any:
+        """A copy for the records of all; what was worked out from its own is forgotten."""
+        result = copy(self)
+        for name in ("_tile_tables", "_squares"):
+            result.__dict__.pop(name, None)
+        result.n_records = self.n_records + sum(one.n_records for one in others)
+        return result
 
     @cached_property
     def _tile_tables(self) -> dict[int, Integers]:

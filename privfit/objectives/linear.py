@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -34,7 +35,9 @@ from privfit.objectives.layouts import (
     SparseFollower,
     SparseLayout,
 )
-from privfit.packing import DenseRecords, check_labels, check_records, pack
+from privfit.packing import DenseRecords, check_labels, check_records, joined, pack
+
+MOST_RESIDUAL = round(1 / kernels.RESIDUAL_UNIT)
 
 
 class LinearObjective(Objective):
@@ -96,19 +99,34 @@ class LinearObjective(Objective):
         if not is_finite(l2) or l2 < 0:
             raise ValueError(f"l2 ({l2!r}) must be 0 or a positive number; pass l2=0.0")
         threads.resolve(n_threads)
-        X, domain = check_records(X, domain, "LinearObjective")
+        self.loss, self.C, self.l2, self._n_threads = loss, float(C), float(l2), n_threads
+        self._load(X, y, domain, layout)
+
+    def _load(self, X: Any, y: Any, domain: Domain | None, layout: str) -> None:
+        """Check and pack the records."""
+        X, self.domain = check_records(X, domain, "LinearObjective")
         positive = check_labels(y, X.shape[0])
-        self.loss, self.domain, self.C, self.l2 = loss, domain, float(C), float(l2)
         self.n_records, self.n_features = X.shape
-        self._n_threads = n_threads
-        records = pack(X, domain, positive, layout=layout)
-        self._runs, grid = records.runs, domain.grid
-        kernel_loss = kernels.Loss(loss, grid.a, grid.b, grid.c, self.C)
+        records = pack(X, self.domain, positive, layout=layout)
+        self._runs, grid = records.runs, self.grid
+        kernel_loss = kernels.Loss(self.loss, grid.a, grid.b, grid.c, self.C)
         self._layout = (
             DenseLayout(records, kernel_loss, grid.a)
             if isinstance(records, DenseRecords)
             else SparseLayout(records, kernel_loss, grid.a)
         )
+
+    def joined(self, others: Sequence[LinearObjective]) -> LinearObjective:
+        """One objective over the records of all, which must be alike in all else."""
+        result = self._emptied(others)
+        records: Any = joined([one._layout.records for one in (self, *others)])
+        result._layout, result._runs = replace(self._layout, records=records), records.runs
+        return result
+
+    @property
+    def layout(self) -> str:
+        """How records are packed."""
+        return "dense" if isinstance(self._layout, DenseLayout) else "sparse"
 
     @property
     def grid(self) -> Grid:
@@ -277,13 +295,34 @@ class LinearObjective(Objective):
         x_max = max(1 << self.grid.a, round(float(units.max())))  # the intercept is a move too
         return (4 if adjacency == "replace" else 2) * x_max * self._cap(cap)
 
-    def lengths(self, columns: Integers, shift: int, squared: bool) -> Integers:
-        """int64 (packed rows,): norms of the records' images under an integer linear map.
+    def caps(self, columns: Integers, shift: int, squared: bool, bound: int) -> Caps:
+        """(packed rows,): bound / norm of each record's image, in residual units, at most 1.
 
         A record goes to sum_j x_j columns[j] + columns[d], with x_j in record units; sizes are
         divided by 2^shift, rounded up, and added, or their squares. Private: release none of it.
         """
-        return self._layout.lengths(np.ascontiguousarray(columns), shift, squared, self)
+        lengths = self._layout.lengths(np.ascontiguousarray(columns), shift, squared, self)
+        if squared:  # a root of at most 2^31 is off by 2^-51 of itself, and one more is above it
+            lengths = np.sqrt(lengths.astype(np.float64)).astype(np.int64) + 1
+        return np.minimum(bound // np.maximum(lengths, 1), MOST_RESIDUAL).astype(np.int16)
+
+    def capped(self, *image: Any) -> Callable[[ArrayLike], Integers]:
+        """The gradient of a candidate, each record capped by its image: see `caps`."""
+        caps = self.caps(*image)
+        return lambda w: self.gradient(w, 1.0, caps)
+
+    def follower(self) -> Callable[[Floats, int], Integers]:
+        """The gradient of a candidate and a cap in residual units, quick if asked of near ones."""
+        follower = SparseFollower(self._layout) if isinstance(self._layout, SparseLayout) else None
+
+        def gradient(w: Floats, cap: int) -> Integers:
+            P, whole = self._candidates(w[None])
+            narrow = bool(self._narrow_candidates(P, whole)[0])
+            if follower is not None and narrow:
+                return follower.gradient(whole[0], cap, self)
+            return self._layout.gradient(whole[0], not narrow, cap, self)
+
+        return gradient
 
     def second_moments(self) -> Integers:
         """int64 (d + 1, d + 1): the sum of x~ x~', the intercept last, in units of 4^-a."""
@@ -473,8 +512,7 @@ class LinearSlopes:
     def __init__(self, objective: LinearObjective, position: ArrayLike, cap: float) -> None:
         self._objective, self._cap = objective, objective._cap(cap)
         self.w = np.array(position, dtype=np.float64)
-        layout = objective._layout
-        self._follower = SparseFollower(layout) if isinstance(layout, SparseLayout) else None
+        self._gradient = objective.follower()
 
     @property
     def model(self) -> Floats:
@@ -483,14 +521,8 @@ class LinearSlopes:
 
     def scores(self, coords: Integers, steps: Floats) -> Integers:
         """int64 (m,): the gradient along each move."""
-        objective = self._objective
-        P, whole = objective._candidates(self.model[None])
-        narrow = bool(objective._narrow_candidates(P, whole)[0])
-        if self._follower is not None and narrow:
-            gradient = self._follower.gradient(whole[0], self._cap, objective)
-        else:
-            gradient = objective._layout.gradient(whole[0], not narrow, self._cap, objective)
-        return objective.centred.gradient(gradient)[coords] * np.sign(steps).astype(np.int64)
+        gradient = self._objective.centred.gradient(self._gradient(self.model, self._cap))
+        return gradient[coords] * np.sign(steps).astype(np.int64)
 
     def prior(self, coords: Integers, steps: Floats) -> Integers:
         """int64 (m,): zeros; the slope of a regulariser is lost beside that of many records."""

@@ -62,10 +62,7 @@ class RecordObjective:
             raise ValueError(f"bits ({bits!r}) must be a whole number from 1 to 30; pass bits=16")
         if not is_whole(block) or block < 1:
             raise ValueError(f"block ({block!r}) must be a positive number; pass block=4096")
-        self._records = scipy.sparse.csr_array(records) if is_sparse(records) else records
-        self.n_records = int(np.shape(records)[0])
-        if self.n_records == 0:
-            raise ValueError("records must hold at least one record; pass a non-empty table")
+        self._load(records)
         self._score, self._block = score, block
         self.low, self.high = float(low), float(high)
         width = self.high - self.low
@@ -73,6 +70,12 @@ class RecordObjective:
             raise ValueError(f"high - low ({width}) must lie in 1e-100..1e100; pass scaled scores")
         self.unit = 2.0 ** (math.frexp(width)[1] - bits)
         self._top = round(width / self.unit)
+
+    def _load(self, records: Any) -> None:
+        self._records = scipy.sparse.csr_array(records) if is_sparse(records) else records
+        self.n_records = int(np.shape(records)[0])
+        if self.n_records == 0:
+            raise ValueError("records must hold at least one record; pass a non-empty table")
 
     def __repr__(self) -> str:
         return f"<RecordObjective of private records, scores in [{self.low}, {self.high}]>"

@@ -1,0 +1,136 @@
+"""Where records live: in memory, on disk, or on the workers of a Dask cluster.
+
+Scores add up exactly, so where records live is a detail. An estimator's `fit` takes arrays as ever;
+a `Stream` of files or memory-mapped arrays that do not fit into memory; or Dask arrays, DataFrames
+and delayed partitions, which stay on their workers. `place` cuts such records into parts, and the
+partitioned objectives of `parts` ask every part the same questions and add the answers. The same
+seed gives the same model, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from privfit.backends.parts import (
+    BinaryPart,
+    CentersPart,
+    LinearPart,
+    Make,
+    Part,
+    PartitionedBinary,
+    PartitionedCenters,
+    PartitionedLinear,
+    PartitionedRecords,
+    Parts,
+    RecordPart,
+    as_table,
+)
+from privfit.backends.stream import Stream
+from privfit.domains import Domain
+from privfit.objectives import CentersObjective, LinearObjective, RecordObjective
+from privfit.packing import check_domain
+
+__all__ = [
+    "BinaryPart",
+    "CentersPart",
+    "LinearPart",
+    "Part",
+    "PartitionedBinary",
+    "PartitionedCenters",
+    "PartitionedLinear",
+    "PartitionedRecords",
+    "Parts",
+    "RecordPart",
+    "Stream",
+    "as_table",
+    "centers_objective",
+    "is_partitioned",
+    "linear_objective",
+    "place",
+    "record_objective",
+]
+
+
+def is_partitioned(X: Any) -> bool:
+    """Whether records lie in parts: in a `Stream`, or on the workers of a Dask cluster."""
+    return isinstance(X, Stream) or _is_dask(X)
+
+
+def _is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection, or a list of partitions; Dask is not imported."""
+    one = X[0] if isinstance(X, list) and X else X
+    return type(one).__module__.partition(".")[0] in ("dask", "dask_expr", "distributed")
+
+
+def linear_objective(
+    X: Any,
+    y: Any,
+    loss: str = "logistic",
+    domain: Domain | None = None,
+    *,
+    labels: Callable[[Any], Any] | None = None,
+    n_threads: int | None = None,
+    **settings: Any,
+) -> LinearObjective:
+    """A `LinearObjective` of records wherever they lie; `labels(y)` are y as zeros and ones."""
+    domain = check_domain(domain, "LinearObjective")
+    make: Any = partial(_linear, loss=loss, domain=domain, labels=labels, **settings)
+    if not is_partitioned(X):
+        return make(X, y, n_threads=n_threads)
+    parts = place(X, y, partial(_part_of, LinearPart, make), n_threads)
+    return PartitionedLinear(parts, loss, domain, n_threads=n_threads, **settings)
+
+
+def _linear(X: Any, y: Any, *, labels: Any, domain: Any, **settings: Any) -> LinearObjective:
+    y = y if labels is None else labels(y)
+    return LinearObjective(as_table(X, domain), y, domain=domain, **settings)
+
+
+def centers_objective(
+    X: Any,
+    n_clusters: int,
+    domain: Domain | None = None,
+    power: int = 2,
+    n_threads: int | None = None,
+) -> CentersObjective:
+    """A `CentersObjective` of records wherever they lie."""
+    domain = check_domain(domain, "CentersObjective")
+    make = partial(_centers, n_clusters=n_clusters, domain=domain, power=power)
+    if not is_partitioned(X):
+        return make(X, n_threads=n_threads)
+    parts = place(X, None, partial(_part_of, CentersPart, make), n_threads)
+    return PartitionedCenters(parts, n_clusters, domain, power=power, n_threads=n_threads)
+
+
+def _centers(X: Any, y: None = None, *, domain: Any, **settings: Any) -> CentersObjective:
+    return CentersObjective(as_table(X, domain), domain=domain, **settings)
+
+
+def record_objective(
+    records: Any, score: Callable[[Any, Any], Any], low: float, high: float, **settings: Any
+) -> RecordObjective:
+    """A `RecordObjective` of records wherever they lie; a table's block is a dict of columns."""
+    make: Any = partial(_own, score=score, low=low, high=high, **settings)
+    if not is_partitioned(records):
+        return make(records)
+    parts = place(records, None, partial(_part_of, RecordPart, make))
+    return PartitionedRecords(parts, score, low, high, **settings)
+
+
+def _own(records: Any, y: None = None, **settings: Any) -> RecordObjective:
+    return RecordObjective(records, **settings)
+
+
+def _part_of(kind: type[Part], make: Make, X: Any, y: Any) -> Part:
+    return kind(make(X, y))
+
+
+def place(X: Any, y: Any, make: Make, n_threads: int | None = None) -> Parts:
+    """The parts that ``make(records, labels)`` makes of X and y, where these lie."""
+    if isinstance(X, Stream):
+        return X.place(y, make, n_threads)
+    from privfit.backends.cluster import place_on_workers
+
+    return place_on_workers(X, y, make)

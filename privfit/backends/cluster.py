@@ -1,0 +1,361 @@
+"""Records on the workers of a Dask cluster: candidates go out, sums of integers come back.
+
+Each partition is loaded and packed by one worker and stays in that worker's process, outside of
+Dask's own memory, which Dask may move. A question goes to each worker once, whatever the number of
+its partitions; the worker adds their answers, and the workers' sums are added in a tree. Nothing
+but candidates and sums of integers crosses the network; the driver never sees a record.
+
+**Faults.** Questions name all that they need (`parts`), so asking again is free and exact. If a
+worker is gone, its partitions are packed again by the others, from the collection's own graph, and
+the whole question is asked anew. Every sum carries the number of records that it covers: a sum that
+counts a partition twice, or not at all, is never used. Draws are made by the driver, once.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+import weakref
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import cycle, islice
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from privfit.backends.parts import Make, Parts, join_small, share_threads
+from privfit.objectives.common import Integers
+
+Question: TypeAlias = "tuple[str, tuple[Any, ...]]"
+
+FAN_IN = 8  # sums that are added at once: messages of a round are few, and so are rounds
+LARGE = 1 << 20  # bytes of a question beyond which workers pass it on to each other
+PATIENCE = 0.25  # seconds between two looks at who is still there
+MOST_ROUNDS = 20  # of one question: a worker that runs out of memory will do so again
+WAIT = 60.0  # seconds to wait for a first worker, or for another if all are gone
+
+
+# ---------------------------------------------------------------------------------- on the workers
+
+
+@dataclass
+class _Held:
+    """The parts of one fit in this process; one question at a time, since parts keep margins."""
+
+    parts: dict[tuple[int, ...], Any] = field(default_factory=dict)  # by numbers of partitions
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    joined: bool = False
+
+    def of(self, indices: list[int]) -> list[Any]:
+        """The parts of these partitions; small ones are joined, and any others forgotten."""
+        mine = set(indices)
+        self.parts = {numbers: part for numbers, part in self.parts.items() if mine >= {*numbers}}
+        if not self.joined:
+            self.parts, self.joined = join_small(self.parts), True
+        return list(self.parts.values())
+
+
+_HELD: defaultdict[str, _Held] = defaultdict(_Held)
+
+
+@dataclass(frozen=True)
+class _Card:
+    """What the driver learns of a packed partition: its size and width, or why it is refused."""
+
+    n_records: int = 0
+    n_features: int = 0
+    refusal: Exception | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class _Recipe:
+    """The graph of one partition. Whoever packs it also loads it, so that records do not travel."""
+
+    key: Any
+    graph: dict[Any, Any]
+
+    def load(self) -> Any:
+        from dask.delayed import Delayed
+
+        return Delayed(self.key, self.graph).compute(scheduler="synchronous")
+
+
+def _loaded(partition: Any) -> Any:
+    return partition.load() if isinstance(partition, _Recipe) else partition
+
+
+def _pack(fit: str, index: int, X: Any, y: Any, make: Make) -> _Card:
+    """Pack a partition and hold it here. A refusal is returned: Dask logs what is raised."""
+    X, y = _loaded(X), _loaded(y)
+    if (X.shape[0] if hasattr(X, "shape") else len(X)) == 0:
+        return _Card()
+    try:
+        part = make(X, y)
+    except (ValueError, TypeError, ImportError) as error:
+        return _Card(refusal=error.with_traceback(None))
+    with _HELD[fit].lock:
+        _HELD[fit].parts[index,] = part
+        _HELD[fit].joined = False
+    return _Card(part.n_records, part.n_features)
+
+
+@dataclass(frozen=True, repr=False)
+class _Sum:
+    """A sum of answers, and how many records it covers."""
+
+    total: Integers | None
+    n_records: int
+
+    def __add__(self, other: _Sum) -> _Sum:
+        if self.total is None or other.total is None:
+            return _Sum(other.total if self.total is None else self.total,
+                        self.n_records + other.n_records)  # fmt: skip
+        return _Sum(self.total + other.total, self.n_records + other.n_records)
+
+
+def _ask(fit: str, indices: list[int], question: Question) -> _Sum:
+    """The sum of the answers of these parts, as far as they are held here."""
+    from distributed import get_worker
+
+    held, (name, arguments) = _HELD[fit], question
+    with held.lock:
+        found = held.of(indices)
+        at_once = share_threads(found, get_worker().state.nthreads)
+        with ThreadPoolExecutor(max(1, at_once)) as threads:
+            totals = threads.map(lambda part: getattr(part, name)(*arguments), found)
+            answers = map(_Sum, totals, [part.n_records for part in found])
+            return reduce(_Sum.__add__, answers, _Sum(None, 0))
+
+
+def _add(*sums: _Sum) -> _Sum:
+    return reduce(_Sum.__add__, sums)
+
+
+def _drop(fit: str) -> None:
+    _HELD.pop(fit, None)
+
+
+# ----------------------------------------------------------------------------------- on the driver
+
+
+def place_on_workers(X: Any, y: Any, make: Make) -> Parts:
+    """Pack the partitions of a Dask collection, each on one worker."""
+    client = _client()
+    return _Workers(client, _partitions(X, y, client), make)
+
+
+def _client() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise ImportError(
+            'records on a cluster need dask.distributed; run pip install "privfit[dask]"'
+        ) from None
+    try:
+        return distributed.get_client()
+    except ValueError:
+        raise ValueError(
+            "Dask collections need a client; start one with "
+            "dask.distributed.Client(address), or Client() for this machine alone"
+        ) from None
+
+
+def _partitions(X: Any, y: Any, client: Any) -> list[tuple[Any, Any]]:
+    """(records, labels) of each partition: a recipe, or a future where a worker has it already."""
+    rows = _references(X, client)
+    labels = [None] * len(rows) if y is None else _references(y, client)
+    if len(rows) != len(labels):
+        raise ValueError(
+            f"y ({len(labels)} partitions) must be cut like X ({len(rows)} partitions); rechunk or "
+            "repartition one of them"
+        )
+    return list(zip(rows, labels, strict=True))
+
+
+def _references(collection: Any, client: Any) -> list[Any]:
+    from dask.optimization import cull
+    from distributed import Future, futures_of
+
+    if isinstance(collection, list) and all(isinstance(one, Future) for one in collection):
+        return collection
+    if futures_of(collection):
+        return list(client.compute(_delayed(collection, optimize_graph=False)))
+    found = []
+    for partition in _delayed(collection):
+        graph, _ = cull(dict(partition.__dask_graph__()), [partition.key])
+        found.append(_Recipe(partition.key, graph))
+    return found
+
+
+def _delayed(collection: Any, **options: bool) -> list[Any]:
+    """The partitions as delayed values."""
+    if isinstance(collection, list):
+        return collection
+    if not hasattr(collection, "to_delayed"):
+        raise TypeError(
+            f"y ({type(collection).__name__}) must be partitioned like X; pass a Dask array, "
+            "Series or list of delayed partitions"
+        )
+    if getattr(collection, "ndim", 0) == 2 and hasattr(collection, "rechunk"):
+        collection = collection.rechunk({1: -1})  # whole rows in each block
+    return list(np.ravel(np.array(collection.to_delayed(**options), dtype=object)))
+
+
+class _Workers(Parts):
+    """Parts held by the workers of a client."""
+
+    def __init__(self, client: Any, partitions: list[tuple[Any, Any]], make: Make) -> None:
+        self._client, self._partitions, self._make = client, partitions, make
+        self._fit = f"privfit-{uuid.uuid4().hex}"
+        self._home: dict[int, str] = {}  # the worker of each partition
+        self._cards: dict[int, _Card] = {}
+        self._used: set[str] = set()  # workers that may hold parts of this fit
+        weakref.finalize(self, _drop_everywhere, client, self._fit, self._used)
+        self._settle()
+        filled = [card for card in self._cards.values() if card.n_records]
+        super().__init__([c.n_records for c in filled], [c.n_features for c in filled])
+
+    def sum(self, question: str, *arguments: Any) -> Integers:
+        for _ in range(MOST_ROUNDS):
+            found = self._round((question, arguments))
+            if found is not None and found.n_records == self.n_records:
+                assert found.total is not None
+                return np.asarray(found.total)
+            self._settle()
+        raise RuntimeError(
+            f"workers were lost in {MOST_ROUNDS} attempts at one question; see to it that they "
+            "have the memory for their partitions, and fit again"
+        )
+
+    # ------------------------------------------------------------------------------ where parts are
+
+    def _settle(self) -> None:
+        """See to it that every partition has a worker that is there and holds it."""
+        while True:
+            workers = self._workers()
+            homeless = [i for i in range(len(self._partitions)) if self._home.get(i) not in workers]
+            if not homeless:
+                return
+            self._pack(homeless, workers)
+
+    def _workers(self) -> dict[str, int]:
+        """Addresses and threads of the workers that are there."""
+        workers: dict[str, int] = self._client.nthreads()
+        if not workers:
+            try:
+                self._client.wait_for_workers(1, timeout=WAIT)
+            except Exception:
+                raise RuntimeError(
+                    f"the cluster has had no worker for {WAIT:.0f} seconds; start some and fit "
+                    "again"
+                ) from None
+            workers = self._client.nthreads()
+        return workers
+
+    def _pack(self, indices: list[int], workers: dict[str, int]) -> None:
+        """Have these partitions packed: where they lie already, or shared out by threads."""
+        turns = cycle([address for address, count in sorted(workers.items()) for _ in range(count)])
+        jobs: dict[str, list[int]] = defaultdict(list)
+        for index, address in zip(indices, islice(turns, len(indices)), strict=True):
+            jobs[self._lies_at(index, workers) or address].append(index)
+        self._used.update(jobs)
+        asked = {
+            i: self._at(address, _pack, self._fit, i, *self._partitions[i], self._make)
+            for address, mine in jobs.items()
+            for i in mine
+        }
+        if not self._finished(list(asked.values()), set(jobs)):
+            return
+        cards = dict(zip(asked, self._client.gather(list(asked.values())), strict=True))
+        for future in asked.values():  # or Dask would pack anew, by itself, what a worker loses
+            future.release()
+        for card in cards.values():
+            if card.refusal is not None:
+                raise card.refusal
+        if any(card != self._cards.get(i, card) for i, card in cards.items()):
+            raise RuntimeError(
+                "a partition has changed since it was first read; fit to a collection that gives "
+                "the same records whenever it is read, or persist it"
+            )
+        self._cards.update(cards)
+        self._home.update({i: address for address, mine in jobs.items() for i in mine})
+
+    def _lies_at(self, index: int, workers: dict[str, int]) -> str | None:
+        """The worker that has the records of a persisted partition."""
+        records = self._partitions[index][0]
+        if isinstance(records, _Recipe):
+            return None
+        [places] = self._client.who_has([records]).values()
+        return next((address for address in places if address in workers), None)
+
+    def _at(self, address: str, task: Any, *arguments: Any) -> Any:
+        """A future of what this worker, and no other, makes of the arguments."""
+        return self._client.submit(
+            task, *arguments, workers=[address], allow_other_workers=False, pure=False
+        )
+
+    # ----------------------------------------------------------------------------------- a question
+
+    def _round(self, question: Question) -> _Sum | None:
+        """Ask all workers and add up; None if one of them left."""
+        by_worker: dict[str, list[int]] = defaultdict(list)
+        for index, address in self._home.items():
+            if self._cards[index].n_records:
+                by_worker[address].append(index)
+        told = self._broadcast(question)
+        tree = [
+            self._at(address, _ask, self._fit, indices, told)
+            for address, indices in by_worker.items()
+        ]
+        while len(tree) > FAN_IN:
+            tree = [self._client.submit(_add, *tree[i : i + FAN_IN], pure=False)
+                    for i in range(0, len(tree), FAN_IN)]  # fmt: skip
+        if not self._finished(tree, set(by_worker)):
+            return None
+        found = _add(*self._client.gather(tree))
+        if found.n_records != self.n_records:  # a worker came back empty at its old address
+            drops = [self._at(address, _drop, self._fit) for address in by_worker]
+            self._finished(drops, set(by_worker))
+            self._home.clear()
+        return found
+
+    def _broadcast(self, question: Question) -> Any:
+        """The question itself, or if it is large a future that workers hand to each other."""
+        if sum(getattr(value, "nbytes", 0) for value in question[1]) < LARGE:
+            return question
+        return self._client.scatter(question, broadcast=True, hash=False)
+
+    def _finished(self, futures: list[Any], addresses: set[str]) -> bool:
+        """Wait for results; False if a worker of theirs left, so that they may never come."""
+        from distributed import TimeoutError, wait
+        from distributed.scheduler import KilledWorker
+
+        while True:
+            try:
+                wait(futures, timeout=PATIENCE)
+            except TimeoutError:
+                if addresses <= self._client.nthreads().keys():
+                    continue
+                self._client.cancel(futures, force=True)
+                return False
+            broken = [future for future in futures if future.status != "finished"]
+            if not broken:
+                return True
+            error = broken[0].exception() if broken[0].status == "error" else None
+            if error is not None and not isinstance(error, KilledWorker):
+                raise error
+            return False
+
+
+def _drop_everywhere(client: Any, fit: str, addresses: set[str]) -> None:
+    """Let the workers forget a fit's parts; one that is gone has forgotten them."""
+    if getattr(client, "status", "") != "running":
+        return
+    from distributed import fire_and_forget
+
+    for address in addresses:  # without waiting: this may run wherever garbage is collected
+        fire_and_forget(
+            client.submit(_drop, fit, workers=[address], allow_other_workers=True, pure=False)
+        )

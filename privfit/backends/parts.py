@@ -1,0 +1,449 @@
+"""Objectives over records that lie in parts, wherever the parts live.
+
+A score is a sum over records of integers, so the score of all records is the sum of their parts'
+scores, bit for bit. `Parts.sum` asks every part the same question and adds the answers. A *part*
+holds an ordinary objective over its own records; a *partitioned objective* has the interface of the
+ordinary one, so no algorithm knows the difference: ranges, units, priors and grids are functions of
+the domain and the candidates, and what needs records goes to `Parts.sum`.
+
+**Every question names all that it needs.** It says "the moves around this candidate", never "the
+moves around where you stand". A part may keep margins from one question to the next and bring them
+up to date, but that saves time and nothing else: a part that was made anew a moment ago, on another
+machine, gives the same integers. So a question may be asked twice, answered twice, or asked of a
+stand-in, and there is no state to restore when a worker dies.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privfit._kernels import threads
+from privfit.binary import BinaryRecords, ClassCounts
+from privfit.domains import Domain, Schema
+from privfit.objectives import CentersObjective, LinearObjective, RecordObjective
+from privfit.objectives.centers import CenterMoves
+from privfit.objectives.common import Floats, Integers
+from privfit.objectives.linear import LinearMoves
+from privfit.packing import MAX_RECORDS
+
+Array: TypeAlias = NDArray[Any]
+Make: TypeAlias = Callable[[Any, Any], Any]  # what turns records and labels into a part
+
+
+class Parts(ABC):
+    """Private records in parts that answer for themselves."""
+
+    def __init__(self, sizes: list[int], widths: list[int]) -> None:
+        if sum(sizes) == 0:
+            raise ValueError("X must have at least one record; pass a non-empty table")
+        if sum(sizes) > MAX_RECORDS:
+            raise ValueError(
+                f"X must have at most {MAX_RECORDS} records, so that no sum can overflow"
+            )
+        if len(set(widths)) != 1:
+            raise ValueError("X must have the same columns in all its parts; pass equal tables")
+        self.n_records, self.n_features = sum(sizes), widths[0]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of private records>"
+
+    @abstractmethod
+    def sum(self, question: str, *arguments: Any) -> Integers:
+        """The sum of all parts' answers: of ``part.question(*arguments)``, int64 of one shape."""
+
+
+class Part:
+    """What parts share: a place for what they keep between two questions.
+
+    `keep` puts an array where it may stay; a part that streams by has it on disk. Such a part is
+    `passing`: it keeps no more than what is dear to make again.
+    """
+
+    passing = False
+
+    def __init__(self, records: Any) -> None:
+        self._records = records
+        self._kept: dict[str, tuple[tuple[Any, ...], Any]] = {}
+        self.n_records = records.n_records
+        self.n_features = getattr(records, "n_features", 0)  # one's own records need not have any
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of private records>"
+
+    def use_threads(self, n_threads: int) -> None:
+        """Answer with so many threads."""
+        self._records._n_threads = n_threads
+
+    def keep(self, values: Array) -> Array:
+        """The array, where it may stay."""
+        return values
+
+    @property
+    def kind(self) -> str | None:
+        """Parts of one kind can be joined; None of a kind that need not be."""
+        return getattr(self._records, "layout", None)
+
+    def joined(self, others: Sequence[Part]) -> Part:
+        """One part with all their records."""
+        return type(self)(self._records.joined([part._records for part in others]))
+
+    def _memo(self, name: str, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+        """What was made last for this name, if it was for the same key."""
+        known, value = self._kept.get(name, (None, None))
+        if known is None or not all(map(np.array_equal, known, key)):
+            self._kept.pop(name, None)  # before it is replaced, it makes room
+            value = make()
+            self._kept[name] = key, value
+        return value
+
+
+SMALL = 1 << 15  # records of a part that are joined with others: a call takes as long as they do
+JOINED = 1 << 18  # records of a part that is large enough
+
+
+def join_small(parts: Mapping[tuple[int, ...], Any]) -> dict[tuple[int, ...], Any]:
+    """The same records in fewer parts, each under the numbers of those that it was made of."""
+    found, waiting = {}, defaultdict[Any, list[tuple[int, ...]]](list)
+    for numbers, part in parts.items():
+        kind = part.kind if part.n_records < SMALL and isinstance(part, Part) else None
+        if kind is None:
+            found[numbers] = part
+        else:
+            waiting[kind].append(numbers)
+    for alike in waiting.values():
+        while alike:
+            group, size = [], 0
+            while alike and size < JOINED:
+                group.append(alike.pop())
+                size += parts[group[-1]].n_records
+            first, *others = [parts[numbers] for numbers in group]
+            found[sum(group, ())] = first.joined(others) if others else first
+    return found
+
+
+def share_threads(parts: Sequence[Any], n_threads: int | None) -> int:
+    """How many parts answer at the same time; each gets its share of the threads.
+
+    Many parts with a thread each beat one part after the other with all threads: nobody waits for
+    the slowest thread of each part.
+    """
+    total = threads.resolve(n_threads)
+    at_once = min(total, len(parts))
+    for part in parts:
+        if isinstance(part, Part):
+            part.use_threads(max(1, total // max(1, at_once)))
+    return at_once
+
+
+def as_table(X: Any, domain: Domain) -> Any:
+    """The records of a part: named columns side by side, unless the domain asks for names."""
+    if isinstance(X, Mapping) and not isinstance(domain, Schema):
+        return np.column_stack(list(X.values()))
+    return X
+
+
+def _refuse(what: str) -> NoReturn:
+    raise ValueError(
+        f"{what} needs all records at once, but they lie in parts; pass an array in memory, or a "
+        "solver that takes sums alone"
+    )
+
+
+# ------------------------------------------------------------------------------------ linear models
+
+
+class LinearPart(Part):
+    """Answers of a `LinearObjective` over the records of one part."""
+
+    _records: LinearObjective
+
+    def scores(self, P: Floats) -> Integers:
+        return self._records.scores(P)
+
+    def gradient(self, w: Floats, cap: float) -> Integers:
+        return self._records.gradient(w, cap)
+
+    def second_moments(self) -> Integers:
+        return self._records.second_moments()
+
+    def label_counts(self) -> Integers:
+        return self._records.label_counts()
+
+    def followed_gradient(self, w: Floats, cap: int) -> Integers:
+        """The gradient with a cap in residual units."""
+        if self.passing:
+            return self._records.follower()(w, cap)
+        return self._memo("follower", (), self._records.follower)(w, cap)
+
+    def capped_gradient(self, w: Floats, *image: Any) -> Integers:
+        """The gradient, each record capped by its image under a linear map."""
+        caps = self._memo("caps", image, lambda: self.keep(self._records.caps(*image)))
+        return self._records.gradient(w, 1.0, caps)
+
+    def moved_scores(self, w: Floats, coords: Integers, steps: Floats) -> Integers:
+        """The scores of w + steps[i] e_coords[i]."""
+        if self.passing:  # margins of one candidate serve few moves before they are gone
+            return self._records.scores(moved(w, coords, steps))
+        return self._around(w).scores(coords, steps)
+
+    def _around(self, w: Floats) -> LinearMoves:
+        """The view around w: the last one if it stood there, or one step away."""
+        _, view = self._kept.pop("moves", (None, None))  # a view that fails midway is not kept
+        if view is not None:
+            before = view.w
+            changed = np.flatnonzero(before != w)
+            if len(changed) == 1:
+                view.step(int(changed[0]), float((w - before)[changed[0]]))
+        if view is None or len(changed) > 1:
+            view = self._records.at(w)
+        self._kept["moves"] = (), view
+        return view
+
+
+def moved(w: Floats, coords: Integers, steps: Floats) -> Floats:
+    """(m, d + 1): the candidates w + steps[i] e_coords[i]."""
+    P = np.tile(w, (len(coords), 1))
+    P[np.arange(len(coords)), coords] += steps
+    return P
+
+
+class PartitionedLinear(LinearObjective):
+    """A `LinearObjective` over parts; the same scores, gradients and ranges."""
+
+    def __init__(self, parts: Parts, loss: str, domain: Domain, **settings: Any) -> None:
+        self._parts = parts
+        super().__init__(None, None, loss, domain, **settings)
+
+    def _load(self, X: Any, y: Any, domain: Domain | None, layout: str) -> None:
+        assert domain is not None
+        self.n_records, self.n_features = self._parts.n_records, self._parts.n_features
+        self.domain = domain.bind(self.n_features)
+
+    def scores(self, P: ArrayLike) -> Integers:
+        return self._parts.sum("scores", self._candidates(P)[0])
+
+    def gradient(self, w: ArrayLike, cap: float, caps: Any = None) -> Integers:
+        return self._parts.sum("gradient", np.asarray(w, dtype=np.float64), cap)
+
+    def second_moments(self) -> Integers:
+        return self._parts.sum("second_moments")
+
+    def label_counts(self) -> Integers:
+        return self._parts.sum("label_counts")
+
+    def capped(self, *image: Any) -> Callable[[ArrayLike], Integers]:
+        return lambda w: self._parts.sum("capped_gradient", np.asarray(w), *image)
+
+    def follower(self) -> Callable[[Floats, int], Integers]:
+        return lambda w, cap: self._parts.sum("followed_gradient", w, cap)
+
+    def at(self, w: ArrayLike) -> LinearMoves:
+        return _PartitionedMoves(self, w)
+
+    def labelled_blocks(self, rows: int) -> NoReturn:
+        _refuse("this solver")
+
+
+class _PartitionedMoves(LinearMoves):
+    """`LinearMoves` whose margins are with the parts."""
+
+    _objective: PartitionedLinear
+
+    def _move_to(self, w: Floats) -> None:
+        self._parent = None
+        self._whole = self._objective._candidates(w[None])[1][0]
+        self._norm = float(self._objective.domain.norm(w)[0])
+
+    def step(self, coord: int, step: float) -> None:
+        self._move_to(self.candidates([coord], [step])[0])
+
+    def scores(self, coords: ArrayLike, steps: ArrayLike) -> Integers:
+        coords, whole, _ = self._moves(coords, steps)
+        if coords.size == 0:
+            return np.empty(0, dtype=np.int64)
+        steps = whole * self._objective.domain.weight_units()[coords]
+        self._objective._candidates(self.candidates(coords, steps))  # may all records be summed?
+        return self._objective._parts.sum("moved_scores", self.w, coords, steps)
+
+
+# ------------------------------------------------------------------------------------------ centres
+
+
+class CentersPart(Part):
+    """Answers of a `CentersObjective` over the records of one part."""
+
+    _records: CentersObjective
+
+    def scores(self, P: Floats) -> Integers:
+        return self._records.scores(P)
+
+    def clusters(self, centers: Floats, *clip: int) -> Integers:
+        """(k, 1 + d): counts and sums, of residuals if they are clipped."""
+        found = self._records.residuals(centers, *clip) if clip else self._records.lloyd(centers)
+        return np.column_stack(found)
+
+    def grid_counts(self, parts: Integers) -> Integers:
+        return self._records.grid_counts(parts)
+
+    def cell_counts(self, axes: Array, codes: Array, shift: Any) -> Integers:
+        """How many records lie in each of these cells."""
+        cells = self._memo("cells", (axes,), lambda: self.keep(np.sort(self._records.cells(axes))))
+        first = np.searchsorted(cells, codes << shift)
+        return np.asarray(np.searchsorted(cells, (codes + np.uint64(1)) << shift) - first)
+
+    def moved_scores(self, centers: Floats, which: Integers, new: Floats) -> Integers:
+        """The scores with centre which[i] replaced by new[i]."""
+        view = self._records.at(centers) if self.passing else self._memo(
+            "moves", (centers,), lambda: self._records.at(centers)
+        )  # fmt: skip
+        return view.scores(which, new)
+
+
+class PartitionedCenters(CentersObjective):
+    """A `CentersObjective` over parts; the same scores, sums and ranges."""
+
+    def __init__(self, parts: Parts, n_clusters: int, domain: Domain, **settings: Any) -> None:
+        self._parts = parts
+        super().__init__(None, n_clusters, domain, **settings)
+
+    def _load(self, X: Any, domain: Domain | None) -> None:
+        assert domain is not None
+        self.n_records, self.n_features = self._parts.n_records, self._parts.n_features
+        self.domain = domain.bind(self.n_features)
+
+    def scores(self, P: ArrayLike) -> Integers:
+        self._candidates(P)
+        return self._parts.sum("scores", np.asarray(P, dtype=np.float64))
+
+    def lloyd(self, centers: ArrayLike) -> tuple[Integers, Integers]:
+        return self._summed(centers)
+
+    def residuals(self, centers: ArrayLike, radius: int, norm: int) -> tuple[Integers, Integers]:
+        return self._summed(centers, radius, norm)
+
+    def _summed(self, centers: ArrayLike, *clip: int) -> tuple[Integers, Integers]:
+        found = self._parts.sum("clusters", np.asarray(centers, dtype=np.float64), *clip)
+        return found[:, 0], found[:, 1:]
+
+    def grid_counts(self, parts: ArrayLike) -> Integers:
+        return self._parts.sum("grid_counts", np.asarray(parts))
+
+    def cells(self, axes: ArrayLike) -> Any:
+        """What counts cells; the records' own codes stay with the parts."""
+        return _PartitionedCells(self._parts, np.asarray(axes))
+
+    def decoded(self) -> NoReturn:
+        _refuse("this solver")
+
+    def at(self, centers: ArrayLike) -> CenterMoves:
+        return _PartitionedCenterMoves(self, centers)
+
+
+@dataclass(frozen=True, repr=False)
+class _PartitionedCells:
+    """Cells of records that `privfit.partition` counts where they are."""
+
+    parts: Parts
+    axes: Array
+
+    def count(self, codes: Array, shift: Any) -> Integers:
+        return self.parts.sum("cell_counts", self.axes, codes, shift)
+
+
+class _PartitionedCenterMoves(CenterMoves):
+    """`CenterMoves` whose nearest centres are with the parts."""
+
+    _objective: PartitionedCenters
+
+    def _load(self) -> None:
+        self._state, self._shift = None, 0
+
+    def scores(self, which: ArrayLike, centers: ArrayLike) -> Integers:
+        which, centers = self._moves(which, centers)
+        if which.size == 0:
+            return np.empty(0, dtype=np.int64)
+        return self._objective._parts.sum("moved_scores", self.centers, which, centers)
+
+
+# ----------------------------------------------------------------------------- anybody's own scores
+
+
+class RecordPart(Part):
+    """Answers of a `RecordObjective` over the records of one part."""
+
+    _records: RecordObjective
+
+    def scores(self, P: Any) -> Integers:
+        return self._records.scores(P)
+
+
+class PartitionedRecords(RecordObjective):
+    """A `RecordObjective` over parts."""
+
+    def __init__(self, parts: Parts, *settings: Any, **more: Any) -> None:
+        self._parts = parts
+        super().__init__(None, *settings, **more)
+
+    def _load(self, records: Any) -> None:
+        self.n_records = self._parts.n_records
+
+    def scores(self, P: Any) -> Integers:
+        return self._parts.sum("scores", P)
+
+
+# ---------------------------------------------------------------------------------- binary features
+
+
+class BinaryPart(Part):
+    """Counts of the binary records of one part."""
+
+    _records: BinaryRecords
+
+    _n_threads = 1
+
+    def use_threads(self, n_threads: int) -> None:
+        self._n_threads = n_threads
+
+    def counts(self, *sample: int) -> Integers:
+        """(classes, d + 1): records with each feature, and all; each keeps a sample of its ones."""
+        records = self._records
+        if sample:
+            ones, key = sample
+            records = records.at_most(ones, key, self._n_threads)
+        found = records.counts(self._n_threads)
+        return np.column_stack([found.ones, found.sizes])
+
+
+@dataclass(frozen=True, repr=False)
+class PartitionedBinary:
+    """What `BinaryRecords` count, over parts."""
+
+    parts: Parts
+    n_classes: int
+    sample: tuple[int, ...] = ()
+
+    @property
+    def n_records(self) -> int:
+        """How many records there are; private if records are added or removed."""
+        return self.parts.n_records
+
+    @property
+    def n_features(self) -> int:
+        """How many features a record may have."""
+        return self.parts.n_features
+
+    def at_most(self, ones: int, key: int, n_threads: int | None = None) -> PartitionedBinary:
+        """The same records, those with more ones reduced to a sample by the coins of `key`."""
+        return replace(self, sample=(ones, key))
+
+    def counts(self, n_threads: int | None = None) -> ClassCounts:
+        """Exact counts."""
+        table = self.parts.sum("counts", *self.sample)
+        return ClassCounts(table[:, :-1], table[:, -1])

@@ -1,0 +1,307 @@
+"""More records than memory: packed once into a cache on disk, then read back block by block.
+
+Each block of the source is made a part, and the part's arrays (int16 columns in the kernels' own
+layout, a quarter of float64) are written to a cache file. A pass maps one block after the other. A
+thread brings in the next one while this one answers, and a block that has answered is let go, so
+that no more is resident than `memory_limit` allows. The first blocks, as many as have room, stay in
+memory and are not written.
+
+**The cache holds private records.** It has no name: the file is unlinked as soon as it is open, so
+that nobody else can open it, and it is gone when the process ends, however it ends. It lies in
+`folder`, by default the system's for temporary files; choose an encrypted one if disks may be read
+by others.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import pickle
+import re
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit._kernels import threads
+from privfit.backends.parts import Make, Part, Parts, share_threads
+from privfit.backends.sources import source_of
+from privfit.checks import is_whole
+from privfit.objectives.common import Integers
+
+Array: TypeAlias = NDArray[Any]
+
+UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+         "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}  # fmt: skip
+LEAST_MEMORY = 64 * 10**6  # Python, numpy and a kernel's buffers take as much by themselves
+# Bytes. A gradient of 2,000,000 x 50 from the page cache took as long as from memory with blocks of
+# 32 or 64 MB, and 1.5 times as long with 16 MB: bringing in a block costs the same, however small.
+LARGEST_BLOCK = 1 << 26
+MOST_PACKERS = 4  # blocks that are packed at a time: each takes 20 MB besides
+POPULATE_READ = 22  # of madvise in Linux since 5.14: map all pages now
+
+
+class Stream:
+    """Records on disk, or more than memory holds, for the `fit` of an estimator.
+
+    Parameters
+    ----------
+    source : array, path, list of paths or Arrow table
+        A (memory-mapped) array; a .npy file; .parquet, .arrow, .feather or .csv files, or a folder
+        of them. Tables need the extra ``privfit[parquet]``.
+    memory_limit : str or int
+        What the process may hold in memory, roughly: ``"1GB"`` or a number of bytes. It decides
+        on the size of blocks and on how many of them stay.
+    columns : sequence of str, optional
+        The columns of a table that are records; by default all but that of the labels.
+    folder : path, optional
+        Where the cache lies. It holds private records: see the top of this module.
+    progress : callable (blocks) -> object, optional
+        Told how many blocks were packed so far; for who holds the records.
+
+    `fit(stream, y)` takes labels y as an array or a .npy path beside an array, or as the name of a
+    column of a table. The model is that of the same records in memory, bit for bit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import LogisticRegression, Stream
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (1000, 3)).astype(np.float32)
+    >>> y = X[:, 0] > X[:, 1]
+    >>> model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[False, True], random_state=0)
+    >>> streamed = model.fit(Stream(X, memory_limit="256MB"), y).coef_
+    >>> bool((streamed == model.fit(X, y).coef_).all())
+    True
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        memory_limit: str | int = "1GB",
+        columns: Sequence[str] | None = None,
+        folder: str | os.PathLike[str] | None = None,
+        progress: Callable[[int], object] | None = None,
+    ) -> None:
+        self._limit = _bytes(memory_limit)
+        self._source = source_of(source, columns)
+        self._folder, self._progress = folder, progress
+
+    def __repr__(self) -> str:
+        return "<Stream of private records>"
+
+    @property
+    def columns(self) -> list[str] | None:
+        """The names of the records' columns, once they were read."""
+        return self._source.columns
+
+    def place(self, y: Any, make: Make, n_threads: int | None) -> Parts:
+        """The parts that `make` makes of the blocks, in a cache on disk."""
+        cache = _Cache(self._folder)
+        # A block takes a quarter of it once it is packed, and a pass has one more than threads.
+        most = min(LARGEST_BLOCK, self._limit // max(8, 4 * threads.resolve(n_threads)))
+        room = min(self._limit // 2, self._limit - 2 * most - _resident())
+        blocks: list[_Block] = []
+        for part in self._packed(y, make, most, min(threads.resolve(n_threads), MOST_PACKERS)):
+            blocks.append(_Block(part, cache, room))
+            room -= blocks[-1].in_memory
+            if self._progress is not None:
+                self._progress(len(blocks))
+        return _Streamed(blocks, n_threads)
+
+    def _packed(self, y: Any, make: Make, most: int, packers: int) -> Iterator[Any]:
+        """The parts of the blocks in their order, a few of them being made at a time."""
+        waiting = deque[Future[Any]]()
+        with ThreadPoolExecutor(packers) as pool:
+            for X, labels in self._source.blocks(y, most):
+                waiting.append(pool.submit(make, X, labels))
+                del X, labels
+                if len(waiting) == packers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+
+
+def _bytes(limit: Any) -> int:
+    """'1GB' as a number of bytes."""
+    text = str(limit) if is_whole(limit) else limit
+    found = isinstance(text, str) and re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text)
+    size = float(found[1]) * UNITS.get(found[2].upper(), 0) if found else 0
+    if size < LEAST_MEMORY:
+        raise ValueError(
+            f"memory_limit ({limit!r}) must be at least 64MB; pass a text such as '1GB' or a "
+            "number of bytes"
+        )
+    return int(size)
+
+
+def _resident() -> int:
+    """Bytes of this process that are in memory, where the system tells."""
+    with suppress(OSError), open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * mmap.PAGESIZE
+    return 0
+
+
+@dataclass(frozen=True, repr=False)
+class _Region:
+    """Bytes of the cache, mapped; they begin with a page."""
+
+    memory: mmap.mmap
+    start: int
+    length: int
+
+    @property
+    def view(self) -> memoryview:
+        """The bytes themselves, read-only."""
+        return memoryview(self.memory)[self.start : self.start + self.length]
+
+    def bring(self) -> None:
+        """Map all pages, reading those that are not in memory."""
+        try:
+            self.memory.madvise(POPULATE_READ, self.start, self.length)
+        except (AttributeError, OSError, ValueError):  # an older system, or another
+            np.frombuffer(self.view, np.uint8)[:: mmap.PAGESIZE].max()
+
+    def let_go(self) -> None:
+        """Give the pages back; they are read again when they are touched."""
+        with suppress(AttributeError):  # a system without madvise gives them back by itself
+            self.memory.madvise(mmap.MADV_DONTNEED, self.start, self.length)
+
+
+class _Cache:
+    """A file without a name that bytes are written to and mapped from.
+
+    It is mapped in segments, each twice as long as the last: a map takes a file descriptor.
+    """
+
+    def __init__(self, folder: Any) -> None:
+        try:
+            # 0600, and unlinked at once; it lives as long as the parts that are mapped from it.
+            self._file = tempfile.TemporaryFile(buffering=0, dir=folder)  # noqa: SIM115
+        except OSError as error:
+            raise ValueError(
+                f"folder ({str(folder)!r}) must be one that a cache can be written to "
+                f"({error.strerror}); pass another folder"
+            ) from None
+        self._lock = threading.Lock()
+        self._first = self._size = self._used = 0  # of the last segment
+        self._memory: mmap.mmap | None = None
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            self._file.close()
+
+    def write(self, chunks: list[memoryview]) -> _Region:
+        """A region with these chunks, each at a multiple of 64 from its beginning."""
+        offsets, length = _offsets(chunks)
+        with self._lock:  # parts that answer at the same time write what they keep
+            try:
+                return self._write(chunks, offsets, length)
+            except OSError as error:
+                raise OSError(
+                    error.errno,
+                    f"the cache of packed records cannot be written ({error.strerror}); free some "
+                    "room, or pass Stream(..., folder=...) with more",
+                ) from None
+
+    def _write(self, chunks: list[memoryview], offsets: list[int], length: int) -> _Region:
+        if self._memory is None or self._used + length > self._size:
+            self._first += self._size
+            self._size, self._used = _whole_pages(max(2 * self._size, length)), 0
+            self._file.truncate(self._first + self._size)  # takes no room before it is written
+            self._memory = mmap.mmap(
+                self._file.fileno(), self._size, offset=self._first, access=mmap.ACCESS_READ
+            )
+        for chunk, offset in zip(chunks, offsets, strict=True):
+            self._file.seek(self._first + self._used + offset)
+            while chunk:
+                chunk = chunk[self._file.write(chunk) :]
+        region = _Region(self._memory, self._used, length)
+        self._used += _whole_pages(length)
+        return region
+
+
+def _offsets(chunks: list[memoryview]) -> tuple[list[int], int]:
+    """Where chunks begin, on cache lines, and the length of all of them."""
+    ends = np.cumsum([0, *(-(-chunk.nbytes // 64) * 64 for chunk in chunks)]).tolist()
+    return ends[:-1], max(1, ends[-1])
+
+
+def _whole_pages(length: int) -> int:
+    return -(-length // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
+
+
+class _Block:
+    """A part, and the regions of the cache that its arrays are mapped from: none if it stays."""
+
+    def __init__(self, part: Any, cache: _Cache, room: int) -> None:
+        buffers: list[pickle.PickleBuffer] = []
+        # Out of band, the arrays are written as they are, and are mapped when it is read back.
+        form = pickle.dumps(part, protocol=5, buffer_callback=buffers.append)
+        chunks = [buffer.raw() for buffer in buffers]
+        offsets, length = _offsets(chunks)
+        self.in_memory = length if length <= room else 0
+        self._regions = [] if self.in_memory else [cache.write(chunks)]
+        for region in self._regions:
+            views = [region.view[i : i + c.nbytes] for i, c in zip(offsets, chunks, strict=True)]
+            part = pickle.loads(form, buffers=views)
+        self.part = part
+        if isinstance(part, Part):  # the part must not hold what holds it
+            part.passing = True
+            part.keep = partial(_keep, cache, self._regions)  # type: ignore[method-assign]
+
+    def bring(self) -> None:
+        """Bring its pages into memory."""
+        for region in self._regions:
+            region.bring()
+
+    def let_go(self) -> None:
+        """Give its pages back."""
+        for region in self._regions:
+            region.let_go()
+
+
+def _keep(cache: _Cache, regions: list[_Region], values: Array) -> Array:
+    """The array in the cache, mapped, its region among those of its part."""
+    regions.append(cache.write([np.ascontiguousarray(values).data.cast("B")]))
+    return np.frombuffer(regions[-1].view, values.dtype, values.size).reshape(values.shape)
+
+
+class _Streamed(Parts):
+    """Blocks, asked a few at a time while the next one is brought in."""
+
+    def __init__(self, blocks: list[_Block], n_threads: int | None) -> None:
+        parts = [block.part for block in blocks]
+        super().__init__([p.n_records for p in parts], [p.n_features for p in parts])
+        self._blocks, self._at_once = blocks, share_threads(parts, n_threads)
+
+    def sum(self, question: str, *arguments: Any) -> Integers:
+        def answer(block: _Block, coming: Future[None]) -> Integers:
+            coming.result()
+            found: Integers = getattr(block.part, question)(*arguments)
+            block.let_go()
+            return found
+
+        total, waiting = None, deque[Future[Integers]]()
+        with ThreadPoolExecutor(1) as reader, ThreadPoolExecutor(self._at_once) as workers:
+            for block in self._blocks:
+                coming = reader.submit(block.bring)
+                waiting.append(workers.submit(answer, block, coming))
+                if len(waiting) > self._at_once:  # one more is brought in than are answering
+                    total = _added(total, waiting.popleft().result())
+        for done in waiting:
+            total = _added(total, done.result())
+        assert total is not None
+        return total
+
+
+def _added(total: Integers | None, answer: Integers) -> Integers:
+    return np.array(answer, dtype=np.int64) if total is None else total + answer

@@ -1,0 +1,800 @@
+"""Records in parts: the same releases bit for bit, bounded memory, faults that change nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import ROOT
+from test_errors import assert_reached
+
+import privfit
+from privfit import (
+    DPSGA,
+    EEM,
+    BernoulliNB,
+    Box,
+    Budget,
+    CentersObjective,
+    Gradient,
+    KMeans,
+    KMedian,
+    Ledger,
+    LinearHybrid,
+    LinearObjective,
+    LinearSVC,
+    Local,
+    LogisticRegression,
+    SelectFeatures,
+    Stream,
+    Subsample,
+    accuracy_score,
+    confusion_matrix,
+    roc_curve,
+)
+from privfit.backends import (
+    CentersPart,
+    LinearPart,
+    PartitionedCenters,
+    PartitionedLinear,
+    Parts,
+    parts,
+    place,
+    record_objective,
+    stream,
+)
+from privfit.backends import cluster as workers
+
+pyarrow = pytest.importorskip("pyarrow", reason='needs pip install "privfit[parquet]"')
+csv, feather, parquet = (
+    pytest.importorskip(f"pyarrow.{name}") for name in ("csv", "feather", "parquet")
+)
+dask = pytest.importorskip("dask", reason='needs pip install "privfit[dask]"')
+distributed = pytest.importorskip("distributed", reason='needs pip install "privfit[dask]"')
+if not (ROOT / "bench" / "schemas").exists():
+    pytest.skip("no benchmarks beside these tests", allow_module_level=True)
+sys.path.append(str(ROOT))  # last, so that an installed privfit stays the one under test
+
+from bench import datasets  # noqa: E402
+
+SECRET = 123456.789  # stands for a private value; no message may repeat it
+UNIT = Box(-1, 1)
+FEW = slice(None, 6000)  # records for what is slow and does not hang on their number
+
+LINEAR = {
+    "local": Local(generations=12),
+    "moves": Local(generations=4, scoring="loss"),
+    "gradient": Gradient(steps=4),
+    "hybrid": LinearHybrid(),
+    "auto": "auto",
+    "dpsga": DPSGA(generations=3, population=40),
+    "eem": EEM(generations=4, population=30),
+    "frank_wolfe": privfit.FrankWolfe(steps=5),
+    "functional": "functional",
+    "majority": "majority",
+    "subsample": Subsample(candidates=100),
+    "privgene": privfit.PrivGene(population=30),
+}
+CENTERS = {
+    "auto": "auto",
+    "tree": "tree",
+    "lloyd": "lloyd",
+    "grid": privfit.UniformGrid(cells=200),
+    "eem": EEM(generations=3, population=20),
+    "local": Local(generations=3),
+    "dpsga": DPSGA(generations=2, population=20),
+}
+
+
+@pytest.fixture(scope="module")
+def adult(data_folder):
+    os.environ.setdefault("PRIVFIT_DATA", str(data_folder))
+    return datasets.load("adult")
+
+
+@pytest.fixture(scope="module")
+def numbers(adult):
+    """Five columns of Adult as numbers in [-1, 1], by the declared ranges, and the labels."""
+    names = ["age", "education-num", "capital-gain", "hours-per-week", "capital-loss"]
+    X = np.column_stack([
+        2 * (adult.columns[name] - declared.low) / (declared.high - declared.low) - 1
+        for name in names for declared in [adult.schema.columns[name]]
+    ])  # fmt: skip
+    return X, adult.y
+
+
+@pytest.fixture(scope="module")
+def files(adult, numbers, tmp_path_factory):
+    """The same records as Parquet, Arrow, CSV and .npy files."""
+    folder = tmp_path_factory.mktemp("records")
+    columns = {name: pyarrow.array(values.tolist()) for name, values in adult.columns.items()}
+    table = pyarrow.table({**columns, "label": adult.y})
+    parquet.write_table(table, folder / "adult.parquet", row_group_size=7000)
+    feather.write_feather(table, str(folder / "adult.arrow"), chunksize=9000)
+    csv.write_csv(table, folder / "adult.csv")
+    np.save(folder / "X.npy", numbers[0])
+    np.save(folder / "y.npy", numbers[1])
+    return folder
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Blocks of a few thousand records, of which nearly none stay in memory."""
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 20)
+    monkeypatch.setattr(stream, "_resident", lambda: 1 << 60)
+
+
+def logistic(adult: Any, solver: Any, **changes: Any) -> LogisticRegression:
+    settings = {"domain": adult.schema, "classes": [0, 1], "random_state": 7, "solver": solver}
+    return LogisticRegression(1.0, 1e-6, **{**settings, **changes})
+
+
+@pytest.fixture(scope="module")
+def expected(adult):
+    """The releases of fits in memory, each made once."""
+    found: dict[str, str] = {}
+
+    def of(name: str) -> str:
+        if name not in found:
+            model = logistic(adult, LINEAR[name]).fit(adult.columns, adult.y)
+            found[name] = model.release_.to_json()
+        return found[name]
+
+    return of
+
+
+# ---------------------------------------------------------------------------------------- streaming
+
+
+@pytest.mark.parametrize("solver", LINEAR)
+def test_a_parquet_stream_releases_what_memory_does(solver, adult, files, expected, small_blocks):
+    records = Stream(files / "adult.parquet", memory_limit="64MB")
+    model = logistic(adult, LINEAR[solver]).fit(records, "label")
+    assert model.release_.to_json() == expected(solver)
+    assert model.feature_names_in_.tolist() == list(adult.schema.columns)
+
+
+@pytest.mark.parametrize("name", ["adult.arrow", "adult.csv", "folder", "table"])
+def test_other_tables_release_the_same(name, adult, files, expected, small_blocks, tmp_path):
+    if name == "folder":
+        table = parquet.read_table(files / "adult.parquet")
+        parquet.write_table(table.slice(0, 20_000), tmp_path / "1.parquet")
+        parquet.write_table(table.slice(20_000), tmp_path / "2.parquet")
+        source: Any = tmp_path
+    elif name == "table":
+        table = parquet.read_table(files / "adult.parquet")
+        text = table["sex"].dictionary_encode()
+        source = table.set_column(table.column_names.index("sex"), "sex", text)
+    else:
+        source = files / name
+    model = logistic(adult, LINEAR["local"]).fit(Stream(source, memory_limit="64MB"), "label")
+    assert model.release_.to_json() == expected("local")
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+def test_a_memory_mapped_array_releases_the_same(adjacency, numbers, files, small_blocks):
+    X, y = numbers
+    model = LinearSVC(1.0, 1e-6, domain=UNIT, classes=[0, 1], solver=Gradient(steps=3),
+                      random_state=3, adjacency=adjacency, n_public=50_000)  # fmt: skip
+    once = model.fit(X, y).release_.to_json()
+    mapped = np.load(files / "X.npy", mmap_mode="r")
+    for source, labels in ((mapped, y), (files / "X.npy", files / "y.npy"), (X, y)):
+        assert model.fit(Stream(source, memory_limit="64MB"), labels).release_.to_json() == once
+
+
+def test_several_classes_release_the_same(numbers, small_blocks):
+    X, y = numbers[0][FEW], np.digitize(numbers[0][FEW, 0], [-0.5, 0.0])
+    model = LogisticRegression(1.0, 1e-6, domain=UNIT, classes=[0, 1, 2], random_state=3,
+                               solver=Local(generations=5))  # fmt: skip
+    once = model.fit(X, y).release_.to_json()
+    assert model.fit(Stream(X, memory_limit="64MB"), y).release_.to_json() == once
+
+
+@pytest.mark.parametrize("solver", CENTERS)
+def test_streamed_centres_are_the_same(solver, numbers, small_blocks, monkeypatch):
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
+    X = numbers[0][FEW, :2]
+    model = KMeans(3, 1.0, domain=UNIT, solver=CENTERS[solver], random_state=5)
+    once = model.fit(X).release_.to_json()
+    assert model.fit(Stream(X, memory_limit="64MB")).release_.to_json() == once
+
+
+@pytest.mark.parametrize("max_ones", [None, 2])
+def test_streamed_counts_are_the_same(max_ones, numbers, small_blocks, monkeypatch):
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 17)
+    X, y = (numbers[0] > -0.5).astype(np.int8), numbers[1]
+    public = {"classes": [0, 1], "random_state": 5, "max_ones": max_ones}
+    for model in (
+        BernoulliNB(1.0, **public),
+        SelectFeatures(1.0, k=2, **public),
+        SelectFeatures(1.0, k=2, criterion="total_count", **public),
+    ):
+        once = model.fit(X, y).release_.to_json()
+        assert model.fit(Stream(X, memory_limit="64MB"), y).release_.to_json() == once
+
+
+@pytest.mark.parametrize("thresholds", ["medians", "grid", [0.3, 0.6]])
+def test_streamed_curves_are_the_same(thresholds, numbers, tmp_path, small_blocks, monkeypatch):
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 17)
+    score, y = (numbers[0][:, 1] + 1) / 2, numbers[1]
+    table = pyarrow.table({"score": score, "label": y})
+    parquet.write_table(table, tmp_path / "test.parquet")
+    once = roc_curve(y, score, 1.0, thresholds=thresholds, random_state=1).release.to_json()
+    for labels, source in ((y, score), ("label", tmp_path / "test.parquet")):
+        records = Stream(source, memory_limit="64MB")
+        curve = roc_curve(labels, records, 1.0, thresholds=thresholds, random_state=1)
+        assert curve.release.to_json() == once
+    records = Stream(score, memory_limit="64MB")
+    assert accuracy_score(y, records, 1.0, random_state=1) == accuracy_score(
+        y, score, 1.0, random_state=1
+    )
+    assert np.array_equal(confusion_matrix(y, records, 1.0, random_state=1).counts,
+                          confusion_matrix(y, score, 1.0, random_state=1).counts)  # fmt: skip
+
+
+def linear_part(X: Any, y: Any) -> LinearPart:
+    return LinearPart(LinearObjective(X, y, "logistic", UNIT))
+
+
+def centers_part(X: Any, y: Any) -> CentersPart:
+    return CentersPart(CentersObjective(X, 3, UNIT))
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_walks_over_parts_score_every_move_exactly(layout, rng, small_blocks, monkeypatch):
+    """Also moves that are far apart, and after a view went astray."""
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 12)
+    X, y = rng.uniform(-1, 1, (700, 4)), rng.integers(0, 2, 700)
+    whole = LinearObjective(X, y, "logistic", UNIT)
+    make = lambda X, y: LinearPart(LinearObjective(X, y, "logistic", UNIT, layout=layout))  # noqa: E731
+    parts = place(Stream(X, memory_limit="64MB"), y, make)
+    for passing in (True, False):
+        for block in parts._blocks:
+            block.part.passing = passing
+        here, there = (
+            whole.at(np.zeros(5)),
+            PartitionedLinear(parts, "logistic", UNIT).at([0.0] * 5),
+        )
+        for coord, step in ((1, 0.5), (4, -1.0), (1, 0.25)):
+            coords, steps = np.array([0, 1, 4, 4]), np.array([0.5, -0.25, 1.0, -2.0])
+            assert np.array_equal(here.scores(coords, steps), there.scores(coords, steps))
+            here.step(coord, step)
+            there.step(coord, step)
+        far = PartitionedLinear(parts, "logistic", UNIT).at(np.ones(5))
+        assert np.array_equal(far.scores([2], [0.5]), whole.at(np.ones(5)).scores([2], [0.5]))
+        assert far.scores(np.arange(0), []).size == 0
+    assert len(parts._blocks) > 4
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_small_parts_are_joined_and_answer_as_before(layout, rng, monkeypatch):
+    monkeypatch.setattr(parts, "SMALL", 90)
+    monkeypatch.setattr(parts, "JOINED", 200)
+    sizes = [1, 16, 17, 33, 89, 90, 40, 64]
+    X, y = rng.uniform(-1, 1, (sum(sizes), 4)), rng.integers(0, 2, sum(sizes))
+    X[rng.random(X.shape) < 0.3] = 0.0
+    X[rng.random(X.shape) < 0.2] = 1.0
+    cuts = np.cumsum([0, *sizes])
+    pieces = {
+        (i,): LinearPart(LinearObjective(X[a:b], y[a:b], domain=UNIT, layout=layout))
+        for i, (a, b) in enumerate(pairwise(cuts))
+    }
+    whole, found = LinearObjective(X, y, domain=UNIT), parts.join_small(pieces)
+    assert sorted(i for numbers in found for i in numbers) == [*range(8)]
+    assert 2 < len(found) < 8
+    assert sum(part.n_records for part in found.values()) == len(X)
+    P = UNIT.bind(4).candidates(9, rng)
+    moves = P[0], np.arange(5), np.full(5, 0.5)
+    image = np.arange(15).reshape(5, 3), 2, True, 500
+    for question, arguments in (
+        ("scores", (P,)), ("gradient", (P[0], 0.5)), ("second_moments", ()), ("label_counts", ()),
+        ("moved_scores", moves), ("followed_gradient", (P[0], 9)),
+        ("capped_gradient", (P[0], *image)),
+    ):  # fmt: skip
+        answers = [getattr(part, question)(*arguments) for part in found.values()]
+        assert np.array_equal(sum(answers), getattr(LinearPart(whole), question)(*arguments))
+    centres = [CentersPart(CentersObjective(X[a:b], 3, UNIT)) for a, b in pairwise(cuts)]
+    C = whole.domain.points(3, rng)
+    assert np.array_equal(centres[0].joined(centres[1:]).clusters(C),
+                          CentersPart(CentersObjective(X, 3, UNIT)).clusters(C))  # fmt: skip
+
+
+def near(records: Any, P: Any) -> Any:
+    return -np.abs(records[:, :1] - P[None, :, 0])
+
+
+def test_ones_own_scores_are_the_same(numbers, small_blocks):
+    X, space = numbers[0], privfit.Reals(-1, 1, 1)
+    found = [
+        privfit.search(objective, space, 1.0, solver=DPSGA(generations=2), random_state=1).answer
+        for objective in (
+            record_objective(X, near, -2.0, 0.0),
+            record_objective(Stream(X, memory_limit="64MB"), near, -2.0, 0.0),
+        )
+    ]
+    assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize("limit", ["64MB", "10GB"])
+def test_blocks_are_brought_in_and_let_go(limit, rng, monkeypatch):
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 14)
+    calls: list[str] = []
+    for name in ("bring", "let_go"):
+        real = getattr(stream._Region, name)
+        spy = lambda self, name=name, real=real: (calls.append(name), real(self))  # noqa: E731
+        monkeypatch.setattr(stream._Region, name, spy)
+    if limit == "64MB":
+        monkeypatch.setattr(stream, "_resident", lambda: 64_000_000)
+    X, y = rng.uniform(-1, 1, (3000, 4)), rng.integers(0, 2, 3000)
+    parts = place(Stream(X, memory_limit=limit), y, linear_part, 2)
+    parts.sum("scores", np.zeros((1, 5)))
+    n = len(parts._blocks)
+    assert n > 4
+    assert calls.count("bring") == calls.count("let_go") == (n if limit == "64MB" else 0)
+
+
+def test_pages_can_be_brought_in_without_a_new_kernel(rng, monkeypatch):
+    monkeypatch.setattr(stream, "POPULATE_READ", 10_000)
+    monkeypatch.setattr(stream, "_resident", lambda: 1 << 60)
+    X, y = rng.uniform(-1, 1, (300, 4)), rng.integers(0, 2, 300)
+    parts = place(Stream(X, memory_limit="64MB"), y, linear_part)
+    P = UNIT.bind(4).candidates(3, rng)
+    assert np.array_equal(parts.sum("scores", P), LinearObjective(X, y, domain=UNIT).scores(P))
+
+
+def test_progress_tells_of_blocks_and_the_cache_has_no_name(rng, tmp_path, monkeypatch):
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 14)
+    told: list[int] = []
+    X, y = rng.uniform(-1, 1, (3000, 4)), rng.integers(0, 2, 3000)
+    records = Stream(X, memory_limit="64MB", folder=tmp_path, progress=told.append)
+    parts = place(records, y, linear_part)
+    assert told == list(range(1, len(parts._blocks) + 1))
+    assert list(tmp_path.iterdir()) == []
+    assert "private" in repr(records)
+    assert "private" in repr(parts)
+    assert "private" in repr(parts._blocks[0].part)
+
+
+MEMORY = """
+import numpy as np, re
+from privfit import LogisticRegression, Local, Stream
+model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1], solver=Local(generations=3))
+model.fit(Stream({folder!r} + "/X.npy", memory_limit="256MB"), {folder!r} + "/y.npy")
+print(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1])
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell")
+def test_the_memory_limit_is_kept(fresh_python, tmp_path):
+    """480 MB of records; packed they take 240 MB, and the program itself some 150 MB."""
+    n, d = 1_200_000, 100
+    X = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", np.float32, (n, d))
+    X[:, 0] = np.linspace(-1, 1, n)
+    del X
+    np.save(tmp_path / "y.npy", np.arange(n) % 2)
+    done = fresh_python(MEMORY.format(folder=str(tmp_path)), timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) * 1024 < 1.3 * 256e6
+
+
+# ------------------------------------------------------------------------------------------- faults
+
+
+def test_a_truncated_file_is_a_clear_error_and_costs_nothing(adult, files, tmp_path):
+    whole = (files / "adult.parquet").read_bytes()
+    for name, bytes_ in (("short", whole[:-1000]), ("torn", whole[:200_000] + whole[300_000:])):
+        path = tmp_path / f"{name}.parquet"
+        path.write_bytes(bytes_)
+        ledger = Ledger(1.0, 1e-6)
+        with pytest.raises(ValueError, match=r"could not be read to its end; check that the file"):
+            logistic(adult, "local", ledger=ledger).fit(Stream(path), "label")
+        assert ledger.spent == Budget(0.0)
+
+
+@contextlib.contextmanager
+def files_at_most(size: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_is_a_clear_error_and_costs_nothing(numbers, rng):
+    ledger = Ledger(1.0)
+    model = KMeans(2, 1.0, domain=UNIT, ledger=ledger)
+    with (
+        files_at_most(100_000),
+        pytest.raises(OSError, match=r"cannot be written \(File too large\); free some room"),
+    ):
+        model.fit(Stream(numbers[0], memory_limit="64MB"))
+    assert ledger.spent == Budget(0.0)
+
+
+def test_a_disk_that_fills_up_later_leaves_what_was_drawn_charged(numbers, monkeypatch):
+    """Sorted cells are kept on disk when a tree first asks for them: after the charge."""
+    ledger, records = Ledger(1.0), Stream(numbers[0], memory_limit="64MB")
+    real = stream._keep
+
+    def keep(*arguments: Any) -> Any:
+        with files_at_most(100_000):
+            return real(*arguments)
+
+    monkeypatch.setattr(stream, "_keep", keep)
+    with pytest.raises(OSError, match="cannot be written"):
+        KMeans(2, 1.0, domain=UNIT, ledger=ledger, solver="tree").fit(records)
+    assert ledger.spent == Budget(1.0)
+    assert ledger.releases == ()
+
+
+# --------------------------------------------------------------------------------------------- Dask
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    settings = {
+        "distributed.comm.timeouts.connect": "60s",
+        "distributed.worker.profile.enabled": False,
+        "distributed.logging": {"distributed": "critical"},
+    }
+    with (
+        dask.config.set(settings),
+        distributed.LocalCluster(1, threads_per_worker=1, processes=True, dashboard_address=":0",
+                     silence_logs=50) as made,
+        distributed.Client(made) as client,
+    ):  # fmt: skip
+        yield SimpleNamespace(cluster=made, client=client)
+
+
+@pytest.fixture
+def some_workers(cluster):
+    """At least three; a nanny starts again those that were killed."""
+    if len(cluster.client.nthreads()) < 3:
+        cluster.cluster.scale(4)
+    cluster.client.wait_for_workers(3, timeout=120)
+    return cluster.client
+
+
+@dask.delayed
+def table_rows(path: str, first: int, last: int) -> Any:
+    from pyarrow import parquet
+
+    return parquet.read_table(path).slice(first, last - first).to_pandas()
+
+
+@dask.delayed
+def array_rows(path: str, first: int, last: int) -> Any:
+    return np.load(path, mmap_mode="r")[first:last]
+
+
+def parts_of(load: Callable[..., Any], path: Path, n: int, count: int) -> list[Any]:
+    cuts = np.linspace(0, n, count + 1).astype(int).tolist()
+    return [load(str(path), a, b) for a, b in pairwise(cuts)]
+
+
+def delayed_people(files: Path, count: int) -> tuple[list[Any], list[Any]]:
+    tables = parts_of(table_rows, files / "adult.parquet", 48_842, count)
+    return tables, parts_of(array_rows, files / "y.npy", 48_842, count)
+
+
+def test_one_two_and_four_workers_release_what_memory_does(cluster, adult, files, expected):
+    for n in (1, 2, 4):
+        cluster.cluster.scale(n)
+        cluster.client.wait_for_workers(n, timeout=120)
+        solvers = ("local", "gradient", "dpsga", "eem") if n == 2 else ("local",)
+        for solver in solvers:
+            model = logistic(adult, LINEAR[solver]).fit(*delayed_people(files, 9))
+            assert model.release_.to_json() == expected(solver)
+
+
+def test_arrays_and_frames_release_the_same(some_workers, numbers, files):
+    import dask.array
+    import dask.dataframe
+
+    X, y = numbers[0][FEW], numbers[1][FEW]
+    blocks = [dask.array.from_delayed(one, (1500, 5), X.dtype)
+              for one in parts_of(array_rows, files / "X.npy", 6000, 4)]  # fmt: skip
+    lazy = dask.array.concatenate(blocks)
+    labels = dask.array.from_array(y, chunks=1500)
+    model = KMeans(3, 1.0, domain=UNIT, solver="tree", random_state=5)
+    once = model.fit(X).release_.to_json()
+    futures = some_workers.scatter([X[:2500], X[2500:]])
+    for records in (lazy, lazy.persist(), lazy.rechunk((1500, 2)), futures):
+        assert model.fit(records).release_.to_json() == once
+    frame = dask.dataframe.from_dask_array(lazy, columns=list("abcde"))
+    model = LogisticRegression(1.0, 1e-6, domain=UNIT, classes=[0, 1], random_state=3,
+                               solver=Local(generations=5))  # fmt: skip
+    plain = model.fit(X, y).coef_
+    for records in (frame, frame.persist()):
+        assert np.array_equal(model.fit(records, labels).coef_, plain)
+        assert model.feature_names_in_.tolist() == list("abcde")
+    nb = BernoulliNB(1.0, classes=[0, 1], random_state=3)
+    assert np.array_equal(nb.fit(lazy, labels).feature_count_, nb.fit(X, y).feature_count_)
+    score = (lazy[:, 1] + 1) / 2
+    curve = roc_curve(labels, score, 1.0, random_state=1)
+    assert np.array_equal(curve.tpr, roc_curve(y, (X[:, 1] + 1) / 2, 1.0, random_state=1).tpr)
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("solver", ["local", "gradient"])
+def test_a_worker_killed_between_generations_changes_nothing(
+    solver, some_workers, adult, files, expected
+):
+    pids = list(some_workers.run(os.getpid).values())
+
+    def listen(generation: Any) -> None:
+        if generation.index == 2:
+            kill(pids[0])
+
+    ledger = Ledger(1.0, 1e-6)
+    model = logistic(adult, LINEAR[solver], callback=listen, ledger=ledger)
+    model.fit(*delayed_people(files, 5))
+    assert model.release_.to_json() == expected(solver)
+    assert ledger.spent == Budget(1.0, 1e-6)
+
+
+def test_a_worker_killed_while_it_packs_or_answers_changes_nothing(some_workers, rng, tmp_path):
+    X, y = rng.uniform(-1, 1, (4000, 4)), rng.integers(0, 2, 4000)
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    P = UNIT.bind(4).candidates(5, rng)
+
+    def die_once(name: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            (tmp_path / name).unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def make(X: Any, y: Any) -> LinearPart:  # by value, so that workers know it
+        class Mortal(LinearPart):
+            def scores(self, P: Any) -> Any:
+                die_once("answer")
+                return super().scores(P)
+
+        die_once("pack")
+        return Mortal(LinearObjective(X, y, "logistic", UNIT))
+
+    records = parts_of(array_rows, tmp_path / "X.npy", 4000, 6)
+    labels = parts_of(array_rows, tmp_path / "y.npy", 4000, 6)
+    (tmp_path / "pack").touch()
+    parts = place(records, labels, make)
+    (tmp_path / "answer").touch()
+    found = parts.sum("scores", P)
+    assert not (tmp_path / "pack").exists()
+    assert not (tmp_path / "answer").exists()
+    assert np.array_equal(found, LinearObjective(X, y, domain=UNIT).scores(P))
+
+
+def held(fit: str) -> list[int]:
+    from privfit.backends import cluster
+
+    parts = cluster._HELD[fit].parts if fit in cluster._HELD else {}
+    return [i for numbers in parts for i in numbers]
+
+
+def forget_half(fit: str) -> None:
+    from privfit.backends import cluster
+
+    parts = cluster._HELD[fit].parts
+    for index in list(parts)[: len(parts) // 2 + 1]:
+        del parts[index]
+
+
+def test_parts_are_held_by_workers_alone_and_are_let_go(some_workers, rng, tmp_path):
+    np.save(tmp_path / "X.npy", rng.uniform(-1, 1, (4000, 4)))
+    X = np.load(tmp_path / "X.npy")
+    records = parts_of(array_rows, tmp_path / "X.npy", 4000, 20)
+    parts = place(records, None, centers_part)
+    objective, whole = PartitionedCenters(parts, 3, UNIT), CentersObjective(X, 3, UNIT)
+    P = whole.snap(rng.uniform(-1, 1, (4, 3, 4)))
+    assert np.array_equal(objective.scores(P), whole.scores(P))
+    fit = parts._fit
+    assert sorted(i for some in some_workers.run(held, fit).values() for i in some) == [*range(20)]
+
+    # Dask's own memory, which it may send around, has no part of the records.
+    stored = some_workers.run(lambda dask_worker: [str(type(v)) for v in dask_worker.data.values()])
+    assert not any(
+        "ndarray" in kind or "Part" in kind for kinds in stored.values() for kind in kinds
+    )
+
+    # A worker that lost some parts gives a sum over too few records: it is not used.
+    some_workers.run(forget_half, fit)
+    assert np.array_equal(objective.scores(P), whole.scores(P))
+    counts, sums = objective.lloyd(P[0])
+    assert np.array_equal(counts, whole.lloyd(P[0])[0])
+    assert np.array_equal(sums, whole.lloyd(P[0])[1])
+
+    del objective, parts
+    gc.collect()
+    deadline = time.monotonic() + 20
+    while any(some_workers.run(held, fit).values()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(some_workers.run(held, fit).values())
+
+
+def test_sums_of_many_workers_are_added_in_a_tree(some_workers, rng, tmp_path, monkeypatch):
+    """Fan-in below the number of workers, and questions large enough to be passed on."""
+    monkeypatch.setattr(workers, "FAN_IN", 2)
+    monkeypatch.setattr(workers, "LARGE", 1)
+    np.save(tmp_path / "X.npy", rng.uniform(-1, 1, (900, 3)))
+    X = np.load(tmp_path / "X.npy")
+    records = parts_of(array_rows, tmp_path / "X.npy", 900, 5)
+    empty = parts_of(array_rows, tmp_path / "X.npy", 0, 1)
+    parts = place([*empty, *records], None, centers_part)
+    whole = CentersObjective(X, 3, UNIT)
+    P = whole.snap(rng.uniform(-1, 1, (4, 3, 3)))
+    assert np.array_equal(parts.sum("scores", P), whole.scores(P))
+
+
+def test_a_partition_that_changes_is_refused(some_workers, tmp_path):
+    np.save(tmp_path / "X.npy", np.zeros((10, 2)))
+    parts = place(parts_of(array_rows, tmp_path / "X.npy", 10, 2), None, centers_part)
+    np.save(tmp_path / "X.npy", np.zeros((9, 2)))
+    parts._home.clear()
+    with pytest.raises(RuntimeError, match=r"a partition has changed since it was first read; fit"):
+        parts._settle()
+
+
+def test_a_question_is_given_up_at_some_time(some_workers, tmp_path, monkeypatch):
+    np.save(tmp_path / "X.npy", np.zeros((10, 2)))
+    parts = place(parts_of(array_rows, tmp_path / "X.npy", 10, 2), None, centers_part)
+    monkeypatch.setattr(parts, "_finished", lambda *_: False)
+    with pytest.raises(RuntimeError, match=r"workers were lost in 20 attempts at one question; "):
+        parts.sum("scores", np.zeros((1, 3, 2)))
+
+
+def test_a_bad_partition_is_refused_without_a_word_on_its_values(some_workers, tmp_path, capfd):
+    X = np.zeros((10, 2))
+    X[7] = SECRET, np.nan
+    np.save(tmp_path / "X.npy", X)
+    ledger = Ledger(1.0)
+    with pytest.raises(ValueError, match=r"X must be finite; fill NaN") as caught:
+        KMeans(2, 1.0, domain=UNIT, ledger=ledger).fit(
+            parts_of(array_rows, tmp_path / "X.npy", 10, 2)
+        )
+    assert str(int(SECRET)) not in str(caught.value) + "".join(capfd.readouterr())
+    assert ledger.spent == Budget(0.0)
+
+
+# ----------------------------------------------------------------------------------------- refusals
+
+
+class Fixed(Parts):
+    """Parts of declared sizes that have no answers."""
+
+    def sum(self, question: str, *arguments: Any) -> Any:
+        raise NotImplementedError
+
+
+def no_module(name: str, call: Callable[[], object]) -> object:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, name, None)
+        return call()
+
+
+def lonely_workers() -> None:
+    client = SimpleNamespace(
+        nthreads=dict, wait_for_workers=lambda n, timeout: (_ for _ in ()).throw(TimeoutError())
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workers, "WAIT", 0.0)
+        workers._Workers._workers(SimpleNamespace(_client=client))  # type: ignore[arg-type]
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    (folder / name).write_text(text)
+    return folder / name
+
+
+CSV = "a,b,label\n0.5,0.25,0\n0.1,0.2,1\n"
+BAD_CSV = f"a,b\n{'1,2' + chr(10)}" + "1,2\n" * 400_000 + f"x{SECRET},1\n"
+IN_PARTS = Stream(np.zeros((4, 2)))
+
+REFUSALS: list[tuple[Callable[[Path], object], str]] = [
+    (lambda _: Fixed([0], [2]), r"X must have at least one record; pass a non-empty table"),
+    (lambda _: Fixed([2**31], [2]), r"X must have at most 2147483647 records"),
+    (lambda _: Fixed([1, 1], [2, 3]), r"X must have the same columns in all its parts; pass equal"),
+    (lambda _: PartitionedLinear(Fixed([9], [2]), "logistic", UNIT).labelled_blocks(1),
+     r"this solver needs all records at once, but they lie in parts; pass an array in memory"),
+    (lambda _: PartitionedCenters(Fixed([9], [2]), 2, UNIT).decoded(), r"needs all records"),
+    (lambda folder: Stream(written(folder, "x.txt", "1")), r"unknown kinds \(\.txt\); pass one"),
+    (lambda _: Stream([1, 2]), r"source \(list\) must be an array, a path, a list of paths"),
+    (lambda folder: Stream(folder / "none.csv"), r"source \('.*none\.csv'\) must exist; pass the"),
+    (lambda folder: Stream(folder), r"source must hold at least one file; pass a folder that is"),
+    (lambda folder: Stream(written(folder, "x.npy", "no")), r"must be a whole \.npy file"),
+    (lambda _: Stream(np.zeros((2, 2)), columns=["a"]), r"columns must be left out for an array"),
+    (lambda folder: Stream(written(folder, "x.csv", CSV), columns=["z"]),
+     r"columns \(\['z'\]\) must be in the source; pass names that it has"),
+    (lambda _: place(IN_PARTS, np.zeros(3), linear_part), r"y must have one label for each record"),
+    (lambda folder: place(Stream(written(folder, "x.csv", CSV)), "z", linear_part),
+     r"y \(z\) must name a column of the source, which holds the labels; pass its name"),
+    (lambda folder: place(Stream(written(folder, "x.csv", CSV)), np.zeros(2), linear_part),
+     r"y \(ndarray\) must name a column"),
+    (lambda folder: place(Stream(written(folder, "x.csv", BAD_CSV)), None, centers_part),
+     r"source \('.*x\.csv'\) could not be read to its end; check that the file is whole"),
+    (lambda folder: Stream(written(folder, "x.parquet", "PAR1")), r"could not be read to its end"),
+    (lambda folder: no_module("pyarrow", lambda: Stream(written(folder, "x.csv", CSV))),
+     r'needs pyarrow; run pip install "privfit\[parquet\]"'),
+    *((lambda _, limit=limit: Stream(np.zeros((2, 2)), memory_limit=limit),
+       r"memory_limit \(.*\) must be at least 64MB; pass a text such as '1GB' or a number")
+      for limit in ("1MB", "x", "5 parsecs", None, 10, "-1GB")),
+    (lambda _: place(Stream(np.zeros((4, 2)), folder="/nowhere"), None, centers_part),
+     r"folder \('/nowhere'\) must be one that a cache can be written to .*; pass another folder"),
+    (lambda _: no_module("distributed", lambda: place([dask.delayed(0)], None, centers_part)),
+     r'need dask\.distributed; run pip install "privfit\[dask\]"'),
+    (lambda _: workers._delayed(np.zeros(3)), r"y \(ndarray\) must be partitioned like X; pass a"),
+    (lambda _: lonely_workers(), r"the cluster has had no worker for 0 seconds; start some"),
+    (lambda _: KMedian(2, facilities=np.eye(2)).fit(IN_PARTS), r"X \(Stream\) must be in memory"),
+    (lambda _: LogisticRegression(domain=UNIT).fit(IN_PARTS, np.zeros(4)),
+     r"LogisticRegression needs the classes of labels that lie in parts; pass classes=\[\.\.\.\]"),
+    (lambda _: LogisticRegression(domain=UNIT, classes=[0, 1], solver="sgd").fit(IN_PARTS, [0] * 4),
+     r"solver \('sgd'\) needs all records at once, but X lies in parts; pass solver='local'"),
+    (lambda _: KMeans(2, domain=UNIT, solver="gupt").fit(IN_PARTS),
+     r"solver \('gupt'\) needs all records at once, but X lies in parts; pass another solver"),
+]  # fmt: skip
+
+
+def refusal(call: Callable[[Path], object], folder: Path) -> str:
+    try:
+        call(folder)
+    except Exception as error:
+        return str(error)
+    raise AssertionError("nothing was refused")
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSALS, ids=range(len(REFUSALS)))
+def test_what_is_refused_names_the_remedy(call, message, tmp_path):
+    with pytest.raises(
+        (ValueError, TypeError, ImportError, OSError, RuntimeError), match=message
+    ) as e:
+        call(tmp_path)
+    assert str(int(SECRET)) not in str(e.value)
+
+
+def test_dask_needs_a_client(monkeypatch):
+    def none() -> None:
+        raise ValueError("No global client found")
+
+    monkeypatch.setattr(distributed, "get_client", none)
+    with pytest.raises(ValueError, match=r"Dask collections need a client; start one with "):
+        place([dask.delayed(np.zeros)((4, 2))], None, centers_part)
+
+
+def test_labels_are_cut_like_records(some_workers):
+    with pytest.raises(ValueError, match=r"y \(1 partitions\) must be cut like X \(2 partitions\)"):
+        place([dask.delayed(np.zeros)((4, 2))] * 2, [dask.delayed(np.zeros)(4)], linear_part)
+
+
+def test_every_raise_is_reached_by_a_case_above(tmp_path):
+    seen = []
+    for i, (call, _) in enumerate(REFUSALS):
+        (tmp_path / str(i)).mkdir()
+        seen.append(refusal(call, tmp_path / str(i)))
+    seen += [
+        "Dask collections need a client; start one with dask.distributed.Client(address), or "
+        "Client() for this machine alone",
+        "y (1 partitions) must be cut like X (2 partitions); rechunk or repartition one of them",
+        "a partition has changed since it was first read; fit to a collection that gives the same "
+        "records whenever it is read, or persist it",
+        "workers were lost in 20 attempts at one question; see to it that they have the memory for "
+        "their partitions, and fit again",
+        "the cache of packed records cannot be written (File too large); free some room, or pass "
+        "Stream(..., folder=...) with more",
+    ]
+    sources = list((Path(privfit.__file__).parent / "backends").glob("*.py"))
+    assert_reached(sources, "\n".join(seen))
