@@ -67,6 +67,17 @@ class LinearHybrid:
         The descent on the columns that the walk touched.
 
     The defaults were chosen on Mushroom, Adult and Credit Default (docs/hybrid.md).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import LinearHybrid, LogisticRegression
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> y = (X[:, 0] > X[:, 1]).astype(int)
+    >>> settings = LinearHybrid(share=0.5)
+    >>> model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1], solver=settings)
+    >>> model.fit(X, y).coef_.shape
+    (1, 2)
     """
 
     share: float = 0.7
