@@ -85,18 +85,18 @@ def test_a_run_that_crashed_goes_on_from_what_it_released(step, tmp_path):
 
 def test_several_fits_of_every_kind_of_outcome_are_replayed(tmp_path):
     def run() -> list[Any]:
-        journal = Checkpoint(tmp_path / "journal", 10.0, 1e-5)
-        shared = {"ledger": journal.ledger, "random_state": journal.coins}
-        with journal.ledger.scope("clusters"):
-            tree = KMeans(2, 1.0, domain=(-1, 1), solver="tree", **shared).fit(X)
-        lloyd = KMeans(2, 1.0, 1e-6, domain=(-1, 1), solver="lloyd", **shared).fit(X)
-        bayes = BernoulliNB(1.0, classes=[0, 1], max_ones=1, **shared).fit(X, Y)
-        curve = roc_curve(Y, (X[:, 0] + 1) / 2, 1.0, **shared)
-        sgd = LogisticRegression(1.0, domain=(-1, 1), classes=[0, 1], solver=PermutedSGD(passes=1),
-                                 **shared).fit(X, Y)  # fmt: skip
-        assert journal.ledger.spent.epsilon == 5.0
-        return [tree.cluster_centers_, lloyd.cluster_centers_, bayes.feature_count_, curve.tpr,
-                sgd.coef_]  # fmt: skip
+        with Checkpoint(tmp_path / "journal", 10.0, 1e-5) as journal:
+            shared = {"ledger": journal.ledger, "random_state": journal.coins}
+            with journal.ledger.scope("clusters"):
+                tree = KMeans(2, 1.0, domain=(-1, 1), solver="tree", **shared).fit(X)
+            lloyd = KMeans(2, 1.0, 1e-6, domain=(-1, 1), solver="lloyd", **shared).fit(X)
+            bayes = BernoulliNB(1.0, classes=[0, 1], max_ones=1, **shared).fit(X, Y)
+            curve = roc_curve(Y, (X[:, 0] + 1) / 2, 1.0, **shared)
+            sgd = LogisticRegression(1.0, domain=(-1, 1), classes=[0, 1],
+                                     solver=PermutedSGD(passes=1), **shared).fit(X, Y)  # fmt: skip
+            assert journal.ledger.spent.epsilon == 5.0
+            return [tree.cluster_centers_, lloyd.cluster_centers_, bayes.feature_count_, curve.tpr,
+                    sgd.coef_]  # fmt: skip
 
     first, again = run(), run()
     assert all(map(np.array_equal, first, again))
