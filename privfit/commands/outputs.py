@@ -46,6 +46,10 @@ def claim(path: str, numbers: int = 0) -> Iterator[Claim]:
         raise InputError(f"{path!r} must be a file, not a folder or device; pass another path")
     if place.exists() and not os.access(place, os.W_OK):
         raise PermissionError(errno.EACCES, "", path)
+    if not place.parent.is_dir():
+        raise InputError(
+            f"{path!r} lies in no existing folder; make the folder, or pass another path"
+        )
     temporary = place.with_name(f".{place.name[:100]}.{secrets.token_hex(8)}.tmp")
     try:
         try:
