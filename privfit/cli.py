@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import privfit
+from privfit.budget_file import BudgetFileWarning
 from privfit.commands import COMMANDS
 from privfit.commands.console import DONE, EXIT_CODES, READER_GONE, REFUSED, Console, InputError
 from privfit.paths import PrivacyLeakWarning
@@ -91,7 +92,7 @@ def _warnings_told(console: Console) -> Iterator[None]:
     """Tell warnings on leaks and budget files; others might quote records, or depend on them."""
 
     def tell(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-        if issubclass(category, PrivacyLeakWarning) or "budget file" in str(message):
+        if issubclass(category, PrivacyLeakWarning | BudgetFileWarning):
             console.warn(str(message))
 
     with warnings.catch_warnings():

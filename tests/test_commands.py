@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -249,6 +250,15 @@ def test_a_release_that_is_not_yet_in_the_budget_file_is_told(folder, run, monke
     code, _, err = run(*SHARED)
     assert code == 0
     assert err.startswith("warning: the release of 'LogisticRegression' is charged and made, but")
+
+
+def test_warnings_of_others_are_not_told_since_they_may_quote_records(folder, run, monkeypatch):
+    def fit(self, X, y):
+        warnings.warn(f"{SECRET} in a budget file", RuntimeWarning, stacklevel=1)
+        raise InputError("stopped; go on")
+
+    monkeypatch.setattr(privfit.LogisticRegression, "fit", fit)
+    assert run(*FIT) == (2, "", "privfit: error: stopped; go on\n")
 
 
 def test_trusted_evaluation_is_loud_and_stays_on_stderr(folder, run):
