@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -724,6 +725,17 @@ def test_a_claim_that_is_not_used_leaves_nothing(tmp_path):
     with claim(str(tmp_path / "model.json")):
         assert len(os.listdir(tmp_path)) == 1
     assert os.listdir(tmp_path) == []
+
+
+def test_a_claim_names_the_file_that_was_asked_for(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(errno.EROFS, "read-only", "another name")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "fsync", refuse)
+    monkeypatch.setattr(Path, "unlink", refuse)  # as a read-only disk does
+    with pytest.raises(OSError, match=r"'model\.json'"), claim("model.json"):
+        pass  # pragma: no cover
 
 
 def test_a_claim_has_room_for_its_numbers(tmp_path):

@@ -11,7 +11,7 @@ import errno
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from privfit.commands.console import InputError
@@ -63,7 +63,8 @@ def claim(path: str, numbers: int = 0) -> Iterator[Claim]:
             raise OSError(error.errno, "", path) from None
         yield Claim(place, temporary)
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # on a read-only disk, even for what is not there
+            temporary.unlink(missing_ok=True)
 
 
 def claim_if(path: str | None) -> AbstractContextManager[Claim | None]:
