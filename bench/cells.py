@@ -233,11 +233,11 @@ MODULES = {
 
 def fingerprint(cell: Cell) -> str:
     """Eight digits that change with what the number of a cell depends on; see the module."""
-    return _fingerprint(cell.task, cell.solver, _declared(cell.data))
+    return _fingerprint(cell.task, cell.solver, declared(cell.data))
 
 
 @functools.cache
-def _declared(data: str) -> str:
+def declared(data: str) -> str:
     """The declaration of a table, without comments; other data declare nothing."""
     path = datasets.SCHEMAS / f"{data.partition(', ')[0]}.toml"
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []

@@ -133,7 +133,9 @@ class Arena:
         contest = self.held.get(cell.task)
         peer = contest.peers.get(cell.solver) if contest else None
         if peer is not None:
-            return hashlib.sha256(str(peer.settings(cell.epsilon)).encode()).hexdigest()[:8]
+            ranges = cells.declared(cell.data) if cell.task == "linear" else ""
+            known = f"{peer.settings(cell.epsilon)}{ranges}"
+            return hashlib.sha256(known.encode()).hexdigest()[:8]
         return cells.fingerprint(cell) if cell.solver == OURS else "absent"
 
 

@@ -24,8 +24,8 @@ from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
+import scipy  # its submodules load when first used
 from numpy.typing import NDArray
-from scipy.special import expit, ndtr, ndtri
 
 __all__ = ["Points", "isotonic", "monotone", "simplex", "smoothed"]
 
@@ -107,10 +107,10 @@ class _Family:
 def _family() -> _Family:
     areas = 0.5 + (np.arange(AREAS) + 0.5) / (2 * AREAS)
     odds = np.linspace(-4.0, 4.0, ODDS)
-    mesh = np.meshgrid(areas, SPREADS, expit(odds), indexing="ij")
+    mesh = np.meshgrid(areas, SPREADS, scipy.special.expit(odds), indexing="ij")
     area, sigma, pi = (axis.reshape(-1, 1) for axis in mesh)
-    mu = ndtri(area) * np.sqrt(1 + sigma**2)
-    fpr, tpr = ndtr(-LATENT), ndtr((mu - LATENT) / sigma)
+    mu = scipy.special.ndtri(area) * np.sqrt(1 + sigma**2)
+    fpr, tpr = scipy.special.ndtr(-LATENT), scipy.special.ndtr((mu - LATENT) / sigma)
     return _Family(pi[:, 0], fpr, tpr, pi * tpr + (1 - pi) * fpr)
 
 

@@ -37,10 +37,14 @@ from privfit.ledger import (
     ledger_of,
 )
 
-__all__ = ["LedgerFile", "open_ledger"]
+__all__ = ["BudgetFileWarning", "LedgerFile", "open_ledger"]
 
 WAIT = 60.0  # seconds for the lock: a change takes milliseconds, hundreds of runs may queue
 POLL = 0.005  # seconds between two tries for it
+
+
+class BudgetFileWarning(RuntimeWarning):
+    """A budget file does not yet tell of a release that was charged and made."""
 
 
 def open_ledger(
@@ -161,7 +165,7 @@ class LedgerFile(Ledger):
                 f"the release of {release.name!r} is charged and made, but not yet in its budget "
                 f"file: {error}. The next reserve or close here writes it; until then keep "
                 "release.to_json()",
-                RuntimeWarning,
+                BudgetFileWarning,
                 stacklevel=3,
             )
 

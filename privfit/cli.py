@@ -8,11 +8,12 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import privfit
+from privfit.budget_file import BudgetFileWarning
 from privfit.commands import COMMANDS
-from privfit.commands.console import DONE, EXIT_CODES, READER_GONE, Console
+from privfit.commands.console import DONE, EXIT_CODES, READER_GONE, REFUSED, Console, InputError
 from privfit.paths import PrivacyLeakWarning
 
 __all__ = ["main"]
@@ -28,7 +29,11 @@ Fit models to sensitive records under differential privacy.
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code."""
-    options = _parser().parse_args(arguments)
+    try:
+        options = _parser().parse_args(arguments)
+    except InputError as error:
+        print(f"privfit: error: {error}", file=sys.stderr)
+        return REFUSED
     console = Console(options)
     try:
         with _warnings_told(console):
@@ -52,8 +57,17 @@ def _abandon_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that refuses in one sentence, without the list of all options."""
+
+    def error(self, message: str) -> NoReturn:
+        remedy = "" if "; pass" in message else f"; {self.prog} --help lists the options"
+        sentence = message.removeprefix("argument ").replace(": (", " (", 1)
+        raise InputError(f"{sentence}{remedy}")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="privfit",
         description=DESCRIPTION,
         epilog=EXIT_CODES,
@@ -78,7 +92,7 @@ def _warnings_told(console: Console) -> Iterator[None]:
     """Tell warnings on leaks and budget files; others might quote records, or depend on them."""
 
     def tell(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-        if issubclass(category, PrivacyLeakWarning) or "budget file" in str(message):
+        if issubclass(category, PrivacyLeakWarning | BudgetFileWarning):
             console.warn(str(message))
 
     with warnings.catch_warnings():

@@ -19,8 +19,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
+import scipy  # its submodules load when first used
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from privfit.checks import is_finite, is_sparse, is_whole
 from privfit.ledger import Budget
@@ -185,7 +185,8 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
     v = np.asarray(values, dtype=np.float64)
     if len(v) < 2:
         return float(v.mean()), math.nan
-    return float(v.mean()), float(stdtrit(len(v) - 1, 0.975) * v.std(ddof=1) / math.sqrt(len(v)))
+    quantile = scipy.special.stdtrit(len(v) - 1, 0.975)
+    return float(v.mean()), float(quantile * v.std(ddof=1) / math.sqrt(len(v)))
 
 
 # --------------------------------------------------------------------------------- public function

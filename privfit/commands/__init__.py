@@ -4,6 +4,7 @@ A command has ``add(subparsers)``, which declares its options, and ``run(options
 does the work and raises `InputError` where it cannot. Around them:
 
 console.py     what is said and where, and the exit codes
+arguments.py   numbers among the options, and their bounds
 tables.py      reading CSV and Parquet into compact columns
 schemafile.py  what a schema file declares
 models.py      model files

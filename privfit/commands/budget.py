@@ -8,11 +8,15 @@ from typing import Any
 
 from privfit import plotting
 from privfit.accounting import METHODS, calibrate, table
+from privfit.commands.arguments import DELTA, EPSILON, Between
 from privfit.commands.console import Console, InputError
 from privfit.commands.pictures import claim_picture_if
+from privfit.commands.spending import open_shared
 from privfit.ledger import Ledger
 
 __all__ = ["add", "run"]
+
+SELECTIONS = Between(1, 10**6, "1001", whole=True)
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -23,9 +27,16 @@ def add(commands: Any) -> argparse.ArgumentParser:
         description="What a budget gives each of n selections, under every theorem. With --ledger: "
         "what a budget file has spent and has left; --create starts one.",
     )
-    parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--delta", type=float, default=1e-6)
-    parser.add_argument("--selections", type=int, nargs="+", default=[10, 101, 1001], metavar="N")
+    parser.add_argument("--epsilon", type=EPSILON, default=1.0, metavar="E", help="default: 1")
+    parser.add_argument("--delta", type=DELTA, default=1e-6, metavar="D", help="default: 1e-6")
+    parser.add_argument(
+        "--selections",
+        type=SELECTIONS,
+        nargs="+",
+        default=[10, 101, 1001],
+        metavar="N",
+        help="how many private choices share the budget",
+    )
     parser.add_argument("--ledger", metavar="FILE", help="a budget file")
     parser.add_argument(
         "--create", action="store_true", help="start the budget file with --epsilon and --delta"
@@ -41,10 +52,12 @@ def run(options: argparse.Namespace, console: Console) -> None:
             raise InputError("--create and --plot are for a budget file; pass --ledger FILE")
         _theorems(options, console)
         return
+    if not options.create:
+        _file(open_shared(options.ledger), options, console)
+        return
     from privfit.budget_file import open_ledger
 
-    budget = (options.epsilon, options.delta) if options.create else ()
-    _file(open_ledger(options.ledger, *budget), options, console)
+    _file(open_ledger(options.ledger, options.epsilon, options.delta), options, console)
 
 
 def _theorems(options: argparse.Namespace, console: Console) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from privfit import plotting
-from privfit.commands.console import Console
+from privfit.commands.arguments import Between
+from privfit.commands.console import Console, InputError
+from privfit.commands.fit import SOLVER
 from privfit.commands.outputs import claim
 from privfit.commands.pictures import claim_picture_if
 from privfit.commands.schemafile import add_declared, read_declared
@@ -18,6 +20,8 @@ from privfit.domains import Numeric, Schema
 from privfit.kmeans import MOST_STEPS
 
 __all__ = ["add", "run", "show_centres"]
+
+CLUSTERS = Between(1, 10_000, "8", whole=True)
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -29,8 +33,10 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "those of columns scaled to [0, 1] by their declared ranges, and of categories as 0 or 1.",
     )
     add_declared(parser, target=False)
-    parser.add_argument("--clusters", type=int, required=True, metavar="K")
-    parser.add_argument("--solver", default="auto", help="default: auto; README has the others")
+    parser.add_argument(
+        "--clusters", type=CLUSTERS, required=True, metavar="K", help="how many centres"
+    )
+    parser.add_argument("--solver", default="auto", metavar="NAME", help=SOLVER)
     parser.add_argument(
         "--postprocess", choices=("mcmc", "anneal"),
         help="cluster a likely synthetic data set, given what noisy Lloyd released, at no cost",
@@ -58,6 +64,11 @@ def run(options: argparse.Namespace, console: Console) -> None:
     numbers = 3 * MOST_STEPS * declared.schema.width * max(options.clusters, 1)
     with claim(options.out, numbers) as out, claim_picture_if(options.plot) as plot:
         table = read_table(options.data, declared.schema, None, options.delimiter)
+        if options.adjacency == "replace" and options.clusters > len(table):  # a public number
+            raise InputError(
+                f"--clusters ({options.clusters}) must be at most the number of records; pass a "
+                "smaller one"
+            )
         model.fit(table.columns)
         out.write(dumps(model))
         if plot is not None:

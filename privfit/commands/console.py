@@ -49,6 +49,13 @@ REMEDIES = {
 }
 
 
+OPTIONS = {
+    "n_public": "--n-public",
+    "adjacency='add_remove'": "--adjacency add_remove",
+    "adjacency='replace'": "--adjacency replace",
+}
+
+
 class InputError(Exception):
     """Wrong input: one sentence with its remedy, free of private values."""
 
@@ -135,11 +142,18 @@ def end_of(error: BaseException) -> tuple[int, str]:
     if isinstance(error, OSError):
         return REFUSED, _of_file(error)
     if isinstance(error, ValueError | TypeError | ImportError) and _is_ours(error):
-        return REFUSED, str(error)
+        return REFUSED, _with_options(str(error))
     return FAILED, (
         f"{type(error).__name__} inside privfit; its text is withheld, since it may quote "
         "records: run again with --debug where you may see them, and report it"
     )
+
+
+def _with_options(sentence: str) -> str:
+    """The library's words for what a user of the command calls by an option."""
+    for parameter, option in OPTIONS.items():
+        sentence = sentence.replace(parameter, option)
+    return sentence
 
 
 def _of_file(error: OSError) -> str:

@@ -23,8 +23,9 @@ from privfit.commands.spending import (
 )
 from privfit.commands.tables import Table, read_table
 
-__all__ = ["add", "add_model", "estimator_of", "run"]
+__all__ = ["SOLVER", "add", "add_model", "estimator_of", "run"]
 
+SOLVER = "how to search; default: auto, which is best left; an unknown name lists the others"
 MODELS = {"logistic": "LogisticRegression", "svm": "LinearSVC"}
 
 
@@ -54,8 +55,13 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """The options that choose a classifier."""
-    parser.add_argument("--model", choices=MODELS, default="logistic")
-    parser.add_argument("--solver", default="auto", help="default: auto; README has the others")
+    parser.add_argument(
+        "--model",
+        choices=MODELS,
+        default="logistic",
+        help="default: logistic, which also gives probabilities",
+    )
+    parser.add_argument("--solver", default="auto", metavar="NAME", help=SOLVER)
 
 
 def run(options: argparse.Namespace, console: Console) -> None:

@@ -11,7 +11,7 @@ import errno
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from privfit.commands.console import InputError
@@ -46,6 +46,10 @@ def claim(path: str, numbers: int = 0) -> Iterator[Claim]:
         raise InputError(f"{path!r} must be a file, not a folder or device; pass another path")
     if place.exists() and not os.access(place, os.W_OK):
         raise PermissionError(errno.EACCES, "", path)
+    if not place.parent.is_dir():
+        raise InputError(
+            f"{path!r} lies in no existing folder; make the folder, or pass another path"
+        )
     temporary = place.with_name(f".{place.name[:100]}.{secrets.token_hex(8)}.tmp")
     try:
         try:
@@ -59,7 +63,8 @@ def claim(path: str, numbers: int = 0) -> Iterator[Claim]:
             raise OSError(error.errno, "", path) from None
         yield Claim(place, temporary)
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # on a read-only disk, even for what is not there
+            temporary.unlink(missing_ok=True)
 
 
 def claim_if(path: str | None) -> AbstractContextManager[Claim | None]:

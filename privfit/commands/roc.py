@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from scipy.special import expit
+import scipy  # its submodules load when first used
 
 from privfit.commands.console import Console, InputError
 from privfit.commands.models import load_model, schema_of
@@ -50,7 +50,9 @@ def run(options: argparse.Namespace, console: Console) -> None:
     with claim_if(options.out) as out, claim_picture_if(options.plot) as plot:
         target = Target(options.target, tuple(classes))
         table = read_table(options.data, schema, target, options.delimiter)
-        scores = expit(model.decision_function(table.columns))  # of the last class, within [0, 1]
+        scores = scipy.special.expit(
+            model.decision_function(table.columns)
+        )  # of the last class, within [0, 1]
         curve = roc_curve(
             table.y == positive, scores if positive == classes[-1] else 1 - scores,
             options.epsilon, options.delta, adjacency=options.adjacency,

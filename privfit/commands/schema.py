@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,7 +18,11 @@ __all__ = ["add", "run"]
 
 MOST_LEVELS = 100  # of a category; a column of more different texts is free text
 MOST_SEEN = 100_000  # different values that are told apart when looking for identifiers
+LONGEST = 200  # characters of a category; a longer text is free text
+MOST_CODES = 12  # different whole numbers that are more likely codes than amounts
 FEWEST = 20  # records from which on a column of different values looks like an identifier
+
+SEPARATED = re.compile(r"[+-]?\d{1,3}([,' \u00a0\u202f]\d{3})+(\.\d*)?")  # 1,234.5
 
 HEAD = """\
 # A draft of a schema, READ FROM THE DATA: its ranges and values tell of single records, and no
@@ -59,7 +64,8 @@ def run(options: argparse.Namespace, console: Console) -> None:
             f"{options.data!r} has no column of numbers or categories that could be drafted; write "
             "the schema by hand"
         )
-    text = "\n".join([HEAD, *label, Schema(columns).to_toml(), *_comments(left_out)])
+    codes = {name: one.codes() for name, one in seen.items() if name in columns and one.codes()}
+    text = "\n".join([HEAD, *label, Schema(columns).to_toml(), *_comments(left_out, codes)])
     for name, doubt in left_out.items():
         console.note(f"left out {name!r}: {doubt}")
     console.warn("the draft tells of single records: replace its ranges and values by documented "
@@ -86,10 +92,10 @@ def _look(path: str, delimiter: str | None) -> dict[str, _Seen]:
 
 def _check_header(path: str, names: Iterable[str]) -> None:
     """Refuse a first line that looks like a record; it is not quoted, since it may be one."""
-    if any(not name or _as_number(name) is not None for name in names):
+    if any(_as_number(name) is not None for name in names):
         raise InputError(
-            f"{path!r} must name its columns in its first line, where numbers or "
-            "nothing stand; add a line of names above the records"
+            f"{path!r} must name its columns in its first line, where numbers stand; add a line "
+            "of names above the records"
         )
 
 
@@ -112,8 +118,13 @@ def _take_label(seen: dict[str, _Seen], options: argparse.Namespace) -> list[str
     return [f"[data]\nlabel = {_toml(options.target)}\nclasses = [{classes}]\n"]
 
 
-def _comments(left_out: dict[str, str]) -> list[str]:
+def _comments(left_out: dict[str, str], codes: dict[str, list[int]]) -> list[str]:
+    """What to know of columns that are left out, and of numbers that may be codes."""
     lines = [f"# {_toml(name)} is left out: {doubt}\n" for name, doubt in left_out.items()]
+    if codes:
+        lines.append("# Are these numbers codes of something, not amounts? Then write instead:\n")
+        declared = Schema({name: Categorical(levels) for name, levels in codes.items()}).to_toml()
+        lines += [f"# {line}\n" for line in declared.splitlines() if "=" in line]
     return ["".join(lines)] if lines else []
 
 
@@ -124,7 +135,7 @@ class _Seen:
         self._name, self._count, self._missing = name, 0, False
         self.levels: set[str] | None = set()  # None once there are too many
         self._different: set[int] = set()  # hashes of values
-        self._numeric, self._whole = True, True
+        self._numeric, self._whole, self._separated = True, True, False
         self._low, self._high = math.inf, -math.inf
 
     def add(self, values: Any) -> None:
@@ -138,10 +149,11 @@ class _Seen:
             self._different.update(map(hash, different))
         if self.levels is not None:
             self.levels |= different
-            if len(self.levels) > MOST_LEVELS:
+            if len(self.levels) > MOST_LEVELS or max(map(len, different), default=0) > LONGEST:
                 self.levels = None
         if self._numeric:
             self._add_numbers([_as_number(text) for text in different])
+        self._separated |= any(map(SEPARATED.fullmatch, different))
 
     def _add_numbers(self, numbers: list[float | None]) -> None:
         found = [number for number in numbers if number is not None]
@@ -153,12 +165,14 @@ class _Seen:
         """Why the column is better left out, or nothing."""
         if not self._count:
             return "it has no values"
-        if len(self._different) == 1 and self._numeric:
+        if len(self._different) == 1:
             return "it has one value in all records"
         if self._is_identifier():
             return "it looks like an identifier"
+        if self._separated:
+            return "it has numbers with thousands separators; write them as 1234.5"
         if not self._numeric and self.levels is None:
-            return f"it looks like free text, with more than {MOST_LEVELS} different values"
+            return f"it looks like free text, with many (over {MOST_LEVELS}) or long values"
         return ""
 
     def _is_identifier(self) -> bool:
@@ -166,6 +180,13 @@ class _Seen:
         if len(self._different) < min(self._count, MOST_SEEN) or self._count < FEWEST:
             return False
         return not self._numeric or (self._whole and self._high - self._low < 2 * self._count)
+
+    def codes(self) -> list[int]:
+        """The values of numbers that may be codes: three whole ones or a few more; else none."""
+        if not (self._numeric and self._whole) or self.levels is None:
+            return []
+        levels = sorted({_short(level) for level in self.levels})
+        return levels if 2 < len(levels) <= MOST_CODES else []
 
     def column(self) -> Numeric | Categorical:
         """The column, as it was seen."""

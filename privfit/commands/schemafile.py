@@ -109,14 +109,15 @@ def _target(schema: Schema, data: dict[str, Any], options: argparse.Namespace) -
         classes = column.values
     if not _are_labels(classes):
         raise InputError(
-            f"--target ({name!r}) must have two or more declared classes, from documentation; pass "
-            f"--classes, or label and classes = [...] in a table [data] of {options.schema!r}"
+            f"--target ({name!r}) must have two or more different declared classes; "
+            f"pass --classes, or label and classes = [...] in a table [data] of {options.schema!r}"
         )
     return Target(name, tuple(classes or ()))
 
 
 def _are_labels(classes: Any) -> bool:
-    """Whether this is a list of two or more texts or numbers."""
+    """Whether this is a list of two or more different texts or numbers."""
     if not isinstance(classes, Sequence) or isinstance(classes, str):
         return False
-    return len(classes) > 1 and all(isinstance(label, str | int | float) for label in classes)
+    plain = all(isinstance(label, str | int | float) for label in classes)
+    return plain and 1 < len(classes) == len(set(classes))

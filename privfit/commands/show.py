@@ -15,6 +15,10 @@ from privfit.ledger import Budget, Release
 
 __all__ = ["add", "run"]
 
+HIDDEN = {
+    "replace": "whichever record stands in a row (replace)",
+    "add_remove": "whether or not a record is there (add_remove)",
+}
 MOST = 12  # coefficients that are shown
 
 
@@ -39,7 +43,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
     release.verify()
     promise = Budget(release.epsilon, release.delta)
     console.say(f"{options.model}: {type(model).__name__}")
-    console.say(f"guarantee: {promise}, neighbours by {release.adjacency}")
+    console.say(f"guarantee: {promise}, {HIDDEN[release.adjacency]}")
     console.say(f"verified: the draws below cost epsilon {release.cost():.6g} at this delta")
     if release.seeded:
         console.warn("this model was drawn with a seed: whoever knows it can subtract the noise")
@@ -50,8 +54,11 @@ def run(options: argparse.Namespace, console: Console) -> None:
          for event in release.events],
     )  # fmt: skip
     console.say()
-    console.table(("setting", "value"), [(key, str(value)) for key, value in
-                                         release.settings.items()])  # fmt: skip
+    console.table(
+        ("setting", "value"),
+        [(key, "chosen by the method" if value is None else str(value))
+         for key, value in release.settings.items()],
+    )  # fmt: skip
     console.say()
     for attribute, show in SHOWN.items():
         if hasattr(model, attribute):

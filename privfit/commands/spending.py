@@ -9,11 +9,13 @@ split otherwise, so groups of one run mean nothing to the next.
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.commands.arguments import COUNT, DELTA, EPSILON
 from privfit.commands.console import Console, InputError
 from privfit.commands.tables import Table
 from privfit.ledger import ADJACENCIES, Entry, Ledger, Release
@@ -24,6 +26,7 @@ __all__ = [
     "add_budget",
     "check_share",
     "open_run",
+    "open_shared",
     "report",
     "seed_of",
     "split",
@@ -62,15 +65,27 @@ class RunLedger(Ledger):
 def add_budget(parser: argparse.ArgumentParser) -> None:
     """The options of a command that spends."""
     budget = parser.add_argument_group("privacy")
-    budget.add_argument("--epsilon", type=float, required=True, help="what this run may spend")
-    budget.add_argument("--delta", type=float, default=0.0, help="default: 0, a pure epsilon")
+    budget.add_argument(
+        "--epsilon",
+        type=EPSILON,
+        required=True,
+        metavar="E",
+        help="what this run may spend: smaller is more private; often 0.1 to 3",
+    )
+    budget.add_argument(
+        "--delta",
+        type=DELTA,
+        default=0.0,
+        metavar="D",
+        help="the chance that epsilon does not hold, far below 1 / records; default: 0",
+    )
     budget.add_argument(
         "--adjacency", choices=ADJACENCIES, default="replace",
         help="what is hidden: which record stands in a row (replace, the default), or whether a "
         "record is there at all (add_remove; then the number of records is private, too)",
     )  # fmt: skip
     budget.add_argument(
-        "--n-public", type=int, metavar="N",
+        "--n-public", type=COUNT, metavar="N",
         help="a public, possibly rough number of records, for add_remove",
     )  # fmt: skip
     budget.add_argument(
@@ -80,16 +95,24 @@ def add_budget(parser: argparse.ArgumentParser) -> None:
     budget.add_argument(
         "--seed", type=int, metavar="N", help="repeat a run; VOIDS PRIVACY, for tests alone"
     )
-    parser.add_argument("--threads", type=int, metavar="N", help="default: every core")
+    parser.add_argument("--threads", type=COUNT, metavar="N", help="default: every core")
+
+
+def open_shared(path: str) -> Ledger:
+    """The ledger of a budget file, which must be there."""
+    from privfit.budget_file import open_ledger
+
+    if not os.path.exists(path):
+        raise InputError(
+            f"--ledger ({path!r}) must be a budget file, and there is none; start one by privfit "
+            "budget --create --ledger FILE --epsilon E --delta D"
+        )
+    return open_ledger(path)
 
 
 def open_run(options: argparse.Namespace, console: Console) -> RunLedger:
     """The ledger of this run; the shared file must be there and have enough left."""
-    shared = None
-    if options.ledger is not None:
-        from privfit.budget_file import open_ledger
-
-        shared = open_ledger(options.ledger)
+    shared = None if options.ledger is None else open_shared(options.ledger)
     console.ledger = RunLedger(options.epsilon, options.delta, shared)
     return console.ledger
 

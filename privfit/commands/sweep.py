@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from privfit import plotting
+from privfit.commands.arguments import COUNT, DELTA, EPSILON
 from privfit.commands.console import Console, InputError
 from privfit.commands.fit import add_model, estimator_of
 from privfit.commands.outputs import claim
@@ -28,12 +29,19 @@ def add(commands: Any) -> argparse.ArgumentParser:
     )
     add_declared(parser)
     add_model(parser)
-    parser.add_argument("--epsilons", type=float, nargs="+", default=[0.1, 0.3, 1.0, 3.0])
-    parser.add_argument("--delta", type=float, default=0.0)
+    parser.add_argument(
+        "--epsilons",
+        type=EPSILON,
+        nargs="+",
+        default=[0.1, 0.3, 1.0, 3.0],
+        metavar="E",
+        help="default: 0.1 0.3 1 3",
+    )
+    parser.add_argument("--delta", type=DELTA, default=0.0, metavar="D", help="default: 0")
     parser.add_argument("--adjacency", choices=ADJACENCIES, default="replace")
-    parser.add_argument("--n-public", type=int, metavar="N")
-    parser.add_argument("--splits", type=int, default=10, metavar="N", help="default: 10")
-    parser.add_argument("--threads", type=int, metavar="N", help="default: every core")
+    parser.add_argument("--n-public", type=COUNT, metavar="N")
+    parser.add_argument("--splits", type=COUNT, default=10, metavar="N", help="default: 10")
+    parser.add_argument("--threads", type=COUNT, metavar="N", help="default: every core")
     parser.add_argument(
         "--public", action="store_true", help="declare that the records are public or synthetic"
     )

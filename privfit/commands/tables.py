@@ -12,6 +12,7 @@ import gzip
 import io
 import math
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -275,7 +276,7 @@ def opened(
 def _csv(text: IO[str], path: str, names: list[str] | None, delimiter: str | None) -> Iterator[Raw]:
     lines = _lines(text, path)
     first = next(lines, "")
-    if not first.strip():
+    if not first.strip(f" \r\n{DELIMITERS}"):
         raise InputError(f"{path!r} must name its columns in its first line; add that line")
     limit = csv.field_size_limit(LONGEST)
     try:
@@ -321,17 +322,20 @@ def _sniffed(first: str) -> str:
 
 
 def _places(header: list[str], names: list[str] | None, path: str) -> dict[str, int]:
-    """Where each wanted column stands."""
-    for name in header if names is None else names:
-        if name not in header:
+    """Where each wanted column stands; where all are wanted, each that has a name."""
+    wanted = list(filter(None, header)) if names is None else names
+    counts = Counter(header)
+    for name in wanted:
+        if name not in counts:
             raise InputError(
                 f"{path!r} has no column {name!r}; its first line must name the columns as the "
                 "schema does, with a delimiter among , ; | and tab or given by --delimiter"
             )
-        if header.count(name) > 1:
+        if counts[name] > 1:
             twice = f"column {name!r}" if names else "a column"
             raise InputError(f"{path!r} has {twice} more than once; rename or remove the others")
-    return {name: header.index(name) for name in (header if names is None else names)}
+    places = {name: place for place, name in enumerate(header)}
+    return {name: places[name] for name in wanted}
 
 
 def _transposed(rows: list[list[str]], width: int, path: str) -> list[tuple[str, ...]]:
