@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit import aggregate, descent, features, functional, kmeans, kmedian, perturbation
+from privfit import aggregate, descent, features, functional, hybrid, kmeans, kmedian, perturbation
 from privfit.checks import is_finite
 from privfit.domains import Domain
 from privfit.solvers import SOLVERS
@@ -32,8 +32,8 @@ Array: TypeAlias = NDArray[Any]
 _METHODS = [
     (kind, name)
     for methods in (
-        SOLVERS, descent.METHODS, perturbation.METHODS, functional.METHODS, aggregate.METHODS,
-        kmeans.METHODS, kmedian.METHODS, features.METHODS,
+        SOLVERS, descent.METHODS, hybrid.METHODS, perturbation.METHODS, functional.METHODS,
+        aggregate.METHODS, kmeans.METHODS, kmedian.METHODS, features.METHODS,
     )
     for name, (kind, _) in methods.items()
 ]  # fmt: skip

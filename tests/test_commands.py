@@ -447,7 +447,7 @@ OPTIONS = {
     "seed": (["--seed", "-1"], "--seed (-1) must be 0 or more; pass a whole number", 2),
     "columns": (["--columns", "shoe"], "--columns ('shoe') must be declared in 'schema.toml'", 2),
     "n_public": (
-        ["--adjacency", "add_remove"],
+        ["--adjacency", "add_remove", "--delta", "1e-6"],
         "--n-public must be given under --adjacency add_remove",
         2,
     ),
@@ -645,8 +645,9 @@ sys.exit(main(sys.argv[1:]))
 
 def test_an_interrupt_leaves_the_charge_in_the_file(folder):
     done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, *SHARED], env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, timeout=120, check=False,
+        [sys.executable, "-c", INTERRUPTED, *SHARED, "--solver", "local"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120,
+        check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (130, "")
     said = "privfit: error: interrupted; epsilon 1, delta 0 was charged and stays spent\n"

@@ -34,7 +34,11 @@ def test_examples_of_a_page_run_in_order(page, capsys):
 def modules() -> list[str]:
     """Every module of the library but the compiled ones, which `reference.py` explains."""
     found = pkgutil.walk_packages(privfit.__path__, "privfit.")
-    return [module.name for module in found if "._kernels" not in module.name]
+    return [
+        module.name
+        for module in found
+        if "._kernels" not in module.name and "__main__" not in module.name
+    ]
 
 
 def examples(name: str) -> list[doctest.DocTest]:

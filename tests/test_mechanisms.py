@@ -403,7 +403,7 @@ MAY = {
     ("shapes.py", None): {"standard_exponential"},
     ("perturbation.py", "PerturbedMinimiser"): {"standard_normal"},
     ("spaces.py", "Reals"): {"normal"},
-    ("cli.py", None): {"geometric", "logistic", "normal"},
+    ("demo.py", None): {"geometric", "logistic", "normal"},
 }
 
 

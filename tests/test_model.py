@@ -41,6 +41,7 @@ from privfit import (
     ClusteredCounts,
     Coreset,
     Domain,
+    Gradient,
     Greedy,
     Grid,
     Gupt,
@@ -52,6 +53,7 @@ from privfit import (
     L1Ball,
     L2Ball,
     Ledger,
+    LinearHybrid,
     LinearSVC,
     Lloyd,
     Local,
@@ -92,6 +94,7 @@ NEW = COINS.uniform(-1.5, 1.5, (50, 3))
 LINEAR_SOLVERS: dict[str, Any] = {
     **{name: name for name in linear.METHODS if name not in ("privatesvm",)},
     "local": Local(generations=5),
+    "hybrid": LinearHybrid(select=Local(generations=5), refine=Gradient(steps=3, whiten=True)),
     "eem": EEM(generations=5, population=20),
     "privgene": PrivGene(generations=2, population=20, survivors=5),
     "dpsga": DPSGA(generations=2, population=20, survivors=5),

@@ -321,7 +321,7 @@ def test_a_pure_run_has_one_curve_and_one_without_draws_none():
 def test_fits_and_searches_are_drawn_by_their_release():
     X = COINS.uniform(-1, 1, (200, 2))
     model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1]).fit(X, X[:, 0] > 0)
-    total = model.release_.events[0].count
+    total = sum(event.count for event in model.release_.events)
     assert line_named(draw_budget(model), "tight").get_xdata()[-1] == total
     objective = RecordObjective(X, lambda X, P: np.ones((len(X), len(P))), low=0.0, high=1.0)
     found = search(objective, Subsets(5, 2), 1.0, solver=EEM(generations=4))

@@ -196,10 +196,12 @@ def test_centres_and_facilities_score_at_once(knobs, rng):
 
 # Each call would take minutes. It is interrupted after a moment and must end soon after.
 LONG = """
+import signal
 import sys
 import numpy as np
 import privfit
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it in the background
 n, d = 60_000, 20
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (n, d))
