@@ -47,8 +47,9 @@ def start(script: str, *arguments: object) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", script, *map(str, arguments)]
     return subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        cwd=Path(__file__).parent,  # Python looks there first: not for a privfit without kernels
+    )  # fmt: skip
 
 
 def output(process: subprocess.Popen[str]) -> str:

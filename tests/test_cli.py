@@ -57,12 +57,11 @@ def test_version(capsys):
 
 @pytest.mark.parametrize("arguments", [[], ["dance"], ["demo", "--fast"], ["fit", "data.csv"]])
 def test_a_wrong_command_says_how_to_call_it(arguments, capsys):
-    with pytest.raises(SystemExit) as end:
-        main(arguments)
-    assert end.value.code == 2
+    assert main(arguments) == 2
     error = capsys.readouterr().err
-    assert "usage: privfit" in error
-    assert "error:" in error
+    assert error.startswith("privfit: error: ")
+    assert "--help lists the options" in error
+    assert error.count("\n") == 1
 
 
 @pytest.mark.parametrize("command", [one.__name__.split(".")[-1] for one in COMMANDS])
@@ -125,9 +124,9 @@ def test_budget_prints_every_theorem(capsys):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--epsilon", "0"], "epsilon (0.0) must"),
-        (["--delta", "2"], "delta (2.0) must"),
-        (["--selections", "0"], "n (0) must"),
+        (["--epsilon", "0"], "--epsilon ('0') must be a number from 1e-09"),
+        (["--delta", "2"], "--delta ('2') must be a number from 0"),
+        (["--selections", "0"], "--selections ('0') must be a whole number"),
         (["--create"], "--create and --plot are for a budget file; pass --ledger FILE"),
     ],
 )

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
 import privfit
 from privfit import Categorical, Numeric, Schema
@@ -27,7 +28,7 @@ from privfit.commands.outputs import claim
 from privfit.commands.spending import RunLedger, split
 from privfit.commands.tables import Coded, Table
 
-ROOT = Path(privfit.__file__).parents[1]
+INSTALLED = Path(privfit.__file__).parents[1]
 
 SCHEMA = """\
 [data]
@@ -83,7 +84,7 @@ def shell(*arguments, folder, **options) -> subprocess.CompletedProcess[str]:
     """Run a command as a program."""
     return subprocess.run(
         [sys.executable, "-m", "privfit", *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(INSTALLED)},
         cwd=folder,
         text=True,
         timeout=120,
@@ -127,7 +128,8 @@ def test_a_data_owner_comes_from_a_table_to_a_model(data_folder, tmp_path, run, 
 
     shown = run("show", "model.json")[1]
     assert "guarantee: epsilon 1, delta 1e-06, whichever record stands in a row" in shown
-    assert "marital-status=Married-civ-spouse" in shown
+    assert re.search(r"^largest of \d+ weights ", shown, re.M)
+    assert re.search(r"^\S+=\S+ +[+-]\d+\.\d{4}$", shown, re.M)
     predicted = shell("predict", "model.json", adult, folder=tmp_path)
     assert predicted.stdout.startswith("prediction\n<=50K\n")
     assert predicted.stdout.count("\n") == 48_843
@@ -578,8 +580,8 @@ def test_without_permission_nothing_is_spent():
         before = [contents(folder) for folder in folders[1:]] if os.geteuid() == 0 else None
         done = subprocess.run(
             [sys.executable, "-c", f"ARGUMENTS = {SHARED}\n{AS_NOBODY}", *map(str, folders)],
-            env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
-            timeout=120, check=False,
+            env={**os.environ, "PYTHONPATH": str(INSTALLED)}, capture_output=True, text=True,
+            timeout=120, check=False, cwd=Path(__file__).parent,
         )  # fmt: skip
         after = [contents(folder) for folder in folders[1:]] if os.geteuid() == 0 else None
     assert (done.returncode, done.stderr) == (0, "")
@@ -615,7 +617,7 @@ def test_a_reader_that_goes_away_is_no_error(folder, run):
     (folder / "people.csv").write_text(people(60_000))
     process = subprocess.Popen(
         [sys.executable, "-m", "privfit", "predict", "model.json", "people.csv"],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(INSTALLED)},
         cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stdout.readline() == "prediction\n"
@@ -646,8 +648,8 @@ sys.exit(main(sys.argv[1:]))
 def test_an_interrupt_leaves_the_charge_in_the_file(folder):
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED, *SHARED, "--solver", "local"],
-        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120,
-        check=False,
+        env={**os.environ, "PYTHONPATH": str(INSTALLED)}, capture_output=True, text=True,
+        timeout=120, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (130, "")
     said = "privfit: error: interrupted; epsilon 1, delta 0 was charged and stays spent\n"
@@ -660,7 +662,7 @@ def test_two_runs_at_once_share_one_budget(folder):
     """The file has 1.5, and each run asks for 1."""
     command = [sys.executable, "-m", "privfit", *SHARED, "--out"]
     runs = [
-        subprocess.Popen([*command, f"{i}.json"], env={**os.environ, "PYTHONPATH": str(ROOT)},
+        subprocess.Popen([*command, f"{i}.json"], env={**os.environ, "PYTHONPATH": str(INSTALLED)},
                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for i in range(2)
     ]  # fmt: skip
