@@ -2,7 +2,7 @@
 
 python bench/scale.py                # streaming, Dask and partitions at 2,000,000 rows
 python bench/scale.py --only large   # 20,000,000 x 50 float32 with memory_limit="1GB", measured
-python bench/scale.py --write        # refresh bench/scale.json
+python bench/scale.py --write        # refresh bench/scale.json and bench/README.md
 
 Times are the best of interleaved rounds, wall and CPU: on a busy machine the latter is the one to
 compare. The large run writes 4 GB and a cache of 2 GB to `--folder`, and removes them.
@@ -24,6 +24,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))  # after site-packages: an installed privfit comes first
 
 from bench import machine  # noqa: E402
+from bench.fits import table_lines  # noqa: E402
+from bench.kernels import refresh  # noqa: E402
 from privfit import Box, LinearObjective, LogisticRegression, Stream  # noqa: E402
 from privfit.backends import LinearPart, PartitionedLinear, place  # noqa: E402
 
@@ -193,6 +195,33 @@ def large(rows, limit, folder):
     return found
 
 
+# ---------------------------------------------------------------------------------------- reporting
+
+
+def markdown(found):
+    """The generated part of README.md."""
+    rows = [
+        [part, row["question"], row["where"], f"{1e3 * row['wall']:.0f}",
+         f"{row['wall_ratio']:.2f}x", f"{row['cpu_ratio']:.2f}x"]
+        for part in ("streaming", "dask")
+        for row in found[part]["found"] if "where" in row
+    ]  # fmt: skip
+    lines = [f"{found['dask']['rows']:,} x {D} records; ratios to memory.", ""]
+    lines += table_lines(["part", "question", "where", "wall ms", "wall ratio", "CPU ratio"], rows)
+    grown = [
+        [row["question"], f"{row['rows']:,}", f"{1e3 * row['wall']:.0f}",
+         f"{1e9 * row['cpu'] / row['rows']:.0f}"]
+        for row in found["growing"]["found"]
+    ]  # fmt: skip
+    lines += ["", "Streamed from disk, nothing kept in memory:", ""]
+    lines += table_lines(["question", "rows", "wall ms", "CPU ns a row"], grown)
+    large = found["large"]
+    lines += ["", f"{large['rows']:,} x {D} float32, memory_limit {large['limit']}: peak resident "
+              f"memory {large['peak_rss'] / 1e6:.0f} MB, {large['seconds']:.0f} s, of which "
+              f"{large['packing']:.0f} s packing."]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     arguments.add_argument("--rows", type=int, default=2_000_000)
@@ -212,6 +241,7 @@ def main():
             found[name] = {"rows": asked.rows, "found": measure(asked.rows, asked.rounds)}
     if asked.write:
         path.write_text(json.dumps({**found, "machine": machine.describe()}, indent=1) + "\n")
+        refresh(HERE / "README.md", markdown(found), "scale")
 
 
 if __name__ == "__main__":
