@@ -123,7 +123,8 @@ def _schema_rows(schema: Schema, radius: float | None) -> tuple[Any, float, floa
     """
     squared_norm = sum(1 - 1 / levels for levels in _levels(schema) if levels)
     parts = [contrasts(levels) if levels else np.ones((1, 1)) for levels in _levels(schema)]
-    rows, numbers = scipy.sparse.block_diag(parts, format="csr"), numbers_of(schema)
+    blocks = [scipy.sparse.csr_array(part) for part in parts]
+    rows, numbers = scipy.sparse.block_diag(blocks, format="csr"), numbers_of(schema)
     if radius is None:
         return rows, squared_norm + numbers.size / 4, 0.5
     plain = np.isin(rows.indices[rows.indptr[:-1]], numbers)  # by a row's first column
