@@ -632,6 +632,7 @@ import os, signal, sys
 from privfit.cli import main
 from privfit.ledger import Grant
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 release, calls = Grant.release, []
 
 def interrupted(*arguments):
