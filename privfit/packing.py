@@ -215,6 +215,17 @@ def joined(tables: Sequence[DenseRecords | SparseRecords]) -> DenseRecords | Spa
     return DenseRecords(panels, runs, dense[0].n_features)
 
 
+def repacked(blocks: Sequence[NDArray[np.int16]]) -> DenseRecords:
+    """Unpacked rows of one class, of one or more tables, in panels without gaps."""
+    n, d = sum(map(len, blocks)), blocks[0].shape[1]
+    panels = aligned((-(-n // PANEL_ROWS), -(-d // 2), PANEL_ROWS, 2), np.int16)
+    first = 0
+    for block in blocks:
+        _write_rows(panels, first, block)
+        first += len(block)
+    return DenseRecords(panels, (Run(0, n, 0),), d)
+
+
 def _joined_sparse(tables: Sequence[SparseRecords]) -> SparseRecords:
     """Class 1 of all tables before class 0, as `pack` has them."""
     runs = [(table, run) for flip in (0, -1) for table in tables for run in table.runs

@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import same
 from conftest import ROOT
 from test_errors import assert_reached
 
@@ -28,6 +30,7 @@ from privfit import (
     Box,
     Budget,
     CentersObjective,
+    FacilityObjective,
     Gradient,
     KMeans,
     KMedian,
@@ -46,10 +49,13 @@ from privfit import (
 )
 from privfit.backends import (
     CentersPart,
+    FacilityPart,
     LinearPart,
     PartitionedCenters,
+    PartitionedFacility,
     PartitionedLinear,
     Parts,
+    facility_objective,
     parts,
     place,
     record_objective,
@@ -96,6 +102,19 @@ CENTERS = {
     "local": Local(generations=3),
     "dpsga": DPSGA(generations=2, population=20),
 }
+
+
+MEDIANS = {
+    "auto": "auto",
+    "greedy": privfit.Greedy(swaps=2),
+    "local": privfit.Gupta(steps=3),
+    "coreset": "coreset",
+    "dpsga": DPSGA(generations=2, population=20),
+    "eem": EEM(generations=3, population=20),
+    "privgene": privfit.PrivGene(population=20),
+    "subsample": Subsample(candidates=50),
+}
+METRICS = ["l1", "l2", lambda people, places: np.abs(people[:, None] - places).max(axis=2)]
 
 
 @pytest.fixture(scope="module")
@@ -209,6 +228,92 @@ def test_streamed_centres_are_the_same(solver, numbers, small_blocks, monkeypatc
     model = KMeans(3, 1.0, domain=UNIT, solver=CENTERS[solver], random_state=5)
     once = model.fit(X).release_.to_json()
     assert model.fit(Stream(X, memory_limit="64MB")).release_.to_json() == once
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=["l1", "l2", "own"])
+@pytest.mark.parametrize("columns", [2, 5])
+def test_streamed_facilities_are_the_same(columns, metric, numbers, small_blocks, monkeypatch):
+    """Records of two columns are kept, and measured for each question; others are measured once."""
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
+    monkeypatch.setattr("privfit.objectives.facility.BLOCK", 20 * 160)
+    X = numbers[0][:2000, :columns]
+    records = Stream(X, memory_limit="64MB")
+    for name, solver in MEDIANS.items():
+        model = KMedian(3, 1.0, facilities=X[::100], clip=(0.1, 1.5), metric=metric, solver=solver,
+                        domain=UNIT, random_state=5)  # fmt: skip
+        once, cost = model.fit(X).release_.to_json(), model.private_cost(X, 1.0)
+        assert model.fit(records).release_.to_json() == once, name
+        assert model.private_cost(records, 1.0) == cost
+
+
+def test_a_streamed_table_of_facilities_is_the_same(adult, files, small_blocks):
+    """Columns of a schema; and of numbers, whose order is that of the fit."""
+    places = adult.schema.points(8, np.random.default_rng(1))
+    model = KMedian(2, 1.0, facilities=places, domain=adult.schema, solver=privfit.Greedy(),
+                    random_state=5)  # fmt: skip
+    once = model.fit(adult.columns).release_.to_json()
+    for name in ("adult.parquet", "adult.csv"):
+        assert model.fit(Stream(files / name, memory_limit="64MB")).release_.to_json() == once
+    ages = pyarrow.table({"age": adult.columns["age"], "hours": adult.columns["hours-per-week"]})
+    model = KMedian(2, 1.0, facilities=[[20, 40], [40, 40], [60, 20]], random_state=5)
+    model.fit(Stream(ages))
+    assert model.feature_names_in_.tolist() == ["age", "hours"]
+    with pytest.raises(ValueError, match=r"feature names should match those that were passed"):
+        model.private_cost(Stream(ages.select(["hours", "age"])), 1.0)
+
+
+def test_parts_of_facilities_answer_for_themselves(rng, small_blocks, monkeypatch):
+    """All questions, of distances clipped twice over, from memory, strips and small parts."""
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 12)
+    monkeypatch.setattr("privfit.objectives.facility.BLOCK", 12 * 32)
+    for d, metric in ((3, "l1"), (2, "l2"), (6, "l1"), (1, METRICS[2])):
+        X, places = rng.uniform(-1, 1, (700, d)), rng.uniform(-1, 1, (12, d))
+        make = partial(facility_objective, facilities=places, clip=(0.1, 2.0), metric=metric)
+        whole, streamed = make(X), make(Stream(X, memory_limit="64MB"))
+        joined = Joined([FacilityPart(make(X[a:b])) for a, b in pairwise((0, 1, 20, 333, 700))])
+        apart = PartitionedFacility(joined, places, (0.1, 2.0), metric=metric)
+        assert len(streamed._parts._blocks) > 2
+        for objective in (streamed, apart):
+            narrow = [one.narrowed(90, 6000).narrowed(500, 5000) for one in (whole, objective)]
+            for here, there in ((whole, objective), narrow):
+                same(answers(there), answers(here))
+
+
+class Joined(Parts):
+    """Parts in memory, joined to one."""
+
+    def __init__(self, pieces: list[Any]) -> None:
+        super().__init__([one.n_records for one in pieces], [one.n_features for one in pieces])
+        self._all = pieces[0].joined(pieces[1:])
+
+    def sum(self, question: str, *arguments: Any) -> Any:
+        return getattr(self._all, question)(*arguments)
+
+
+def answers(objective: FacilityObjective) -> dict[str, Any]:
+    """All that records say of facilities."""
+    f, swaps = objective.n_facilities, objective.at([3, 5, 8])
+    swaps.step(1, 9)
+    growth = objective.growth([7, 2])
+    found = {
+        "scores": objective.scores([[1, 2, 3], [4, 5, 5]]),
+        "few swaps": swaps.scores([2, 0, 1], [0, 4, 9]),
+        "no swaps": swaps.scores(np.arange(0), np.arange(0)),
+        "many swaps": swaps.scores(np.arange(30) % 3, np.arange(30) % f),
+        "all swaps": swaps.all_scores(),
+        "additions": growth.scores(),
+        "covered": growth.covered(500),
+        "counts": growth.counts(),
+        "nearer": objective.nearer(np.arange(0, f, 2), 2, np.arange(0, 7000, 500)),
+    }
+    if objective.has_cells:
+        cells = objective.cells([0, 0, 0])
+        found["cells"] = (
+            np.bincount(cells.astype(int), minlength=8)
+            if isinstance(cells, np.ndarray)
+            else cells.count(np.arange(8, dtype=np.uint64), np.uint64(0))
+        )
+    return found
 
 
 @pytest.mark.parametrize("max_ones", [None, 2])
@@ -739,7 +844,12 @@ REFUSALS: list[tuple[Callable[[Path], object], str]] = [
      r'need dask\.distributed; run pip install "privfit\[dask\]"'),
     (lambda _: workers._delayed(np.zeros(3)), r"y \(ndarray\) must be partitioned like X; pass a"),
     (lambda _: lonely_workers(), r"the cluster has had no worker for 0 seconds; start some"),
-    (lambda _: KMedian(2, facilities=np.eye(2)).fit(IN_PARTS), r"X \(Stream\) must be in memory"),
+    (lambda _: KMedian(2, facilities=np.eye(2)).fit(np.eye(2)).predict(IN_PARTS),
+     r"X \(Stream\) must be in memory"),
+    (lambda _: KMedian(2, facilities=np.eye(3), domain=UNIT).fit(IN_PARTS),
+     r"X has 2 columns but facilities 3; pass equal columns"),
+    (lambda _: KMedian(2, facilities=np.eye(2), metric=METRICS[2], clip=(0, 1), solver="synopsis")
+     .fit(IN_PARTS), r"cells are found for l1 and l2 distances of at most 3 columns; use a solver"),
     (lambda _: LogisticRegression(domain=UNIT).fit(IN_PARTS, np.zeros(4)),
      r"LogisticRegression needs the classes of labels that lie in parts; pass classes=\[\.\.\.\]"),
     (lambda _: LogisticRegression(domain=UNIT, classes=[0, 1], solver="sgd").fit(IN_PARTS, [0] * 4),

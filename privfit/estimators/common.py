@@ -91,6 +91,11 @@ def reread_table(estimator: Any, X: Any, domain: Domain) -> Any:
     return table
 
 
+def check_parts(estimator: Any, X: Any, domain: Domain) -> None:
+    """The same for columns that lie in parts, whose number an objective has checked."""
+    _check_names(estimator, _names(X, domain))
+
+
 def _names(X: Any, domain: Domain) -> Array | None:
     """Column names: those of a schema, or those of X if it has columns and all names are text."""
     columns = domain.columns if isinstance(domain, Schema) else getattr(X, "columns", None)
