@@ -235,7 +235,7 @@ def test_streamed_centres_are_the_same(solver, numbers, small_blocks, monkeypatc
 def test_streamed_facilities_are_the_same(columns, metric, numbers, small_blocks, monkeypatch):
     """Records of two columns are kept, and measured for each question; others are measured once."""
     monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
-    monkeypatch.setattr("privfit.objectives.facility.BLOCK", 20 * 160)
+    monkeypatch.setattr("privfit.objectives.facility.STRIP", 20 * 160)
     X = numbers[0][:2000, :columns]
     records = Stream(X, memory_limit="64MB")
     for name, solver in MEDIANS.items():
@@ -265,7 +265,7 @@ def test_a_streamed_table_of_facilities_is_the_same(adult, files, small_blocks):
 def test_parts_of_facilities_answer_for_themselves(rng, small_blocks, monkeypatch):
     """All questions, of distances clipped twice over, from memory, strips and small parts."""
     monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 12)
-    monkeypatch.setattr("privfit.objectives.facility.BLOCK", 12 * 32)
+    monkeypatch.setattr("privfit.objectives.facility.STRIP", 12 * 32)
     for d, metric in ((3, "l1"), (2, "l2"), (6, "l1"), (1, METRICS[2])):
         X, places = rng.uniform(-1, 1, (700, d)), rng.uniform(-1, 1, (12, d))
         make = partial(facility_objective, facilities=places, clip=(0.1, 2.0), metric=metric)

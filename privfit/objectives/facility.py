@@ -42,7 +42,10 @@ from privfit.packing import (
 
 Metric: TypeAlias = str | Callable[[Any, Any], ArrayLike]
 
-BLOCK = 1 << 22  # distances that are computed at a time where not all are kept
+BLOCK = 1 << 19  # distances of a user's own function that are computed at a time
+# Distances that are made, looked at and forgotten: 0.6 ns each for two columns, 0.9 with 16 times as
+# many, which the cache does not hold, or with 16 times as few.
+STRIP = 1 << 22
 FEW_MOVES = 256  # up to here, ranges are computed over all pairs of moves
 FEW_SETS = 4  # whose gaps to the others are computed first
 # Up to here records are kept, and their distances made when they are first needed: 'synopsis' needs
@@ -530,7 +533,7 @@ class FacilityObjective(Objective):
         if "_matrix" in self.__dict__:
             yield self
             return
-        step = max(1, BLOCK // (self.n_facilities * PANEL_ROWS))
+        step = max(1, STRIP // (self.n_facilities * PANEL_ROWS))
         records = self._kept
         for first in range(0, len(records.panels), step):
             strip: FacilityObjective = self._emptied([])
