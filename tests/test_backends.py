@@ -213,12 +213,38 @@ def test_a_memory_mapped_array_releases_the_same(adjacency, numbers, files, smal
         assert model.fit(Stream(source, memory_limit="64MB"), labels).release_.to_json() == once
 
 
-def test_several_classes_release_the_same(numbers, small_blocks):
-    X, y = numbers[0][FEW], np.digitize(numbers[0][FEW, 0], [-0.5, 0.0])
+@pytest.mark.parametrize("solver", ["local", "moves", "gradient", "hybrid"])
+def test_several_classes_release_the_same(solver, numbers, small_blocks, monkeypatch):
+    """Each block is packed once, whatever the number of classes."""
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
+    X, y = numbers[0][:4000], np.digitize(numbers[0][:4000, 0], [-0.5, 0.0])
     model = LogisticRegression(1.0, 1e-6, domain=UNIT, classes=[0, 1, 2], random_state=3,
-                               solver=Local(generations=5))  # fmt: skip
+                               solver=LINEAR[solver])  # fmt: skip
     once = model.fit(X, y).release_.to_json()
-    assert model.fit(Stream(X, memory_limit="64MB"), y).release_.to_json() == once
+    told: list[int] = []
+    records = Stream(X, memory_limit="64MB", progress=told.append)
+    assert model.fit(records, y).release_.to_json() == once
+    assert told == [1, 2, 3]
+
+
+def test_parts_answer_for_any_class_in_any_order(rng):
+    """Parts that told different classes last are joined; caps outlast a change of class."""
+    X, y = rng.uniform(-1, 1, (90, 4)), rng.integers(0, 3, 90)
+    whole = LinearObjective(X, y, domain=UNIT, n_classes=3)
+    pieces = [LinearPart(LinearObjective(X[a:b], y[a:b], domain=UNIT, n_classes=3))
+              for a, b in pairwise((0, 30, 70, 90))]  # fmt: skip
+    P = UNIT.bind(4).candidates(3, rng)
+    for i, part in enumerate(pieces):
+        part.against(i, "label_counts")
+    apart = PartitionedLinear(Joined(pieces), "logistic", UNIT, n_classes=3)
+    image = np.arange(15).reshape(5, 3), 2, True, 500
+    for head in (0, 2, 1, 0):
+        here, there = whole.against(head), apart.against(head)
+        assert np.array_equal(there.scores(P), here.scores(P))
+        assert np.array_equal(there.capped(*image)(P[0]), here.capped(*image)(P[0]))
+        assert np.array_equal(there.follower()(P[0], 9), here.follower()(P[0], 9))
+        assert np.array_equal(there.at(P[0]).scores([1], [0.5]), here.at(P[0]).scores([1], [0.5]))
+    assert apart.scores(P).tolist() == whole.scores(P).tolist()  # though class 0 was not last
 
 
 @pytest.mark.parametrize("solver", CENTERS)

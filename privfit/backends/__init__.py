@@ -87,7 +87,7 @@ def linear_objective(
     n_threads: int | None = None,
     **settings: Any,
 ) -> LinearObjective:
-    """A `LinearObjective` of records wherever they lie; `labels(y)` are y as zeros and ones."""
+    """A `LinearObjective` of records wherever they lie; `labels(y)` are y as it takes them."""
     domain = check_domain(domain, "LinearObjective")
     make: Any = partial(_linear, loss=loss, domain=domain, labels=labels, **settings)
     if not is_partitioned(X):

@@ -170,6 +170,15 @@ class LinearPart(Part):
 
     _records: LinearObjective
 
+    def against(self, head: int, question: str, *arguments: Any) -> Integers:
+        """The answer for one of several classes against the rest."""
+        if self._records.head != head:
+            self._records = self._records.against(head)
+            for name in ("moves", "follower"):  # caps do not hang on labels
+                self._kept.pop(name, None)
+        answer: Integers = getattr(self, question)(*arguments)
+        return answer
+
     def scores(self, P: Floats) -> Integers:
         return self._records.scores(P)
 
@@ -224,8 +233,13 @@ class PartitionedLinear(LinearObjective):
     """A `LinearObjective` over parts; the same scores, gradients and ranges."""
 
     def __init__(self, parts: Parts, loss: str, domain: Domain, **settings: Any) -> None:
-        self._parts = parts
+        self._parts = self._all = parts
         super().__init__(None, None, loss, domain, **settings)
+        if self.n_classes is not None:
+            self._take_side()
+
+    def _take_side(self) -> None:
+        self._parts = _Against(self._all, self.head)
 
     def _load(self, X: Any, y: Any, domain: Domain | None, layout: str) -> None:
         assert domain is not None
@@ -255,6 +269,17 @@ class PartitionedLinear(LinearObjective):
 
     def labelled_blocks(self, rows: int) -> NoReturn:
         _refuse("this solver")
+
+
+class _Against(Parts):
+    """Parts that are asked about one class against the rest."""
+
+    def __init__(self, parts: Parts, head: int) -> None:
+        self.n_records, self.n_features = parts.n_records, parts.n_features
+        self._parts, self._head = parts, head
+
+    def sum(self, question: str, *arguments: Any) -> Integers:
+        return self._parts.sum("against", self._head, question, *arguments)
 
 
 class _PartitionedMoves(LinearMoves):

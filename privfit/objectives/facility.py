@@ -43,8 +43,8 @@ from privfit.packing import (
 Metric: TypeAlias = str | Callable[[Any, Any], ArrayLike]
 
 BLOCK = 1 << 19  # distances of a user's own function that are computed at a time
-# Distances that are made, looked at and forgotten: 0.6 ns each for two columns, 0.9 with 16 times as
-# many, which the cache does not hold, or with 16 times as few.
+# Distances that are made, looked at and forgotten: 0.6 ns each for two columns, but 0.9 with four
+# times as many, which the cache does not hold, or with a sixteenth.
 STRIP = 1 << 22
 FEW_MOVES = 256  # up to here, ranges are computed over all pairs of moves
 FEW_SETS = 4  # whose gaps to the others are computed first
