@@ -27,7 +27,6 @@ from privfit import (
     DPSGA,
     EEM,
     BernoulliNB,
-    Box,
     Budget,
     CentersObjective,
     FacilityObjective,
@@ -73,11 +72,22 @@ if not (ROOT / "bench" / "schemas").exists():
     pytest.skip("no benchmarks beside these tests", allow_module_level=True)
 sys.path.append(str(ROOT))  # last, so that an installed privfit stays the one under test
 
+from partitions import (  # noqa: E402, what needs dask
+    UNIT,
+    array_rows,
+    centers_part,
+    forget_half,
+    held,
+    kill,
+    linear_part,
+    table_rows,
+)
+
 from bench import datasets  # noqa: E402
 
 SECRET = 123456.789  # stands for a private value; no message may repeat it
-UNIT = Box(-1, 1)
-FEW = slice(None, 6000)  # records for what is slow and does not hang on their number
+FEW = slice(None, 6000)  # records for what does not hang on their number
+ON_ALL = ("local", "gradient")  # solvers that are run on all records
 
 LINEAR = {
     "local": Local(generations=12),
@@ -141,7 +151,8 @@ def files(adult, numbers, tmp_path_factory):
     columns = {name: pyarrow.array(values.tolist()) for name, values in adult.columns.items()}
     table = pyarrow.table({**columns, "label": adult.y})
     parquet.write_table(table, folder / "adult.parquet", row_group_size=7000)
-    feather.write_feather(table, str(folder / "adult.arrow"), chunksize=9000)
+    parquet.write_table(table[FEW], folder / "few.parquet", row_group_size=900)
+    feather.write_feather(table, str(folder / "adult.arrow"), "uncompressed", chunksize=9000)
     csv.write_csv(table, folder / "adult.csv")
     np.save(folder / "X.npy", numbers[0])
     np.save(folder / "y.npy", numbers[1])
@@ -160,6 +171,10 @@ def logistic(adult: Any, solver: Any, **changes: Any) -> LogisticRegression:
     return LogisticRegression(1.0, 1e-6, **{**settings, **changes})
 
 
+def rows_of(solver: str) -> slice:
+    return slice(None) if solver in ON_ALL else FEW
+
+
 @pytest.fixture(scope="module")
 def expected(adult):
     """The releases of fits in memory, each made once."""
@@ -167,7 +182,9 @@ def expected(adult):
 
     def of(name: str) -> str:
         if name not in found:
-            model = logistic(adult, LINEAR[name]).fit(adult.columns, adult.y)
+            rows = rows_of(name)
+            columns = {column: values[rows] for column, values in adult.columns.items()}
+            model = logistic(adult, LINEAR[name]).fit(columns, adult.y[rows])
             found[name] = model.release_.to_json()
         return found[name]
 
@@ -179,8 +196,8 @@ def expected(adult):
 
 @pytest.mark.parametrize("solver", LINEAR)
 def test_a_parquet_stream_releases_what_memory_does(solver, adult, files, expected, small_blocks):
-    records = Stream(files / "adult.parquet", memory_limit="64MB")
-    model = logistic(adult, LINEAR[solver]).fit(records, "label")
+    path = files / ("adult.parquet" if solver in ON_ALL else "few.parquet")
+    model = logistic(adult, LINEAR[solver]).fit(Stream(path, memory_limit="64MB"), "label")
     assert model.release_.to_json() == expected(solver)
     assert model.feature_names_in_.tolist() == list(adult.schema.columns)
 
@@ -375,14 +392,6 @@ def test_streamed_curves_are_the_same(thresholds, numbers, tmp_path, small_block
                           confusion_matrix(y, score, 1.0, random_state=1).counts)  # fmt: skip
 
 
-def linear_part(X: Any, y: Any) -> LinearPart:
-    return LinearPart(LinearObjective(X, y, "logistic", UNIT))
-
-
-def centers_part(X: Any, y: Any) -> CentersPart:
-    return CentersPart(CentersObjective(X, 3, UNIT))
-
-
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
 def test_walks_over_parts_score_every_move_exactly(layout, rng, small_blocks, monkeypatch):
     """Also moves that are far apart, and after a view went astray."""
@@ -446,8 +455,9 @@ def near(records: Any, P: Any) -> Any:
     return -np.abs(records[:, :1] - P[None, :, 0])
 
 
-def test_ones_own_scores_are_the_same(numbers, small_blocks):
-    X, space = numbers[0], privfit.Reals(-1, 1, 1)
+def test_ones_own_scores_are_the_same(numbers, small_blocks, monkeypatch):
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
+    X, space = numbers[0][FEW], privfit.Reals(-1, 1, 1)
     found = [
         privfit.search(objective, space, 1.0, solver=DPSGA(generations=2), random_state=1).answer
         for objective in (
@@ -509,8 +519,8 @@ print(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1])
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell")
 def test_the_memory_limit_is_kept(fresh_python, tmp_path):
-    """480 MB of records; packed they take 240 MB, and the program itself some 150 MB."""
-    n, d = 1_200_000, 100
+    """320 MB of records; packed they take 160 MB, and the program itself some 210 MB."""
+    n, d = 800_000, 100
     X = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", np.float32, (n, d))
     X[:, 0] = np.linspace(-1, 1, n)
     del X
@@ -578,9 +588,13 @@ def test_a_disk_that_fills_up_later_leaves_what_was_drawn_charged(numbers, monke
 def cluster():
     settings = {
         "distributed.comm.timeouts.connect": "60s",
+        "distributed.worker.multiprocessing-method": "forkserver",
         "distributed.worker.profile.enabled": False,
         "distributed.logging": {"distributed": "critical"},
     }
+    with dask.config.set(settings):  # one process imports what all workers need
+        imported = ["distributed", "dask.dataframe", "pyarrow.feather", "privfit.estimators"]
+        distributed.utils.get_mp_context().set_forkserver_preload(imported)
     with (
         dask.config.set(settings),
         distributed.LocalCluster(1, threads_per_worker=1, processes=True, dashboard_address=":0",
@@ -599,26 +613,15 @@ def some_workers(cluster):
     return cluster.client
 
 
-@dask.delayed
-def table_rows(path: str, first: int, last: int) -> Any:
-    from pyarrow import parquet
-
-    return parquet.read_table(path).slice(first, last - first).to_pandas()
-
-
-@dask.delayed
-def array_rows(path: str, first: int, last: int) -> Any:
-    return np.load(path, mmap_mode="r")[first:last]
-
-
 def parts_of(load: Callable[..., Any], path: Path, n: int, count: int) -> list[Any]:
     cuts = np.linspace(0, n, count + 1).astype(int).tolist()
     return [load(str(path), a, b) for a, b in pairwise(cuts)]
 
 
-def delayed_people(files: Path, count: int) -> tuple[list[Any], list[Any]]:
-    tables = parts_of(table_rows, files / "adult.parquet", 48_842, count)
-    return tables, parts_of(array_rows, files / "y.npy", 48_842, count)
+def delayed_people(files: Path, count: int, solver: str) -> tuple[list[Any], list[Any]]:
+    n = len(range(48_842)[rows_of(solver)])
+    tables = parts_of(table_rows, files / "adult.arrow", n, count)
+    return tables, parts_of(array_rows, files / "y.npy", n, count)
 
 
 def test_one_two_and_four_workers_release_what_memory_does(cluster, adult, files, expected):
@@ -627,7 +630,7 @@ def test_one_two_and_four_workers_release_what_memory_does(cluster, adult, files
         cluster.client.wait_for_workers(n, timeout=120)
         solvers = ("local", "gradient", "dpsga", "eem") if n == 2 else ("local",)
         for solver in solvers:
-            model = logistic(adult, LINEAR[solver]).fit(*delayed_people(files, 9))
+            model = logistic(adult, LINEAR[solver]).fit(*delayed_people(files, 9, solver))
             assert model.release_.to_json() == expected(solver)
 
 
@@ -640,7 +643,7 @@ def test_arrays_and_frames_release_the_same(some_workers, numbers, files):
               for one in parts_of(array_rows, files / "X.npy", 6000, 4)]  # fmt: skip
     lazy = dask.array.concatenate(blocks)
     labels = dask.array.from_array(y, chunks=1500)
-    model = KMeans(3, 1.0, domain=UNIT, solver="tree", random_state=5)
+    model = KMeans(3, 1.0, domain=UNIT, solver=privfit.Tree(depth=6), random_state=5)
     once = model.fit(X).release_.to_json()
     futures = some_workers.scatter([X[:2500], X[2500:]])
     for records in (lazy, lazy.persist(), lazy.rechunk((1500, 2)), futures):
@@ -659,10 +662,6 @@ def test_arrays_and_frames_release_the_same(some_workers, numbers, files):
     assert np.array_equal(curve.tpr, roc_curve(y, (X[:, 1] + 1) / 2, 1.0, random_state=1).tpr)
 
 
-def kill(pid: int) -> None:
-    os.kill(pid, signal.SIGKILL)
-
-
 @pytest.mark.parametrize("solver", ["local", "gradient"])
 def test_a_worker_killed_between_generations_changes_nothing(
     solver, some_workers, adult, files, expected
@@ -675,7 +674,7 @@ def test_a_worker_killed_between_generations_changes_nothing(
 
     ledger = Ledger(1.0, 1e-6)
     model = logistic(adult, LINEAR[solver], callback=listen, ledger=ledger)
-    model.fit(*delayed_people(files, 5))
+    model.fit(*delayed_people(files, 5, solver))
     assert model.release_.to_json() == expected(solver)
     assert ledger.spent == Budget(1.0, 1e-6)
 
@@ -709,21 +708,6 @@ def test_a_worker_killed_while_it_packs_or_answers_changes_nothing(some_workers,
     assert not (tmp_path / "pack").exists()
     assert not (tmp_path / "answer").exists()
     assert np.array_equal(found, LinearObjective(X, y, domain=UNIT).scores(P))
-
-
-def held(fit: str) -> list[int]:
-    from privfit.backends import cluster
-
-    parts = cluster._HELD[fit].parts if fit in cluster._HELD else {}
-    return [i for numbers in parts for i in numbers]
-
-
-def forget_half(fit: str) -> None:
-    from privfit.backends import cluster
-
-    parts = cluster._HELD[fit].parts
-    for index in list(parts)[: len(parts) // 2 + 1]:
-        del parts[index]
 
 
 def test_parts_are_held_by_workers_alone_and_are_let_go(some_workers, rng, tmp_path):
