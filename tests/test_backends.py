@@ -269,8 +269,10 @@ def test_streamed_centres_are_the_same(solver, numbers, small_blocks, monkeypatc
     monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
     X = numbers[0][FEW, :2]
     model = KMeans(3, 1.0, domain=UNIT, solver=CENTERS[solver], random_state=5)
-    once = model.fit(X).release_.to_json()
-    assert model.fit(Stream(X, memory_limit="64MB")).release_.to_json() == once
+    once, cost = model.fit(X).release_.to_json(), model.private_inertia(X, 1.0)
+    records = Stream(X, memory_limit="64MB")
+    assert model.fit(records).release_.to_json() == once
+    assert model.private_inertia(records, 1.0) == cost
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=["l1", "l2", "own"])
@@ -660,6 +662,28 @@ def test_arrays_and_frames_release_the_same(some_workers, numbers, files):
     score = (lazy[:, 1] + 1) / 2
     curve = roc_curve(labels, score, 1.0, random_state=1)
     assert np.array_equal(curve.tpr, roc_curve(y, (X[:, 1] + 1) / 2, 1.0, random_state=1).tpr)
+
+
+def test_facilities_and_several_classes_on_workers_release_the_same(some_workers, numbers):
+    """A metric without a name travels; a class is asked after another, of the same parts."""
+    import dask.array
+
+    X, y = numbers[0][:2000], np.digitize(numbers[0][:2000, 0], [-0.5, 0.0])
+    lazy, labels = (dask.array.from_array(values, chunks=(600, -1)[: values.ndim])
+                    for values in (X, y))  # fmt: skip
+    synopsis = privfit.Synopsis(depth=5)
+    for columns, metric, solver in ((2, "l2", synopsis), (2, "l1", privfit.Greedy()),
+                                    (5, METRICS[2], privfit.Greedy(swaps=1))):  # fmt: skip
+        model = KMedian(2, 1.0, facilities=X[:9, :columns], metric=metric, clip=(0, 2),
+                        solver=solver, domain=UNIT, random_state=5)  # fmt: skip
+        here, there = X[:, :columns], lazy[:, :columns]
+        once, cost = model.fit(here).release_.to_json(), model.private_cost(here, 1.0)
+        assert model.fit(there).release_.to_json() == once
+        assert model.private_cost(there, 1.0) == cost
+    model = LogisticRegression(1.0, 1e-6, domain=UNIT, classes=[0, 1, 2], random_state=3,
+                               solver=Local(generations=3))  # fmt: skip
+    once = model.fit(X, y).release_.to_json()
+    assert model.fit(lazy, labels).release_.to_json() == once
 
 
 @pytest.mark.parametrize("solver", ["local", "gradient"])
