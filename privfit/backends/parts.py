@@ -415,7 +415,7 @@ class FacilityPart(_CellPart):
 
     `bounds` are those of distances that were clipped further: none, or two in score units. Of few
     columns records are kept, not their distances, and a part that streams by works these out again
-    for each question: for two columns that takes as long as reading them, from a tenth of the room.
+    for each question: for two columns that takes as long as reading them, and no room on disk.
     """
 
     _records: FacilityObjective
