@@ -457,6 +457,17 @@ def near(records: Any, P: Any) -> Any:
     return -np.abs(records[:, :1] - P[None, :, 0])
 
 
+def test_ones_own_scores_of_a_table_take_columns_by_name(numbers, small_blocks, monkeypatch):
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 14)
+    table = {"a": numbers[0][:3000, 0], "b": numbers[0][:3000, 1]}
+    score = lambda rows, P: -np.abs(rows["b"][:, None] - P)  # noqa: E731
+    records = Stream(pyarrow.table(table), memory_limit="64MB")
+    P = np.array([-0.5, 0.0, 0.5])
+    here, there = (record_objective(one, score, -2.0, 0.0) for one in (table, records))
+    assert len(there._parts._blocks) > 2
+    assert np.array_equal(here.scores(P), there.scores(P))
+
+
 def test_ones_own_scores_are_the_same(numbers, small_blocks, monkeypatch):
     monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
     X, space = numbers[0][FEW], privfit.Reals(-1, 1, 1)
