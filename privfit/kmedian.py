@@ -147,9 +147,8 @@ def _focus(
     mechanism = Exponential(eps_f, sides if len(grid) > 2 else 0)
     steps = []
     for members, rank in ((np.arange(f), 0), (some, len(some) // (4 * k))):
-        values = np.sort(objective.nearest(members, rank))
-        nearer = np.searchsorted(values, grid[:-1], side="left")
-        farther = len(values) - np.searchsorted(values, grid[1:], side="left")
+        below = objective.nearer(members, rank, grid)
+        nearer, farther = below[:-1], objective.n_records - below[1:]
         farther[-1] = 0  # the last step holds hi itself
         steps.append(conduct.release(mechanism, -np.maximum(nearer, farther)))
     return objective.narrowed(int(grid[min(steps)]), int(grid[max(steps) + 1]))

@@ -3,13 +3,15 @@
 Dense records lie in panels of 16 rows, two int16 columns to an int32, so that one instruction
 multiplies a pair of columns of eight records. Sparse records list the columns that are exactly one
 (a pure addition) apart from other values. Records of one class lie together, so that a loss never
-asks for the class of a record; order does not matter, since scores are sums of integers.
+asks for the class of a record; order does not matter, since scores are sums of integers. Of several
+classes each in turn is class 1 and the rest class 0: that turns signs of runs, and packs nothing.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -41,11 +43,17 @@ def aligned(shape: tuple[int, ...], dtype: Any, zero: bool = True) -> NDArray[An
 
 @dataclass(frozen=True)
 class Run:
-    """`count` packed records of one class from row `first` on; flip 0 is class 1, -1 is class 0."""
+    """`count` packed records of one group from row `first` on; flip 0 is class 1, -1 is class 0."""
 
     first: int
     count: int
     flip: int
+    group: int = 0
+
+
+def _against(runs: tuple[Run, ...], group: int) -> tuple[Run, ...]:
+    """The same runs where this group is class 1 and all others are class 0."""
+    return tuple(replace(run, flip=0 if run.group == group else -1) for run in runs)
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,6 +73,10 @@ class DenseRecords:
     def as_pairs(self) -> NDArray[np.int32]:
         """The panels with a pair of columns in one int32."""
         return self.panels.view(np.int32)[..., 0]
+
+    def against(self, group: int) -> DenseRecords:
+        """The same records; those of this group are class 1, all others class 0."""
+        return replace(self, runs=_against(self.runs, group))
 
     def blocks(self, rows: int) -> Iterator[NDArray[np.int16]]:
         """The records, unpacked: blocks (at most `rows` rounded down to panels, d)."""
@@ -104,6 +116,13 @@ class SparseRecords:
 
     def __reduce__(self) -> Any:  # what the kernel reads is made anew
         return SparseRecords, tuple(getattr(self, f.name) for f in fields(self) if f.init)
+
+    def against(self, group: int) -> SparseRecords:
+        """The same records; those of this group are class 1, all others class 0."""
+        result = replace(self, runs=_against(self.runs, group))
+        if "by_column" in self.__dict__:
+            result.__dict__["by_column"] = self.by_column.of(result.runs)
+        return result
 
     @property
     def mean_entries(self) -> float:
@@ -167,14 +186,14 @@ class Columns:
 
     @cached_property
     def _segments(self) -> tuple[Integers, Integers]:
-        """(s, 4) rows (first entry, last entry, column, flip), and where each column's begin."""
+        """(s, 4) rows (first entry, last entry, column, run), and where each column's begin."""
         parts = []
         for column, (first, last) in enumerate(zip(self.start[:-1], self.start[1:], strict=True)):
-            for run in self.runs:
+            for i, run in enumerate(self.runs):
                 edges = np.searchsorted(self.row[first:last], (run.first, run.first + run.count))
                 begin, end = (int(edge) for edge in first + edges)
                 for at in range(begin, end, SEGMENT):
-                    parts.append((at, min(at + SEGMENT, end), column, run.flip))
+                    parts.append((at, min(at + SEGMENT, end), column, i))
         table = np.array(parts, dtype=np.int64).reshape(-1, 4)
         return table, np.searchsorted(table[:, 2], np.arange(self.start.size))
 
@@ -186,7 +205,14 @@ class Columns:
         within = np.arange(position.size) - np.repeat(np.cumsum(count) - count, count)
         chosen = table[start[columns][position] + within]
         chosen[:, 2] = position
+        chosen[:, 3] = np.array([run.flip for run in self.runs])[chosen[:, 3]]
         return chosen
+
+    def of(self, runs: tuple[Run, ...]) -> Columns:
+        """The same entries; of the same runs, with other signs."""
+        result = copy(self)
+        object.__setattr__(result, "runs", runs)
+        return result
 
 
 def tiles(runs: tuple[Run, ...], rows: int) -> Integers:
@@ -215,12 +241,22 @@ def joined(tables: Sequence[DenseRecords | SparseRecords]) -> DenseRecords | Spa
     return DenseRecords(panels, runs, dense[0].n_features)
 
 
+def repacked(blocks: Sequence[NDArray[np.int16]]) -> DenseRecords:
+    """Unpacked rows of one class, of one or more tables, in panels without gaps."""
+    n, d = sum(map(len, blocks)), blocks[0].shape[1]
+    panels = aligned((-(-n // PANEL_ROWS), -(-d // 2), PANEL_ROWS, 2), np.int16)
+    first = 0
+    for block in blocks:
+        _write_rows(panels, first, block)
+        first += len(block)
+    return DenseRecords(panels, (Run(0, n, 0),), d)
+
+
 def _joined_sparse(tables: Sequence[SparseRecords]) -> SparseRecords:
-    """Class 1 of all tables before class 0, as `pack` has them."""
-    runs = [(table, run) for flip in (0, -1) for table in tables for run in table.runs
-            if run.flip == flip]  # fmt: skip
-    count = {label: sum(run.count for _, run in runs if run.flip == flip)
-             for label, flip in ((True, 0), (False, -1))}  # fmt: skip
+    """The first group of all tables before the second, and so on, as `pack` has them."""
+    runs = sorted(((table, run) for table in tables for run in table.runs),
+                  key=lambda of: of[1].group)  # fmt: skip
+    count = np.bincount([run.group for _, run in runs], [run.count for _, run in runs])
 
     def rows(starts: str) -> tuple[Integers, Callable[[str], Any]]:
         """Row starts of all runs, and what picks the entries of their rows."""
@@ -243,7 +279,7 @@ def _joined_sparse(tables: Sequence[SparseRecords]) -> SparseRecords:
         value_start,
         values("value_column"),
         values("value"),
-        _runs({True: 0, False: count[True]}, count),
+        _runs(count.astype(np.int64)),
         tables[0].n_features,
         tables[0].one,
     )
@@ -299,16 +335,23 @@ def _check_table(X: Any) -> None:
         raise ValueError("X must have at least one column; pass a non-empty table")
 
 
-def check_labels(y: Any, n: int) -> NDArray[np.bool_]:
-    """(n,) whether each record is of class 1."""
+def check_labels(y: Any, n: int, n_classes: int | None = None) -> Integers:
+    """(n,) the group of each record: 0 for class 1 and 1 for class 0, or one of several classes."""
     y = np.asarray(y)
     if y.shape != (n,):
         raise ValueError("y must have one label for each record of X; pass a vector of that length")
+    if n_classes is not None:
+        if y.dtype.kind not in "iu" or not np.isin(y, np.arange(n_classes)).all():
+            raise ValueError(
+                f"y must hold whole numbers in 0..{n_classes - 1}; encode labels by their declared "
+                "classes"
+            )
+        return y.astype(np.int64)
     if y.dtype.kind not in "fiub" or not (np.isin(y, (0, 1)).all() or np.isin(y, (-1, 1)).all()):
         raise ValueError(
             "y must hold 0 and 1, or -1 and +1; encode other labels by their declared classes"
         )
-    return np.asarray(y > 0)
+    return np.asarray(y <= 0, dtype=np.int64)
 
 
 def _blocks(X: Any, domain: Domain, uniform: bool) -> Iterator[tuple[int, Any]]:
@@ -343,20 +386,20 @@ def _blocks(X: Any, domain: Domain, uniform: bool) -> Iterator[tuple[int, Any]]:
 def pack(
     X: Any,
     domain: Domain,
-    positive: NDArray[np.bool_] | None = None,
+    groups: Integers | None = None,
     *,
     layout: str = "auto",
     uniform: bool = False,
 ) -> DenseRecords | SparseRecords:
-    """Quantise and pack records; `positive` sorts them by class, class 1 first."""
+    """Quantise and pack records, sorted by `groups`; the first is class 1, all others class 0."""
     if layout not in ("auto", "dense", "sparse"):
         raise ValueError(f"layout ({layout!r}) must be 'auto', 'dense' or 'sparse'; leave it out")
     if layout == "auto":
         layout = "sparse" if _is_sparse(X) else "dense"
-    if positive is None:
-        positive = np.ones(X.shape[0], dtype=bool)
+    if groups is None:
+        groups = np.zeros(X.shape[0], dtype=np.int64)
     packer = _pack_sparse if layout == "sparse" else _pack_dense
-    return packer(X, domain, positive, uniform)
+    return packer(X, domain, groups, uniform)
 
 
 def _is_sparse(X: Any) -> bool:
@@ -370,22 +413,20 @@ def _is_sparse(X: Any) -> bool:
     return bool(filled < 0.4 * X.size)
 
 
-def _pack_dense(X: Any, domain: Domain, positive: NDArray[np.bool_], uniform: bool) -> DenseRecords:
-    d = X.shape[1]
-    count = {True: int(positive.sum()), False: int((~positive).sum())}
-    panels_of = {label: -(-count[label] // PANEL_ROWS) for label in (True, False)}
-    shape = (panels_of[True] + panels_of[False], -(-d // 2), PANEL_ROWS, 2)
-    panels = aligned(shape, np.int16)
-    start = {True: 0, False: panels_of[True] * PANEL_ROWS}
-    filled = dict(start)
+def _pack_dense(X: Any, domain: Domain, groups: Integers, uniform: bool) -> DenseRecords:
+    d, count = X.shape[1], np.bincount(groups)
+    end = np.cumsum(-(-count // PANEL_ROWS))  # a group begins with a panel of its own
+    panels = aligned((int(end[-1]), -(-d // 2), PANEL_ROWS, 2), np.int16)
+    runs = _runs(count, PANEL_ROWS * (end - -(-count // PANEL_ROWS)))
+    filled = {run.group: run.first for run in runs}
     for first, block in _blocks(X, domain, uniform):
         block = block.toarray() if is_sparse(block) else block
-        label = positive[first : first + block.shape[0]]
-        for side in (True, False):
-            rows = block if label.all() and side else block[label == side]
-            _write_rows(panels, filled[side], rows)
-            filled[side] += rows.shape[0]
-    return DenseRecords(panels, _runs(start, count), d)
+        mine = groups[first : first + block.shape[0]]
+        for group in filled:
+            rows = block if len(filled) == 1 else block[mine == group]
+            _write_rows(panels, filled[group], rows)
+            filled[group] += rows.shape[0]
+    return DenseRecords(panels, runs, d)
 
 
 def _write_rows(panels: NDArray[np.int16], first: int, rows: NDArray[np.int16]) -> None:
@@ -404,24 +445,21 @@ def _write_rows(panels: NDArray[np.int16], first: int, rows: NDArray[np.int16]) 
         panels[p : p + body // PANEL_ROWS] = whole.transpose(0, 2, 1, 3)
 
 
-def _pack_sparse(
-    X: Any, domain: Domain, positive: NDArray[np.bool_], uniform: bool
-) -> SparseRecords:
+def _pack_sparse(X: Any, domain: Domain, groups: Integers, uniform: bool) -> SparseRecords:
     one = 1 << domain.grid.a
     blocks = [scipy.sparse.csr_array(block) for _, block in _blocks(X, domain, uniform)]
     table = scipy.sparse.vstack(blocks, format="csr", dtype=np.int16)
     table.eliminate_zeros()
-    if not positive.all():
-        table = table[np.argsort(~positive, kind="stable")]
+    if groups.any():
+        table = table[np.argsort(groups, kind="stable")]
     is_one = table.data == one
-    count = {True: int(positive.sum()), False: int((~positive).sum())}
     return SparseRecords(
         _starts(table.indptr, is_one),
         table.indices[is_one].astype(np.int32),
         _starts(table.indptr, ~is_one),
         table.indices[~is_one].astype(np.int32),
         table.data[~is_one].astype(np.int16),
-        _runs({True: 0, False: count[True]}, count),
+        _runs(np.bincount(groups)),
         X.shape[1],
         one,
     )
@@ -432,9 +470,9 @@ def _starts(indptr: NDArray[Any], chosen: NDArray[np.bool_]) -> Integers:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(chosen, dtype=np.int64)])[indptr]
 
 
-def _runs(start: dict[bool, int], count: dict[bool, int]) -> tuple[Run, ...]:
-    return tuple(
-        Run(start[label], count[label], flip)
-        for label, flip in ((True, 0), (False, -1))
-        if count[label]
+def _runs(count: Integers, first: Integers | None = None) -> tuple[Run, ...]:
+    """A run for each group that is not empty; the rows of a group follow those before."""
+    first = np.cumsum(count) - count if first is None else first
+    return _against(
+        tuple(Run(int(first[g]), int(count[g]), 0, g) for g in np.flatnonzero(count).tolist()), 0
     )

@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import same
 from conftest import ROOT
 from test_errors import assert_reached
 
@@ -25,9 +27,9 @@ from privfit import (
     DPSGA,
     EEM,
     BernoulliNB,
-    Box,
     Budget,
     CentersObjective,
+    FacilityObjective,
     Gradient,
     KMeans,
     KMedian,
@@ -46,10 +48,13 @@ from privfit import (
 )
 from privfit.backends import (
     CentersPart,
+    FacilityPart,
     LinearPart,
     PartitionedCenters,
+    PartitionedFacility,
     PartitionedLinear,
     Parts,
+    facility_objective,
     parts,
     place,
     record_objective,
@@ -67,11 +72,22 @@ if not (ROOT / "bench" / "schemas").exists():
     pytest.skip("no benchmarks beside these tests", allow_module_level=True)
 sys.path.append(str(ROOT))  # last, so that an installed privfit stays the one under test
 
+from partitions import (  # noqa: E402, what needs dask
+    UNIT,
+    array_rows,
+    centers_part,
+    forget_half,
+    held,
+    kill,
+    linear_part,
+    table_rows,
+)
+
 from bench import datasets  # noqa: E402
 
 SECRET = 123456.789  # stands for a private value; no message may repeat it
-UNIT = Box(-1, 1)
-FEW = slice(None, 6000)  # records for what is slow and does not hang on their number
+FEW = slice(None, 6000)  # records for what does not hang on their number
+ON_ALL = ("local", "gradient")  # solvers that are run on all records
 
 LINEAR = {
     "local": Local(generations=12),
@@ -98,6 +114,19 @@ CENTERS = {
 }
 
 
+MEDIANS = {
+    "auto": "auto",
+    "greedy": privfit.Greedy(swaps=2),
+    "local": privfit.Gupta(steps=3),
+    "coreset": "coreset",
+    "dpsga": DPSGA(generations=2, population=20),
+    "eem": EEM(generations=3, population=20),
+    "privgene": privfit.PrivGene(population=20),
+    "subsample": Subsample(candidates=50),
+}
+METRICS = ["l1", "l2", lambda people, places: np.abs(people[:, None] - places).max(axis=2)]
+
+
 @pytest.fixture(scope="module")
 def adult(data_folder):
     os.environ.setdefault("PRIVFIT_DATA", str(data_folder))
@@ -122,7 +151,8 @@ def files(adult, numbers, tmp_path_factory):
     columns = {name: pyarrow.array(values.tolist()) for name, values in adult.columns.items()}
     table = pyarrow.table({**columns, "label": adult.y})
     parquet.write_table(table, folder / "adult.parquet", row_group_size=7000)
-    feather.write_feather(table, str(folder / "adult.arrow"), chunksize=9000)
+    parquet.write_table(table[FEW], folder / "few.parquet", row_group_size=900)
+    feather.write_feather(table, str(folder / "adult.arrow"), "uncompressed", chunksize=9000)
     csv.write_csv(table, folder / "adult.csv")
     np.save(folder / "X.npy", numbers[0])
     np.save(folder / "y.npy", numbers[1])
@@ -141,6 +171,10 @@ def logistic(adult: Any, solver: Any, **changes: Any) -> LogisticRegression:
     return LogisticRegression(1.0, 1e-6, **{**settings, **changes})
 
 
+def rows_of(solver: str) -> slice:
+    return slice(None) if solver in ON_ALL else FEW
+
+
 @pytest.fixture(scope="module")
 def expected(adult):
     """The releases of fits in memory, each made once."""
@@ -148,7 +182,9 @@ def expected(adult):
 
     def of(name: str) -> str:
         if name not in found:
-            model = logistic(adult, LINEAR[name]).fit(adult.columns, adult.y)
+            rows = rows_of(name)
+            columns = {column: values[rows] for column, values in adult.columns.items()}
+            model = logistic(adult, LINEAR[name]).fit(columns, adult.y[rows])
             found[name] = model.release_.to_json()
         return found[name]
 
@@ -160,8 +196,8 @@ def expected(adult):
 
 @pytest.mark.parametrize("solver", LINEAR)
 def test_a_parquet_stream_releases_what_memory_does(solver, adult, files, expected, small_blocks):
-    records = Stream(files / "adult.parquet", memory_limit="64MB")
-    model = logistic(adult, LINEAR[solver]).fit(records, "label")
+    path = files / ("adult.parquet" if solver in ON_ALL else "few.parquet")
+    model = logistic(adult, LINEAR[solver]).fit(Stream(path, memory_limit="64MB"), "label")
     assert model.release_.to_json() == expected(solver)
     assert model.feature_names_in_.tolist() == list(adult.schema.columns)
 
@@ -194,12 +230,38 @@ def test_a_memory_mapped_array_releases_the_same(adjacency, numbers, files, smal
         assert model.fit(Stream(source, memory_limit="64MB"), labels).release_.to_json() == once
 
 
-def test_several_classes_release_the_same(numbers, small_blocks):
-    X, y = numbers[0][FEW], np.digitize(numbers[0][FEW, 0], [-0.5, 0.0])
+@pytest.mark.parametrize("solver", ["local", "moves", "gradient", "hybrid"])
+def test_several_classes_release_the_same(solver, numbers, small_blocks, monkeypatch):
+    """Each block is packed once, whatever the number of classes."""
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
+    X, y = numbers[0][:4000], np.digitize(numbers[0][:4000, 0], [-0.5, 0.0])
     model = LogisticRegression(1.0, 1e-6, domain=UNIT, classes=[0, 1, 2], random_state=3,
-                               solver=Local(generations=5))  # fmt: skip
+                               solver=LINEAR[solver])  # fmt: skip
     once = model.fit(X, y).release_.to_json()
-    assert model.fit(Stream(X, memory_limit="64MB"), y).release_.to_json() == once
+    told: list[int] = []
+    records = Stream(X, memory_limit="64MB", progress=told.append)
+    assert model.fit(records, y).release_.to_json() == once
+    assert told == [1, 2, 3]
+
+
+def test_parts_answer_for_any_class_in_any_order(rng):
+    """Parts that told different classes last are joined; caps outlast a change of class."""
+    X, y = rng.uniform(-1, 1, (90, 4)), rng.integers(0, 3, 90)
+    whole = LinearObjective(X, y, domain=UNIT, n_classes=3)
+    pieces = [LinearPart(LinearObjective(X[a:b], y[a:b], domain=UNIT, n_classes=3))
+              for a, b in pairwise((0, 30, 70, 90))]  # fmt: skip
+    P = UNIT.bind(4).candidates(3, rng)
+    for i, part in enumerate(pieces):
+        part.against(i, "label_counts")
+    apart = PartitionedLinear(Joined(pieces), "logistic", UNIT, n_classes=3)
+    image = np.arange(15).reshape(5, 3), 2, True, 500
+    for head in (0, 2, 1, 0):
+        here, there = whole.against(head), apart.against(head)
+        assert np.array_equal(there.scores(P), here.scores(P))
+        assert np.array_equal(there.capped(*image)(P[0]), here.capped(*image)(P[0]))
+        assert np.array_equal(there.follower()(P[0], 9), here.follower()(P[0], 9))
+        assert np.array_equal(there.at(P[0]).scores([1], [0.5]), here.at(P[0]).scores([1], [0.5]))
+    assert apart.scores(P).tolist() == whole.scores(P).tolist()  # though class 0 was not last
 
 
 @pytest.mark.parametrize("solver", CENTERS)
@@ -207,8 +269,96 @@ def test_streamed_centres_are_the_same(solver, numbers, small_blocks, monkeypatc
     monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
     X = numbers[0][FEW, :2]
     model = KMeans(3, 1.0, domain=UNIT, solver=CENTERS[solver], random_state=5)
-    once = model.fit(X).release_.to_json()
-    assert model.fit(Stream(X, memory_limit="64MB")).release_.to_json() == once
+    once, cost = model.fit(X).release_.to_json(), model.private_inertia(X, 1.0)
+    records = Stream(X, memory_limit="64MB")
+    assert model.fit(records).release_.to_json() == once
+    assert model.private_inertia(records, 1.0) == cost
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=["l1", "l2", "own"])
+@pytest.mark.parametrize("columns", [2, 5])
+def test_streamed_facilities_are_the_same(columns, metric, numbers, small_blocks, monkeypatch):
+    """Records of two columns are kept, and measured for each question; others are measured once."""
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
+    monkeypatch.setattr("privfit.objectives.facility.STRIP", 20 * 160)
+    X = numbers[0][:2000, :columns]
+    records = Stream(X, memory_limit="64MB")
+    for name, solver in MEDIANS.items():
+        model = KMedian(3, 1.0, facilities=X[::100], clip=(0.1, 1.5), metric=metric, solver=solver,
+                        domain=UNIT, random_state=5)  # fmt: skip
+        once, cost = model.fit(X).release_.to_json(), model.private_cost(X, 1.0)
+        assert model.fit(records).release_.to_json() == once, name
+        assert model.private_cost(records, 1.0) == cost
+
+
+def test_a_streamed_table_of_facilities_is_the_same(adult, files, small_blocks):
+    """Columns of a schema; and of numbers, whose order is that of the fit."""
+    places = adult.schema.points(8, np.random.default_rng(1))
+    model = KMedian(2, 1.0, facilities=places, domain=adult.schema, solver=privfit.Greedy(),
+                    random_state=5)  # fmt: skip
+    once = model.fit(adult.columns).release_.to_json()
+    for name in ("adult.parquet", "adult.csv"):
+        assert model.fit(Stream(files / name, memory_limit="64MB")).release_.to_json() == once
+    ages = pyarrow.table({"age": adult.columns["age"], "hours": adult.columns["hours-per-week"]})
+    model = KMedian(2, 1.0, facilities=[[20, 40], [40, 40], [60, 20]], random_state=5)
+    model.fit(Stream(ages))
+    assert model.feature_names_in_.tolist() == ["age", "hours"]
+    with pytest.raises(ValueError, match=r"feature names should match those that were passed"):
+        model.private_cost(Stream(ages.select(["hours", "age"])), 1.0)
+
+
+def test_parts_of_facilities_answer_for_themselves(rng, small_blocks, monkeypatch):
+    """All questions, of distances clipped twice over, from memory, strips and small parts."""
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 12)
+    monkeypatch.setattr("privfit.objectives.facility.STRIP", 12 * 32)
+    for d, metric in ((3, "l1"), (2, "l2"), (6, "l1"), (1, METRICS[2])):
+        X, places = rng.uniform(-1, 1, (700, d)), rng.uniform(-1, 1, (12, d))
+        make = partial(facility_objective, facilities=places, clip=(0.1, 2.0), metric=metric)
+        whole, streamed = make(X), make(Stream(X, memory_limit="64MB"))
+        joined = Joined([FacilityPart(make(X[a:b])) for a, b in pairwise((0, 1, 20, 333, 700))])
+        apart = PartitionedFacility(joined, places, (0.1, 2.0), metric=metric)
+        assert len(streamed._parts._blocks) > 2
+        for objective in (streamed, apart):
+            narrow = [one.narrowed(90, 6000).narrowed(500, 5000) for one in (whole, objective)]
+            for here, there in ((whole, objective), narrow):
+                same(answers(there), answers(here))
+
+
+class Joined(Parts):
+    """Parts in memory, joined to one."""
+
+    def __init__(self, pieces: list[Any]) -> None:
+        super().__init__([one.n_records for one in pieces], [one.n_features for one in pieces])
+        self._all = pieces[0].joined(pieces[1:])
+
+    def sum(self, question: str, *arguments: Any) -> Any:
+        return getattr(self._all, question)(*arguments)
+
+
+def answers(objective: FacilityObjective) -> dict[str, Any]:
+    """All that records say of facilities."""
+    f, swaps = objective.n_facilities, objective.at([3, 5, 8])
+    swaps.step(1, 9)
+    growth = objective.growth([7, 2])
+    found = {
+        "scores": objective.scores([[1, 2, 3], [4, 5, 5]]),
+        "few swaps": swaps.scores([2, 0, 1], [0, 4, 9]),
+        "no swaps": swaps.scores(np.arange(0), np.arange(0)),
+        "many swaps": swaps.scores(np.arange(30) % 3, np.arange(30) % f),
+        "all swaps": swaps.all_scores(),
+        "additions": growth.scores(),
+        "covered": growth.covered(500),
+        "counts": growth.counts(),
+        "nearer": objective.nearer(np.arange(0, f, 2), 2, np.arange(0, 7000, 500)),
+    }
+    if objective.has_cells:
+        cells = objective.cells([0, 0, 0])
+        found["cells"] = (
+            np.bincount(cells.astype(int), minlength=8)
+            if isinstance(cells, np.ndarray)
+            else cells.count(np.arange(8, dtype=np.uint64), np.uint64(0))
+        )
+    return found
 
 
 @pytest.mark.parametrize("max_ones", [None, 2])
@@ -242,14 +392,6 @@ def test_streamed_curves_are_the_same(thresholds, numbers, tmp_path, small_block
     )
     assert np.array_equal(confusion_matrix(y, records, 1.0, random_state=1).counts,
                           confusion_matrix(y, score, 1.0, random_state=1).counts)  # fmt: skip
-
-
-def linear_part(X: Any, y: Any) -> LinearPart:
-    return LinearPart(LinearObjective(X, y, "logistic", UNIT))
-
-
-def centers_part(X: Any, y: Any) -> CentersPart:
-    return CentersPart(CentersObjective(X, 3, UNIT))
 
 
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
@@ -315,8 +457,20 @@ def near(records: Any, P: Any) -> Any:
     return -np.abs(records[:, :1] - P[None, :, 0])
 
 
-def test_ones_own_scores_are_the_same(numbers, small_blocks):
-    X, space = numbers[0], privfit.Reals(-1, 1, 1)
+def test_ones_own_scores_of_a_table_take_columns_by_name(numbers, small_blocks, monkeypatch):
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 14)
+    table = {"a": numbers[0][:3000, 0], "b": numbers[0][:3000, 1]}
+    score = lambda rows, P: -np.abs(rows["b"][:, None] - P)  # noqa: E731
+    records = Stream(pyarrow.table(table), memory_limit="64MB")
+    P = np.array([-0.5, 0.0, 0.5])
+    here, there = (record_objective(one, score, -2.0, 0.0) for one in (table, records))
+    assert len(there._parts._blocks) > 2
+    assert np.array_equal(here.scores(P), there.scores(P))
+
+
+def test_ones_own_scores_are_the_same(numbers, small_blocks, monkeypatch):
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
+    X, space = numbers[0][FEW], privfit.Reals(-1, 1, 1)
     found = [
         privfit.search(objective, space, 1.0, solver=DPSGA(generations=2), random_state=1).answer
         for objective in (
@@ -378,8 +532,8 @@ print(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1])
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell")
 def test_the_memory_limit_is_kept(fresh_python, tmp_path):
-    """480 MB of records; packed they take 240 MB, and the program itself some 150 MB."""
-    n, d = 1_200_000, 100
+    """320 MB of records; packed they take 160 MB, and the program itself some 210 MB."""
+    n, d = 800_000, 100
     X = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", np.float32, (n, d))
     X[:, 0] = np.linspace(-1, 1, n)
     del X
@@ -447,9 +601,13 @@ def test_a_disk_that_fills_up_later_leaves_what_was_drawn_charged(numbers, monke
 def cluster():
     settings = {
         "distributed.comm.timeouts.connect": "60s",
+        "distributed.worker.multiprocessing-method": "forkserver",
         "distributed.worker.profile.enabled": False,
         "distributed.logging": {"distributed": "critical"},
     }
+    with dask.config.set(settings):  # one process imports what all workers need
+        imported = ["distributed", "dask.dataframe", "pyarrow.feather", "privfit.estimators"]
+        distributed.utils.get_mp_context().set_forkserver_preload(imported)
     with (
         dask.config.set(settings),
         distributed.LocalCluster(1, threads_per_worker=1, processes=True, dashboard_address=":0",
@@ -468,26 +626,15 @@ def some_workers(cluster):
     return cluster.client
 
 
-@dask.delayed
-def table_rows(path: str, first: int, last: int) -> Any:
-    from pyarrow import parquet
-
-    return parquet.read_table(path).slice(first, last - first).to_pandas()
-
-
-@dask.delayed
-def array_rows(path: str, first: int, last: int) -> Any:
-    return np.load(path, mmap_mode="r")[first:last]
-
-
 def parts_of(load: Callable[..., Any], path: Path, n: int, count: int) -> list[Any]:
     cuts = np.linspace(0, n, count + 1).astype(int).tolist()
     return [load(str(path), a, b) for a, b in pairwise(cuts)]
 
 
-def delayed_people(files: Path, count: int) -> tuple[list[Any], list[Any]]:
-    tables = parts_of(table_rows, files / "adult.parquet", 48_842, count)
-    return tables, parts_of(array_rows, files / "y.npy", 48_842, count)
+def delayed_people(files: Path, count: int, solver: str) -> tuple[list[Any], list[Any]]:
+    n = len(range(48_842)[rows_of(solver)])
+    tables = parts_of(table_rows, files / "adult.arrow", n, count)
+    return tables, parts_of(array_rows, files / "y.npy", n, count)
 
 
 def test_one_two_and_four_workers_release_what_memory_does(cluster, adult, files, expected):
@@ -496,7 +643,7 @@ def test_one_two_and_four_workers_release_what_memory_does(cluster, adult, files
         cluster.client.wait_for_workers(n, timeout=120)
         solvers = ("local", "gradient", "dpsga", "eem") if n == 2 else ("local",)
         for solver in solvers:
-            model = logistic(adult, LINEAR[solver]).fit(*delayed_people(files, 9))
+            model = logistic(adult, LINEAR[solver]).fit(*delayed_people(files, 9, solver))
             assert model.release_.to_json() == expected(solver)
 
 
@@ -509,7 +656,7 @@ def test_arrays_and_frames_release_the_same(some_workers, numbers, files):
               for one in parts_of(array_rows, files / "X.npy", 6000, 4)]  # fmt: skip
     lazy = dask.array.concatenate(blocks)
     labels = dask.array.from_array(y, chunks=1500)
-    model = KMeans(3, 1.0, domain=UNIT, solver="tree", random_state=5)
+    model = KMeans(3, 1.0, domain=UNIT, solver=privfit.Tree(depth=6), random_state=5)
     once = model.fit(X).release_.to_json()
     futures = some_workers.scatter([X[:2500], X[2500:]])
     for records in (lazy, lazy.persist(), lazy.rechunk((1500, 2)), futures):
@@ -528,8 +675,26 @@ def test_arrays_and_frames_release_the_same(some_workers, numbers, files):
     assert np.array_equal(curve.tpr, roc_curve(y, (X[:, 1] + 1) / 2, 1.0, random_state=1).tpr)
 
 
-def kill(pid: int) -> None:
-    os.kill(pid, signal.SIGKILL)
+def test_facilities_and_several_classes_on_workers_release_the_same(some_workers, numbers):
+    """A metric without a name travels; a class is asked after another, of the same parts."""
+    import dask.array
+
+    X, y = numbers[0][:2000], np.digitize(numbers[0][:2000, 0], [-0.5, 0.0])
+    lazy, labels = (dask.array.from_array(values, chunks=(600, -1)[: values.ndim])
+                    for values in (X, y))  # fmt: skip
+    synopsis = privfit.Synopsis(depth=5)
+    for columns, metric, solver in ((2, "l2", synopsis), (2, "l1", privfit.Greedy()),
+                                    (5, METRICS[2], privfit.Greedy(swaps=1))):  # fmt: skip
+        model = KMedian(2, 1.0, facilities=X[:9, :columns], metric=metric, clip=(0, 2),
+                        solver=solver, domain=UNIT, random_state=5)  # fmt: skip
+        here, there = X[:, :columns], lazy[:, :columns]
+        once, cost = model.fit(here).release_.to_json(), model.private_cost(here, 1.0)
+        assert model.fit(there).release_.to_json() == once
+        assert model.private_cost(there, 1.0) == cost
+    model = LogisticRegression(1.0, 1e-6, domain=UNIT, classes=[0, 1, 2], random_state=3,
+                               solver=Local(generations=3))  # fmt: skip
+    once = model.fit(X, y).release_.to_json()
+    assert model.fit(lazy, labels).release_.to_json() == once
 
 
 @pytest.mark.parametrize("solver", ["local", "gradient"])
@@ -544,7 +709,7 @@ def test_a_worker_killed_between_generations_changes_nothing(
 
     ledger = Ledger(1.0, 1e-6)
     model = logistic(adult, LINEAR[solver], callback=listen, ledger=ledger)
-    model.fit(*delayed_people(files, 5))
+    model.fit(*delayed_people(files, 5, solver))
     assert model.release_.to_json() == expected(solver)
     assert ledger.spent == Budget(1.0, 1e-6)
 
@@ -578,21 +743,6 @@ def test_a_worker_killed_while_it_packs_or_answers_changes_nothing(some_workers,
     assert not (tmp_path / "pack").exists()
     assert not (tmp_path / "answer").exists()
     assert np.array_equal(found, LinearObjective(X, y, domain=UNIT).scores(P))
-
-
-def held(fit: str) -> list[int]:
-    from privfit.backends import cluster
-
-    parts = cluster._HELD[fit].parts if fit in cluster._HELD else {}
-    return [i for numbers in parts for i in numbers]
-
-
-def forget_half(fit: str) -> None:
-    from privfit.backends import cluster
-
-    parts = cluster._HELD[fit].parts
-    for index in list(parts)[: len(parts) // 2 + 1]:
-        del parts[index]
 
 
 def test_parts_are_held_by_workers_alone_and_are_let_go(some_workers, rng, tmp_path):
@@ -739,7 +889,12 @@ REFUSALS: list[tuple[Callable[[Path], object], str]] = [
      r'need dask\.distributed; run pip install "privfit\[dask\]"'),
     (lambda _: workers._delayed(np.zeros(3)), r"y \(ndarray\) must be partitioned like X; pass a"),
     (lambda _: lonely_workers(), r"the cluster has had no worker for 0 seconds; start some"),
-    (lambda _: KMedian(2, facilities=np.eye(2)).fit(IN_PARTS), r"X \(Stream\) must be in memory"),
+    (lambda _: KMedian(2, facilities=np.eye(2)).fit(np.eye(2)).predict(IN_PARTS),
+     r"X \(Stream\) must be in memory"),
+    (lambda _: KMedian(2, facilities=np.eye(3), domain=UNIT).fit(IN_PARTS),
+     r"X has 2 columns but facilities 3; pass equal columns"),
+    (lambda _: KMedian(2, facilities=np.eye(2), metric=METRICS[2], clip=(0, 1), solver="synopsis")
+     .fit(IN_PARTS), r"cells are found for l1 and l2 distances of at most 3 columns; use a solver"),
     (lambda _: LogisticRegression(domain=UNIT).fit(IN_PARTS, np.zeros(4)),
      r"LogisticRegression needs the classes of labels that lie in parts; pass classes=\[\.\.\.\]"),
     (lambda _: LogisticRegression(domain=UNIT, classes=[0, 1], solver="sgd").fit(IN_PARTS, [0] * 4),

@@ -214,6 +214,13 @@ RECORDS: list[Case] = [
       for wrong in (Y[:2], Y[:, None], 1)),
     *((partial(linear, y=wrong), r"y must hold 0 and 1, or -1 and \+1; encode other labels")
       for wrong in ([0, 1, LABEL], [-1, 0, 1], [1, 2, 1], [0, np.nan, 1], list("abc"), [None] * 3)),
+    *((partial(linear, y=wrong, n_classes=3), r"y must hold whole numbers in 0..2; encode labels")
+      for wrong in ([0, 1, LABEL], [0, 1, 3], [-1, 0, 1], [0.0, 1.0, 2.0], list("abc"))),
+    *((partial(linear, n_classes=n), r"n_classes \(.*\) must be a whole number from 2 on; leave it")
+      for n in (1, 2.0, True, "3")),
+    (lambda: linear().against(1), r"head \(1\) must be one of the classes 0 .. n_classes - 1"),
+    *((lambda c=c: linear(n_classes=3).against(c), r"head \(.*\) must be one of the classes")
+      for c in (3, -1)),
     (lambda: linear(domain=Box(-1, 1, 5)), r"X has 2 columns but Box declares 5; pass a domain"),
     (lambda: linear(domain=L2Ball(1.0, 3)), r"X has 2 columns but L2Ball declares 3"),
     (lambda: centers(domain=Box([0], [1])), r"X has 2 columns but Box declares 1"),

@@ -68,6 +68,26 @@ def problem(request, rng):
     return name, loss, X, labels(rng, 333), population(case(name).domain, rng)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("n", [1, 100])
+def test_one_packing_serves_every_class_against_the_rest(n, layout, rng):
+    """Class 2 has no record; what a walk over one class worked out serves the next ones."""
+    domain = Box(-1, 1, 5)
+    X, y = rng.uniform(-1, 1, (n, 5)), rng.choice([0, 1, 3], n)
+    X[rng.random(X.shape) < 0.3] = 1.0
+    P = population(domain, rng)
+    whole = LinearObjective(X, y, domain=domain, layout=layout, n_classes=4)
+    for head in (0, 3, 1, 2, 0):
+        apart = LinearObjective(X, y == head, domain=domain, layout=layout)
+        same(answers(whole.against(head), P), answers(apart, P))
+        assert whole.against(head).label_counts().tolist() == apart.label_counts().tolist()
+    pieces = [LinearObjective(X, y, domain=domain, layout=layout, n_classes=4).against(head)
+              for head in (1, 3, 0)]  # fmt: skip
+    joined = pieces[0].joined(pieces[1:])
+    thrice = LinearObjective(np.tile(X, (3, 1)), np.tile(y == 1, 3), domain=domain)
+    same(answers(joined, P), answers(thrice, P))
+
+
 # ------------------------------------------------------------------- integers against exact twins
 
 

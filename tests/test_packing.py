@@ -51,24 +51,39 @@ def test_packed_records_are_those_of_the_twin(name, pattern, chunk, rng, monkeyp
         rows = encoded(domain, X)
         parts = [rows[positive == side] for side in (True, False) if (positive == side).any()]
         flips = [flip for side, flip in ((True, 0), (False, -1)) if (positive == side).any()]
-        dense = pack(table_of(domain, X), domain, positive, layout="dense")
+        dense = pack(table_of(domain, X), domain, 1 - positive, layout="dense")
         assert [run.flip for run in dense.runs] == flips
         for run, part in zip(dense.runs, parts, strict=True):
             assert run.first % PANEL_ROWS == 0
             assert np.array_equal(dense_table(dense, run), part)
         assert np.abs(dense.panels.astype(np.int64)).sum() == np.abs(rows).sum()
-        sparse = pack(table_of(domain, X), domain, positive, layout="sparse")
+        sparse = pack(table_of(domain, X), domain, 1 - positive, layout="sparse")
         assert [(run.count, run.flip) for run in sparse.runs] == [
             (len(part), flip) for part, flip in zip(parts, flips, strict=True)
         ]
         assert np.array_equal(sparse_table(sparse), np.concatenate(parts))
 
 
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_records_of_several_groups_lie_together(layout, rng):
+    X, groups = rng.uniform(-1, 1, (100, 3)), rng.choice([0, 2, 5], 100)
+    records = pack(X, Box(-1, 1, 3), groups, layout=layout)
+    assert [(run.group, run.count) for run in records.runs] == [
+        (group, (groups == group).sum()) for group in (0, 2, 5)
+    ]
+    rows = encoded(Box(-1, 1, 3), X)
+    table = sparse_table(records) if layout == "sparse" else None
+    for run in records.against(2).runs:
+        found = dense_table(records, run) if table is None else table[run.first :][: run.count]
+        assert np.array_equal(found, rows[groups == run.group])
+        assert run.flip == (0 if run.group == 2 else -1)
+
+
 def test_columns_hold_the_same_entries_as_rows(rng):
     domain = Box(-1, 1, 6)
     X = rng.uniform(-1, 1, (200, 6)) * (rng.random((200, 6)) < 0.4)
     X[rng.random((200, 6)) < 0.2] = 1
-    records = pack(X, domain, labels(rng, 200).astype(bool), layout="sparse")
+    records = pack(X, domain, labels(rng, 200), layout="sparse")
     columns, table = records.by_column, sparse_table(records)
     full = np.column_stack([table, np.full(200, 4096)])  # the intercept last
     for j in range(7):

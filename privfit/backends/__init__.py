@@ -13,14 +13,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from privfit.backends.parts import (
     BinaryPart,
     CentersPart,
+    FacilityPart,
     LinearPart,
     Make,
     Part,
     PartitionedBinary,
     PartitionedCenters,
+    PartitionedFacility,
     PartitionedLinear,
     PartitionedRecords,
     Parts,
@@ -29,16 +33,24 @@ from privfit.backends.parts import (
 )
 from privfit.backends.stream import Stream
 from privfit.domains import Domain
-from privfit.objectives import CentersObjective, LinearObjective, RecordObjective
+from privfit.objectives import (
+    CentersObjective,
+    FacilityObjective,
+    LinearObjective,
+    RecordObjective,
+)
+from privfit.objectives.facility import FEW_COLUMNS, Metric
 from privfit.packing import check_domain
 
 __all__ = [
     "BinaryPart",
     "CentersPart",
+    "FacilityPart",
     "LinearPart",
     "Part",
     "PartitionedBinary",
     "PartitionedCenters",
+    "PartitionedFacility",
     "PartitionedLinear",
     "PartitionedRecords",
     "Parts",
@@ -46,6 +58,7 @@ __all__ = [
     "Stream",
     "as_table",
     "centers_objective",
+    "facility_objective",
     "is_partitioned",
     "linear_objective",
     "place",
@@ -74,7 +87,7 @@ def linear_objective(
     n_threads: int | None = None,
     **settings: Any,
 ) -> LinearObjective:
-    """A `LinearObjective` of records wherever they lie; `labels(y)` are y as zeros and ones."""
+    """A `LinearObjective` of records wherever they lie; `labels(y)` are y as it takes them."""
     domain = check_domain(domain, "LinearObjective")
     make: Any = partial(_linear, loss=loss, domain=domain, labels=labels, **settings)
     if not is_partitioned(X):
@@ -108,6 +121,30 @@ def _centers(X: Any, y: None = None, *, domain: Any, **settings: Any) -> Centers
     return CentersObjective(as_table(X, domain), domain=domain, **settings)
 
 
+def facility_objective(
+    X: Any,
+    facilities: Any,
+    clip: tuple[float, float],
+    domain: Domain | None = None,
+    n_threads: int | None = None,
+    *,
+    metric: Metric = "l1",
+) -> FacilityObjective:
+    """A `FacilityObjective` of records wherever they lie; a metric of your own is sent there."""
+    make: Any = partial(_facility, facilities=facilities, clip=clip, domain=domain, metric=metric)
+    if not is_partitioned(X):
+        return make(X, n_threads=n_threads)
+    few = not callable(metric) and np.shape(facilities)[-1:] <= (FEW_COLUMNS,)
+    parts = place(
+        X, None, partial(_part_of, FacilityPart, make), n_threads, 0 if few else len(facilities)
+    )
+    return PartitionedFacility(parts, facilities, clip, domain, n_threads, metric=metric)
+
+
+def _facility(X: Any, y: None = None, *, domain: Any, **settings: Any) -> FacilityObjective:
+    return FacilityObjective(as_table(X, domain), domain=domain, **settings)
+
+
 def record_objective(
     records: Any, score: Callable[[Any, Any], Any], low: float, high: float, **settings: Any
 ) -> RecordObjective:
@@ -127,10 +164,13 @@ def _part_of(kind: type[Part], make: Make, X: Any, y: Any) -> Part:
     return kind(make(X, y))
 
 
-def place(X: Any, y: Any, make: Make, n_threads: int | None = None) -> Parts:
-    """The parts that ``make(records, labels)`` makes of X and y, where these lie."""
+def place(X: Any, y: Any, make: Make, n_threads: int | None = None, more_columns: int = 0) -> Parts:
+    """The parts that ``make(records, labels)`` makes of X and y, where these lie.
+
+    `more_columns` are those that a packed record has besides its own.
+    """
     if isinstance(X, Stream):
-        return X.place(y, make, n_threads)
+        return X.place(y, make, n_threads, more_columns)
     from privfit.backends.cluster import place_on_workers
 
     return place_on_workers(X, y, make)

@@ -27,9 +27,15 @@ from numpy.typing import ArrayLike, NDArray
 from privfit._kernels import threads
 from privfit.binary import BinaryRecords, ClassCounts
 from privfit.domains import Domain, Schema
-from privfit.objectives import CentersObjective, LinearObjective, RecordObjective
+from privfit.objectives import (
+    CentersObjective,
+    FacilityObjective,
+    LinearObjective,
+    RecordObjective,
+)
 from privfit.objectives.centers import CenterMoves
 from privfit.objectives.common import Floats, Integers
+from privfit.objectives.facility import FacilityGrowth, FacilityMoves
 from privfit.objectives.linear import LinearMoves
 from privfit.packing import MAX_RECORDS
 
@@ -164,6 +170,15 @@ class LinearPart(Part):
 
     _records: LinearObjective
 
+    def against(self, head: int, question: str, *arguments: Any) -> Integers:
+        """The answer for one of several classes against the rest."""
+        if self._records.head != head:
+            self._records = self._records.against(head)
+            for name in ("moves", "follower"):  # caps do not hang on labels
+                self._kept.pop(name, None)
+        answer: Integers = getattr(self, question)(*arguments)
+        return answer
+
     def scores(self, P: Floats) -> Integers:
         return self._records.scores(P)
 
@@ -218,8 +233,13 @@ class PartitionedLinear(LinearObjective):
     """A `LinearObjective` over parts; the same scores, gradients and ranges."""
 
     def __init__(self, parts: Parts, loss: str, domain: Domain, **settings: Any) -> None:
-        self._parts = parts
+        self._parts = self._all = parts
         super().__init__(None, None, loss, domain, **settings)
+        if self.n_classes is not None:
+            self._take_side()
+
+    def _take_side(self) -> None:
+        self._parts = _Against(self._all, self.head)
 
     def _load(self, X: Any, y: Any, domain: Domain | None, layout: str) -> None:
         assert domain is not None
@@ -251,6 +271,17 @@ class PartitionedLinear(LinearObjective):
         _refuse("this solver")
 
 
+class _Against(Parts):
+    """Parts that are asked about one class against the rest."""
+
+    def __init__(self, parts: Parts, head: int) -> None:
+        self.n_records, self.n_features = parts.n_records, parts.n_features
+        self._parts, self._head = parts, head
+
+    def sum(self, question: str, *arguments: Any) -> Integers:
+        return self._parts.sum("against", self._head, question, *arguments)
+
+
 class _PartitionedMoves(LinearMoves):
     """`LinearMoves` whose margins are with the parts."""
 
@@ -273,10 +304,31 @@ class _PartitionedMoves(LinearMoves):
         return self._objective._parts.sum("moved_scores", self.w, coords, steps)
 
 
-# ------------------------------------------------------------------------------------------ centres
+# -------------------------------------------------------------------------------- cells and centres
 
 
-class CentersPart(Part):
+class _CellPart(Part):
+    """Counts of cells, for records that lie in a box."""
+
+    def cell_counts(self, axes: Array, codes: Array, shift: Any) -> Integers:
+        """How many records lie in each of these cells."""
+        cells = self._memo("cells", (axes,), lambda: self.keep(np.sort(self._records.cells(axes))))
+        first = np.searchsorted(cells, codes << shift)
+        return np.asarray(np.searchsorted(cells, (codes + np.uint64(1)) << shift) - first)
+
+
+@dataclass(frozen=True, repr=False)
+class _PartitionedCells:
+    """Cells of records that `privfit.partition` counts where they are."""
+
+    parts: Parts
+    axes: Array
+
+    def count(self, codes: Array, shift: Any) -> Integers:
+        return self.parts.sum("cell_counts", self.axes, codes, shift)
+
+
+class CentersPart(_CellPart):
     """Answers of a `CentersObjective` over the records of one part."""
 
     _records: CentersObjective
@@ -291,12 +343,6 @@ class CentersPart(Part):
 
     def grid_counts(self, parts: Integers) -> Integers:
         return self._records.grid_counts(parts)
-
-    def cell_counts(self, axes: Array, codes: Array, shift: Any) -> Integers:
-        """How many records lie in each of these cells."""
-        cells = self._memo("cells", (axes,), lambda: self.keep(np.sort(self._records.cells(axes))))
-        first = np.searchsorted(cells, codes << shift)
-        return np.asarray(np.searchsorted(cells, (codes + np.uint64(1)) << shift) - first)
 
     def moved_scores(self, centers: Floats, which: Integers, new: Floats) -> Integers:
         """The scores with centre which[i] replaced by new[i]."""
@@ -346,17 +392,6 @@ class PartitionedCenters(CentersObjective):
         return _PartitionedCenterMoves(self, centers)
 
 
-@dataclass(frozen=True, repr=False)
-class _PartitionedCells:
-    """Cells of records that `privfit.partition` counts where they are."""
-
-    parts: Parts
-    axes: Array
-
-    def count(self, codes: Array, shift: Any) -> Integers:
-        return self.parts.sum("cell_counts", self.axes, codes, shift)
-
-
 class _PartitionedCenterMoves(CenterMoves):
     """`CenterMoves` whose nearest centres are with the parts."""
 
@@ -370,6 +405,140 @@ class _PartitionedCenterMoves(CenterMoves):
         if which.size == 0:
             return np.empty(0, dtype=np.int64)
         return self._objective._parts.sum("moved_scores", self.centers, which, centers)
+
+
+# --------------------------------------------------------------------------------------- facilities
+
+
+class FacilityPart(_CellPart):
+    """Answers of a `FacilityObjective` over the records of one part.
+
+    `bounds` are those of distances that were clipped further: none, or two in score units. Of few
+    columns records are kept, not their distances, and a part that streams by works these out again
+    for each question: for two columns that takes as long as reading them, and no room on disk.
+    """
+
+    _records: FacilityObjective
+
+    def _sum(self, bounds: tuple[int, ...], ask: Callable[[FacilityObjective], Any]) -> Integers:
+        """The sum of what is asked of all records, or of a few of them at a time."""
+        if self.passing:
+            return sum(ask(_clipped(strip, bounds)) for strip in self._records.strips())
+        return ask(self._memo("narrow", (bounds,), lambda: _clipped(self._records, bounds)))
+
+    def scores(self, bounds: tuple[int, ...], P: Integers) -> Integers:
+        return self._sum(bounds, lambda objective: objective.scores(P))
+
+    def moved_scores(
+        self, bounds: tuple[int, ...], members: Integers, which: Integers, facilities: Integers
+    ) -> Integers:
+        """The scores with member which[i] replaced by facilities[i]."""
+        return self._sum(bounds, lambda objective: objective.at(members).scores(which, facilities))
+
+    def all_moved_scores(self, bounds: tuple[int, ...], members: Integers) -> Integers:
+        """(k, f): the scores with any member replaced by any facility."""
+        return self._sum(bounds, lambda objective: objective.at(members).all_scores())
+
+    def grown_scores(self, bounds: tuple[int, ...], members: list[int]) -> Integers:
+        """The scores of the members with each facility added."""
+        return self._sum(bounds, lambda objective: objective.growth(members).scores())
+
+    def covered(self, bounds: tuple[int, ...], members: list[int], radius: int) -> Integers:
+        return self._sum(bounds, lambda objective: objective.growth(members).covered(radius))
+
+    def nearest_counts(self, bounds: tuple[int, ...], members: list[int]) -> Integers:
+        """How many records are nearest to each member."""
+        return self._sum(bounds, lambda objective: objective.growth(members).counts())
+
+    def nearer(
+        self, bounds: tuple[int, ...], members: Integers, rank: int, levels: Integers
+    ) -> Integers:
+        """How many records have less than each of these distances to one of the members."""
+        return self._sum(bounds, lambda objective: objective.nearer(members, rank, levels))
+
+
+def _clipped(objective: FacilityObjective, bounds: tuple[int, ...]) -> FacilityObjective:
+    return objective.narrowed(*bounds) if bounds else objective
+
+
+class PartitionedFacility(FacilityObjective):
+    """A `FacilityObjective` over parts; the same scores, counts and ranges."""
+
+    _bounds: tuple[int, ...] = ()  # of distances that were clipped further
+
+    def __init__(self, parts: Parts, *settings: Any, **more: Any) -> None:
+        self._parts = parts
+        super().__init__(None, *settings, **more)
+
+    def _load(self, X: Any, domain: Domain | None) -> None:
+        self.n_records = self._parts.n_records
+        self.domain = None if domain is None else domain.bind(self._parts.n_features)
+
+    def _fill(self, X: Any) -> None:
+        """Distances are with the parts."""
+
+    def _fill_own(self, records: Any, facilities: Any, metric: Callable[..., Any]) -> None:
+        """Distances are with the parts."""
+
+    def _ask(self, question: str, *arguments: Any) -> Integers:
+        return self._parts.sum(question, self._bounds, *arguments)
+
+    def scores(self, P: ArrayLike) -> Integers:
+        return self._ask("scores", self._candidates(P))
+
+    def nearer(self, members: Integers, rank: int, levels: Integers) -> Integers:
+        return self._ask("nearer", members, rank, levels)
+
+    def _narrow(self, low: int, high: int) -> None:
+        first = self._bounds[0] if self._bounds else 0
+        self._bounds = first + low, first + high
+
+    def cells(self, axes: ArrayLike) -> Any:
+        """What counts cells; the records' own codes stay with the parts."""
+        self.check_cells()
+        return _PartitionedCells(self._parts, np.asarray(axes))
+
+    def at(self, members: ArrayLike) -> FacilityMoves:
+        return _PartitionedSwaps(self, members)
+
+    def _empty_growth(self) -> FacilityGrowth:
+        return _PartitionedGrowth(self)
+
+
+class _PartitionedSwaps(FacilityMoves):
+    """`FacilityMoves` whose nearest members are with the parts."""
+
+    _objective: PartitionedFacility
+
+    def _load(self) -> None:
+        """Each question names the members."""
+
+    def _scores(self, which: Integers, facilities: Integers) -> Integers:
+        return self._objective._ask("moved_scores", self._members, which, facilities)
+
+    def all_scores(self) -> Integers:
+        return self._objective._ask("all_moved_scores", self._members)
+
+
+class _PartitionedGrowth(FacilityGrowth):
+    """`FacilityGrowth` whose nearest members are with the parts."""
+
+    _objective: PartitionedFacility
+
+    def _load(self) -> None:
+        """Each question names the members."""
+
+    def scores(self) -> Integers:
+        return self._objective._ask("grown_scores", self._members)
+
+    def _covered(self, radius: int) -> Integers:
+        return self._objective._ask("covered", self._members, radius)
+
+    def _join(self, facility: int) -> None:
+        """The members are all there is to know."""
+
+    def counts(self) -> Integers:
+        return self._objective._ask("nearest_counts", self._members)
 
 
 # ----------------------------------------------------------------------------- anybody's own scores

@@ -79,10 +79,10 @@ class ArraySource:
             raise ValueError("columns must be left out for an array, whose columns have no names")
         self._X, self.columns = X, None
 
-    def blocks(self, y: Any, room: int) -> Iterator[Block]:
-        """Blocks of at most `room` bytes while they are packed."""
+    def blocks(self, y: Any, room: int, more_columns: int = 0) -> Iterator[Block]:
+        """Blocks of at most `room` bytes while they are packed, to so many more columns."""
         X, y = self._X, self._labels(y)
-        width = X.shape[1] if X.ndim == 2 else 1
+        width = (X.shape[1] if X.ndim == 2 else 1) + more_columns
         rows = max(1, room // (CELL * width))
         for first in range(0, X.shape[0], rows):
             part = slice(first, first + rows)
@@ -126,8 +126,8 @@ class TableSource:
             raise ValueError(f"columns ({missing}) must be in the source; pass names that it has")
         self.columns: list[str] | None = None
 
-    def blocks(self, y: Any, room: int) -> Iterator[Block]:
-        """Blocks of at most `room` bytes while they are packed."""
+    def blocks(self, y: Any, room: int, more_columns: int = 0) -> Iterator[Block]:
+        """Blocks of at most `room` bytes while they are packed, to so many more columns."""
         if y is not None and (not isinstance(y, str) or y not in self._types):
             raise ValueError(
                 f"y ({y if isinstance(y, str) else type(y).__name__}) must name a column of the "
@@ -136,7 +136,8 @@ class TableSource:
         names = [name for name in self._chosen or self._types if name != y]
         self.columns = names
         wanted = names if y is None else [*names, y]
-        rows = max(1, room // sum(_cell_bytes(self._types[name]) for name in wanted))
+        row_bytes = CELL * more_columns + sum(_cell_bytes(self._types[name]) for name in wanted)
+        rows = max(1, room // row_bytes)
         for table in self._tables:
             with _clear_errors(table):
                 for batch in _gathered(_batches(table, wanted, rows, self._types), rows):

@@ -26,6 +26,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from io import BytesIO
+from types import FunctionType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -103,31 +105,35 @@ class Stream:
         """The names of the records' columns, once they were read."""
         return self._source.columns
 
-    def place(self, y: Any, make: Make, n_threads: int | None) -> Parts:
+    def place(
+        self, y: Any, make: Make, n_threads: int | None = None, more_columns: int = 0
+    ) -> Parts:
         """The parts that `make` makes of the blocks, in a cache on disk."""
         cache = _Cache(self._folder)
         # A block takes a quarter of it once it is packed, and a pass has one more than threads.
         most = min(LARGEST_BLOCK, self._limit // max(8, 4 * threads.resolve(n_threads)))
         room = min(self._limit // 2, self._limit - 2 * most - _resident())
         blocks: list[_Block] = []
-        for part in self._packed(y, make, most, min(threads.resolve(n_threads), MOST_PACKERS)):
+        sources = self._source.blocks(y, most, more_columns)
+        for part in _packed(sources, make, min(threads.resolve(n_threads), MOST_PACKERS)):
             blocks.append(_Block(part, cache, room))
             room -= blocks[-1].in_memory
             if self._progress is not None:
                 self._progress(len(blocks))
         return _Streamed(blocks, n_threads)
 
-    def _packed(self, y: Any, make: Make, most: int, packers: int) -> Iterator[Any]:
-        """The parts of the blocks in their order, a few of them being made at a time."""
-        waiting = deque[Future[Any]]()
-        with ThreadPoolExecutor(packers) as pool:
-            for X, labels in self._source.blocks(y, most):
-                waiting.append(pool.submit(make, X, labels))
-                del X, labels
-                if len(waiting) == packers:
-                    yield waiting.popleft().result()
-            while waiting:
+
+def _packed(blocks: Iterator[Any], make: Make, packers: int) -> Iterator[Any]:
+    """The parts of the blocks in their order, a few of them being made at a time."""
+    waiting = deque[Future[Any]]()
+    with ThreadPoolExecutor(packers) as pool:
+        for X, labels in blocks:
+            waiting.append(pool.submit(make, X, labels))
+            del X, labels
+            if len(waiting) == packers:
                 yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def _bytes(limit: Any) -> int:
@@ -239,20 +245,44 @@ def _whole_pages(length: int) -> int:
     return -(-length // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
 
 
+class _Pickler(pickle.Pickler):
+    """Takes arrays apart; functions and classes, which may have no name, stay what they are."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.named: list[Any] = []
+
+    def persistent_id(self, value: Any) -> int | None:
+        if not isinstance(value, type | FunctionType):
+            return None
+        self.named.append(value)
+        return len(self.named) - 1
+
+
+class _Unpickler(pickle.Unpickler):
+    named: list[Any]
+
+    def persistent_load(self, index: int) -> Any:
+        return self.named[index]
+
+
 class _Block:
     """A part, and the regions of the cache that its arrays are mapped from: none if it stays."""
 
     def __init__(self, part: Any, cache: _Cache, room: int) -> None:
         buffers: list[pickle.PickleBuffer] = []
         # Out of band, the arrays are written as they are, and are mapped when it is read back.
-        form = pickle.dumps(part, protocol=5, buffer_callback=buffers.append)
+        pickler = _Pickler(form := BytesIO(), protocol=5, buffer_callback=buffers.append)
+        pickler.dump(part)
         chunks = [buffer.raw() for buffer in buffers]
         offsets, length = _offsets(chunks)
         self.in_memory = length if length <= room else 0
         self._regions = [] if self.in_memory else [cache.write(chunks)]
         for region in self._regions:
             views = [region.view[i : i + c.nbytes] for i, c in zip(offsets, chunks, strict=True)]
-            part = pickle.loads(form, buffers=views)
+            unpickler = _Unpickler(BytesIO(form.getvalue()), buffers=views)
+            unpickler.named = pickler.named
+            part = unpickler.load()
         self.part = part
         if isinstance(part, Part):  # the part must not hold what holds it
             part.passing = True

@@ -15,11 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 from privfit import kmeans, kmedian
 from privfit._kernels.random import BitSource
 from privfit.aggregate import Gupt
-from privfit.backends import centers_objective, is_partitioned
+from privfit.backends import centers_objective, facility_objective, is_partitioned
 from privfit.checks import is_sparse, is_whole
 from privfit.domains import Domain
 from privfit.estimators.common import (
     as_domain,
+    check_names,
     decode_records,
     read_table,
     refuse,
@@ -103,6 +104,16 @@ class _Clusterer(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore
             return np.asarray(cdist(records, self.cluster_centers_, metric))
         blocks = (records[i : i + BLOCK].toarray() for i in range(0, records.shape[0], BLOCK))
         return np.concatenate([cdist(block, self.cluster_centers_, metric) for block in blocks])
+
+    def _reread(self, X: Any) -> Any:
+        """Records for an objective, checked if they are in memory and have columns."""
+        whole = self.domain_ is not None and not is_partitioned(X)
+        return reread_table(self, X, self.domain_) if whole else X
+
+    def _check_parts(self, X: Any) -> None:
+        """The names of columns that lie in parts, which are known once these were read."""
+        if self.domain_ is not None and is_partitioned(X):
+            check_names(self, X, self.domain_)
 
     def predict(self, X: Any) -> NDArray[np.int32]:
         """(n,): the nearest centre of each record, for who holds the records."""
@@ -294,10 +305,10 @@ class KMeans(_Clusterer):
         most the largest squared distance of the domain to its nearest centre.
         """
         check_is_fitted(self)
-        objective = CentersObjective(
-            reread_table(self, X, self.domain_), len(self.cluster_centers_), self.domain_,
-            n_threads=self.n_threads,
-        )  # fmt: skip
+        objective = centers_objective(
+            self._reread(X), len(self.cluster_centers_), self.domain_, n_threads=self.n_threads
+        )
+        self._check_parts(X)
         source = BitSource.of(self.random_state)
         kmeans.inertia_noise(objective, self.cluster_centers_, epsilon)  # does it fit?
         grant = open_grant("KMeans inertia", "", epsilon, 0.0, self.ledger)
@@ -414,6 +425,8 @@ class KMedian(_Clusterer):
     def fit(self, X: Any, y: Any = None, **refused: Any) -> KMedian:
         """Choose facilities for private records X (n, d); y is not looked at.
 
+        Records may lie in parts (`Stream`); a metric of your own then goes to where they are.
+
         The whole budget is charged to the ledger before anything is drawn; wrong input is refused
         before it is charged.
         """
@@ -467,13 +480,11 @@ class KMedian(_Clusterer):
     def _objective(self, X: Any) -> FacilityObjective:
         """The objective of these records, checked as scikit-learn checks them."""
         clip = NO_CLIP if self.clip is None else self.clip
-        if callable(self.metric):
-            return FacilityObjective(
-                X, self.facilities, clip, n_threads=self.n_threads, metric=self.metric
-            )
-        domain = None if self.domain is None else as_domain(self.domain, type(self).__name__)
-        table = read_table(self, X, domain)
-        return FacilityObjective(
+        domain, table = None, X
+        if not callable(self.metric):
+            domain = None if self.domain is None else as_domain(self.domain, type(self).__name__)
+            table = X if is_partitioned(X) else read_table(self, X, domain)
+        return facility_objective(
             table, self.facilities, clip, domain, self.n_threads, metric=self.metric
         )
 
@@ -494,11 +505,11 @@ class KMedian(_Clusterer):
         epsilon under 'replace' and hi / epsilon under 'add_remove'.
         """
         check_is_fitted(self)
-        table = X if self.domain_ is None else reread_table(self, X, self.domain_)
-        objective = FacilityObjective(
-            table, self.cluster_centers_, self.clip_, self.domain_, self.n_threads,
+        objective = facility_objective(
+            self._reread(X), self.cluster_centers_, self.clip_, self.domain_, self.n_threads,
             metric=self.metric_,
         )  # fmt: skip
+        self._check_parts(X)
         source = BitSource.of(self.random_state)
         kmedian.cost_noise(objective, epsilon, self.adjacency)  # does it fit?
         grant = open_grant(f"{type(self).__name__} cost", "", epsilon, 0.0, self.ledger)

@@ -81,7 +81,7 @@ def reread_table(estimator: Any, X: Any, domain: Domain) -> Any:
     """X checked against the columns seen when fitting."""
     if isinstance(domain, Schema):
         return X
-    _check_names(estimator, _names(X, domain))
+    check_names(estimator, X, domain)
     table = read_table(estimator, X, domain)
     if table.shape[1] != estimator.n_features_in_:
         raise ValueError(
@@ -99,7 +99,9 @@ def _names(X: Any, domain: Domain) -> Array | None:
     return np.array(list(columns), dtype=object)
 
 
-def _check_names(estimator: Any, names: Array | None) -> None:
+def check_names(estimator: Any, X: Any, domain: Domain) -> None:
+    """Refuse columns of X whose names are not those seen when fitting."""
+    names = _names(X, domain)
     fitted = getattr(estimator, "feature_names_in_", None)
     kind = type(estimator).__name__
     if fitted is None and names is not None:

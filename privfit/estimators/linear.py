@@ -114,15 +114,20 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "solver='local' or another that takes sums alone, or an array in memory"
             )
 
-        def objective_of(head: int) -> LinearObjective:
-            known = partial(_is_class, head=head, classes=classes)
-            return linear_objective(
-                table, y if in_parts else codes == head, loss, domain, n_threads=self.n_threads,
-                labels=known if in_parts else None,
-            )  # fmt: skip
-
-        objective = objective_of(heads[0])
+        several = len(heads) > 1
+        make = partial(linear_objective, table, loss=loss, domain=domain, n_threads=self.n_threads)
+        objective = make(
+            y if in_parts else codes,
+            labels=partial(_codes, classes=classes) if in_parts else None,
+            n_classes=len(classes) if several else None,
+        )
         name, settings = given or self._chosen(objective, len(heads), in_parts)
+
+        def objective_of(head: int) -> LinearObjective:
+            if several and name in WHOLE:  # depends on the order of records: class 1 comes first
+                return make(codes == head)
+            return objective.against(head) if several else objective
+
         domain = objective.domain
         space = _space(name, settings, objective)
         check_plan(
@@ -134,7 +139,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         models = []
         for head in heads:
             path = METHODS[name][1](
-                objective if head == heads[0] else objective_of(head),
+                objective_of(head),
                 space,
                 settings,
                 grant,
@@ -196,9 +201,9 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names)
 
 
-def _is_class(y: Any, *, head: int, classes: Array) -> NDArray[np.bool_]:
-    """(n,): which labels of a part are of this class."""
-    return read_labels(y, classes, "fit")[0] == head
+def _codes(y: Any, *, classes: Array) -> NDArray[np.int64]:
+    """(n,): the positions of a part's labels among the classes."""
+    return read_labels(y, classes, "fit")[0]
 
 
 def _space(name: str, settings: Any, objective: LinearObjective) -> Reals:

@@ -43,7 +43,7 @@ class Objective:
     def _emptied(self, others: Sequence[Any]) -> Any:
         """A copy for the records of all; what was worked out from its own is forgotten."""
         result = copy(self)
-        for name in ("_tile_tables", "_squares"):
+        for name in ("_tile_tables", "_squares", "_matrix"):
             result.__dict__.pop(name, None)
         result.n_records = self.n_records + sum(one.n_records for one in others)
         return result

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -36,14 +37,20 @@ from privfit.packing import (
     aligned,
     check_records,
     pack,
+    repacked,
 )
 
 Metric: TypeAlias = str | Callable[[Any, Any], ArrayLike]
 
-BLOCK = 1 << 22  # distances of a user's own function that are computed at a time
+BLOCK = 1 << 19  # distances of a user's own function that are computed at a time
+# Distances that are made, looked at and forgotten: 0.6 ns each for two columns, but 0.9 with four
+# times as many, which the cache does not hold, or with a sixteenth.
+STRIP = 1 << 22
 FEW_MOVES = 256  # up to here, ranges are computed over all pairs of moves
 FEW_SETS = 4  # whose gaps to the others are computed first
-FEW_COLUMNS = 3  # up to here, records are kept beside their distances
+# Up to here records are kept, and their distances made when they are first needed: 'synopsis' needs
+# none. A distance takes 0.4 (l1) to 1.5 ns (l2) of two columns, 3 to 35 ns of a hundred.
+FEW_COLUMNS = 3
 
 
 class FacilityObjective(Objective):
@@ -108,9 +115,14 @@ class FacilityObjective(Objective):
         self.clip, self.bits, self.metric = (low, high), bits, metric
         self._n_threads, self._records = n_threads, None
         if callable(metric):
-            self._own_distances(X, facilities, metric)
+            self._load(X, None)
+            self._measure_clip(facilities)
+            self._fill_own(X, facilities, metric)
         else:
-            self._metric_distances(X, facilities, domain)
+            places = _check_places(facilities)
+            X = self._load(X, domain or spanned_box(places))
+            self._measure_places(places)
+            self._fill(X)
 
     @classmethod
     def of_distances(
@@ -136,22 +148,23 @@ class FacilityObjective(Objective):
 
     # ----------------------------------------------------------------------------------- distances
 
-    def _metric_distances(self, X: Any, facilities: ArrayLike, domain: Domain | None) -> None:
-        """Fill the matrix with l1 or l2 distances of coordinates on the domain's grid."""
-        places = np.asarray(facilities, dtype=np.float64)
-        if places.ndim != 2 or places.size == 0 or not np.isfinite(places).all():
+    def _load(self, X: Any, domain: Domain | None) -> Any:
+        """The records, checked; their number and their domain are kept."""
+        self.domain: Domain | None = None
+        if domain is not None:
+            X, self.domain = check_records(X, domain, "FacilityObjective")
+        self.n_records = X.shape[0] if hasattr(X, "shape") else len(X)
+        return X
+
+    def _measure_places(self, places: Floats) -> None:
+        """Units and bounds of l1 or l2 distances: coordinates are on the domain's grid."""
+        assert self.domain is not None
+        domain, record_unit = self.domain, self.record_unit
+        if domain.width != places.shape[1]:
             raise ValueError(
-                f"facilities (shape {places.shape}) must be a non-empty, finite array; pass places "
-                "(f, d)"
+                f"X has {domain.width} columns but facilities {places.shape[1]}; pass equal columns"
             )
-        X, domain = check_records(X, domain or spanned_box(places), "FacilityObjective")
-        if X.shape[1] != places.shape[1]:
-            raise ValueError(
-                f"X has {X.shape[1]} columns but facilities {places.shape[1]}; pass equal columns"
-            )
-        self.domain: Domain | None = domain
-        self.n_records, self.n_facilities = X.shape[0], len(places)
-        record_unit = self.record_unit
+        self.n_features, self.n_facilities = domain.width, len(places)
         self._places: Floats | None = np.rint(places / record_unit)
         # No distance exceeds the widest; a clip beyond it is no clip.
         reach = np.maximum(np.abs(domain.low), np.abs(domain.high)) / record_unit
@@ -170,7 +183,6 @@ class FacilityObjective(Objective):
             self._shift += 1
         self.largest: int = self._rounded(self._high - self._low)
         self.unit = record_unit * 2.0**self._shift
-        self._matrix = (self._l1_matrix if self.metric == "l1" else self._l2_matrix)(X, domain)
 
     def _rounded(self, distance: int) -> int:
         """A distance in score units."""
@@ -180,42 +192,69 @@ class FacilityObjective(Objective):
         shape, kind = _matrix_shape(self.n_facilities, self.n_records, self.bits)
         return aligned(shape, kind, zero=False)  # sums stop before the padding of a row
 
-    def _l1_matrix(self, X: Any, domain: Domain) -> NDArray[Any]:
-        """(f, n padded): clipped distances in score units."""
-        assert self._places is not None
-        places, matrix = self._places, self._empty_matrix()
+    def _fill(self, X: Any) -> None:
+        """Keep records of few columns; of others, keep their distances alone."""
+        assert self.domain is not None
         # Whether cells can be found must not depend on the records: few columns are always dense.
-        layout = "dense" if X.shape[1] <= FEW_COLUMNS else "auto"
-        records = pack(X, domain, layout=layout, uniform=True)
-        onehot = isinstance(records, SparseRecords) and records.value.size == 0
-        if not onehot and isinstance(records, SparseRecords):
-            records = pack(X, domain, layout="dense", uniform=True)
-        self._keep(records)
-        work = float(self.n_records) * places.size
-        n_threads = self._threads(work)
-        bounds = (self._low, self._high, self._shift)
-        if isinstance(records, SparseRecords):
-            # Records of zeros and ones: l1(x - f) = sum of abs(f_j) + sum over the ones of
-            # abs(1 - f_j) - abs(f_j), additions alone.
-            zero, one = np.abs(places), np.abs((1 << domain.grid.a) - places)
-            weights = lane_groups(np.column_stack([one - zero, zero.sum(axis=1)]))
-            buffer = aligned((n_threads, PANEL_ROWS, LANE_WIDTH), np.int32)
-            for part in self._slices(work, 1024):
-                kernels.onehot_distances(records.rows, part, weights, *bounds, buffer, matrix)
+        layout = "dense" if self.has_cells or self.metric == "l2" else "auto"
+        records = pack(X, self.domain, layout=layout, uniform=True)
+        if isinstance(records, SparseRecords) and records.value.size:
+            records = pack(X, self.domain, layout="dense", uniform=True)
+        self._runs = records.runs
+        if self.has_cells:
+            assert isinstance(records, DenseRecords)
+            self._records = records
         else:
-            weights = quads(places, records.pairs)
-            buffer = aligned((n_threads, QUAD_SIZE, 128), np.int32)
-            for part in self._slices(work, 128):
-                kernels.dense_distances(records.as_pairs, part, weights, *bounds, buffer, matrix)
+            self._matrix = self._distances(records)
+
+    @cached_property
+    def _matrix(self) -> NDArray[Any]:
+        """(f, n padded): clipped distances in score units."""
+        return self._distances(self._kept)
+
+    @property
+    def _kept(self) -> DenseRecords:
+        assert self._records is not None
+        return self._records
+
+    def _distances(self, records: DenseRecords | SparseRecords) -> NDArray[Any]:
+        matrix = self._empty_matrix()
+        if isinstance(records, SparseRecords):
+            self._onehot_distances(records, matrix)
+        elif self.metric == "l1":
+            self._l1_distances(records, matrix)
+        else:
+            self._l2_distances(records, matrix)
         return matrix
 
-    def _l2_matrix(self, X: Any, domain: Domain) -> NDArray[Any]:
-        """The same in l2: whole squares below 2^53, a correctly rounded root."""
+    def _onehot_distances(self, records: SparseRecords, matrix: NDArray[Any]) -> None:
+        """Records of zeros and ones: additions alone.
+
+        l1(x - f) = sum of abs(f_j) + sum over the ones of abs(1 - f_j) - abs(f_j).
+        """
         assert self._places is not None
-        matrix = self._empty_matrix()
-        records = pack(X, domain, layout="dense", uniform=True)
-        assert isinstance(records, DenseRecords)
-        self._keep(records)
+        work = float(self.n_records) * self._places.size
+        zero, one = np.abs(self._places), np.abs(records.one - self._places)
+        weights = lane_groups(np.column_stack([one - zero, zero.sum(axis=1)]))
+        buffer = aligned((self._threads(work), PANEL_ROWS, LANE_WIDTH), np.int32)
+        for part in self._slices(work, 1024):
+            kernels.onehot_distances(
+                records.rows, part, weights, self._low, self._high, self._shift, buffer, matrix
+            )
+
+    def _l1_distances(self, records: DenseRecords, matrix: NDArray[Any]) -> None:
+        assert self._places is not None
+        work = float(self.n_records) * self._places.size
+        weights = quads(self._places, records.pairs)
+        buffer = aligned((self._threads(work), QUAD_SIZE, 128), np.int32)
+        for part in self._slices(work, 128):
+            kernels.dense_distances(
+                records.as_pairs, part, weights, self._low, self._high, self._shift, buffer, matrix
+            )
+
+    def _l2_distances(self, records: DenseRecords, matrix: NDArray[Any]) -> None:
+        """Whole squares below 2^53, a correctly rounded root."""
+        assert self._places is not None
         places = np.zeros((self.n_facilities, 2 * records.pairs))
         places[:, : self._places.shape[1]] = self._places
         work = 4.0 * self.n_records * places.size
@@ -225,17 +264,11 @@ class FacilityObjective(Objective):
                 records.panels, part, places, self._low, self._high, 2.0**self._shift, buffer,
                 matrix,
             )  # fmt: skip
-        return matrix
-
-    def _keep(self, records: DenseRecords | SparseRecords) -> None:
-        self._runs = records.runs
-        if isinstance(records, DenseRecords) and records.n_features <= FEW_COLUMNS:
-            self._records = records
 
     @property
     def has_cells(self) -> bool:
         """Whether records are kept beside their distances, so that `cells` can find them."""
-        return self._records is not None
+        return self._places is not None and self._places.shape[1] <= FEW_COLUMNS
 
     @cached_property
     def bounds(self) -> tuple[Integers, Integers]:
@@ -251,7 +284,7 @@ class FacilityObjective(Objective):
 
     def check_cells(self) -> None:
         """Refuse where `cells` would: known from the metric and the number of columns alone."""
-        if self._records is None:
+        if not self.has_cells:
             raise ValueError(
                 f"cells are found for l1 and l2 distances of at most {FEW_COLUMNS} columns; use a "
                 "solver that needs distances alone"
@@ -260,8 +293,7 @@ class FacilityObjective(Objective):
     def cells(self, axes: ArrayLike) -> NDArray[np.uint64]:
         """(n,) the cell of each record after these halvings of `bounds`, one bit each."""
         self.check_cells()
-        assert self._records is not None
-        return self._cells(self._records, self.bounds, axes)
+        return self._cells(self._kept, self.bounds, axes)
 
     def places(self) -> Floats:
         """(f, d): the public facilities on the grid of the records."""
@@ -282,22 +314,25 @@ class FacilityObjective(Objective):
         found[np.arange(len(members)), members] = 0.0
         return found
 
-    def _own_distances(self, records: Any, facilities: Any, metric: Callable[..., Any]) -> None:
-        """Fill the matrix with a user's distances, a block of records at a time."""
-        self.n_records = records.shape[0] if hasattr(records, "shape") else len(records)
+    def _measure_clip(self, facilities: Any) -> None:
+        """Units and bounds of a user's distances."""
         self.n_facilities = len(facilities)
         if not 0 < self.n_records <= MAX_RECORDS or self.n_facilities == 0:
             raise ValueError(
                 "X and facilities must hold at least one record and one facility; pass non-empty "
                 "ones"
             )
-        self.domain, self._places = None, None
-        self._runs, self._shift = (Run(0, self.n_records, 0),), 0
+        self._places, self._shift = None, 0
         low, high = self.clip
         self.unit = 2.0 ** (math.frexp(high - low)[1] - self.bits)
         if round((high - low) / self.unit) >= 1 << self.bits:
             self.unit *= 2
         self.largest = round((high - low) / self.unit)
+
+    def _fill_own(self, records: Any, facilities: Any, metric: Callable[..., Any]) -> None:
+        """Fill the matrix with a user's distances, a block of records at a time."""
+        low, high = self.clip
+        self._runs = (Run(0, self.n_records, 0),)
 
         def integers(first: int, last: int) -> Floats:
             rows = records.iloc[first:last] if hasattr(records, "iloc") else records[first:last]
@@ -403,8 +438,14 @@ class FacilityObjective(Objective):
         """A view around one set that scores replacements of one facility incrementally."""
         return FacilityMoves(self, members)
 
-    def growth(self) -> FacilityGrowth:
+    def growth(self, members: Sequence[int] = ()) -> FacilityGrowth:
         """A view of a growing set, empty at first, that scores all additions of one facility."""
+        view = self._empty_growth()
+        for member in members:
+            view.add(member)
+        return view
+
+    def _empty_growth(self) -> FacilityGrowth:
         return FacilityGrowth(self)
 
     def nearest(self, members: Integers, rank: int) -> Integers:
@@ -426,6 +467,11 @@ class FacilityObjective(Objective):
             found[part] = np.partition(block, rank, axis=1)[:, rank]
         return found
 
+    def nearer(self, members: Integers, rank: int, levels: Integers) -> Integers:
+        """int64: how many records have less than each of these distances by `nearest`; private."""
+        values = np.sort(self.nearest(members, rank))
+        return np.asarray(np.searchsorted(values, levels, side="left"), dtype=np.int64)
+
     def narrowed(self, low: int, high: int) -> FacilityObjective:
         """The same records with stored distances clipped further, to low..high in score units.
 
@@ -440,13 +486,64 @@ class FacilityObjective(Objective):
         narrow = copy.copy(self)
         narrow.clip = (self.clip[0] + low * self.unit, self.clip[0] + high * self.unit)
         narrow.largest = high - low
-        narrow._matrix = narrow._empty_matrix()
-        bounds = np.array([low, high]).astype(self._matrix.dtype)
-        for facility, row in enumerate(self._matrix[:, : self.n_records]):
-            narrow._matrix[facility, : self.n_records] = np.clip(row, *bounds) - bounds[0]
+        narrow._narrow(low, high)
         return narrow
 
-    def _parts(self, work: float) -> Iterator[slice]:
+    def _narrow(self, low: int, high: int) -> None:
+        """Clip the table further; one that is not made yet is made so.
+
+        Both are the same: bounds are whole score units above lo, from where distances are rounded.
+        """
+        if "_matrix" not in self.__dict__:
+            first = self._low
+            self._low = first + (low << self._shift)
+            self._high = min(self._high, first + (high << self._shift))
+            return
+        wide, self._matrix = self._matrix, self._empty_matrix()
+        bounds = np.array([low, high]).astype(wide.dtype)
+        for facility, row in enumerate(wide[:, : self.n_records]):
+            self._matrix[facility, : self.n_records] = np.clip(row, *bounds) - bounds[0]
+
+    # ---------------------------------------------------------------------- fewer records, and more
+
+    @property
+    def layout(self) -> str:
+        """What is kept of the records."""
+        return "distances" if self._records is None else "records"
+
+    def joined(self, others: Sequence[FacilityObjective]) -> FacilityObjective:
+        """One objective over the records of all, which must be alike in all else."""
+        result: FacilityObjective = self._emptied(others)
+        result._runs = (Run(0, result.n_records, 0),)
+        everyone = (self, *others)
+        if self._records is not None:
+            blocks = [block for one in everyone for block in one._kept.blocks(1 << 16)]
+            result._records = repacked(blocks)
+        else:
+            rows = [one._matrix[:, : one.n_records] for one in everyone]
+            result._matrix = result._empty_matrix()
+            np.concatenate(rows, axis=1, out=result._matrix[:, : result.n_records])
+        return result
+
+    def strips(self) -> Iterator[FacilityObjective]:
+        """The same records a few at a time, where their distances are not made yet.
+
+        Few enough that these stay in the cache while they are looked at, and are then forgotten.
+        """
+        if "_matrix" in self.__dict__:
+            yield self
+            return
+        step = max(1, STRIP // (self.n_facilities * PANEL_ROWS))
+        records = self._kept
+        for first in range(0, len(records.panels), step):
+            strip: FacilityObjective = self._emptied([])
+            strip.n_records = min(step * PANEL_ROWS, self.n_records - first * PANEL_ROWS)
+            strip._runs = (Run(0, strip.n_records, 0),)
+            panels = records.panels[first : first + step]
+            strip._records = replace(records, panels=panels, runs=strip._runs)
+            yield strip
+
+    def _groups(self, work: float) -> Iterator[slice]:
         """All facilities, in parts of bounded work; between parts Python sees Ctrl-C."""
         step = max(64, int(self.n_facilities * self._slice_work / max(work, 1.0)))
         for first in range(0, self.n_facilities, step):
@@ -459,6 +556,16 @@ def _matrix_shape(facilities: int, records: int, bits: int) -> tuple[tuple[int, 
     strips = -(-records // kernels.STRIP_ROWS)
     lines = strips * kernels.STRIP_ROWS * kind.itemsize // 64
     return (facilities, (lines | 1) * 64 // kind.itemsize), kind
+
+
+def _check_places(facilities: ArrayLike) -> Floats:
+    places = np.asarray(facilities, dtype=np.float64)
+    if places.ndim != 2 or places.size == 0 or not np.isfinite(places).all():
+        raise ValueError(
+            f"facilities (shape {places.shape}) must be a non-empty, finite array; pass places "
+            "(f, d)"
+        )
+    return places
 
 
 def _check_clip(clip: tuple[float, float]) -> tuple[float, float]:
@@ -534,12 +641,15 @@ class FacilityMoves:
 
     def scores(self, which: ArrayLike, facilities: ArrayLike) -> Integers:
         """int64 (m,): the scores with member which[i] replaced by facilities[i]."""
-        objective = self._objective
         which, facilities = self._moves(which, facilities)
         if which.size == 0:
             return np.empty(0, dtype=np.int64)
-        if which.size > 2 * objective.n_facilities:  # one pass over the matrix serves all swaps
+        if which.size > 2 * self._objective.n_facilities:  # one pass serves all swaps
             return self.all_scores()[which, facilities]
+        return self._scores(which, facilities)
+
+    def _scores(self, which: Integers, facilities: Integers) -> Integers:
+        objective = self._objective
         order = np.argsort(which, kind="stable")
         work = float(objective.n_records) * len(which) / 2
         n_threads = objective._threads(work)
@@ -561,7 +671,7 @@ class FacilityMoves:
         work = float(objective.n_records) * objective.n_facilities
         buffer = aligned((objective._threads(work), k + 1, kernels.TOGETHER), np.int32)
         out = np.empty((objective.n_facilities, k), dtype=np.int64)
-        for part in objective._parts(work):
+        for part in objective._groups(work):
             kernels.all_swap_sums(
                 objective._matrix[part], self._distances, self._which, buffer, out[part]
             )
@@ -602,11 +712,14 @@ class FacilityGrowth:
     def __init__(self, objective: FacilityObjective) -> None:
         self._objective = objective
         self._members: list[int] = []
-        kind = objective._matrix.dtype
-        self._nearest = np.full(objective.n_records, np.iinfo(kind).max, dtype=kind)
+        self._load()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of private records>"
+
+    def _load(self) -> None:
+        kind = self._objective._matrix.dtype
+        self._nearest = np.full(self._objective.n_records, np.iinfo(kind).max, dtype=kind)
 
     @property
     def members(self) -> Integers:
@@ -622,7 +735,7 @@ class FacilityGrowth:
         objective = self._objective
         work = float(objective.n_records) * objective.n_facilities / 8
         out = np.empty(objective.n_facilities, dtype=np.int64)
-        for part in objective._parts(work):
+        for part in objective._groups(work):
             kernels.addition_sums(
                 objective._matrix[part], nearest, out[part], objective._threads(work)
             )
@@ -662,6 +775,9 @@ class FacilityGrowth:
                 f"radius ({radius}) must lie in 0..{farthest}; pass a distance below hi in score "
                 "units"
             )
+        return self._covered(radius)
+
+    def _covered(self, radius: int) -> Integers:
         alone = self._nearest > radius
         kind = self._nearest.dtype.type
         # min(v, radius + 1) - min(v, radius) is 1 for a distance v beyond the radius, else 0.
@@ -672,9 +788,12 @@ class FacilityGrowth:
     def add(self, facility: int) -> None:
         """Let a facility join."""
         index = int(self._objective._candidates([[facility]])[0, 0])
-        row = self._objective._matrix[index, : self._objective.n_records]
-        self._nearest = np.minimum(self._nearest, row)
+        self._join(index)
         self._members.append(index)
+
+    def _join(self, facility: int) -> None:
+        row = self._objective._matrix[facility, : self._objective.n_records]
+        self._nearest = np.minimum(self._nearest, row)
 
     def counts(self) -> Integers:
         """int64 (k,): how many records are nearest to each member, ties to the first."""

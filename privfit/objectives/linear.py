@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privfit._kernels import linear as kernels
 from privfit._kernels import threads
-from privfit.checks import is_finite, is_sparse
+from privfit.checks import is_finite, is_sparse, is_whole
 from privfit.domains import Domain, Grid
 from privfit.objectives.coding import Centred
 from privfit.objectives.common import (
@@ -58,6 +58,8 @@ class LinearObjective(Objective):
         Weight of the regulariser -l2/2 norm2(w)^2 in `prior`; 1 for the hinge, else 0.
     layout : 'auto', 'dense' or 'sparse'
         How records are packed. It changes speed and nothing else.
+    n_classes : int, optional
+        y then holds 0 .. n_classes - 1, and class 0 is told from the rest; `against` tells another.
 
     Notes
     -----
@@ -86,6 +88,7 @@ class LinearObjective(Objective):
         *,
         l2: float | None = None,
         layout: str = "auto",
+        n_classes: int | None = None,
     ) -> None:
         if loss not in ("logistic", "hinge", "zero_one"):
             raise ValueError(
@@ -98,16 +101,22 @@ class LinearObjective(Objective):
         l2 = float(loss == "hinge") if l2 is None else l2
         if not is_finite(l2) or l2 < 0:
             raise ValueError(f"l2 ({l2!r}) must be 0 or a positive number; pass l2=0.0")
+        if n_classes is not None and (not is_whole(n_classes) or n_classes < 2):
+            raise ValueError(
+                f"n_classes ({n_classes!r}) must be a whole number from 2 on; leave it out for "
+                "labels 0 and 1"
+            )
         threads.resolve(n_threads)
         self.loss, self.C, self.l2, self._n_threads = loss, float(C), float(l2), n_threads
+        self.n_classes, self.head = n_classes, 0
         self._load(X, y, domain, layout)
 
     def _load(self, X: Any, y: Any, domain: Domain | None, layout: str) -> None:
         """Check and pack the records."""
         X, self.domain = check_records(X, domain, "LinearObjective")
-        positive = check_labels(y, X.shape[0])
+        groups = check_labels(y, X.shape[0], self.n_classes)
         self.n_records, self.n_features = X.shape
-        records = pack(X, self.domain, positive, layout=layout)
+        records = pack(X, self.domain, groups, layout=layout)
         self._runs, grid = records.runs, self.grid
         kernel_loss = kernels.Loss(self.loss, grid.a, grid.b, grid.c, self.C)
         self._layout = (
@@ -120,8 +129,28 @@ class LinearObjective(Objective):
         """One objective over the records of all, which must be alike in all else."""
         result = self._emptied(others)
         records: Any = joined([one._layout.records for one in (self, *others)])
-        result._layout, result._runs = replace(self._layout, records=records), records.runs
+        result._layout = replace(self._layout, records=records)
+        result._take_side()  # some may have told another class
         return result
+
+    def against(self, head: int) -> LinearObjective:
+        """The objective that tells another class from the rest; records are packed once for all."""
+        if self.n_classes is None or not 0 <= head < self.n_classes:
+            raise ValueError(
+                f"head ({head}) must be one of the classes 0 .. n_classes - 1; pass n_classes= to "
+                "the objective, and one of them"
+            )
+        if head == self.head:
+            return self
+        result: LinearObjective = self._emptied([])
+        result.head = head
+        result._take_side()
+        return result
+
+    def _take_side(self) -> None:
+        """Let the records of class `head` be those of class 1."""
+        records: Any = self._layout.records.against(self.head)
+        self._layout, self._runs = replace(self._layout, records=records), records.runs
 
     @property
     def layout(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ class RecordObjective:
 
     Parameters
     ----------
-    records : array, sparse matrix, DataFrame or list
+    records : array, sparse matrix, DataFrame, list or dict of columns
         Private records; rows are handed to `score` in blocks.
     score : callable (records, P) -> (n, m)
         Higher is better. It must treat each record by itself: a record's scores may not depend on
@@ -73,7 +73,8 @@ class RecordObjective:
 
     def _load(self, records: Any) -> None:
         self._records = scipy.sparse.csr_array(records) if is_sparse(records) else records
-        self.n_records = int(np.shape(records)[0])
+        columns = list(records.values()) if isinstance(records, Mapping) else [records]
+        self.n_records = int(np.shape(columns[0])[0]) if columns else 0
         if self.n_records == 0:
             raise ValueError("records must hold at least one record; pass a non-empty table")
 
@@ -82,6 +83,8 @@ class RecordObjective:
 
     def _rows(self, first: int, last: int) -> Any:
         records = self._records
+        if isinstance(records, Mapping):
+            return {name: values[first:last] for name, values in records.items()}
         return records.iloc[first:last] if hasattr(records, "iloc") else records[first:last]
 
     def _integers(self, rows: Any, P: Any, n: int) -> Integers:

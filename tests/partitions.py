@@ -1,0 +1,51 @@
+"""What the workers of a test's cluster run. They import this module, so it imports little."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+import dask
+import numpy as np
+
+from privfit import Box, CentersObjective, LinearObjective
+from privfit.backends import CentersPart, LinearPart, cluster
+
+UNIT = Box(-1, 1)
+
+
+@dask.delayed
+def table_rows(path: str, first: int, last: int) -> Any:
+    from pyarrow import feather
+
+    return feather.read_table(path, memory_map=True).slice(first, last - first).to_pandas()
+
+
+@dask.delayed
+def array_rows(path: str, first: int, last: int) -> Any:
+    return np.load(path, mmap_mode="r")[first:last]
+
+
+def linear_part(X: Any, y: Any) -> LinearPart:
+    return LinearPart(LinearObjective(X, y, "logistic", UNIT))
+
+
+def centers_part(X: Any, y: Any) -> CentersPart:
+    return CentersPart(CentersObjective(X, 3, UNIT))
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+
+
+def held(fit: str) -> list[int]:
+    """The numbers of the partitions that this process holds."""
+    parts = cluster._HELD[fit].parts if fit in cluster._HELD else {}
+    return [i for numbers in parts for i in numbers]
+
+
+def forget_half(fit: str) -> None:
+    parts = cluster._HELD[fit].parts
+    for index in list(parts)[: len(parts) // 2 + 1]:
+        del parts[index]
