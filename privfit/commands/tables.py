@@ -200,8 +200,8 @@ class _Numbers:
             ) from None
 
 
-def _number(text: Any) -> float:
-    return math.nan if text is None or text.strip() in MISSING else float(text)
+def _number(value: Any) -> float:
+    return math.nan if value is None or str(value).strip() in MISSING else float(value)
 
 
 class _Levels:
@@ -219,7 +219,14 @@ class _Levels:
         self._flags = any(isinstance(value, bool) for value in column.values)
 
     def __call__(self, raw: Sequence[Any]) -> Coded:
-        for value in set(raw).difference(self._known):
+        try:
+            different = set(raw)
+        except TypeError:  # Parquet may have them
+            raise InputError(
+                f"column {self._name!r} has lists or tables in its cells; pass one value in each, "
+                "or leave the column out of the schema"
+            ) from None
+        for value in different.difference(self._known):
             code = self._place(value)
             if code is not None:
                 self._known[value] = code
