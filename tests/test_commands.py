@@ -790,7 +790,8 @@ def test_clusters_are_postprocessed(folder, run):
     code, out, _ = run(*cluster, "--postprocess", "mcmc")
     assert code == 0
     assert out.startswith("c.json: 2 centres, epsilon 1, delta 0, replace\n\ncentre")
-    check_refused(folder, run, [*cluster, "--plot", "c.gif"], "must end in .png, .svg or .pdf")
+    drawn = [*cluster, "--columns", "age", "sex", "--plot", "c.gif"]
+    check_refused(folder, run, drawn, "must end in .png, .svg or .pdf")
 
 
 def test_a_picture_needs_matplotlib(folder, run, monkeypatch):
@@ -966,6 +967,12 @@ def test_more_clusters_than_records_are_refused(folder, run):
     command += ["--ledger", "budget.json", "--out", "centres.json", "--clusters"]
     check_refused(folder, run, [*command, "601"], "--clusters (601) must be at most the number")
     check_refused(folder, run, [*command, "0"], "--clusters ('0') must be a whole number from 1")
+
+
+def test_a_picture_of_one_column_is_refused_before_the_charge(folder, run):
+    command = ["cluster", "people.csv", "--schema", "schema.toml", "--epsilon", "1", "--clusters"]
+    command += ["2", "--ledger", "budget.json", "--out", "c.json", "--plot", "c.png", "--columns"]
+    check_refused(folder, run, [*command, "age"], "--plot needs two columns; pass --columns with")
 
 
 def test_a_missing_budget_file_tells_how_to_start_one(folder, run):

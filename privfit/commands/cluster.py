@@ -50,6 +50,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
 def run(options: argparse.Namespace, console: Console) -> None:
     """Cluster, write, draw."""
     declared = read_declared(options, console, label=False)
+    if options.plot is not None and declared.schema.width < 2:
+        raise InputError("--plot needs two columns; pass --columns with more of them, or no --plot")
     ledger = open_run(options, console)
     from privfit.estimators import KMeans
     from privfit.model import dumps
@@ -61,7 +63,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
         random_state=seed_of(options, console), verbose=int(console.watched),
     )  # fmt: skip
     # A model file keeps the centres, counts and sums of every step of noisy Lloyd.
-    numbers = 3 * MOST_STEPS * declared.schema.width * max(options.clusters, 1)
+    numbers = 3 * MOST_STEPS * declared.schema.width * options.clusters
     with claim(options.out, numbers) as out, claim_picture_if(options.plot) as plot:
         table = read_table(options.data, declared.schema, None, options.delimiter)
         if options.adjacency == "replace" and options.clusters > len(table):  # a public number
