@@ -14,6 +14,7 @@ import privfit
 from privfit.budget_file import BudgetFileWarning
 from privfit.commands import COMMANDS
 from privfit.commands.console import DONE, EXIT_CODES, READER_GONE, REFUSED, Console, InputError
+from privfit.commands.outputs import check_outputs
 from privfit.paths import PrivacyLeakWarning
 
 __all__ = ["main"]
@@ -37,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(options)
     try:
         with _warnings_told(console):
+            check_outputs(options)
             options.run(options, console)
         sys.stdout.flush()
     except BrokenPipeError:

@@ -712,6 +712,18 @@ def test_debug_shows_tracebacks_with_a_word_of_warning(folder, run, monkeypatch)
 # ------------------------------------------------------------------------------------------ outputs
 
 
+@pytest.mark.parametrize("path", ["people.csv", "./people.csv", "schema.toml", "budget.json"])
+def test_an_output_replaces_no_input(folder, run, path):
+    check_refused(folder, run, [*SHARED, "--out", path], "must be none of the files that are read")
+
+
+def test_an_output_replaces_no_other_output_nor_what_a_link_leads_to(folder, run):
+    (folder / "link.png").symlink_to("people.csv")
+    sweep = [*SWEEP, "--public", "--plot"]
+    for plot in ("sweep.json", "link.png"):
+        check_refused(folder, run, [*sweep, plot], f"--plot ('{plot}') must be none of the files")
+
+
 def test_a_claim_replaces_a_file_whole_and_keeps_its_mode(tmp_path):
     path = tmp_path / "model.json"
     path.write_text("old")

@@ -57,6 +57,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     """The options that choose a classifier."""
     parser.add_argument(
         "--model",
+        dest="kind",
         choices=MODELS,
         default="logistic",
         help="default: logistic, which also gives probabilities",
@@ -102,7 +103,7 @@ def estimator_of(options: argparse.Namespace, declared: Declared) -> Any:
     """The classifier that the options ask for, not yet fitted."""
     from privfit import estimators
 
-    return getattr(estimators, MODELS[options.model])(
+    return getattr(estimators, MODELS[options.kind])(
         delta=options.delta, domain=declared.schema, classes=list(declared.classes),
         solver=options.solver, adjacency=options.adjacency, n_public=options.n_public,
         n_threads=options.threads,

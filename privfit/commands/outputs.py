@@ -7,6 +7,7 @@ already, and then takes its name in one step.
 
 from __future__ import annotations
 
+import argparse
 import errno
 import os
 import secrets
@@ -16,7 +17,9 @@ from pathlib import Path
 
 from privfit.commands.console import InputError
 
-__all__ = ["Claim", "claim", "claim_if"]
+__all__ = ["Claim", "check_outputs", "claim", "claim_if"]
+
+READ, WRITTEN = ("data", "schema", "model", "ledger"), ("out", "plot")  # options that are paths
 
 ROOM = 1 << 20  # bytes for all but the numbers of a large model: schema, settings, events
 DIGITS = 32  # bytes that a number may take in a text
@@ -65,6 +68,21 @@ def claim(path: str, numbers: int = 0) -> Iterator[Claim]:
     finally:
         with suppress(OSError):  # on a read-only disk, even for what is not there
             temporary.unlink(missing_ok=True)
+
+
+def check_outputs(options: argparse.Namespace) -> None:
+    """Refuse an output that would replace what the command reads, or another output."""
+    taken = {os.path.realpath(path) for name in READ if (path := getattr(options, name, None))}
+    for name in WRITTEN:
+        path = getattr(options, name, None)
+        if path is None:
+            continue
+        if os.path.realpath(path) in taken:
+            raise InputError(
+                f"--{name} ({path!r}) must be none of the files that are read or written besides; "
+                "pass another path"
+            )
+        taken.add(os.path.realpath(path))
 
 
 def claim_if(path: str | None) -> AbstractContextManager[Claim | None]:
