@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import privfit
+from privfit._kernels.random import BitSource
 from privfit.cli import _parser, main
 from privfit.commands import COMMANDS, demo
 from privfit.commands.console import EXIT_CODES, InputError, end_of
@@ -137,10 +138,10 @@ def test_budget_refuses_what_is_no_budget(arguments, sentence, capsys):
     assert error.count("\n") == 1
 
 
-def raised(error: BaseException, module: str) -> BaseException:
+def raised(error: BaseException, module: str, line: str = "raise error") -> BaseException:
     """This error, as if raised by a function of this module."""
     names = {"__name__": module, "error": error}
-    exec("def fail():\n    raise error", names)
+    exec(f"def fail():\n    {line}", names)
     try:
         names["fail"]()
     except BaseException as caught:
@@ -155,6 +156,20 @@ def test_errors_of_unknown_origin_are_told_by_type_alone():
         assert sentence.startswith(f"{type(error).__name__} inside privfit; its text is withheld")
         assert "secret" not in sentence
     assert end_of(raised(KeyError("secret"), "privfit.fit"))[0] == 1
+
+
+@pytest.mark.parametrize(
+    "line", ["float('secret')", "['a'].index('secret')", "with open('/dev/null'): int('secret')"]
+)
+def test_errors_of_built_in_functions_that_privfit_calls_are_told_by_type_alone(line):
+    code, sentence = end_of(raised(ValueError(), "privfit.domains", line))
+    assert (code, "secret" in sentence) == (1, False)
+
+
+def test_errors_of_kernels_are_told():
+    with pytest.raises(ValueError, match="must not be negative") as caught:
+        BitSource(-1)
+    assert end_of(caught.value)[0] == 2
 
 
 def test_errors_of_privfit_are_told():
