@@ -171,6 +171,10 @@ def test_a_model_predicts_what_python_predicts(folder, run):
     assert [line.split(",")[0] for line in lines] == model.predict(columns).tolist()
     probabilities = [[float(value) for value in line.split(",")[1:]] for line in lines]
     np.testing.assert_allclose(probabilities, model.predict_proba(columns), atol=1e-6)
+    found = json.loads(run("predict", "model.json", "people.csv", "--proba", "--json")[1])
+    assert found["predictions"] == model.predict(columns).tolist()
+    assert found["classes"] == ["no", "yes"]
+    assert found["probabilities"] == probabilities
     code, out, _ = run("predict", "model.json", "people.csv", "--json")
     assert json.loads(out)["predictions"] == model.predict(columns).tolist()
 
