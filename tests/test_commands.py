@@ -856,6 +856,13 @@ def test_a_sweep_asks_for_public_records(folder, run):
     assert [row["epsilon"] for row in json.loads(out)["rows"]] == [0.1, 10.0]
 
 
+@pytest.mark.parametrize("content", [b"\xff\xfe junk", b"[" * 100_000, b"{}", b"3"])
+def test_a_sweep_goes_on_with_nothing_but_a_sweep(folder, run, content):
+    (folder / "sweep.json").write_bytes(content)
+    resumed = [*SWEEP, "--public", "--resume"]
+    check_refused(folder, run, resumed, "text must be JSON written by Sweep.to_json")
+
+
 def test_an_interrupted_sweep_keeps_its_trials(folder, run, monkeypatch):
     from privfit import LogisticRegression
 

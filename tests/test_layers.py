@@ -49,7 +49,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"roc", "text", "estimators"},
     "text": set(),
     "plotting": {"accounting", "domains", "ledger"},
-    "sweeps": {"estimators", "ledger"},
+    "sweeps": {"estimators", "ledger", "plain"},
     "backends": RECORDS,
     "audit": RELEASES,
     "spaces": set(),

@@ -62,7 +62,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
             "records are public or synthetic, or use privfit fit --holdout"
         )
     declared = read_declared(options, console)
-    earlier = Sweep.from_json(Path(options.out).read_text()) if options.resume else None
+    earlier = Sweep.from_json(Path(options.out).read_bytes()) if options.resume else None
     model = estimator_of(options, declared)
     with claim(options.out) as out, claim_picture_if(options.plot) as plot:
         table = read_table(options.data, declared.schema, declared.target, options.delimiter)
