@@ -33,7 +33,8 @@ def test_demo_fits_with_and_without_privacy(capsys, monkeypatch):
     assert "Ledger(epsilon 1.1, delta 2e-06; spent epsilon 1.1, delta 2e-06)" in out
     times = re.search(r"records: ([\d.]+) ms, exactly; numpy (\d+) ms, (\d+) times slower", out)
     assert all(float(value) > 0 for value in times.groups()[:2])
-    assert err == ('no picture: --plot needs matplotlib; run pip install "privfit[plot]"\n')
+    assert err == 'no picture: a picture needs matplotlib; run pip install "privfit[plot]"\n'
+    assert min(map(int, re.findall(r"delta 1e-6: (\d+) private draws, ", out))) > 30  # not one
 
 
 def test_demo_draws_where_it_can(capsys, monkeypatch, tmp_path):

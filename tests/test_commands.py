@@ -814,7 +814,7 @@ def test_a_picture_needs_matplotlib(folder, run, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     arguments = ["budget", "--ledger", "budget.json", "--plot", "b.png"]
     check_refused(
-        folder, run, arguments, '--plot needs matplotlib; run pip install "privfit[plot]"'
+        folder, run, arguments, 'a picture needs matplotlib; run pip install "privfit[plot]"'
     )
 
 

@@ -99,8 +99,9 @@ def _compare(census: _Census, ledger: Ledger, console: Console) -> dict[str, flo
         )
         start = time.perf_counter()
         model.fit(*census.part(train))
-        seconds, steps = time.perf_counter() - start, model.release_.events[0].count
-        how = f"at epsilon {epsilon}, delta 1e-6: {steps} private steps, {seconds:.2f} s"
+        seconds = time.perf_counter() - start
+        draws = sum(event.count for event in model.release_.events)
+        how = f"at epsilon {epsilon}, delta 1e-6: {draws} private draws, {seconds:.2f} s"
         tell(f"epsilon {epsilon:g}", model.score(*census.part(test)), how)
     share = rich[test].mean()
     tell("larger class", max(share, 1 - share), "by naming the larger class")

@@ -28,7 +28,7 @@ def claim_picture(path: str) -> Iterator[Write]:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise InputError('--plot needs matplotlib; run pip install "privfit[plot]"') from None
+        raise InputError('a picture needs matplotlib; run pip install "privfit[plot]"') from None
     with claim(path) as file:
 
         def write(draw: Draw) -> None:
