@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import shlex
@@ -74,6 +75,20 @@ def test_every_command_has_help(command, capsys):
     out = capsys.readouterr().out
     assert out.startswith(f"usage: privfit {command}")
     assert "--json" in out
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one.__name__.split(".")[-1])
+def test_every_option_is_read_by_its_command(command):
+    parser = command.add(argparse.ArgumentParser().add_subparsers())
+    texts, todo = {}, [command.__name__]
+    while todo:
+        name = todo.pop()
+        texts[name] = Path(sys.modules[name].__file__).read_text()
+        imported = re.findall(r"^from (privfit\.commands\.\w+) import", texts[name], re.M)
+        todo += set(imported) - texts.keys()
+    said = "".join(texts.values())
+    options = {action.dest for action in parser._actions} - {"help"}
+    assert {name for name in options if f"options.{name}" not in said} == set()
 
 
 def test_help_lists_the_exit_codes(capsys):

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from privfit.commands.arguments import COUNT
 from privfit.commands.console import Console, InputError
 from privfit.commands.tables import Target
 from privfit.domains import Categorical, Schema, read_toml
@@ -38,7 +39,7 @@ class Declared:
 
 
 def add_declared(parser: argparse.ArgumentParser, target: bool = True) -> None:
-    """The options of a command that reads private records."""
+    """The options of a command that fits to records."""
     parser.add_argument("data", help="CSV, CSV.gz or Parquet")
     parser.add_argument(
         "--schema", required=True, metavar="FILE", help="TOML: what each column may hold"
@@ -55,6 +56,7 @@ def add_declared(parser: argparse.ArgumentParser, target: bool = True) -> None:
         "--accept-leak", action="store_true",
         help="take a draft of privfit schema as it is, though it tells of single records",
     )  # fmt: skip
+    parser.add_argument("--threads", type=COUNT, metavar="N", help="default: every core")
 
 
 def read_declared(options: argparse.Namespace, console: Console, label: bool = True) -> Declared:

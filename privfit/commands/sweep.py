@@ -41,7 +41,6 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--adjacency", choices=ADJACENCIES, default="replace")
     parser.add_argument("--n-public", type=COUNT, metavar="N")
     parser.add_argument("--splits", type=COUNT, default=10, metavar="N", help="default: 10")
-    parser.add_argument("--threads", type=COUNT, metavar="N", help="default: every core")
     parser.add_argument(
         "--public", action="store_true", help="declare that the records are public or synthetic"
     )
