@@ -205,6 +205,25 @@ def test_a_label_may_be_a_column_of_the_schema(folder, run):
     assert run(*FIT, "--target", "rich", "--classes", "yes", "no", "--columns", "age")[0] == 0
 
 
+def test_classes_given_by_option_are_the_numbers_of_a_table(folder, run):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pyarrow.table({"age": [20, 60] * 40, "sex": ["f", "m"] * 40, "rich": [0, 1] * 40})
+    parquet.write_table(table, folder / "people.parquet")
+    command = [FIT[0], "people.parquet", *FIT[2:], "--target", "rich", "--classes", "0", "1"]
+    assert run(*command)[0] == 0
+    assert privfit.load(folder / "model.json").classes_.tolist() == [0, 1]
+
+
+def test_classes_that_are_not_all_numbers_are_texts(folder, run):
+    for labels, classes in ((["1", "x"], '["1", "x"]'), (["01", "1"], '["01", "1"]'),
+                            (["1", "2"], "[1, 2]")):  # fmt: skip
+        rows = "".join(f"{20 + i % 9},{labels[i % 2]}\n" for i in range(40))
+        (folder / "t.csv").write_text(f"age,y\n{rows}")
+        assert f"classes = {classes}\n" in run("schema", "t.csv", "--target", "y")[1]
+
+
 def test_a_constant_label_is_no_reason_to_refuse(folder, run):
     """A refusal would tell of the labels, and the classes are declared."""
     (folder / "people.csv").write_text(people().replace(",yes", ",no"))

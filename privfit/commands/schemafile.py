@@ -19,7 +19,7 @@ from typing import Any
 
 from privfit.commands.arguments import COUNT
 from privfit.commands.console import Console, InputError
-from privfit.commands.tables import Target
+from privfit.commands.tables import Target, as_labels
 from privfit.domains import Categorical, Schema, read_toml
 
 __all__ = ["Declared", "add_declared", "read_declared"]
@@ -104,7 +104,7 @@ def _target(schema: Schema, data: dict[str, Any], options: argparse.Namespace) -
     if not isinstance(name, str):
         raise InputError(f'pass --target, or label = "..." in a table [data] of {options.schema!r}')
     column = schema.columns.get(name)
-    classes: Sequence[Any] | None = options.classes
+    classes: Sequence[Any] | None = options.classes and as_labels(options.classes)
     if classes is None and name == data.get("label"):
         classes = data.get("classes")
     if classes is None and isinstance(column, Categorical) and not column.other:

@@ -25,7 +25,18 @@ from numpy.typing import NDArray
 from privfit.commands.console import InputError
 from privfit.domains import Categorical, Numeric, Schema
 
-__all__ = ["MISSING", "Coded", "Table", "Target", "opened", "read_chunks", "read_table"]
+__all__ = [
+    "MISSING",
+    "Coded",
+    "Table",
+    "Target",
+    "as_labels",
+    "as_number",
+    "as_value",
+    "opened",
+    "read_chunks",
+    "read_table",
+]
 
 Array: TypeAlias = NDArray[Any]
 Integers: TypeAlias = NDArray[np.int16] | NDArray[np.int32]
@@ -198,6 +209,30 @@ class _Numbers:
                 f"column {self._name!r} has values that are not numbers; write numbers as 1234.5, "
                 "without thousands separators or units, or declare its values as categories"
             ) from None
+
+
+def as_number(text: str) -> float | None:
+    """The finite number that a text writes, if it does."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def as_value(text: str) -> Any:
+    """A whole number, a number, or the text itself."""
+    number = as_number(text)
+    if number is None:
+        return text
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
+def as_labels(texts: Sequence[str]) -> list[Any]:
+    """The numbers that the texts write, if all do and each another one; else the texts."""
+    values = [as_value(text) for text in texts]
+    numbers = {value for value in values if not isinstance(value, str)}
+    return values if len(numbers) == len(texts) else list(texts)
 
 
 def _number(value: Any) -> float:
