@@ -179,6 +179,18 @@ def test_a_model_predicts_what_python_predicts(folder, run):
     assert json.loads(out)["predictions"] == model.predict(columns).tolist()
 
 
+def test_shown_weights_of_categories_have_mean_zero_and_are_the_same_model(folder, run):
+    assert run(*FIT, "--delta", "1e-6", "--solver", "gradient")[0] == 0
+    found = run("show", "model.json")[1]
+    shown = {name: float(weight) for name, weight in re.findall(r"^(\S+) +([+-]\S+)$", found, re.M)}
+    assert shown.keys() == {"age", "sex=f", "sex=m", "intercept"}
+    assert abs(shown["sex=f"] + shown["sex=m"]) < 2e-4
+    records = {"age": [0.0, 50.0, 100.0], "sex": ["f", "m", "m"]}
+    z = privfit.load("model.json").decision_function(records)
+    ages, sexes = np.array([0, 0.5, 1]), np.array([shown["sex=f"], shown["sex=m"], shown["sex=m"]])
+    np.testing.assert_allclose(shown["intercept"] + shown["age"] * ages + sexes, z, atol=5e-4)
+
+
 def test_the_same_seed_gives_the_same_model_and_warns(folder, run):
     for name in ("a.json", "b.json"):
         code, _, err = run(*FIT[:-1], name, "--seed", "7")
