@@ -22,8 +22,8 @@ from conftest import ROOT
 import privfit
 from privfit import Categorical, Numeric, Schema
 from privfit.cli import main
-from privfit.commands import spending
-from privfit.commands.console import InputError
+from privfit.commands import spending, tables
+from privfit.commands.console import Console, InputError
 from privfit.commands.outputs import claim
 from privfit.commands.spending import RunLedger, split
 from privfit.commands.tables import Coded, Table
@@ -1027,6 +1027,15 @@ def test_a_picture_of_one_column_is_refused_before_the_charge(folder, run):
     command = ["cluster", "people.csv", "--schema", "schema.toml", "--epsilon", "1", "--clusters"]
     command += ["2", "--ledger", "budget.json", "--out", "c.json", "--plot", "c.png", "--columns"]
     check_refused(folder, run, [*command, "age"], "--plot needs two columns; pass --columns with")
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_who_waits_for_a_large_table_sees_how_far_it_is_read(folder, run, monkeypatch, watched):
+    monkeypatch.setattr(tables, "LARGE", 1000)
+    monkeypatch.setattr(Console, "watched", watched)
+    code, _, err = run(*FIT)
+    assert code == 0
+    assert ("reading" in err) is watched
 
 
 def test_a_missing_budget_file_tells_how_to_start_one(folder, run):

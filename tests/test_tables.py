@@ -84,6 +84,18 @@ def test_chunks_do_not_matter(write, monkeypatch, rows):
     check_people(read_table(write(text_of(ROWS)), SCHEMA, TARGET))
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_progress_is_told_in_hundredths_of_the_file(write, packed):
+    text, told = text_of([*ROWS[:1], *ROWS[1:] * 500]), []
+    path = write(gzip.compress(text.encode()) if packed else text)
+    table = read_table(path, SCHEMA, TARGET, told=lambda *now: told.append(now))
+    assert len(table) == 50_000
+    done = [now for now, total in told if total == 100]
+    assert done == sorted(set(done))
+    assert done[-1] == 100
+    assert len(done) == len(told) > (0 if packed else 50)
+
+
 def test_parquet_reads_like_csv(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet

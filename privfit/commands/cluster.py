@@ -15,7 +15,7 @@ from privfit.commands.outputs import claim
 from privfit.commands.pictures import claim_picture_if
 from privfit.commands.schemafile import add_declared, read_declared
 from privfit.commands.spending import add_budget, open_run, report, seed_of
-from privfit.commands.tables import read_table
+from privfit.commands.tables import read_records
 from privfit.domains import Numeric, Schema
 from privfit.kmeans import MOST_STEPS
 
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
     # A model file keeps the centres, counts and sums of every step of noisy Lloyd.
     numbers = 3 * MOST_STEPS * declared.schema.width * options.clusters
     with claim(options.out, numbers) as out, claim_picture_if(options.plot) as plot:
-        table = read_table(options.data, declared.schema, None, options.delimiter)
+        table = read_records(options, console, declared.schema)
         if options.adjacency == "replace" and options.clusters > len(table):  # a public number
             raise InputError(
                 f"--clusters ({options.clusters}) must be at most the number of records; pass a "

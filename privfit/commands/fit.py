@@ -21,7 +21,7 @@ from privfit.commands.spending import (
     seed_of,
     split,
 )
-from privfit.commands.tables import Table, read_table
+from privfit.commands.tables import Table, read_records
 
 __all__ = ["SOLVER", "add", "add_model", "estimator_of", "run"]
 
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
     from privfit.model import dumps
 
     with claim(options.out, declared.schema.width * len(declared.classes)) as out:
-        table = read_table(options.data, declared.schema, declared.target, options.delimiter)
+        table = read_records(options, console, declared.schema, declared.target)
         held = _held_out(table, options)
         train, test = table[~held], table[held]
         with ledger.group("train") if len(test) else nullcontext():

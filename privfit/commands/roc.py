@@ -12,7 +12,7 @@ from privfit.commands.models import load_model, schema_of
 from privfit.commands.outputs import claim_if
 from privfit.commands.pictures import claim_picture_if
 from privfit.commands.spending import add_budget, open_run, report, seed_of
-from privfit.commands.tables import Target, read_table
+from privfit.commands.tables import Target, read_records
 
 __all__ = ["add", "run"]
 
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
     ledger, seed = open_run(options, console), seed_of(options, console)
     with claim_if(options.out) as out, claim_picture_if(options.plot) as plot:
         target = Target(options.target, tuple(classes))
-        table = read_table(options.data, schema, target, options.delimiter)
+        table = read_records(options, console, schema, target)
         scores = scipy.special.expit(
             model.decision_function(table.columns)
         )  # of the last class, within [0, 1]

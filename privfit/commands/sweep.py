@@ -13,7 +13,7 @@ from privfit.commands.fit import add_model, estimator_of
 from privfit.commands.outputs import claim
 from privfit.commands.pictures import claim_picture_if
 from privfit.commands.schemafile import add_declared, read_declared
-from privfit.commands.tables import read_table
+from privfit.commands.tables import read_records
 from privfit.ledger import ADJACENCIES
 
 __all__ = ["add", "run"]
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
     earlier = Sweep.from_json(Path(options.out).read_bytes()) if options.resume else None
     model = estimator_of(options, declared)
     with claim(options.out) as out, claim_picture_if(options.plot) as plot:
-        table = read_table(options.data, declared.schema, declared.target, options.delimiter)
+        table = read_records(options, console, declared.schema, declared.target)
         show = bar("sweep", "fit") if console.watched else lambda done, total: None
         try:
             found = sweep(
