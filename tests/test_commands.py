@@ -863,7 +863,9 @@ def test_a_budget_file_is_made_and_shown(folder, run):
         ["left", "all", "1", "1e-05"],
         ["budget", "all", "2", "1e-05"],
     ]
-    assert (folder / "b.png").read_bytes().startswith(b"\x89PNG")
+    drawn = (folder / "b.png").read_bytes()
+    assert drawn.startswith(b"\x89PNG")
+    assert b"Matplotlib" not in drawn
 
 
 SWEEP = ["sweep", "people.csv", "--schema", "schema.toml", "--epsilons", "0.1", "10", "--splits",

@@ -48,7 +48,7 @@ ALLOWED: dict[str, set[str]] = {
     "model": {"files", "plain", "declared", "ledger", "domains", "binary", "objectives", "bayes"}
     | {"roc", "text", "estimators"},
     "text": set(),
-    "plotting": {"accounting", "domains", "ledger"},
+    "plotting": {"accounting", "domains", "files", "ledger"},
     "sweeps": {"estimators", "ledger", "plain"},
     "backends": RECORDS,
     "audit": RELEASES,
