@@ -78,7 +78,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"privfit {privfit.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for command in COMMANDS:
-        one = command.add(commands)
+        name = command.__name__.rpartition(".")[2]
+        one = commands.add_parser(name, help=command.HELP, description=command.DESCRIPTION)
+        command.add(one)
         one.set_defaults(run=command.run)
         says = one.add_argument_group("what is said")
         says.add_argument("--json", action="store_true", help="one JSON object on stdout")

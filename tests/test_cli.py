@@ -79,7 +79,8 @@ def test_every_command_has_help(command, capsys):
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one.__name__.split(".")[-1])
 def test_every_option_is_read_by_its_command(command):
-    parser = command.add(argparse.ArgumentParser().add_subparsers())
+    parser = argparse.ArgumentParser()
+    command.add(parser)
     texts, todo = {}, [command.__name__]
     while todo:
         name = todo.pop()

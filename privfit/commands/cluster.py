@@ -19,19 +19,19 @@ from privfit.commands.tables import read_records
 from privfit.domains import Numeric, Schema
 from privfit.kmeans import MOST_STEPS
 
-__all__ = ["add", "run", "show_centres"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run", "show_centres"]
+
+HELP = "private k-means centres of a table"
+DESCRIPTION = (
+    "Find private k-means centres and write them as a model file. Distances are "
+    "those of columns scaled to [0, 1] by their declared ranges, and of categories as 0 or 1."
+)
 
 CLUSTERS = Between(1, 10_000, "8", whole=True)
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
+def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "cluster",
-        help="private k-means centres of a table",
-        description="Find private k-means centres and write them as a model file. Distances are "
-        "those of columns scaled to [0, 1] by their declared ranges, and of categories as 0 or 1.",
-    )
     add_declared(parser, target=False)
     parser.add_argument(
         "--clusters", type=CLUSTERS, required=True, metavar="K", help="how many centres"
@@ -44,7 +44,6 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add_budget(parser)
     parser.add_argument("--out", required=True, metavar="FILE", help="the model file")
     parser.add_argument("--plot", metavar="FILE", help="a picture of the centres")
-    return parser
 
 
 def run(options: argparse.Namespace, console: Console) -> None:

@@ -23,20 +23,20 @@ from privfit.commands.spending import (
 )
 from privfit.commands.tables import Table, read_records
 
-__all__ = ["SOLVER", "add", "add_model", "estimator_of", "run"]
+__all__ = ["DESCRIPTION", "HELP", "SOLVER", "add", "add_model", "estimator_of", "run"]
+
+HELP = "fit a private classifier to a table"
+DESCRIPTION = (
+    "Fit a classifier to private records and write it as a model file, which holds "
+    "released values alone."
+)
 
 SOLVER = "how to search; default: auto, which is best left; an unknown name lists the others"
 MODELS = {"logistic": "LogisticRegression", "svm": "LinearSVC"}
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
+def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "fit",
-        help="fit a private classifier to a table",
-        description="Fit a classifier to private records and write it as a model file, which holds "
-        "released values alone.",
-    )
     add_declared(parser)
     add_model(parser)
     add_budget(parser)
@@ -50,7 +50,6 @@ def add(commands: Any) -> argparse.ArgumentParser:
         help="say the exact accuracy on the held-out records, on stderr: NOT PRIVATE",
     )  # fmt: skip
     parser.add_argument("--out", required=True, metavar="FILE", help="the model file")
-    return parser
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:

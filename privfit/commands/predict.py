@@ -16,23 +16,22 @@ from privfit.commands.models import load_model, schema_of
 from privfit.commands.outputs import claim
 from privfit.commands.tables import Table, read_chunks
 
-__all__ = ["add", "run"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
+
+HELP = "classes or clusters of new records"
+DESCRIPTION = (
+    "The class, or the cluster, that a model gives each record of a table. It "
+    "spends nothing; predictions are as private as the records they are made of."
+)
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
+def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "predict",
-        help="classes or clusters of new records",
-        description="The class, or the cluster, that a model gives each record of a table. It "
-        "spends nothing; predictions are as private as the records they are made of.",
-    )
     parser.add_argument("model", help="a model file")
     parser.add_argument("data", help="CSV, CSV.gz or Parquet")
     parser.add_argument("--proba", action="store_true", help="also the probability of each class")
     parser.add_argument("--delimiter", metavar="CHAR", help="default: seen from the first line")
     parser.add_argument("--out", metavar="FILE", help="a CSV file; default: stdout")
-    return parser
 
 
 def run(options: argparse.Namespace, console: Console) -> None:

@@ -14,7 +14,13 @@ from privfit.commands.outputs import claim
 from privfit.commands.tables import MISSING, as_labels, as_number, as_value, opened
 from privfit.domains import Categorical, Numeric, Schema
 
-__all__ = ["add", "run"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
+
+HELP = "draft a schema of a table"
+DESCRIPTION = (
+    "Draft the types, ranges and categories of a table's columns, for who may see "
+    "the records. The draft is not private: replace its ranges by documented ones."
+)
 
 MOST_LEVELS = 100  # of a category; a column of more different texts is free text
 MOST_SEEN = 100_000  # different values that are told apart when looking for identifiers
@@ -38,19 +44,12 @@ read_from_data = true
 """
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
+def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "schema",
-        help="draft a schema of a table",
-        description="Draft the types, ranges and categories of a table's columns, for who may see "
-        "the records. The draft is not private: replace its ranges by documented ones.",
-    )
     parser.add_argument("data", help="CSV, CSV.gz or Parquet")
     parser.add_argument("--target", metavar="NAME", help="the column of labels")
     parser.add_argument("--delimiter", metavar="CHAR", help="default: seen from the first line")
     parser.add_argument("--out", metavar="FILE", help="default: stdout")
-    return parser
 
 
 def run(options: argparse.Namespace, console: Console) -> None:

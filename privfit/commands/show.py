@@ -14,7 +14,13 @@ from privfit.commands.models import load_model
 from privfit.domains import Schema
 from privfit.ledger import Budget, Release
 
-__all__ = ["add", "run"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
+
+HELP = "what a model file holds, verified"
+DESCRIPTION = (
+    "Recompute the cost of a model from its events, and show all that it says of "
+    "the records. With --quiet the exit code alone tells whether it holds."
+)
 
 HIDDEN = {
     "replace": "whichever record stands in a row (replace)",
@@ -23,16 +29,9 @@ HIDDEN = {
 MOST = 12  # coefficients that are shown
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
+def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "show",
-        help="what a model file holds, verified",
-        description="Recompute the cost of a model from its events, and show all that it says of "
-        "the records. With --quiet the exit code alone tells whether it holds.",
-    )
     parser.add_argument("model", help="a model file")
-    return parser
 
 
 def run(options: argparse.Namespace, console: Console) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from privfit import plotting
 from privfit.commands.arguments import COUNT, DELTA, EPSILON
@@ -16,17 +15,17 @@ from privfit.commands.schemafile import add_declared, read_declared
 from privfit.commands.tables import read_records
 from privfit.ledger import ADJACENCIES
 
-__all__ = ["add", "run"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
+
+HELP = "the privacy-accuracy curve, on public or synthetic records"
+DESCRIPTION = (
+    "Fit at several epsilons on several splits, beside the model without privacy. "
+    "Its accuracies are exact, so the records must be public or synthetic."
+)
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
+def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "sweep",
-        help="the privacy-accuracy curve, on public or synthetic records",
-        description="Fit at several epsilons on several splits, beside the model without privacy. "
-        "Its accuracies are exact, so the records must be public or synthetic.",
-    )
     add_declared(parser)
     add_model(parser)
     parser.add_argument(
@@ -47,7 +46,6 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--out", required=True, metavar="FILE", help="every trial, as JSON")
     parser.add_argument("--resume", action="store_true", help="go on with the trials of --out")
     parser.add_argument("--plot", metavar="FILE", help="a picture of the curve")
-    return parser
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
