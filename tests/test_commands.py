@@ -1025,6 +1025,34 @@ def test_more_clusters_than_records_are_refused(folder, run):
     check_refused(folder, run, [*command, "0"], "--clusters ('0') must be a whole number from 1")
 
 
+PLACES = ["cluster", "people.csv", "--schema", "schema.toml", "--epsilon", "1", "--clusters", "2",
+          "--places", "places.csv", "--ledger", "budget.json", "--out", "c.json"]  # fmt: skip
+
+
+def test_centres_are_chosen_among_public_places(folder, run):
+    places = [f"{age},{sex}" for age in range(0, 101, 10) for sex in "fm"]
+    (folder / "places.csv").write_text("\n".join(["age,sex", *places]) + "\n")
+    code, out, _ = run(*PLACES, "--plot", "c.png", "--json", "--seed", "1")
+    assert code == 0
+    found = json.loads(out)
+    assert found["columns"] == ["age", "sex=f", "sex=m"]
+    centres = np.array(found["centres"])
+    assert (np.abs(centres[:, 0] - np.round(centres[:, 0], -1)) < 0.1).all()  # on the grid
+    assert sorted(centres[:, 1].tolist()) == [0, 1]  # of 600 people, one place for each sex
+    assert np.abs(centres[:, 0] - 50).max() < 25
+    assert run("show", "c.json")[1].startswith("c.json: KMedian\n")
+    assert len(run("predict", "c.json", "people.csv")[1].splitlines()) == 601
+
+
+def test_wrong_places_cost_nothing(folder, run):
+    (folder / "places.csv").write_text("age,sex\n10,f\n")
+    check_refused(folder, run, PLACES, "must be at most the number of facilities (1); pass fewer")
+    check_refused(folder, run, [*PLACES, "--postprocess", "mcmc"], "--postprocess is for k-means")
+    check_refused(folder, run, [*PLACES, "--out", "places.csv"], "must be none of the files that")
+    (folder / "places.csv").write_text("age\n10\n")
+    check_refused(folder, run, PLACES, "'places.csv' has no column 'sex'")
+
+
 def test_a_picture_of_one_column_is_refused_before_the_charge(folder, run):
     command = ["cluster", "people.csv", "--schema", "schema.toml", "--epsilon", "1", "--clusters"]
     command += ["2", "--ledger", "budget.json", "--out", "c.json", "--plot", "c.png", "--columns"]

@@ -19,7 +19,8 @@ from privfit.files import beside, write_through
 
 __all__ = ["Claim", "check_outputs", "claim", "claim_if"]
 
-READ, WRITTEN = ("data", "schema", "model", "ledger"), ("out", "plot")  # options that are paths
+READ = ("data", "schema", "model", "ledger", "places")  # options that are paths
+WRITTEN = ("out", "plot")
 
 ROOM = 1 << 20  # bytes for all but the numbers of a large model: schema, settings, events
 DIGITS = 32  # bytes that a number may take in a text
