@@ -1,4 +1,4 @@
-"""``privfit cluster``: private k-means centres of a table."""
+"""``privfit cluster``: private k-means centres of a table, or k-median ones among places."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ def _text(value: Any) -> str:
 def _in_order(levels: set[str]) -> list[Any]:
     """Numbers by size, else texts by the alphabet."""
     if all(as_number(level) is not None for level in levels):
-        return sorted(levels, key=float)
+        return sorted(levels, key=lambda level: (float(level), level))
     return sorted(levels)
 
 
