@@ -33,6 +33,7 @@ from privfit.partition import Leaves
 __all__ = ["Checkpoint"]
 
 VERSION = 1
+START = b'{"kind": "run", "what": {"privfit": '  # of every journal
 
 
 class Checkpoint:
@@ -106,14 +107,16 @@ class _Journal:
         with open(self._path, "rb") as file:
             whole = file.read()
         lines = whole[: whole.rfind(b"\n") + 1]  # a line that a crash cut short was never told
-        os.ftruncate(self._file, len(lines))
-        os.lseek(self._file, 0, os.SEEK_END)
         try:
+            if not whole.startswith(START[: len(whole)]):
+                raise ValueError
             self._steps = [json.loads(line) for line in lines.splitlines()]
         except ValueError:
             raise ValueError(
                 f"path ({self._path!r}) must be a journal of privfit, or new; pass another path"
             ) from None
+        os.ftruncate(self._file, len(lines))  # only now: another file is left as it is
+        os.lseek(self._file, 0, os.SEEK_END)
         self._next = 0
         self.drawing = False
 

@@ -14,6 +14,7 @@ import privfit
 from privfit.budget_file import BudgetFileWarning
 from privfit.commands import COMMANDS
 from privfit.commands.console import DONE, EXIT_CODES, READER_GONE, REFUSED, Console, InputError
+from privfit.commands.outputs import check_outputs
 from privfit.paths import PrivacyLeakWarning
 
 __all__ = ["main"]
@@ -37,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(options)
     try:
         with _warnings_told(console):
+            check_outputs(options)
             options.run(options, console)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -76,7 +78,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"privfit {privfit.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for command in COMMANDS:
-        one = command.add(commands)
+        name = command.__name__.rpartition(".")[2]
+        one = commands.add_parser(name, help=command.HELP, description=command.DESCRIPTION)
+        command.add(one)
         one.set_defaults(run=command.run)
         says = one.add_argument_group("what is said")
         says.add_argument("--json", action="store_true", help="one JSON object on stdout")

@@ -6,17 +6,18 @@ import glob
 import os
 import secrets
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["remove_leftovers", "write_atomically"]
+__all__ = ["beside", "remove_leftovers", "write_atomically", "write_through"]
 
 
-def write_atomically(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text, as UTF-8, so that the path has all of it or what it had before.
+def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Write bytes, or a text as UTF-8, so that the path has all of it or what it had before.
 
-    The text goes to a new file in the same folder, then to the disk, and takes the path's place in
-    one step. After a full disk, an error or an interrupt the file is as it was (unless the very
+    The content goes to a new file in the same folder, then to the disk, and takes the path's place
+    in one step. After a full disk, an error or an interrupt the file is as it was (unless the very
     last step failed, the one that makes its new name last), and nothing else is left; a kill or a
     power cut may leave the new file, named ``.<name>.*.tmp``, which nothing reads. A link stays a
     link. What is no ordinary file, such as a pipe, is simply written to. An `OSError` names the
@@ -33,30 +34,45 @@ def write_atomically(path: str | os.PathLike[str], text: str) -> None:
     target = Path(os.path.realpath(path))
     try:
         if target.exists() and not target.is_file():
-            with target.open("w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-        else:
-            _replace(target, text)
+            target.write_bytes(_as_bytes(content))
+            return
+        with beside(target) as temporary:
+            write_through(temporary, content, "xb", like=target)
+            os.replace(temporary, target)
+        _sync_folder(target.parent)
     except OSError as error:
         raise OSError(error.errno, error.strerror, os.fspath(path)) from None
 
 
-def _replace(target: Path, text: str) -> None:
+@contextmanager
+def beside(target: Path) -> Iterator[Path]:
+    """The path of a new file in the same folder; what is there in the end is removed."""
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
     try:
-        # Mode "x" makes the file itself, with the rights of any new one, and follows no link.
-        with open(temporary, "x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            if target.exists():
-                os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:  # an interrupt too
-        with suppress(OSError):
+        yield temporary
+    finally:
+        with suppress(OSError):  # on a read-only disk, even for what is not there
             temporary.unlink(missing_ok=True)
-        raise
-    _sync_folder(target.parent)
+
+
+def write_through(path: Path, content: str | bytes, mode: str, like: Path) -> None:
+    """Bring all of a file to the disk, with the rights that `like` has if it is there.
+
+    Mode "xb" makes the file itself, with the rights of any new one, and follows no link; "r+b"
+    writes over bytes that are on the disk.
+    """
+    with open(path, mode) as file:
+        if like.exists():  # first: nobody else may read it meanwhile
+            os.chmod(path, stat.S_IMODE(like.stat().st_mode))
+        file.write(_as_bytes(content))
+        file.truncate()
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _as_bytes(content: str | bytes) -> bytes:
+    """A text as UTF-8."""
+    return content.encode() if isinstance(content, str) else content
 
 
 def remove_leftovers(path: Path) -> None:

@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 from privfit.accounting import Event, compose, gaussian_total
 from privfit.checks import is_whole
 from privfit.domains import Domain, L1Ball, L2Ball, Numeric, Schema
+from privfit.files import write_atomically
 from privfit.ledger import Budget, Ledger, Release
 
-__all__ = ["draw_budget", "draw_clusters", "draw_roc", "draw_sweep", "save_figure"]
+__all__ = ["draw_budget", "draw_clusters", "draw_roc", "draw_sweep", "rendered", "save_figure"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -43,24 +44,31 @@ LONGEST_LABEL = 44
 LONGEST_TICK = 28
 LETTERS = 15.5  # of a legend, an inch
 DRAWN_TOTALS = 17  # points of a curve of costs: each is composed by itself, in up to 0.1 s
+# What matplotlib would write into a file besides the picture.
+TRACES = {"png": ("Software",), "svg": ("Date", "Creator"),
+          "pdf": ("CreationDate", "Creator", "Producer")}  # fmt: skip
 LATTICE = 301  # points a side on which nearest centres are compared
 
 
 def save_figure(ax: Any, path: str | os.PathLike[str], dpi: float = 100) -> None:
     """Write the figure of these axes to a file; its name says the format, such as .png or .svg.
 
-    Nothing is written if drawing fails, and neither dates nor versions are.
+    The file is there whole or not at all, and has neither dates nor versions.
     """
     kind = Path(path).suffix.removeprefix(".").lower()
-    figure, drawn = ax.figure, io.BytesIO()
-    known = figure.canvas.get_supported_filetypes()
-    if kind not in known:
+    if kind not in ax.figure.canvas.get_supported_filetypes():
         raise ValueError(
             f"path ({os.fspath(path)!r}) must end in a known format; pass a name such as plot.png"
         )
-    undated = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    figure.savefig(drawn, format=kind, dpi=dpi, metadata=undated.get(kind))
-    Path(path).write_bytes(drawn.getvalue())
+    write_atomically(path, rendered(ax.figure, kind, dpi))
+
+
+def rendered(figure: Any, kind: str, dpi: float) -> bytes:
+    """A figure as the bytes of a file of this format."""
+    drawn = io.BytesIO()
+    unsaid = dict.fromkeys(TRACES[kind]) if kind in TRACES else None
+    figure.savefig(drawn, format=kind, dpi=dpi, metadata=unsaid)
+    return drawn.getvalue()
 
 
 # ---------------------------------------------------------------------------------- accuracy curves

@@ -443,7 +443,8 @@ class _Table:
     def histogram(self) -> Integers:
         """int64 (2, G): negatives and positives in each place of the grid of scores."""
         low, high = self.bounds
-        place = np.clip((self.score - low) * (GRID / (high - low)), 0, GRID - 1).astype(np.intp)
+        inside = np.clip(self.score, low, high) - low  # first: nothing then overflows, or warns
+        place = np.minimum(inside * (GRID / (high - low)), GRID - 1).astype(np.intp)
         return np.bincount(place + GRID * self.positive, minlength=2 * GRID).reshape(2, GRID)
 
     def between(self, cuts: Any) -> Integers:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from privfit.checks import is_finite, is_sparse, is_whole
 from privfit.ledger import Budget
+from privfit.plain import parse
 
 __all__ = ["Row", "Sweep", "SweepInterrupted", "Trial", "interval", "sweep"]
 
@@ -152,12 +153,12 @@ class Sweep:
         return json.dumps({"privfit_sweep": VERSION, **asdict(self)}, indent=1)
 
     @classmethod
-    def from_json(cls, text: str) -> Sweep:
+    def from_json(cls, text: str | bytes) -> Sweep:
         """Read what `to_json` wrote."""
         try:
-            fields = json.loads(text)
+            fields = parse(text)
             version = fields.pop("privfit_sweep")
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError):
             raise ValueError("text must be JSON written by Sweep.to_json; pass it as is") from None
         if version != VERSION:
             raise ValueError(

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from privfit import BernoulliNB, Budget, Ledger, SelectFeatures
+from privfit import BernoulliNB, Budget, Ledger, PrivacyLeakWarning, SelectFeatures
 from privfit._kernels.random import BitSource
 
 SECRET = 0.1234567890123
@@ -153,3 +153,10 @@ def test_no_record_is_in_a_saved_model(kind):
         assert len(saved) < 4000
         assert np.float64(SECRET).tobytes() not in saved
         assert str(N).encode() not in saved
+
+
+def test_the_warning_on_classes_that_were_not_declared_names_who_called_fit():
+    X, y = np.eye(4), [0, 1, 0, 1]
+    with pytest.warns(PrivacyLeakWarning, match="reads its classes off") as caught:
+        BernoulliNB(1.0).fit(X, y)
+    assert caught[0].filename == __file__

@@ -113,6 +113,25 @@ def test_a_line_that_was_cut_short_is_drawn_again(tmp_path):
     assert [s["kind"] for s in steps_of(path)].count("draw") == 9
 
 
+@pytest.mark.parametrize("content", ["dear diary", "dear\ndiary", '{"kind": "letter"', "1\n2"])
+def test_a_file_that_is_no_journal_is_refused_and_left_as_it_is(content, tmp_path):
+    path = tmp_path / "diary"
+    path.write_text(content)
+    with pytest.raises(ValueError, match="must be a journal of privfit, or new"):
+        Checkpoint(path, 1.0)
+    assert path.read_text() == content
+
+
+def test_a_journal_whose_first_line_was_cut_short_begins_anew(tmp_path):
+    path = tmp_path / "journal"
+    Checkpoint(path, 1.0)
+    whole = path.read_bytes()
+    for end in (0, 5, len(whole) - 1):
+        path.write_bytes(whole[:end])
+        Checkpoint(path, 1.0)
+        assert path.read_bytes() == whole
+
+
 def test_noise_is_not_on_record_and_the_file_is_its_owners(tmp_path):
     """A mechanism that takes its bits the way that coins are taken leaves no seed behind."""
     path = tmp_path / "journal"

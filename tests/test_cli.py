@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import shlex
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import privfit
+from privfit._kernels.random import BitSource
 from privfit.cli import _parser, main
 from privfit.commands import COMMANDS, demo
 from privfit.commands.console import EXIT_CODES, InputError, end_of
@@ -32,7 +34,8 @@ def test_demo_fits_with_and_without_privacy(capsys, monkeypatch):
     assert "Ledger(epsilon 1.1, delta 2e-06; spent epsilon 1.1, delta 2e-06)" in out
     times = re.search(r"records: ([\d.]+) ms, exactly; numpy (\d+) ms, (\d+) times slower", out)
     assert all(float(value) > 0 for value in times.groups()[:2])
-    assert err == ('no picture: --plot needs matplotlib; run pip install "privfit[plot]"\n')
+    assert err == 'no picture: a picture needs matplotlib; run pip install "privfit[plot]"\n'
+    assert min(map(int, re.findall(r"delta 1e-6: (\d+) private draws, ", out))) > 30  # not one
 
 
 def test_demo_draws_where_it_can(capsys, monkeypatch, tmp_path):
@@ -72,6 +75,21 @@ def test_every_command_has_help(command, capsys):
     out = capsys.readouterr().out
     assert out.startswith(f"usage: privfit {command}")
     assert "--json" in out
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one.__name__.split(".")[-1])
+def test_every_option_is_read_by_its_command(command):
+    parser = argparse.ArgumentParser()
+    command.add(parser)
+    texts, todo = {}, [command.__name__]
+    while todo:
+        name = todo.pop()
+        texts[name] = Path(sys.modules[name].__file__).read_text()
+        imported = re.findall(r"^from (privfit\.commands\.\w+) import", texts[name], re.M)
+        todo += set(imported) - texts.keys()
+    said = "".join(texts.values())
+    options = {action.dest for action in parser._actions} - {"help"}
+    assert {name for name in options if f"options.{name}" not in said} == set()
 
 
 def test_help_lists_the_exit_codes(capsys):
@@ -137,10 +155,10 @@ def test_budget_refuses_what_is_no_budget(arguments, sentence, capsys):
     assert error.count("\n") == 1
 
 
-def raised(error: BaseException, module: str) -> BaseException:
+def raised(error: BaseException, module: str, line: str = "raise error") -> BaseException:
     """This error, as if raised by a function of this module."""
     names = {"__name__": module, "error": error}
-    exec("def fail():\n    raise error", names)
+    exec(f"def fail():\n    {line}", names)
     try:
         names["fail"]()
     except BaseException as caught:
@@ -155,6 +173,20 @@ def test_errors_of_unknown_origin_are_told_by_type_alone():
         assert sentence.startswith(f"{type(error).__name__} inside privfit; its text is withheld")
         assert "secret" not in sentence
     assert end_of(raised(KeyError("secret"), "privfit.fit"))[0] == 1
+
+
+@pytest.mark.parametrize(
+    "line", ["float('secret')", "['a'].index('secret')", "with open('/dev/null'): int('secret')"]
+)
+def test_errors_of_built_in_functions_that_privfit_calls_are_told_by_type_alone(line):
+    code, sentence = end_of(raised(ValueError(), "privfit.domains", line))
+    assert (code, "secret" in sentence) == (1, False)
+
+
+def test_errors_of_kernels_are_told():
+    with pytest.raises(ValueError, match="must not be negative") as caught:
+        BitSource(-1)
+    assert end_of(caught.value)[0] == 2
 
 
 def test_errors_of_privfit_are_told():

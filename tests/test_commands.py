@@ -22,8 +22,8 @@ from conftest import ROOT
 import privfit
 from privfit import Categorical, Numeric, Schema
 from privfit.cli import main
-from privfit.commands import spending
-from privfit.commands.console import InputError
+from privfit.commands import spending, tables
+from privfit.commands.console import Console, InputError
 from privfit.commands.outputs import claim
 from privfit.commands.spending import RunLedger, split
 from privfit.commands.tables import Coded, Table
@@ -171,8 +171,24 @@ def test_a_model_predicts_what_python_predicts(folder, run):
     assert [line.split(",")[0] for line in lines] == model.predict(columns).tolist()
     probabilities = [[float(value) for value in line.split(",")[1:]] for line in lines]
     np.testing.assert_allclose(probabilities, model.predict_proba(columns), atol=1e-6)
+    found = json.loads(run("predict", "model.json", "people.csv", "--proba", "--json")[1])
+    assert found["predictions"] == model.predict(columns).tolist()
+    assert found["classes"] == ["no", "yes"]
+    assert found["probabilities"] == probabilities
     code, out, _ = run("predict", "model.json", "people.csv", "--json")
     assert json.loads(out)["predictions"] == model.predict(columns).tolist()
+
+
+def test_shown_weights_of_categories_have_mean_zero_and_are_the_same_model(folder, run):
+    assert run(*FIT, "--delta", "1e-6", "--solver", "gradient")[0] == 0
+    found = run("show", "model.json")[1]
+    shown = {name: float(weight) for name, weight in re.findall(r"^(\S+) +([+-]\S+)$", found, re.M)}
+    assert shown.keys() == {"age", "sex=f", "sex=m", "intercept"}
+    assert abs(shown["sex=f"] + shown["sex=m"]) < 2e-4
+    records = {"age": [0.0, 50.0, 100.0], "sex": ["f", "m", "m"]}
+    z = privfit.load("model.json").decision_function(records)
+    ages, sexes = np.array([0, 0.5, 1]), np.array([shown["sex=f"], shown["sex=m"], shown["sex=m"]])
+    np.testing.assert_allclose(shown["intercept"] + shown["age"] * ages + sexes, z, atol=5e-4)
 
 
 def test_the_same_seed_gives_the_same_model_and_warns(folder, run):
@@ -199,6 +215,25 @@ def test_a_label_may_be_a_column_of_the_schema(folder, run):
     assert run(*FIT, "--target", "rich")[0] == 0
     assert list(privfit.load(folder / "model.json").domain_.columns) == ["age"]
     assert run(*FIT, "--target", "rich", "--classes", "yes", "no", "--columns", "age")[0] == 0
+
+
+def test_classes_given_by_option_are_the_numbers_of_a_table(folder, run):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pyarrow.table({"age": [20, 60] * 40, "sex": ["f", "m"] * 40, "rich": [0, 1] * 40})
+    parquet.write_table(table, folder / "people.parquet")
+    command = [FIT[0], "people.parquet", *FIT[2:], "--target", "rich", "--classes", "0", "1"]
+    assert run(*command)[0] == 0
+    assert privfit.load(folder / "model.json").classes_.tolist() == [0, 1]
+
+
+def test_classes_that_are_not_all_numbers_are_texts(folder, run):
+    for labels, classes in ((["1", "x"], '["1", "x"]'), (["01", "1"], '["01", "1"]'),
+                            (["1", "2"], "[1, 2]")):  # fmt: skip
+        rows = "".join(f"{20 + i % 9},{labels[i % 2]}\n" for i in range(40))
+        (folder / "t.csv").write_text(f"age,y\n{rows}")
+        assert f"classes = {classes}\n" in run("schema", "t.csv", "--target", "y")[1]
 
 
 def test_a_constant_label_is_no_reason_to_refuse(folder, run):
@@ -713,6 +748,18 @@ def test_debug_shows_tracebacks_with_a_word_of_warning(folder, run, monkeypatch)
 # ------------------------------------------------------------------------------------------ outputs
 
 
+@pytest.mark.parametrize("path", ["people.csv", "./people.csv", "schema.toml", "budget.json"])
+def test_an_output_replaces_no_input(folder, run, path):
+    check_refused(folder, run, [*SHARED, "--out", path], "must be none of the files that are read")
+
+
+def test_an_output_replaces_no_other_output_nor_what_a_link_leads_to(folder, run):
+    (folder / "link.png").symlink_to("people.csv")
+    sweep = [*SWEEP, "--public", "--plot"]
+    for plot in ("sweep.json", "link.png"):
+        check_refused(folder, run, [*sweep, plot], f"--plot ('{plot}') must be none of the files")
+
+
 def test_a_claim_replaces_a_file_whole_and_keeps_its_mode(tmp_path):
     path = tmp_path / "model.json"
     path.write_text("old")
@@ -791,14 +838,15 @@ def test_clusters_are_postprocessed(folder, run):
     code, out, _ = run(*cluster, "--postprocess", "mcmc")
     assert code == 0
     assert out.startswith("c.json: 2 centres, epsilon 1, delta 0, replace\n\ncentre")
-    check_refused(folder, run, [*cluster, "--plot", "c.gif"], "must end in .png, .svg or .pdf")
+    drawn = [*cluster, "--columns", "age", "sex", "--plot", "c.gif"]
+    check_refused(folder, run, drawn, "must end in .png, .svg or .pdf")
 
 
 def test_a_picture_needs_matplotlib(folder, run, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     arguments = ["budget", "--ledger", "budget.json", "--plot", "b.png"]
     check_refused(
-        folder, run, arguments, '--plot needs matplotlib; run pip install "privfit[plot]"'
+        folder, run, arguments, 'a picture needs matplotlib; run pip install "privfit[plot]"'
     )
 
 
@@ -816,7 +864,9 @@ def test_a_budget_file_is_made_and_shown(folder, run):
         ["left", "all", "1", "1e-05"],
         ["budget", "all", "2", "1e-05"],
     ]
-    assert (folder / "b.png").read_bytes().startswith(b"\x89PNG")
+    drawn = (folder / "b.png").read_bytes()
+    assert drawn.startswith(b"\x89PNG")
+    assert b"Matplotlib" not in drawn
 
 
 SWEEP = ["sweep", "people.csv", "--schema", "schema.toml", "--epsilons", "0.1", "10", "--splits",
@@ -838,6 +888,13 @@ def test_a_sweep_asks_for_public_records(folder, run):
     again = json.loads((folder / "sweep.json").read_text())
     assert [trial for trial in again["trials"] if trial["seed"] < 2] == found["trials"]
     assert [row["epsilon"] for row in json.loads(out)["rows"]] == [0.1, 10.0]
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe junk", b"[" * 100_000, b"{}", b"3"])
+def test_a_sweep_goes_on_with_nothing_but_a_sweep(folder, run, content):
+    (folder / "sweep.json").write_bytes(content)
+    resumed = [*SWEEP, "--public", "--resume"]
+    check_refused(folder, run, resumed, "text must be JSON written by Sweep.to_json")
 
 
 def test_an_interrupted_sweep_keeps_its_trials(folder, run, monkeypatch):
@@ -967,6 +1024,49 @@ def test_more_clusters_than_records_are_refused(folder, run):
     command += ["--ledger", "budget.json", "--out", "centres.json", "--clusters"]
     check_refused(folder, run, [*command, "601"], "--clusters (601) must be at most the number")
     check_refused(folder, run, [*command, "0"], "--clusters ('0') must be a whole number from 1")
+
+
+PLACES = ["cluster", "people.csv", "--schema", "schema.toml", "--epsilon", "1", "--clusters", "2",
+          "--places", "places.csv", "--ledger", "budget.json", "--out", "c.json"]  # fmt: skip
+
+
+def test_centres_are_chosen_among_public_places(folder, run):
+    places = [f"{age},{sex}" for age in range(0, 101, 10) for sex in "fm"]
+    (folder / "places.csv").write_text("\n".join(["age,sex", *places]) + "\n")
+    code, out, _ = run(*PLACES, "--plot", "c.png", "--json", "--seed", "1")
+    assert code == 0
+    found = json.loads(out)
+    assert found["columns"] == ["age", "sex=f", "sex=m"]
+    centres = np.array(found["centres"])
+    assert (np.abs(centres[:, 0] - np.round(centres[:, 0], -1)) < 0.1).all()  # on the grid
+    assert sorted(centres[:, 1].tolist()) == [0, 1]  # of 600 people, one place for each sex
+    assert np.abs(centres[:, 0] - 50).max() < 25
+    assert run("show", "c.json")[1].startswith("c.json: KMedian\n")
+    assert len(run("predict", "c.json", "people.csv")[1].splitlines()) == 601
+
+
+def test_wrong_places_cost_nothing(folder, run):
+    (folder / "places.csv").write_text("age,sex\n10,f\n")
+    check_refused(folder, run, PLACES, "must be at most the number of facilities (1); pass fewer")
+    check_refused(folder, run, [*PLACES, "--postprocess", "mcmc"], "--postprocess is for k-means")
+    check_refused(folder, run, [*PLACES, "--out", "places.csv"], "must be none of the files that")
+    (folder / "places.csv").write_text("age\n10\n")
+    check_refused(folder, run, PLACES, "'places.csv' has no column 'sex'")
+
+
+def test_a_picture_of_one_column_is_refused_before_the_charge(folder, run):
+    command = ["cluster", "people.csv", "--schema", "schema.toml", "--epsilon", "1", "--clusters"]
+    command += ["2", "--ledger", "budget.json", "--out", "c.json", "--plot", "c.png", "--columns"]
+    check_refused(folder, run, [*command, "age"], "--plot needs two columns; pass --columns with")
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_who_waits_for_a_large_table_sees_how_far_it_is_read(folder, run, monkeypatch, watched):
+    monkeypatch.setattr(tables, "LARGE", 1000)
+    monkeypatch.setattr(Console, "watched", watched)
+    code, _, err = run(*FIT)
+    assert code == 0
+    assert ("reading" in err) is watched
 
 
 def test_a_missing_budget_file_tells_how_to_start_one(folder, run):

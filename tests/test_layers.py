@@ -48,8 +48,8 @@ ALLOWED: dict[str, set[str]] = {
     "model": {"files", "plain", "declared", "ledger", "domains", "binary", "objectives", "bayes"}
     | {"roc", "text", "estimators"},
     "text": set(),
-    "plotting": {"accounting", "domains", "ledger"},
-    "sweeps": {"estimators", "ledger"},
+    "plotting": {"accounting", "domains", "files", "ledger"},
+    "sweeps": {"estimators", "ledger", "plain"},
     "backends": RECORDS,
     "audit": RELEASES,
     "spaces": set(),

@@ -424,6 +424,8 @@ def test_figures_are_written_whole_and_alike(name, tmp_path):
         path = tmp_path / f"plot.{suffix}"
         save_figure(ax, path)
         assert path.stat().st_size > 1000
+        assert matplotlib.__version__.encode() not in path.read_bytes()
+        assert list(tmp_path.glob(".*")) == []
     save_figure(pictures()[name](), tmp_path / "again.png")
     assert (tmp_path / "again.png").read_bytes() == (tmp_path / "plot.png").read_bytes()
 

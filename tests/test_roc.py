@@ -36,7 +36,7 @@ from privfit import (
 from privfit._kernels.random import BitSource
 from privfit.audit import audit_runs, output_distribution
 from privfit.cumulative import Flat, Haar, Hierarchy, best_hierarchy
-from privfit.roc import Medians, exact_roc
+from privfit.roc import Medians, _Table, exact_roc
 
 ADJACENCIES = ("replace", "add_remove")
 SURE = 1 - 1e-6  # of audits that gate
@@ -701,3 +701,10 @@ def test_curves_of_spam_are_closer_than_the_papers(data_folder):
                 )
                 errors.append(np.abs(np.interp(at, curve.fpr, curve.tpr) - true).mean())
             assert np.median(errors) < limit
+
+
+def test_no_score_is_so_large_that_a_warning_tells_of_it():
+    y, score = np.repeat([0, 1], 50), np.linspace(0, 1, 100)
+    inside = _Table.read(y, np.append(score[:-2], [0.0, 1.0]), 1).histogram()
+    far = _Table.read(y, np.append(score[:-2], [-1e308, np.inf]), 1).histogram()
+    np.testing.assert_array_equal(far, inside)

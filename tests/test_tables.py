@@ -6,6 +6,8 @@ import csv
 import gzip
 import io
 import tracemalloc
+from datetime import date
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -82,6 +84,18 @@ def test_chunks_do_not_matter(write, monkeypatch, rows):
     check_people(read_table(write(text_of(ROWS)), SCHEMA, TARGET))
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_progress_is_told_in_hundredths_of_the_file(write, packed):
+    text, told = text_of([*ROWS[:1], *ROWS[1:] * 500]), []
+    path = write(gzip.compress(text.encode()) if packed else text)
+    table = read_table(path, SCHEMA, TARGET, told=lambda *now: told.append(now))
+    assert len(table) == 50_000
+    done = [now for now, total in told if total == 100]
+    assert done == sorted(set(done))
+    assert done[-1] == 100
+    assert len(done) == len(told) > (0 if packed else 50)
+
+
 def test_parquet_reads_like_csv(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
@@ -108,6 +122,40 @@ def test_parquet_has_missing_values_and_numbers_as_categories(tmp_path):
     table = read_table(str(path), schema)
     np.testing.assert_array_equal(table.columns["a"], [1, np.nan, 2])
     assert np.asarray(table.columns["b"]).tolist() == [2, 1, None]
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ([Decimal("0.5"), None], [0.5, np.nan]),
+        ([True, None], [1.0, np.nan]),
+        (["0.5", None], [0.5, np.nan]),
+        ([date(2020, 1, 1), None], "has values that are not numbers"),
+        ([[0.5], None], "has values that are not numbers"),
+    ],
+)
+def test_parquet_has_numbers_of_many_kinds(tmp_path, values, found):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / "kinds.parquet"
+    parquet.write_table(pyarrow.table({"a": values}), path)
+    schema = Schema({"a": Numeric(0, 9, fill=0.0)})
+    if isinstance(found, str):
+        with pytest.raises(InputError, match=found):
+            read_table(str(path), schema)
+    else:
+        np.testing.assert_array_equal(read_table(str(path), schema).columns["a"], found)
+
+
+def test_lists_in_a_cell_are_no_category(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / "lists.parquet"
+    parquet.write_table(pyarrow.table({"a": [["x"], ["y"]]}), path)
+    with pytest.raises(InputError, match="column 'a' has lists or tables in its cells; pass one"):
+        read_table(str(path), Schema({"a": Categorical(["x", "y"])}))
 
 
 def test_without_pyarrow_the_remedy_is_named(write, monkeypatch):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -26,8 +27,9 @@ def source_of(X: Any, columns: Sequence[str] | None) -> ArraySource | TableSourc
     """The source that X stands for: an array, a path or several, or an Arrow table."""
     if isinstance(X, np.ndarray):
         return ArraySource(X, columns)
-    if type(X).__module__.split(".")[0] == "pyarrow":
-        return TableSource([X], columns)
+    table = _arrow_table(X)
+    if table is not None:
+        return TableSource([table], columns)
     paths = _paths(X)
     if [path.suffix for path in paths] == [".npy"]:
         return ArraySource(_load(paths[0]), columns)
@@ -38,6 +40,17 @@ def source_of(X: Any, columns: Sequence[str] | None) -> ArraySource | TableSourc
             f"files that end in {', '.join(READERS)}"
         )
     return TableSource(paths, columns)
+
+
+def _arrow_table(X: Any) -> Any:
+    """A table of Arrow, also of one batch; None if X is neither."""
+    if type(X).__module__.split(".")[0] != "pyarrow":
+        return None
+    import pyarrow
+
+    if isinstance(X, pyarrow.RecordBatch):
+        return pyarrow.Table.from_batches([X])
+    return X if isinstance(X, pyarrow.Table) else None
 
 
 def _paths(X: Any) -> list[Path]:
@@ -120,10 +133,14 @@ class TableSource:
         _need_pyarrow()
         self._tables, self._chosen = tables, columns
         with _clear_errors(tables[0]):
-            self._types = {field.name: field.type for field in _schema(tables[0])}
-        missing = [name for name in columns or [] if name not in self._types]
-        if missing:
-            raise ValueError(f"columns ({missing}) must be in the source; pass names that it has")
+            fields = list(_schema(tables[0]))
+        found = Counter(field.name for field in fields)
+        self._types = {field.name: field.type for field in fields if found[field.name] == 1}
+        wrong = [name for name in columns or found if found[name] != 1]
+        if wrong:
+            raise ValueError(
+                f"columns ({wrong}) must be in the source; pass names that it has, and has once"
+            )
         self.columns: list[str] | None = None
 
     def blocks(self, y: Any, room: int, more_columns: int = 0) -> Iterator[Block]:

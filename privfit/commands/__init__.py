@@ -1,7 +1,7 @@
 """The commands of `privfit`, a module each.
 
-A command has ``add(subparsers)``, which declares its options, and ``run(options, console)``, which
-does the work and raises `InputError` where it cannot. Around them:
+A command has the texts `HELP` and `DESCRIPTION`, ``add(parser)``, which declares its options, and
+``run(options, console)``, which does the work and raises `InputError` where it cannot. Around them:
 
 console.py     what is said and where, and the exit codes
 arguments.py   numbers among the options, and their bounds

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from typing import Any
 
 from privfit import plotting
 from privfit.accounting import METHODS, calibrate, table
@@ -14,19 +13,19 @@ from privfit.commands.pictures import claim_picture_if
 from privfit.commands.spending import open_shared
 from privfit.ledger import Ledger
 
-__all__ = ["add", "run"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
+
+HELP = "what a budget gives each of n selections; or where a budget file stands"
+DESCRIPTION = (
+    "What a budget gives each of n selections, under every theorem. With --ledger: "
+    "what a budget file has spent and has left; --create starts one."
+)
 
 SELECTIONS = Between(1, 10**6, "1001", whole=True)
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
+def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "budget",
-        help="what a budget gives each of n selections; or where a budget file stands",
-        description="What a budget gives each of n selections, under every theorem. With --ledger: "
-        "what a budget file has spent and has left; --create starts one.",
-    )
     parser.add_argument("--epsilon", type=EPSILON, default=1.0, metavar="E", help="default: 1")
     parser.add_argument("--delta", type=DELTA, default=1e-6, metavar="D", help="default: 1e-6")
     parser.add_argument(
@@ -42,7 +41,6 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "--create", action="store_true", help="start the budget file with --epsilon and --delta"
     )
     parser.add_argument("--plot", metavar="FILE", help="a picture of the budget file")
-    return parser
 
 
 def run(options: argparse.Namespace, console: Console) -> None:

@@ -1,4 +1,4 @@
-"""``privfit cluster``: private k-means centres of a table."""
+"""``privfit cluster``: private k-means centres of a table, or k-median ones among places."""
 
 from __future__ import annotations
 
@@ -15,27 +15,33 @@ from privfit.commands.outputs import claim
 from privfit.commands.pictures import claim_picture_if
 from privfit.commands.schemafile import add_declared, read_declared
 from privfit.commands.spending import add_budget, open_run, report, seed_of
-from privfit.commands.tables import read_table
+from privfit.commands.tables import read_records, read_table
 from privfit.domains import Numeric, Schema
 from privfit.kmeans import MOST_STEPS
 
-__all__ = ["add", "run", "show_centres"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run", "show_centres"]
+
+HELP = "private k-means centres of a table, or k-median places"
+DESCRIPTION = (
+    "Find private k-means centres, or with --places k-median ones among public places, and write "
+    "them as a model file. Distances are those of columns scaled to [0, 1] by their declared "
+    "ranges, and of categories as 0 or 1."
+)
 
 CLUSTERS = Between(1, 10_000, "8", whole=True)
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
+def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "cluster",
-        help="private k-means centres of a table",
-        description="Find private k-means centres and write them as a model file. Distances are "
-        "those of columns scaled to [0, 1] by their declared ranges, and of categories as 0 or 1.",
-    )
     add_declared(parser, target=False)
     parser.add_argument(
         "--clusters", type=CLUSTERS, required=True, metavar="K", help="how many centres"
     )
+    parser.add_argument(
+        "--places", metavar="FILE",
+        help="a table of PUBLIC places with the columns of the schema: choose the centres among "
+        "them by k-median, the sum of distances along the columns",
+    )  # fmt: skip
     parser.add_argument("--solver", default="auto", metavar="NAME", help=SOLVER)
     parser.add_argument(
         "--postprocess", choices=("mcmc", "anneal"),
@@ -44,26 +50,23 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add_budget(parser)
     parser.add_argument("--out", required=True, metavar="FILE", help="the model file")
     parser.add_argument("--plot", metavar="FILE", help="a picture of the centres")
-    return parser
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
     """Cluster, write, draw."""
     declared = read_declared(options, console, label=False)
+    if options.plot is not None and declared.schema.width < 2:
+        raise InputError("--plot needs two columns; pass --columns with more of them, or no --plot")
     ledger = open_run(options, console)
-    from privfit.estimators import KMeans
+    model = _estimator_of(options, declared.schema)
+    model.set_params(
+        ledger=ledger, random_state=seed_of(options, console), verbose=int(console.watched)
+    )
     from privfit.model import dumps
 
-    model = KMeans(
-        options.clusters, options.epsilon, options.delta, domain=declared.schema,
-        solver=options.solver, postprocess=options.postprocess, adjacency=options.adjacency,
-        n_public=options.n_public, ledger=ledger, n_threads=options.threads,
-        random_state=seed_of(options, console), verbose=int(console.watched),
-    )  # fmt: skip
-    # A model file keeps the centres, counts and sums of every step of noisy Lloyd.
-    numbers = 3 * MOST_STEPS * declared.schema.width * max(options.clusters, 1)
+    numbers = _most_numbers(model, declared.schema)
     with claim(options.out, numbers) as out, claim_picture_if(options.plot) as plot:
-        table = read_table(options.data, declared.schema, None, options.delimiter)
+        table = read_records(options, console, declared.schema)
         if options.adjacency == "replace" and options.clusters > len(table):  # a public number
             raise InputError(
                 f"--clusters ({options.clusters}) must be at most the number of records; pass a "
@@ -79,6 +82,32 @@ def run(options: argparse.Namespace, console: Console) -> None:
     console.say()
     spent = report(ledger, console)
     console.result({"model": options.out, "columns": names, "centres": values, "ledger": spent})
+
+
+def _estimator_of(options: argparse.Namespace, schema: Schema) -> Any:
+    """k-means, or k-median where public places are given; not yet fitted."""
+    from privfit.estimators import KMeans, KMedian
+    from privfit.estimators.common import decode_records
+
+    shared = {
+        "n_clusters": options.clusters, "epsilon": options.epsilon, "delta": options.delta,
+        "domain": schema, "solver": options.solver, "adjacency": options.adjacency,
+        "n_public": options.n_public, "n_threads": options.threads,
+    }  # fmt: skip
+    if options.places is None:
+        return KMeans(**shared, postprocess=options.postprocess)
+    if options.postprocess is not None:
+        raise InputError("--postprocess is for k-means; leave it out, or pass no --places")
+    places = read_table(options.places, schema, None, options.delimiter)
+    return KMedian(**shared, facilities=decode_records(places.columns, schema).toarray())
+
+
+def _most_numbers(model: Any, schema: Schema) -> int:
+    """How many numbers a model file may hold."""
+    if hasattr(model, "facilities"):
+        return int(model.facilities.size) + model.n_clusters * schema.width
+    # The centres, counts and sums of every step of noisy Lloyd.
+    return 3 * MOST_STEPS * schema.width * int(model.n_clusters)
 
 
 def show_centres(model: Any, console: Console) -> None:

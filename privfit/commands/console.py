@@ -14,6 +14,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
+from opcode import opmap
 from typing import TYPE_CHECKING, Any
 
 from privfit.ledger import BudgetError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Console", "InputError", "end_of"]
 
+RAISE = opmap["RAISE_VARARGS"]
 DONE, FAILED, REFUSED, OVERSPENT, CHARGED, INTERRUPTED, READER_GONE = 0, 1, 2, 3, 4, 130, 141
 
 EXIT_CODES = """\
@@ -168,9 +170,20 @@ def _of_file(error: OSError) -> str:
 
 
 def _is_ours(error: Exception) -> bool:
-    """Whether privfit itself raised it: its messages hold no private values."""
-    frames = list(traceback.walk_tb(error.__traceback__))
-    return bool(frames) and frames[-1][0].f_globals.get("__name__", "").startswith("privfit.")
+    """Whether privfit itself raised it: its messages hold no private values.
+
+    What a built-in function raises within a function of ours, as float("...") does, may quote
+    records: the last instruction must be a `raise`, or stand in a kernel, which sees integers.
+    """
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None:
+        return False
+    module = last.tb_frame.f_globals.get("__name__", "")
+    if module.startswith("privfit._kernels."):
+        return True
+    return module.startswith("privfit.") and last.tb_frame.f_code.co_code[last.tb_lasti] == RAISE
 
 
 def _plain(value: Any) -> Any:

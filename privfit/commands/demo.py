@@ -20,7 +20,14 @@ from privfit.commands.pictures import claim_picture
 from privfit.domains import Categorical, Numeric, Schema
 from privfit.ledger import Ledger
 
-__all__ = ["add", "run"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
+
+PICTURE = "privfit-demo.png"
+HELP = "private and non-private models of generated records"
+DESCRIPTION = (
+    "Fit private models to generated census-like records, beside one without "
+    f"privacy, and draw {PICTURE} where matplotlib is installed."
+)
 
 Integers: TypeAlias = NDArray[np.int64]
 Columns: TypeAlias = dict[str, Integers]
@@ -29,18 +36,10 @@ N = 48_842
 EPSILONS = (1.0, 0.1)
 CURVE = (0.1, 0.3, 1.0)
 SPLITS = 3
-PICTURE = "privfit-demo.png"
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
+def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options: none of its own."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "demo",
-        help="private and non-private models of generated records",
-        description="Fit private models to generated census-like records, beside one without "
-        f"privacy, and draw {PICTURE} where matplotlib is installed.",
-    )
-    return parser
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
@@ -99,8 +98,9 @@ def _compare(census: _Census, ledger: Ledger, console: Console) -> dict[str, flo
         )
         start = time.perf_counter()
         model.fit(*census.part(train))
-        seconds, steps = time.perf_counter() - start, model.release_.events[0].count
-        how = f"at epsilon {epsilon}, delta 1e-6: {steps} private steps, {seconds:.2f} s"
+        seconds = time.perf_counter() - start
+        draws = sum(event.count for event in model.release_.events)
+        how = f"at epsilon {epsilon}, delta 1e-6: {draws} private draws, {seconds:.2f} s"
         tell(f"epsilon {epsilon:g}", model.score(*census.part(test)), how)
     share = rich[test].mean()
     tell("larger class", max(share, 1 - share), "by naming the larger class")

@@ -21,22 +21,22 @@ from privfit.commands.spending import (
     seed_of,
     split,
 )
-from privfit.commands.tables import Table, read_table
+from privfit.commands.tables import Table, read_records
 
-__all__ = ["SOLVER", "add", "add_model", "estimator_of", "run"]
+__all__ = ["DESCRIPTION", "HELP", "SOLVER", "add", "add_model", "estimator_of", "run"]
+
+HELP = "fit a private classifier to a table"
+DESCRIPTION = (
+    "Fit a classifier to private records and write it as a model file, which holds "
+    "released values alone."
+)
 
 SOLVER = "how to search; default: auto, which is best left; an unknown name lists the others"
 MODELS = {"logistic": "LogisticRegression", "svm": "LinearSVC"}
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
+def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "fit",
-        help="fit a private classifier to a table",
-        description="Fit a classifier to private records and write it as a model file, which holds "
-        "released values alone.",
-    )
     add_declared(parser)
     add_model(parser)
     add_budget(parser)
@@ -50,13 +50,13 @@ def add(commands: Any) -> argparse.ArgumentParser:
         help="say the exact accuracy on the held-out records, on stderr: NOT PRIVATE",
     )  # fmt: skip
     parser.add_argument("--out", required=True, metavar="FILE", help="the model file")
-    return parser
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """The options that choose a classifier."""
     parser.add_argument(
         "--model",
+        dest="kind",
         choices=MODELS,
         default="logistic",
         help="default: logistic, which also gives probabilities",
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
     from privfit.model import dumps
 
     with claim(options.out, declared.schema.width * len(declared.classes)) as out:
-        table = read_table(options.data, declared.schema, declared.target, options.delimiter)
+        table = read_records(options, console, declared.schema, declared.target)
         held = _held_out(table, options)
         train, test = table[~held], table[held]
         with ledger.group("train") if len(test) else nullcontext():
@@ -102,7 +102,7 @@ def estimator_of(options: argparse.Namespace, declared: Declared) -> Any:
     """The classifier that the options ask for, not yet fitted."""
     from privfit import estimators
 
-    return getattr(estimators, MODELS[options.model])(
+    return getattr(estimators, MODELS[options.kind])(
         delta=options.delta, domain=declared.schema, classes=list(declared.classes),
         solver=options.solver, adjacency=options.adjacency, n_public=options.n_public,
         n_threads=options.threads,

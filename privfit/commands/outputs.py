@@ -7,16 +7,20 @@ already, and then takes its name in one step.
 
 from __future__ import annotations
 
+import argparse
 import errno
 import os
-import secrets
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from privfit.commands.console import InputError
+from privfit.files import beside, write_through
 
-__all__ = ["Claim", "claim", "claim_if"]
+__all__ = ["Claim", "check_outputs", "claim", "claim_if"]
+
+READ = ("data", "schema", "model", "ledger", "places")  # options that are paths
+WRITTEN = ("out", "plot")
 
 ROOM = 1 << 20  # bytes for all but the numbers of a large model: schema, settings, events
 DIGITS = 32  # bytes that a number may take in a text
@@ -30,11 +34,7 @@ class Claim:
 
     def write(self, content: str | bytes) -> None:
         """Fill the file and give it its name."""
-        with open(self._temporary, "r+b") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-            file.truncate()
-            file.flush()
-            os.fsync(file.fileno())
+        write_through(self._temporary, content, "r+b", like=self._path)
         os.replace(self._temporary, self._path)
 
 
@@ -50,21 +50,27 @@ def claim(path: str, numbers: int = 0) -> Iterator[Claim]:
         raise InputError(
             f"{path!r} lies in no existing folder; make the folder, or pass another path"
         )
-    temporary = place.with_name(f".{place.name[:100]}.{secrets.token_hex(8)}.tmp")
-    try:
+    with beside(place) as temporary:
         try:
-            with open(temporary, "xb") as file:
-                file.write(bytes(ROOM + DIGITS * numbers))
-                file.flush()
-                os.fsync(file.fileno())
-            if place.exists():
-                os.chmod(temporary, place.stat().st_mode & 0o777)
+            write_through(temporary, bytes(ROOM + DIGITS * numbers), "xb", like=place)
         except OSError as error:  # told of the file that was asked for
             raise OSError(error.errno, "", path) from None
         yield Claim(place, temporary)
-    finally:
-        with suppress(OSError):  # on a read-only disk, even for what is not there
-            temporary.unlink(missing_ok=True)
+
+
+def check_outputs(options: argparse.Namespace) -> None:
+    """Refuse an output that would replace what the command reads, or another output."""
+    taken = {os.path.realpath(path) for name in READ if (path := getattr(options, name, None))}
+    for name in WRITTEN:
+        path = getattr(options, name, None)
+        if path is None:
+            continue
+        if os.path.realpath(path) in taken:
+            raise InputError(
+                f"--{name} ({path!r}) must be none of the files that are read or written besides; "
+                "pass another path"
+            )
+        taken.add(os.path.realpath(path))
 
 
 def claim_if(path: str | None) -> AbstractContextManager[Claim | None]:

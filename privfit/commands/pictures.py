@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, TypeAlias
 
 from privfit.commands.console import InputError
 from privfit.commands.outputs import claim
+from privfit.plotting import rendered
 
 __all__ = ["claim_picture", "claim_picture_if"]
 
@@ -28,14 +28,13 @@ def claim_picture(path: str) -> Iterator[Write]:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise InputError('--plot needs matplotlib; run pip install "privfit[plot]"') from None
+        raise InputError('a picture needs matplotlib; run pip install "privfit[plot]"') from None
     with claim(path) as file:
 
         def write(draw: Draw) -> None:
-            figure, content = Figure(figsize=(6.4, 4.8), layout="constrained"), io.BytesIO()
+            figure = Figure(figsize=(6.4, 4.8), layout="constrained")
             draw(figure.subplots())
-            figure.savefig(content, format=kind, dpi=150)
-            file.write(content.getvalue())
+            file.write(rendered(figure, kind, dpi=150))
 
         yield write
 

@@ -6,6 +6,7 @@ import argparse
 import csv
 import io
 from collections.abc import Iterator
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -15,23 +16,22 @@ from privfit.commands.models import load_model, schema_of
 from privfit.commands.outputs import claim
 from privfit.commands.tables import Table, read_chunks
 
-__all__ = ["add", "run"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
+
+HELP = "classes or clusters of new records"
+DESCRIPTION = (
+    "The class, or the cluster, that a model gives each record of a table. It "
+    "spends nothing; predictions are as private as the records they are made of."
+)
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
+def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "predict",
-        help="classes or clusters of new records",
-        description="The class, or the cluster, that a model gives each record of a table. It "
-        "spends nothing; predictions are as private as the records they are made of.",
-    )
     parser.add_argument("model", help="a model file")
     parser.add_argument("data", help="CSV, CSV.gz or Parquet")
     parser.add_argument("--proba", action="store_true", help="also the probability of each class")
     parser.add_argument("--delimiter", metavar="CHAR", help="default: seen from the first line")
     parser.add_argument("--out", metavar="FILE", help="a CSV file; default: stdout")
-    return parser
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
@@ -41,38 +41,37 @@ def run(options: argparse.Namespace, console: Console) -> None:
     if options.proba and not hasattr(model, "predict_proba"):
         kind = type(model).__name__
         raise InputError(f"--proba needs probabilities, which {kind} has not; leave it out")
-    parts = read_chunks(options.data, schema, None, options.delimiter)
+    rows = _rows(model, read_chunks(options.data, schema, None, options.delimiter), options.proba)
     if console.machine and options.out is None:
-        console.result({"predictions": [label for part in parts for label in _labels(model, part)]})
+        console.result(_fields(model, list(rows), options.proba))
         return
-    text = "".join(_csv(model, parts, options.proba))  # all of it, or nothing
+    head = ["prediction"]
+    if options.proba:
+        head += [f"probability of {label}" for label in model.classes_]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(chain([head], rows))  # all of it, or nothing
     if options.out is None:
-        console.product(text)
+        console.product(text.getvalue())
         return
     with claim(options.out) as out:
-        out.write(text)
+        out.write(text.getvalue())
     console.say(f"{options.out}: predictions")
     console.result({"predictions": options.out})
 
 
-def _labels(model: Any, part: Table) -> list[Any]:
-    return list(np.asarray(model.predict(part.columns)).tolist())
-
-
-def _csv(model: Any, parts: Iterator[Table], proba: bool) -> Iterator[str]:
-    """A CSV table of predictions, a piece for each part."""
-    head = ["prediction"]
-    if proba:
-        head += [f"probability of {label}" for label in model.classes_]
-    yield _lines([head])
+def _rows(model: Any, parts: Iterator[Table], proba: bool) -> Iterator[list[Any]]:
+    """The label of each record, and where asked for the probability of each class."""
     for part in parts:
-        columns: list[Any] = [_labels(model, part)]
+        labels = np.asarray(model.predict(part.columns)).tolist()
+        chances: Any = repeat([])
         if proba:
-            columns += np.round(model.predict_proba(part.columns), 6).T.tolist()
-        yield _lines(zip(*columns, strict=True))
+            chances = np.round(model.predict_proba(part.columns), 6).tolist()
+        yield from ([label, *chance] for label, chance in zip(labels, chances, strict=False))
 
 
-def _lines(rows: Any) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
+def _fields(model: Any, rows: list[list[Any]], proba: bool) -> dict[str, Any]:
+    """The same for `--json`."""
+    fields: dict[str, Any] = {"predictions": [row[0] for row in rows]}
+    if proba:
+        fields |= {"classes": model.classes_, "probabilities": [row[1:] for row in rows]}
+    return fields

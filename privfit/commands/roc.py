@@ -12,19 +12,19 @@ from privfit.commands.models import load_model, schema_of
 from privfit.commands.outputs import claim_if
 from privfit.commands.pictures import claim_picture_if
 from privfit.commands.spending import add_budget, open_run, report, seed_of
-from privfit.commands.tables import Target, read_table
+from privfit.commands.tables import Target, read_records
 
-__all__ = ["add", "run"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
+
+HELP = "the private ROC curve of a model on labelled records"
+DESCRIPTION = (
+    "Release the ROC curve of a classifier of two classes. Records that the model "
+    "was fitted to are paid for twice: pass the --ledger of the fit."
+)
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
+def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "roc",
-        help="the private ROC curve of a model on labelled records",
-        description="Release the ROC curve of a classifier of two classes. Records that the model "
-        "was fitted to are paid for twice: pass the --ledger of the fit.",
-    )
     parser.add_argument("model", help="a model file")
     parser.add_argument("data", help="labelled records: CSV, CSV.gz or Parquet")
     parser.add_argument("--target", required=True, metavar="NAME", help="the label")
@@ -35,7 +35,6 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add_budget(parser)
     parser.add_argument("--out", metavar="FILE", help="the curve, as a model file")
     parser.add_argument("--plot", metavar="FILE", help="a picture of the curve")
-    return parser
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
@@ -49,7 +48,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
     ledger, seed = open_run(options, console), seed_of(options, console)
     with claim_if(options.out) as out, claim_picture_if(options.plot) as plot:
         target = Target(options.target, tuple(classes))
-        table = read_table(options.data, schema, target, options.delimiter)
+        table = read_records(options, console, schema, target)
         scores = scipy.special.expit(
             model.decision_function(table.columns)
         )  # of the last class, within [0, 1]

@@ -11,10 +11,16 @@ from typing import Any
 
 from privfit.commands.console import Console, InputError
 from privfit.commands.outputs import claim
-from privfit.commands.tables import MISSING, opened
+from privfit.commands.tables import MISSING, as_labels, as_number, as_value, opened
 from privfit.domains import Categorical, Numeric, Schema
 
-__all__ = ["add", "run"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
+
+HELP = "draft a schema of a table"
+DESCRIPTION = (
+    "Draft the types, ranges and categories of a table's columns, for who may see "
+    "the records. The draft is not private: replace its ranges by documented ones."
+)
 
 MOST_LEVELS = 100  # of a category; a column of more different texts is free text
 MOST_SEEN = 100_000  # different values that are told apart when looking for identifiers
@@ -38,19 +44,12 @@ read_from_data = true
 """
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
+def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "schema",
-        help="draft a schema of a table",
-        description="Draft the types, ranges and categories of a table's columns, for who may see "
-        "the records. The draft is not private: replace its ranges by documented ones.",
-    )
     parser.add_argument("data", help="CSV, CSV.gz or Parquet")
     parser.add_argument("--target", metavar="NAME", help="the column of labels")
     parser.add_argument("--delimiter", metavar="CHAR", help="default: seen from the first line")
     parser.add_argument("--out", metavar="FILE", help="default: stdout")
-    return parser
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
@@ -92,7 +91,7 @@ def _look(path: str, delimiter: str | None) -> dict[str, _Seen]:
 
 def _check_header(path: str, names: Iterable[str]) -> None:
     """Refuse a first line that looks like a record; it is not quoted, since it may be one."""
-    if any(_as_number(name) is not None for name in names):
+    if any(as_number(name) is not None for name in names):
         raise InputError(
             f"{path!r} must name its columns in its first line, where numbers stand; add a line "
             "of names above the records"
@@ -114,7 +113,7 @@ def _take_label(seen: dict[str, _Seen], options: argparse.Namespace) -> list[str
             f"--target ({options.target!r}) must have from 2 to {MOST_LEVELS} classes in the data; "
             "pass another column"
         )
-    classes = ", ".join(_toml(_short(level)) for level in _in_order(levels))
+    classes = ", ".join(map(_toml, as_labels(_in_order(levels))))
     return [f"[data]\nlabel = {_toml(options.target)}\nclasses = [{classes}]\n"]
 
 
@@ -152,7 +151,7 @@ class _Seen:
             if len(self.levels) > MOST_LEVELS or max(map(len, different), default=0) > LONGEST:
                 self.levels = None
         if self._numeric:
-            self._add_numbers([_as_number(text) for text in different])
+            self._add_numbers([as_number(text) for text in different])
         self._separated |= any(map(SEPARATED.fullmatch, different))
 
     def _add_numbers(self, numbers: list[float | None]) -> None:
@@ -185,13 +184,13 @@ class _Seen:
         """The values of numbers that may be codes: three whole ones or a few more; else none."""
         if not (self._numeric and self._whole) or self.levels is None:
             return []
-        levels = sorted({_short(level) for level in self.levels})
+        levels = sorted({as_value(level) for level in self.levels})
         return levels if 2 < len(levels) <= MOST_CODES else []
 
     def column(self) -> Numeric | Categorical:
         """The column, as it was seen."""
         if self._numeric:
-            low, high = _short(str(self._low)), _short(str(self._high))
+            low, high = as_value(str(self._low)), as_value(str(self._high))
             return Numeric(low, high, fill=(low + high) / 2 if self._missing else None)
         return Categorical(_in_order(self.levels or set()), other=self._missing)
 
@@ -200,26 +199,10 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value).strip()
 
 
-def _as_number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _short(text: str) -> Any:
-    """A whole number, a number, or the text itself."""
-    number = _as_number(text)
-    if number is None:
-        return text
-    return int(number) if number.is_integer() and abs(number) < 2**53 else number
-
-
 def _in_order(levels: set[str]) -> list[Any]:
     """Numbers by size, else texts by the alphabet."""
-    if all(_as_number(level) is not None for level in levels):
-        return sorted(levels, key=float)
+    if all(as_number(level) is not None for level in levels):
+        return sorted(levels, key=lambda level: (float(level), level))
     return sorted(levels)
 
 

@@ -17,8 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from privfit.commands.arguments import COUNT
 from privfit.commands.console import Console, InputError
-from privfit.commands.tables import Target
+from privfit.commands.tables import Target, as_labels
 from privfit.domains import Categorical, Schema, read_toml
 
 __all__ = ["Declared", "add_declared", "read_declared"]
@@ -38,7 +39,7 @@ class Declared:
 
 
 def add_declared(parser: argparse.ArgumentParser, target: bool = True) -> None:
-    """The options of a command that reads private records."""
+    """The options of a command that fits to records."""
     parser.add_argument("data", help="CSV, CSV.gz or Parquet")
     parser.add_argument(
         "--schema", required=True, metavar="FILE", help="TOML: what each column may hold"
@@ -55,6 +56,7 @@ def add_declared(parser: argparse.ArgumentParser, target: bool = True) -> None:
         "--accept-leak", action="store_true",
         help="take a draft of privfit schema as it is, though it tells of single records",
     )  # fmt: skip
+    parser.add_argument("--threads", type=COUNT, metavar="N", help="default: every core")
 
 
 def read_declared(options: argparse.Namespace, console: Console, label: bool = True) -> Declared:
@@ -102,7 +104,7 @@ def _target(schema: Schema, data: dict[str, Any], options: argparse.Namespace) -
     if not isinstance(name, str):
         raise InputError(f'pass --target, or label = "..." in a table [data] of {options.schema!r}')
     column = schema.columns.get(name)
-    classes: Sequence[Any] | None = options.classes
+    classes: Sequence[Any] | None = options.classes and as_labels(options.classes)
     if classes is None and name == data.get("label"):
         classes = data.get("classes")
     if classes is None and isinstance(column, Categorical) and not column.other:

@@ -11,9 +11,16 @@ import numpy as np
 from privfit.commands.cluster import show_centres
 from privfit.commands.console import Console, InputError
 from privfit.commands.models import load_model
+from privfit.domains import Schema
 from privfit.ledger import Budget, Release
 
-__all__ = ["add", "run"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
+
+HELP = "what a model file holds, verified"
+DESCRIPTION = (
+    "Recompute the cost of a model from its events, and show all that it says of "
+    "the records. With --quiet the exit code alone tells whether it holds."
+)
 
 HIDDEN = {
     "replace": "whichever record stands in a row (replace)",
@@ -22,16 +29,9 @@ HIDDEN = {
 MOST = 12  # coefficients that are shown
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
+def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "show",
-        help="what a model file holds, verified",
-        description="Recompute the cost of a model from its events, and show all that it says of "
-        "the records. With --quiet the exit code alone tells whether it holds.",
-    )
     parser.add_argument("model", help="a model file")
-    return parser
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
@@ -70,12 +70,24 @@ def run(options: argparse.Namespace, console: Console) -> None:
 def _show_weights(model: Any, console: Console) -> None:
     """The largest weights: by class, where there are more than two."""
     labels = model.classes_[1:] if len(model.classes_) == 2 else model.classes_
-    strength = np.abs(model.coef_).max(axis=0)
-    largest = np.argsort(-strength, kind="stable")[:MOST]
-    names = model.coef_names_
-    rows = [(names[j], *(f"{weight:+.4f}" for weight in model.coef_[:, j])) for j in largest]
-    rows.append(("intercept", *(f"{weight:+.4f}" for weight in model.intercept_)))
+    names, (weights, intercept) = model.coef_names_, _centred(model)
+    largest = np.argsort(-np.abs(weights).max(axis=0), kind="stable")[:MOST]
+    rows = [(names[j], *(f"{weight:+.4f}" for weight in weights[:, j])) for j in largest]
+    rows.append(("intercept", *(f"{weight:+.4f}" for weight in intercept)))
     console.table((f"largest of {len(names)} weights", *map(str, labels)), rows)
+
+
+def _centred(model: Any) -> tuple[Any, Any]:
+    """The same model with weights whose mean is 0 in each group of categories.
+
+    A record has one category of each, so what all of them share belongs to the intercept.
+    """
+    weights, intercept = model.coef_.copy(), model.intercept_.copy()
+    for group in model.domain_.groups if isinstance(model.domain_, Schema) else []:
+        shared = weights[:, group].mean(axis=1)
+        weights[:, group] -= shared[:, None]
+        intercept += shared
+    return weights, intercept
 
 
 def _show_area(model: Any, console: Console) -> None:

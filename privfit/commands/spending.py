@@ -95,7 +95,6 @@ def add_budget(parser: argparse.ArgumentParser) -> None:
     budget.add_argument(
         "--seed", type=int, metavar="N", help="repeat a run; VOIDS PRIVACY, for tests alone"
     )
-    parser.add_argument("--threads", type=COUNT, metavar="N", help="default: every core")
 
 
 def open_shared(path: str) -> Ledger:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from privfit import plotting
 from privfit.commands.arguments import COUNT, DELTA, EPSILON
@@ -13,20 +12,20 @@ from privfit.commands.fit import add_model, estimator_of
 from privfit.commands.outputs import claim
 from privfit.commands.pictures import claim_picture_if
 from privfit.commands.schemafile import add_declared, read_declared
-from privfit.commands.tables import read_table
+from privfit.commands.tables import read_records
 from privfit.ledger import ADJACENCIES
 
-__all__ = ["add", "run"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
+
+HELP = "the privacy-accuracy curve, on public or synthetic records"
+DESCRIPTION = (
+    "Fit at several epsilons on several splits, beside the model without privacy. "
+    "Its accuracies are exact, so the records must be public or synthetic."
+)
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
+def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "sweep",
-        help="the privacy-accuracy curve, on public or synthetic records",
-        description="Fit at several epsilons on several splits, beside the model without privacy. "
-        "Its accuracies are exact, so the records must be public or synthetic.",
-    )
     add_declared(parser)
     add_model(parser)
     parser.add_argument(
@@ -41,14 +40,12 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--adjacency", choices=ADJACENCIES, default="replace")
     parser.add_argument("--n-public", type=COUNT, metavar="N")
     parser.add_argument("--splits", type=COUNT, default=10, metavar="N", help="default: 10")
-    parser.add_argument("--threads", type=COUNT, metavar="N", help="default: every core")
     parser.add_argument(
         "--public", action="store_true", help="declare that the records are public or synthetic"
     )
     parser.add_argument("--out", required=True, metavar="FILE", help="every trial, as JSON")
     parser.add_argument("--resume", action="store_true", help="go on with the trials of --out")
     parser.add_argument("--plot", metavar="FILE", help="a picture of the curve")
-    return parser
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
@@ -62,10 +59,10 @@ def run(options: argparse.Namespace, console: Console) -> None:
             "records are public or synthetic, or use privfit fit --holdout"
         )
     declared = read_declared(options, console)
-    earlier = Sweep.from_json(Path(options.out).read_text()) if options.resume else None
+    earlier = Sweep.from_json(Path(options.out).read_bytes()) if options.resume else None
     model = estimator_of(options, declared)
     with claim(options.out) as out, claim_picture_if(options.plot) as plot:
-        table = read_table(options.data, declared.schema, declared.target, options.delimiter)
+        table = read_records(options, console, declared.schema, declared.target)
         show = bar("sweep", "fit") if console.watched else lambda done, total: None
         try:
             found = sweep(

@@ -7,13 +7,15 @@ never a value or a row. A file of unknown columns is never quoted: its first lin
 
 from __future__ import annotations
 
+import argparse
 import csv
 import gzip
 import io
 import math
+import os
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
@@ -22,13 +24,27 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.commands.console import InputError
+from privfit.commands.console import Console, InputError
 from privfit.domains import Categorical, Numeric, Schema
+from privfit.solvers import bar
 
-__all__ = ["MISSING", "Coded", "Table", "Target", "opened", "read_chunks", "read_table"]
+__all__ = [
+    "MISSING",
+    "Coded",
+    "Table",
+    "Target",
+    "as_labels",
+    "as_number",
+    "as_value",
+    "opened",
+    "read_chunks",
+    "read_records",
+    "read_table",
+]
 
 Array: TypeAlias = NDArray[Any]
 Integers: TypeAlias = NDArray[np.int16] | NDArray[np.int32]
+Told: TypeAlias = Callable[[int, int], object]  # (done, total)
 Raw: TypeAlias = dict[str, Any]  # some rows of the wanted columns: texts, or what Parquet has
 
 # Rows whose texts are there at a time: as 8,192 a million rows of 16 fields took twice as long.
@@ -36,6 +52,7 @@ ROWS = 256
 PIECES = 64  # of so many rows in a chunk
 DELIMITERS = ",;\t|"
 MISSING = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "none", "."})
+LARGE = 1 << 23  # bytes of a table that takes more than a second to read
 LONGEST = 2**31 - 1  # characters of a field, where csv allows 131,072
 
 NO_RECORDS = "{!r} has no records below its header; pass a table with some"
@@ -117,24 +134,42 @@ class Table:
             yield column.codes if isinstance(column, Coded) else column
 
 
-def read_table(
-    path: str, schema: Schema, target: Target | None = None, delimiter: str | None = None
+def read_records(
+    options: argparse.Namespace, console: Console, schema: Schema, target: Target | None = None
 ) -> Table:
-    """All records of a file, as the schema declares them."""
-    return _joined(list(read_chunks(path, schema, target, delimiter)))
+    """All records of a command's table; who waits for a large one sees a bar."""
+    told = None
+    if console.watched and os.path.getsize(options.data) > LARGE:
+        told = bar("reading", "%")
+    return read_table(options.data, schema, target, options.delimiter, told)
+
+
+def read_table(
+    path: str,
+    schema: Schema,
+    target: Target | None = None,
+    delimiter: str | None = None,
+    told: Told | None = None,
+) -> Table:
+    """All records of a file, as the schema declares them; told are hundredths that are read."""
+    return _joined(list(read_chunks(path, schema, target, delimiter, told)))
 
 
 def read_chunks(
-    path: str, schema: Schema, target: Target | None = None, delimiter: str | None = None
+    path: str,
+    schema: Schema,
+    target: Target | None = None,
+    delimiter: str | None = None,
+    told: Told | None = None,
 ) -> Iterator[Table]:
     """The records of a file, some thousands at a time."""
-    pieces = _pieces(path, schema, target, delimiter)
+    pieces = _pieces(path, schema, target, delimiter, told)
     while some := list(islice(pieces, PIECES)):
         yield _joined(some)
 
 
 def _pieces(
-    path: str, schema: Schema, target: Target | None, delimiter: str | None
+    path: str, schema: Schema, target: Target | None, delimiter: str | None, told: Told | None
 ) -> Iterator[Table]:
     parsers: dict[str, Any] = {
         name: _Numbers(name, column)
@@ -145,7 +180,7 @@ def _pieces(
     if target is not None:
         classes = Categorical(target.classes)
         parsers[target.name] = _Levels(target.name, classes, MORE_CLASSES)
-    with opened(path, list(parsers), delimiter) as pieces:
+    with opened(path, list(parsers), delimiter, told) as pieces:
         for piece in pieces:
             columns = {name: parse(piece[name]) for name, parse in parsers.items()}
             labels = None if target is None else columns.pop(target.name)
@@ -200,8 +235,32 @@ class _Numbers:
             ) from None
 
 
-def _number(text: Any) -> float:
-    return math.nan if text is None or text.strip() in MISSING else float(text)
+def as_number(text: str) -> float | None:
+    """The finite number that a text writes, if it does."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def as_value(text: str) -> Any:
+    """A whole number, a number, or the text itself."""
+    number = as_number(text)
+    if number is None:
+        return text
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
+def as_labels(texts: Sequence[str]) -> list[Any]:
+    """The numbers that the texts write, if all do and each another one; else the texts."""
+    values = [as_value(text) for text in texts]
+    numbers = {value for value in values if not isinstance(value, str)}
+    return values if len(numbers) == len(texts) else list(texts)
+
+
+def _number(value: Any) -> float:
+    return math.nan if value is None or str(value).strip() in MISSING else float(value)
 
 
 class _Levels:
@@ -219,7 +278,14 @@ class _Levels:
         self._flags = any(isinstance(value, bool) for value in column.values)
 
     def __call__(self, raw: Sequence[Any]) -> Coded:
-        for value in set(raw).difference(self._known):
+        try:
+            different = set(raw)
+        except TypeError:  # Parquet may have them
+            raise InputError(
+                f"column {self._name!r} has lists or tables in its cells; pass one value in each, "
+                "or leave the column out of the schema"
+            ) from None
+        for value in different.difference(self._known):
             code = self._place(value)
             if code is not None:
                 self._known[value] = code
@@ -253,7 +319,10 @@ class _Levels:
 
 @contextmanager
 def opened(
-    path: str, names: list[str] | None = None, delimiter: str | None = None
+    path: str,
+    names: list[str] | None = None,
+    delimiter: str | None = None,
+    told: Told | None = None,
 ) -> Iterator[Iterator[Raw]]:
     """The raw values of these columns, or of all, some rows at a time."""
     if delimiter is not None and len(delimiter) != 1:
@@ -266,11 +335,26 @@ def opened(
             if start.startswith(signature):
                 raise InputError(f"{path!r} is {what}")
         if start.startswith(b"PAR1"):
-            yield _parquet(file, path, names)
+            yield _watched(_parquet(file, path, names), file, told)
             return
         content: Any = gzip.GzipFile(fileobj=file) if start.startswith(b"\x1f\x8b") else file
         with io.TextIOWrapper(content, encoding="utf-8-sig", newline="") as text:
-            yield _csv(text, path, names, delimiter)
+            yield _watched(_csv(text, path, names, delimiter), file, told)
+
+
+def _watched(pieces: Iterator[Raw], file: IO[bytes], told: Told | None) -> Iterator[Raw]:
+    """The same pieces, telling by the place in the file how many hundredths are read."""
+    if told is None:
+        yield from pieces
+        return
+    size, last = os.fstat(file.fileno()).st_size, 0
+    for piece in pieces:
+        yield piece
+        now = min(100 * file.tell() // size, 99)
+        if now > last:
+            told(now, 100)
+            last = now
+    told(100, 100)
 
 
 def _csv(text: IO[str], path: str, names: list[str] | None, delimiter: str | None) -> Iterator[Raw]:

@@ -157,7 +157,7 @@ def read_labels(y: Any, declared: Any, what: str, in_parts: bool = False) -> tup
         warnings.warn(
             f"{what} reads its classes off the private labels; pass classes=[...] to declare them",
             PrivacyLeakWarning,
-            stacklevel=3,
+            stacklevel=4,  # who called `fit`, which has its own way to read records
         )
         declared = _in_order(y)
         check_classification_targets(y)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from privfit import aggregate, auto, descent, functional, hybrid, perturbation
 from privfit._kernels.random import BitSource
 from privfit.backends import is_partitioned, linear_objective
-from privfit.domains import Schema
+from privfit.domains import Domain, Schema
 from privfit.estimators.common import (
     Array,
     as_domain,
@@ -53,6 +53,45 @@ CODED = ("functional", "gupt", *DESCENTS)  # their space bounds the weights of c
 COUNTS_ERRORS = ("dpsga", "subsample")
 BOUNDS = {"dpsga": 1.0, "subsample": 1.0, "privgene": 5.0,
           **dict.fromkeys(DESCENTS, descent.BOUND)}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Records:
+    """Records and labels, wherever they lie: packed once, and an objective for each model."""
+
+    table: Any
+    labels: Any  # (n,) positions among the classes; of parts, what they are asked for
+    classes: Array
+    loss: str
+    domain: Domain
+    n_threads: int | None
+    in_parts: bool
+
+    @property
+    def heads(self) -> range:
+        """The positions of the classes that get a model: of two the second."""
+        return range(1, 2) if len(self.classes) == 2 else range(len(self.classes))
+
+    def packed(self) -> LinearObjective:
+        """The objective of all records, by class if several classes get a model."""
+        return self._objective(
+            self.labels,
+            labels=partial(_codes, classes=self.classes) if self.in_parts else None,
+            n_classes=len(self.classes) if len(self.heads) > 1 else None,
+        )
+
+    def against_rest(self, packed: LinearObjective, head: int, solver: str) -> LinearObjective:
+        """The objective of one class against the rest."""
+        if len(self.heads) == 1:
+            return packed
+        if solver in WHOLE:  # depends on the order of records, where class 1 comes first
+            return self._objective(self.labels == head)
+        return packed.against(head)
+
+    def _objective(self, y: Any, **settings: Any) -> LinearObjective:
+        return linear_objective(
+            self.table, y, self.loss, self.domain, n_threads=self.n_threads, **settings
+        )
 
 
 class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -99,36 +138,12 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         refuse(refused)
         what = type(self).__name__
-        domain = as_domain(self.domain, what)
-        in_parts = is_partitioned(X)
-        table = X if in_parts else read_table(self, X, domain)
-        codes, classes = read_labels(y, self.classes, what, in_parts)
-        heads = range(1, 2) if len(classes) == 2 else range(len(classes))
         is_auto = isinstance(self.solver, str) and self.solver == "auto"
         given = None if is_auto else settings_of(self.solver, METHODS)
-        loss = "zero_one" if given and given[0] in COUNTS_ERRORS else self._loss
-
-        if in_parts and given and given[0] in WHOLE:
-            raise ValueError(
-                f"solver ({given[0]!r}) needs all records at once, but X lies in parts; pass "
-                "solver='local' or another that takes sums alone, or an array in memory"
-            )
-
-        several = len(heads) > 1
-        make = partial(linear_objective, table, loss=loss, domain=domain, n_threads=self.n_threads)
-        objective = make(
-            y if in_parts else codes,
-            labels=partial(_codes, classes=classes) if in_parts else None,
-            n_classes=len(classes) if several else None,
-        )
-        name, settings = given or self._chosen(objective, len(heads), in_parts)
-
-        def objective_of(head: int) -> LinearObjective:
-            if several and name in WHOLE:  # depends on the order of records: class 1 comes first
-                return make(codes == head)
-            return objective.against(head) if several else objective
-
-        domain = objective.domain
+        records = self._records(X, y, given[0] if given else "auto")
+        heads, classes = records.heads, records.classes
+        objective = records.packed()
+        name, settings = given or self._chosen(objective, len(heads), records.in_parts)
         space = _space(name, settings, objective)
         check_plan(
             settings, objective, space, self.epsilon, self.delta, self.adjacency, self.n_public,
@@ -139,7 +154,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         models = []
         for head in heads:
             path = METHODS[name][1](
-                objective_of(head),
+                records.against_rest(objective, head, name),
                 space,
                 settings,
                 grant,
@@ -150,7 +165,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 share=len(heads),
             )
             models.append(path.answer)
-        weights = np.array(models)
+        weights, domain = np.array(models), objective.domain
         remember_columns(self, X, domain)
         self.domain_, self.classes_ = domain, classes
         self.coef_, self.intercept_ = weights[:, :-1].copy(), weights[:, -1].copy()
@@ -164,6 +179,21 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 {"classes": classes.copy(), "coef": weights[:, :-1], "intercept": weights[:, -1]},
             )
         return self
+
+    def _records(self, X: Any, y: Any, solver: str) -> _Records:
+        """The records and labels, checked as far as can be without packing them."""
+        what, in_parts = type(self).__name__, is_partitioned(X)
+        domain = as_domain(self.domain, what)
+        table = X if in_parts else read_table(self, X, domain)
+        codes, classes = read_labels(y, self.classes, what, in_parts)
+        if in_parts and solver in WHOLE:
+            raise ValueError(
+                f"solver ({solver!r}) needs all records at once, but X lies in parts; pass "
+                "solver='local' or another that takes sums alone, or an array in memory"
+            )
+        loss = "zero_one" if solver in COUNTS_ERRORS else self._loss
+        labels = y if in_parts else codes
+        return _Records(table, labels, classes, loss, domain, self.n_threads, in_parts)
 
     def _chosen(self, objective: LinearObjective, models: int, in_parts: bool) -> tuple[str, Any]:
         """The name and settings of 'auto', which follow from public facts alone."""
