@@ -90,7 +90,6 @@ from privfit.convex import (
     Logistic,
     Problem,
     coding_of,
-    number_sizes,
     numbers_of,
 )
 from privfit.domains import Domain, Schema
@@ -521,9 +520,9 @@ def _chosen_radius(
     The radii are chosen so that the largest halves the noise of a number: a point of the l1 ball
     has a deviation of sqrt 2 radius / m in each of m coordinates, one of the cube 1 / sqrt 12.
     """
-    radii = numbers_of(objective.domain).size * np.array([1 / 64, 1 / 32, 1 / 16])
-    place = np.searchsorted(radii, number_sizes(objective))
-    counts = np.bincount(place, minlength=radii.size + 1).astype(np.int64)
+    numbers = numbers_of(objective.domain)
+    radii = numbers.size * np.array([1 / 64, 1 / 32, 1 / 16])
+    counts = objective.size_counts(numbers, radii)
     noisy = np.cumsum(grant.release(counting, counts, source))
     holds = np.flatnonzero(2 * noisy[:-1] >= noisy[-1])
     return float(radii[holds[0]]) if holds.size else None

@@ -31,6 +31,7 @@ from privfit.objectives import CentersObjective, LinearObjective, RecordObjectiv
 from privfit.objectives.centers import CenterMoves
 from privfit.objectives.common import Floats, Integers
 from privfit.objectives.linear import LinearMoves
+from privfit.objectives.smooth import SmoothSums
 from privfit.packing import MAX_RECORDS
 
 Array: TypeAlias = NDArray[Any]
@@ -187,6 +188,22 @@ class LinearPart(Part):
         caps = self._memo("caps", image, lambda: self.keep(self._records.caps(*image)))
         return self._records.gradient(w, 1.0, caps)
 
+    def slope_sums(self, loss: tuple[Any, ...], w: Integers, bits: int) -> Integers:
+        """`SmoothSums.slopes` of a loss and a clip."""
+        return self._smooth(*loss).slopes(w, bits)
+
+    def bend_sums(self, loss: tuple[Any, ...], w: Integers, bits: int, v: Integers) -> Integers:
+        """`SmoothSums.bends` of a loss and a clip."""
+        return self._smooth(*loss).bends(w, bits, v)
+
+    def size_counts(self, numbers: Integers, radii: Floats) -> Integers:
+        return self._records.size_counts(numbers, radii)
+
+    def _smooth(self, *loss: Any) -> SmoothSums:
+        if self.passing:
+            return SmoothSums(self._records, *loss, keeps=False)
+        return self._memo("smooth", loss, lambda: self._records.smooth(*loss))
+
     def moved_scores(self, w: Floats, coords: Integers, steps: Floats) -> Integers:
         """The scores of w + steps[i] e_coords[i]."""
         if self.passing:  # margins of one candidate serve few moves before they are gone
@@ -244,11 +261,30 @@ class PartitionedLinear(LinearObjective):
     def follower(self) -> Callable[[Floats, int], Integers]:
         return lambda w, cap: self._parts.sum("followed_gradient", w, cap)
 
+    def smooth(self, *loss: Any) -> SmoothSums:
+        return _PartitionedSmooth(self._parts, loss)
+
+    def size_counts(self, numbers: Integers, radii: Floats) -> Integers:
+        return self._parts.sum("size_counts", numbers, radii)
+
     def at(self, w: ArrayLike) -> LinearMoves:
         return _PartitionedMoves(self, w)
 
     def labelled_blocks(self, rows: int) -> NoReturn:
         _refuse("this solver")
+
+
+class _PartitionedSmooth(SmoothSums):
+    """`SmoothSums` whose curvatures are with the parts."""
+
+    def __init__(self, parts: Parts, loss: tuple[Any, ...]) -> None:
+        self._parts, self._loss = parts, loss
+
+    def slopes(self, w: Integers, bits: int) -> Integers:
+        return self._parts.sum("slope_sums", self._loss, w, bits)
+
+    def bends(self, w: Integers, bits: int, v: Integers) -> Integers:
+        return self._parts.sum("bend_sums", self._loss, w, bits, v)
 
 
 class _PartitionedMoves(LinearMoves):
