@@ -109,7 +109,8 @@ def kernel(name: str) -> Extension:
 
 
 NAMES = (
-    "simd", "threads", "linear", "smooth", "centers", "facility", "counts", "random", "select", "chain",
+    "simd", "threads", "linear", "smooth", "centers", "facility", "counts", "random", "select",
+    "chain",
 )  # fmt: skip
 
 setup(

@@ -29,8 +29,24 @@ an l1 norm of the radius. Their shape is the l1 ball, much smaller than a cube o
     F(u) = sum over records of l(m) + ridge/2 l2(u)^2 + <tilt, u>,
 
 which is ridge-strongly convex. `Problem.minimise` returns u where the gradient of F has an l2 norm
-of at most the tolerance, hence within tolerance / ridge of the minimiser. The tolerance covers the
-rounding errors of the computed gradient, by a bound that is computed at u.
+of at most the tolerance, hence within tolerance / ridge of the minimiser. All that is asked of the
+records are sums of integers (`objectives.smooth`), so u is the same bit for bit wherever they lie.
+
+**The tolerance covers the errors of the computed gradient**, by a bound that is worked out at u.
+With n records, c the largest curvature and r = 2^-53 the rounding of one operation:
+
+- A weight w = A' u is off by k r times the sizes of its k terms, and once more by half a unit of its
+  grid. Summed with the largest that a record's columns can be, this bounds the error of a margin,
+  and c times it that of a slope. Turning a whole margin into a float adds a few r of it.
+- A slope, given its margin, is off by at most 2^-50 (1 + c) (`tests/test_smooth.py`).
+- Coded records are no longer than 1, so the errors of slopes reach the gradient at most as they are.
+- The products of a slope and a record's columns are off by 0.51 2^-45 each: half a unit of rounding,
+  and r of at most 2^45 units. In l2 norm the coded record's error is that times the root of the
+  number of its entries that are not 0, times the spectral norm of A, the square of which is at most
+  the product of the largest absolute sums of its rows and of its columns.
+- What is done to the sums, once, adds k r of the sizes of the terms.
+
+The first four count n times. A hundredth on top is for the errors of the bound itself.
 """
 
 from __future__ import annotations
@@ -224,14 +240,8 @@ class Problem:
         self._sums = objective.smooth(loss.smoothing, numbers, radius or math.inf)
         self._column_units = np.ldexp(1.0, np.append(self._domain.exponents, 0))
         self._packed_units = np.append(self._domain.record_units(), 1.0)
-        # For the errors: the most terms of a sum, sizes of the decoding, and how much longer than a
-        # single product's error that of a coded record is.
         self._terms = _longest_row(self.coding) + _longest_row(self._decoding)
-        self._decoded_size = abs(self._decoding)
-        sizes = abs(self.coding * self._column_units)
-        spectral = math.sqrt(sizes.sum(axis=0).max() * sizes.sum(axis=1).max())
-        filled = self._domain.norm(np.ones(self._domain.width + 1))[0] if isinstance(self._domain, Schema) else self._domain.width+1
-        self._stretch = spectral * math.sqrt(filled)
+        self._stretch = _stretch(self.coding * self._column_units, self._domain)
 
     def __repr__(self) -> str:
         return "<Problem of private records>"
@@ -310,19 +320,20 @@ class Problem:
                 return there
             t /= 2
 
-    def _errors(self, u: Floats, weights: Weights, pull: Floats, tilt: Floats) -> tuple[float, float]:
+    def _errors(
+        self, u: Floats, weights: Weights, pull: Floats, tilt: Floats
+    ) -> tuple[float, float]:
         """Bounds on the errors of the value at u and of its gradient, in l2 norm; see the top."""
-        sizes, grid = self._decoded_size @ np.abs(u), 0.5 / self._packed_units
+        curvature, n, sizes = self.loss.curvature, self._n, abs(self._decoding) @ np.abs(u)
         margin = (self._terms + 8) * ROUNDING * _largest_sum(self._domain, sizes)
-        margin += math.ldexp(_largest_sum(self._domain, grid), -weights.bits)
-        slope = SLOPE_ERROR * (1 + self.loss.curvature)
+        margin += math.ldexp(_largest_sum(self._domain, 0.5 / self._packed_units), -weights.bits)
         product = math.ldexp(0.51, -PULL_BITS) * self._stretch
-        gradient = self._n * (self.loss.curvature * margin + slope + product)
-        pulled = float(np.linalg.norm(abs(self.coding) @ np.abs(pull)))
-        rest = pulled + self.ridge * float(np.linalg.norm(u)) + float(np.linalg.norm(tilt))
-        gradient += (self._terms + 5) * ROUNDING * rest
-        value = self._n * (margin + LOSS_ERROR + math.ldexp(1.0, -weights.loss_bits))
-        value += (self.size + 8) * ROUNDING * float((self.ridge * np.abs(u) + np.abs(tilt)) @ np.abs(u))
+        gradient = n * (curvature * margin + SLOPE_ERROR * (1 + curvature) + product)
+        terms = [abs(self.coding) @ np.abs(pull), self.ridge * u, tilt]
+        gradient += (self._terms + 5) * ROUNDING * sum(map(float, map(np.linalg.norm, terms)))
+        value = n * (margin + LOSS_ERROR + math.ldexp(1.0, -weights.loss_bits))
+        sizes = np.abs(u) * (self.ridge * np.abs(u) + np.abs(tilt))
+        value += (self.size + 8) * ROUNDING * float(sizes.sum())
         return 1.01 * value, 1.01 * gradient
 
 
@@ -331,6 +342,17 @@ def _largest_sum(domain: Domain, sizes: Floats) -> float:
     if isinstance(domain, Schema | L1Ball | L2Ball):  # no column is negative, or signs are free
         return float(domain.norm(sizes)[0])
     return float(sizes @ np.append(np.maximum(np.abs(domain.low), np.abs(domain.high)), 1.0))
+
+
+def _stretch(coding: Any, domain: Domain) -> float:
+    """How much longer a coded record's error can be than that of each of its entries.
+
+    A record of a schema fills one column of each group.
+    """
+    ones = np.ones(domain.width + 1)
+    filled = domain.norm(ones)[0] if isinstance(domain, Schema) else ones.size
+    sizes = abs(coding)
+    return math.sqrt(filled * sizes.sum(axis=0).max() * sizes.sum(axis=1).max())
 
 
 def _longest_row(X: Any) -> int:

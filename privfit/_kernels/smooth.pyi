@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 
 from privfit._kernels.linear import SparseRows
 
-Int16: TypeAlias = NDArray[np.int16]
+Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
 Float64: TypeAlias = NDArray[np.float64]
 
 def dense_margins(
-    panels: Int16, tile_rows: Int64, w: Int64, start: int, z: Int64, n_threads: int
+    panels: Int32, tile_rows: Int64, w: Int64, start: int, z: Int64, n_threads: int
 ) -> None: ...
 def sparse_margins(
     records: SparseRows, tile_rows: Int64, w: Int64, a: int, z: Int64, n_threads: int
@@ -27,7 +27,7 @@ def slopes(
     n_threads: int,
 ) -> None: ...
 def dense_pull(
-    panels: Int16, tile_rows: Int64, residual: Float64, a: int, out: Int64
+    panels: Int32, tile_rows: Int64, residual: Float64, a: int, out: Int64
 ) -> None: ...
 def sparse_pull(
     records: SparseRows, tile_rows: Int64, residual: Float64, a: int, out: Int64

@@ -6,7 +6,7 @@ whole numbers, one for each record and column, so they do not depend on tiles an
 """
 
 from cython.parallel cimport prange, threadid
-from libc.stdint cimport int16_t, int64_t
+from libc.stdint cimport int32_t, int64_t
 from libc.stddef cimport ptrdiff_t
 
 from privfit._kernels.linear cimport SparseRows
@@ -14,19 +14,19 @@ from privfit._kernels.simd cimport HINGE, LOGISTIC, PANEL, tile_table, tiles
 
 
 def dense_margins(
-    const int16_t[:, :, :, ::1] panels,  # IN   (n_panels, pairs, PANEL, 2)
-    const int64_t[:, ::1] tile_rows,     # IN   (tiles, 3)
-    const int64_t[::1] w,                # IN   (2 * pairs,)
-    int64_t start,                       # IN   the intercept
-    int64_t[::1] z,                      # OUT  (rows of the chunk, padded)
+    const int32_t[:, :, ::1] panels,   # IN   (n_panels, pairs, PANEL) int16 pairs
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
+    const int64_t[::1] w,              # IN   (2 * pairs,)
+    int64_t start,                     # IN   the intercept
+    int64_t[::1] z,                    # OUT  (rows of the chunk, padded)
     int n_threads,
 ):
     """The margins of one candidate."""
     cdef ptrdiff_t t, first, base = tile_rows[0, 0]
     cdef const tile_table *table = tiles()
-    for t in prange(tile_rows.shape[0], nogil=True, schedule="static", num_threads=n_threads):
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         first = tile_rows[t, 0]
-        table.margin_long(&panels[first // PANEL, 0, 0, 0], (tile_rows[t, 1] + PANEL - 1) // PANEL,
+        table.margin_long(&panels[first // PANEL, 0, 0], (tile_rows[t, 1] + PANEL - 1) // PANEL,
                           panels.shape[1], &w[0], start, &z[first - base])
 
 
@@ -41,7 +41,7 @@ def sparse_margins(
     """The margins of one candidate."""
     cdef ptrdiff_t t, first, base = tile_rows[0, 0]
     cdef const tile_table *table = tiles()
-    for t in prange(tile_rows.shape[0], nogil=True, schedule="static", num_threads=n_threads):
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         first = tile_rows[t, 0]
         table.sparse_margin_long(&records.view, first, first + tile_rows[t, 1], &w[0],
                                  w.shape[0] - 1, a, &z[first - base])
@@ -60,28 +60,28 @@ def slopes(
     cdef ptrdiff_t t, first, base = tile_rows[0, 0]
     cdef int kind = HINGE if width > 0 else LOGISTIC
     cdef const tile_table *table = tiles()
-    for t in prange(tile_rows.shape[0], nogil=True, schedule="static", num_threads=n_threads):
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         first = tile_rows[t, 0] - base
         table.smooth[kind](&z[first], tile_rows[t, 1], 1.0 + 2 * tile_rows[t, 2], width,
                            &slope[first], &bend[first], &loss[first])
 
 
 def dense_pull(
-    const int16_t[:, :, :, ::1] panels,  # IN   (n_panels, pairs, PANEL, 2)
-    const int64_t[:, ::1] tile_rows,     # IN   (tiles, 3)
-    const double[::1] residual,          # IN   (rows of the chunk, padded by zeros), times 2^-a
-    int a,                               # IN   bits of records
-    int64_t[:, ::1] out,                 # OUT  (threads, 2 * pairs + 1): the intercept last
+    const int32_t[:, :, ::1] panels,   # IN   (n_panels, pairs, PANEL) int16 pairs
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
+    const double[::1] residual,        # IN   (rows of the chunk, padded by zeros), times 2^-a
+    int a,                             # IN   bits of records
+    int64_t[:, ::1] out,               # OUT  (threads, 2 * pairs + 1): the intercept last
 ):
     """Add sum of residual x_j, each product rounded to a whole number."""
     cdef ptrdiff_t t, first, base = tile_rows[0, 0], last = out.shape[1] - 1
     cdef int n_threads = out.shape[0], me
     cdef double one = 1 << a
     cdef const tile_table *table = tiles()
-    for t in prange(tile_rows.shape[0], nogil=True, schedule="static", num_threads=n_threads):
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         first = tile_rows[t, 0]
-        table.pull(&panels[first // PANEL, 0, 0, 0], (tile_rows[t, 1] + PANEL - 1) // PANEL,
+        table.pull(&panels[first // PANEL, 0, 0], (tile_rows[t, 1] + PANEL - 1) // PANEL,
                    panels.shape[1], &residual[first - base], &out[me, 0])
         out[me, last] += table.whole_sum(&residual[first - base], tile_rows[t, 1], one)
 
@@ -96,14 +96,12 @@ def sparse_pull(
     """Add sum of residual x_j, each product rounded to a whole number."""
     cdef ptrdiff_t t, first, base = tile_rows[0, 0], d = out.shape[1] - 1
     cdef int n_threads = out.shape[0], me
-    cdef double one = 1 << a
     cdef const tile_table *table = tiles()
-    for t in prange(tile_rows.shape[0], nogil=True, schedule="static", num_threads=n_threads):
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         first = tile_rows[t, 0]
         table.sparse_pull(&records.view, first, first + tile_rows[t, 1], d, a,
                           &residual[first - base], &out[me, 0])
-        out[me, d] += table.whole_sum(&residual[first - base], tile_rows[t, 1], one)
 
 
 def whole_sum(const double[::1] values, double unit):

@@ -127,13 +127,13 @@ typedef struct {
                            int squared, int64_t *out);
 
     /* smooth losses, by LOGISTIC or HINGE */
-    void (*margin_long)(const int16_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
+    void (*margin_long)(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
                         const int64_t *w, int64_t start, int64_t *z);
     void (*sparse_margin_long)(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t last,
                                const int64_t *w, ptrdiff_t d, int a, int64_t *z);
     void (*smooth[2])(const double *z, ptrdiff_t n, double sign, double width, double *slope,
                       double *bend, double *loss);
-    void (*pull)(const int16_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
+    void (*pull)(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
                  const double *residual, int64_t *out);
     void (*sparse_pull)(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t last, ptrdiff_t d, int a,
                         const double *residual, int64_t *out);

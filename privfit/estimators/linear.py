@@ -46,7 +46,7 @@ Floats: TypeAlias = NDArray[np.float64]
 DESCENTS = descent.METHODS | hybrid.METHODS
 METHODS = SOLVERS | DESCENTS | perturbation.METHODS | functional.METHODS | aggregate.METHODS
 # Solvers that need more than sums of integers over records.
-WHOLE = ("sgd", "objective", "output", "privatesvm", "gupt")
+WHOLE = ("sgd", "gupt")
 CODED = ("functional", "gupt", *DESCENTS)  # their space bounds the weights of coded columns
 
 # What each search scores where that is not the estimator's own loss, and the box of its weights.
@@ -122,7 +122,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )  # fmt: skip
 
         objective = objective_of(heads[0])
-        name, settings = given or self._chosen(objective, len(heads), in_parts)
+        name, settings = given or self._chosen(objective, len(heads))
         domain = objective.domain
         space = _space(name, settings, objective)
         check_plan(
@@ -160,12 +160,12 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return self
 
-    def _chosen(self, objective: LinearObjective, models: int, in_parts: bool) -> tuple[str, Any]:
+    def _chosen(self, objective: LinearObjective, models: int) -> tuple[str, Any]:
         """The name and settings of 'auto', which follow from public facts alone."""
         refuse_infinity(self.epsilon)
         size = public_size(objective, self.adjacency, self.n_public)
         budget = Budget(self.epsilon, self.delta)
-        chosen = auto.choose(size, objective.domain, budget, self.adjacency, models, in_parts)
+        chosen = auto.choose(size, objective.domain, budget, self.adjacency, models)
         return settings_of(chosen, METHODS)
 
     def decision_function(self, X: Any) -> Floats:

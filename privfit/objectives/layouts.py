@@ -122,12 +122,12 @@ class DenseLayout:
         """z (rows,): margins of these tiles' records modulo 2^64; see `smooth`."""
         weights = np.zeros(2 * self.records.pairs, dtype=np.int64)
         weights[: self.records.n_features] = whole[:-1]
-        smooth.dense_margins(self.records.panels, part, weights, int(whole[-1]), z, n_threads)
+        smooth.dense_margins(self.records.as_pairs, part, weights, int(whole[-1]), z, n_threads)
 
     def pull(self, residual: Floats, part: Integers, n_threads: int) -> Integers:
         """int64 (d + 1,): the sum of rounded products with these tiles' records; see `smooth`."""
         out = np.zeros((n_threads, 2 * self.records.pairs + 1), dtype=np.int64)
-        smooth.dense_pull(self.records.panels, part, residual, self.a, out)
+        smooth.dense_pull(self.records.as_pairs, part, residual, self.a, out)
         total = out.sum(axis=0)
         return np.append(total[: self.records.n_features], total[-1])
 

@@ -51,9 +51,13 @@ class Weights:
 
     @staticmethod
     def of(w: Floats, domain: Domain) -> Weights:
-        """The nearest weights on the finest grid that serves all records of the domain."""
+        """The nearest weights on the finest grid that serves all records of the domain.
+
+        No weight reaches 2^62, nor the sum of absolute products 2^71 (see `margin_long`).
+        """
         scaled = w * np.append(domain.record_units(), 1.0)
-        largest = max(float(domain.norm(w)[0]), float(np.abs(scaled).max()))
+        most = np.append(np.maximum(np.abs(domain.low), np.abs(domain.high)), 1.0)
+        largest = max(domain.norm(w)[0], np.abs(scaled).max(), np.abs(w) @ most / 2**10)
         bits = MARGIN_BITS - math.frexp(largest)[1]
         return Weights(np.rint(np.ldexp(scaled, bits)).astype(np.int64), bits)
 
@@ -86,6 +90,15 @@ class _Chunk:
     rows: int
 
 
+def _chunks(objective: LinearObjective) -> Iterator[_Chunk]:
+    size = objective._tile_rows
+    table = tiles(objective._runs, size)
+    for number, first in enumerate(range(0, len(table), CHUNK // size)):
+        part = table[first : first + CHUNK // size]
+        rows = int(part[-1, 0] + part[-1, 1] - part[0, 0])
+        yield _Chunk(number, part, -(-rows // PANEL_ROWS) * PANEL_ROWS)
+
+
 class SmoothSums:
     """Sums over the records of a `LinearObjective`. Private: release none of it.
 
@@ -112,6 +125,7 @@ class SmoothSums:
         self._run, self._layout = objective, objective._layout
         self._width, self._numbers, self._radius, self._keeps = width, numbers, radius, keeps
         self._clips = bool(len(numbers)) and radius < math.inf
+        self._chunks = [*_chunks(objective)]
         self._at: Weights | None = None
         self._bends: dict[int, Floats] = {}  # by number of chunk: curvatures at these weights
         self._factors: dict[int, Floats] = {}
@@ -120,7 +134,7 @@ class SmoothSums:
         """(2, d + 2): sums of y x_j times minus the slope, the intercept's, and that of losses."""
         weights = self._stand_at(w, bits)
         total = np.zeros((2, len(w) + 1), dtype=np.int64)
-        for chunk in self._chunks():
+        for chunk in self._chunks:
             slope, _, loss = self._slopes(chunk, weights)
             losses = kernels.whole_sum(loss, 2.0**weights.loss_bits)
             total += in_halves(np.append(self._pull(chunk, slope), losses))
@@ -133,32 +147,24 @@ class SmoothSums:
         """
         weights = self._stand_at(w, bits)
         total = np.zeros((2, len(w)), dtype=np.int64)
-        for chunk in self._chunks():
+        for chunk in self._chunks:
             bend = self._bends.get(chunk.number)
             if bend is None:
                 bend = self._slopes(chunk, weights)[1]
-            bent = self._margins(chunk, v, MARGIN_BITS) * bend
-            total += in_halves(self._pull(chunk, bent))
+            along = self._margins(chunk, v, MARGIN_BITS)
+            total += in_halves(self._pull(chunk, bend * along))
         return total
 
     def size_counts(self, radii: Floats) -> Integers:
         """int64 (radii + 1,): how many records have an l1 norm of numbers up to each radius."""
         total = np.zeros(len(radii) + 1, dtype=np.int64)
-        for chunk in self._chunks():
+        for chunk in self._chunks:
             place, base = np.searchsorted(radii, self._sizes(chunk)), chunk.tiles[0, 0]
             for first, count, _ in chunk.tiles - [base, 0, 0]:
                 total += np.bincount(place[first : first + count], minlength=len(total))
         return total
 
     # ---------------------------------------------------------------------------------- by chunks
-
-    def _chunks(self) -> Iterator[_Chunk]:
-        size = self._run._tile_rows
-        table = tiles(self._run._runs, size)
-        for number, first in enumerate(range(0, len(table), CHUNK // size)):
-            part = table[first : first + CHUNK // size]
-            rows = int(part[-1, 0] + part[-1, 1] - part[0, 0])
-            yield _Chunk(number, part, -(-rows // PANEL_ROWS) * PANEL_ROWS)
 
     def _threads(self, chunk: _Chunk) -> int:
         return self._run._threads(float(chunk.rows) * (20 + 2 * self._layout.entries))
