@@ -84,6 +84,7 @@ LINEAR = {
     "frank_wolfe": privfit.FrankWolfe(steps=5),
     "functional": "functional",
     "majority": "majority",
+    "objective": "objective",
     "subsample": Subsample(candidates=100),
     "privgene": privfit.PrivGene(population=30),
 }
@@ -194,6 +195,44 @@ def test_a_memory_mapped_array_releases_the_same(adjacency, numbers, files, smal
         assert model.fit(Stream(source, memory_limit="64MB"), labels).release_.to_json() == once
 
 
+CONVEX = {  # estimator, solver, delta, adjacency; numbers alone, or with a look at sixteen of them
+    "tilted": (LogisticRegression, "objective", 0.0, "replace", False),
+    "looked at": (LogisticRegression, "objective", 0.0, "add_remove", True),
+    "chosen": (LogisticRegression, "auto", 0.0, "replace", True),
+    "rounded": (LinearSVC, "objective", 1e-6, "add_remove", True),
+    "noisy": (LogisticRegression, "output", 0.0, "replace", True),
+    "gaussian": (LinearSVC, "output", 1e-6, "replace", False),
+    "laplace": (LinearSVC, "privatesvm", 0.0, "add_remove", False),
+}
+
+
+def convex_case(name: str, numbers: Any) -> tuple[Any, Any, Any]:
+    """An estimator, records and labels."""
+    kind, solver, delta, adjacency, many = CONVEX[name]
+    X, y, domain = numbers[0][FEW], numbers[1][FEW], UNIT
+    if many:  # most numbers of a record are near their low ends
+        X = np.hstack([(X + 1) / 16, np.tile((X[:, [2, 4]] + 1) / 2, 6)])
+        domain = privfit.Schema({f"x{j}": privfit.Numeric(0, 1) for j in range(X.shape[1])})
+    model = kind(1.0, delta, domain=domain, classes=[0, 1], solver=solver, random_state=11,
+                 adjacency=adjacency, n_public=6000, n_threads=2)  # fmt: skip
+    return model, X, y
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_streamed_convex_fits_are_the_same(name, numbers, small_blocks, monkeypatch):
+    model, X, y = convex_case(name, numbers)
+    once = model.fit(X, y).release_.to_json()
+    if CONVEX[name][1] == "auto":
+        assert model.release_.settings["solver"] == "objective"
+    if CONVEX[name][4] and model.solver != "output" and not model.delta:
+        assert model.release_.settings["radius"]  # the clip is put to the test
+    for block in (1 << 16, 1 << 18):
+        monkeypatch.setattr(stream, "LARGEST_BLOCK", block)
+        assert model.fit(Stream(X, memory_limit="64MB"), y).release_.to_json() == once
+    monkeypatch.setattr(stream, "_resident", lambda: 0)  # all blocks stay, and keep curvatures
+    assert model.fit(Stream(X, memory_limit="64MB"), y).release_.to_json() == once
+
+
 def test_several_classes_release_the_same(numbers, small_blocks):
     X, y = numbers[0][FEW], np.digitize(numbers[0][FEW, 0], [-0.5, 0.0])
     model = LogisticRegression(1.0, 1e-6, domain=UNIT, classes=[0, 1, 2], random_state=3,
@@ -301,7 +340,7 @@ def test_small_parts_are_joined_and_answer_as_before(layout, rng, monkeypatch):
     for question, arguments in (
         ("scores", (P,)), ("gradient", (P[0], 0.5)), ("second_moments", ()), ("label_counts", ()),
         ("moved_scores", moves), ("followed_gradient", (P[0], 9)),
-        ("capped_gradient", (P[0], *image)),
+        ("capped_gradient", (P[0], *image)), ("size_counts", (np.array([0, 2]), np.array([0.5]))),
     ):  # fmt: skip
         answers = [getattr(part, question)(*arguments) for part in found.values()]
         assert np.array_equal(sum(answers), getattr(LinearPart(whole), question)(*arguments))
@@ -490,7 +529,9 @@ def delayed_people(files: Path, count: int) -> tuple[list[Any], list[Any]]:
     return tables, parts_of(array_rows, files / "y.npy", 48_842, count)
 
 
-def test_one_two_and_four_workers_release_what_memory_does(cluster, adult, files, expected):
+def test_one_two_and_four_workers_release_what_memory_does(
+    cluster, adult, numbers, files, expected
+):
     for n in (1, 2, 4):
         cluster.cluster.scale(n)
         cluster.client.wait_for_workers(n, timeout=120)
@@ -498,6 +539,10 @@ def test_one_two_and_four_workers_release_what_memory_does(cluster, adult, files
         for solver in solvers:
             model = logistic(adult, LINEAR[solver]).fit(*delayed_people(files, 9))
             assert model.release_.to_json() == expected(solver)
+        model, X, y = convex_case("tilted", numbers)
+        once = model.fit(X, y).release_.to_json()
+        parts = [parts_of(array_rows, files / f"{name}.npy", 6000, 3 * n) for name in "Xy"]
+        assert model.fit(*parts).release_.to_json() == once
 
 
 def test_arrays_and_frames_release_the_same(some_workers, numbers, files):
@@ -530,6 +575,26 @@ def test_arrays_and_frames_release_the_same(some_workers, numbers, files):
 
 def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
+
+
+def test_a_worker_killed_between_two_newton_steps_changes_nothing(
+    some_workers, numbers, files, monkeypatch
+):
+    pids, real, asked = [*some_workers.run(os.getpid).values()], workers._Workers.sum, []
+
+    def ask(self: Any, question: str, *arguments: Any) -> Any:
+        asked.append(question)
+        if asked.count("slope_sums") == 3 and question == "bend_sums":
+            kill(pids.pop()) if len(pids) > 2 else None
+        return real(self, question, *arguments)
+
+    model, X, y = convex_case("tilted", numbers)
+    once = model.fit(X, y).release_.to_json()
+    monkeypatch.setattr(workers._Workers, "sum", ask)
+    parts = [parts_of(array_rows, files / f"{name}.npy", 6000, 7) for name in "Xy"]
+    assert model.fit(*parts).release_.to_json() == once
+    assert len(pids) == 2
+    assert {*asked} == {"slope_sums", "bend_sums"}
 
 
 @pytest.mark.parametrize("solver", ["local", "gradient"])
