@@ -63,7 +63,7 @@ from numpy.typing import NDArray
 
 from privfit.domains import Domain, L1Ball, L2Ball, Schema
 from privfit.objectives import LinearObjective
-from privfit.objectives.smooth import MARGIN_BITS, PULL_BITS, Weights, from_halves
+from privfit.objectives.smooth import MARGIN_BITS, PULL_BITS, MarginGrid, Weights, from_halves
 from privfit.shapes import Ball, Contrasts, Cross, Cube, Product, Shape, contrasts
 
 __all__ = [
@@ -238,10 +238,12 @@ class Problem:
         self._domain, self._n = objective.domain, objective.n_records
         numbers = numbers_of(objective.domain) if radius is not None else np.arange(0)
         self._sums = objective.smooth(loss.smoothing, numbers, radius or math.inf)
+        self._grid = MarginGrid(self._domain)
         self._column_units = np.ldexp(1.0, np.append(self._domain.exponents, 0))
-        self._packed_units = np.append(self._domain.record_units(), 1.0)
+        self._coding_sizes, self._decoding_sizes = abs(self.coding), abs(self._decoding)
         self._terms = _longest_row(self.coding) + _longest_row(self._decoding)
-        self._stretch = _stretch(self.coding * self._column_units, self._domain)
+        self._half_units = _largest_sum(self._domain, 0.5 / self._grid.units)
+        self._stretch = _stretch(self._coding_sizes * self._column_units, self._domain)
 
     def __repr__(self) -> str:
         return "<Problem of private records>"
@@ -271,7 +273,7 @@ class Problem:
 
     def _at(self, u: Floats, tilt: Floats) -> _Point:
         """The function F + <tilt, u> at u."""
-        weights = Weights.of(self.linear(u), self._domain)
+        weights = self._grid.weights(self.linear(u))
         sums = self._sums.slopes(weights.whole, weights.bits)
         pull = self._column_units * from_halves(sums[:, :-1], PULL_BITS)
         losses = float(from_halves(sums[:, -1], weights.loss_bits))
@@ -302,7 +304,7 @@ class Problem:
 
     def _bent(self, here: _Point, direction: Floats) -> Floats:
         """The Hessian at a point times a direction."""
-        along = Weights.of(self.linear(direction), self._domain)
+        along = self._grid.weights(self.linear(direction))
         sums = self._sums.bends(here.weights.whole, here.weights.bits, along.whole)
         pull = self._column_units * from_halves(sums, PULL_BITS + along.bits - MARGIN_BITS)
         return self.ridge * direction + self.loss.curvature * np.asarray(self.coding @ pull)
@@ -324,12 +326,12 @@ class Problem:
         self, u: Floats, weights: Weights, pull: Floats, tilt: Floats
     ) -> tuple[float, float]:
         """Bounds on the errors of the value at u and of its gradient, in l2 norm; see the top."""
-        curvature, n, sizes = self.loss.curvature, self._n, abs(self._decoding) @ np.abs(u)
+        curvature, n, sizes = self.loss.curvature, self._n, self._decoding_sizes @ np.abs(u)
         margin = (self._terms + 8) * ROUNDING * _largest_sum(self._domain, sizes)
-        margin += math.ldexp(_largest_sum(self._domain, 0.5 / self._packed_units), -weights.bits)
+        margin += math.ldexp(self._half_units, -weights.bits)
         product = math.ldexp(0.51, -PULL_BITS) * self._stretch
         gradient = n * (curvature * margin + SLOPE_ERROR * (1 + curvature) + product)
-        terms = [abs(self.coding) @ np.abs(pull), self.ridge * u, tilt]
+        terms = [self._coding_sizes @ np.abs(pull), self.ridge * u, tilt]
         gradient += (self._terms + 5) * ROUNDING * sum(map(float, map(np.linalg.norm, terms)))
         value = n * (margin + LOSS_ERROR + math.ldexp(1.0, -weights.loss_bits))
         sizes = np.abs(u) * (self.ridge * np.abs(u) + np.abs(tilt))
@@ -344,14 +346,13 @@ def _largest_sum(domain: Domain, sizes: Floats) -> float:
     return float(sizes @ np.append(np.maximum(np.abs(domain.low), np.abs(domain.high)), 1.0))
 
 
-def _stretch(coding: Any, domain: Domain) -> float:
+def _stretch(sizes: Any, domain: Domain) -> float:
     """How much longer a coded record's error can be than that of each of its entries.
 
-    A record of a schema fills one column of each group.
+    By the sizes of a coding's entries. A record of a schema fills one column of each group.
     """
     ones = np.ones(domain.width + 1)
     filled = domain.norm(ones)[0] if isinstance(domain, Schema) else ones.size
-    sizes = abs(coding)
     return math.sqrt(filled * sizes.sum(axis=0).max() * sizes.sum(axis=1).max())
 
 

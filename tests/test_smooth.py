@@ -11,8 +11,7 @@ import reference
 
 from privfit import Box, Categorical, Grid, L1Ball, L2Ball, LinearObjective, Numeric, Schema
 from privfit._kernels import smooth as kernels
-from privfit.objectives import smooth
-from privfit.objectives.smooth import MARGIN_BITS, PULL_BITS, SmoothSums, Weights
+from privfit.objectives.smooth import MARGIN_BITS, PULL_BITS, MarginGrid, SmoothSums
 
 NOTHING = np.arange(0)
 SCHEMA = Schema(
@@ -88,44 +87,49 @@ def test_sums_are_those_of_the_twin(name, layout, width, rng):
         clips += [(np.array([0, 4, 5]), 0.7), (np.array([0, 4, 5]), math.inf)]
     most = np.append(np.maximum(np.abs(domain.low), np.abs(domain.high)), 1.0)
     w, v = rng.standard_normal((2, len(most))) / np.where(most, most, 1.0) * [[3.0], [1e-9]]
-    weights, along = (Weights.of(one, domain) for one in (w, v))
+    weights, along = map(MarginGrid(domain).weights, (w, v))
     for numbers, radius in clips:
         slopes, bends = twin(objective, width, numbers, radius, weights, along)
-        for keeps in (True, False):
-            sums = SmoothSums(objective, width, numbers, radius, keeps)
-            at = weights.whole, weights.bits
-            assert whole_of(sums.bends(*at, along.whole)) == bends
-            assert whole_of(sums.slopes(*at)) == slopes
-            assert whole_of(sums.bends(*at, along.whole)) == bends  # from what was kept
+        sums, at = SmoothSums(objective, width, numbers, radius), (weights.whole, weights.bits)
+        assert whole_of(sums.bends(*at, along.whole)) == bends
+        assert whole_of(sums.slopes(*at)) == slopes
+        assert whole_of(sums.bends(*at, along.whole)) == bends  # from what was kept
 
 
 @every_layout
-def test_order_chunks_threads_and_parts_do_not_matter(layout, rng, monkeypatch):
+def test_order_threads_and_parts_do_not_matter(layout, rng, monkeypatch):
     X, y = table(SCHEMA, 3000, rng)
     numbers = np.array([0, 4, 5])
-    weights = Weights.of(rng.standard_normal(7), SCHEMA)
-    at, v = (weights.whole, weights.bits), Weights.of(rng.standard_normal(7), SCHEMA).whole
+    weights = MarginGrid(SCHEMA).weights(rng.standard_normal(7))
+    at, v = (weights.whole, weights.bits), MarginGrid(SCHEMA).weights(rng.standard_normal(7)).whole
+    monkeypatch.setattr(LinearObjective, "_thread_work", 0.0)
 
-    def both(rows, **settings):
+    def totals(rows, **settings):
         part = {name: column[rows] for name, column in X.items()}
         objective = LinearObjective(part, y[rows], domain=SCHEMA, layout=layout, **settings)
-        objective._thread_work = 0.0
         sums = objective.smooth(0.0, numbers, 0.9)
         counts = objective.size_counts(numbers, np.array([0.5, 1.0]))
-        return np.concatenate([sums.slopes(*at).ravel(), sums.bends(*at, v).ravel(), counts])
+        found = whole_of(sums.slopes(*at)), whole_of(sums.bends(*at, v)), counts.tolist()
+        return np.array(sum(found, []), dtype=object)
 
-    everything = slice(None)
-    once = both(everything, n_threads=1)
-    assert np.array_equal(both(everything, n_threads=3), once)
-    assert np.array_equal(both(rng.permutation(3000)), once)
-    monkeypatch.setattr(smooth, "CHUNK", 512)
-    cut = both(everything)  # halves depend on the cut, their sums do not
-    parts = sum(both(slice(first, first + 700)) for first in range(0, 3000, 700))
-    for other in (cut, parts):
-        assert whole_of(other[:16].reshape(2, 8)) == whole_of(once[:16].reshape(2, 8))
-        assert whole_of(other[16:30].reshape(2, 7)) == whole_of(once[16:30].reshape(2, 7))
-        assert np.array_equal(other[30:], once[30:])
-    assert once[30:].sum() == 3000
+    once = totals(slice(None), n_threads=1)
+    assert (totals(slice(None), n_threads=3) == once).all()
+    assert (totals(rng.permutation(3000)) == once).all()
+    assert (sum(totals(slice(i, i + 700)) for i in range(0, 3000, 700)) == once).all()
+    assert sum(once[-3:]) == 3000
+    assert min(once[-3:]) > 20
+
+
+@every_layout
+def test_sums_of_many_records_do_not_overflow(layout):
+    """Three times as many records of class 1 as 64 bits hold at margins where slopes are 1."""
+    n = 3 * kernels.MOST_SUMMED + 5
+    objective = LinearObjective(np.ones((n, 1)), np.ones(n), domain=Box(-1, 1), layout=layout)
+    sums = objective.smooth(0.5, NOTHING, math.inf)
+    weights = MarginGrid(objective.domain).weights(np.array([-4.0, 0.0]))
+    pull, intercept, losses = whole_of(sums.slopes(weights.whole, weights.bits))
+    assert pull == intercept == n << PULL_BITS
+    assert losses == n * 5 << weights.loss_bits
 
 
 @every_domain
@@ -136,14 +140,14 @@ def test_weights_keep_every_margin_within_its_bits(name, rng):
     for scale in (1e-300, 1e-3, 1.0, 1e9):
         w = scale * rng.standard_normal(len(most))
         w[-1] -= w[:-1] @ domain.low  # what the low ends add is taken away again
-        weights = Weights.of(w, domain)
+        weights = MarginGrid(domain).weights(w)
         sizes = [abs(int(v)) for v in weights.whole]
         assert max(sizes) < 2**62
         assert sum(int(x) * v for x, v in zip(packed, sizes, strict=True)) < 2**71
         assert math.ldexp(domain.norm(w)[0], weights.bits) <= 2.0**MARGIN_BITS
         again = np.ldexp(weights.whole / np.append(domain.record_units(), 1.0), -weights.bits)
         assert np.allclose(again, w, rtol=0, atol=2.0**-36 * np.abs(w).max() * most.max())
-    assert Weights.of(np.zeros(len(most)), domain).whole.any() == 0
+    assert not MarginGrid(domain).weights(np.zeros(len(most))).whole.any()
 
 
 def true_loss(m, width):
@@ -162,29 +166,24 @@ def test_slopes_and_losses_are_as_near_as_the_proof_has_it(width):
 
     rng = np.random.default_rng(1)
     m = np.concatenate([rng.uniform(-70, 70, 300), rng.uniform(-2, 2, 300), [0.0, 1.0, 64.0, 1e6]])
-    tiles = np.array([[0, len(m), 0]])
-    slope, bend, loss = np.zeros((3, len(m)))
-    kernels.slopes(m, tiles, width, slope, bend, loss, 1)
     largest = 1 / (2 * width) if width else 0.25
-    for i, one in enumerate(m):
+    for one in m.tolist():  # the twin agrees with the kernel bit for bit
+        slope, bend, loss = reference.smooth_loss(one, width)
         s, curvature, value = true_loss(one, width)
-        assert abs(slope[i] - s) <= SLOPE_ERROR * (1 + largest)
-        assert abs(loss[i] - value) <= LOSS_ERROR + 2.0**-53 * abs(one)
+        assert abs(slope - s) <= SLOPE_ERROR * (1 + largest)
+        assert abs(loss - value) <= LOSS_ERROR + 2.0**-53 * abs(one)
         if curvature is not None:
-            assert abs(bend[i] - curvature) <= 2.0**-48
-    flipped = np.zeros((3, len(m)))
-    kernels.slopes(-m, np.array([[0, len(m), -1]]), width, *flipped, 2)
-    assert np.array_equal(flipped, [-slope, bend, loss])
+            assert abs(bend - curvature) <= 2.0**-48
 
 
 BITS = """
 import numpy as np
 from privfit import Box, LinearObjective
 from privfit._kernels import simd
-from privfit.objectives.smooth import Weights
+from privfit.objectives.smooth import MarginGrid
 rng, domain = np.random.default_rng(3), Box(-1, 1, 9)
 X, y = rng.uniform(-1, 1, (900, 9)), rng.integers(0, 2, 900)
-weights, v = (Weights.of(w, domain) for w in rng.standard_normal((2, 10)))
+weights, v = map(MarginGrid(domain).weights, rng.standard_normal((2, 10)))
 for layout in ("dense", "sparse"):
     for width in (0.0, 0.3):
         sums = LinearObjective(X, y, domain=domain, layout=layout).smooth(width, np.arange(0), 1.0)
@@ -208,9 +207,11 @@ def test_wide_tables_are_summed_exactly(layout, rng):
     d = 1 << 15
     X = np.ones((3, d))
     objective = LinearObjective(X, [0, 1, 1], domain=Box(-1, 1), layout=layout)
-    weights = Weights.of(np.where(np.arange(d + 1) % 2, 1.0, -1.0) * rng.random(d + 1), objective.domain)
+    w = np.where(np.arange(d + 1) % 2, 1.0, -1.0) * rng.random(d + 1)
+    weights = MarginGrid(objective.domain).weights(w)
     sums = SmoothSums(objective, 0.0, NOTHING, math.inf)
-    z = sums._whole_margins(sums._chunks[0], weights.whole)
-    one = 1 << objective.grid.a
-    exact = one * sum(map(int, weights.whole[:-1])) + int(weights.whole[-1])
-    assert set(z[[0, 1, 16 if layout == "dense" else 2]].tolist()) == {exact}
+    w, z = np.zeros(sums._records.columns, np.int64), np.zeros(objective._layout.rows, np.int64)
+    w[sums._places[:-1]] = weights.whole
+    kernels.margins(sums._records, next(objective._slices(1.0)), w, z, 1)
+    exact = (sum(map(int, weights.whole[:-1])) << objective.grid.a) + int(weights.whole[-1])
+    assert z[[run.first for run in objective._runs]].tolist() == [exact] * 2

@@ -1,5 +1,7 @@
 """Smooth losses of linear models; see smooth.pyx for shapes and units."""
 
+from __future__ import annotations
+
 from typing import TypeAlias
 
 import numpy as np
@@ -11,25 +13,44 @@ Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
 Float64: TypeAlias = NDArray[np.float64]
 
-def dense_margins(
-    panels: Int32, tile_rows: Int64, w: Int64, start: int, z: Int64, n_threads: int
-) -> None: ...
-def sparse_margins(
-    records: SparseRows, tile_rows: Int64, w: Int64, a: int, z: Int64, n_threads: int
-) -> None: ...
+HALF_BITS: int
+MOST_SUMMED: int
+
+class Packed:
+    columns: int
+
+    @staticmethod
+    def dense(panels: Int32, a: int) -> Packed: ...
+    @staticmethod
+    def sparse(records: SparseRows, d: int, a: int) -> Packed: ...
+
+def margins(records: Packed, tile_rows: Int64, w: Int64, z: Int64, n_threads: int) -> None: ...
 def slopes(
-    z: Float64,
+    records: Packed,
     tile_rows: Int64,
+    w: Int64,
+    unit: float,
     width: float,
-    slope: Float64,
+    factors: Float64,
+    scale: float,
+    loss_scale: float,
     bend: Float64,
-    loss: Float64,
-    n_threads: int,
+    z: Int64,
+    work: Float64,
+    summed: Int64,
+    sums: Int64,
+    halves: Int64,
 ) -> None: ...
-def dense_pull(
-    panels: Int32, tile_rows: Int64, residual: Float64, a: int, out: Int64
+def bends(
+    records: Packed,
+    tile_rows: Int64,
+    v: Int64,
+    factors: Float64,
+    scale: float,
+    bend: Float64,
+    z: Int64,
+    work: Float64,
+    summed: Int64,
+    sums: Int64,
+    halves: Int64,
 ) -> None: ...
-def sparse_pull(
-    records: SparseRows, tile_rows: Int64, residual: Float64, a: int, out: Int64
-) -> None: ...
-def whole_sum(values: Float64, unit: float) -> int: ...

@@ -201,7 +201,7 @@ class LinearPart(Part):
 
     def _smooth(self, *loss: Any) -> SmoothSums:
         if self.passing:
-            return SmoothSums(self._records, *loss, keeps=False)
+            return self._records.smooth(*loss)
         return self._memo("smooth", loss, lambda: self._records.smooth(*loss))
 
     def moved_scores(self, w: Floats, coords: Integers, steps: Floats) -> Integers:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._kernels import linear as kernels
-from privfit._kernels import smooth
 from privfit._kernels.linear import BLOCK_ROWS, LANE_WIDTH, PANEL_ROWS, QUAD_SIZE
+from privfit._kernels.smooth import Packed
 from privfit.objectives.common import (
     Floats,
     Integers,
@@ -114,22 +114,18 @@ class DenseLayout:
         return np.append(total[:d], total[-1] << self.a)
 
     @property
+    def rows(self) -> int:
+        """Packed rows, padding included."""
+        return len(self.records.panels) * PANEL_ROWS
+
+    @property
     def entries(self) -> float:
-        """What a record takes of each pass: as much as this many columns."""
+        """Columns of a record that a pass takes to hand."""
         return float(self.records.n_features)
 
-    def long_margins(self, whole: Integers, part: Integers, z: Integers, n_threads: int) -> None:
-        """z (rows,): margins of these tiles' records modulo 2^64; see `smooth`."""
-        weights = np.zeros(2 * self.records.pairs, dtype=np.int64)
-        weights[: self.records.n_features] = whole[:-1]
-        smooth.dense_margins(self.records.as_pairs, part, weights, int(whole[-1]), z, n_threads)
-
-    def pull(self, residual: Floats, part: Integers, n_threads: int) -> Integers:
-        """int64 (d + 1,): the sum of rounded products with these tiles' records; see `smooth`."""
-        out = np.zeros((n_threads, 2 * self.records.pairs + 1), dtype=np.int64)
-        smooth.dense_pull(self.records.as_pairs, part, residual, self.a, out)
-        total = out.sum(axis=0)
-        return np.append(total[: self.records.n_features], total[-1])
+    def packed(self) -> Packed:
+        """The records for the kernels of smooth losses."""
+        return Packed.dense(self.records.as_pairs, self.a)
 
     def lengths(self, columns: Integers, shift: int, squared: bool, run: Objective) -> Integers:
         """int64 (packed rows,): norms of the records' images; see `sparse_lengths`."""
@@ -249,19 +245,18 @@ class SparseLayout:
         return (ones << self.a) + values
 
     @property
+    def rows(self) -> int:
+        """Packed rows."""
+        return self.records.one_start.size - 1
+
+    @property
     def entries(self) -> float:
-        """What a record takes of each pass: as much as this many columns."""
+        """Columns of a record that a pass takes to hand, on average."""
         return self.records.mean_entries
 
-    def long_margins(self, whole: Integers, part: Integers, z: Integers, n_threads: int) -> None:
-        """z (rows,): margins of these tiles' records modulo 2^64; see `smooth`."""
-        smooth.sparse_margins(self.records.rows, part, whole, self.a, z, n_threads)
-
-    def pull(self, residual: Floats, part: Integers, n_threads: int) -> Integers:
-        """int64 (d + 1,): the sum of rounded products with these tiles' records; see `smooth`."""
-        out = np.zeros((n_threads, self.records.n_features + 1), dtype=np.int64)
-        smooth.sparse_pull(self.records.rows, part, residual, self.a, out)
-        return np.asarray(out.sum(axis=0))
+    def packed(self) -> Packed:
+        """The records for the kernels of smooth losses."""
+        return Packed.sparse(self.records.rows, self.records.n_features, self.a)
 
     def lengths(self, columns: Integers, shift: int, squared: bool, run: Objective) -> Integers:
         """int64 (packed rows,): norms of the records' images; see `sparse_lengths`."""
