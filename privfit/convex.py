@@ -35,18 +35,18 @@ records are sums of integers (`objectives.smooth`), so u is the same bit for bit
 **The tolerance covers the errors of the computed gradient**, by a bound that is worked out at u.
 With n records, c the largest curvature and r = 2^-53 the rounding of one operation:
 
-- A weight w = A' u is off by k r times the sizes of its k terms, and once more by half a unit of its
-  grid. Summed with the largest that a record's columns can be, this bounds the error of a margin,
-  and c times it that of a slope. Turning a whole margin into a float adds a few r of it.
+- A weight w = A' u is off by k r times the sizes of its k terms, and once more by half a unit of
+  its grid. Summed with the largest that a record's columns can be, this bounds the error of a
+  margin, and c times it that of a slope. Turning a whole margin into a float adds a few r of it.
 - A slope, given its margin, is off by at most 2^-50 (1 + c) (`tests/test_smooth.py`).
-- Coded records are no longer than 1, so the errors of slopes reach the gradient at most as they are.
-- The products of a slope and a record's columns are off by 0.51 2^-45 each: half a unit of rounding,
-  and r of at most 2^45 units. In l2 norm the coded record's error is that times the root of the
+- Coded records are no longer than 1, so the errors of slopes reach the gradient no longer.
+- The product of a slope and a column of a record is off by 0.51 2^-45: half a unit of rounding, and
+  r of at most 2^45 units. In l2 norm the error of the coded record is that times the root of the
   number of its entries that are not 0, times the spectral norm of A, the square of which is at most
   the product of the largest absolute sums of its rows and of its columns.
 - What is done to the sums, once, adds k r of the sizes of the terms.
 
-The first four count n times. A hundredth on top is for the errors of the bound itself.
+All but the last count n times. A hundredth on top is for the errors of the bound itself.
 """
 
 from __future__ import annotations

@@ -315,9 +315,9 @@ def centred_weights(u: Sequence[float], domain: Any) -> list[Fraction]:
 
 # ------------------------------------------------------------------------------------ smooth losses
 #
-# Of width 0 the logistic loss, else the hinge rounded by a parabola within the width of 1. The first
-# three are for real margins and arrays of them. The others are in float64, one operation after the
-# other as the kernels do them, and must agree bit for bit.
+# Of width 0 the logistic loss, else the hinge rounded by a parabola within the width of 1. The
+# first three are for real margins and arrays of them. The others are in float64, one operation
+# after the other as the kernels do them, and must agree bit for bit.
 
 
 def loss_values(width: float, m: Any) -> Any:

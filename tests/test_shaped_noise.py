@@ -215,7 +215,9 @@ def test_clipping_scales_the_numbers_of_a_record_alone(layout, rng):
     by_hand = 1.5 * u + tilt - (1 / (1 + np.exp(S @ u))) @ S
     assert np.linalg.norm(there.gradient - by_hand) <= there.gradient_error + 1e-13
     bend = np.exp(S @ u) / (1 + np.exp(S @ u)) ** 2
-    assert np.allclose(problem._bent(there, tilt), 1.5 * tilt + S.T @ (bend * (S @ tilt)), rtol=1e-9)
+    assert np.allclose(
+        problem._bent(there, tilt), 1.5 * tilt + S.T @ (bend * (S @ tilt)), rtol=1e-9
+    )
 
 
 # ----------------------------------------------------------------- exact densities on tiny problems

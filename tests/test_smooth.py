@@ -1,7 +1,8 @@
-"""Sums of slopes and curvatures: against the naive twin bit for bit, in any order, part and layout."""
+"""Sums of slopes and curvatures: the naive twin's bit for bit, in any order, part and layout."""
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import mpmath
@@ -110,7 +111,7 @@ def test_order_threads_and_parts_do_not_matter(layout, rng, monkeypatch):
         sums = objective.smooth(0.0, numbers, 0.9)
         counts = objective.size_counts(numbers, np.array([0.5, 1.0]))
         found = whole_of(sums.slopes(*at)), whole_of(sums.bends(*at, v)), counts.tolist()
-        return np.array(sum(found, []), dtype=object)
+        return np.array([*itertools.chain(*found)], dtype=object)
 
     once = totals(slice(None), n_threads=1)
     assert (totals(slice(None), n_threads=3) == once).all()

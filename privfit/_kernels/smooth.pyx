@@ -1,9 +1,9 @@
-"""Smooth losses of linear models: sums of slopes and of curvatures times records, rounded one by one.
+"""Smooth losses of linear models: sums of slopes and of curvatures times records.
 
 Every function is one pass over tiles (see `linear`) on memory it is handed. Margins are exact
-integers and sums are those of whole numbers, one for each record and column, so that nothing
-depends on tiles, threads and layouts. A thread has `sums` of its own, and moves them to its `halves`
-before they could overflow.
+integers, and sums are those of whole numbers, one for each record and column, so that nothing
+depends on tiles, threads and layouts. A thread has `sums` of its own, and moves them to its
+`halves` before they could overflow.
 
 Weights, and what is pulled, have one or two *sides*: the second one is that of numbers which are
 clipped, each record's by a factor of its own.

@@ -330,7 +330,7 @@ class LinearObjective(Objective):
         return SmoothSums(self, width, numbers, radius)
 
     def size_counts(self, numbers: Integers, radii: Floats) -> Integers:
-        """int64 (radii + 1,): records by the l1 norm of these columns; up to each radius, beyond."""
+        """int64 (radii + 1,): records by the l1 norm of numbers, in classes up to each radius."""
         return SmoothSums(self, 0.0, numbers, math.inf).size_counts(radii)
 
     def second_moments(self) -> Integers:

@@ -4,8 +4,8 @@ Newton's method asks for real numbers, yet what is added over records are intege
 the same bit for bit in any order, part or thread, on any machine:
 
 - Weights come as whole numbers: w_j times a unit of column j is a multiple of 2^-bits, with as many
-  bits as leave every margin below 2^61 (`Weights`). So a margin is an exact integer, and what float64
-  makes of it depends on the record and the weights alone.
+  bits as leave every margin below 2^61 (`MarginGrid`). So a margin is an exact integer, and what
+  float64 makes of it depends on the record and the weights alone.
 - Slopes, curvatures and losses are functions of the margin without libm (`smooth_tiles.h`).
 - A product of a slope and a column, of at most 1 in size, is rounded to a multiple of 2^-PULL_BITS.
   Sums over 65,536 records fit in 64 bits; those of all are kept in two halves, so that no bound
@@ -36,7 +36,7 @@ MARGIN_BITS = 61  # of a margin
 PULL_BITS = 45  # of a slope times a column: MOST_SUMMED of them, with a sign, stay below 2^62
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Weights:
     """Weights of a linear model as whole numbers (d + 1,), the intercept last.
 
@@ -50,10 +50,6 @@ class Weights:
     def loss_bits(self) -> int:
         """Of a loss, which is at most 1 + 2^(MARGIN_BITS - bits): chunks of them can be added."""
         return PULL_BITS - 1 - max(0, MARGIN_BITS - self.bits)
-
-    def __eq__(self, other: object) -> bool:
-        same = isinstance(other, Weights) and self.bits == other.bits
-        return same and np.array_equal(self.whole, other.whole)
 
 
 class MarginGrid:
@@ -107,20 +103,19 @@ class SmoothSums:
         # Where a layout has the columns, the intercept and, last, the losses.
         last = self._records.columns
         self._places = np.append(np.arange(objective.n_features), [last - 1, last])
-        self._at: Weights | None = None
+        self._at = np.empty(0, dtype=np.int64)  # the weights, and their bits, of the curvatures
         self._bend, self._factors = np.empty(self._layout.rows), np.empty(0)
         if radius < math.inf:
             self._factors = radius / np.maximum(self._sizes(), radius)
 
     def slopes(self, w: Integers, bits: int) -> Integers:
         """(2, d + 2): sums of y x_j times minus the slope, the intercept's, and that of losses."""
-        weights = Weights(w, bits)
-        self._at = None  # until the curvatures are those of these weights
+        self._at = self._at[:0]  # an interrupted pass leaves curvatures of two models
         total = self._sums(
             kernels.slopes, w, 2.0**-bits, self._width, self._factors, self._scale,
-            2.0**weights.loss_bits, self._bend,
+            2.0 ** Weights(w, bits).loss_bits, self._bend,
         )  # fmt: skip
-        self._at = weights
+        self._at = np.append(w, bits)
         return total
 
     def bends(self, w: Integers, bits: int, v: Integers) -> Integers:
@@ -128,13 +123,13 @@ class SmoothSums:
 
         Curvatures are relative to the largest, and a margin of v is to 2^MARGIN_BITS.
         """
-        if self._at != Weights(w, bits):
+        if not np.array_equal(self._at, np.append(w, bits)):
             self.slopes(w, bits)
         scale = self._scale * 2.0**-MARGIN_BITS
         return self._sums(kernels.bends, v, self._factors, scale, self._bend)[:, :-1]
 
     def size_counts(self, radii: Floats) -> Integers:
-        """int64 (radii + 1,): records by the l1 norm of their numbers; up to each radius, beyond."""
+        """int64 (radii + 1,): records by the l1 norm of numbers, in classes up to each radius."""
         places = np.searchsorted(radii, self._sizes())
         runs = [places[run.first : run.first + run.count] for run in self._run._runs]
         return np.bincount(np.concatenate(runs), minlength=len(radii) + 1).astype(np.int64)
@@ -172,4 +167,4 @@ class SmoothSums:
         work = float(self._run.n_records) * (10 + self._layout.entries)
         for part in self._run._slices(work):
             kernels.margins(self._records, part, ones, z, self._run._threads(work))
-        return z * 2.0**-self._layout.a
+        return np.asarray(z * 2.0**-self._layout.a, dtype=np.float64)
