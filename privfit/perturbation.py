@@ -118,8 +118,8 @@ Floats: TypeAlias = NDArray[np.float64]
 Loss: TypeAlias = Logistic | HuberHinge
 
 CHANGES = {"replace": 2, "add_remove": 1}  # gradients of single records that neighbours differ in
-# Of the tolerance, a record, where no curvature exceeds 1: at least three times the errors of computed
-# gradients on our tables, 2^-37.8 to 2^-43 a record at a Lambda of 0.3 to 30.
+# Of the tolerance, a record, where no curvature exceeds 1: at least three times the errors of
+# computed gradients on our tables, 2^-37.8 to 2^-43 a record at a Lambda of 0.3 to 30.
 LEAST = 2.0**-36
 MANY_NUMBERS = 16  # from which a look at them is worth its budget
 USUAL_SIZE = 10_000  # of a table where nobody declared it: what a rule takes

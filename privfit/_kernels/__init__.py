@@ -7,8 +7,8 @@ How a score is computed, from the outside in:
 2. `privfit.objectives` puts candidates on their grid, decides from public bounds whether results
    fit in 32 bits (else the *wide* functions work on whole numbers in double), allocates buffers and
    cuts the records into tiles.
-3. A module here (`linear`, `smooth`, `centers`, `facility`) shares the tiles out among threads and calls tile
-   functions. Each thread adds int64 sums to a row of its own.
+3. A module here (`linear`, `smooth`, `centers`, `facility`) shares the tiles out among threads and
+   calls tile functions. Each thread adds int64 sums to a row of its own.
 4. The tile functions (`tiles.h`) are plain C, compiled for the baseline and for AVX2; `simd` picks
    one table of them at import.
 
