@@ -312,7 +312,7 @@ class Problem:
     def _descend(self, here: _Point, step: Floats, tilt: Floats) -> _Point:
         """Where all of a step leads, or a power of 1/2 of it, so that the function falls.
 
-        Near the minimum it falls by less than it is known to.
+        Near the minimum it falls by less than its own errors, which are granted.
         """
         descent, t = float(here.gradient @ step), 1.0
         while True:

@@ -48,7 +48,7 @@ class Weights:
 
     @property
     def loss_bits(self) -> int:
-        """Of a loss, which is at most 1 + 2^(MARGIN_BITS - bits): chunks of them can be added."""
+        """Of a loss, at most 1 + 2^(MARGIN_BITS - bits): as many as of products can be added."""
         return PULL_BITS - 1 - max(0, MARGIN_BITS - self.bits)
 
 
