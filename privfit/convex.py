@@ -243,7 +243,7 @@ class Problem:
         self._coding_sizes, self._decoding_sizes = abs(self.coding), abs(self._decoding)
         self._terms = _longest_row(self.coding) + _longest_row(self._decoding)
         self._half_units = _largest_sum(self._domain, 0.5 / self._grid.units)
-        self._stretch = _stretch(self._coding_sizes * self._column_units, self._domain)
+        self._stretch = _stretch(self._coding_sizes, self._column_units, self._domain)
 
     def __repr__(self) -> str:
         return "<Problem of private records>"
@@ -346,14 +346,16 @@ def _largest_sum(domain: Domain, sizes: Floats) -> float:
     return float(sizes @ np.append(np.maximum(np.abs(domain.low), np.abs(domain.high)), 1.0))
 
 
-def _stretch(sizes: Any, domain: Domain) -> float:
+def _stretch(sizes: Any, units: Floats, domain: Domain) -> float:
     """How much longer a coded record's error can be than that of each of its entries.
 
-    By the sizes of a coding's entries. A record of a schema fills one column of each group.
+    By the sizes of a coding's entries, for columns in these units. A record of a schema fills one
+    column of each group.
     """
     ones = np.ones(domain.width + 1)
     filled = domain.norm(ones)[0] if isinstance(domain, Schema) else ones.size
-    return math.sqrt(filled * sizes.sum(axis=0).max() * sizes.sum(axis=1).max())
+    rows, columns = sizes @ units, units * (sizes.T @ np.ones(sizes.shape[0]))
+    return math.sqrt(filled * rows.max() * columns.max())
 
 
 def _longest_row(X: Any) -> int:
