@@ -653,6 +653,7 @@ def test_rules_are_public_and_monotone():
     assert rule_of(OutputPerturbation(paper=True), size=17_500) == 175.0
     assert OutputPerturbation().stops_at(None) == OutputPerturbation().stops_at(10**5) == 2.0**-16
     assert OutputPerturbation().stops_at(2**24) == 2.0**-12
+    assert PrivateSVM(smoothing=0.1).stops_at(2**24) == 5 * 2.0**-12
     assert OutputPerturbation(tolerance=1e-3).stops_at(2**30) == 1e-3
 
 
