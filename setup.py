@@ -109,7 +109,8 @@ def kernel(name: str) -> Extension:
 
 
 NAMES = (
-    "simd", "threads", "linear", "centers", "facility", "counts", "random", "select", "chain",
+    "simd", "threads", "linear", "smooth", "centers", "facility", "counts", "random", "select",
+    "chain",
 )  # fmt: skip
 
 # What Cython adds to every module with typed memoryviews, compiled once: half of a build's time.

@@ -19,7 +19,6 @@ otherwise                   `Gradient`               steps, clip and floor by `G
 **delta = 0.** *Signal* = n epsilon / p for p coded columns, doubled under 'add_remove'.
 
 ==========================  =======================  ============================================
-records in parts            `Local`                  a convex fit needs all of them at once
 signal < 20                 `Local`                  noise on all columns would drown them
 signal < 5, many numbers    `Local`                  the same; yet a walk along single numbers
                                                      learns little, and a look at them helps
@@ -56,15 +55,9 @@ def choose(
     budget: Budget,
     adjacency: str,
     models: int,
-    in_parts: bool = False,
 ) -> Gradient | LinearHybrid | Local | ObjectivePerturbation:
-    """The settings of `auto` for so many records, and models on one budget.
-
-    Records `in_parts` cannot be asked for more than sums, which rules a convex fit out.
-    """
+    """The settings of `auto` for so many records, and models on one budget."""
     if not budget.delta:
-        if in_parts:
-            return Local()
         return _choose_pure(size, domain, Budget(budget.epsilon / models), adjacency)
     if size is None:
         raise ValueError(

@@ -29,8 +29,24 @@ an l1 norm of the radius. Their shape is the l1 ball, much smaller than a cube o
     F(u) = sum over records of l(m) + ridge/2 l2(u)^2 + <tilt, u>,
 
 which is ridge-strongly convex. `Problem.minimise` returns u where the gradient of F has an l2 norm
-of at most the tolerance, hence within tolerance / ridge of the minimiser. The tolerance covers the
-rounding errors of the computed gradient, by a bound that is computed at u.
+of at most the tolerance, hence within tolerance / ridge of the minimiser. All that is asked of the
+records are sums of integers (`objectives.smooth`), so u is the same bit for bit wherever they lie.
+
+**The tolerance covers the errors of the computed gradient**, by a bound that is worked out at u.
+With n records, c the largest curvature and r = 2^-53 the rounding of one operation:
+
+- A weight w = A' u is off by k r times the sizes of its k terms, and once more by half a unit of
+  its grid. Summed with the largest that a record's columns can be, this bounds the error of a
+  margin, and c times it that of a slope. Turning a whole margin into a float adds a few r of it.
+- A slope, given its margin, is off by at most 2^-50 (1 + c) (`tests/test_smooth.py`).
+- Coded records are no longer than 1, so the errors of slopes reach the gradient no longer.
+- The product of a slope and a column of a record is off by 0.51 2^-45: half a unit of rounding, and
+  r of at most 2^45 units. In l2 norm the error of the coded record is that times the root of the
+  number of its entries that are not 0, times the spectral norm of A, the square of which is at most
+  the product of the largest absolute sums of its rows and of its columns.
+- What is done to the sums, once, adds k r of the sizes of the terms.
+
+All but the last count n times. A hundredth on top is for the errors of the bound itself.
 """
 
 from __future__ import annotations
@@ -45,9 +61,9 @@ import numpy as np
 import scipy  # its submodules load when first used
 from numpy.typing import NDArray
 
-from privfit.checks import is_sparse
 from privfit.domains import Domain, L1Ball, L2Ball, Schema
 from privfit.objectives import LinearObjective
+from privfit.objectives.smooth import MARGIN_BITS, PULL_BITS, MarginGrid, Weights, from_halves
 from privfit.shapes import Ball, Contrasts, Cross, Cube, Product, Shape, contrasts
 
 __all__ = [
@@ -56,15 +72,15 @@ __all__ = [
     "Problem",
     "UnitCoding",
     "coding_of",
-    "number_sizes",
     "numbers_of",
 ]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
-ROWS = 1 << 14  # records whose gradients are added in one go: bounds the error of the sum
 ROUNDING = 2.0**-53  # of one operation in float64, relative
+SLOPE_ERROR = 2.0**-50  # of a slope, given its margin, times 1 + the largest curvature
+LOSS_ERROR = 2.0**-44  # of a loss, given its margin
 INSIDE = 1 - 2.0**-40  # so that no coded record leaves the unit ball by rounding
 MOST_STEPS = 500  # of Newton's method; the fits of our tests and benchmarks took at most 30
 
@@ -171,18 +187,7 @@ class Logistic:
     """ln(1 + e^-m). With s minus its slope, the curvature is s (1 - s)."""
 
     curvature = 0.25  # the largest
-
-    def values(self, m: Floats) -> Floats:
-        """The loss at each margin."""
-        return np.maximum(-m, 0.0) + np.log1p(np.exp(-np.abs(m)))
-
-    def slopes(self, m: Floats) -> Floats:
-        """Minus the slope at each margin, in [0, 1]."""
-        return np.asarray(scipy.special.expit(-m))
-
-    def curvatures(self, s: Floats) -> Floats:
-        """The curvature where minus the slope is s."""
-        return s * (1 - s)
+    smoothing = 0.0  # none is needed
 
 
 @dataclass(frozen=True)
@@ -196,42 +201,49 @@ class HuberHinge:
         """The largest curvature."""
         return 1 / (2 * self.smoothing)
 
-    def values(self, m: Floats) -> Floats:
-        """The loss at each margin."""
-        return np.where(m < 1 - self.smoothing, 1 - m, self.smoothing * np.square(self.slopes(m)))
-
-    def slopes(self, m: Floats) -> Floats:
-        """Minus the slope at each margin, in [0, 1]."""
-        return np.clip((1 + self.smoothing - m) * self.curvature, 0.0, 1.0)
-
-    def curvatures(self, s: Floats) -> Floats:
-        """The curvature where minus the slope is s."""
-        return np.where((s > 0) & (s < 1), self.curvature, 0.0)
-
 
 # ----------------------------------------------------------------------------------------- problems
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Point:
+    """A coded model u, the function and its gradient there, and bounds on their errors."""
+
+    u: Floats
+    weights: Weights
+    value: float
+    value_error: float
+    gradient: Floats
+    gradient_error: float
+
+    @property
+    def length(self) -> float:
+        """Of the gradient, as it was computed."""
+        return float(np.linalg.norm(self.gradient))
 
 
 class Problem:
     """Coded private records and a loss; not released, and its repr shows nothing of them."""
 
     def __init__(
-        self, objective: LinearObjective, loss: Any, ridge: float, radius: float | None = None
+        self,
+        objective: LinearObjective,
+        loss: Any,
+        ridge: float,
+        radius: float | None = None,
     ) -> None:
         self.loss, self.ridge = loss, float(ridge)
         self.coding = coding_of(objective.domain, radius).matrix
         self._decoding = self.coding.T.tocsr()
-        self._blocks = list(objective.labelled_blocks(ROWS))
-        if radius is not None:
-            numbers = numbers_of(objective.domain)
-            self._blocks = [(_clipped(X, numbers, radius), sign) for X, sign in self._blocks]
-        # For the rounding errors: the sums of absolute values of each column, the same coded, and
-        # the most terms that make up a margin or a coordinate of the coded gradient.
-        columns = sum(np.asarray(abs(X).sum(axis=0)) for X, _ in self._blocks)
-        self._mass = np.append(columns, objective.n_records)
-        self._coded_mass = float(np.linalg.norm(abs(self.coding) @ self._mass))
-        self._terms = _longest_row(self.coding) + _longest_row(self._decoding) + 8
-        self._terms += max(_longest_row(X) for X, _ in self._blocks)
+        self._domain, self._n = objective.domain, objective.n_records
+        numbers = numbers_of(objective.domain) if radius is not None else np.arange(0)
+        self._sums = objective.smooth(loss.smoothing, numbers, radius or math.inf)
+        self._grid = MarginGrid(self._domain)
+        self._column_units = np.ldexp(1.0, np.append(self._domain.exponents, 0))
+        self._coding_sizes, self._decoding_sizes = abs(self.coding), abs(self._decoding)
+        self._terms = _longest_row(self.coding) + _longest_row(self._decoding)
+        self._half_units = _largest_sum(self._domain, 0.5 / self._grid.units)
+        self._stretch = _stretch(self._coding_sizes, self._column_units, self._domain)
 
     def __repr__(self) -> str:
         return "<Problem of private records>"
@@ -252,59 +264,37 @@ class Problem:
         anywhere. If it has not after `MOST_STEPS` the answer is 0: free of data, and no abort that
         could be seen.
         """
-        u = np.zeros(self.size)
+        here = self._at(np.zeros(self.size), tilt)
         for _ in range(MOST_STEPS):
-            m = self._margins(u)
-            s = self.loss.slopes(m)
-            gradient = self.ridge * u + tilt - self._pull(s)
-            length = float(np.linalg.norm(gradient))
-            if length < tolerance and length + self._gradient_error(u) <= tolerance:
-                return u
-            step = self._newton_step(self.loss.curvatures(s), gradient, tolerance)
-            u = u + self._damping(u, m, step, gradient, tilt) * step
+            if here.length + here.gradient_error <= tolerance:
+                return here.u
+            here = self._descend(here, self._newton_step(here, tolerance), tilt)
         return np.zeros(self.size)
 
-    def _margins(self, u: Floats) -> Floats:
-        """(n,): <phi, u> of each record, with the sign of its label."""
-        w = self.linear(u)
-        return np.concatenate([sign * (_times(X, w[:-1]) + w[-1]) for X, sign in self._blocks])
+    def _at(self, u: Floats, tilt: Floats) -> _Point:
+        """The function F + <tilt, u> at u."""
+        weights = self._grid.weights(self.linear(u))
+        sums = self._sums.slopes(weights.whole, weights.bits)
+        pull = self._column_units * from_halves(sums[:, :-1], PULL_BITS)
+        losses = float(from_halves(sums[:, -1], weights.loss_bits))
+        value = losses + self.ridge / 2 * float(u @ u) + float(tilt @ u)
+        gradient = self.ridge * u + tilt - self.coding @ pull
+        value_error, gradient_error = self._errors(u, weights, pull, tilt)
+        return _Point(u, weights, value, value_error, gradient, gradient_error)
 
-    def _pull(self, r: Floats) -> Floats:
-        """(p,): the sum over records of r times phi, with the sign of its label."""
-        total, first = np.zeros(self._mass.size), 0
-        for X, sign in self._blocks:
-            part = r[first : first + X.shape[0]]
-            total[:-1] += sign * _transposed_times(X, part)
-            total[-1] += sign * part.sum()
-            first += X.shape[0]
-        return np.asarray(self.coding @ total)
-
-    def _gradient_error(self, u: Floats) -> float:
-        """A bound on the rounding errors of the computed gradient at u, in l2 norm.
-
-        A sum of k products is wrong by at most k ROUNDING times the sum of their sizes. Records
-        are no longer than 1, so errors of margins reach the gradient times the largest curvature,
-        all of them together. Twice these two covers the few steps besides.
-        """
-        sizes = abs(self._decoding) @ np.abs(u)
-        margins = self._terms * float(sizes @ self._mass)
-        sums = (ROWS + len(self._blocks) + self._terms) * self._coded_mass
-        length = self.ridge * float(np.linalg.norm(u))
-        return 2 * ROUNDING * (self.loss.curvature * margins + sums + 8 * length)
-
-    def _newton_step(self, weights: Floats, gradient: Floats, tolerance: float) -> Floats:
+    def _newton_step(self, here: _Point, tolerance: float) -> Floats:
         """Minus the inverse Hessian times the gradient, by conjugate gradients.
 
         Only as exact as is worth it: to a tenth of the gradient far from the minimum, and near it
         to what the tolerance asks.
         """
-        step, residual = np.zeros(self.size), -gradient
+        step, residual = np.zeros(self.size), -here.gradient
         direction, squared = residual, float(residual @ residual)
         goal = max(0.01 * squared, (0.3 * tolerance) ** 2)
         for _ in range(2 * self.size):
             if squared <= goal:
                 break
-            bent = self.ridge * direction + self._pull(weights * self._margins(direction))
+            bent = self._bent(here, direction)
             length = squared / float(direction @ bent)
             step = step + length * direction
             residual = residual - length * bent
@@ -312,56 +302,62 @@ class Problem:
             direction = residual + squared / before * direction
         return step
 
-    def _damping(self, u: Floats, m: Floats, step: Floats, gradient: Floats, tilt: Floats) -> float:
-        """How much of a step to take: all of it or a power of 1/2, so that the function falls."""
-        along, descent = self._margins(step), float(gradient @ step)
-        rise = self.ridge * float(u @ step) + float(tilt @ step)  # of what is not a loss
+    def _bent(self, here: _Point, direction: Floats) -> Floats:
+        """The Hessian at a point times a direction."""
+        along = self._grid.weights(self.linear(direction))
+        sums = self._sums.bends(here.weights.whole, here.weights.bits, along.whole)
+        pull = self._column_units * from_halves(sums, PULL_BITS + along.bits - MARGIN_BITS)
+        return self.ridge * direction + self.loss.curvature * np.asarray(self.coding @ pull)
 
-        def change(t: float) -> float:
-            losses = self.loss.values(m + t * along).sum() - start
-            return float(losses + t * rise + t * t / 2 * self.ridge * float(step @ step))
+    def _descend(self, here: _Point, step: Floats, tilt: Floats) -> _Point:
+        """Where all of a step leads, or a power of 1/2 of it, so that the function falls.
 
-        start = self.loss.values(m).sum()
-        slack = 2.0**-40 * float(start)  # a full step near the minimum falls by less than that
-        t = 1.0
-        while t > 2.0**-30 and change(t) > 0.1 * t * descent + slack:
+        Near the minimum it falls by less than its own errors, which are granted.
+        """
+        descent, t = float(here.gradient @ step), 1.0
+        while True:
+            there = self._at(here.u + t * step, tilt)
+            slack = here.value_error + there.value_error
+            if t < 2.0**-30 or there.value <= here.value + 0.1 * t * descent + slack:
+                return there
             t /= 2
-        return t
+
+    def _errors(
+        self, u: Floats, weights: Weights, pull: Floats, tilt: Floats
+    ) -> tuple[float, float]:
+        """Bounds on the errors of the value at u and of its gradient, in l2 norm; see the top."""
+        curvature, n, sizes = self.loss.curvature, self._n, self._decoding_sizes @ np.abs(u)
+        margin = (self._terms + 8) * ROUNDING * _largest_sum(self._domain, sizes)
+        margin += math.ldexp(self._half_units, -weights.bits)
+        product = math.ldexp(0.51, -PULL_BITS) * self._stretch
+        gradient = n * (curvature * margin + SLOPE_ERROR * (1 + curvature) + product)
+        terms = [self._coding_sizes @ np.abs(pull), self.ridge * u, tilt]
+        gradient += (self._terms + 5) * ROUNDING * sum(map(float, map(np.linalg.norm, terms)))
+        value = n * (margin + LOSS_ERROR + math.ldexp(1.0, -weights.loss_bits))
+        sizes = np.abs(u) * (self.ridge * np.abs(u) + np.abs(tilt))
+        value += (self.size + 8) * ROUNDING * float(sizes.sum())
+        return 1.01 * value, 1.01 * gradient
 
 
-def number_sizes(objective: LinearObjective) -> Floats:
-    """Private (n,): the l1 norm of each record's numbers, coded as [0, 1]; exact on their grid."""
-    numbers = numbers_of(objective.domain)
-    blocks = objective.labelled_blocks(ROWS)
-    return np.concatenate([np.asarray(X[:, numbers].sum(axis=1)).ravel() for X, _ in blocks])
+def _largest_sum(domain: Domain, sizes: Floats) -> float:
+    """The most that the sum of sizes_j abs(x_j) can be over records (x, 1) of a domain."""
+    if isinstance(domain, Schema | L1Ball | L2Ball):  # no column is negative, or signs are free
+        return float(domain.norm(sizes)[0])
+    return float(sizes @ np.append(np.maximum(np.abs(domain.low), np.abs(domain.high)), 1.0))
 
 
-def _clipped(X: Any, numbers: Integers, radius: float) -> Any:
-    """A block whose numbers are scaled down, where need be, to an l1 norm of the radius."""
-    sizes = np.asarray(X[:, numbers].sum(axis=1)).ravel()
-    factors = radius / np.maximum(sizes, radius)
-    if not is_sparse(X):
-        X[:, numbers] *= factors[:, None]
-        return X
-    is_number = np.isin(X.indices, numbers)
-    X.data *= np.where(is_number, np.repeat(factors, np.diff(X.indptr)), 1.0)
-    return X
+def _stretch(sizes: Any, units: Floats, domain: Domain) -> float:
+    """How much longer a coded record's error can be than that of each of its entries.
 
-
-# BLAS would start threads for every product of a matrix and a vector; on a busy machine that made a
-# fit ten times slower.
-
-
-def _times(X: Any, w: Floats) -> Floats:
-    """X w for a CSR or a dense block."""
-    return np.asarray(X @ w if is_sparse(X) else np.einsum("ij,j->i", X, w))
-
-
-def _transposed_times(X: Any, r: Floats) -> Floats:
-    """X' r for a CSR or a dense block."""
-    return np.asarray(X.T @ r if is_sparse(X) else np.einsum("ij,i->j", X, r))
+    By the sizes of a coding's entries, for columns in these units. A record of a schema fills one
+    column of each group.
+    """
+    ones = np.ones(domain.width + 1)
+    filled = domain.norm(ones)[0] if isinstance(domain, Schema) else ones.size
+    rows, columns = sizes @ units, units * (sizes.T @ np.ones(sizes.shape[0]))
+    return math.sqrt(filled * rows.max() * columns.max())
 
 
 def _longest_row(X: Any) -> int:
-    """The largest number of entries of a row."""
-    return int(np.diff(X.indptr).max()) if is_sparse(X) else int(X.shape[1])
+    """The largest number of entries of a row of a CSR matrix."""
+    return int(np.diff(X.indptr).max())

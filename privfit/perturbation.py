@@ -90,7 +90,6 @@ from privfit.convex import (
     Logistic,
     Problem,
     coding_of,
-    number_sizes,
     numbers_of,
 )
 from privfit.domains import Domain, Schema
@@ -119,7 +118,9 @@ Floats: TypeAlias = NDArray[np.float64]
 Loss: TypeAlias = Logistic | HuberHinge
 
 CHANGES = {"replace": 2, "add_remove": 1}  # gradients of single records that neighbours differ in
-LEAST = 2.0**-36  # of the tolerance, a record: four times the rounding errors of a gradient
+# Of the tolerance, a record, where no curvature exceeds 1: at least three times the errors of
+# computed gradients on our tables, 2^-37.8 to 2^-43 a record at a Lambda of 0.3 to 30.
+LEAST = 2.0**-36
 MANY_NUMBERS = 16  # from which a look at them is worth its budget
 USUAL_SIZE = 10_000  # of a table where nobody declared it: what a rule takes
 SAFE = 1 - 1e-12  # factor on calibrated parameters: more than their rounding errors
@@ -258,15 +259,20 @@ class _Perturbation:
             )
         shape = coding_of(objective.domain).shape
         self.ridge(shape, self.loss(objective), budget, adjacency, size)
-        if self.tolerance is not None and size is not None and self.tolerance < LEAST * size:
+        least = self._least_tolerance(size or 0)
+        if self.tolerance is not None and self.tolerance < least:
             raise ValueError(
-                f"tolerance ({self.tolerance!r}) must be at least {LEAST * size:.2g}, to cover the "
+                f"tolerance ({self.tolerance!r}) must be at least {least:.2g}, to cover the "
                 "rounding errors of so many records; leave it out"
             )
 
     def stops_at(self, size: int | None) -> float:
         """gamma: as given, or 2^-16, or more for more than a million records."""
-        return self.tolerance or max(2.0**-16, LEAST * (size or 1))
+        return self.tolerance or max(2.0**-16, self._least_tolerance(size or 0))
+
+    def _least_tolerance(self, size: int) -> float:
+        """A sharper hinge turns the errors of margins into larger ones of slopes."""
+        return LEAST * size * max(1.0, HuberHinge(self.smoothing).curvature)
 
     def loss(self, objective: LinearObjective) -> Loss:
         """The loss that is minimised."""
@@ -333,7 +339,7 @@ class OutputPerturbation(_Perturbation):
         Half the width of the parabola that rounds the hinge; the logistic loss needs none.
     tolerance : float, optional
         gamma: the length of the gradient at which the solver stops; a record's is at most 1. By
-        default 2^-16, or 2^-36 n if that is more.
+        default 2^-16, or 2^-36 n if that is more (times 0.5 / smoothing, if that is below 0.5).
     paper : bool
         Lambda = 0.01 n, as in the simulations of Chaudhuri and Monteleoni (2008).
 
@@ -521,9 +527,9 @@ def _chosen_radius(
     The radii are chosen so that the largest halves the noise of a number: a point of the l1 ball
     has a deviation of sqrt 2 radius / m in each of m coordinates, one of the cube 1 / sqrt 12.
     """
-    radii = numbers_of(objective.domain).size * np.array([1 / 64, 1 / 32, 1 / 16])
-    place = np.searchsorted(radii, number_sizes(objective))
-    counts = np.bincount(place, minlength=radii.size + 1).astype(np.int64)
+    numbers = numbers_of(objective.domain)
+    radii = numbers.size * np.array([1 / 64, 1 / 32, 1 / 16])
+    counts = objective.size_counts(numbers, radii)
     noisy = np.cumsum(grant.release(counting, counts, source))
     holds = np.flatnonzero(2 * noisy[:-1] >= noisy[-1])
     return float(radii[holds[0]]) if holds.size else None

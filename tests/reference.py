@@ -313,6 +313,87 @@ def centred_weights(u: Sequence[float], domain: Any) -> list[Fraction]:
     return [*w, Fraction(float(u[-1])) / 2 - shift]
 
 
+# ------------------------------------------------------------------------------------ smooth losses
+#
+# Of width 0 the logistic loss, else the hinge rounded by a parabola within the width of 1. The
+# first three are for real margins and arrays of them. The others are in float64, one operation
+# after the other as the kernels do them, and must agree bit for bit.
+
+
+def loss_values(width: float, m: Any) -> Any:
+    if not width:
+        return np.logaddexp(0, -m)
+    return np.where(m < 1 - width, 1 - m, np.maximum(1 + width - m, 0) ** 2 / (4 * width))
+
+
+def loss_slopes(width: float, m: Any) -> Any:
+    """Minus the slope."""
+    return np.clip((1 + width - m) / (2 * width), 0, 1) if width else 1 / (1 + np.exp(m))
+
+
+def loss_curvatures(width: float, s: Any) -> Any:
+    """Where minus the slope is s."""
+    return np.where((s > 0) & (s < 1), 1 / (2 * width), 0.0) if width else s * (1 - s)
+
+
+def exp_minus(t: float) -> float:
+    """exp(-t), t = k ln 2 - f: the terms f^i / i! up to i = 13, in the kernel's own order."""
+    k = float(round(t * 1.4426950408889634))
+    f = k * 0.6931471805582987 - t + k * 1.6465949582897082e-12
+    c = [1.0 / math.factorial(i) for i in range(14)]
+    f2 = f * f
+    f4 = f2 * f2
+    u = (1.0 + f) + f2 * (c[2] + f * c[3])
+    u += f4 * ((c[4] + f * c[5]) + f2 * (c[6] + f * c[7]))
+    u += f4 * f4 * ((c[8] + f * c[9]) + f2 * (c[10] + f * c[11]) + f4 * (c[12] + f * c[13]))
+    return math.ldexp(u, -int(k))
+
+
+def log_one_plus(u: float) -> float:
+    """2 artanh(u / (2 + u)) by its series."""
+    y, total = u / (2.0 + u), 1.0 / 27
+    for i in range(25, 0, -2):
+        total = total * (y * y) + 1.0 / i
+    return 2.0 * y * total
+
+
+def smooth_loss(m: float, width: float) -> tuple[float, float, float]:
+    """Minus the slope at a signed margin, the curvature relative to the largest, the loss."""
+    if width:
+        inside = ((1.0 + width) - m) * (1.0 / (2.0 * width))
+        s = min(max(inside, 0.0), 1.0)
+        return s, float(0 < inside < 1), 1.0 - m if inside > 1 else width * s * s
+    u = exp_minus(min(abs(m), 64.0))
+    part = 1.0 / (1.0 + u)
+    return part if m < 0 else u * part, 4.0 * u * part * part, max(-m, 0.0) + log_one_plus(u)
+
+
+def clip_factor(x: Record, numbers: Sequence[int], radius: float, a: int) -> float:
+    """What brings the sum of a record's numbers to at most the radius."""
+    return radius / max(math.ldexp(sum(x[j] for j in numbers), -a), radius)
+
+
+def smooth_margin(
+    x: Record, w: Record, bits: int, numbers: Sequence[int], radius: float, a: int
+) -> float:
+    """An exact integer times 2^-bits; numbers apart, if they are clipped."""
+    parts = [sum(x[j] * w[j] for j in range(len(x)) if (j in numbers) == which) for which in (0, 1)]
+    if radius == math.inf:
+        return math.ldexp(float(sum(parts) + w[-1]), -bits)
+    clipped = math.ldexp(float(parts[1]), -bits) * clip_factor(x, numbers, radius, a)
+    return math.ldexp(float(parts[0] + w[-1]), -bits) + clipped
+
+
+def pulled(
+    x: Record, residual: float, numbers: Sequence[int], radius: float, a: int, bits: int
+) -> Record:
+    """The whole numbers next to 2^bits residual x_j, the intercept last."""
+    scaled = math.ldexp(residual, bits - a)
+    clipped = scaled if radius == math.inf else scaled * clip_factor(x, numbers, radius, a)
+    products = [(clipped if j in numbers else scaled) * v for j, v in enumerate(x)]
+    return [round(v) for v in (*products, math.ldexp(residual, bits))]
+
+
 def second_moments(rows: list[Record], a: int) -> list[Record]:
     """sum of x~ x~', the intercept last."""
     full = [[*x, 1 << a] for x in rows]

@@ -61,6 +61,7 @@ from privfit.backends import (
     stream,
 )
 from privfit.backends import cluster as workers
+from privfit.objectives.smooth import from_halves
 
 pyarrow = pytest.importorskip("pyarrow", reason='needs pip install "privfit[parquet]"')
 csv, feather, parquet = (
@@ -100,6 +101,7 @@ LINEAR = {
     "frank_wolfe": privfit.FrankWolfe(steps=5),
     "functional": "functional",
     "majority": "majority",
+    "objective": "objective",
     "subsample": Subsample(candidates=100),
     "privgene": privfit.PrivGene(population=30),
 }
@@ -230,13 +232,51 @@ def test_a_memory_mapped_array_releases_the_same(adjacency, numbers, files, smal
         assert model.fit(Stream(source, memory_limit="64MB"), labels).release_.to_json() == once
 
 
-@pytest.mark.parametrize("solver", ["local", "moves", "gradient", "hybrid"])
+CONVEX = {  # estimator, solver, delta, adjacency; numbers alone, or with a look at sixteen of them
+    "tilted": (LogisticRegression, "objective", 0.0, "replace", False),
+    "looked at": (LogisticRegression, "objective", 0.0, "add_remove", True),
+    "chosen": (LogisticRegression, "auto", 0.0, "replace", True),
+    "rounded": (LinearSVC, "objective", 1e-6, "add_remove", True),
+    "noisy": (LogisticRegression, "output", 0.0, "replace", True),
+    "gaussian": (LinearSVC, "output", 1e-6, "replace", False),
+    "laplace": (LinearSVC, "privatesvm", 0.0, "add_remove", False),
+}
+
+
+def convex_case(name: str, numbers: Any) -> tuple[Any, Any, Any]:
+    """An estimator, records and labels."""
+    kind, solver, delta, adjacency, many = CONVEX[name]
+    X, y, domain = numbers[0][FEW], numbers[1][FEW], UNIT
+    if many:  # most numbers of a record are near their low ends
+        X = np.hstack([(X + 1) / 16, np.tile((X[:, [2, 4]] + 1) / 2, 6)])
+        domain = privfit.Schema({f"x{j}": privfit.Numeric(0, 1) for j in range(X.shape[1])})
+    model = kind(1.0, delta, domain=domain, classes=[0, 1], solver=solver, random_state=11,
+                 adjacency=adjacency, n_public=6000, n_threads=2)  # fmt: skip
+    return model, X, y
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_streamed_convex_fits_are_the_same(name, numbers, small_blocks, monkeypatch):
+    model, X, y = convex_case(name, numbers)
+    once = model.fit(X, y).release_.to_json()
+    if CONVEX[name][1] == "auto":
+        assert model.release_.settings["solver"] == "objective"
+    if CONVEX[name][4] and model.solver != "output" and not model.delta:
+        assert model.release_.settings["radius"]  # the clip is put to the test
+    for block in (1 << 16, 1 << 18):
+        monkeypatch.setattr(stream, "LARGEST_BLOCK", block)
+        assert model.fit(Stream(X, memory_limit="64MB"), y).release_.to_json() == once
+    monkeypatch.setattr(stream, "_resident", lambda: 0)  # all blocks stay, and keep curvatures
+    assert model.fit(Stream(X, memory_limit="64MB"), y).release_.to_json() == once
+
+
+@pytest.mark.parametrize("solver", ["local", "moves", "gradient", "hybrid", "objective"])
 def test_several_classes_release_the_same(solver, numbers, small_blocks, monkeypatch):
     """Each block is packed once, whatever the number of classes."""
     monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
     X, y = numbers[0][:4000], np.digitize(numbers[0][:4000, 0], [-0.5, 0.0])
     model = LogisticRegression(1.0, 1e-6, domain=UNIT, classes=[0, 1, 2], random_state=3,
-                               solver=LINEAR[solver])  # fmt: skip
+                               solver=LINEAR.get(solver, solver))  # fmt: skip
     once = model.fit(X, y).release_.to_json()
     told: list[int] = []
     records = Stream(X, memory_limit="64MB", progress=told.append)
@@ -260,6 +300,9 @@ def test_parts_answer_for_any_class_in_any_order(rng):
         assert np.array_equal(there.scores(P), here.scores(P))
         assert np.array_equal(there.capped(*image)(P[0]), here.capped(*image)(P[0]))
         assert np.array_equal(there.follower()(P[0], 9), here.follower()(P[0], 9))
+        sums = [one.smooth(0.0, np.arange(0), np.inf) for one in (there, here)]
+        slopes, others = (one.slopes(np.arange(5) << 40, 50) for one in sums)
+        assert np.array_equal(from_halves(slopes, 45), from_halves(others, 45))
         assert np.array_equal(there.at(P[0]).scores([1], [0.5]), here.at(P[0]).scores([1], [0.5]))
     assert apart.scores(P).tolist() == whole.scores(P).tolist()  # though class 0 was not last
 
@@ -443,7 +486,7 @@ def test_small_parts_are_joined_and_answer_as_before(layout, rng, monkeypatch):
     for question, arguments in (
         ("scores", (P,)), ("gradient", (P[0], 0.5)), ("second_moments", ()), ("label_counts", ()),
         ("moved_scores", moves), ("followed_gradient", (P[0], 9)),
-        ("capped_gradient", (P[0], *image)),
+        ("capped_gradient", (P[0], *image)), ("size_counts", (np.array([0, 2]), np.array([0.5]))),
     ):  # fmt: skip
         answers = [getattr(part, question)(*arguments) for part in found.values()]
         assert np.array_equal(sum(answers), getattr(LinearPart(whole), question)(*arguments))
@@ -637,7 +680,9 @@ def delayed_people(files: Path, count: int, solver: str) -> tuple[list[Any], lis
     return tables, parts_of(array_rows, files / "y.npy", n, count)
 
 
-def test_one_two_and_four_workers_release_what_memory_does(cluster, adult, files, expected):
+def test_one_two_and_four_workers_release_what_memory_does(
+    cluster, adult, numbers, files, expected
+):
     for n in (1, 2, 4):
         cluster.cluster.scale(n)
         cluster.client.wait_for_workers(n, timeout=120)
@@ -645,6 +690,10 @@ def test_one_two_and_four_workers_release_what_memory_does(cluster, adult, files
         for solver in solvers:
             model = logistic(adult, LINEAR[solver]).fit(*delayed_people(files, 9, solver))
             assert model.release_.to_json() == expected(solver)
+        model, X, y = convex_case("tilted", numbers)
+        once = model.fit(X, y).release_.to_json()
+        parts = [parts_of(array_rows, files / f"{name}.npy", 6000, 3 * n) for name in "Xy"]
+        assert model.fit(*parts).release_.to_json() == once
 
 
 def test_arrays_and_frames_release_the_same(some_workers, numbers, files):
@@ -695,6 +744,26 @@ def test_facilities_and_several_classes_on_workers_release_the_same(some_workers
                                solver=Local(generations=3))  # fmt: skip
     once = model.fit(X, y).release_.to_json()
     assert model.fit(lazy, labels).release_.to_json() == once
+
+
+def test_a_worker_killed_between_two_newton_steps_changes_nothing(
+    some_workers, numbers, files, monkeypatch
+):
+    pids, real, asked = [*some_workers.run(os.getpid).values()], workers._Workers.sum, []
+
+    def ask(self: Any, question: str, *arguments: Any) -> Any:
+        asked.append(question)
+        if asked.count("slope_sums") == 3 and question == "bend_sums":
+            kill(pids.pop()) if len(pids) > 2 else None
+        return real(self, question, *arguments)
+
+    model, X, y = convex_case("tilted", numbers)
+    once = model.fit(X, y).release_.to_json()
+    monkeypatch.setattr(workers._Workers, "sum", ask)
+    parts = [parts_of(array_rows, files / f"{name}.npy", 6000, 7) for name in "Xy"]
+    assert model.fit(*parts).release_.to_json() == once
+    assert len(pids) == 2
+    assert {*asked} == {"slope_sums", "bend_sums"}
 
 
 @pytest.mark.parametrize("solver", ["local", "gradient"])

@@ -337,12 +337,6 @@ def test_auto_follows_its_table(facts, kind):
     assert chosen == kind()
 
 
-def test_auto_takes_no_convex_fit_of_records_in_parts():
-    facts = 10**6, Box(-1, 1, 10), Budget(1.0), "replace", 1
-    assert auto.choose(*facts) == ObjectivePerturbation()
-    assert auto.choose(*facts, in_parts=True) == Local()
-
-
 def test_auto_turns_where_the_signal_is_three():
     budget, domain = Budget(0.5, 1e-6), Box(-1, 1, 50)
     turn = 3 * 50 / gaussian_calibrate(0.5, 1e-6)

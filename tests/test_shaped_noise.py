@@ -30,12 +30,11 @@ from privfit import (
     ObjectivePerturbation,
     Schema,
     auto,
-    convex,
     perturbation,
 )
 from privfit._kernels.random import BitSource
 from privfit.audit import audit_runs
-from privfit.convex import Logistic, Problem, coding_of, number_sizes, numbers_of
+from privfit.convex import Logistic, Problem, coding_of, numbers_of
 from privfit.ledger import Budget
 from privfit.perturbation import (
     PerturbedMinimiser,
@@ -174,6 +173,12 @@ def records_of(domain, rng):
     return np.vstack(points)
 
 
+def clipped(X, numbers, radius):
+    """Records whose numbers are scaled down, where need be, to an l1 norm of the radius."""
+    factors = radius / np.maximum(X[:, numbers].sum(axis=1), radius)
+    return np.where(np.isin(np.arange(X.shape[1]), numbers), X * factors[:, None], X)
+
+
 @pytest.mark.parametrize(
     ("domain", "radius"),
     [(MIXED, None), (MIXED, 0.5), (MIXED, 1.5), (MANY, 1.0), (MANY, None),
@@ -183,7 +188,7 @@ def records_of(domain, rng):
 def test_the_shape_holds_every_record_and_no_more_than_it_must(domain, radius, rng):
     coding, X = coding_of(domain, radius), records_of(domain, rng)
     if radius is not None:
-        X = convex._clipped(X, numbers_of(domain), radius)
+        X = clipped(X, numbers_of(domain), radius)
     coded = np.column_stack([X, np.ones(len(X))]) @ coding.matrix.toarray().T
     assert coding.shape.size == coded.shape[1]
     assert max(coding.shape.norm(phi) for phi in coded) <= 1
@@ -195,15 +200,24 @@ def test_the_shape_holds_every_record_and_no_more_than_it_must(domain, radius, r
         assert largest >= (0.99 if isinstance(domain, Schema) else 0.6) or not factor.size
 
 
-def test_clipping_scales_the_numbers_of_a_record_alone(rng):
-    X, numbers = rng.random((50, 6)) * (rng.random((50, 6)) < 0.5), np.array([1, 2, 4])
-    dense = convex._clipped(X.copy(), numbers, 0.8)
-    sparse = convex._clipped(sp.csr_array(X), numbers, 0.8)
-    assert np.allclose(sparse.toarray(), dense, rtol=1e-15)
-    sizes = X[:, numbers].sum(axis=1)
-    assert np.array_equal(dense[:, [0, 3, 5]], X[:, [0, 3, 5]])
-    assert np.allclose(dense[:, numbers].sum(axis=1), np.minimum(sizes, 0.8))
-    assert np.array_equal(dense[sizes <= 0.8], X[sizes <= 0.8])
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_clipping_scales_the_numbers_of_a_record_alone(layout, rng):
+    """By the gradient of clipped records, which is that of the same records clipped by hand."""
+    X, y = random_table(MIXED, 60, rng), rng.integers(2, size=60)
+    objective = LinearObjective(X, y, "logistic", MIXED, layout=layout)
+    rows, labels = objective.decoded()
+    rows = clipped(rows.toarray() if sp.issparse(rows) else rows, numbers_of(MIXED), 0.8)
+    problem = Problem(objective, Logistic(), 1.5, 0.8)
+    S = np.column_stack([rows, np.ones(60)]) @ problem.coding.toarray().T
+    S *= np.where(labels, 1.0, -1.0)[:, None]
+    u, tilt = rng.standard_normal((2, problem.size))
+    there = problem._at(u, tilt)
+    by_hand = 1.5 * u + tilt - (1 / (1 + np.exp(S @ u))) @ S
+    assert np.linalg.norm(there.gradient - by_hand) <= there.gradient_error + 1e-13
+    bend = np.exp(S @ u) / (1 + np.exp(S @ u)) ** 2
+    assert np.allclose(
+        problem._bent(there, tilt), 1.5 * tilt + S.T @ (bend * (S @ tilt)), rtol=1e-9
+    )
 
 
 # ----------------------------------------------------------------- exact densities on tiny problems
@@ -224,7 +238,7 @@ def signed_records(name):
               if all(sum(row[part]) == 1 for part in domain.groups)]
     )  # fmt: skip
     if radius is not None:
-        corners = convex._clipped(corners, numbers_of(domain), radius)
+        corners = clipped(corners, numbers_of(domain), radius)
     coding = coding_of(domain, radius)
     coded = np.column_stack([corners, np.ones(len(corners))]) @ coding.matrix.toarray().T
     return np.vstack([coded, -coded]), coding
@@ -387,9 +401,10 @@ def test_a_look_clips_sparse_numbers_and_leaves_others(adjacency, rng):
 def test_counts_of_the_look_change_by_one_record(rng):
     X, y = sparse_table(rng, 40)
     objective = LinearObjective(X, y, "logistic", MANY)
-    sizes = np.sort(number_sizes(objective))
-    by_hand = np.sort(sum(np.minimum(X[f"x{j}"], 10) / 10 for j in range(16)))
-    assert np.allclose(sizes, by_hand, atol=16 * 2.0**-12)
+    sizes = np.asarray(objective.decoded()[0][:, :16].sum(axis=1)).ravel()
+    radii = np.array([sizes.min(), np.median(sizes), 15.0])
+    by_hand = [(sizes <= radii[0]).sum(), (sizes <= radii[1]).sum(), 40]
+    assert np.cumsum(objective.size_counts(numbers_of(MANY), radii)).tolist() == [*by_hand, 40]
     seen = []
 
     class Spy:

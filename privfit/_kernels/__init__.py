@@ -7,14 +7,15 @@ How a score is computed, from the outside in:
 2. `privfit.objectives` puts candidates on their grid, decides from public bounds whether results
    fit in 32 bits (else the *wide* functions work on whole numbers in double), allocates buffers and
    cuts the records into tiles.
-3. A module here (`linear`, `centers`, `facility`) shares the tiles out among threads and calls tile
-   functions. Each thread adds int64 sums to a row of its own.
+3. A module here (`linear`, `smooth`, `centers`, `facility`) shares the tiles out among threads and
+   calls tile functions. Each thread adds int64 sums to a row of its own.
 4. The tile functions (`tiles.h`) are plain C, compiled for the baseline and for AVX2; `simd` picks
    one table of them at import.
 
 All arithmetic on the way to a score is on integers, except for the two polynomials of the logistic
 loss, which are evaluated in float32 without fused operations on an exact margin. So a record's
 integer depends on that record and the candidate alone: not on its position, tile, thread, vector
-lane or CPU. No kernel sees epsilon. Those that draw take a source of bits: `random` and `select`
+lane or CPU. The same holds of what `smooth` adds: products in float64, each rounded to a whole
+number. No kernel sees epsilon. Those that draw take a source of bits: `random` and `select`
 exactly, for releases; `chain` with a fast generator, for what is public already.
 """

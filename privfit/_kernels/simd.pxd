@@ -109,6 +109,17 @@ cdef extern from "tiles.h" nogil:
                                 const int32_t *, int64_t *, int64_t *) noexcept nogil
         void (*sparse_lengths)(const sparse_rows *, ptrdiff_t, ptrdiff_t, const int64_t *,
                                ptrdiff_t, ptrdiff_t, int, int, int, int64_t *) noexcept nogil
+        void (*margin_long)(const int32_t *, ptrdiff_t, ptrdiff_t, const int64_t *, int64_t,
+                            int64_t *) noexcept nogil
+        void (*sparse_margin_long)(const sparse_rows *, ptrdiff_t, ptrdiff_t, const int64_t *,
+                                   ptrdiff_t, int, int64_t *) noexcept nogil
+        void (*smooth[2])(const double *, ptrdiff_t, double, double, double *, double *,
+                          double *) noexcept nogil
+        void (*pull)(const int32_t *, ptrdiff_t, ptrdiff_t, const double *,
+                     int64_t *) noexcept nogil
+        void (*sparse_pull)(const sparse_rows *, ptrdiff_t, ptrdiff_t, ptrdiff_t, int,
+                            const double *, int64_t *) noexcept nogil
+        int64_t (*whole_sum)(const double *, ptrdiff_t, double) noexcept nogil
         void (*distances[3])(const int32_t *, ptrdiff_t, ptrdiff_t, const int32_t *,
                              const int32_t *, int32_t *, ptrdiff_t) noexcept nogil
         void (*nearest[3])(const int32_t *, ptrdiff_t, ptrdiff_t, const int32_t *,

@@ -28,6 +28,7 @@
 #endif
 
 #include "linear_tiles.h"
+#include "smooth_tiles.h"
 #include "centers_tiles.h"
 #include "facility_tiles.h"
 #include "select_tiles.h"
@@ -58,6 +59,12 @@ const tile_table PRIVFIT_TABLE = {
     .gradient = gradient,
     .sparse_gradient = sparse_gradient,
     .sparse_lengths = sparse_lengths,
+    .margin_long = margin_long,
+    .sparse_margin_long = sparse_margin_long,
+    .smooth = {logistic_smooth, hinge_smooth},
+    .pull = pull,
+    .sparse_pull = sparse_pull,
+    .whole_sum = whole_sum,
     .distances = {0, gaps, margins},
     .nearest = {0, nearest_l1, nearest_l2},
     .distance_wide = distance_wide,

@@ -126,6 +126,19 @@ typedef struct {
                            const int64_t *columns, ptrdiff_t d, ptrdiff_t k, int a, int shift,
                            int squared, int64_t *out);
 
+    /* smooth losses, by LOGISTIC or HINGE */
+    void (*margin_long)(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
+                        const int64_t *w, int64_t start, int64_t *z);
+    void (*sparse_margin_long)(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t last,
+                               const int64_t *w, ptrdiff_t d, int a, int64_t *z);
+    void (*smooth[2])(const double *z, ptrdiff_t n, double sign, double width, double *slope,
+                      double *bend, double *loss);
+    void (*pull)(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
+                 const double *residual, int64_t *out);
+    void (*sparse_pull)(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t last, ptrdiff_t d, int a,
+                        const double *residual, int64_t *out);
+    int64_t (*whole_sum)(const double *v, ptrdiff_t n, double unit);
+
     /* centres, by power 1 or 2; the entry 0 is empty */
     void (*distances[3])(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
                          const int32_t *w, const int32_t *start, int32_t *z, ptrdiff_t stride);

@@ -37,6 +37,7 @@ from privfit.objectives.centers import CenterMoves
 from privfit.objectives.common import Floats, Integers
 from privfit.objectives.facility import FacilityGrowth, FacilityMoves
 from privfit.objectives.linear import LinearMoves
+from privfit.objectives.smooth import SmoothSums
 from privfit.packing import MAX_RECORDS
 
 Array: TypeAlias = NDArray[Any]
@@ -171,11 +172,10 @@ class LinearPart(Part):
     _records: LinearObjective
 
     def against(self, head: int, question: str, *arguments: Any) -> Integers:
-        """The answer for one of several classes against the rest."""
+        """The answer for one of several classes against the rest; only caps outlast another."""
         if self._records.head != head:
             self._records = self._records.against(head)
-            for name in ("moves", "follower"):  # caps do not hang on labels
-                self._kept.pop(name, None)
+            self._kept = {name: kept for name, kept in self._kept.items() if name == "caps"}
         answer: Integers = getattr(self, question)(*arguments)
         return answer
 
@@ -201,6 +201,22 @@ class LinearPart(Part):
         """The gradient, each record capped by its image under a linear map."""
         caps = self._memo("caps", image, lambda: self.keep(self._records.caps(*image)))
         return self._records.gradient(w, 1.0, caps)
+
+    def slope_sums(self, loss: tuple[Any, ...], w: Integers, bits: int) -> Integers:
+        """`SmoothSums.slopes` of a loss and a clip."""
+        return self._smooth(*loss).slopes(w, bits)
+
+    def bend_sums(self, loss: tuple[Any, ...], w: Integers, bits: int, v: Integers) -> Integers:
+        """`SmoothSums.bends` of a loss and a clip."""
+        return self._smooth(*loss).bends(w, bits, v)
+
+    def size_counts(self, numbers: Integers, radii: Floats) -> Integers:
+        return self._records.size_counts(numbers, radii)
+
+    def _smooth(self, *loss: Any) -> SmoothSums:
+        if self.passing:
+            return self._records.smooth(*loss)
+        return self._memo("smooth", loss, lambda: self._records.smooth(*loss))
 
     def moved_scores(self, w: Floats, coords: Integers, steps: Floats) -> Integers:
         """The scores of w + steps[i] e_coords[i]."""
@@ -264,6 +280,12 @@ class PartitionedLinear(LinearObjective):
     def follower(self) -> Callable[[Floats, int], Integers]:
         return lambda w, cap: self._parts.sum("followed_gradient", w, cap)
 
+    def smooth(self, *loss: Any) -> SmoothSums:
+        return _PartitionedSmooth(self._parts, loss)
+
+    def size_counts(self, numbers: Integers, radii: Floats) -> Integers:
+        return self._parts.sum("size_counts", numbers, radii)
+
     def at(self, w: ArrayLike) -> LinearMoves:
         return _PartitionedMoves(self, w)
 
@@ -280,6 +302,19 @@ class _Against(Parts):
 
     def sum(self, question: str, *arguments: Any) -> Integers:
         return self._parts.sum("against", self._head, question, *arguments)
+
+
+class _PartitionedSmooth(SmoothSums):
+    """`SmoothSums` whose curvatures are with the parts."""
+
+    def __init__(self, parts: Parts, loss: tuple[Any, ...]) -> None:
+        self._parts, self._loss = parts, loss
+
+    def slopes(self, w: Integers, bits: int) -> Integers:
+        return self._parts.sum("slope_sums", self._loss, w, bits)
+
+    def bends(self, w: Integers, bits: int, v: Integers) -> Integers:
+        return self._parts.sum("bend_sums", self._loss, w, bits, v)
 
 
 class _PartitionedMoves(LinearMoves):

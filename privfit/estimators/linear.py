@@ -46,7 +46,7 @@ Floats: TypeAlias = NDArray[np.float64]
 DESCENTS = descent.METHODS | hybrid.METHODS
 METHODS = SOLVERS | DESCENTS | perturbation.METHODS | functional.METHODS | aggregate.METHODS
 # Solvers that need more than sums of integers over records.
-WHOLE = ("sgd", "objective", "output", "privatesvm", "gupt")
+WHOLE = ("sgd", "gupt")
 CODED = ("functional", "gupt", *DESCENTS)  # their space bounds the weights of coded columns
 
 # What each search scores where that is not the estimator's own loss, and the box of its weights.
@@ -143,7 +143,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         records = self._records(X, y, given[0] if given else "auto")
         heads, classes = records.heads, records.classes
         objective = records.packed()
-        name, settings = given or self._chosen(objective, len(heads), records.in_parts)
+        name, settings = given or self._chosen(objective, len(heads))
         space = _space(name, settings, objective)
         check_plan(
             settings, objective, space, self.epsilon, self.delta, self.adjacency, self.n_public,
@@ -195,12 +195,12 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = y if in_parts else codes
         return _Records(table, labels, classes, loss, domain, self.n_threads, in_parts)
 
-    def _chosen(self, objective: LinearObjective, models: int, in_parts: bool) -> tuple[str, Any]:
+    def _chosen(self, objective: LinearObjective, models: int) -> tuple[str, Any]:
         """The name and settings of 'auto', which follow from public facts alone."""
         refuse_infinity(self.epsilon)
         size = public_size(objective, self.adjacency, self.n_public)
         budget = Budget(self.epsilon, self.delta)
-        chosen = auto.choose(size, objective.domain, budget, self.adjacency, models, in_parts)
+        chosen = auto.choose(size, objective.domain, budget, self.adjacency, models)
         return settings_of(chosen, METHODS)
 
     def decision_function(self, X: Any) -> Floats:

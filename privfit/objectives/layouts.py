@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from privfit._kernels import linear as kernels
 from privfit._kernels.linear import BLOCK_ROWS, LANE_WIDTH, PANEL_ROWS, QUAD_SIZE
+from privfit._kernels.smooth import Packed
 from privfit.objectives.common import (
     Floats,
     Integers,
@@ -111,6 +112,20 @@ class DenseLayout:
                 )
         total = out.sum(axis=0)
         return np.append(total[:d], total[-1] << self.a)
+
+    @property
+    def rows(self) -> int:
+        """Packed rows, padding included."""
+        return len(self.records.panels) * PANEL_ROWS
+
+    @property
+    def entries(self) -> float:
+        """Columns of a record that a pass takes to hand."""
+        return float(self.records.n_features)
+
+    def packed(self) -> Packed:
+        """The records for the kernels of smooth losses."""
+        return Packed.dense(self.records.as_pairs, self.a)
 
     def lengths(self, columns: Integers, shift: int, squared: bool, run: Objective) -> Integers:
         """int64 (packed rows,): norms of the records' images; see `sparse_lengths`."""
@@ -228,6 +243,20 @@ class SparseLayout:
             )  # fmt: skip
         ones, values = out.sum(axis=0)
         return (ones << self.a) + values
+
+    @property
+    def rows(self) -> int:
+        """Packed rows."""
+        return self.records.one_start.size - 1
+
+    @property
+    def entries(self) -> float:
+        """Columns of a record that a pass takes to hand, on average."""
+        return self.records.mean_entries
+
+    def packed(self) -> Packed:
+        """The records for the kernels of smooth losses."""
+        return Packed.sparse(self.records.rows, self.records.n_features, self.a)
 
     def lengths(self, columns: Integers, shift: int, squared: bool, run: Objective) -> Integers:
         """int64 (packed rows,): norms of the records' images; see `sparse_lengths`."""

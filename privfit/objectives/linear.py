@@ -35,6 +35,7 @@ from privfit.objectives.layouts import (
     SparseFollower,
     SparseLayout,
 )
+from privfit.objectives.smooth import SmoothSums
 from privfit.packing import DenseRecords, check_labels, check_records, joined, pack
 
 MOST_RESIDUAL = round(1 / kernels.RESIDUAL_UNIT)
@@ -352,6 +353,14 @@ class LinearObjective(Objective):
             return self._layout.gradient(whole[0], not narrow, cap, self)
 
         return gradient
+
+    def smooth(self, width: float, numbers: Integers, radius: float) -> SmoothSums:
+        """Sums of slopes and curvatures of a smooth loss, as Newton's method asks for them."""
+        return SmoothSums(self, width, numbers, radius)
+
+    def size_counts(self, numbers: Integers, radii: Floats) -> Integers:
+        """int64 (radii + 1,): records by the l1 norm of numbers, in classes up to each radius."""
+        return SmoothSums(self, 0.0, numbers, math.inf).size_counts(radii)
 
     def second_moments(self) -> Integers:
         """int64 (d + 1, d + 1): the sum of x~ x~', the intercept last, in units of 4^-a."""

@@ -1,0 +1,191 @@
+"""Smooth losses of linear models: sums of slopes and of curvatures times records.
+
+Every function is one pass over tiles (see `linear`) on memory it is handed. Margins are exact
+integers, and sums are those of whole numbers, one for each record and column, so that nothing
+depends on tiles, threads and layouts. A thread has `sums` of its own, and moves them to its
+`halves` before they could overflow.
+
+Weights, and what is pulled, have one or two *sides*: the second one is that of numbers which are
+clipped, each record's by a factor of its own.
+"""
+
+from cython.parallel cimport prange, threadid
+from libc.stdint cimport int32_t, int64_t
+from libc.stddef cimport ptrdiff_t
+
+from privfit._kernels.linear cimport SparseRows
+from privfit._kernels.simd cimport HINGE, LOGISTIC, PANEL, sparse_rows, tile_table, tiles
+
+cdef enum:
+    HALF = 32     # bits of the lower half of a sum
+    MOST = 65536  # records whose sums fit in 64 bits
+
+HALF_BITS = HALF
+MOST_SUMMED = MOST
+
+
+cdef class Packed:
+    """Packed records of either layout; holds the arrays that the kernels read."""
+
+    cdef const int32_t *panels      # (n_panels, pairs, PANEL) int16 pairs
+    cdef const sparse_rows *rows    # or NULL
+    cdef object _arrays
+    cdef readonly ptrdiff_t columns  # of the layout, and the intercept's
+    cdef int a
+
+    @staticmethod
+    def dense(const int32_t[:, :, ::1] panels, int a):
+        """Records in panels; columns are padded to pairs."""
+        cdef Packed self = Packed()
+        self._arrays, self.a, self.columns = panels, a, 2 * panels.shape[1] + 1
+        self.panels, self.rows = &panels[0, 0, 0], NULL
+        return self
+
+    @staticmethod
+    def sparse(SparseRows records, ptrdiff_t d, int a):
+        """Records as lists of ones and values."""
+        cdef Packed self = Packed()
+        self._arrays, self.a, self.columns = records, a, d + 1
+        self.panels, self.rows = NULL, &records.view
+        return self
+
+    cdef void margins(self, ptrdiff_t first, ptrdiff_t count, const int64_t *w,
+                      int64_t *z) noexcept nogil:
+        """z[r] = <x~, w> of `count` records; whole panels of them."""
+        cdef ptrdiff_t d = self.columns - 1
+        if self.rows != NULL:
+            tiles().sparse_margin_long(self.rows, first, first + count, w, d, self.a, z)
+        else:
+            tiles().margin_long(self.panels + first * (d // 2), (count + PANEL - 1) // PANEL,
+                                d // 2, w, w[d], z)
+
+    cdef void pull(self, ptrdiff_t first, ptrdiff_t count, const double *residual,
+                   int64_t *out) noexcept nogil:
+        """out[j] += sum of rounded residual x_j; residuals beyond `count` are 0."""
+        cdef ptrdiff_t d = self.columns - 1
+        if self.rows != NULL:
+            tiles().sparse_pull(self.rows, first, first + count, d, self.a, residual, out)
+        else:
+            tiles().pull(self.panels + first * (d // 2), (count + PANEL - 1) // PANEL, d // 2,
+                         residual, out)
+            out[d] += tiles().whole_sum(residual, count, <double>(1 << self.a))
+
+
+cdef void tile_margins(
+    Packed records, ptrdiff_t first, ptrdiff_t count, const int64_t[:, ::1] w, double unit,
+    const double[::1] factors, int64_t *z, double *m,
+) noexcept nogil:
+    """m[r]: margins in float64; those of clipped numbers times the record's factor."""
+    cdef ptrdiff_t i
+    records.margins(first, count, &w[0, 0], z)
+    for i in range(count):
+        m[i] = z[i] * unit
+    if w.shape[0] == 2:
+        records.margins(first, count, &w[1, 0], z)
+        for i in range(count):
+            m[i] = m[i] + z[i] * unit * factors[first + i]
+
+
+cdef void tile_pull(
+    Packed records, ptrdiff_t first, ptrdiff_t count, const double[::1] factors, double *residual,
+    ptrdiff_t sides, int64_t *sums,
+) noexcept nogil:
+    """Add what the residuals pull to the sums (sides, columns + 1) of one thread."""
+    cdef ptrdiff_t i
+    for i in range(count, (count + PANEL - 1) // PANEL * PANEL):
+        residual[i] = 0
+    records.pull(first, count, residual, sums)
+    if sides == 2:
+        for i in range(count):
+            residual[i] = residual[i] * factors[first + i]
+        records.pull(first, count, residual, sums + records.columns + 1)
+
+
+cdef void make_room(int64_t *summed, ptrdiff_t count, ptrdiff_t size, int64_t *sums,
+                    int64_t *halves) noexcept nogil:
+    """Move sums (size,) to halves (2, size) where `count` more records might overflow."""
+    cdef ptrdiff_t i
+    summed[0] += count
+    if summed[0] <= MOST:
+        return
+    summed[0] = count
+    for i in range(size):
+        halves[i] += sums[i] >> HALF
+        halves[size + i] += sums[i] & ((<int64_t>1 << HALF) - 1)
+        sums[i] = 0
+
+
+def margins(
+    Packed records,                    # IN
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
+    const int64_t[::1] w,              # IN   (columns,)
+    int64_t[::1] z,                    # OUT  (packed rows,)
+    int n_threads,
+):
+    """The exact margins of one candidate."""
+    cdef ptrdiff_t t, first
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        first = tile_rows[t, 0]
+        records.margins(first, tile_rows[t, 1], &w[0], &z[first])
+
+
+def slopes(
+    Packed records,                    # IN
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
+    const int64_t[:, ::1] w,           # IN   (sides, columns)
+    double unit,                       # IN   of a margin
+    double width,                      # IN   of the rounding of a hinge; 0 for the logistic loss
+    const double[::1] factors,         # IN   (packed rows,) of the second side
+    double scale,                      # IN   of a slope, divided by 2^a
+    double loss_scale,                 # IN
+    double[::1] bend,                  # OUT  (packed rows,) curvatures, relative to the largest
+    int64_t[:, ::1] z,                 # WORK (threads, rows of the largest tile, padded)
+    double[:, :, ::1] work,            # WORK (threads, 3, the same)
+    int64_t[::1] summed,               # IN/OUT (threads,) records since sums were moved
+    int64_t[:, :, ::1] sums,           # IN/OUT (threads, sides, columns + 1)
+    int64_t[:, :, :, ::1] halves,      # OUT  (threads, 2, sides, columns + 1)
+):
+    """Add sums of y x_j times minus the slope, the intercept's, and of losses (side 0)."""
+    cdef ptrdiff_t t, i, first, count, columns = records.columns, sides = w.shape[0]
+    cdef int n_threads = work.shape[0], me
+    cdef int kind = HINGE if width > 0 else LOGISTIC
+    cdef const tile_table *table = tiles()
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        first = tile_rows[t, 0]
+        count = tile_rows[t, 1]
+        make_room(&summed[me], count, sides * (columns + 1), &sums[me, 0, 0], &halves[me, 0, 0, 0])
+        tile_margins(records, first, count, w, unit, factors, &z[me, 0], &work[me, 0, 0])
+        table.smooth[kind](&work[me, 0, 0], count, 1.0 + 2 * tile_rows[t, 2], width,
+                           &work[me, 1, 0], &bend[first], &work[me, 2, 0])
+        for i in range(count):
+            work[me, 1, i] = work[me, 1, i] * scale
+        tile_pull(records, first, count, factors, &work[me, 1, 0], sides, &sums[me, 0, 0])
+        sums[me, 0, columns] += table.whole_sum(&work[me, 2, 0], count, loss_scale)
+
+
+def bends(
+    Packed records,                    # IN
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
+    const int64_t[:, ::1] v,           # IN   (sides, columns)
+    const double[::1] factors,         # IN   (packed rows,) of the second side
+    double scale,                      # IN   of a margin of v, divided by 2^a
+    const double[::1] bend,            # IN   (packed rows,) curvatures
+    int64_t[:, ::1] z,                 # WORK (threads, rows of the largest tile, padded)
+    double[:, :, ::1] work,            # WORK (threads, 3, the same)
+    int64_t[::1] summed,               # IN/OUT (threads,) records since sums were moved
+    int64_t[:, :, ::1] sums,           # IN/OUT (threads, sides, columns + 1)
+    int64_t[:, :, :, ::1] halves,      # OUT  (threads, 2, sides, columns + 1)
+):
+    """Add sums of x_j times the curvature times the margin of v."""
+    cdef ptrdiff_t t, i, first, count, columns = records.columns, sides = v.shape[0]
+    cdef int n_threads = work.shape[0], me
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        first = tile_rows[t, 0]
+        count = tile_rows[t, 1]
+        make_room(&summed[me], count, sides * (columns + 1), &sums[me, 0, 0], &halves[me, 0, 0, 0])
+        tile_margins(records, first, count, v, scale, factors, &z[me, 0], &work[me, 0, 0])
+        for i in range(count):
+            work[me, 0, i] = work[me, 0, i] * bend[first + i]
+        tile_pull(records, first, count, factors, &work[me, 0, 0], sides, &sums[me, 0, 0])
