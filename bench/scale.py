@@ -132,7 +132,7 @@ def on_dask(rows, rounds, partitions=(2, 100, 1000)):
         np.save(folder / "y.npy", y)
         objectives = {"memory, 2 threads": LinearObjective(X, y, "logistic", DOMAIN, n_threads=2)}
         with (
-            LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
+            LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
             Client(cluster) as client,
         ):
 

@@ -452,7 +452,7 @@ def cluster():
     }
     with (
         dask.config.set(settings),
-        distributed.LocalCluster(1, threads_per_worker=1, processes=True, dashboard_address=":0",
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0",
                      silence_logs=50) as made,
         distributed.Client(made) as client,
     ):  # fmt: skip
@@ -583,14 +583,14 @@ def test_a_worker_killed_while_it_packs_or_answers_changes_nothing(some_workers,
 def held(fit: str) -> list[int]:
     from privfit.backends import cluster
 
-    parts = cluster._HELD[fit].parts if fit in cluster._HELD else {}
-    return [i for numbers in parts for i in numbers]
+    found = [held.numbers() for (of, _), held in cluster._HELD.items() if of == fit]
+    return [i for numbers in found for i in numbers]
 
 
-def forget_half(fit: str) -> None:
+def forget_half(fit: str, dask_worker: Any = None) -> None:
     from privfit.backends import cluster
 
-    parts = cluster._HELD[fit].parts
+    parts = cluster._HELD[fit, dask_worker.address].parts
     for index in list(parts)[: len(parts) // 2 + 1]:
         del parts[index]
 
@@ -628,9 +628,8 @@ def test_parts_are_held_by_workers_alone_and_are_let_go(some_workers, rng, tmp_p
 
 
 def test_sums_of_many_workers_are_added_in_a_tree(some_workers, rng, tmp_path, monkeypatch):
-    """Fan-in below the number of workers, and questions large enough to be passed on."""
-    monkeypatch.setattr(workers, "FAN_IN", 2)
-    monkeypatch.setattr(workers, "LARGE", 1)
+    """Of fan-in 1, so that each worker has another one below it."""
+    some_workers.run(setattr, workers, "FAN_IN", 1)
     np.save(tmp_path / "X.npy", rng.uniform(-1, 1, (900, 3)))
     X = np.load(tmp_path / "X.npy")
     records = parts_of(array_rows, tmp_path / "X.npy", 900, 5)
@@ -653,9 +652,46 @@ def test_a_partition_that_changes_is_refused(some_workers, tmp_path):
 def test_a_question_is_given_up_at_some_time(some_workers, tmp_path, monkeypatch):
     np.save(tmp_path / "X.npy", np.zeros((10, 2)))
     parts = place(parts_of(array_rows, tmp_path / "X.npy", 10, 2), None, centers_part)
-    monkeypatch.setattr(parts, "_finished", lambda *_: False)
+    monkeypatch.setattr(parts, "_run", lambda *_: {})
     with pytest.raises(RuntimeError, match=r"workers were lost in 20 attempts at one question; "):
         parts.sum("scores", np.zeros((1, 3, 2)))
+
+
+def test_a_failure_to_answer_is_raised_and_not_asked_again(some_workers, tmp_path, capfd):
+    np.save(tmp_path / "X.npy", np.zeros((10, 2)))
+    parts = place(parts_of(array_rows, tmp_path / "X.npy", 10, 4), None, centers_part)
+    with pytest.raises(AttributeError, match="no attribute 'temperature'"):
+        parts.sum("temperature", SECRET)
+    assert str(int(SECRET)) not in "".join(capfd.readouterr())
+
+
+def test_a_scheduler_sees_a_task_now_and_then(some_workers, tmp_path, monkeypatch):
+    """Or it might close for want of use, if it was told to."""
+    np.save(tmp_path / "X.npy", np.zeros((10, 2)))
+    parts = place(parts_of(array_rows, tmp_path / "X.npy", 10, 2), None, centers_part)
+    seen = []
+    monkeypatch.setattr(some_workers, "submit", lambda *_, **__: seen.append(1))
+    for awake, tasks in ((60.0, 0), (0.0, 1)):
+        monkeypatch.setattr(workers, "AWAKE", awake)
+        parts.sum("scores", np.zeros((1, 3, 2)))
+        assert len(seen) == tasks
+
+
+def test_workers_of_one_process_do_not_mix_their_parts(rng, tmp_path):
+    np.save(tmp_path / "X.npy", rng.uniform(-1, 1, (900, 3)))
+    whole = CentersObjective(np.load(tmp_path / "X.npy"), 3, UNIT)
+    P = whole.snap(rng.uniform(-1, 1, (4, 3, 3)))
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=2, processes=False,
+                                 dashboard_address=":0", silence_logs=50) as made,
+        distributed.Client(made) as client,
+    ):  # fmt: skip
+        client.wait_for_workers(2, timeout=60)
+        parts = place(parts_of(array_rows, tmp_path / "X.npy", 900, 6), None, centers_part)
+        parts._see_who_holds_what = lambda: pytest.fail("a sum fell short")
+        assert np.array_equal(parts.sum("scores", P), whole.scores(P))
+        assert len(set(parts._home.values())) == 2
+        del parts
 
 
 def test_a_bad_partition_is_refused_without_a_word_on_its_values(some_workers, tmp_path, capfd):
@@ -773,6 +809,9 @@ def test_dask_needs_a_client(monkeypatch):
     monkeypatch.setattr(distributed, "get_client", none)
     with pytest.raises(ValueError, match=r"Dask collections need a client; start one with "):
         place([dask.delayed(np.zeros)((4, 2))], None, centers_part)
+    monkeypatch.setattr(distributed, "get_client", lambda: SimpleNamespace(asynchronous=True))
+    with pytest.raises(ValueError, match=r"fit waits for answers, but this client is asynchron"):
+        place([dask.delayed(np.zeros)((4, 2))], None, centers_part)
 
 
 def test_labels_are_cut_like_records(some_workers):
@@ -788,6 +827,8 @@ def test_every_raise_is_reached_by_a_case_above(tmp_path):
     seen += [
         "Dask collections need a client; start one with dask.distributed.Client(address), or "
         "Client() for this machine alone",
+        "fit waits for answers, but this client is asynchronous; call fit outside of the event "
+        "loop, with a client that was started without asynchronous=True",
         "y (1 partitions) must be cut like X (2 partitions); rechunk or repartition one of them",
         "a partition has changed since it was first read; fit to a collection that gives the same "
         "records whenever it is read, or persist it",
