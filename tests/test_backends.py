@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -256,6 +257,7 @@ def centers_part(X: Any, y: Any) -> CentersPart:
 def test_walks_over_parts_score_every_move_exactly(layout, rng, small_blocks, monkeypatch):
     """Also moves that are far apart, and after a view went astray."""
     monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 12)
+    monkeypatch.setattr(stream, "PACKED_BLOCK", 1)
     X, y = rng.uniform(-1, 1, (700, 4)), rng.integers(0, 2, 700)
     whole = LinearObjective(X, y, "logistic", UNIT)
     make = lambda X, y: LinearPart(LinearObjective(X, y, "logistic", UNIT, layout=layout))  # noqa: E731
@@ -328,30 +330,47 @@ def test_ones_own_scores_are_the_same(numbers, small_blocks):
 
 
 @pytest.mark.parametrize("limit", ["64MB", "10GB"])
-def test_blocks_are_brought_in_and_let_go(limit, rng, monkeypatch):
+def test_blocks_that_do_not_stay_are_let_go(limit, rng, monkeypatch):
     monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 14)
-    calls: list[str] = []
-    for name in ("bring", "let_go"):
-        real = getattr(stream._Region, name)
-        spy = lambda self, name=name, real=real: (calls.append(name), real(self))  # noqa: E731
-        monkeypatch.setattr(stream._Region, name, spy)
+    calls: list[Any] = []
+    real = stream._Region.let_go
+    monkeypatch.setattr(stream._Region, "let_go", lambda self: (calls.append(self), real(self)))
     if limit == "64MB":
         monkeypatch.setattr(stream, "_resident", lambda: 64_000_000)
-    X, y = rng.uniform(-1, 1, (3000, 4)), rng.integers(0, 2, 3000)
+    X, y = rng.uniform(-1, 1, (9000, 4)), rng.integers(0, 2, 9000)
     parts = place(Stream(X, memory_limit=limit), y, linear_part, 2)
-    parts.sum("scores", np.zeros((1, 5)))
+    before = threading.active_count()
+    for _ in range(2):  # threads stay from one question to the next
+        parts.sum("scores", np.zeros((1, 5)))
+        assert threading.active_count() <= before + 2
     n = len(parts._blocks)
     assert n > 4
-    assert calls.count("bring") == calls.count("let_go") == (n if limit == "64MB" else 0)
+    assert len(calls) == (2 * n if limit == "64MB" else 0)
 
 
-def test_pages_can_be_brought_in_without_a_new_kernel(rng, monkeypatch):
-    monkeypatch.setattr(stream, "POPULATE_READ", 10_000)
+def test_a_system_without_advice_on_pages_streams_as_well(rng, monkeypatch):
+    for name in ("MADV_HUGEPAGE", "MADV_DONTNEED"):
+        monkeypatch.delattr(stream.mmap, name, raising=False)
     monkeypatch.setattr(stream, "_resident", lambda: 1 << 60)
     X, y = rng.uniform(-1, 1, (300, 4)), rng.integers(0, 2, 300)
     parts = place(Stream(X, memory_limit="64MB"), y, linear_part)
     P = UNIT.bind(4).candidates(3, rng)
     assert np.array_equal(parts.sum("scores", P), LinearObjective(X, y, domain=UNIT).scores(P))
+
+
+def test_blocks_are_joined_up_to_a_size_if_they_are_of_one_kind(rng, monkeypatch):
+    """The fourth block is sparse, so that it stands alone."""
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1000 * 4 * 8)
+    X, y = rng.uniform(-1, 1, (7000, 4)), rng.integers(0, 2, 7000)
+    whole, P = LinearObjective(X, y, domain=UNIT), UNIT.bind(4).candidates(3, rng)
+    made = iter(["dense"] * 3 + ["sparse"] + ["dense"] * 3)
+
+    def make(X: Any, y: Any) -> LinearPart:
+        return LinearPart(LinearObjective(X, y, "logistic", UNIT, layout=next(made)))
+
+    parts = place(Stream(X, memory_limit="64MB"), y, make, 1)
+    assert [block.part.n_records for block in parts._blocks] == [3000, 1000, 3000]
+    assert np.array_equal(parts.sum("scores", P), whole.scores(P))
 
 
 def test_progress_tells_of_blocks_and_the_cache_has_no_name(rng, tmp_path, monkeypatch):
