@@ -683,6 +683,12 @@ def test_a_failure_to_answer_is_raised_and_not_asked_again(some_workers, tmp_pat
         parts.sum("temperature", SECRET)
     assert str(int(SECRET)) not in "".join(capfd.readouterr())
 
+    class OddError(Exception):  # pickles, but cannot be read back
+        def __init__(self, what: str, value: float) -> None:
+            super().__init__(what)
+
+    assert str(workers._portable(OddError("odd", SECRET))) == "a part could not answer (OddError)"
+
 
 def test_a_scheduler_sees_a_task_now_and_then(some_workers, tmp_path, monkeypatch):
     """Or it might close for want of use, if it was told to."""

@@ -64,6 +64,17 @@ def _add(sums: Any) -> _Sum:
     return reduce(_Sum.__add__, sums, _Sum())
 
 
+def _portable(error: Exception) -> Exception:
+    """The error, or its name if it cannot be sent; a result that cannot would look like a loss."""
+    from distributed.protocol.pickle import dumps, loads
+
+    try:
+        sent: Exception = loads(dumps(error))
+    except Exception:
+        sent = RuntimeError(f"a part could not answer ({type(error).__name__})")
+    return sent
+
+
 @cache
 def _pool(n_threads: int) -> ThreadPoolExecutor:
     """Threads for questions; they stay, since a question may take less time than to start them."""
@@ -99,7 +110,7 @@ class _Held:
                 totals = each(lambda part: getattr(part, name)(*arguments), found)
                 return _add(map(_Sum, totals, [part.n_records for part in found]))
             except Exception as error:  # returned: Dask logs what is raised, and its arguments
-                return _Sum(failure=error.with_traceback(None))
+                return _Sum(failure=_portable(error))
 
     def _of(self, indices: list[int]) -> list[Any]:
         """The parts of these partitions; small ones are joined, and any others forgotten."""
