@@ -466,6 +466,7 @@ def test_a_disk_that_fills_up_later_leaves_what_was_drawn_charged(numbers, monke
 def cluster():
     settings = {
         "distributed.comm.timeouts.connect": "60s",
+        "distributed.deploy.lost-worker-timeout": "120s",  # a busy machine takes long to restart it
         "distributed.worker.profile.enabled": False,
         "distributed.logging": {"distributed": "critical"},
     }

@@ -141,9 +141,9 @@ class _Recipe:
     graph: dict[Any, Any]
 
     def load(self) -> Any:
-        from dask.delayed import Delayed
+        from dask.local import get_sync
 
-        return Delayed(self.key, self.graph).compute(scheduler="synchronous")
+        return get_sync(self.graph, self.key)
 
 
 def _loaded(partition: Any) -> Any:
