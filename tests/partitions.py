@@ -41,11 +41,11 @@ def kill(pid: int) -> None:
 
 def held(fit: str) -> list[int]:
     """The numbers of the partitions that this process holds."""
-    parts = cluster._HELD[fit].parts if fit in cluster._HELD else {}
-    return [i for numbers in parts for i in numbers]
+    found = [held.numbers() for (of, _), held in cluster._HELD.items() if of == fit]
+    return [i for numbers in found for i in numbers]
 
 
-def forget_half(fit: str) -> None:
-    parts = cluster._HELD[fit].parts
+def forget_half(fit: str, dask_worker: Any = None) -> None:
+    parts = cluster._HELD[fit, dask_worker.address].parts
     for index in list(parts)[: len(parts) // 2 + 1]:
         del parts[index]

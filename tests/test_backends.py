@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -165,6 +166,7 @@ def files(adult, numbers, tmp_path_factory):
 def small_blocks(monkeypatch):
     """Blocks of a few thousand records, of which nearly none stay in memory."""
     monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 20)
+    monkeypatch.setattr(stream, "PACKED_BLOCK", 1)
     monkeypatch.setattr(stream, "_resident", lambda: 1 << 60)
 
 
@@ -525,30 +527,47 @@ def test_ones_own_scores_are_the_same(numbers, small_blocks, monkeypatch):
 
 
 @pytest.mark.parametrize("limit", ["64MB", "10GB"])
-def test_blocks_are_brought_in_and_let_go(limit, rng, monkeypatch):
+def test_blocks_that_do_not_stay_are_let_go(limit, rng, monkeypatch):
     monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 14)
-    calls: list[str] = []
-    for name in ("bring", "let_go"):
-        real = getattr(stream._Region, name)
-        spy = lambda self, name=name, real=real: (calls.append(name), real(self))  # noqa: E731
-        monkeypatch.setattr(stream._Region, name, spy)
+    calls: list[Any] = []
+    real = stream._Region.let_go
+    monkeypatch.setattr(stream._Region, "let_go", lambda self: (calls.append(self), real(self)))
     if limit == "64MB":
         monkeypatch.setattr(stream, "_resident", lambda: 64_000_000)
-    X, y = rng.uniform(-1, 1, (3000, 4)), rng.integers(0, 2, 3000)
+    X, y = rng.uniform(-1, 1, (9000, 4)), rng.integers(0, 2, 9000)
     parts = place(Stream(X, memory_limit=limit), y, linear_part, 2)
-    parts.sum("scores", np.zeros((1, 5)))
+    before = threading.active_count()
+    for _ in range(2):  # threads stay from one question to the next
+        parts.sum("scores", np.zeros((1, 5)))
+        assert threading.active_count() <= before + 2
     n = len(parts._blocks)
     assert n > 4
-    assert calls.count("bring") == calls.count("let_go") == (n if limit == "64MB" else 0)
+    assert len(calls) == (2 * n if limit == "64MB" else 0)
 
 
-def test_pages_can_be_brought_in_without_a_new_kernel(rng, monkeypatch):
-    monkeypatch.setattr(stream, "POPULATE_READ", 10_000)
+def test_a_system_without_advice_on_pages_streams_as_well(rng, monkeypatch):
+    for name in ("MADV_HUGEPAGE", "MADV_DONTNEED"):
+        monkeypatch.delattr(stream.mmap, name, raising=False)
     monkeypatch.setattr(stream, "_resident", lambda: 1 << 60)
     X, y = rng.uniform(-1, 1, (300, 4)), rng.integers(0, 2, 300)
     parts = place(Stream(X, memory_limit="64MB"), y, linear_part)
     P = UNIT.bind(4).candidates(3, rng)
     assert np.array_equal(parts.sum("scores", P), LinearObjective(X, y, domain=UNIT).scores(P))
+
+
+def test_blocks_are_joined_up_to_a_size_if_they_are_of_one_kind(rng, monkeypatch):
+    """The fourth block is sparse, so that it stands alone."""
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1000 * 4 * 8)
+    X, y = rng.uniform(-1, 1, (7000, 4)), rng.integers(0, 2, 7000)
+    whole, P = LinearObjective(X, y, domain=UNIT), UNIT.bind(4).candidates(3, rng)
+    made = iter(["dense"] * 3 + ["sparse"] + ["dense"] * 3)
+
+    def make(X: Any, y: Any) -> LinearPart:
+        return LinearPart(LinearObjective(X, y, "logistic", UNIT, layout=next(made)))
+
+    parts = place(Stream(X, memory_limit="64MB"), y, make, 1)
+    assert [block.part.n_records for block in parts._blocks] == [3000, 1000, 3000]
+    assert np.array_equal(parts.sum("scores", P), whole.scores(P))
 
 
 def test_progress_tells_of_blocks_and_the_cache_has_no_name(rng, tmp_path, monkeypatch):
@@ -644,6 +663,7 @@ def test_a_disk_that_fills_up_later_leaves_what_was_drawn_charged(numbers, monke
 def cluster():
     settings = {
         "distributed.comm.timeouts.connect": "60s",
+        "distributed.deploy.lost-worker-timeout": "120s",  # a busy machine takes long to restart it
         "distributed.worker.multiprocessing-method": "forkserver",
         "distributed.worker.profile.enabled": False,
         "distributed.logging": {"distributed": "critical"},
@@ -653,7 +673,7 @@ def cluster():
         distributed.utils.get_mp_context().set_forkserver_preload(imported)
     with (
         dask.config.set(settings),
-        distributed.LocalCluster(1, threads_per_worker=1, processes=True, dashboard_address=":0",
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0",
                      silence_logs=50) as made,
         distributed.Client(made) as client,
     ):  # fmt: skip
@@ -847,9 +867,8 @@ def test_parts_are_held_by_workers_alone_and_are_let_go(some_workers, rng, tmp_p
 
 
 def test_sums_of_many_workers_are_added_in_a_tree(some_workers, rng, tmp_path, monkeypatch):
-    """Fan-in below the number of workers, and questions large enough to be passed on."""
-    monkeypatch.setattr(workers, "FAN_IN", 2)
-    monkeypatch.setattr(workers, "LARGE", 1)
+    """Of fan-in 1, so that each worker has another one below it."""
+    some_workers.run(setattr, workers, "FAN_IN", 1)
     np.save(tmp_path / "X.npy", rng.uniform(-1, 1, (900, 3)))
     X = np.load(tmp_path / "X.npy")
     records = parts_of(array_rows, tmp_path / "X.npy", 900, 5)
@@ -872,9 +891,52 @@ def test_a_partition_that_changes_is_refused(some_workers, tmp_path):
 def test_a_question_is_given_up_at_some_time(some_workers, tmp_path, monkeypatch):
     np.save(tmp_path / "X.npy", np.zeros((10, 2)))
     parts = place(parts_of(array_rows, tmp_path / "X.npy", 10, 2), None, centers_part)
-    monkeypatch.setattr(parts, "_finished", lambda *_: False)
+    monkeypatch.setattr(parts, "_run", lambda *_: {})
     with pytest.raises(RuntimeError, match=r"workers were lost in 20 attempts at one question; "):
         parts.sum("scores", np.zeros((1, 3, 2)))
+
+
+def test_a_failure_to_answer_is_raised_and_not_asked_again(some_workers, tmp_path, capfd):
+    np.save(tmp_path / "X.npy", np.zeros((10, 2)))
+    parts = place(parts_of(array_rows, tmp_path / "X.npy", 10, 4), None, centers_part)
+    with pytest.raises(AttributeError, match="no attribute 'temperature'"):
+        parts.sum("temperature", SECRET)
+    assert str(int(SECRET)) not in "".join(capfd.readouterr())
+
+    class OddError(Exception):  # pickles, but cannot be read back
+        def __init__(self, what: str, value: float) -> None:
+            super().__init__(what)
+
+    assert str(workers._portable(OddError("odd", SECRET))) == "a part could not answer (OddError)"
+
+
+def test_a_scheduler_sees_a_task_now_and_then(some_workers, tmp_path, monkeypatch):
+    """Or it might close for want of use, if it was told to."""
+    np.save(tmp_path / "X.npy", np.zeros((10, 2)))
+    parts = place(parts_of(array_rows, tmp_path / "X.npy", 10, 2), None, centers_part)
+    seen = []
+    monkeypatch.setattr(some_workers, "submit", lambda *_, **__: seen.append(1))
+    for awake, tasks in ((60.0, 0), (0.0, 1)):
+        monkeypatch.setattr(workers, "AWAKE", awake)
+        parts.sum("scores", np.zeros((1, 3, 2)))
+        assert len(seen) == tasks
+
+
+def test_workers_of_one_process_do_not_mix_their_parts(rng, tmp_path):
+    np.save(tmp_path / "X.npy", rng.uniform(-1, 1, (900, 3)))
+    whole = CentersObjective(np.load(tmp_path / "X.npy"), 3, UNIT)
+    P = whole.snap(rng.uniform(-1, 1, (4, 3, 3)))
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=2, processes=False,
+                                 dashboard_address=":0", silence_logs=50) as made,
+        distributed.Client(made) as client,
+    ):  # fmt: skip
+        client.wait_for_workers(2, timeout=60)
+        parts = place(parts_of(array_rows, tmp_path / "X.npy", 900, 6), None, centers_part)
+        parts._see_who_holds_what = lambda: pytest.fail("a sum fell short")
+        assert np.array_equal(parts.sum("scores", P), whole.scores(P))
+        assert len(set(parts._home.values())) == 2
+        del parts
 
 
 def test_a_bad_partition_is_refused_without_a_word_on_its_values(some_workers, tmp_path, capfd):
@@ -997,6 +1059,9 @@ def test_dask_needs_a_client(monkeypatch):
     monkeypatch.setattr(distributed, "get_client", none)
     with pytest.raises(ValueError, match=r"Dask collections need a client; start one with "):
         place([dask.delayed(np.zeros)((4, 2))], None, centers_part)
+    monkeypatch.setattr(distributed, "get_client", lambda: SimpleNamespace(asynchronous=True))
+    with pytest.raises(ValueError, match=r"fit waits for answers, but this client is asynchron"):
+        place([dask.delayed(np.zeros)((4, 2))], None, centers_part)
 
 
 def test_labels_are_cut_like_records(some_workers):
@@ -1012,6 +1077,8 @@ def test_every_raise_is_reached_by_a_case_above(tmp_path):
     seen += [
         "Dask collections need a client; start one with dask.distributed.Client(address), or "
         "Client() for this machine alone",
+        "fit waits for answers, but this client is asynchronous; call fit outside of the event "
+        "loop, with a client that was started without asynchronous=True",
         "y (1 partitions) must be cut like X (2 partitions); rechunk or repartition one of them",
         "a partition has changed since it was first read; fit to a collection that gives the same "
         "records whenever it is read, or persist it",

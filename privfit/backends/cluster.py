@@ -1,25 +1,28 @@
 """Records on the workers of a Dask cluster: candidates go out, sums of integers come back.
 
-Each partition is loaded and packed by one worker and stays in that worker's process, outside of
-Dask's own memory, which Dask may move. A question goes to each worker once, whatever the number of
-its partitions; the worker adds their answers, and the workers' sums are added in a tree. Nothing
+Each partition is loaded and packed by one worker, as a task, and stays in that worker's process,
+outside of Dask's own memory, which Dask may move. A question is no task: it takes a tenth of the
+time that one takes on its way through a scheduler. It goes to one worker, which asks FAN_IN others
+while it answers for its own partitions, and so on down a tree; sums come back the same way. Nothing
 but candidates and sums of integers crosses the network; the driver never sees a record.
 
-**Faults.** Questions name all that they need (`parts`), so asking again is free and exact. If a
-worker is gone, its partitions are packed again by the others, from the collection's own graph, and
-the whole question is asked anew. Every sum carries the number of records that it covers: a sum that
-counts a partition twice, or not at all, is never used. Draws are made by the driver, once.
+**Faults.** Questions name all that they need (`parts`), so asking again is free and exact. Every
+sum carries the number of records that it covers. A worker that is gone adds nothing, so that the
+sum covers too few and is not used; what nobody holds any more is packed again, from the
+collection's own graph, and the whole question is asked anew. Draws are made by the driver, once.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
+import time
 import uuid
 import weakref
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cache, reduce
 from itertools import cycle, islice
 from typing import Any, TypeAlias
 
@@ -29,26 +32,87 @@ from privfit.backends.parts import Make, Parts, join_small, share_threads
 from privfit.objectives.common import Integers
 
 Question: TypeAlias = "tuple[str, tuple[Any, ...]]"
+Homes: TypeAlias = "list[tuple[str, list[int]]]"  # workers and the partitions that they answer for
 
-FAN_IN = 8  # sums that are added at once: messages of a round are few, and so are rounds
-LARGE = 1 << 20  # bytes of a question beyond which workers pass it on to each other
+FAN_IN = 8  # workers that a worker asks: messages of a level are few, and so are levels
 PATIENCE = 0.25  # seconds between two looks at who is still there
 MOST_ROUNDS = 20  # of one question: a worker that runs out of memory will do so again
+AWAKE = 30.0  # seconds between two tasks, without which a scheduler may close for want of use
 WAIT = 60.0  # seconds to wait for a first worker, or for another if all are gone
 
 
 # ---------------------------------------------------------------------------------- on the workers
 
 
+@dataclass(frozen=True, repr=False)
+class _Sum:
+    """A sum of answers, how many records it covers, and why it does not cover others."""
+
+    total: Integers | None = None
+    n_records: int = 0
+    failure: Exception | None = None
+
+    def __add__(self, other: _Sum) -> _Sum:
+        if self.total is None or other.total is None:
+            total = other.total if self.total is None else self.total
+        else:
+            total = self.total + other.total
+        return _Sum(total, self.n_records + other.n_records, self.failure or other.failure)
+
+
+def _add(sums: Any) -> _Sum:
+    return reduce(_Sum.__add__, sums, _Sum())
+
+
+def _portable(error: Exception) -> Exception:
+    """The error, or its name if it cannot be sent; a result that cannot would look like a loss."""
+    from distributed.protocol.pickle import dumps, loads
+
+    try:
+        sent: Exception = loads(dumps(error))
+    except Exception:
+        sent = RuntimeError(f"a part could not answer ({type(error).__name__})")
+    return sent
+
+
+@cache
+def _pool(n_threads: int) -> ThreadPoolExecutor:
+    """Threads for questions; they stay, since a question may take less time than to start them."""
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="privfit")
+
+
 @dataclass
 class _Held:
-    """The parts of one fit in this process; one question at a time, since parts keep margins."""
+    """The parts of one fit on this worker; one question at a time, since parts keep margins."""
 
     parts: dict[tuple[int, ...], Any] = field(default_factory=dict)  # by numbers of partitions
     lock: threading.Lock = field(default_factory=threading.Lock)
     joined: bool = False
 
-    def of(self, indices: list[int]) -> list[Any]:
+    def numbers(self) -> set[int]:
+        """The partitions that are held."""
+        return {index for numbers in list(self.parts) for index in numbers}
+
+    def hold(self, index: int, part: Any) -> None:
+        """Hold a part, unless this partition is held already."""
+        with self.lock:
+            if index not in self.numbers():
+                self.parts[index,], self.joined = part, False
+
+    def answer(self, question: Question, indices: list[int], n_threads: int) -> _Sum:
+        """The sum of the answers of these partitions, as far as they are held."""
+        name, arguments = question
+        with self.lock:
+            try:
+                found = self._of(indices)
+                at_once = share_threads(found, n_threads)
+                each: Any = _pool(n_threads).map if at_once > 1 else map
+                totals = each(lambda part: getattr(part, name)(*arguments), found)
+                return _add(map(_Sum, totals, [part.n_records for part in found]))
+            except Exception as error:  # returned: Dask logs what is raised, and its arguments
+                return _Sum(failure=_portable(error))
+
+    def _of(self, indices: list[int]) -> list[Any]:
         """The parts of these partitions; small ones are joined, and any others forgotten."""
         mine = set(indices)
         self.parts = {numbers: part for numbers, part in self.parts.items() if mine >= {*numbers}}
@@ -57,7 +121,7 @@ class _Held:
         return list(self.parts.values())
 
 
-_HELD: defaultdict[str, _Held] = defaultdict(_Held)
+_HELD: defaultdict[tuple[str, str], _Held] = defaultdict(_Held)  # by fit and worker
 
 
 @dataclass(frozen=True)
@@ -77,9 +141,9 @@ class _Recipe:
     graph: dict[Any, Any]
 
     def load(self) -> Any:
-        from dask.delayed import Delayed
+        from dask.local import get_sync
 
-        return Delayed(self.key, self.graph).compute(scheduler="synchronous")
+        return get_sync(self.graph, self.key)
 
 
 def _loaded(partition: Any) -> Any:
@@ -88,6 +152,8 @@ def _loaded(partition: Any) -> Any:
 
 def _pack(fit: str, index: int, X: Any, y: Any, make: Make) -> _Card:
     """Pack a partition and hold it here. A refusal is returned: Dask logs what is raised."""
+    from distributed import get_worker
+
     X, y = _loaded(X), _loaded(y)
     if (X.shape[0] if hasattr(X, "shape") else len(X)) == 0:
         return _Card()
@@ -95,46 +161,43 @@ def _pack(fit: str, index: int, X: Any, y: Any, make: Make) -> _Card:
         part = make(X, y)
     except (ValueError, TypeError, ImportError) as error:
         return _Card(refusal=error.with_traceback(None))
-    with _HELD[fit].lock:
-        _HELD[fit].parts[index,] = part
-        _HELD[fit].joined = False
+    _HELD[fit, get_worker().address].hold(index, part)
     return _Card(part.n_records, part.n_features)
 
 
-@dataclass(frozen=True, repr=False)
-class _Sum:
-    """A sum of answers, and how many records it covers."""
-
-    total: Integers | None
-    n_records: int
-
-    def __add__(self, other: _Sum) -> _Sum:
-        if self.total is None or other.total is None:
-            return _Sum(other.total if self.total is None else self.total,
-                        self.n_records + other.n_records)  # fmt: skip
-        return _Sum(self.total + other.total, self.n_records + other.n_records)
-
-
-def _ask(fit: str, indices: list[int], question: Question) -> _Sum:
-    """The sum of the answers of these parts, as far as they are held here."""
-    from distributed import get_worker
-
-    held, (name, arguments) = _HELD[fit], question
-    with held.lock:
-        found = held.of(indices)
-        at_once = share_threads(found, get_worker().state.nthreads)
-        with ThreadPoolExecutor(max(1, at_once)) as threads:
-            totals = threads.map(lambda part: getattr(part, name)(*arguments), found)
-            answers = map(_Sum, totals, [part.n_records for part in found])
-            return reduce(_Sum.__add__, answers, _Sum(None, 0))
+async def _ask(fit: str, question: Question, homes: Homes, dask_worker: Any = None) -> _Sum:
+    """The sum of this worker, which is the first of `homes`, and of the others below it."""
+    (_, indices), *below = homes
+    here = _HELD[fit, dask_worker.address].answer
+    return _add(
+        await asyncio.gather(
+            asyncio.to_thread(here, question, indices, dask_worker.state.nthreads),
+            *(_pass_on(fit, question, below[i::FAN_IN], dask_worker)
+              for i in range(min(FAN_IN, len(below)))),
+        )
+    )  # fmt: skip
 
 
-def _add(*sums: _Sum) -> _Sum:
-    return reduce(_Sum.__add__, sums)
+async def _pass_on(fit: str, question: Question, homes: Homes, dask_worker: Any) -> _Sum:
+    """What the first of these workers says, by the same message as that of `Client.run`."""
+    from distributed.protocol.pickle import dumps
+
+    there = dask_worker.rpc(homes[0][0])
+    try:
+        reply = await there.run(function=dumps(_ask), args=dumps((fit, question, homes)))
+    except OSError:  # it is gone, and what it held is missing from the sum
+        return _Sum()
+    found: _Sum = reply.get("result", _Sum())
+    return found
+
+
+def _numbers(fit: str, dask_worker: Any = None) -> set[int]:
+    return _HELD[fit, dask_worker.address].numbers()
 
 
 def _drop(fit: str) -> None:
-    _HELD.pop(fit, None)
+    for key in [key for key in list(_HELD) if key[0] == fit]:
+        _HELD.pop(key, None)
 
 
 # ----------------------------------------------------------------------------------- on the driver
@@ -154,12 +217,18 @@ def _client() -> Any:
             'records on a cluster need dask.distributed; run pip install "privfit[dask]"'
         ) from None
     try:
-        return distributed.get_client()
+        client = distributed.get_client()
     except ValueError:
         raise ValueError(
             "Dask collections need a client; start one with "
             "dask.distributed.Client(address), or Client() for this machine alone"
         ) from None
+    if client.asynchronous:
+        raise ValueError(
+            "fit waits for answers, but this client is asynchronous; call fit outside of the event "
+            "loop, with a client that was started without asynchronous=True"
+        )
+    return client
 
 
 def _partitions(X: Any, y: Any, client: Any) -> list[tuple[Any, Any]]:
@@ -212,6 +281,7 @@ class _Workers(Parts):
         self._home: dict[int, str] = {}  # the worker of each partition
         self._cards: dict[int, _Card] = {}
         self._used: set[str] = set()  # workers that may hold parts of this fit
+        self._last_task = time.monotonic()
         weakref.finalize(self, _drop_everywhere, client, self._fit, self._used)
         self._settle()
         filled = [card for card in self._cards.values() if card.n_records]
@@ -220,9 +290,12 @@ class _Workers(Parts):
     def sum(self, question: str, *arguments: Any) -> Integers:
         for _ in range(MOST_ROUNDS):
             found = self._round((question, arguments))
-            if found is not None and found.n_records == self.n_records:
+            if found.failure is not None:
+                raise found.failure
+            if found.n_records == self.n_records:
                 assert found.total is not None
                 return np.asarray(found.total)
+            self._see_who_holds_what()
             self._settle()
         raise RuntimeError(
             f"workers were lost in {MOST_ROUNDS} attempts at one question; see to it that they "
@@ -298,34 +371,50 @@ class _Workers(Parts):
 
     # ----------------------------------------------------------------------------------- a question
 
-    def _round(self, question: Question) -> _Sum | None:
-        """Ask all workers and add up; None if one of them left."""
+    def _round(self, question: Question) -> _Sum:
+        """Ask all workers and add up; a sum over too few records if one of them left."""
         by_worker: dict[str, list[int]] = defaultdict(list)
         for index, address in self._home.items():
             if self._cards[index].n_records:
                 by_worker[address].append(index)
-        told = self._broadcast(question)
-        tree = [
-            self._at(address, _ask, self._fit, indices, told)
-            for address, indices in by_worker.items()
-        ]
-        while len(tree) > FAN_IN:
-            tree = [self._client.submit(_add, *tree[i : i + FAN_IN], pure=False)
-                    for i in range(0, len(tree), FAN_IN)]  # fmt: skip
-        if not self._finished(tree, set(by_worker)):
-            return None
-        found = _add(*self._client.gather(tree))
-        if found.n_records != self.n_records:  # a worker came back empty at its old address
-            drops = [self._at(address, _drop, self._fit) for address in by_worker]
-            self._finished(drops, set(by_worker))
-            self._home.clear()
+        first, *_ = homes = list(by_worker.items())
+        return _add(self._run([first[0]], _ask, self._fit, question, homes).values())
+
+    def _see_who_holds_what(self) -> None:
+        """Forget the home of a partition that is not there, as of a worker that came back empty."""
+        there = self._workers()
+        self._home = {index: home for index, home in self._home.items() if home in there}
+        held = self._run(sorted({*self._home.values()}), _numbers, self._fit)
+        self._home = {index: home for index, home in self._home.items()
+                      if index in held.get(home, ())}  # fmt: skip
+
+    def _run(self, addresses: list[str], task: Any, *arguments: Any) -> dict[str, Any]:
+        """What these workers make of the arguments, at once and aside of Dask's tasks.
+
+        Those that do not answer are left out; nobody answers if a worker of this fit has left.
+        """
+        found: dict[str, Any] = self._client.sync(self._watched, addresses, task, arguments)
         return found
 
-    def _broadcast(self, question: Question) -> Any:
-        """The question itself, or if it is large a future that workers hand to each other."""
-        if sum(getattr(value, "nbytes", 0) for value in question[1]) < LARGE:
-            return question
-        return self._client.scatter(question, broadcast=True, hash=False)
+    async def _watched(self, addresses: list[str], task: Any, arguments: Any) -> dict[str, Any]:
+        """Runs on the client's event loop, where its methods are to be awaited."""
+        run = self._client.run(task, *arguments, workers=addresses, on_error="ignore")
+        answers = asyncio.ensure_future(run)
+        while True:
+            self._show_life()
+            done, _ = await asyncio.wait([answers], timeout=PATIENCE)
+            if done:
+                return dict(answers.result())
+            # Dask tries for long to connect to one that is gone.
+            if not {*self._home.values()} <= (await self._client.nthreads()).keys():
+                answers.cancel()
+                return {}
+
+    def _show_life(self) -> None:
+        """Have a task now and then: to the scheduler, one who only asks questions is idle."""
+        if time.monotonic() - self._last_task > AWAKE:
+            self._last_task = time.monotonic()
+            self._client.submit(int, pure=False)
 
     def _finished(self, futures: list[Any], addresses: set[str]) -> bool:
         """Wait for results; False if a worker of theirs left, so that they may never come."""
