@@ -7,6 +7,8 @@ import sys
 from numbers import Integral, Real
 from typing import Any
 
+DASK = ("dask", "dask_expr", "distributed")  # whose collections lie in parts
+
 
 def is_whole(value: Any) -> bool:
     """Whether a value is a whole number (numpy's count, booleans do not)."""
@@ -22,3 +24,13 @@ def is_sparse(value: Any) -> bool:
     """Whether a value is a SciPy sparse matrix; does not import scipy.sparse to find out."""
     module = sys.modules.get("scipy.sparse")
     return module is not None and bool(module.issparse(value))
+
+
+def is_partitioned(X: Any) -> bool:
+    """Whether records lie in parts: in a `Stream`, or on the workers of a Dask cluster.
+
+    A list of partitions is such a collection, too. Nothing is imported to find out.
+    """
+    one = X[0] if isinstance(X, list) and X else X
+    module = type(one).__module__
+    return module == "privfit.backends.stream" or module.partition(".")[0] in DASK

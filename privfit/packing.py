@@ -21,7 +21,7 @@ import scipy  # its submodules load when first used
 from numpy.typing import NDArray
 
 from privfit._kernels.linear import PANEL_ROWS, SparseRows
-from privfit.checks import is_sparse
+from privfit.checks import is_partitioned, is_sparse
 from privfit.domains import Domain, Schema
 
 Integers: TypeAlias = NDArray[np.int64]
@@ -306,6 +306,11 @@ def check_domain(domain: Any, what: str) -> Domain:
 def check_records(X: Any, domain: Any, what: str) -> tuple[Any, Domain]:
     """X as an array, CSR matrix or encoded schema, and the domain bound to its columns."""
     domain = check_domain(domain, what)
+    if is_partitioned(X):
+        raise TypeError(
+            f"{what} needs records in memory, but X ({type(X).__name__}) lies in parts; make it by "
+            "its function in privfit.backends, such as linear_objective"
+        )
     if isinstance(domain, Schema):
         X = domain.encode(X)
     else:

@@ -30,6 +30,7 @@ from privfit import (
     Numeric,
     RecordObjective,
     Schema,
+    Stream,
 )
 from privfit._kernels import threads
 from privfit.packing import pack
@@ -115,6 +116,8 @@ DOMAINS: list[Case] = [
     (lambda: Box(1000.1, 1000.2, 1).low, r"Box is narrower than its grid in column 0; pass Grid"),
     (lambda: Box([0, 0.001], [9e9, 0.002]).quantise(X, uniform=True), r"narrower .* column 1"),
     (lambda: linear(X=sp.csr_array(X), domain=Box(0.1, 1)), r"sparse X must have 0 inside"),
+    *((partial(make, X=Stream(X)), r"needs records in memory, but X \(Stream\) lies in parts; make")
+      for make in (linear, centers, facility)),
     *((partial(ball, radius), r"radius \(.*\) must be a positive number; pass the declared bound")
       for ball in (L1Ball, L2Ball) for radius in (0, -1.0, np.nan, np.inf, "1", None)),
     *((partial(Numeric, *bounds), r"Numeric range \(.*\) must be finite and rising")

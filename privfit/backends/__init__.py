@@ -32,6 +32,7 @@ from privfit.backends.parts import (
     as_table,
 )
 from privfit.backends.stream import Stream
+from privfit.checks import is_partitioned
 from privfit.domains import Domain
 from privfit.objectives import (
     CentersObjective,
@@ -64,17 +65,6 @@ __all__ = [
     "place",
     "record_objective",
 ]
-
-
-def is_partitioned(X: Any) -> bool:
-    """Whether records lie in parts: in a `Stream`, or on the workers of a Dask cluster."""
-    return isinstance(X, Stream) or _is_dask(X)
-
-
-def _is_dask(X: Any) -> bool:
-    """Whether X is a Dask collection, or a list of partitions; Dask is not imported."""
-    one = X[0] if isinstance(X, list) and X else X
-    return type(one).__module__.partition(".")[0] in ("dask", "dask_expr", "distributed")
 
 
 def linear_objective(
