@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
+from multiprocessing import forkserver
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -660,7 +661,7 @@ def test_a_disk_that_fills_up_later_leaves_what_was_drawn_charged(numbers, monke
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(tmp_path_factory):
     settings = {
         "distributed.comm.timeouts.connect": "60s",
         "distributed.deploy.lost-worker-timeout": "120s",  # a busy machine takes long to restart it
@@ -668,9 +669,12 @@ def cluster():
         "distributed.worker.profile.enabled": False,
         "distributed.logging": {"distributed": "critical"},
     }
-    with dask.config.set(settings):  # one process imports what all workers need
-        imported = ["distributed", "dask.dataframe", "pyarrow.feather", "privfit.estimators"]
+    # One process imports what all workers need; it begins where no sources of privfit are.
+    imported = ["distributed", "dask.dataframe", "pyarrow.feather", "privfit.estimators"]
+    with dask.config.set(settings), pytest.MonkeyPatch.context() as patch:
         distributed.utils.get_mp_context().set_forkserver_preload(imported)
+        patch.chdir(tmp_path_factory.mktemp("elsewhere"))
+        forkserver.ensure_running()
     with (
         dask.config.set(settings),
         distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0",
