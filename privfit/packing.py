@@ -10,7 +10,7 @@ classes each in turn is class 1 and the rest class 0: that turns signs of runs, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -226,34 +226,24 @@ def tiles(runs: tuple[Run, ...], rows: int) -> Integers:
 
 
 def joined(tables: Sequence[DenseRecords | SparseRecords]) -> DenseRecords | SparseRecords:
-    """All the records of tables of one layout in one: the rows of each run stay together."""
+    """All the records of tables of one layout in one, as `pack` has them: group by group."""
     if isinstance(tables[0], SparseRecords):
         return _joined_sparse([table for table in tables if isinstance(table, SparseRecords)])
     dense = [table for table in tables if isinstance(table, DenseRecords)]
-    first = PANEL_ROWS * np.cumsum([0, *(len(table.panels) for table in dense)])
-    panels = aligned((int(first[-1]) // PANEL_ROWS, *dense[0].panels.shape[1:]), np.int16)
-    np.concatenate([table.panels for table in dense], out=panels)
-    runs = tuple(
-        replace(run, first=int(start) + run.first)
-        for start, table in zip(first[:-1], dense, strict=True)
-        for run in table.runs
-    )
-    return DenseRecords(panels, runs, dense[0].n_features)
+    groups, sizes = zip(*((run.group, run.count) for table in dense for run in table.runs),
+                        strict=True)  # fmt: skip
+    rows = ((run.group, block) for table in dense for run, block in table.labelled_blocks(1 << 13))
+    return _dense(np.bincount(groups, sizes).astype(np.int64), dense[0].n_features, rows)
 
 
 def repacked(blocks: Sequence[NDArray[np.int16]]) -> DenseRecords:
     """Unpacked rows of one class, of one or more tables, in panels without gaps."""
-    n, d = sum(map(len, blocks)), blocks[0].shape[1]
-    panels = aligned((-(-n // PANEL_ROWS), -(-d // 2), PANEL_ROWS, 2), np.int16)
-    first = 0
-    for block in blocks:
-        _write_rows(panels, first, block)
-        first += len(block)
-    return DenseRecords(panels, (Run(0, n, 0),), d)
+    count = np.array([sum(map(len, blocks))])
+    return _dense(count, blocks[0].shape[1], ((0, block) for block in blocks))
 
 
 def _joined_sparse(tables: Sequence[SparseRecords]) -> SparseRecords:
-    """The first group of all tables before the second, and so on, as `pack` has them."""
+    """The first group of all tables before the second, and so on."""
     runs = sorted(((table, run) for table in tables for run in table.runs),
                   key=lambda of: of[1].group)  # fmt: skip
     count = np.bincount([run.group for _, run in runs], [run.count for _, run in runs])
@@ -419,18 +409,28 @@ def _is_sparse(X: Any) -> bool:
 
 
 def _pack_dense(X: Any, domain: Domain, groups: Integers, uniform: bool) -> DenseRecords:
-    d, count = X.shape[1], np.bincount(groups)
-    end = np.cumsum(-(-count // PANEL_ROWS))  # a group begins with a panel of its own
-    panels = aligned((int(end[-1]), -(-d // 2), PANEL_ROWS, 2), np.int16)
-    runs = _runs(count, PANEL_ROWS * (end - -(-count // PANEL_ROWS)))
+    count = np.bincount(groups)
+    there = np.flatnonzero(count).tolist()
+
+    def rows() -> Iterator[tuple[int, NDArray[np.int16]]]:
+        for first, block in _blocks(X, domain, uniform):
+            block = block.toarray() if is_sparse(block) else block
+            mine = groups[first : first + block.shape[0]]
+            for group in there:
+                yield group, block if len(there) == 1 else block[mine == group]
+
+    return _dense(count, X.shape[1], rows())
+
+
+def _dense(count: Integers, d: int, rows: Iterable[tuple[int, NDArray[np.int16]]]) -> DenseRecords:
+    """Records in panels, `count` of each group; the rows of a group come in order."""
+    size = -(-count // PANEL_ROWS)  # a group begins with a panel of its own
+    panels = aligned((int(size.sum()), -(-d // 2), PANEL_ROWS, 2), np.int16)
+    runs = _runs(count, PANEL_ROWS * (np.cumsum(size) - size))
     filled = {run.group: run.first for run in runs}
-    for first, block in _blocks(X, domain, uniform):
-        block = block.toarray() if is_sparse(block) else block
-        mine = groups[first : first + block.shape[0]]
-        for group in filled:
-            rows = block if len(filled) == 1 else block[mine == group]
-            _write_rows(panels, filled[group], rows)
-            filled[group] += rows.shape[0]
+    for group, block in rows:
+        _write_rows(panels, filled[group], block)
+        filled[group] += len(block)
     return DenseRecords(panels, runs, d)
 
 
