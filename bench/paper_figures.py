@@ -315,7 +315,15 @@ def draw_panel(axis: Any, panel: Panel, found: Found) -> None:
     axis.minorticks_off()
     axis.tick_params(labelsize=7)
     if axis.has_data():
-        axis.legend(fontsize=6)
+        name_curves(axis)
+
+
+def name_curves(axis: Any) -> None:
+    """A legend below the panel, where it hides no curve."""
+    axis.legend(
+        fontsize=6.5, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, frameon=False,
+        columnspacing=1.0, handlelength=1.6,
+    )  # fmt: skip
 
 
 def draw_accounting(axis: Any) -> None:
@@ -329,7 +337,7 @@ def draw_accounting(axis: Any) -> None:
     axis.set_ylabel("epsilon of one", fontsize=8)
     axis.loglog()
     axis.tick_params(labelsize=7)
-    axis.legend(fontsize=6)
+    name_curves(axis)
 
 
 def draw(figure: Figure, found: Found, path: Path) -> None:
@@ -342,7 +350,7 @@ def draw(figure: Figure, found: Found, path: Path) -> None:
     extra = [draw_accounting] if figure.name == "thesis" else []
     count = len(figure.panels) + len(extra)
     rows = -(-count // figure.across)
-    picture, axes = plt.subplots(rows, figure.across, figsize=(3.5 * figure.across, 2.7 * rows))
+    picture, axes = plt.subplots(rows, figure.across, figsize=(3.5 * figure.across, 3.5 * rows))
     flat = list(np.ravel(axes))
     for paint in extra:
         paint(flat.pop(0))
