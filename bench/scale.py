@@ -2,6 +2,7 @@
 
 python bench/scale.py                # streaming, Dask and partitions at 2,000,000 rows
 python bench/scale.py --only large   # 20,000,000 x 50 float32 with memory_limit="1GB", measured
+python bench/scale.py --only same    # 2,000,000 rows: the same releases wherever they lie?
 python bench/scale.py --write        # refresh bench/scale.json and bench/README.md
 
 Times are the best of interleaved rounds, wall and CPU: on a busy machine the latter is the one to
@@ -201,6 +202,51 @@ def large(rows, limit, folder):
     return found
 
 
+# ------------------------------------------------------------------------------- the same releases
+
+FITS = {"gradient": 1e-9, "objective": 0.0, "local": 0.0}  # solvers, and their delta
+
+
+def same(rows):
+    """{solver: {where: whether the release is that of memory}}."""
+    import pyarrow
+    from distributed import Client, LocalCluster
+    from pyarrow import parquet
+
+    X, y = table(rows)
+    found = {solver: {} for solver in FITS}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        np.save(folder / "X.npy", X)
+        np.save(folder / "y.npy", y)
+        columns = {f"x{j:02}": X[:, j] for j in range(D)} | {"y": y}
+        parquet.write_table(pyarrow.table(columns), folder / "X.parquet", row_group_size=1 << 18)
+        once = {solver: release(solver, X, y) for solver in FITS}
+
+        def compare_with(where, X, y):
+            for solver in FITS:
+                found[solver][where] = release(solver, X, y) == once[solver]
+                print(f"{solver:9} {where:16} {found[solver][where]}", flush=True)
+
+        compare_with("memory-mapped", Stream(folder / "X.npy", memory_limit="256MB"), y)
+        compare_with("parquet", Stream(folder / "X.parquet", memory_limit="512MB"), "y")
+        for count in (1, 2, 4):
+            with (
+                LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None) as made,
+                Client(made),
+            ):
+                compare_with(f"dask, {count} workers", *_delayed(folder, rows, 37))
+    return found
+
+
+def release(solver, X, y):
+    """All that a fit with a fixed seed gives away."""
+    model = LogisticRegression(
+        1.0, FITS[solver], domain=DOMAIN, classes=[0, 1], solver=solver, random_state=0
+    )
+    return model.fit(X, y).release_.to_json()
+
+
 # ---------------------------------------------------------------------------------------- reporting
 
 
@@ -225,6 +271,10 @@ def markdown(found):
     lines += ["", f"{large['rows']:,} x {D} float32, memory_limit {large['limit']}: peak resident "
               f"memory {large['peak_rss'] / 1e6:.0f} MB, {large['seconds']:.0f} s, of which "
               f"{large['packing']:.0f} s packing."]  # fmt: skip
+    told = [f"{solver}: {', '.join(where)}" if all(where.values()) else f"{solver}: differs"
+            for solver, where in found["same"]["found"].items()]  # fmt: skip
+    lines += ["", f"The same release as in memory, bit for bit, of {found['same']['rows']:,} rows: "
+              + "; ".join(told) + "."]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
@@ -242,6 +292,8 @@ def main():
     found = json.loads(path.read_text()) if path.exists() else {}
     if "large" in asked.only:
         found["large"] = large(asked.large_rows, asked.memory_limit, asked.folder)
+    if "same" in asked.only:
+        found["same"] = {"rows": asked.rows, "found": same(asked.rows)}
     for name, measure in (("streaming", streaming), ("growing", growing), ("dask", on_dask)):
         if name in asked.only:
             found[name] = {"rows": asked.rows, "found": measure(asked.rows, asked.rounds)}
