@@ -32,5 +32,5 @@ def is_partitioned(X: Any) -> bool:
     A list of partitions is such a collection, too. Nothing is imported to find out.
     """
     one = X[0] if isinstance(X, list) and X else X
-    module = type(one).__module__
-    return module == "privfit.backends.stream" or module.partition(".")[0] in DASK
+    modules = {kind.__module__ for kind in type(one).__mro__}
+    return "privfit.backends.stream" in modules or any(m.partition(".")[0] in DASK for m in modules)

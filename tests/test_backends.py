@@ -546,6 +546,40 @@ def test_blocks_that_do_not_stay_are_let_go(limit, rng, monkeypatch):
     assert len(calls) == (2 * n if limit == "64MB" else 0)
 
 
+def test_after_an_error_nobody_is_left_answering(monkeypatch):
+    """One block fails at once while the other thread has a hundred to go."""
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 8 * 10)
+    asked: list[int] = []
+
+    class Slow:
+        def __init__(self, X: Any, y: Any) -> None:
+            self.first, self.n_records, self.n_features = int(X[0, 0]), len(X), 1
+
+        def question(self) -> Any:
+            if self.first == 0:
+                raise OSError("the disk is gone")
+            asked.append(self.first)
+            time.sleep(0.01)
+            return np.zeros(1, dtype=np.int64)
+
+    parts = Stream(np.arange(1000.0)[:, None], memory_limit="64MB").place(None, Slow, 2)
+    with pytest.raises(OSError, match="the disk is gone"):
+        parts.sum("question")
+    count = len(asked)
+    time.sleep(0.1)
+    assert len(asked) == count < 50
+
+
+def test_kinds_of_streams_lie_in_parts_too(numbers):
+    class Logged(Stream):
+        """Somebody's own."""
+
+    X, y = numbers[0][:500], numbers[1][:500]
+    model = LogisticRegression(1.0, 1e-6, domain=UNIT, classes=[0, 1], random_state=1)
+    once = model.fit(X, y).release_.to_json()
+    assert model.fit(Logged(X), y).release_.to_json() == once
+
+
 def test_a_system_without_advice_on_pages_streams_as_well(rng, monkeypatch):
     for name in ("MADV_HUGEPAGE", "MADV_DONTNEED"):
         monkeypatch.delattr(stream.mmap, name, raising=False)

@@ -22,7 +22,7 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -328,19 +328,23 @@ class _Streamed(Parts):
         self._threads = ThreadPoolExecutor(self._at_once, thread_name_prefix="privfit")
 
     def sum(self, question: str, *arguments: Any) -> Integers:
-        turns = count()
+        turns, stopped = count(), threading.Event()
 
         def answer() -> Integers | None:
             """The sum of blocks that this thread was the first to take."""
             total = None
-            while (turn := next(turns)) < len(self._blocks):
+            while (turn := next(turns)) < len(self._blocks) and not stopped.is_set():
                 block = self._blocks[turn]
                 total = _added(total, getattr(block.part, question)(*arguments))
                 block.let_go()
             return total
 
         asked = [self._threads.submit(answer) for _ in range(self._at_once)]
-        totals = [total for one in asked if (total := one.result()) is not None]
+        try:
+            totals = [total for one in asked if (total := one.result()) is not None]
+        finally:  # after an error or Ctrl-C nobody is left answering when the next one asks
+            stopped.set()
+            wait(asked)
         return np.asarray(sum(totals[1:], totals[0]))
 
 
