@@ -340,6 +340,8 @@ class OutputPerturbation(_Perturbation):
     tolerance : float, optional
         gamma: the length of the gradient at which the solver stops; a record's is at most 1. By
         default 2^-16, or 2^-36 n if that is more (times 0.5 / smoothing, if that is below 0.5).
+        Pass `n_public` under 'add_remove' for more than a million records: n is then not known, and
+        rounding errors beyond gamma keep the solver from its end.
     paper : bool
         Lambda = 0.01 n, as in the simulations of Chaudhuri and Monteleoni (2008).
 
