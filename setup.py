@@ -6,6 +6,7 @@ PRIVFIT_OPENMP=0 builds without OpenMP.
 
 import os
 import platform
+import runpy
 import sys
 import tempfile
 from pathlib import Path
@@ -15,6 +16,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 KERNELS = Path("privfit") / "_kernels"
+BUILDS = runpy.run_path(str(KERNELS / "builds.py"))
 DEBUG = os.environ.get("PRIVFIT_DEBUG", "0") == "1"
 X86 = platform.machine().lower() in {"x86_64", "amd64"}
 
@@ -49,6 +51,15 @@ class BuildKernels(build_ext):
     def finalize_options(self) -> None:
         super().finalize_options()
         self.parallel = self.parallel or os.cpu_count()
+
+    def run(self) -> None:
+        """Build; a stamp is left beside the modules once all of them are made."""
+        modules = Path(self.get_ext_fullpath("privfit._kernels.simd")).parent
+        suffix = self.get_ext_filename("simd").removeprefix("simd")
+        stamp = BUILDS["stamp_in"](modules, suffix)
+        stamp.unlink(missing_ok=True)
+        super().run()
+        stamp.write_text(BUILDS["fingerprint"](KERNELS) + "\n")
 
     def build_extensions(self) -> None:
         kind = "msvc" if self.compiler.compiler_type == "msvc" else "unix"
@@ -109,8 +120,9 @@ def kernel(name: str) -> Extension:
 
 
 NAMES = (
+    "objects",
     "simd", "threads", "linear", "smooth", "centers", "facility", "counts", "random", "select",
-    "chain",
+    "chain", "cells",
 )  # fmt: skip
 
 # What Cython adds to every module with typed memoryviews, compiled once: half of a build's time.

@@ -6,6 +6,12 @@ from privfit.accounting import Event, calibrate, compose, total
 from privfit.aggregate import Gupt, Majority
 from privfit.backends import Stream
 from privfit.budget_file import open_ledger
+from privfit.cautions import (
+    PrivacyLeakWarning,
+    ScoreWarning,
+    SeedWarning,
+    UnwiseBudgetWarning,
+)
 from privfit.checkpoint import Checkpoint
 from privfit.descent import FrankWolfe, Gradient, PermutedSGD
 from privfit.domains import Box, Categorical, Domain, Grid, L1Ball, L2Ball, Numeric, Schema
@@ -16,6 +22,7 @@ from privfit.hybrid import LinearHybrid
 from privfit.kmeans import Hybrid, Lloyd, Tree, UniformGrid
 from privfit.kmedian import Coreset, Greedy, Gupta, Synopsis
 from privfit.ledger import Budget, BudgetError, Ledger, Release
+from privfit.losses import SmoothLoss
 from privfit.mechanisms import (
     AboveThreshold,
     DiscreteGaussian,
@@ -27,13 +34,14 @@ from privfit.mechanisms import (
     TopK,
 )
 from privfit.model import load, save
+from privfit.neighbours import Neighbours
 from privfit.objectives import (
     CentersObjective,
     FacilityObjective,
     LinearObjective,
     RecordObjective,
 )
-from privfit.paths import Generation, Path, PrivacyLeakWarning
+from privfit.paths import Generation, Path
 from privfit.perturbation import ObjectivePerturbation, OutputPerturbation, PrivateSVM
 from privfit.privgene import EEM, Local, PrivGene
 from privfit.roc import (
@@ -106,6 +114,7 @@ __all__ = [
     "Local",
     "LogisticRegression",
     "Majority",
+    "Neighbours",
     "NoisyMax",
     "NoisyScores",
     "Numeric",
@@ -123,7 +132,10 @@ __all__ = [
     "Release",
     "RocCurve",
     "Schema",
+    "ScoreWarning",
+    "SeedWarning",
     "SelectFeatures",
+    "SmoothLoss",
     "SparseVector",
     "Stream",
     "Subsample",
@@ -133,6 +145,7 @@ __all__ = [
     "TopK",
     "Tree",
     "UniformGrid",
+    "UnwiseBudgetWarning",
     "accuracy_score",
     "calibrate",
     "compose",

@@ -48,14 +48,17 @@ import scipy  # its submodules load when first used
 from numpy.typing import ArrayLike, NDArray
 
 from privfit._kernels.random import BitSource
+from privfit.cautions import caution
 from privfit.checks import is_sparse
 from privfit.domains import Box, Domain, Grid, L1Ball, L2Ball
+from privfit.frames import column_names, columns_of
 from privfit.ledger import Budget, Grant, Ledger, Release, reserve_from
 from privfit.mechanisms import DiscreteLaplace
 from privfit.noise import noise_for
 from privfit.objectives import CentersObjective, LinearObjective
 from privfit.objectives.coding import Compact
 from privfit.paths import Conduct, Generation, Path, check_counts, public_size
+from privfit.reading import objects
 from privfit.spaces import Reals
 
 __all__ = ["METHODS", "Aggregated", "Gupt", "Majority", "aggregate", "gupt", "majority"]
@@ -65,6 +68,7 @@ Integers: TypeAlias = NDArray[np.int64]
 Callback: TypeAlias = Callable[[Generation], object] | None
 Statistic: TypeAlias = Callable[..., ArrayLike]
 
+LLOYD_STEPS = 10  # of a block that is clustered
 FINEST = Grid(a=14)  # bits of a block's clipped statistic
 
 
@@ -103,10 +107,21 @@ def block_sums(
 ) -> Integers:
     """int64 (m,): the sum over blocks of their clipped statistics, in units of the bounds."""
     total = np.zeros(bounds.width, dtype=np.int64)
-    for rows in _partition(parts[0].shape[0], blocks, source):
-        value = _attempt(statistic, [part[rows] for part in parts], fallback)
+    for rows in _partition(_count(parts[0]), blocks, source):
+        value = _attempt(statistic, [(part, rows) for part in parts], fallback)
         total += bounds.quantise(value[None])[0]
     return total
+
+
+def _count(part: Any) -> int:
+    return len(part) if isinstance(part, list) else int(part.shape[0])
+
+
+def _rows(part: Any, rows: Integers) -> Any:
+    """Some rows; those of a list become an array by themselves, whatever the other rows are."""
+    if isinstance(part, list):
+        return np.asarray([part[row] for row in rows.tolist()])
+    return part[rows]
 
 
 def _partition(n: int, blocks: int, source: BitSource) -> Iterator[Integers]:
@@ -117,12 +132,15 @@ def _partition(n: int, blocks: int, source: BitSource) -> Iterator[Integers]:
     return (order[first:last] for first, last in pairwise(ends))
 
 
-def _attempt(statistic: Statistic, parts: Sequence[Any], fallback: Floats) -> Floats:
+def _attempt(
+    statistic: Statistic, parts: Sequence[tuple[Any, Integers]], fallback: Floats
+) -> Floats:
     """The statistic of a block, or the fallback: a failure must not be seen."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            value = np.array(statistic(*parts), dtype=np.float64).ravel()
+            block = [_rows(part, rows) for part, rows in parts]
+            value = np.array(statistic(*block), dtype=np.float64).ravel()
     except Exception:
         return fallback
     return value if value.shape == fallback.shape and np.isfinite(value).all() else fallback
@@ -206,28 +224,51 @@ def aggregate(
             f"statistic ({type(statistic).__name__}) must be a function; pass statistic(rows)"
         )
     within, settings = _as_bounds(bounds, None), Gupt(blocks=blocks)
-    size = public_size(SimpleNamespace(n_records=parts[0].shape[0]), adjacency, n_public)
+    rows = SimpleNamespace(n_records=_count(parts[0]))
+    size = public_size(rows, adjacency, n_public)
     budget = Budget(epsilon, delta)
     noise = noise_for(budget, *diameters(within))
     count = _block_count(settings, size, budget, least=1)
     source = BitSource.of(random_state)
-    grant = reserve_from(ledger, epsilon, delta, "aggregate")
+    caution(epsilon, delta, source, rows, adjacency, n_public)
+    grant = reserve_from(ledger, epsilon, delta, "aggregate", adjacency)
     grant.plan(noise.event)
     middle = np.asarray((within.low + within.high) / 2)
     total = block_sums(parts, statistic, count, within, middle, source)
     answer = _mean(grant.release(noise, total, source), count, within)
-    return Aggregated(answer, grant.close(adjacency, within, {"blocks": count}, {"answer": answer}))
+    shown = {"blocks": count, "bounds": within}
+    return Aggregated(answer, grant.close(adjacency, within, shown, {"answer": answer}))
 
 
 def _tables(records: Any) -> tuple[Any, ...]:
-    """Arrays whose rows can be picked, all with as many."""
+    """Arrays or lists whose rows can be picked, all with as many."""
     tables = records if isinstance(records, tuple) else (records,)
-    tables = tuple(table.tocsr() if is_sparse(table) else np.asarray(table) for table in tables)
-    if not tables or any(table.ndim == 0 for table in tables):
+    tables = tuple(map(_table, tables))
+    if not tables or any(table is None for table in tables):
         raise ValueError("records must be an array, or a tuple of arrays; pass records as rows")
-    if len({table.shape[0] for table in tables}) != 1:
+    if len(set(map(_count, tables))) != 1:
         raise ValueError("records must be arrays with equally many rows; pass one row a record")
     return tables
+
+
+def _table(records: Any) -> Any:
+    """An array of numbers or a list of rows, None of neither.
+
+    A type that numpy found for all rows together would tell each block of the rows of others.
+    """
+    if is_sparse(records):
+        return records.tocsr()
+    if isinstance(records, list):
+        return records
+    if type(records).__module__.partition(".")[0] in ("polars", "pyarrow"):
+        names = column_names(records)
+        columns = [records] if names is None else columns_of(records, names)[1]
+        cells = [list(objects(column)) for column in columns]
+        return cells[0] if names is None else list(zip(*cells, strict=True))
+    table = np.asarray(records)
+    if table.ndim == 0:
+        return None
+    return table if table.dtype.kind in "biufcmMV" else table.tolist()
 
 
 # --------------------------------------------------------------------------------------------- gupt
@@ -241,7 +282,8 @@ class Gupt:
     ----------
     estimator : object with fit, optional
         Fitted to each block, a fresh copy each time. For linear models it sees columns coded in
-        [-1/2, 1/2] and labels 0 and 1, and must give `coef_` and `intercept_`; for k-means it must
+        [-1/2, 1/2] and labels 0 and 1, and must give `coef_` and, where an intercept is fitted,
+        `intercept_`; for k-means it must
         give `cluster_centers_`. By default scikit-learn's LogisticRegression or LinearSVC, and
         Lloyd's steps from public centres.
     blocks : int, optional
@@ -251,7 +293,8 @@ class Gupt:
         intercept coded as 1/2, or all the centres of a block in a row. By default the ball of
         radius 20 in l1 for a pure budget, of radius 5 in l2 otherwise; centres lie in the domain.
     paper : bool
-        The publication's number of blocks, and bounds by coordinate, (-10, 10) for weights.
+        The publication's number of blocks and pure budget, whatever delta is, and bounds by
+        coordinate, (-10, 10) for weights of coded columns: [-5, 5] of columns in [-1, 1].
         Repaired: records draw their blocks independently, so that adding one shifts no other; the
         noise is discrete, on exact sums; a block that fails counts as a public value.
 
@@ -282,10 +325,14 @@ class Gupt:
                 "such as scikit-learn's LogisticRegression()"
             )
 
+    def budget_of(self, budget: Budget) -> Budget:
+        """What is spent: as published there is no delta."""
+        return Budget(budget.epsilon) if self.paper else budget
+
     def check(self, objective: Any, budget: Budget, adjacency: str, size: int | None) -> None:
         """Refuse what `gupt` would refuse; nothing is drawn."""
         task = _task(objective, self, budget, np.random.default_rng(0))
-        noise_for(budget, *diameters(task.bounds))
+        noise_for(self.budget_of(budget), *diameters(task.bounds))
         _block_count(self, size, budget, task.least)
         if self.estimator is not None:
             task.rehearse()
@@ -307,9 +354,10 @@ def gupt(
     """
     conduct = Conduct(objective, space, grant, rng, callback, **public)
     task = _task(objective, settings, grant.budget, conduct.coins)
-    noise = noise_for(grant.budget, *diameters(task.bounds), conduct.share)
+    noise = noise_for(settings.budget_of(grant.budget), *diameters(task.bounds), conduct.share)
     blocks = _block_count(settings, conduct.size, grant.budget, task.least)
     conduct.set_aside(1, noise.event)
+    conduct.note(blocks=blocks, bounds=task.bounds, estimator=task.named)
     parts = [part for part in objective.decoded() if part is not None]
     total = block_sums(parts, task.statistic, blocks, task.bounds, task.fallback, conduct.source)
     mean = _mean(conduct.release(noise, total), blocks, task.bounds)
@@ -342,40 +390,49 @@ def _task(
 
 
 class _LinearTask:
-    """What a block is asked: the weights of coded columns and of the intercept 1/2."""
+    """What a block is asked: the weights of coded columns, and of the intercept 1/2 if any."""
 
     least = 20  # records of a block: fewer are often of one class
 
     def __init__(self, objective: LinearObjective, settings: Gupt, budget: Budget) -> None:
-        d, bounds = objective.n_features, settings.bounds
+        width, bounds = objective.n_weights, settings.bounds
         if bounds is None and settings.paper:
             bounds = (-10.0, 10.0)
         elif bounds is None:
             bounds = L2Ball(5.0, grid=FINEST) if budget.delta else L1Ball(20.0, grid=FINEST)
-        self.bounds, self.fallback = _as_bounds(bounds, d + 1), np.zeros(d + 1)
-        self._coding, self._domain = Compact(objective.domain), objective.domain
-        self._estimator = settings.estimator or _plain_estimator(objective.loss)
+        self.bounds, self.fallback = _as_bounds(bounds, width), np.zeros(width)
+        self._intercept, self._domain = objective.fit_intercept, objective.domain
+        self._coding = Compact(objective.domain, intercept=self._intercept)
+        self._estimator = settings.estimator or _plain_estimator(objective.loss, self._intercept)
+        self.named = self._estimator
 
     def statistic(self, records: Any, labels: Integers) -> ArrayLike:
         fitted = copy.deepcopy(self._estimator).fit(self._coding.records(records), labels)
+        if not self._intercept:
+            return np.ravel(fitted.coef_)
         return np.append(np.ravel(fitted.coef_), 2 * np.ravel(fitted.intercept_))
 
     def model(self, mean: Floats) -> Floats:
         return self._coding.weights(mean)
 
     def rehearse(self) -> None:
-        made_up = self._domain.points(40, np.random.default_rng(0))
-        _rehearse(self, "coef_ (1, d) and intercept_ (1,)", made_up, np.arange(40) % 2)
+        made_up, labels = self._domain.points(40, np.random.default_rng(0)), np.arange(40) % 2
+        _rehearse(self, "coef_ (1, d) and intercept_ (1,)", made_up, labels)
+        if not self._intercept and getattr(self._estimator, "fit_intercept", False):
+            raise ValueError(
+                "estimator must not fit an intercept, which the model does not have; pass one with "
+                "fit_intercept=False"
+            )
 
 
-def _plain_estimator(loss: str) -> Any:
+def _plain_estimator(loss: str, intercept: bool) -> Any:
     """scikit-learn's classifier of this loss; of 0.1, 1 and 10 (1 and 4) C was best for Adult."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.svm import LinearSVC
 
     if loss == "logistic":
-        return LogisticRegression(C=10.0, solver="liblinear", tol=1e-3)
-    return LinearSVC(C=4.0, dual=False, tol=1e-3)
+        return LogisticRegression(C=10.0, solver="liblinear", tol=1e-3, fit_intercept=intercept)
+    return LinearSVC(C=4.0, dual=False, tol=1e-3, fit_intercept=intercept)
 
 
 class _CentersTask:
@@ -395,6 +452,7 @@ class _CentersTask:
         bounds = settings.bounds
         self.bounds = _rows_of(objective.domain, k) if bounds is None else _as_bounds(bounds, k * d)
         self._estimator = settings.estimator
+        self.named = settings.estimator or f"{LLOYD_STEPS} of Lloyd's steps"
 
     def statistic(self, records: Floats) -> ArrayLike:
         if self._estimator is None:
@@ -431,7 +489,7 @@ def _spread_out(domain: Domain, k: int, coins: np.random.Generator) -> Floats:
     return lloyd_steps(points, points[:k])
 
 
-def lloyd_steps(records: Floats, centers: Floats, steps: int = 10) -> Floats:
+def lloyd_steps(records: Floats, centers: Floats, steps: int = LLOYD_STEPS) -> Floats:
     """Centres after so many of Lloyd's steps; a centre without records stays where it is."""
     for _ in range(steps):
         nearest = scipy.spatial.distance.cdist(records, centers, "sqeuclidean").argmin(axis=1)
@@ -510,6 +568,10 @@ def _check_labels(objective: Any) -> None:
         raise ValueError(
             f"majority needs labelled records, not a {type(objective).__name__}; pass a "
             "LinearObjective"
+        )
+    if not objective.fit_intercept:
+        raise ValueError(
+            "majority releases nothing but an intercept; pass fit_intercept=True, or another solver"
         )
 
 

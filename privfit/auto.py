@@ -55,10 +55,11 @@ def choose(
     budget: Budget,
     adjacency: str,
     models: int,
+    intercept: bool = True,
 ) -> Gradient | LinearHybrid | Local | ObjectivePerturbation:
     """The settings of `auto` for so many records, and models on one budget."""
     if not budget.delta:
-        return _choose_pure(size, domain, Budget(budget.epsilon / models), adjacency)
+        return _choose_pure(size, domain, Budget(budget.epsilon / models), adjacency, intercept)
     if size is None:
         raise ValueError(
             "n_public must be given under adjacency='add_remove', where the number of records is "
@@ -76,10 +77,11 @@ def choose(
 
 
 def _choose_pure(
-    size: int | None, domain: Domain, budget: Budget, adjacency: str
+    size: int | None, domain: Domain, budget: Budget, adjacency: str, intercept: bool
 ) -> Local | ObjectivePerturbation:
     settings = ObjectivePerturbation()
     drowned = DROWNED_PURE_NUMBERS if settings.looks(domain, budget) else DROWNED_PURE
-    signal = signal_of(size, budget.epsilon, adjacency, coding_of(domain).shape.size)
+    columns = coding_of(domain, intercept=intercept).shape.size
+    signal = signal_of(size, budget.epsilon, adjacency, columns)
     few = signal is not None and signal < drowned  # objective perturbation works without a size
     return Local() if few else settings

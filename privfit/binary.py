@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from privfit._kernels import threads
 from privfit._kernels.counts import count_ones, sample_ones
 from privfit.checks import is_sparse, is_whole
-from privfit.packing import CHUNK_BYTES, MAX_RECORDS
+from privfit.packing import CHUNK_BYTES, TABLE_RECORDS
 
 __all__ = ["BinaryRecords", "ClassCounts", "count_sensitivity"]
 
@@ -63,9 +63,9 @@ class BinaryRecords:
     @classmethod
     def of(cls, X: Any, label: Any, n_classes: int) -> BinaryRecords:
         """The records of an array or a sparse matrix (n, d), with classes 0, 1, ... (n,)."""
-        if X.shape[0] > MAX_RECORDS:
+        if X.shape[0] > TABLE_RECORDS:
             raise ValueError(
-                f"X must have at most {MAX_RECORDS} records, so that no count can overflow"
+                f"X must have at most {TABLE_RECORDS} records in memory; pass more as a Stream"
             )
         label = np.ascontiguousarray(label, dtype=np.int32)
         if label.shape != (X.shape[0],):

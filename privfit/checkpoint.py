@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 
 from privfit._kernels.random import BitSource
-from privfit.ledger import Budget, Entry, Grant, Ledger
+from privfit.charges import Charge
+from privfit.ledger import Budget, Grant, Ledger
 from privfit.mechanisms import Mechanism
 from privfit.partition import Leaves
 
@@ -117,7 +118,7 @@ class _Journal:
             ) from None
         os.ftruncate(self._file, len(lines))  # only now: another file is left as it is
         os.lseek(self._file, 0, os.SEEK_END)
-        self._next = 0
+        self._next, self._process = 0, os.getpid()
         self.drawing = False
 
     def close(self) -> None:
@@ -169,6 +170,11 @@ class _Journal:
             raise ValueError(
                 f"path ({self._path!r}) was closed; fit within `with Checkpoint(...) as journal:`"
             )
+        if os.getpid() != self._process:
+            raise ValueError(
+                f"path ({self._path!r}) is the journal of another process, of which this one is a "
+                "fork; fit there, or pass another path to a Checkpoint of your own"
+            )
         step = {"kind": kind, "what": what, "value": value}
         line = json.dumps(step).encode() + b"\n"
         try:
@@ -203,20 +209,17 @@ class _Ledger(Ledger):
         super().__init__(epsilon, delta)
         self._journal = journal
 
-    def __reduce__(self) -> Any:  # a closed copy, as of any ledger, without the journal
-        return Ledger, (self._budget.epsilon, self._budget.delta), self.__getstate__()
-
-    def _grant(self, entry: Entry) -> Grant:
-        group, name, budget = entry
-        self._journal.step("grant", [group, name, budget.epsilon, budget.delta])
-        return _Grant(self._journal, name, budget, self._lock, self._publish)
+    def _grant(self, charge: Charge) -> Grant:
+        asked = charge.budget
+        self._journal.step("grant", [charge.group, charge.name, asked.epsilon, asked.delta])
+        return _Grant(self._journal, *self._terms(charge))
 
 
 class _Grant(Grant):
     """A grant whose draws are on record."""
 
-    def __init__(self, journal: _Journal, *grant: Any) -> None:
-        super().__init__(*grant)
+    def __init__(self, journal: _Journal, *terms: Any) -> None:
+        super().__init__(*terms)
         self._journal = journal
 
     def release(self, mechanism: Mechanism, value: Any, rng: Any = None) -> Any:

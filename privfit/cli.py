@@ -12,10 +12,10 @@ from typing import Any, NoReturn
 
 import privfit
 from privfit.budget_file import BudgetFileWarning
+from privfit.cautions import PrivacyLeakWarning, SeedWarning, UnwiseBudgetWarning
 from privfit.commands import COMMANDS
 from privfit.commands.console import DONE, EXIT_CODES, READER_GONE, REFUSED, Console, InputError
 from privfit.commands.outputs import check_outputs
-from privfit.paths import PrivacyLeakWarning
 
 __all__ = ["main"]
 
@@ -93,10 +93,16 @@ def _parser() -> argparse.ArgumentParser:
 
 @contextmanager
 def _warnings_told(console: Console) -> Iterator[None]:
-    """Tell warnings on leaks and budget files; others might quote records, or depend on them."""
+    """Tell warnings on leaks, budgets and budget files, each once; others might quote records.
+
+    That of a seed is told by `--seed` itself.
+    """
+    told: set[str] = set()
 
     def tell(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-        if issubclass(category, PrivacyLeakWarning | BudgetFileWarning):
+        ours = issubclass(category, PrivacyLeakWarning | UnwiseBudgetWarning | BudgetFileWarning)
+        if ours and category is not SeedWarning and str(message) not in told:
+            told.add(str(message))
             console.warn(str(message))
 
     with warnings.catch_warnings():

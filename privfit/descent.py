@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,7 @@ SLOPE = {"logistic": 0.5, "hinge": 1.0}  # of the loss at a margin of 0
 CURVATURE = {"logistic": 0.25, "hinge": 1.0}  # of the loss, at most
 USUAL_SIGNAL = 10.0  # where the number of records is not public
 ALMOST = 1 - 2.0**-26  # of a budget: its parts then cost no more than the whole in float64
+ROUNDING = 2.0**-53  # of one operation in float64, relative
 SGD_BITS = 20  # of the sensitivity of SGD's weights, on the grid that they are noised on
 
 
@@ -170,10 +171,10 @@ class Gradient:
             raise ValueError(
                 f"whiten (True) takes fewer than {WIDEST} columns; pass Gradient(whiten=False)"
             )
-        if not filled.whiten and size is None:
+        if size is None and not (filled.whiten and objective.fit_intercept):
             raise ValueError(
                 "n_public must be given under adjacency='add_remove' unless the descent is "
-                "whitened; pass a public estimate of the number of records"
+                "whitened and fits an intercept; pass a public estimate of the number of records"
             )
         if Noise.of_budget(filled, budget, 1).least < LEAST:
             raise ValueError(
@@ -181,6 +182,14 @@ class Gradient:
                 "a larger epsilon"
             )
         check_reach(objective, coding_of(filled, objective))
+        if filled.whiten:
+            SecondMoments(objective, coding_of(filled, objective)).sensitivity(adjacency)
+
+
+def noted(filled: Gradient) -> dict[str, Any]:
+    """The settings of a descent as they are used: without moments, none of what they need."""
+    whole = asdict(filled)
+    return whole if filled.whiten else {**whole, "moments": None, "floor": None}
 
 
 def signal_of(size: int | None, mu: float, adjacency: str, columns: int) -> float | None:
@@ -258,7 +267,7 @@ def _gaussian(mu: float, sensitivity: float) -> DiscreteGaussian:
 class Frame:
     """Where gradients are clipped: k coordinates, the typical length of a record there, a size.
 
-    `basis` (k, d + 1) takes coded records to coordinates in which steps are as long in each
+    `basis` (k, width) takes coded records to coordinates in which steps are as long in each
     direction. A step goes 1 / sqrt(noise to signal) times as far as the curvature of a whitened
     loss allows, at most `fastest` times (chosen like the rules of `Gradient.filled`).
     """
@@ -311,6 +320,7 @@ def gradient(
     noise = Noise.of_budget(s, grant.budget, conduct.share)
     assert s.steps
     conduct.set_aside(s.steps, *noise.events)
+    conduct.note(**noted(s))
     coding = coding_of(s, objective)
     if s.whiten:
         frame = buy_frame(conduct, coding, s, noise)
@@ -329,8 +339,8 @@ def buy_frame(
 ) -> Frame:
     """Release the second moments of these columns (all) and whiten by them.
 
-    Where no size is public, they hold a noisy one. Records that are clipped have no curvature, so
-    the more of them are, the longer steps may be.
+    Where no size is public, they hold a noisy one: the square of the intercept. Records that are
+    clipped have no curvature, so the more of them are, the longer steps may be.
     """
     assert settings.clip
     assert settings.floor
@@ -380,7 +390,7 @@ def descend(
 
 def coding_of(settings: Gradient, objective: LinearObjective) -> Coding:
     """Coded records of a descent: broad where they are whitened, else short."""
-    return (Broad if settings.whiten else Coding)(objective.domain)
+    return (Broad if settings.whiten else Coding)(objective.domain, objective.fit_intercept)
 
 
 def check_slopes(objective: Any, name: str) -> None:
@@ -394,8 +404,8 @@ def check_slopes(objective: Any, name: str) -> None:
 
 def check_reach(objective: LinearObjective, coding: Centred, bound: float = BOUND) -> None:
     """Refuse a domain whose records have no exact margins with the largest coded weights."""
-    corners = np.full((2, objective.domain.width + 1), bound) * np.array([[1.0], [-1.0]])
-    objective.prior(coding.weights(corners))
+    corners = np.full((2, coding.width), bound) * np.array([[1.0], [-1.0]])
+    objective.check_margins(coding.weights(corners))
 
 
 # ------------------------------------------------------------------------------------- Frank-Wolfe
@@ -449,7 +459,7 @@ class FrankWolfe:
                 "n_public must be given under adjacency='add_remove', where the number of records "
                 "is private; pass a public estimate, or FrankWolfe(steps=...)"
             )
-        objective.prior(objective.centred.weights(_corners(objective, self.radius)))
+        objective.check_margins(objective.centred.weights(_corners(objective, self.radius)))
 
 
 def frank_wolfe(
@@ -471,9 +481,11 @@ def frank_wolfe(
     s = settings
     steps = s.steps or _corners_by_rule(conduct)
     eps_s = conduct.plan(steps, steps)
+    cap = s.cap or SLOPE[objective.loss]
+    conduct.note(steps=steps, cap=cap)
     corners = _corners(objective, s.radius)
     moves = np.nonzero(corners)[1], corners[np.nonzero(corners)]
-    view = objective.slopes(np.zeros(corners.shape[1]), s.cap or SLOPE[objective.loss])
+    view = objective.slopes(np.zeros(corners.shape[1]), cap)
     choose = Exponential(eps_s, view.range(*moves, conduct.adjacency))
     for t in range(steps):
         chosen = grant.release(choose, view.scores(*moves), conduct.source)
@@ -484,8 +496,8 @@ def frank_wolfe(
 
 
 def _corners(objective: LinearObjective, radius: float) -> Floats:
-    """(2 d + 2, d + 1): the corners of the ball."""
-    ahead = np.eye(objective.domain.width + 1) * radius
+    """(2 n_weights, n_weights): the corners of the ball."""
+    ahead = np.eye(objective.n_weights) * radius
     return np.vstack([ahead, -ahead])
 
 
@@ -564,14 +576,20 @@ def permuted_sgd(
 ) -> Path:
     """Passes of SGD over records in one random order; then noise on the weights, once.
 
-    Released: the weights. Cost: the grant's budget. **The guarantee is for real arithmetic**: the
-    descent is in float64, whose rounding is some 1e-10 of the sensitivity.
+    Released: the weights. Cost: the grant's budget. The descent is in float64: its rounding errors,
+    by a public bound (`_sgd_error`), are part of the sensitivity.
     """
     conduct = Conduct(objective, space, grant, rng, callback, **public)
-    s, coding, slots = settings, Coding(objective.domain), conduct.n
+    s, slots = settings, conduct.n
+    coding = Coding(objective.domain, objective.fit_intercept)
     step, sensitivity = _sgd_sensitivity(s, objective.loss, slots)
+    error = _sgd_error(s, coding, objective.loss, slots, step)
+    sensitivity = (sensitivity + 2 * error) * (1 + 1e-9)
     event = _sgd_event(grant.budget, conduct.share, coding.width)
     conduct.set_aside(1, event)
+    conduct.note(
+        step=None if s.ridge else step, largest_step=step, slots=slots, sensitivity=sensitivity
+    )
 
     # Slots hold a uniform arrangement of the records and of empty ones, which stays secret.
     order = uniform_distinct(max(objective.n_records, slots), slots, conduct.source)
@@ -624,6 +642,34 @@ def _sgd_sensitivity(settings: PermutedSGD, loss: str, slots: int) -> tuple[floa
     left = eta * np.exp(np.append(kept[1:], 0.0))
     furthest = float(left.reshape(s.passes, steps_a_pass).sum(axis=0).max())
     return step, 2 * furthest / s.batch * (1 + 1e-9)
+
+
+def _sgd_error(settings: PermutedSGD, coding: Coding, loss: str, slots: int, step: float) -> float:
+    """How far float64 may lead the weights from those of real arithmetic, in l2 norm; public.
+
+    A step does not expand distances, so the errors of single ones add up. With r = 2^-53 the
+    rounding of an operation, k weights of length at most W, and records x = offset + value, where
+    o = l2(offset) and l2(value) <= 1 + o:
+
+    - a margin has at most 2 k + 2 terms: it is off by 4 (k + 1) r (1 + 2 o) W, and a slope by c
+      times that and its own 2^-49 (see `convex`);
+    - a batch adds up b slopes times columns: off by 2 (b + 8) r (1 + 2 o), times the step;
+    - shrinking, adding and projecting: 2 (k + 8) r W.
+
+    The loss of a record at 0 is at most 0.7 and convex, so a step lengthens l2(w)^2 by at most
+    1.4 step + step^2: W <= sqrt(T (1.4 step + step^2)) after T of them. With a ridge, gradients are
+    at most 2 long and a step shrinks l2(w)^2 by 2 step ridge first: W <= sqrt((1.4 + 4 step) /
+    ridge).
+    """
+    s, k, smooth = settings, coding.width, CURVATURE[loss]
+    steps = s.passes * -(-slots // s.batch)
+    squared = (1.4 + 4 * step) / s.ridge if s.ridge else steps * step * (1.4 + step)
+    W = 1 + math.sqrt(squared)
+    far = float(np.linalg.norm(coding.columns[1].astype(np.float64))) * coding.unit
+    spread = 1 + 2 * far / coding.longest(2)
+    slope = smooth * 4 * (k + 1) * ROUNDING * spread * W + 2.0**-49
+    batch = 2 * (s.batch + 8) * ROUNDING * spread
+    return 1.1 * steps * (step * (slope + batch) + 2 * (k + 8) * ROUNDING * W)
 
 
 METHODS: dict[str, tuple[type[Any], Callable[..., Path]]] = {

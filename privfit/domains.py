@@ -19,7 +19,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, asdict, dataclass, field, fields, replace
 from functools import cached_property
-from itertools import pairwise, repeat
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -30,6 +30,8 @@ from numpy.typing import ArrayLike, NDArray
 from privfit._kernels import threads
 from privfit._kernels.linear import group_pair_norms
 from privfit.checks import is_finite, is_sparse, is_whole
+from privfit.frames import columns_of
+from privfit.reading import LevelReader, NumberReader, canonical, positions, through_float32
 
 __all__ = ["Box", "Categorical", "Domain", "Grid", "L1Ball", "L2Ball", "Numeric", "Schema"]
 
@@ -151,6 +153,15 @@ class Domain:
                 "column"
             )
         return self.n_features
+
+    @property
+    def origin(self) -> Floats:
+        """(d,) what is subtracted from a record before it is put on the grid: see `Box.centred`."""
+        return np.zeros(self.width)
+
+    def centred(self) -> Domain:
+        """The domain on a finer grid where its own is far from its records; here, itself."""
+        return self
 
     @cached_property
     def exponents(self) -> NDArray[np.int64]:
@@ -345,6 +356,18 @@ class Box(Domain):
             )
         return np.clip(_whole_units(block, units), low, high).astype(np.int16)
 
+    def centred(self) -> Box:
+        """The same box with columns taken from their middle where 0 is outside of their bounds.
+
+        A column of [1000, 1001] has four steps of 1024 / 4096 as it is, and 8192 around 1000.5.
+        """
+        lower, upper = np.asarray(self.lower), np.asarray(self.upper)
+        far = (lower > 0) | (upper < 0)
+        if not far.any():
+            return self
+        middle = np.where(far, (lower + upper) / 2, 0.0)
+        return _CentredBox(lower - middle, upper - middle, self.n_features, self.grid, middle)
+
     # <x~, v> over a box: a centre and a half width.
     def _parts(self, P: Floats) -> tuple[Floats, Floats]:
         middle, half = (self.high + self.low) / 2, (self.high - self.low) / 2
@@ -360,6 +383,25 @@ class Box(Domain):
         return np.abs(middle[:, None] - middle) + _pair_distances(P[:, :-1] * half, "cityblock")
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class _CentredBox(Box):
+    """What a box's records are less a declared point; all geometry is that of the differences."""
+
+    middle: ArrayLike = 0.0
+
+    @property
+    def origin(self) -> Floats:
+        return np.broadcast_to(np.asarray(self.middle, dtype=np.float64), (self.width,))
+
+    def quantise(self, block: Any, uniform: bool = False) -> Quantised:
+        if is_sparse(block):
+            raise ValueError(
+                "sparse X must have 0 inside the bounds of every column; pass a dense array or a "
+                "Box that contains 0"
+            )
+        return super().quantise(block - self.origin, uniform)
+
+
 # ------------------------------------------------------------------------------------------ balls
 
 
@@ -369,6 +411,10 @@ class _Ball(Domain):
 
     Scaling is done on integers. A record whose rounded columns already lie in the ball is kept;
     any other is multiplied by radius / norm, rounded so that it ends inside.
+
+    Sums fit in 64 bits: columns are capped at 2^14 + 1 units, so squares of 2^31 columns stay below
+    2^60; of a record that is scaled, columns keep as many leading bits as let d squares stay below
+    2^62, at most 22. Fewer bits round more columns towards zero, and the record still ends inside.
     """
 
     radius: float
@@ -424,14 +470,15 @@ class _Ball(Domain):
 
     def quantise(self, block: Any, uniform: bool = False) -> Quantised:
         if is_sparse(block):
-            values = self._scaled(block.data, np.asarray(block.indptr, dtype=np.int64))
+            start = np.asarray(block.indptr, dtype=np.int64)
+            values = self._scaled(block.data, start, block.shape[1])
             return scipy.sparse.csr_array((values, block.indices, block.indptr), shape=block.shape)
         n, d = block.shape
         entries = np.ascontiguousarray(block).reshape(-1)
-        return self._scaled(entries, np.arange(n + 1, dtype=np.int64) * d).reshape(n, d)
+        return self._scaled(entries, np.arange(n + 1, dtype=np.int64) * d, d).reshape(n, d)
 
-    def _scaled(self, entries: Floats, start: Integers) -> NDArray[np.int16]:
-        """The entries of records start[i]:start[i+1], each record scaled into the ball."""
+    def _scaled(self, entries: Floats, start: Integers, d: int) -> NDArray[np.int16]:
+        """The entries of records start[i]:start[i+1], d columns each, scaled into the ball."""
         rows = np.repeat(np.arange(start.size - 1), np.diff(start))
         units = _whole_units(entries, self._unit)
         # A column beyond the radius by itself puts the record outside; cap it against overflow.
@@ -440,9 +487,10 @@ class _Ball(Domain):
         result = np.where(outside[rows], 0.0, units)
         if outside.any():
             many = outside[rows]
-            # 22 leading bits of each column, relative to the record's largest: int64 holds squares.
+            # Leading bits of each column, relative to the record's largest: int64 holds squares.
+            bits = min(22, (62 - d.bit_length()) // 2)
             top = _row_max(np.abs(entries), start)[rows[many]]
-            lead = np.ldexp(np.abs(entries[many]), 22 - np.frexp(top)[1]).astype(np.int64)
+            lead = np.ldexp(np.abs(entries[many]), bits - np.frexp(top)[1]).astype(np.int64)
             kept = np.zeros(entries.size, dtype=np.int64)
             kept[many] = lead
             length = self._root(_row_sums(self._terms(kept), start))[rows[many]]
@@ -535,7 +583,8 @@ class Numeric:
 
     `bins` is a number of equal bins, or declared cut points: ``bins=[25, 35, 50]`` makes four. Bins
     let a linear model bend, and tame columns with long tails. `fill` is the declared stand-in for
-    missing values; without it they are refused.
+    missing values and for cells that are no numbers; without it a table that has some is refused.
+    Numbers are rounded to float32, so that they are the same in every kind of table.
 
     >>> from privfit import Numeric, Schema
     >>> Schema({"age": Numeric(17, 90), "gain": Numeric(0, 99_999, bins=[1, 1000])}).width
@@ -557,6 +606,12 @@ class Numeric:
             raise ValueError(
                 f"Numeric range ({self.low!r}, {self.high!r}) must be finite and rising; pass the "
                 "documented Numeric(low, high)"
+            )
+        if not _float32_is_fine(self.low, self.high):
+            raise ValueError(
+                f"Numeric range ({self.low!r}, {self.high!r}) must be at least 4096 steps of "
+                "float32 wide, to which numbers are rounded; subtract an offset first, or pass the "
+                "column in units of ordinary size"
             )
         if isinstance(self.bins, np.ndarray):
             object.__setattr__(self, "bins", self.bins.tolist())
@@ -580,19 +635,33 @@ class Numeric:
         """Encoded columns."""
         return len(self.bins) + 1 if isinstance(self.bins, Sequence) else max(self.bins, 1)
 
+    def share(self, numbers: Floats) -> Floats:
+        """(x - low) / (high - low) of numbers that are float32, clipped to [0, 1]."""
+        low, high = through_float32([self.low, self.high])
+        return (np.clip(numbers, low, high) - low) / (high - low)
+
     def place(self, share: Floats) -> Integers:
         """The bin of each share of the range, in [0, 1]."""
         if isinstance(self.bins, Sequence):
-            cuts = (np.array(self.bins) - self.low) / (self.high - self.low)
+            cuts = self.share(through_float32(self.bins))
             return np.searchsorted(cuts, share, side="right")
         return np.minimum(share * self.bins, self.bins - 1).astype(np.int64)
+
+
+def _float32_is_fine(low: float, high: float) -> bool:
+    """Whether steps of float32 are at most 1/4096 of the range: those of the grid are no finer."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        step = np.spacing(np.float32(max(abs(low), abs(high))))
+    return bool(4096 * float(step) <= high - low)  # false of infinity, too
 
 
 @dataclass(frozen=True)
 class Categorical:
     """A categorical column with declared values, coded one-hot.
 
-    With `other` a last level takes unknown and missing values; without it they are refused.
+    With `other` a last level takes unknown and missing values; without it a table that has some is
+    refused. A value matches in whatever type it arrives: 1, 1.0, True, "1" and "1.0" are one
+    category, and so are a date and its ISO text, which is how it is kept.
 
     >>> from privfit import Categorical, Schema
     >>> Schema({"sex": Categorical(["Female", "Male"], other=True)}).width
@@ -603,11 +672,15 @@ class Categorical:
     other: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", tuple(self.values))
+        object.__setattr__(self, "values", tuple(map(_as_level, self.values)))
         if not self.values and not self.other:
             raise ValueError("Categorical needs at least one value; pass the documented values")
-        if len(set(self.values)) != len(self.values):
-            raise ValueError("Categorical values must differ; pass each documented value once")
+        assert len(self.positions) == len(self.values)
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """The canonical text of each value, and its level."""
+        return positions(self.values, "Categorical values")
 
     @property
     def width(self) -> int:
@@ -615,13 +688,34 @@ class Categorical:
         return len(self.values) + self.other
 
 
+def _as_level(value: Any) -> Any:
+    """A declared value; what JSON has no form for, such as a date, is its canonical text."""
+    if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
+        value = value.item()
+    text = canonical(value) if not isinstance(value, str | bool | int | float) else value
+    return text if isinstance(text, str) else value
+
+
 @dataclass(frozen=True, eq=False)
 class Schema(Domain):
     """Named columns with declared ranges or values, coded as [0, 1] and one-hot groups.
 
     ``Schema({"age": Numeric(17, 90), "sex": Categorical(["Female", "Male"], other=True)})``
-    reads a DataFrame or a dict of arrays by name, and a two-dimensional array by position.
+    reads a DataFrame, an Arrow table or a dict of columns by name, and an array or a list of
+    records by position. Each cell is read by itself (docs/reading.md).
 
+    Parameters
+    ----------
+    columns
+        A name and a declared range or values for each column.
+    grid
+        Bits of records, candidates and scores.
+    missing
+        Texts that stand for a missing value, besides None, NaN, NaT and pandas.NA. A category that
+        is declared is never missing.
+
+    Examples
+    --------
     >>> from privfit import Categorical, Numeric, Schema
     >>> schema = Schema({"age": Numeric(17, 90), "sex": Categorical(["Female", "Male"])})
     >>> schema.encode({"age": [17, 90], "sex": ["Male", "Female"]}).shape
@@ -630,6 +724,7 @@ class Schema(Domain):
 
     columns: Mapping[str, Numeric | Categorical]
     grid: Grid = field(default_factory=Grid)
+    missing: Sequence[str] = ("",)
     n_features: int | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -642,7 +737,13 @@ class Schema(Domain):
                     f"Schema column {name!r} must be declared; pass Numeric(low, high) or "
                     "Categorical([...])"
                 )
+        if not _are_texts(self.missing):
+            raise ValueError(
+                f"missing ({self.missing!r}) must be a list of texts; pass those that stand for a "
+                'missing value, such as missing=("", "NA", "?")'
+            )
         object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "missing", tuple(self.missing))
         object.__setattr__(self, "n_features", sum(column.width for column in columns.values()))
 
     @classmethod
@@ -650,6 +751,8 @@ class Schema(Domain):
         """The schema that a TOML file declares; whatever else the file holds is left alone.
 
         ::
+
+            missing = ["", "NA", "?"]                         # by default "" alone
 
             [columns]
             age = {low = 17, high = 90}                       # also bins, fill
@@ -659,7 +762,8 @@ class Schema(Domain):
             a = 12
         """
         declared = read_toml(path)
-        return cls(_columns(declared.get("columns")), _grid(declared.get("grid", {})))
+        grid = _grid(declared.get("grid", {}))
+        return cls(_columns(declared.get("columns")), grid, declared.get("missing", ("",)))
 
     def to_toml(self) -> str:
         """The text of a TOML file that `from_toml` reads as this schema.
@@ -674,10 +778,11 @@ class Schema(Domain):
         tables = {"columns": _as_plain(self.columns)}
         if self.grid != Grid():
             tables["grid"] = _as_plain(self.grid)
-        return "\n".join(
+        first = [] if self.missing == ("",) else [f"{_toml_pair('missing', list(self.missing))}\n"]
+        return "\n".join(first + [
             f"[{name}]\n" + "".join(f"{_toml_pair(*pair)}\n" for pair in table.items())
             for name, table in tables.items()
-        )
+        ])  # fmt: skip
 
     def __repr__(self) -> str:
         return f"Schema(<{len(self.columns)} columns, {self.n_features} encoded>)"
@@ -731,14 +836,15 @@ class Schema(Domain):
     def encode(self, X: Any) -> scipy.sparse.csr_array:
         """Records (n, d) as int16 units of 2^-a: one entry for each declared column of a record."""
         one = 1 << self.grid.a
-        n, read = _reader(X, list(self.columns))
+        n, cells = columns_of(X, list(self.columns))
+        reader = NumberReader(self.missing)
         index = np.empty((n, len(self.columns)), dtype=np.int32)
         value = np.full((n, len(self.columns)), one, dtype=np.int16)
         for i, (name, (part, column)) in enumerate(zip(self.columns, self._parts(), strict=True)):
             if isinstance(column, Categorical):
-                index[:, i] = part.start + _levels(read(i, name), column, name)
+                index[:, i] = part.start + _levels(cells[i], column, name)
                 continue
-            share = _share(read(i, name), column, name)
+            share = column.share(_filled(reader.numbers(cells[i]), column, name))
             if column.bins:
                 index[:, i] = part.start + column.place(share)
             else:
@@ -808,6 +914,8 @@ def _as_plain(declared: Any) -> Any:
     """A declaration as JSON and TOML have it: numbers, texts, lists and tables."""
     if isinstance(declared, np.ndarray):
         return declared.tolist()
+    if isinstance(declared, tuple):  # the missing texts of a schema
+        return list(declared)
     if isinstance(declared, Grid):
         return {name: int(bits) for name, bits in asdict(declared).items()}
     if isinstance(declared, Mapping):
@@ -821,7 +929,7 @@ def _as_plain(declared: Any) -> Any:
             **({} if fill is None else {"fill": _number(fill)}),
         }
     if isinstance(declared, Categorical):
-        levels = [v.item() if isinstance(v, np.generic) else v for v in declared.values]
+        levels = list(declared.values)
         _check_levels(levels)
         return {"values": levels, **({"other": True} if declared.other else {})}
     return None if declared is None else _number(declared)
@@ -848,12 +956,13 @@ def _from_plain(declared: Any) -> Domain:
             f"domain ({kind!r}) must be one of {', '.join(kinds)}; pass what to_dict gave"
         )
     names = {one.name for one in _arguments(kinds[kind])}
-    if declared.keys() != names | {"domain"}:
+    older = names - {"missing"}  # before texts for missing values were declared
+    if declared.keys() - {"domain"} not in (names, older):
         raise ValueError(
             f"domain ({kind!r}) must have the fields {', '.join(sorted(names))}; pass what to_dict "
             "gave"
         )
-    values = {name: declared[name] for name in names - {"grid", "columns"}}
+    values = {name: declared[name] for name in older - {"grid", "columns"}}
     for name, value in values.items():
         numbers = value if isinstance(value, list) else [value]
         if not all(map(is_finite, numbers)) and (name, value) != ("n_features", None):
@@ -864,6 +973,7 @@ def _from_plain(declared: Any) -> Domain:
         )
     if "columns" in names:
         values["columns"] = _columns(declared["columns"])
+        values["missing"] = declared.get("missing", ("",))
     return kinds[kind](**values, grid=_grid(declared["grid"]))
 
 
@@ -967,56 +1077,33 @@ def _is_plain(column: Numeric | Categorical) -> bool:
     return isinstance(column, Numeric) and not column.bins
 
 
-def _reader(X: Any, names: list[str]) -> tuple[int, Any]:
-    """The number of records, and a function (position, name) -> array of a column."""
-    if isinstance(X, Mapping) or hasattr(X, "columns"):
-        missing = [name for name in names if name not in X]
-        if missing:
-            raise ValueError(
-                f"X lacks the declared columns {missing}; pass them or remove them from the Schema"
-            )
-        shapes = {np.shape(X[name]) for name in names}
-        if len(shapes) != 1 or len(next(iter(shapes))) != 1:
-            raise ValueError("X must have columns of one equal length; pass one value per record")
-        return len(X[names[0]]), lambda i, name: X[name]
-    table = np.asarray(X)
-    if table.ndim != 2 or table.shape[1] != len(names):
-        raise ValueError(
-            f"X (shape {table.shape}) must have the {len(names)} declared columns; pass a "
-            "DataFrame, a dict of arrays or an array (n, columns)"
-        )
-    return table.shape[0], lambda i, name: table[:, i]
+def _are_texts(values: Any) -> bool:
+    listed = isinstance(values, Sequence) and not isinstance(values, str)
+    return listed and all(isinstance(value, str) for value in values)
 
 
 def _levels(raw: Any, column: Categorical, name: str) -> Integers:
     """The position of each value among the declared ones; unknown ones go to the other level."""
-    position = {value: i for i, value in enumerate(column.values)}
-    values = np.asarray(raw).tolist()  # of the dictionary's own types, and quicker than sorting
-    codes = np.fromiter(map(position.get, values, repeat(-1)), dtype=np.int64, count=len(values))
-    if (codes < 0).any():
-        if not column.other:
-            raise ValueError(
-                f"column {name!r} has values that are not declared; declare them, or pass "
-                "Categorical(values, other=True)"
-            )
-        codes[codes < 0] = len(column.values)
-    return codes
-
-
-def _share(raw: Any, column: Numeric, name: str) -> Floats:
-    """(x - low) / (high - low), clipped to [0, 1]; missing values take the declared fill."""
-    try:
-        if hasattr(raw, "to_numpy"):  # a pandas column, whose missing values may be pandas.NA
-            raw = raw.to_numpy(dtype=np.float64, na_value=np.nan)
-        numbers = np.asarray(raw, dtype=np.float64)
-    except (TypeError, ValueError):
+    codes = LevelReader(column.positions).codes(raw)
+    unknown = codes < 0
+    if not unknown.any():
+        return codes
+    if not column.other:
         raise ValueError(
-            f"column {name!r} must hold numbers; declare it Categorical or convert it"
-        ) from None
-    if np.isnan(numbers).any():
-        if column.fill is None:
-            raise ValueError(
-                f"column {name!r} has missing values; declare Numeric(low, high, fill=...)"
-            )
-        numbers = np.where(np.isnan(numbers), column.fill, numbers)
-    return np.clip((numbers - column.low) / (column.high - column.low), 0.0, 1.0)
+            f"column {name!r} has values that are not declared; declare them, or pass "
+            "Categorical(values, other=True)"
+        )
+    return np.where(unknown, len(column.values), codes)
+
+
+def _filled(numbers: Floats, column: Numeric, name: str) -> Floats:
+    """The numbers, and the declared fill where a cell is missing or no number."""
+    unknown = np.isnan(numbers)
+    if not unknown.any():
+        return numbers
+    if column.fill is None:
+        raise ValueError(
+            f"column {name!r} has missing values or cells that are no numbers; declare "
+            "Numeric(low, high, fill=...), or fill them before"
+        )
+    return np.where(unknown, through_float32(column.fill), numbers)

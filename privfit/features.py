@@ -17,14 +17,17 @@ true scores with it, so that two features with equal scores always fare alike. D
 and one (1,0) has total counts 11 and 10; one more record (0,1) makes them equal. At threshold 10.5
 the answer "first, not second" then has probability 1 - exp(-epsilon/2) under D and 0 under its
 neighbour: no epsilon holds. Nor is cluster selection as published, which assigns true counts to
-noisy centres; here counts get noise first.
+noisy centres; here counts get noise first. *NoisyCut* noises scores too, but each of its answers
+costs anew and it never stops. `method_of` refuses both by name and says what replaces them.
+
+`published_split` has the budgets and the sampling of the paper's experiments.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -37,7 +40,7 @@ from privfit.binary import BinaryRecords, ClassCounts, count_sensitivity
 from privfit.checks import is_finite, is_whole
 from privfit.ledger import Budget, Grant
 from privfit.means import weighted_means
-from privfit.mechanisms import AboveThreshold, TopK
+from privfit.mechanisms import AboveThreshold, DiscreteLaplace, TopK
 from privfit.noise import CountNoise
 from privfit.scores import SCORES, Score, TotalCount
 
@@ -49,7 +52,9 @@ __all__ = [
     "Peeling",
     "Selected",
     "SparseVector",
+    "Split",
     "best_of",
+    "published_split",
 ]
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -135,6 +140,7 @@ class Selected:
 
     features: Integers
     scores: Floats | None = None
+    notes: Mapping[str, Any] = field(default_factory=dict)  # settings as they were used
 
 
 # ----------------------------------------------------------------------------------------- methods
@@ -145,6 +151,11 @@ class NoisyScores:
     """The k features with the largest noisy scores, or all whose noisy score reaches a threshold.
 
     Cost: one release, with noise of scale l1 / epsilon, or Gaussian noise of l2 / mu.
+
+    `paper` is score perturbation as published: Laplace noise on the scores themselves, of scale
+    S(Q) Delta(Q) / epsilon, where one record added changes Delta(Q) scores by up to S(Q): s of them
+    for counts, all of them for the purity index and information gain. Ours has noise on the counts
+    of the latter, which is far less. A record replaced is one removed and one added: twice that.
 
     >>> import numpy as np
     >>> from privfit import NoisyScores, SelectFeatures
@@ -158,31 +169,40 @@ class NoisyScores:
 
     k: int | None = None
     threshold: float | None = None
+    paper: bool = False
 
     def __post_init__(self) -> None:
-        if (self.k is None) == (self.threshold is None):
-            raise ValueError(
-                f"threshold ({self.threshold!r}) must be given, or k ({self.k!r}), and not both; "
-                "pass one of them"
-            )
-        if self.threshold is None:
-            _check_k(self.k)
-        else:
-            _check_threshold(self.threshold)
+        _check_choice(self.k, self.threshold)
 
     def check(self, problem: FeatureScores, budget: Budget) -> None:
         """Refuse what `noisy_scores` would, before anything is charged."""
-        problem.noise(budget)
+        if self.paper:
+            published_noise(problem, budget)
+        else:
+            problem.noise(budget)
+
+
+def published_noise(problem: FeatureScores, budget: Budget) -> DiscreteLaplace:
+    """What score perturbation adds to every score, in units of a score (Section 3.2)."""
+    one = problem.how.sensitivity("add_remove", problem.bound)
+    changed = min(problem.max_ones, problem.d) if problem.how.is_local else problem.d
+    ways = 2 if problem.adjacency == "replace" else 1
+    return DiscreteLaplace(budget.epsilon, ways * one * changed)
 
 
 def noisy_scores(
     problem: FeatureScores, settings: NoisyScores, grant: Grant, source: BitSource
 ) -> Selected:
     """Noise on every feature's statistic; the choice is post-processing."""
-    noise = problem.noise(grant.budget)
-    grant.plan(noise.event)
-    counts = problem.counts(source)
-    noisy = problem.how.of_noisy(noise.release(grant, problem.how.statistic(counts), source))
+    if settings.paper:
+        mechanism = published_noise(problem, grant.budget)
+        grant.plan(mechanism.event)
+        noisy = grant.release(mechanism, problem.scores(source), source) / problem.how.units
+    else:
+        noise = problem.noise(grant.budget)
+        grant.plan(noise.event)
+        counts = problem.counts(source)
+        noisy = problem.how.of_noisy(noise.release(grant, problem.how.statistic(counts), source))
     order = np.argsort(-noisy, kind="stable")
     if settings.threshold is None:
         return Selected(order[: settings.k], noisy)
@@ -232,7 +252,8 @@ class ClusteredCounts:
     """Noise on all counts once; then features are clustered, and the best clusters' are taken.
 
     Features are points (x_0, x_1) of noisy counts. They are ranked by the score of their cluster's
-    centre and, within a cluster, by their own noisy score; the first k are selected.
+    centre and, within a cluster, by their own noisy score; the first k are selected. With a
+    `threshold` instead, all features are whose cluster's centre reaches it, as published.
 
     Cost: one release of x and n of all features and classes. Clustering is post-processing.
 
@@ -246,11 +267,12 @@ class ClusteredCounts:
     1.0
     """
 
-    k: int
+    k: int | None = None
     n_clusters: int = 8
+    threshold: float | None = None
 
     def __post_init__(self) -> None:
-        _check_k(self.k)
+        _check_choice(self.k, self.threshold)
         if not is_whole(self.n_clusters) or self.n_clusters < 2:
             raise ValueError(
                 f"n_clusters ({self.n_clusters!r}) must be a whole number of at least 2; pass 8"
@@ -281,8 +303,11 @@ def clustered_counts(
     centers = weighted_means(ones.T, np.ones(problem.d), k, coins)
     nearest = scipy.spatial.distance.cdist(ones.T, centers).argmin(axis=1)
     scores = problem.how.of(ones, sizes)
-    of_centers = problem.how.of(centers.T, sizes)
-    return Selected(np.lexsort((-scores, -of_centers[nearest]))[: settings.k], scores)
+    of_centers = problem.how.of(centers.T, sizes)[nearest]
+    order, most = np.lexsort((-scores, -of_centers)), settings.k
+    if settings.threshold is not None:
+        most = int((of_centers >= settings.threshold).sum())
+    return Selected(order[:most], scores, {"n_clusters": k})
 
 
 @dataclass(frozen=True)
@@ -354,12 +379,7 @@ METHODS: dict[str, tuple[type[Any], Callable[..., Selected]]] = {
 
 def method_of(method: Any, k: int) -> tuple[str, Any]:
     """The name and the settings of a method that is given by either; 'auto' stays as it is."""
-    if isinstance(method, str) and method.replace(" ", "_") == "threshold_testing":
-        raise ValueError(
-            f"method ({method!r}) must be private, and threshold testing as published is not, "
-            "for any epsilon: it compares true scores with one noisy threshold, so features with "
-            "equal scores always fare alike; pass NoisyScores(threshold=...) or 'peeling'"
-        )
+    _refuse_leaks(method)
     if isinstance(method, str) and method == "auto":
         _check_k(k)
         return "auto", None
@@ -372,6 +392,62 @@ def method_of(method: Any, k: int) -> tuple[str, Any]:
         f"method ({method!r}) must be one of auto, {', '.join(METHODS)}, or settings such as "
         "Peeling(k=10); pass one of them"
     )
+
+
+def _refuse_leaks(method: Any) -> None:
+    """Refuse what was published in 2014 but is not private, and say what replaces it."""
+    name = method.lower().replace(" ", "_").replace("-", "_") if isinstance(method, str) else ""
+    if name in ("threshold_testing", "private_threshold_testing", "ptt"):
+        raise ValueError(
+            f"method ({method!r}) must be private, and threshold testing as published is not, "
+            "for any epsilon: it compares true scores with one noisy threshold, so features with "
+            "equal scores always fare alike; pass NoisyScores(threshold=...) or 'peeling'"
+        )
+    if name in ("noisy_cut", "noisycut"):
+        raise ValueError(
+            f"method ({method!r}) must be private, and NoisyCut as published is not, for any "
+            "epsilon that does not grow with the number of features: it answers for every feature "
+            "and never stops, so each answer costs anew; pass SparseVector(k=..., threshold=...), "
+            "which stops after k features, NoisyScores(threshold=...) or 'peeling'"
+        )
+
+
+# Stoddard, Chen, Machanavajjhala 2014, Section 5.1: the part of epsilon that selects features, and
+# how many features a record keeps.
+SHARES = {"noisy": 0.5, "clusters": 0.2}
+SAMPLED = 10
+
+
+@dataclass(frozen=True)
+class Split:
+    """Budgets of a selection and of the classifier after it, and `max_ones` of both."""
+
+    selection: float
+    classification: float
+    max_ones: int
+
+
+def published_split(method: Any, epsilon: float) -> Split:
+    """How the paper of 2014 shares a budget between a selection and a classifier.
+
+    `method` is 'noisy' (half each) or 'clusters' (a fifth for the selection), or their settings;
+    either step counts a record with at most 10 of its features. The paper has no other method that
+    is private.
+
+    >>> from privfit.features import published_split
+    >>> published_split("noisy", 1.0)
+    Split(selection=0.5, classification=0.5, max_ones=10)
+    """
+    _refuse_leaks(method)
+    name = next((name for name, (kind, _) in METHODS.items() if isinstance(method, kind)), method)
+    if not isinstance(name, str) or name not in SHARES:
+        raise ValueError(
+            f"method ({method!r}) must be one of {', '.join(SHARES)}, which were published; pass "
+            "one of them, or choose a split of your own"
+        )
+    whole = Budget(epsilon)
+    selection = SHARES[name] * whole.epsilon
+    return Split(selection, whole.epsilon - selection, SAMPLED)
 
 
 def best_of(problem: FeatureScores, k: int, budget: Budget) -> tuple[str, Any]:
@@ -388,6 +464,18 @@ def best_of(problem: FeatureScores, k: int, budget: Budget) -> tuple[str, Any]:
     if budget.delta:
         gumbel *= math.pi / math.sqrt(6)
     return ("noisy", NoisyScores(k=k)) if noise < gumbel else ("peeling", Peeling(k))
+
+
+def _check_choice(k: Any, threshold: Any) -> None:
+    """Features are the first k, or those that reach a threshold."""
+    if (k is None) == (threshold is None):
+        raise ValueError(
+            f"threshold ({threshold!r}) must be given, or k ({k!r}), and not both; pass one of them"
+        )
+    if threshold is None:
+        _check_k(k)
+    else:
+        _check_threshold(threshold)
 
 
 def _check_k(k: Any) -> None:

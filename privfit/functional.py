@@ -7,7 +7,8 @@ Zhang, Zhang, Xiao, Yang, Winslett (PVLDB 2012) expand the logistic loss to orde
 so that the sum over records is a quadratic function of the weights u, known from the sums of
 s v (s = 1 - 2 y) and of v v'. These are released once, with noise; whatever is done to them
 afterwards is free. v is the record in the coding of `Compact`, the intercept 1/2 included; where
-a one-hot group is declared, its columns add up to the intercept, which is then left out.
+a one-hot group is declared, its columns add up to the intercept, which is then left out. Where no
+intercept is fitted, b is 0 in all that follows, no column is centred, and v is x / 2^k.
 
 **Sensitivity.** Released are the integers (A s v, v_i v_j for i <= j), summed over records: A is a
 public whole number, the weight of the linear part. All terms depend on one record alone. Let
@@ -76,17 +77,17 @@ class Functional:
     ----------
     weight : float, optional
         Of the linear part beside the quadratic one: A, in units of a coded record. By default 2
-        for a pure budget, as in the paper's coefficients, and 1 otherwise: flat optima on three
-        public tables at epsilon 0.1 and 1.
+        for a pure budget and 1 otherwise: flat optima on three public tables at epsilon 0.1 and 1.
+        The paper's is twice the length of the longest coded record.
     ridge : float, optional
         What is added to the eigenvalues of the noisy quadratic, in standard deviations of its
         noise; by default 0.5 sqrt(d), a quarter of the largest eigenvalue of noise alone, good on
         the same tables; the paper has 4.
     paper : bool
-        The publication's own parameters and uncentred columns: add the ridge, then drop negative
-        eigenvalues. Ours are set to 0 before it is added. Repaired: the sensitivity is that of
-        the declared domain; the paper's d^2 / 4 + 3 d allows for columns up to 1 each, though it
-        scales them to 1 / sqrt(d).
+        The publication's own parameters, uncentred columns and pure budget, whatever delta is: add
+        the ridge, then drop negative eigenvalues. Ours are set to 0 before it is added. Repaired:
+        the sensitivity is that of the declared domain; the paper's d^2 / 4 + 3 d allows for columns
+        up to 1 each, though it scales them to 1 / sqrt(d).
 
     Examples
     --------
@@ -132,10 +133,11 @@ def functional(
     conduct = Conduct(objective, space, grant, rng, callback, **public)
     plan = _plan(objective, settings, grant.budget, conduct.adjacency, conduct.share)
     conduct.set_aside(1, plan.noise.event)
+    conduct.note(weight=plan.A * plan.coding.unit, ridge=plan.ridge(settings))
     linear, quadratic = plan.coefficients(objective)
     value = np.concatenate([linear, quadratic[plan.upper]]) >> plan.cut
     noisy = conduct.release(plan.noise, value)
-    u = np.zeros(objective.n_features + 1)
+    u = np.zeros(objective.n_weights)
     u[plan.columns] = plan.minimiser(noisy, settings)
     conduct.tell(plan.coding.weights(np.clip(u, space.low, space.high))[None])
     return conduct.path()
@@ -156,10 +158,15 @@ class _Plan:
         """Where the coefficients of the quadratic part lie."""
         return np.triu_indices(len(self.columns))
 
+    def ridge(self, settings: Functional) -> float:
+        """What is added to the eigenvalues, in deviations of their noise."""
+        ours = 0.5 * math.sqrt(len(self.columns))
+        return settings.ridge or (4.0 if settings.paper else ours)
+
     def coefficients(self, objective: LinearObjective) -> tuple[Integers, Integers]:
         """int64: -A times the sums of s v, and those of v v', of the columns."""
         # At w = 0 every slope is 1/2; cut to one unit, the sums are those of the records.
-        first = objective.gradient(np.zeros(objective.n_features + 1), RESIDUAL_UNIT)
+        first = objective.gradient(np.zeros(objective.n_weights), RESIDUAL_UNIT)
         linear = self.coding.gradient(first)
         quadratic = self.coding.moments(objective.second_moments())
         return self.A * linear[self.columns], quadratic[np.ix_(self.columns, self.columns)]
@@ -172,7 +179,7 @@ class _Plan:
         quadratic[self.upper] = noisy[d:] * (2.0**self.cut * unit**2)
         quadratic += np.triu(quadratic, 1).T
         sigma = deviation(self.noise) * 2.0**self.cut * unit**2
-        ridge = settings.ridge or (4.0 if settings.paper else 0.5 * math.sqrt(d))
+        ridge = self.ridge(settings)
         values, vectors = np.linalg.eigh(quadratic)
         if settings.paper:
             values = values + ridge * sigma
@@ -191,10 +198,14 @@ def _plan(
             "LogisticRegression"
         )
     domain, d, a = objective.domain, objective.n_features, objective.grid.a
-    coding = Compact(domain, centre=not settings.paper)
+    if settings.paper:  # which has no delta
+        budget = Budget(budget.epsilon)
+    coding = Compact(domain, not settings.paper, objective.fit_intercept)
     grouped = isinstance(domain, Schema) and bool(domain.groups)
-    columns = np.arange(d if grouped else d + 1)
-    weight = settings.weight or (1.0 if budget.delta and not settings.paper else 2.0)
+    columns = np.arange(d if grouped else coding.width)
+    # As published, records scaled to the unit ball add s x / 2 and x x' / 4.
+    printed = 2 * coding.longest(2) if settings.paper else None
+    weight = settings.weight or printed or (1.0 if budget.delta else 2.0)
     # A sum of A s v over all the records that there may ever be must stay below 2^62.
     A = max(1, min(round(weight / coding.unit), 2**62 // (MAX_RECORDS << (a + 1))))
     l1, l2 = sensitivities(domain, coding, A, adjacency)
@@ -230,11 +241,11 @@ def _entries(domain: Domain, coding: Compact) -> tuple[list[int], list[int], int
     hot = [largest[group.start] for group in groups]
     inside = {j for group in groups for j in range(group.start, group.stop)}
     numbers = [largest[j] for j in range(domain.width) if j not in inside]
-    return hot, numbers, 0 if groups else largest[-1]
+    return hot, numbers, 0 if groups else coding.constant
 
 
 def _in_ball(domain: L1Ball | L2Ball, coding: Compact, A: int, replaced: bool) -> tuple[int, float]:
-    r, b, d = int(coding.reach[0]), int(coding.reach[-1]), domain.width
+    r, b, d = int(coding.reach[0]), coding.constant, domain.width
     longest = r if isinstance(domain, L1Ball) else _root_up(d * r * r)
     W, squares = longest + b, r * r + b * b
     if not replaced:

@@ -37,13 +37,15 @@ from privfit.descent import (
     check_reach,
     check_slopes,
     descend,
+    noted,
     signal_of,
 )
 from privfit.ledger import Budget, Grant
 from privfit.objectives import LinearObjective
+from privfit.objectives.clipping import SecondMoments
 from privfit.objectives.coding import Broad
 from privfit.paths import Conduct, Generation, Path, check_split
-from privfit.privgene import Local, cap_of, climb, schedule
+from privfit.privgene import Local, cap_of, climb, noted_walk, schedule
 from privfit.spaces import Reals
 
 __all__ = ["METHODS", "LinearHybrid", "linear_hybrid"]
@@ -122,7 +124,14 @@ class LinearHybrid:
                 f"epsilon ({budget.epsilon!r}) is too small for so many draws; pass fewer "
                 "generations and steps, or a larger epsilon"
             )
-        check_reach(objective, Broad(objective.domain))
+        if size is None and not objective.fit_intercept:
+            raise ValueError(
+                "n_public must be given under adjacency='add_remove' where no intercept is fitted, "
+                "whose moments would tell the number of records; pass a public estimate"
+            )
+        coding = Broad(objective.domain, objective.fit_intercept)
+        check_reach(objective, coding)
+        SecondMoments(objective, coding).sensitivity(adjacency)
         check_reach(objective, objective.centred, WALK)
 
 
@@ -171,12 +180,17 @@ def linear_hybrid(
     generations = plan.selections + plan.refine.steps
     selections = Event("selection", plan.eps_s, plan.selections)
     conduct.set_aside(generations, selections, *plan.noise.events)
+    cap = cap_of(s.select, objective)
+    conduct.note(
+        select={**noted_walk(plan.selections, s.select), "eps_s": plan.eps_s, "cap": cap},
+        refine=noted(plan.refine),
+    )
 
-    coding = Broad(objective.domain)
+    coding = Broad(objective.domain, objective.fit_intercept)
     box = Reals(-WALK, WALK, coding.width)
-    view = objective.slopes(box.middle, cap_of(s.select, objective))
+    view = objective.slopes(box.middle, cap)
     walk = climb(conduct, box, view, plan.eps_s, schedule(plan.selections, s.select))
-    columns = np.flatnonzero((walk[:, :-1] != 0).any(axis=0))
+    columns = np.flatnonzero((walk[:, : objective.n_features] != 0).any(axis=0))
     start = coding.positions(conduct.path(s.select.average).answer)
 
     frame = buy_frame(conduct, coding, plan.refine, plan.noise, columns)

@@ -6,7 +6,8 @@
 `UniformGrid`   noisy counts of a fixed grid, then weighted k-means (EUGkM: Su, Cao, Li, Bertino,
                 Jin 2016)
 `Tree`          noisy counts of an adaptive partition (`partition.py`), then weighted k-means
-`Hybrid`        a tree for where to start, then Lloyd steps on clipped residuals
+`Hybrid`        a tree for where to start, then Lloyd steps on clipped residuals; as published (Su
+                et al.) a grid, then one Lloyd step on sums
 ==============  ==================================================================================
 
 A method is a frozen settings dataclass and a plain function, as the searches of `privgene.py`, and
@@ -42,7 +43,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -59,6 +60,7 @@ from privfit.ledger import Budget, Grant
 from privfit.means import weighted_means
 from privfit.mechanisms import DiscreteGaussian, DiscreteLaplace
 from privfit.objectives import CentersObjective
+from privfit.objectives.common import MOST_SUM
 from privfit.partition import (
     MOST_LEVELS,
     Cells,
@@ -79,6 +81,7 @@ from privfit.paths import (
 from privfit.postprocess import LloydTrace
 from privfit.privgene import EEM, Local, PrivGene, eem, local, privgene
 from privfit.spaces import Reals
+from privfit.starts import packed, spread_out
 
 __all__ = [
     "METHODS",
@@ -142,8 +145,9 @@ class Lloyd:
         The share of the released path whose mean is the answer, 0 for the last step; by default
         0.5 for residuals, whose last steps differ by their noise alone, and 0 for sums.
     paper : bool
-        Lee and Kifer's parameters: 5 steps, sums of records, W = 1 whatever the domain. Repaired:
-        every cluster gets noise, counts are at least 1, centres stay in the domain.
+        Lee and Kifer's parameters: 5 steps of Laplace noise, whatever delta is, sums of records,
+        W = 1 whatever the domain, and starts that are packed as far apart as they fit (`packed`).
+        Repaired: every cluster gets noise, counts are at least 1, centres stay in the domain.
 
     Examples
     --------
@@ -180,8 +184,13 @@ class Lloyd:
         self, objective: CentersObjective, budget: Budget, adjacency: str, size: int | None
     ) -> None:
         """Refuse what `lloyd` would, before anything is charged: plan, and draw nothing."""
+        budget = self.spends(budget)
         steps = _steps_by_rule(objective, self, budget, adjacency, size)
         _plan_step(objective, self, steps, _rate(budget, steps), adjacency)
+
+    def spends(self, budget: Budget) -> Budget:
+        """What of a budget the steps use: as published epsilon alone."""
+        return Budget(budget.epsilon) if self.paper else budget
 
 
 def lloyd(
@@ -199,11 +208,19 @@ def lloyd(
     mu / sqrt(T): the grant's budget.
     """
     conduct = Conduct(objective, space, grant, rng, callback, **public)
-    budget = grant.budget
+    budget = settings.spends(grant.budget)
     rule = _steps_by_rule(objective, settings, budget, conduct.adjacency, conduct.size)
     step = _plan_step(objective, settings, rule, _rate(budget, rule), conduct.adjacency)
     conduct.set_aside(rule, step.event(rule))
-    return _iterate(conduct, objective, space.middle, step, rule, conduct.size, settings.average)
+    conduct.note(**_noted(objective, step, rule))
+    start = packed(objective, conduct.coins) if settings.paper else space.middle
+    return _iterate(conduct, objective, start, step, rule, conduct.size, settings.average)
+
+
+def _noted(objective: CentersObjective, step: _Step, steps: int) -> dict[str, Any]:
+    """The settings of Lloyd steps as they are used; the radius in units of the records."""
+    radius = None if step.radius is None else step.radius * objective.candidate_units
+    return {"steps": steps, "radius": radius, "count_share": step.W / (step.W + step.V)}
 
 
 @dataclass(frozen=True)
@@ -213,6 +230,7 @@ class _Step:
     mechanism: DiscreteLaplace | DiscreteGaussian
     W: int
     F: int
+    V: int
     radius: int | None  # of residuals, in record units
     norm: int
 
@@ -307,7 +325,11 @@ def joint_sensitivity(W: int, V: int, norm: int, adjacency: str) -> float:
 def _plan_step(
     objective: CentersObjective, settings: Lloyd, steps: int, rate: _Rate, adjacency: str
 ) -> _Step:
-    """The noise of each of so many steps at this rate."""
+    """The noise of each of so many steps at this rate.
+
+    No sum wraps: with N records (replace) or 2^32 (add_remove), W n_j <= N W and F s_j <= N V are
+    below 2^62, or else the step is refused.
+    """
     norm = 1 if rate.kind == "pure" else 2
     radius = None
     if settings.residual:
@@ -318,10 +340,15 @@ def _plan_step(
     F = math.ceil(FINE / max(reach, 1))
     V = F * reach
     W = max(_count_weight(objective, settings, V, F, norm, adjacency), math.ceil(8 * rate.size))
+    if max(W, V) * objective.room(adjacency) >= MOST_SUM:
+        raise ValueError(
+            f"counts ({W}) or sums ({V} units a record) are too fine for exact totals; pass a "
+            "smaller count_share or epsilon, or a domain of fewer columns"
+        )
     span = joint_sensitivity(W, V, norm, adjacency)
     if rate.kind == "pure":
-        return _Step(DiscreteLaplace(rate.size, int(span)), W, F, radius, norm)
-    return _Step(DiscreteGaussian(rate.size, span), W, F, radius, norm)
+        return _Step(DiscreteLaplace(rate.size, int(span)), W, F, V, radius, norm)
+    return _Step(DiscreteGaussian(rate.size, span), W, F, V, radius, norm)
 
 
 def _count_weight(
@@ -370,6 +397,15 @@ def _rate(budget: Budget, steps: int, *spent: Event) -> _Rate:
         return _Rate("gaussian", mu / math.sqrt(steps) * (1 - 1e-12))
     left = Fraction(budget.epsilon) - sum(Fraction(event.parameter) for event in spent)
     return _Rate("pure", calibrate(steps, rounded_down(left), 0.0))
+
+
+def _whole_left(budget: Budget, spent: tuple[Event, ...]) -> tuple[Event, ...]:
+    """What is planned for steps whose number is chosen later: the Gaussian release they add up to.
+
+    Epsilons of pure steps are covered by their plain sum, and need no plan.
+    """
+    mu = _mu_left(budget, spent) if budget.delta > 0 else 0.0
+    return (Event("gaussian", mu),) if mu > 0 else ()
 
 
 def _mu_left(budget: Budget, spent: tuple[Event, ...]) -> float:
@@ -463,28 +499,6 @@ def centre_space(objective: CentersObjective, rng: Any = None) -> Reals:
     return Reals(low, np.where(high > low, high, low + unit), shape, start=start)
 
 
-def spread_out(objective: CentersObjective, coins: np.random.Generator) -> Floats:
-    """k points far from each other: the means of points drawn uniformly from the domain.
-
-    Su et al. (2016) pack spheres. Measured side by side these starts were a little better, and they
-    need no square domain.
-    """
-    k = objective.n_clusters
-    points = _uniform(objective, max(500, 20 * k), coins)
-    return weighted_means(points, np.ones(len(points)), k, coins, 1)
-
-
-def _uniform(objective: CentersObjective, m: int, coins: np.random.Generator) -> Floats:
-    """Points (m, d) uniform in the domain; in the box of a schema."""
-    domain, d = objective.domain, objective.n_features
-    if not isinstance(domain, L1Ball | L2Ball):
-        return coins.uniform(domain.low, domain.high, (m, d))
-    radius, norm = float(domain.high[0]), 1 if isinstance(domain, L1Ball) else 2
-    ways = (coins.laplace if norm == 1 else coins.normal)(size=(m, d))
-    ways /= np.linalg.norm(ways, ord=norm, axis=1, keepdims=True)
-    return np.asarray(ways * radius * coins.random((m, 1)) ** (1 / d))
-
-
 # ------------------------------------------------------------------------------- grid and tree
 
 
@@ -519,6 +533,10 @@ class UniformGrid:
         fill(self, ours={"restarts": 20}, paper={"restarts": 1})
         check_counts(self, "cells", "restarts")
 
+    def plan(self, objective: CentersObjective, epsilon: float, adjacency: str) -> _GridPlan:
+        """The release that a grid of this budget takes."""
+        return _GridPlan(_counts_noise(epsilon, adjacency))
+
     def check(
         self, objective: CentersObjective, budget: Budget, adjacency: str, size: int | None
     ) -> None:
@@ -546,13 +564,39 @@ def grid(
     one count by one, two if it is replaced.
     """
     conduct = Conduct(objective, space, grant, rng, callback, **public)
-    mechanism = _counts_noise(grant.budget.epsilon, conduct.adjacency)
-    conduct.set_aside(1, mechanism.event)
-    parts = _grid_parts(objective, settings, grant.budget.epsilon, conduct)
-    counts = conduct.release(mechanism, objective.grid_counts(parts))
-    cells = _grid_cells(objective, parts, counts, _laplace_scale(mechanism))
+    plan = settings.plan(objective, grant.budget.epsilon, conduct.adjacency)
+    conduct.set_aside(1, *plan.events)
+    cells, used = _drawn_cells(objective, settings, plan, conduct)
+    conduct.note(**used)
     conduct.tell(_summarised(objective, cells, space, settings.restarts, conduct)[None])
     return Clustering(conduct.path(), cells=cells)
+
+
+@dataclass(frozen=True)
+class _GridPlan:
+    """The one release of a grid."""
+
+    mechanism: DiscreteLaplace
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return (self.mechanism.event,)
+
+
+def _drawn_cells(
+    objective: CentersObjective,
+    settings: Tree | UniformGrid,
+    plan: Partition | _GridPlan,
+    conduct: Conduct,
+) -> tuple[Cells, dict[str, Any]]:
+    """The noisy cells of a tree or of a grid, and its settings as they were used."""
+    if isinstance(plan, Partition):
+        return plan.grow(objective.cells(plan.halvings.axes), conduct.release), plan.noted
+    assert isinstance(settings, UniformGrid)
+    parts = _grid_parts(objective, settings, plan.mechanism.epsilon, conduct)
+    used = {"cells": math.prod(parts.tolist()), "parts": parts.tolist()}
+    counts = conduct.release(plan.mechanism, objective.grid_counts(parts))
+    return _grid_cells(objective, parts, counts, _laplace_scale(plan.mechanism)), used
 
 
 def _grid_cells(
@@ -661,7 +705,8 @@ def tree(
     conduct = Conduct(objective, space, grant, rng, callback, **public)
     plan = settings.plan(objective, grant.budget.epsilon, conduct.adjacency)
     conduct.set_aside(1, *plan.events)
-    cells = plan.grow(objective.cells(plan.halvings.axes), conduct.release)
+    cells, used = _drawn_cells(objective, settings, plan, conduct)
+    conduct.note(**used)
     conduct.tell(_summarised(objective, cells, space, settings.restarts, conduct)[None])
     return Clustering(conduct.path(), cells=cells)
 
@@ -684,15 +729,19 @@ def _summarised(
 
 @dataclass(frozen=True)
 class Hybrid:
-    """Settings of `hybrid`.
+    """Settings of `hybrid`; what is left out takes our default, or the paper's.
 
     Parameters
     ----------
     tree_share : float
-        The part of epsilon that the tree gets.
-    tree : Tree
+        The part of epsilon that the tree or the grid gets.
+    tree : Tree or UniformGrid
+        What finds the centres to start from.
     lloyd : Lloyd
         Of the steps that follow; by default on clipped residuals.
+    paper : bool
+        The hybrid of Su et al.: EUGkM with half of epsilon, then one step of noisy Lloyd, on sums,
+        with the other half; pure, whatever delta is. A grid needs a public number of records.
 
     Examples
     --------
@@ -705,19 +754,27 @@ class Hybrid:
     """
 
     tree_share: float = 0.5
-    tree: Tree = field(default_factory=Tree)
-    lloyd: Lloyd = field(default_factory=lambda: Lloyd(residual=True))
+    tree: Tree | UniformGrid = OPEN
+    lloyd: Lloyd = OPEN
+    paper: bool = False
 
     def __post_init__(self) -> None:
+        fill(
+            self,
+            ours={"tree": Tree(), "lloyd": Lloyd(residual=True)},
+            paper={"tree": UniformGrid(paper=True), "lloyd": Lloyd(steps=1, paper=True)},
+        )
         check_split(self, "tree_share")
 
     def check(
         self, objective: CentersObjective, budget: Budget, adjacency: str, size: int | None
     ) -> None:
         """Refuse what `hybrid` would, before anything is charged."""
-        plan = self.tree.plan(objective, self.tree_share * budget.epsilon, adjacency)
+        share = Budget(self.tree_share * budget.epsilon)
+        self.tree.check(objective, share, adjacency, size)
+        plan = self.tree.plan(objective, share.epsilon, adjacency)
         steps = self.lloyd.steps or MOST_STEPS
-        rate = _rate(budget, steps, *plan.events)
+        rate = _rate(self.lloyd.spends(budget), steps, *plan.events)
         _plan_step(objective, self.lloyd, steps, rate, adjacency)
 
 
@@ -734,18 +791,19 @@ def hybrid(
 
     Released: what `tree` and `lloyd` release. Cost: the grant's budget. The number of steps may
     depend on the tree's noisy number of records, which is released; it changes how the rest of the
-    budget is cut, not how much it is.
+    budget is cut, not how much it is: a sum of epsilons, or of squares of mu (`grants.py`).
     """
     conduct = Conduct(objective, space, grant, rng, callback, **public)
-    budget = grant.budget
+    budget = settings.lloyd.spends(grant.budget)
     plan = settings.tree.plan(objective, settings.tree_share * budget.epsilon, conduct.adjacency)
-    conduct.set_aside(1 + MOST_STEPS, *plan.events)
-    cells = plan.grow(objective.cells(plan.halvings.axes), conduct.release)
+    conduct.set_aside(1 + MOST_STEPS, *plan.events, *_whole_left(budget, plan.events))
+    cells, used = _drawn_cells(objective, settings.tree, plan, conduct)
     size = conduct.size or cells.size
     steps = _steps_by_rule(objective, settings.lloyd, budget, conduct.adjacency, size, *plan.events)
     rate = _rate(budget, steps, *plan.events)
     step = _plan_step(objective, settings.lloyd, steps, rate, conduct.adjacency)
     conduct.set_aside(1 + steps, step.event(steps))
+    conduct.note(tree=used, lloyd=_noted(objective, step, steps))
     centers = _summarised(objective, cells, space, settings.tree.restarts, conduct)
     conduct.tell(centers[None])
     done = _iterate(conduct, objective, centers, step, steps, size, settings.lloyd.average)
@@ -787,4 +845,4 @@ def private_inertia(
 
 def inertia_noise(objective: CentersObjective, centers: Floats, epsilon: float) -> DiscreteLaplace:
     """A record's cost lies between 0 and the largest of the domain, however neighbours differ."""
-    return DiscreteLaplace(epsilon, max(1, objective.spread(centers[None], "add_remove")))
+    return DiscreteLaplace(epsilon, max(1, objective.largest_cost(centers[None])))

@@ -30,8 +30,9 @@ from privfit.dpsga import DPSGA, dpsga
 from privfit.ledger import Budget, Grant
 from privfit.mechanisms import DiscreteLaplace, Exponential
 from privfit.objectives import FacilityObjective
+from privfit.objectives.common import MOST_SUM
 from privfit.partition import Cells, Partition, check_depth
-from privfit.paths import Conduct, Generation, Path, check_counts, check_shares, check_split
+from privfit.paths import Conduct, Generation, Path, check_counts, check_shares, check_split, fill
 from privfit.privgene import EEM, PrivGene, eem, privgene
 from privfit.spaces import Subsets
 from privfit.subsample import Subsample, subsample
@@ -118,6 +119,7 @@ def greedy(
         objective = _focus(conduct, objective, space.k, eps_f)
     else:
         eps_s = conduct.plan(total, total)
+        conduct.note(focus=0.0)
     growth = objective.growth()
     for _ in range(space.k):
         left = np.setdiff1d(np.arange(space.n), growth.members)
@@ -207,6 +209,7 @@ def gupta_local(
     rule = math.ceil(6 * space.k * math.log(max(space.n, 2))) if settings.paper else space.k
     steps = settings.steps or rule
     eps_s = conduct.plan(steps + 1, steps + 2)
+    conduct.note(steps=steps)
     start = space.sample(1, conduct.coins)[0]
     conduct.tell(start[None])
     visited = _swap(conduct, objective, start, steps, eps_s, settings.paper)
@@ -251,9 +254,9 @@ def _swap(
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """Released stand-ins for the records: clipped distances (m, f) to the facilities, weights (m,).
+    """Released stand-ins for the records: distances (m, f) to the facilities, weights (m,).
 
-    Distances are in the caller's units, less lo.
+    Distances are in the caller's units; a constant that is taken off all of them changes nothing.
     """
 
     distances: Floats
@@ -297,7 +300,7 @@ def weighted_kmedian(stand_ins: Weighted, k: int, rounds: int = 100) -> Integers
 
 @dataclass(frozen=True)
 class Coreset:
-    """Settings of `coreset`.
+    """Settings of `coreset`; what is left out takes our default, or the papers'.
 
     Parameters
     ----------
@@ -307,6 +310,13 @@ class Coreset:
         Places selected at each radius; by default k.
     share : float
         The share of the budget that goes to the selections; counts take the rest.
+    alpha : float, optional
+        The parameter of Jones et al., in (0, 1), instead of radii and places: ceil(log_(1+alpha) n)
+        radii, each 1 + alpha times the one below, and ceil(k ln(1 / alpha)) places at each. Smaller
+        is finer and slower. Needs a public number of records.
+    paper : bool
+        alpha = 0.2, the finest of the three that the thesis of 2021 tries (0.2, 0.6, 0.99). The
+        publication has no number, nor a share. Repaired: every selection is charged.
 
     Examples
     --------
@@ -319,18 +329,48 @@ class Coreset:
     (3, 2)
     """
 
-    radii: int = 3
+    radii: int | None = None
     places: int | None = None
     share: float = 0.5
+    alpha: float | None = None
+    paper: bool = False
 
     def __post_init__(self) -> None:
+        given = [name for name in ("radii", "places") if getattr(self, name) is not None]
+        if self.alpha is not None and given:
+            raise ValueError(
+                f"alpha ({self.alpha!r}) must not be given with {given[0]}, which follows from it; "
+                "pass one of them"
+            )
+        open_alpha = {} if given else {"alpha": 0.2}
+        fill(self, ours={}, paper=open_alpha)
+        if self.alpha is None:
+            fill(self, ours={"radii": 3}, paper={"radii": 3})
+        else:
+            check_split(self, "alpha")
         check_counts(self, "radii", "places")
         check_split(self, "share")
+
+    def plan(self, largest: int, k: int, size: int | None) -> tuple[list[int], int]:
+        """The radii, from the smallest on, and how many places are selected at each."""
+        if self.alpha is None:
+            assert self.radii is not None
+            return [largest >> self.radii - i for i in range(self.radii)], self.places or k
+        if size is None:
+            raise ValueError(
+                "n_public must be given under adjacency='add_remove', where the number of records "
+                "is private; pass a public estimate, or Coreset(radii=...)"
+            )
+        step = 1 + self.alpha
+        count = max(1, math.ceil(math.log(max(size, 2)) / math.log(step)))
+        places = max(1, math.ceil(k * math.log(1 / self.alpha)))
+        return [math.floor(largest / step ** (count - i)) for i in range(count)], places
 
     def check(
         self, objective: FacilityObjective, budget: Budget, adjacency: str, size: int | None
     ) -> None:
         """Refuse noise too wide to draw, before anything is charged."""
+        self.plan(1, 1, size)
         DiscreteLaplace((1 - self.share) * budget.epsilon / 2, 2)
 
 
@@ -353,12 +393,14 @@ def coreset(
     """
     conduct = Conduct(objective, space, grant, rng, callback, **public)
     sides = 2 if conduct.adjacency == "replace" else 1
-    each = min(settings.places or space.k, space.n)
-    n = min(settings.radii * each, space.n)
+    radii, places = settings.plan(objective.largest, space.k, conduct.size)
+    each = min(places, space.n)
+    n = min(len(radii) * each, space.n)
     eps_s, eps_c = _split(conduct, settings.share, n, 1, "pure", generations=1)
+    conduct.note(places=each if settings.alpha is None else None)
     growth = objective.growth()
     for i in range(n):
-        radius = objective.largest >> settings.radii - i // each
+        radius = radii[i // each]
         left = np.setdiff1d(np.arange(space.n), growth.members)
         mechanism = Exponential(eps_s, sides if len(left) > 1 else 0)
         growth.add(left[conduct.release(mechanism, growth.covered(radius)[left])])
@@ -388,6 +430,7 @@ def _split(
             break
         eps_s, eps_o = eps_s * (1 - 1e-4), eps_o * (1 - 1e-4)
     conduct.set_aside(generations or selections, *events)
+    conduct.note(selections=selections, eps_s=eps_s)
     return eps_s, eps_o
 
 
@@ -453,6 +496,7 @@ def synopsis(
     epsilon = grant.budget.epsilon
     plan = Partition.plan(settings, objective.bounds, space.k, epsilon, conduct.adjacency)
     conduct.set_aside(1, *plan.events)
+    conduct.note(**plan.noted)
     cells = plan.grow(objective.cells(plan.halvings.axes), conduct.release)
     points, weights = _spread(cells)
     stand_ins = Weighted(objective.clipped(points * objective.record_unit), weights)
@@ -504,7 +548,15 @@ def private_cost(
 
 
 def cost_noise(objective: FacilityObjective, epsilon: float, adjacency: str) -> DiscreteLaplace:
-    """What `private_cost` adds: enough for one record."""
+    """What `private_cost` adds: enough for one record.
+
+    A cost is at most hi for each of n records (replace) or of 2^32 (add_remove), below 2^62 in all.
+    """
     lowest = round(objective.clip[0] / objective.unit)
+    if (lowest + objective.largest) * objective.room(adjacency) >= MOST_SUM:
+        raise ValueError(
+            f"clip {objective.clip} is too far from 0 for an exact sum of costs; pass bounds with "
+            "a smaller lo, such as distances less a public constant"
+        )
     reach = objective.largest + (0 if adjacency == "replace" else lowest)
     return DiscreteLaplace(epsilon, max(1, reach))

@@ -6,6 +6,10 @@ tightly inside, and never returned, so that an interrupted run leaves a ledger t
 only then draws. `grant.close` gives the `Release`: everything that is public afterwards, enough for
 somebody else to recompute the guarantee.
 
+A ledger counts under one neighbour relation and one privacy unit. A grant under 'add_remove' is
+charged to a ledger under 'replace' as the two steps that a replacement is; the other way round it
+is refused, since no number of steps leads there.
+
 Grants on one set of records add up: epsilons and deltas. Grants on groups of records that are
 declared disjoint (a training and a test set) cost the largest of the groups:
 
@@ -28,247 +32,44 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import Any
+from weakref import WeakSet
 
-from privfit.accounting import Event, compose
-from privfit.checks import is_finite
-from privfit.mechanisms import Mechanism
+from privfit.accounting import Event
+from privfit.budgets import Budget, BudgetError, rounded_down, rounded_up
+from privfit.charges import UNKNOWN, Charge, Entry, decimals, doubles, relations_of, total
+from privfit.grants import (
+    FORKED,
+    NOT_OURS,
+    Grant,
+    Release,
+    fields_of,
+    plain,
+    release_of,
+    told_apart,
+)
+from privfit.neighbours import ADJACENCIES, Neighbours, check_adjacency, check_rows
 
-__all__ = ["Budget", "BudgetError", "Grant", "Ledger", "Release", "reserve_from"]
+__all__ = [
+    "ADJACENCIES",
+    "Budget",
+    "BudgetError",
+    "Entry",
+    "Grant",
+    "Ledger",
+    "Release",
+    "reserve_from",
+]
 
-ADJACENCIES = ("replace", "add_remove")
 LEAST, MOST = 1e-9, 1e6  # of epsilon: noise and rates stay within 64 bits, and draws quick
-VERSION = 1
-NOT_OURS = "text must be JSON written by to_json; pass it unchanged"
-
-
-class BudgetError(RuntimeError):
-    """A release that the budget does not cover. Nothing was drawn.
-
-    >>> from privfit import BudgetError, Ledger
-    >>> try:
-    ...     Ledger(epsilon=1.0).reserve(2.0)
-    ... except BudgetError:
-    ...     print("refused")
-    refused
-    """
-
-
-@dataclass(frozen=True)
-class Budget:
-    """An (epsilon, delta) guarantee.
-
-    >>> from privfit import Budget
-    >>> print(Budget(1.0, 1e-6))
-    epsilon 1, delta 1e-06
-    """
-
-    epsilon: float
-    delta: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not is_finite(self.epsilon) or self.epsilon < 0:
-            raise ValueError(
-                f"epsilon ({self.epsilon!r}) must be a number from 0 on; pass a budget such as 1.0"
-            )
-        if not is_finite(self.delta) or not 0 <= self.delta < 1:
-            raise ValueError(f"delta ({self.delta!r}) must lie in [0, 1); pass one such as 1e-6")
-        object.__setattr__(self, "epsilon", float(self.epsilon))  # Fraction refuses numpy's float32
-        object.__setattr__(self, "delta", float(self.delta))
-
-    def __str__(self) -> str:
-        return f"epsilon {self.epsilon:.6g}, delta {self.delta:.6g}"
-
-
-Entry: TypeAlias = tuple[str, str, Budget]  # group, name, what was reserved
-
-
-@dataclass(frozen=True)
-class Release:
-    """All that is public after a fit: what was drawn, what it cost, and under which declarations.
-
-    `parameters` are the released values; `settings` the method's own; `domain` how records were
-    bounded. `verify` recomputes the cost from the events.
-
-    >>> from privfit import DiscreteLaplace, Ledger, Release
-    >>> grant = Ledger(epsilon=1.0).reserve(1.0, name="a count")
-    >>> count = grant.release(DiscreteLaplace(epsilon=1.0, sensitivity=1), [1000])
-    >>> release = grant.close("add_remove", parameters={"count": count})
-    >>> Release.from_json(release.to_json()).verify()
-    True
-    """
-
-    name: str
-    epsilon: float
-    delta: float
-    adjacency: str
-    events: tuple[Event, ...]
-    domain: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    seeded: bool = False
-
-    def cost(self) -> float:
-        """Epsilon at delta of the events, recomputed."""
-        return compose(self.events, self.delta)
-
-    def verify(self) -> bool:
-        """Whether the events cost no more than was promised; an error if they do."""
-        cost = self.cost()
-        if cost > self.epsilon:
-            raise BudgetError(
-                f"release {self.name!r} promises epsilon {self.epsilon:.6g} but its events cost "
-                f"{cost:.6g} at delta {self.delta:.6g}; do not rely on it"
-            )
-        return True
-
-    def to_json(self) -> str:
-        """This release as JSON; `from_json` reads it back."""
-        return json.dumps({"privfit": VERSION, **_plain(self)}, indent=2, default=_plain)
-
-    @classmethod
-    def from_json(cls, text: str) -> Release:
-        """Read what `to_json` wrote."""
-        return _release(fields_of(text))
-
-
-def _release(fields: dict[str, Any]) -> Release:
-    events = tuple(Event(**event) for event in fields["events"])
-    return Release(**{**fields, "events": events})
-
-
-Kind: TypeAlias = tuple[str, float, float]  # kind, parameter and delta: what makes events equal
-
-
-def _kind(event: Event) -> Kind:
-    return event.kind, float(event.parameter), float(event.delta)
-
-
-def _counted(events: Iterable[Event]) -> Counter[Kind]:
-    counts: Counter[Kind] = Counter()
-    for event in events:
-        counts[_kind(event)] += event.count
-    return counts
-
-
-def _events(counts: Counter[Kind]) -> tuple[Event, ...]:
-    return tuple(Event(kind, size, count, delta) for (kind, size, delta), count in counts.items())
-
-
-def _named(events: Iterable[Event]) -> str:
-    return ", ".join(f"{e.count} {e.kind} release(s) of size {e.parameter:.6g}" for e in events)
-
-
-class Grant:
-    """A fit's own part of a budget, made by `Ledger.reserve`; charged whole when it was made.
-
-    `plan` says in advance what will be drawn, and is accounted once; draws within the plan cost
-    nothing more to check, and the draw after the last one planned is refused unless it fits too.
-    """
-
-    def __init__(
-        self, name: str, budget: Budget, lock: threading.RLock, publish: Callable[[Release], None]
-    ) -> None:
-        self._name, self._budget, self._lock, self._publish = name, budget, lock, publish
-        self._planned: Counter[Kind] = Counter()
-        self._drawn: Counter[Kind] = Counter()
-        self._closed = self._seeded = False
-
-    def __repr__(self) -> str:
-        return f"Grant({self._name!r}, {self._budget}{' (closed)' if self._closed else ''})"
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a grant cannot be copied or pickled: it would be spent twice")
-
-    @property
-    def name(self) -> str:
-        """What the grant is for."""
-        return self._name
-
-    @property
-    def budget(self) -> Budget:
-        """What was reserved."""
-        return self._budget
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What was drawn so far, equal events counted together."""
-        with self._lock:
-            return _events(self._drawn)
-
-    @property
-    def spent(self) -> float:
-        """Epsilon, at the grant's delta, of what was drawn so far."""
-        return compose(self.events, self._budget.delta)
-
-    def plan(self, *events: Event) -> None:
-        """Set these draws aside, on top of what was planned before; an error if they do not fit."""
-        with self._lock:
-            self._check_open()
-            planned = self._planned + _counted(events)
-            cost = compose(_events(planned), self._budget.delta)
-            if cost > self._budget.epsilon:
-                raise BudgetError(
-                    f"grant {self._name!r} has {self._budget}, but what is planned with "
-                    f"{_named(events)} costs epsilon {cost:.6g}; reserve more, or plan fewer or "
-                    "smaller draws"
-                )
-            self._planned = planned
-
-    def release(self, mechanism: Mechanism, value: Any, rng: Any = None) -> Any:
-        """Check, charge, draw: the drawn value.
-
-        The draw is charged before it is made, so one that fails or is interrupted stays charged.
-        """
-        self._charge(mechanism, rng)
-        return mechanism(value, rng)
-
-    def _charge(self, mechanism: Mechanism, rng: Any) -> None:
-        event = mechanism.event
-        key = _kind(event)
-        with self._lock:
-            self._check_open()
-            drawn = self._drawn[key] + event.count
-            missing = drawn - self._planned[key]
-            if missing > 0:
-                self.plan(replace(event, count=missing))
-            self._drawn[key] = drawn
-            self._seeded |= rng is not None and getattr(rng, "seeded", True)
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise BudgetError(
-                f"grant {self._name!r} is closed: its release was made; reserve another"
-            )
-
-    def close(
-        self,
-        adjacency: str = "replace",
-        domain: Any = "",
-        settings: Mapping[str, Any] | None = None,
-        parameters: Mapping[str, Any] | None = None,
-    ) -> Release:
-        """End the grant, once, and say what is public now."""
-        if adjacency not in ADJACENCIES:
-            raise ValueError(
-                f"adjacency ({adjacency!r}) must be 'replace' or 'add_remove'; pass one of them"
-            )
-        with self._lock:
-            self._check_open()
-            self._closed = True
-            release = Release(
-                self._name, self._budget.epsilon, self._budget.delta, adjacency, self.events,
-                str(domain), dict(settings or {}), dict(parameters or {}), self._seeded,
-            )  # fmt: skip
-            self._publish(release)
-        return release
+VERSION = 2  # of a ledger as JSON; the first knew no relations
 
 
 class Ledger:
@@ -276,36 +77,69 @@ class Ledger:
 
     ``Ledger(epsilon=1.0, delta=1e-6)``; `reserve` takes grants of it, `spent` and `remaining` say
     where it stands. It survives `sklearn.clone` as the same object. Pickling gives a closed copy
-    that shows what was spent and refuses to spend: a worker process cannot spend unseen.
+    that shows what was spent and refuses to spend, and so does a fork: a worker process cannot
+    spend unseen.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The budget. Decimals add up exactly: three times 0.1 is 0.3.
+    adjacency : 'replace' or 'add_remove', optional
+        The neighbour relation of the guarantee; by default that of the first grant that has one.
+    max_rows : int
+        How many rows one person may own. More than 1 is kept and shown, and nothing can be reserved
+        yet: fits bound the influence of a row.
 
     Examples
     --------
     >>> from privfit import DiscreteLaplace, Ledger
-    >>> ledger = Ledger(epsilon=1.0)
+    >>> ledger = Ledger(epsilon=1.0, adjacency="replace")
     >>> grant = ledger.reserve(0.75, name="count")
     >>> noisy = grant.release(DiscreteLaplace(0.75, sensitivity=1), [1234])
     >>> release = grant.close(parameters={"count": noisy})
     >>> ledger
-    Ledger(epsilon 1, delta 0; spent epsilon 0.75, delta 0)
+    Ledger(epsilon 1, delta 0; spent epsilon 0.75, delta 0; replace)
     >>> ledger.reserve(0.5)
     Traceback (most recent call last):
         ...
-    privfit.ledger.BudgetError: the ledger has epsilon 0.25, delta 0 left of epsilon 1, delta 0, \
-but 'fit' asks for epsilon 0.5, delta 0; ask for less, or start a larger ledger
+    privfit.budgets.BudgetError: the ledger has epsilon 0.25, delta 0 left of epsilon 1, delta 0, \
+but 'fit' asks for epsilon 0.5, delta 0 under 'replace'; ask for less, or start a larger ledger
     """
 
-    def __init__(self, epsilon: float, delta: float = 0.0) -> None:
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        adjacency: str | None = None,
+        max_rows: int = 1,
+    ) -> None:
         self._budget = Budget(epsilon, delta)
-        self._entries: list[Entry] = []
+        if adjacency is not None:
+            check_adjacency(adjacency)
+        check_rows(max_rows, "max_rows")
+        self._adjacency, self._max_rows = adjacency, int(max_rows)
+        self._outer: Ledger | None = None  # the one that a nested ledger is a part of
+        self._charges: list[Charge] = []
         self._grants: list[Grant] = []
         self._releases: list[Release] = []
         self._scopes = threading.local()
         self._lock = threading.RLock()
+        self._process = os.getpid()
         self._closed = ""
+        _LEDGERS.add(self)
 
     def __repr__(self) -> str:
-        state = " (closed)" if self._closed else ""
-        return f"Ledger({self._budget}; spent {self.spent}{state})"
+        return f"Ledger({self._shown()}{' (closed)' if self._closed else ''})"
+
+    def _shown(self) -> str:
+        spent = replace(self.spent, adjacency=None)
+        unit = f"; {self._relation()}" if self._relation() else ""
+        rows = f"; max_rows {self._max_rows}" if self._max_rows > 1 else ""
+        return f"{self._budget}; spent {spent}{unit}{rows}"
+
+    def _promise(self) -> Budget:
+        """The budget with the relation that it is under."""
+        return replace(self._budget, adjacency=self._relation())
 
     @property
     def budget(self) -> Budget:
@@ -313,9 +147,36 @@ but 'fit' asks for epsilon 0.5, delta 0; ask for less, or start a larger ledger
         return self._budget
 
     @property
+    def adjacency(self) -> str | None:
+        """The neighbour relation; None until somebody declares it."""
+        return self._relation()
+
+    def _relation(self) -> str | None:
+        if self._adjacency is None and self._outer is not None:
+            return self._outer.adjacency
+        return self._adjacency
+
+    @property
+    def max_rows(self) -> int:
+        """How many rows one person may own."""
+        return self._max_rows
+
+    @property
+    def neighbours(self) -> Neighbours | None:
+        """The relation and the privacy unit; None until the relation is declared."""
+        relation = self.adjacency
+        return None if relation is None else Neighbours(relation, self._max_rows)
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """What every grant asked for and under which relation, in order."""
+        return tuple(self._charges)
+
+    @property
     def entries(self) -> tuple[Entry, ...]:
-        """(group, name, budget) of every grant, in order."""
-        return tuple(self._entries)
+        """(group, name, budget) of every grant, in order: what it cost under the relation."""
+        charges, relation = self.charges, self._relation()
+        return tuple((one.group, one.name, one.cost(relation)) for one in charges)
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -330,8 +191,7 @@ but 'fit' asks for epsilon 0.5, delta 0; ask for less, or start a larger ledger
     @property
     def spent(self) -> Budget:
         """What was reserved: sums within a group of records, the largest over disjoint groups."""
-        epsilon, delta = self._total(self.entries)
-        return Budget(_up(epsilon), _up(delta))
+        return self._cost_of(self.entries)
 
     @property
     def remaining(self) -> Budget:
@@ -344,73 +204,172 @@ but 'fit' asks for epsilon 0.5, delta 0; ask for less, or start a larger ledger
             return self.remaining
         return self._left(entry for entry in self.entries if entry[0] in ("", group))
 
-    def _left(self, entries: Iterable[Entry]) -> Budget:
-        epsilon, delta = self._total(entries)
-        return Budget(
-            _down(max(Fraction(self._budget.epsilon) - epsilon, Fraction(0))),
-            _down(max(Fraction(self._budget.delta) - delta, Fraction(0))),
-        )
+    def cost(self, scope: str) -> Budget:
+        """What was reserved within a scope."""
+        return self._cost_of(e for e in self.entries if f"{e[1]}/".startswith(f"{scope}/"))
 
-    @staticmethod
-    def _total(entries: Iterable[Entry]) -> tuple[Fraction, Fraction]:
-        """Exact sums: the common group counts in each of the others."""
-        epsilons: dict[str, Fraction] = {"": Fraction(0)}
-        deltas: dict[str, Fraction] = {"": Fraction(0)}
-        for group, _, budget in entries:
-            epsilons[group] = epsilons.get(group, Fraction(0)) + Fraction(budget.epsilon)
-            deltas[group] = deltas.get(group, Fraction(0)) + Fraction(budget.delta)
-        common = epsilons.pop(""), deltas.pop("")
-        return (
-            common[0] + max(epsilons.values(), default=Fraction(0)),
-            common[1] + max(deltas.values(), default=Fraction(0)),
+    def _cost_of(self, entries: Iterable[Entry]) -> Budget:
+        epsilon, delta = total(entries)
+        return Budget(rounded_up(epsilon), rounded_up(delta), self._relation())
+
+    def _left(self, entries: Iterable[Entry]) -> Budget:
+        (epsilon, delta), (whole_epsilon, whole_delta) = total(entries), decimals(self._budget)
+        return Budget(
+            rounded_down(max(whole_epsilon - epsilon, Fraction(0))),
+            rounded_down(max(whole_delta - delta, Fraction(0))),
+            self._relation(),
         )
 
     def reserve(
-        self, epsilon: float, delta: float = 0.0, name: str = "fit", group: str | None = None
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        name: str = "fit",
+        group: str | None = None,
+        adjacency: str | None = None,
     ) -> Grant:
         """A grant, charged whole now.
 
-        `group` names a set of records that is declared disjoint from every other group's; by
-        default the one that this thread is in, and outside of all a grant may concern all records.
+        Parameters
+        ----------
+        epsilon, delta : float
+            What the grant may spend.
+        name : str
+            What it is for.
+        group : str, optional
+            A set of records that is declared disjoint from every other group's; by default the one
+            that this thread is in, and outside of all a grant may concern all records.
+        adjacency : 'replace' or 'add_remove', optional
+            The relation under which the grant is spent; by default the ledger's own. Under
+            'add_remove' it costs (2 epsilon, (1 + e^epsilon) delta) of a ledger under 'replace'.
         """
+        self._check_process()
         group = getattr(self._scopes, "group", "") if group is None else group
+        if adjacency is not None:
+            check_adjacency(adjacency)
         wanted = Budget(epsilon, delta)
         if wanted.epsilon == 0:
             raise ValueError("epsilon (0) must be positive to reserve; pass a budget such as 1.0")
+        if self._max_rows > 1:
+            raise ValueError(
+                f"max_rows ({self._max_rows}) must be 1 to reserve, since fits bound what a row "
+                "can change and not what a person can; start a ledger with max_rows=1"
+            )
         with self._lock:
             if self._closed:
                 raise BudgetError(f"this ledger is closed: {self._closed}")
-            full_name = "/".join([*self._path(), name])
-            entry = (group, full_name, wanted)
-            self._charge(entry)
-            grant = self._grant(entry)
+            charge = Charge(group, "/".join([*self._path(), name]), wanted, adjacency)
+            self._charge(charge)
+            grant = self._grant(charge)
             self._grants.append(grant)
             return grant
 
-    def _charge(self, entry: Entry) -> None:
-        """Keep an entry, or refuse it; what is not kept is not granted."""
-        self._check_covers(entry)
-        self._entries.append(entry)
+    def _charge(self, charge: Charge) -> None:
+        """Keep a charge, or refuse it; what is not kept is not granted."""
+        relation = self._check_covers(charge)
+        if self._outer is not None and relation is not None and self._relation() is None:
+            self._outer.agree(relation)
+            relation = self._check_covers(charge)  # another may have been declared meanwhile
+        self._charges.append(charge)
+        self._adjacency = relation
 
-    def _check_covers(self, entry: Entry) -> None:
-        if self._exceeded_by([*self._entries, entry]):
-            group, name, wanted = entry
+    def _check_covers(self, charge: Charge) -> str | None:
+        """The relation under which the ledger covers this charge, too; refuse it if none does."""
+        relation = self._relation_with(charge)
+        entries = [(one.group, one.name, one.cost(relation)) for one in self._charges]
+        cost = charge.cost(relation)
+        if self._exceeded_by([*entries, (charge.group, charge.name, cost)]):
+            raise BudgetError(self._shortage(entries, charge, cost, relation))
+        return relation
+
+    def _relation_with(self, charge: Charge) -> str | None:
+        """The ledger's relation, or what it becomes with a charge.
+
+        Charges of the first version have a relation of their own before their ledger has one.
+        """
+        if self._relation() is not None:
+            return self._relation()
+        earlier = {one.adjacency for one in self._charges} - {None}
+        if earlier and charge.adjacency is None:
             raise BudgetError(
-                f"the ledger has {self.remaining_for(group)} left of {self._budget}, but "
-                f"{name!r} asks for {wanted}; ask for less, or start a larger ledger"
+                "the ledger is of an earlier version, which did not say under which relation it "
+                f"counts, and neither does {charge.name!r}; pass adjacency='replace' or "
+                "'add_remove'"
             )
+        return "replace" if "replace" in earlier else charge.adjacency
+
+    def _shortage(
+        self, entries: list[Entry], charge: Charge, cost: Budget, relation: str | None
+    ) -> str:
+        """Why a charge is refused: numbers that differ, and what can be done."""
+        left = self._left(e for e in entries if not charge.group or e[0] in ("", charge.group))
+        epsilons, deltas = (
+            told_apart(have, need) if need > have else (f"{have:.6g}", f"{need:.6g}")
+            for have, need in ((left.epsilon, cost.epsilon), (left.delta, cost.delta))
+        )
+        under = f" under {relation!r}" if relation else ""
+        asks = f"epsilon {epsilons[1]}, delta {deltas[1]}{under}"
+        if cost != charge.budget:
+            asks = f"{charge.budget} under 'add_remove', which is {asks}"
+        remedy = "ask for less, or start a larger ledger"
+        if any(one.adjacency == UNKNOWN for one in self._charges):
+            remedy += (
+                "; charges of unknown relation count as 'add_remove' here: if you know that they "
+                "are not, open the file with adjacency='replace'"
+            )
+        return (
+            f"the ledger has epsilon {epsilons[0]}, delta {deltas[0]} left of {self._budget}, but "
+            f"{charge.name!r} asks for {asks}; {remedy}"
+        )
 
     def _exceeded_by(self, entries: Iterable[Entry]) -> bool:
-        epsilon, delta = self._total(entries)
-        return epsilon > Fraction(self._budget.epsilon) or delta > Fraction(self._budget.delta)
+        """Whether they add up to more than the budget, as decimals and as doubles alike.
 
-    def _publish(self, release: Release) -> None:
+        Three times 0.1 is 0.3 as decimals. A part of a budget, and what Python's subtraction leaves
+        of it, make up the whole as doubles, but for half a unit in its last place.
+        """
+        entries, budget = list(entries), self._budget
+        typed = zip(total(entries), decimals(budget), strict=True)
+        taken = zip(total(entries, doubles), (budget.epsilon, budget.delta), strict=True)
+        return any(part > whole for part, whole in typed) and any(
+            part > Fraction(whole) + Fraction(math.ulp(whole)) / 2 for part, whole in taken
+        )
+
+    def agree(self, adjacency: str | None) -> str:
+        """The ledger's relation: its own, or from now on this one, by default 'replace'."""
+        with self._lock:
+            relation = self._relation()
+            if relation is None:
+                relation = adjacency or "replace"
+                if self._outer is not None:
+                    relation = self._outer.agree(relation)
+                self._adjacency = relation
+            return relation
+
+    def publish(self, release: Release) -> None:
         """Keep the release of a grant that is closed."""
         self._releases.append(release)
 
-    def _grant(self, entry: Entry) -> Grant:
-        _, name, budget = entry
-        return Grant(name, budget, self._lock, self._publish)
+    def _grant(self, charge: Charge) -> Grant:
+        return Grant(*self._terms(charge))
+
+    def _terms(self, charge: Charge) -> tuple[str, Budget, threading.RLock, Ledger]:
+        """What a grant is made of; its budget has the relation, if that is known."""
+        relation = charge.adjacency or self._relation()
+        return charge.name, replace(charge.budget, adjacency=relation), self._lock, self
+
+    def nested(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        name: str = "part",
+        adjacency: str | None = None,
+    ) -> Ledger:
+        """A ledger of its own within this one: charged whole here, shared out there."""
+        self.reserve(epsilon, delta, name, adjacency=adjacency)
+        inner = Ledger(epsilon, delta, adjacency)
+        inner._outer = self
+        return inner
 
     @contextmanager
     def scope(self, name: str) -> Iterator[Ledger]:
@@ -446,18 +405,7 @@ but 'fit' asks for epsilon 0.5, delta 0; ask for less, or start a larger ledger
         """The scopes that this thread is in."""
         return getattr(self._scopes, "path", ())
 
-    def cost(self, scope: str) -> Budget:
-        """What was reserved within a scope."""
-        inside = [entry for entry in self.entries if f"{entry[1]}/".startswith(f"{scope}/")]
-        epsilon, delta = self._total(inside)
-        return Budget(_up(epsilon), _up(delta))
-
-    def nested(self, epsilon: float, delta: float = 0.0, name: str = "part") -> Ledger:
-        """A ledger of its own within this one: charged whole here, shared out there."""
-        self.reserve(epsilon, delta, name)
-        return Ledger(epsilon, delta)
-
-    # ------------------------------------------------------------------------- copies and files
+    # ----------------------------------------------------------------- copies, forks and files
 
     def __sklearn_clone__(self) -> Ledger:
         return self
@@ -468,30 +416,71 @@ but 'fit' asks for epsilon 0.5, delta 0; ask for less, or start a larger ledger
     def __deepcopy__(self, memo: Any) -> Ledger:
         return self
 
+    def __reduce__(self) -> Any:
+        """A closed copy, whatever keeps the original."""
+        return Ledger, (self._budget.epsilon, self._budget.delta), self.__getstate__()
+
     def __getstate__(self) -> dict[str, Any]:
-        return {"budget": self._budget, "entries": self.entries, "releases": self.releases}
+        return {
+            "charges": self.charges,
+            "releases": self.releases,
+            "adjacency": self._relation(),
+            "max_rows": self._max_rows,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["budget"].epsilon, state["budget"].delta)  # type: ignore[misc]
-        self._entries, self._releases = list(state["entries"]), list(state["releases"])
+        self._charges, self._releases = list(state["charges"]), list(state["releases"])
+        self._adjacency, self._max_rows = state["adjacency"], state["max_rows"]
         self._closed = "it is a copy; spend from the original, or fit in the process that holds it"
 
+    def _check_process(self) -> None:
+        """Before the lock is taken: in a forked child somebody else may seem to hold it."""
+        if os.getpid() != self._process:
+            self._after_fork()
+
+    def _after_fork(self) -> None:
+        """This is the copy of a forked child: it shows what was spent, and spends nothing."""
+        self._lock, self._process = threading.RLock(), os.getpid()
+        self._closed = self._closed or FORKED
+        for grant in self._grants:
+            grant.close_in_fork(self._lock)
+
     def to_json(self) -> str:
-        """Budget, grants and releases as JSON: all that is public of a whole run."""
-        return ledger_json(self._budget, self.entries, self.releases)
+        """Budget, relation, grants and releases as JSON: all that is public of a whole run."""
+        charges, releases = self.charges, self.releases
+        return ledger_json(self._promise(), charges, releases, self._max_rows)
 
     @classmethod
     def from_json(cls, text: str) -> Ledger:
         """Read what `to_json` wrote: an open ledger with its grants charged and its releases."""
-        return ledger_of(fields_of(text))
+        return ledger_of(fields_of(text, *range(1, VERSION + 1)))
+
+
+_LEDGERS: WeakSet[Ledger] = WeakSet()
+
+
+def _after_fork() -> None:
+    for ledger in list(_LEDGERS):
+        ledger._after_fork()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+# ------------------------------------------------------------------------------------------- JSON
 
 
 def ledger_json(
-    budget: Budget, entries: Sequence[Entry], releases: Sequence[Release], **more: str
+    promise: Budget,
+    charges: Iterable[Charge],
+    releases: Iterable[Release],
+    max_rows: int = 1,
+    **more: str,
 ) -> str:
     """A ledger as JSON, with the fields of who keeps it."""
-    shown = [{"group": group, "name": name, **asdict(cost)} for group, name, cost in entries]
-    fields = {"privfit": VERSION, **more, **asdict(budget)}
+    shown = [charge.fields(promise.adjacency) for charge in charges]
+    fields = {"privfit": VERSION, **more, **asdict(promise), "max_rows": max_rows}
     lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in fields.items()]
     lines += [f'"entries": {_rows(shown)}', f'"releases": {_rows(releases)}']
     return "{\n  " + ",\n  ".join(lines) + "\n}\n"
@@ -499,19 +488,28 @@ def ledger_json(
 
 def _rows(items: Iterable[Any]) -> str:
     """A list, one item a line: twice as quick to write as `indent`, and shorter to read."""
-    rows = ",\n    ".join(json.dumps(item, default=_plain) for item in items)
+    rows = ",\n    ".join(json.dumps(item, default=plain) for item in items)
     return f"[\n    {rows}\n  ]"
 
 
 def ledger_of(fields: dict[str, Any]) -> Ledger:
     """The ledger of the fields that `ledger_json` wrote; refuses one that is overspent."""
     try:
-        ledger = Ledger(fields["epsilon"], fields["delta"])
-        for entry in fields["entries"]:
+        entries, made = fields["entries"], fields.get("releases", [])
+        if fields["privfit"] == 1:
+            ledger = Ledger(fields["epsilon"], fields["delta"])
+            relations: list[str | None] = relations_of(entries, made)
+        else:
+            unit = fields.get("adjacency"), fields.get("max_rows", 1)
+            ledger = Ledger(fields["epsilon"], fields["delta"], *unit)
+            relations = [entry.get("adjacency", UNKNOWN) for entry in entries]
+        for entry, relation in zip(entries, relations, strict=True):
+            if relation not in (None, UNKNOWN, *ADJACENCIES):
+                raise KeyError(relation)
             budget = Budget(entry["epsilon"], entry["delta"])
-            ledger._entries.append((entry["group"], entry["name"], budget))
-        ledger._releases = [_release(made) for made in fields.get("releases", [])]
-        overspent = ledger._exceeded_by(ledger._entries)
+            ledger._charges.append(Charge(entry["group"], entry["name"], budget, relation))
+        ledger._releases = [release_of(one) for one in made]
+        overspent = ledger._exceeded_by(ledger.entries)
     except (KeyError, TypeError, AttributeError):
         raise ValueError(NOT_OURS) from None
     if overspent:
@@ -519,7 +517,13 @@ def ledger_of(fields: dict[str, Any]) -> Ledger:
     return ledger
 
 
-def reserve_from(ledger: Ledger | None, epsilon: float, delta: float, name: str) -> Grant:
+def reserve_from(
+    ledger: Ledger | None,
+    epsilon: float,
+    delta: float,
+    name: str,
+    adjacency: str | None = None,
+) -> Grant:
     """A grant of this ledger, or of one of its own; what is wrong is refused before the charge."""
     if isinstance(epsilon, Real) and 0 < epsilon and not LEAST <= epsilon <= MOST:
         raise ValueError(
@@ -532,33 +536,4 @@ def reserve_from(ledger: Ledger | None, epsilon: float, delta: float, name: str)
         raise TypeError(
             f"ledger ({type(ledger).__name__}) must be a Ledger; pass Ledger(epsilon, delta)"
         )
-    return ledger.reserve(epsilon, delta, name)
-
-
-def fields_of(text: str | bytes) -> dict[str, Any]:
-    """The fields of a release or a ledger, as `to_json` wrote them in this version."""
-    try:
-        fields: dict[str, Any] = json.loads(text)
-        version = fields.pop("privfit")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise ValueError(NOT_OURS) from None
-    if version != VERSION:
-        raise ValueError(f"version ({version!r}) must be {VERSION}; use the privfit that wrote it")
-    return fields
-
-
-def _plain(value: Any) -> Any:
-    """Events, settings and numpy's numbers as JSON's; of others, an estimator, what they print."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {part.name: getattr(value, part.name) for part in fields(value)}
-    return value.tolist() if hasattr(value, "tolist") else repr(value)
-
-
-def _up(exact: Fraction) -> float:
-    nearest = float(exact)
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
-
-
-def _down(exact: Fraction) -> float:
-    nearest = float(exact)
-    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, 0.0)
+    return ledger.reserve(epsilon, delta, name, adjacency=adjacency)

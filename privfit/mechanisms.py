@@ -4,9 +4,10 @@ A mechanism is called with a value computed from private records and a source of
 returns what may be published; its `event` says what that costs. Call mechanisms through a grant's
 `release`, which charges first and draws second.
 
-Values are integers, in units that the mechanism need not know. All draws but `GammaVector`'s are
-exact: integers and rationals decide (see `_kernels/random.pyx`), so a guarantee on paper holds
-in the code. Rates such as epsilon / range are rounded down to 32 bits, which spends a little less.
+Values are integers, in units that the mechanism need not know; `GammaVector` takes real ones. All
+draws are exact: integers and rationals decide (see `_kernels/random.pyx` and `lazy`), so a
+guarantee on paper holds in the code. Rates such as epsilon / range are rounded down to 32 bits,
+which spends a little less.
 
 `rng` is None (the operating system's entropy), a `BitSource`, or a seed: an int, a `Generator` or a
 `RandomState` of numpy. **A known seed voids privacy**; seeds are for tests.
@@ -32,7 +33,8 @@ from privfit._kernels.random import (
 )
 from privfit.accounting import Event
 from privfit.checks import is_finite, is_whole
-from privfit.shapes import Ball, Shape
+from privfit.dyadic import Dyadic, integers
+from privfit.shapes import Ball, Shape, noise
 
 __all__ = [
     "AboveThreshold",
@@ -50,6 +52,7 @@ Integers: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 
 WIDEST = Fraction(1, 2**49)  # the least rate of noise whose draws fit in 64 bits
+FIRST_BITS = 48  # of the variables that real noise is made of, beyond those of a unit
 MANY = 1 << 17  # candidates from which weighing them is worth a second thread
 
 
@@ -373,8 +376,9 @@ class GammaVector(Mechanism):
     (2008), and of Hardt and Talwar (2010) for any other. K(b) is Gamma(d, sensitivity / epsilon).
     epsilon-DP if `sensitivity` bounds K of the difference of neighbours.
 
-    **Real-valued: the guarantee is for real arithmetic.** The draw is in float64; publish the
-    result on a grid that is coarse beside its rounding errors (`unit` does so).
+    The vector is exact, and so is the noise: a real vector of this law, of which as many bits are
+    drawn as it takes to round the sum to a multiple of `unit`. What is rounded is the sum in real
+    arithmetic, so the guarantee, which is that of the sum, holds for the program.
 
     >>> from privfit import GammaVector
     >>> GammaVector(epsilon=1.0, sensitivity=0.01)([0.25, 0.5]).shape
@@ -408,14 +412,26 @@ class GammaVector(Mechanism):
             raise ValueError(
                 f"value ({vector.size} entries) must have the shape's dimension; pass {shape.size}"
             )
-        noise = self.noise(shape, self.sensitivity / self.epsilon, BitSource.of(rng))
-        return np.rint((vector + noise) / self.unit) * self.unit
+        scale = math.nextafter(self.sensitivity / self.epsilon, math.inf)
+        draw, exact = noise(shape, scale, BitSource.of(rng)), Dyadic.of(vector)
+        bits = max(FIRST_BITS, math.frexp(scale / self.unit)[1] + FIRST_BITS)
+        whole = _whole_units(exact, draw(bits), self.unit)
+        while whole is None:
+            bits += 64
+            whole = _whole_units(exact, draw(bits), self.unit)
+        return Dyadic(integers(whole), 0).floats() * self.unit
 
-    @staticmethod
-    def noise(shape: Shape, scale: float, source: BitSource) -> Floats:
-        """(shape.size,): a draw b of density proportional to exp(-K(b) / scale), off any grid."""
-        generator = np.random.Generator(np.random.Philox(source.bits(128)))
-        return generator.gamma(shape.size + 1, scale) * shape.uniform(generator)
+
+def _whole_units(value: Dyadic, drawn: tuple[Dyadic, float], unit: float) -> list[int] | None:
+    """The nearest whole units of a value and noise, where the error of the noise leaves no doubt.
+
+    It leaves none if both ends of the interval that the noise lies in are rounded alike.
+    """
+    vector, error = drawn
+    half, slack = (Dyadic.of(np.full(value.size, size)) for size in (unit / 2, error))
+    middle = value + vector + half
+    low, high = (middle - slack).floors(unit), (middle + slack).floors(unit)
+    return low if low == high else None
 
 
 def _exact(value: Any) -> Fraction:

@@ -1,7 +1,7 @@
 """Model files: a fitted model as JSON that holds declarations and released values, and no more.
 
     {
-      "privfit-model": 1,                  the number of this layout
+      "privfit-model": 2,                  the number of this layout
       "written-by": "privfit 0.1.0",
       "class": "LogisticRegression",
       "parameters": {...},                 of the constructor; `declared.py` says how they look
@@ -49,9 +49,26 @@ __all__ = ["Contents", "check", "dumps", "load", "loads", "save"]
 
 Array: TypeAlias = NDArray[Any]
 
-VERSION = 1
+VERSION = 2
+# Fields that came with version 2, of estimators and of settings, and what version 1 did.
+SINCE_2: dict[str, dict[str, Any]] = {
+    "LogisticRegression": {"fit_intercept": True},
+    "LinearSVC": {"C": 1.0, "fit_intercept": True},
+    "ObjectivePerturbation": {"loss": None},
+    "DPSGA": {"selection": "exponential", "composition": "tight"},
+    "Hybrid": {"paper": False},
+    "Coreset": {"alpha": None, "paper": False},
+    "NoisyScores": {"paper": False},
+    "ClusteredCounts": {"threshold": None},
+}
 OF_A_RUN = {"ledger", "callback", "random_state", "n_threads", "verbose"}  # not saved
-RAISED = {"regularisation"}  # settings that a fit may raise, so that a release tells otherwise
+# Settings that a fit may change by a public rule, so that a release, which says what was used,
+# tells otherwise: raised, cut to what the domain has, or of no use to the task.
+ADJUSTED = {
+    "regularisation", "smoothing", "depth", "average", "scoring", "cap", "shaped", "look", "bounds",
+    "cells", "roots", "radius", "count_share", "moments", "floor", "step", "weight", "places",
+    "focus", "n_clusters",
+}  # fmt: skip
 UNCHANGED = "pass a model as it was fitted, or a file as it was written"
 
 
@@ -270,7 +287,26 @@ def _parts_of(text: str | bytes) -> dict[str, Any]:
         )
     if not isinstance(parts["written-by"], str):
         raise ValueError(f"written-by must be a text; {UNCHANGED}")
-    return parts
+    return _upgraded(parts) if version == 1 else parts
+
+
+def _upgraded(parts: dict[str, Any]) -> dict[str, Any]:
+    """A file of version 1 as version 2 would have written it."""
+    parameters, release = parts.get("parameters"), parts.get("release")
+    said = release.get("settings") if isinstance(release, dict) else None
+    if not isinstance(parameters, dict):
+        return parts
+    added = dict(SINCE_2.get(parts["class"], {}))
+    parameters = {**added, **parameters}
+    for name, value in parameters.items():
+        if isinstance(value, dict) and isinstance(value.get("settings"), str):
+            more = SINCE_2.get(value["settings"], {})
+            parameters[name] = {**more, **value}
+            added |= more
+    if isinstance(release, dict) and isinstance(said, dict):
+        release = {**release, "settings": {**added, **said}}
+        return {**parts, "parameters": parameters, "release": release}
+    return {**parts, "parameters": parameters}
 
 
 def _parameters(parts: dict[str, Any]) -> dict[str, Any]:
@@ -287,7 +323,7 @@ def _release(parts: dict[str, Any]) -> Release | None:
     if "release" not in parts:
         return None
     said = parts["release"]
-    wanted = {"privfit", *(one.name for one in dataclasses.fields(Release))}
+    wanted = {"privfit", *(one.name for one in dataclasses.fields(Release))} - {"filter"}
     if not isinstance(said, dict) or said.keys() != wanted:
         raise ValueError(f"release must have the fields {', '.join(sorted(wanted))}; {UNCHANGED}")
     kinds = {"name": str, "domain": str, "settings": dict, "parameters": dict, "seeded": bool}
@@ -429,9 +465,17 @@ def _check_method(file: _File, name: str) -> None:
     file.agree(name, method_name(method), file.settings.get(name))
     if dataclasses.is_dataclass(method):
         own = Release("", 0.0, 0.0, "", (), settings=dataclasses.asdict(method))  # type: ignore[arg-type]
-        for key, value in parse(own.to_json())["settings"].items():
-            if value is not None and key not in RAISED:
-                file.agree(f"{name}'s {key}", value, file.settings.get(key))
+        _check_settings(file, name, parse(own.to_json())["settings"], file.settings)
+
+
+def _check_settings(file: _File, name: str, given: dict[str, Any], used: Any) -> None:
+    """Each setting that was given is the one that was used; those of parts likewise."""
+    for key, value in given.items():
+        said = used.get(key) if isinstance(used, Mapping) else None
+        if isinstance(value, dict):
+            _check_settings(file, f"{name}'s {key}", value, said)
+        elif value is not None and key not in ADJUSTED:
+            file.agree(f"{name}'s {key}", value, said)
 
 
 def _check_ones(file: _File, n_features: int) -> None:
@@ -455,10 +499,15 @@ def _indices(file: _File, name: str, size: int) -> Array:
 
 def _linear(file: _File) -> dict[str, Any]:
     _check_method(file, "solver")
+    for name in ("C", "fit_intercept"):
+        if name in file.parameters:
+            file.agree(name, file.parameters[name], file.settings.get(name))
     domain, found = _domain(file, file.parameters["domain"])
     classes = _classes(file)
     rows = 1 if len(classes) == 2 else len(classes)
     coef, intercept = file.floats("coef", rows, domain.width), file.floats("intercept", rows)
+    if intercept.any() and not file.parameters["fit_intercept"]:
+        raise ValueError(f"intercept must be 0 where none was fitted; {UNCHANGED}")
     return {**found, "classes_": classes, "coef_": coef, "intercept_": intercept}
 
 
@@ -562,12 +611,16 @@ class _Kind:
 _CLASSIFIER = ("parameters", "columns", "labels", "release")
 _OTHER = ("parameters", "columns", "release")
 _LINEAR = _Kind(
-    ("epsilon", "delta", "domain", "classes", "solver", "adjacency", "n_public"),
+    ("epsilon", "delta", "domain", "classes", "solver", "fit_intercept", "adjacency", "n_public"),
     _CLASSIFIER, _linear,
 )  # fmt: skip
 ESTIMATORS: dict[str, _Kind] = {
     "LogisticRegression": _LINEAR,
-    "LinearSVC": _LINEAR,
+    "LinearSVC": _Kind(
+        ("epsilon", "delta", "domain", "classes", "solver", "C", "fit_intercept", "adjacency",
+         "n_public"),
+        _CLASSIFIER, _linear,
+    ),
     "KMeans": _Kind(
         ("n_clusters", "epsilon", "delta", "domain", "solver", "postprocess", "adjacency",
          "n_public"), _OTHER, _kmeans,

@@ -19,6 +19,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
 FINE = 16  # the least standard deviation in steps of the grid: the grid's 4 then adds 2 %
+MOST_UNITS = 1 << 29  # steps to a count: those of 2^32 records then stay below 2^62
 
 
 def noise_for(
@@ -59,7 +60,7 @@ class CountNoise:
             return cls(DiscreteLaplace(budget.epsilon, l1), 1)
         mu = gaussian_calibrate(budget.epsilon, budget.delta)
         l2 = math.nextafter(math.sqrt(l2_squared), math.inf)
-        units = max(1, math.ceil(FINE * mu / l2))
+        units = min(max(1, math.ceil(FINE * mu / l2)), MOST_UNITS)
         return cls(DiscreteGaussian(mu, math.nextafter(units * l2, math.inf)), units)
 
     @property

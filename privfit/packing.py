@@ -23,10 +23,13 @@ from numpy.typing import NDArray
 from privfit._kernels.linear import PANEL_ROWS, SparseRows
 from privfit.checks import is_partitioned, is_sparse
 from privfit.domains import Domain, Schema
+from privfit.frames import length, numbers_of
+from privfit.reading import LevelReader, positions, two_classes
 
 Integers: TypeAlias = NDArray[np.int64]
 
-MAX_RECORDS = 2**31 - 1  # a public bound: sums are proved not to overflow up to here
+MAX_RECORDS = 2**32  # a public bound: sums are proved not to overflow up to here
+TABLE_RECORDS = 2**31 - 1  # of one table in memory, whose rows have 32-bit numbers
 CHUNK_BYTES = 1 << 22  # of float64 input that are checked, clipped and packed at a time
 
 
@@ -304,6 +307,7 @@ def check_records(X: Any, domain: Any, what: str) -> tuple[Any, Domain]:
     if isinstance(domain, Schema):
         X = domain.encode(X)
     else:
+        X = numbers_of(X)
         X = X if isinstance(X, np.ndarray) or is_sparse(X) else np.asarray(X)
         _check_table(X)
         if is_sparse(X):
@@ -313,14 +317,17 @@ def check_records(X: Any, domain: Any, what: str) -> tuple[Any, Domain]:
                 X.sum_duplicates()
     if X.shape[0] == 0:
         raise ValueError("X must have at least one record; pass a non-empty table")
-    if X.shape[0] > MAX_RECORDS:
-        raise ValueError(f"X must have at most {MAX_RECORDS} records, so that no sum can overflow")
+    if max(X.shape) > TABLE_RECORDS:
+        raise ValueError(
+            f"X must have at most {TABLE_RECORDS} records and columns in memory; pass more records "
+            "as a Stream"
+        )
     return X, domain.bind(X.shape[1])
 
 
 def _check_table(X: Any) -> None:
     if X.ndim != 2:
-        raise ValueError(f"X (shape {X.shape}) must have two dimensions; pass records as rows")
+        raise ValueError(f"X ({X.ndim} dimensions) must have two dimensions; pass records as rows")
     if X.dtype.kind not in "fiub":
         raise ValueError(
             f"X (dtype {X.dtype}) must hold real numbers; pass numbers, or declare a Schema for "
@@ -332,21 +339,22 @@ def _check_table(X: Any) -> None:
 
 def check_labels(y: Any, n: int, n_classes: int | None = None) -> Integers:
     """(n,) the group of each record: 0 for class 1 and 1 for class 0, or one of several classes."""
-    y = np.asarray(y)
-    if y.shape != (n,):
+    if length(y) != n:
         raise ValueError("y must have one label for each record of X; pass a vector of that length")
     if n_classes is not None:
-        if y.dtype.kind not in "iu" or not np.isin(y, np.arange(n_classes)).all():
+        codes = LevelReader(positions(range(n_classes), "classes")).codes(y)
+        if (codes < 0).any():
             raise ValueError(
                 f"y must hold whole numbers in 0..{n_classes - 1}; encode labels by their declared "
                 "classes"
             )
-        return y.astype(np.int64)
-    if y.dtype.kind not in "fiub" or not (np.isin(y, (0, 1)).all() or np.isin(y, (-1, 1)).all()):
+        return codes
+    groups = two_classes(y)
+    if groups is None:
         raise ValueError(
             "y must hold 0 and 1, or -1 and +1; encode other labels by their declared classes"
         )
-    return np.asarray(y <= 0, dtype=np.int64)
+    return groups
 
 
 def _blocks(X: Any, domain: Domain, uniform: bool) -> Iterator[tuple[int, Any]]:
@@ -360,15 +368,15 @@ def _blocks(X: Any, domain: Domain, uniform: bool) -> Iterator[tuple[int, Any]]:
     rows = max(1, CHUNK_BYTES // (8 * d))
     for first in range(0, n, rows):
         block = X[first : first + rows]
-        if is_sparse(block):
-            block = scipy.sparse.csr_array(
-                (block.data.astype(np.float64), block.indices, block.indptr), shape=block.shape
-            )
-            finite = np.isfinite(block.data).all()
-        else:
-            block = np.ascontiguousarray(block, dtype=np.float64)
-            finite = np.isfinite(block).all()
-        if not finite:
+        with np.errstate(over="ignore"):  # a warning would tell that some record is huge
+            if is_sparse(block):
+                entries = block.data.astype(np.float64)
+                block = scipy.sparse.csr_array(
+                    (entries, block.indices, block.indptr), shape=block.shape
+                )
+            else:
+                entries = block = np.ascontiguousarray(block, dtype=np.float64)
+        if not np.isfinite(entries).all():
             raise ValueError(
                 "X must be finite; fill NaN and infinity before, or declare a Schema with fill="
             )

@@ -265,6 +265,11 @@ class Partition:
         """What both releases cost."""
         return self.shape.event, self.counts.event
 
+    @property
+    def noted(self) -> dict[str, int]:
+        """The settings of the tree as they are used."""
+        return {"roots": self.shape.roots, "depth": self.shape.depth}
+
     def grow(self, cells: Any, release: Callable[[Mechanism, Any], Any]) -> Cells:
         """The released cells of private records, given by their codes (n,) in any order.
 

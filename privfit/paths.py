@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,25 +18,22 @@ from numpy.typing import NDArray
 
 from privfit._kernels.random import BitSource
 from privfit.accounting import Event, calibrate, gaussian_calibrate
+from privfit.cautions import PrivacyLeakWarning
 from privfit.checks import is_finite, is_whole
 from privfit.ledger import ADJACENCIES, Budget, Grant
 from privfit.mechanisms import Mechanism
-from privfit.objectives import CentersObjective, FacilityObjective, LinearObjective
+from privfit.objectives import (
+    CentersObjective,
+    FacilityObjective,
+    LinearObjective,
+    RecordObjective,
+)
 from privfit.spaces import Reals, Space
 
 __all__ = ["Conduct", "Generation", "Moves", "Path", "PrivacyLeakWarning"]
 
 Array: TypeAlias = NDArray[Any]
 Integers: TypeAlias = NDArray[np.int64]
-
-
-class PrivacyLeakWarning(UserWarning):
-    """Something is about to depend on private records outside the guarantee.
-
-    >>> import warnings
-    >>> from privfit import PrivacyLeakWarning
-    >>> warnings.simplefilter("error", PrivacyLeakWarning)  # a pipeline may refuse to go on
-    """
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,8 @@ class Path:
     """All that a search released: the selected candidates (s, ...) of each generation, in order.
 
     `average` is the share of the path whose mean is the answer; 0 means the last selection.
-    `notes` are public numbers that a rule chose, for the settings of a `Release`.
+    `notes` are settings as they were used: what rules chose, and None for what had no use. They are
+    public, and go into the settings of a `Release`: see `realised`.
 
     >>> import numpy as np
     >>> from privfit import Bits, RecordObjective, search
@@ -133,6 +131,7 @@ class Conduct:
         self.objective, self._grant, self._callback = objective, grant, callback
         self.share = share
         self._generations: list[Array] = []
+        self._notes: dict[str, Any] = {}
         self._total = 1
 
     @property
@@ -154,34 +153,74 @@ class Conduct:
         return Budget(whole.epsilon / parts, whole.delta)
 
     @property
+    def pure_epsilon(self) -> float:
+        """The part of epsilon that each of the equal searches has where budgets add up."""
+        assert self._grant is not None
+        return self._grant.budget.epsilon / self.share
+
+    @property
     def mu(self) -> float:
         """The Gaussian parameter of the budget, 0 for a pure one."""
         budget = self.budget
         return gaussian_calibrate(budget.epsilon, budget.delta) if budget.delta else 0.0
 
-    def plan(self, selections: int, generations: int) -> float:
-        """Set the selections aside and return the budget of each."""
+    def plan(
+        self,
+        selections: int,
+        generations: int,
+        composition: str = "tight",
+        kind: str = "selection",
+    ) -> float:
+        """Set equal selections aside and return the budget of each.
+
+        `composition` is a method of `accounting`. A mechanism that is not bounded-range is of kind
+        'pure', and needs a method that treats selections as pure releases.
+        """
         self._total = generations
         if self._grant is None:
             return math.inf
         whole = self._grant.budget
-        eps_s = calibrate(selections * self.share, whole.epsilon, whole.delta)
-        self._grant.plan(Event("selection", eps_s, selections))
+        eps_s = calibrate(selections * self.share, whole.epsilon, whole.delta, composition)
+        self.set_aside(generations, Event(kind, eps_s, selections))
+        self.note(selections=selections, eps_s=eps_s)
         return eps_s
+
+    def plan_rounds(self, rounds: int, survivors: int) -> tuple[float, float]:
+        """Set aside rounds of epsilon / rounds each: all but the last make `survivors` selections.
+
+        Return the budgets of a selection in such a round and of the last one, which is alone. They
+        add up to epsilon, whatever delta is.
+        """
+        assert self._grant is not None
+        last = calibrate(rounds * self.share, self._grant.budget.epsilon, 0.0)
+        each = calibrate(survivors, last, 0.0)
+        before = (rounds - 1) * survivors
+        first = (Event("selection", each, before),) if before else ()
+        self.set_aside(rounds, *first, Event("selection", last))
+        self.note(selections=before + 1, eps_s=each if before else None, eps_last=last)
+        return each, last
 
     def plan_one(self, kind: str) -> float:
         """Set a single release aside, pure in the whole epsilon, and return its budget."""
         assert self._grant is not None
-        self._total = 1
         epsilon = calibrate(self.share, self._grant.budget.epsilon, 0.0)
-        self._grant.plan(Event(kind, epsilon))
+        self.set_aside(1, Event(kind, epsilon))
         return epsilon
 
     def set_aside(self, generations: int, *events: Event) -> None:
-        """Set draws of other kinds aside; with what was told, so many generations in all."""
+        """Set draws aside; with what was told, so many generations in all.
+
+        The first of several equal searches does it for all of them, before anything is drawn; what
+        the others need is then in the plan.
+        """
         self._total = generations
         assert self._grant is not None
-        self._grant.plan(*events)
+        times = self.share if self.share > 1 and not self._grant.events else 1
+        self._grant.plan(*(replace(event, count=times * event.count) for event in events))
+
+    def note(self, **used: Any) -> None:
+        """Keep settings as they are used, for the `Release`: public numbers alone."""
+        self._notes.update(used)
 
     def release(self, mechanism: Mechanism, value: Any) -> Any:
         """What a mechanism draws from a value of the records, through the grant."""
@@ -196,9 +235,12 @@ class Conduct:
             index, leader = len(self._generations), np.array(selected[0])
             self._callback(Generation(index, self._total, leader, spent))
 
-    def path(self, average: float = 0.0) -> Path:
-        """All that was told."""
-        return Path(tuple(self._generations), average if isinstance(self.space, Reals) else 0.0)
+    def path(self, average: float | None = None) -> Path:
+        """All that was told, and what was noted; only reals have a mean."""
+        used = average if average and isinstance(self.space, Reals) else 0.0
+        if average is not None:
+            self.note(average=used)
+        return Path(tuple(self._generations), used, dict(self._notes))
 
     def around(self, w: Array) -> Any:
         """A view that scores moves away from w: incremental where the objective knows how."""
@@ -207,6 +249,20 @@ class Conduct:
         if isinstance(self.objective, CentersObjective):
             return self.objective.walk(w)
         return Moves(self.objective, self.space, w)
+
+
+def realised(solver: str, settings: Any, path: Path) -> dict[str, Any]:
+    """What was done, for the settings of a `Release`: the solver's settings as they were used."""
+    return {"solver": solver, **_merged(asdict(settings), path.notes)}
+
+
+def _merged(given: dict[str, Any], used: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with those of their parts: what was used goes before what was given."""
+    both = {
+        name: _merged(given[name], value) if isinstance(value, Mapping) else value
+        for name, value in used.items()
+    }
+    return {**given, **both}
 
 
 def public_size(objective: Any, adjacency: str, n_public: int | None) -> int | None:
@@ -238,9 +294,28 @@ def check_space(objective: Any, space: Space) -> Array:
     if isinstance(objective, LinearObjective) and not isinstance(space, Reals):
         raise ValueError(
             f"space ({space!r}) must be a box of weights for a LinearObjective; pass "
-            "Reals(-1, 1, d + 1)"
+            f"Reals(-1, 1, {objective.n_weights})"
         )
-    return space.on_grid_of(objective).extremes
+    space = space.on_grid_of(objective)
+    if isinstance(objective, CentersObjective) and space.shape == (
+        objective.n_clusters,
+        objective.n_features,
+    ):
+        assert isinstance(space, Reals)
+        far = space.snap(objective.outermost(space.low, space.high))
+        return np.concatenate([space.extremes, far[None]])
+    return space.extremes
+
+
+def check_candidates(objective: Any, P: Array, adjacency: str) -> None:
+    """Refuse candidates that an objective cannot sum up, from public numbers; no record is read.
+
+    A user's own score is tried on a few records besides.
+    """
+    objective.range(P, adjacency)
+    objective.prior(P)
+    if isinstance(objective, RecordObjective):
+        objective.check(P)
 
 
 class Moves:
@@ -273,6 +348,11 @@ class Moves:
     def step(self, where: Any, what: Any) -> None:
         """Move."""
         self.w = self.candidates(where, what)[0]
+
+
+def side_by_side(first: Array, second: Array) -> Array:
+    """(2 m, ...): two populations (m, ...) as one, pair after pair."""
+    return np.stack([first, second], axis=1).reshape(-1, *first.shape[1:])
 
 
 # ---------------------------------------------------------------------------------------- settings

@@ -282,6 +282,7 @@ def mcmc(
     n_init: int = 20,
     tolerance: float | None = None,
     callback: Callable[[Progress], object] | None = None,
+    paper: bool = False,
 ) -> Synthetic:
     """A likely synthetic data set, given all that a noisy Lloyd run released, and its clusters.
 
@@ -309,6 +310,10 @@ def mcmc(
         less than this.
     callback : callable (Progress) -> object
         Called after every 16,384 steps.
+    paper : bool
+        Propose from the T sets of means that the iterations released, each with its own counts.
+        Ours also proposes from the centroids of the first iteration, which no record has moved:
+        one proposal in T + 1, which reaches what noise has emptied.
     """
     _check_trace(trace)
     for name, value in (("n_clusters", n_clusters), ("n_init", n_init)):
@@ -332,7 +337,7 @@ def mcmc(
             "this size; pass fewer iterations"
         )
     source = BitSource.of(rng)
-    state = _Chain(trace, consistent(trace), n_records, delta, source)
+    state = _Chain(trace, consistent(trace), n_records, delta, source, paper)
     if steps is None:
         steps = max(300_000, 10 * len(state.points)) if anneal else 30_000
     sweep = max(CHUNK, len(state.points))
@@ -380,8 +385,9 @@ class _Chain:
         n_records: int | None,
         delta: float,
         source: BitSource,
+        paper: bool,
     ) -> None:
-        T, _, d = trace.centroids.shape
+        T, k, d = trace.centroids.shape
         self._trace = trace
         self.unit = _unit(trace)
         bounds = np.stack([np.ceil(trace.low / self.unit), np.floor(trace.high / self.unit)])
@@ -392,12 +398,17 @@ class _Chain:
         # the linear program moves sums of small clusters far.
         means = self._inside(trace.sums[-1] / np.maximum(trace.counts[-1], 1.0)[:, None], bounds)
         sets = np.rint(np.concatenate([trace.centroids, means[None] * self.unit]) / self.unit)
-        shares = np.concatenate([near.counts, near.counts[-1:]])
+        if (
+            paper
+        ):  # set t of T + 1 has the counts of iteration t, and the first one proposes nothing
+            slots = _slots(near.counts) + np.uint16(k)
+        else:
+            slots = _slots(np.concatenate([near.counts, near.counts[-1:]]))
         width = np.where(trace.high > trace.low, (trace.high - trace.low) / 2, 0.0)
         half = trace.radius or math.exp(np.log(width[width > 0]).mean()) if width.any() else 1.0
         sigma = math.sqrt(delta) * half / self.unit
         self._mixture = chain.Mixture(
-            sets.astype(np.int16), T, _slots(shares), np.where(width > 0, sigma, 0.0),
+            sets.astype(np.int16), T, slots, np.where(width > 0, sigma, 0.0),
             1 / (2 * sigma**2), bounds, DOMAINS.index(trace.domain),
             float(limit**2 if trace.domain == "l2" else limit),
         )  # fmt: skip

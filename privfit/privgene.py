@@ -39,6 +39,7 @@ from privfit.paths import (
     check_positive_shares,
     check_shares,
     fill,
+    side_by_side,
 )
 from privfit.spaces import Space
 
@@ -58,7 +59,7 @@ class PrivGene:
     ----------
     generations : int, optional
         r; by default as many selections as `steps_by_rule` says, m' to a generation; the paper's
-        rule is 1.25e-3 n epsilon of them.
+        rule is 1.25e-3 n epsilon / m' rounds, the last of which selects the answer.
     population, survivors : int
         m and m' of the paper.
     step, decay : float
@@ -66,10 +67,12 @@ class PrivGene:
     average : float
         The share of the released path whose mean is the answer; 0 for the last selection.
     paper : bool
-        The publication's own parameters, and its dampening by each candidate's own sensitivity
-        (its equation 10) instead of the range. Repaired: the factor 2 that equation 18 lacks
-        (without it the mechanism is 2 epsilon); the last coordinate mutates too; mutants are
-        clipped to the space; the "+1" of the logistic sensitivity is dropped.
+        Algorithm 1 as published: r rounds of epsilon / r each, of which the last selects one vector
+        with all of its share; both children of each pair; the budgets add up, whatever delta is;
+        dampening by each candidate's own sensitivity (equation 10) instead of the range. Repaired:
+        the factor 2 that equation 18 lacks (without it the mechanism is 2 epsilon); the last
+        coordinate mutates too; mutants are clipped to the space; the "+1" of the logistic
+        sensitivity is dropped. `docs/privgene.md` has a table.
 
     Examples
     --------
@@ -118,36 +121,55 @@ def privgene(
 ) -> Path:
     """Breed, select m' survivors, repeat; at last select one (Algorithm 1).
 
-    Released: the survivors of each generation. Cost: r m' + 1 selections, the grant's budget.
+    Released: the survivors of each generation. Cost: r m' + 1 equal selections, the grant's budget;
+    as published (r - 1) m' of epsilon / (r m') and one of epsilon / r.
     """
     conduct = Conduct(objective, space, grant, rng, callback, **public)
     space, coins, s = conduct.space, conduct.coins, settings
-    rule = _paper_selections if s.paper else steps_by_rule
-    r = s.generations or max(1, round(rule(conduct) / s.survivors))
-    eps_s = conduct.plan(r * s.survivors + 1, r + 1)
-    reach = objective.spread if s.paper else objective.range
+    if s.paper:
+        rounds = s.generations or _paper_rounds(conduct, s.survivors)
+        eps_s, eps_last = conduct.plan_rounds(rounds, s.survivors)
+        generations, reach, breed = rounds - 1, objective.spread, _pairs_of_children
+        conduct.note(generations=rounds)
+    else:
+        generations = s.generations or max(1, round(steps_by_rule(conduct) / s.survivors))
+        eps_s = eps_last = conduct.plan(generations * s.survivors + 1, generations + 1)
+        reach, breed = objective.range, _single_children
+        conduct.note(generations=generations)
 
     P = _starts(objective, space, s.population, coins)
-    for generation in range(r):
+    for generation in range(generations):
         scores = objective.scores(P) + objective.prior(P)
         chosen = grant.release(
             TopK(s.survivors, eps_s, reach(P, conduct.adjacency)), scores, conduct.source
         )
         survivors = P[chosen]
         conduct.tell(survivors)
-        parents = survivors[coins.integers(s.survivors, size=(2, s.population))]
-        P = space.splice(parents[0], parents[1], coins)
+        P = breed(space, survivors, s.population, coins)
         P = space.nudge(P, s.step * s.decay**generation, coins)
     scores = objective.scores(P) + objective.prior(P)
-    best = grant.release(Exponential(eps_s, reach(P, conduct.adjacency)), scores, conduct.source)
+    best = grant.release(Exponential(eps_last, reach(P, conduct.adjacency)), scores, conduct.source)
     conduct.tell(P[[best]])
     return conduct.path(s.average)
+
+
+def _single_children(space: Any, survivors: Any, m: int, coins: np.random.Generator) -> Any:
+    """m children, each of a pair of its own."""
+    parents = survivors[coins.integers(len(survivors), size=(2, m))]
+    return space.splice(parents[0], parents[1], coins)
+
+
+def _pairs_of_children(space: Any, survivors: Any, m: int, coins: np.random.Generator) -> Any:
+    """m children: both of each of m / 2 pairs, next to each other."""
+    A, B = survivors[coins.integers(len(survivors), size=(2, (m + 1) // 2))]
+    child = space.splice(A, B, coins)
+    return side_by_side(child, space.sibling(A, B, child, coins))[:m]
 
 
 def _starts(objective: Any, space: Any, m: int, coins: np.random.Generator) -> Any:
     """Random candidates; for linear models a tenth with nothing but an intercept, of both signs."""
     P = space.sample(m, coins)
-    if isinstance(objective, LinearObjective):
+    if isinstance(objective, LinearObjective) and objective.fit_intercept:
         alone = m // 20
         P[: 2 * alone, :-1] = 0
         P[:alone, -1] = np.abs(P[:alone, -1])
@@ -177,9 +199,11 @@ class EEM:
     average : float
         The share of the released path whose mean is the answer; 0 for the last selection.
     paper : bool
-        The publication's own parameters, with random starts instead of one at zero. Repaired: the
-        range of the SVM is 4 C under replace; any coordinate mutates, the intercept too; mutants
-        are clipped to the space.
+        PrivGene with the enhanced exponential mechanism as published: r selections of epsilon / r,
+        whatever delta is, the first among random starts instead of one walk from zero. Objectives
+        that are not linear are dampened by each candidate's own sensitivity: for k-means the paper
+        has no better bound. Repaired: the range of the SVM is 4 C under replace; any coordinate
+        mutates, the intercept too; mutants are clipped to the space. A table: `docs/privgene.md`.
 
     Examples
     --------
@@ -233,21 +257,26 @@ def eem(
     """
     conduct = Conduct(objective, space, grant, rng, callback, **public)
     space, coins, s = conduct.space, conduct.coins, settings
-    r = s.generations or round(_paper_selections(conduct) if s.paper else steps_by_rule(conduct))
-    eps_s = conduct.plan(r + s.paper, r + s.paper)
+    r = s.generations or (_paper_rounds(conduct, 1) if s.paper else steps_by_rule(conduct))
+    eps_s = conduct.plan(r, r, "naive" if s.paper else "tight")
+    conduct.note(**noted_walk(r, s))
     w = space.middle
     if s.paper:
         P = _starts(objective, space, s.population, coins)
         scores = objective.scores(P) + objective.prior(P)
-        reach = objective.range(P, conduct.adjacency)
+        reach = objective.spread(P, conduct.adjacency)
         w = P[grant.release(Exponential(eps_s, reach), scores, conduct.source)]
         conduct.tell(w[None])
 
     view = conduct.around(w)
-    for step in schedule(r, s):
+    coarse = s.paper and not isinstance(objective, LinearObjective)
+    for step in schedule(r - s.paper, s):
         moves = space.some_moves(view.w, s.population, step, coins)
         scores = view.scores(*moves) + view.prior(*moves)
-        reach = view.range(*moves, conduct.adjacency)
+        if coarse:
+            reach = objective.spread(space.moved(view.w, *moves), conduct.adjacency)
+        else:
+            reach = view.range(*moves, conduct.adjacency)
         chosen = grant.release(Exponential(eps_s, reach), scores, conduct.source)
         view.step(moves[0][chosen], moves[1][chosen])
         conduct.tell(view.model[None])
@@ -269,7 +298,8 @@ class Local:
         Clip of a record's residual, for the gradient; by default 0.5 for the logistic loss and 1
         for the hinge, the slopes at a margin of 0.
     generations : int, optional
-        By default a public rule in (n, epsilon, delta): see `steps_by_rule`.
+        By default a public rule in (n, epsilon, delta): see `steps_by_rule`; the paper's is
+        1.25e-3 n epsilon.
     step, decay, last_step : float
         Moves are this share of a coordinate's width: `step` times `decay` each generation, or
         falling geometrically to `last_step` if there is no decay. By default from a public rule:
@@ -277,8 +307,9 @@ class Local:
     average : float
         The share of the released path whose mean is the answer; 0 for the last selection.
     paper : bool
-        PrivLocal, the code published with PrivGene: moves of 0.5 in [-5, 5], decay 0.95, scored by
-        the loss. Repaired: the range is that of the realised moves, 4 steps under replace.
+        PrivLocal, the code published with PrivGene: 1.25e-3 n epsilon moves of 0.5 in [-5, 5],
+        decay 0.95, scored by the loss; epsilon / r each, whatever delta is. Repaired: the range is
+        that of the realised moves, 4 steps under replace.
 
     Examples
     --------
@@ -339,12 +370,15 @@ def local(
     """
     conduct = Conduct(objective, space, grant, rng, callback, **public)
     s = settings
-    r = s.generations or steps_by_rule(conduct)
-    eps_s = conduct.plan(r, r)
+    r = s.generations or (_paper_rounds(conduct, 1) if s.paper else steps_by_rule(conduct))
+    eps_s = conduct.plan(r, r, "naive" if s.paper else "tight")
+    conduct.note(**noted_walk(r, s))
     if climbs_slopes(s, objective):
         # Centred weights are off the grid of linear ones, which may be coarse for a narrow column.
+        conduct.note(cap=cap_of(s, objective))
         view = objective.slopes(space.middle, cap_of(s, objective))
     else:
+        conduct.note(scoring="loss", cap=None)
         space = conduct.space
         view = conduct.around(space.middle)
     climb(conduct, space, view, eps_s, schedule(r, s))
@@ -397,9 +431,10 @@ def steps_by_rule(conduct: Conduct) -> int:
     return max(8, round(math.sqrt(conduct.n * conduct.budget.epsilon) / 3))
 
 
-def _paper_selections(conduct: Conduct) -> float:
-    """The paper's rule, 1.25e-3 n epsilon, at least one."""
-    return max(1.0, 1.25e-3 * conduct.n * conduct.budget.epsilon)
+def _paper_rounds(conduct: Conduct, survivors: int) -> int:
+    """r by the paper's rule, 1.25e-3 n epsilon / m' (Section 6.1), at least one."""
+    epsilon = conduct.pure_epsilon
+    return max(1, round(1.25e-3 * conduct.n * epsilon / survivors))
 
 
 def _check_schedule(settings: EEM | Local) -> None:
@@ -416,7 +451,20 @@ def schedule(r: int, settings: EEM | Local) -> Any:
     By default from 0.03 down to 0.3 times that: 0.6 and 0.18 for weights in [-10, 10]. Walks of
     less than 128 steps take longer ones, since they have as far to go; at most twice as long.
     """
-    first = settings.step or 0.03 * min(2.0, max(1.0, math.sqrt(128 / r)))
+    first, last = _ends(r, settings)
     if settings.decay is not None:
         return first * settings.decay ** np.arange(r)
-    return np.geomspace(first, settings.last_step or 0.3 * first, r)
+    return np.geomspace(first, last, r)
+
+
+def _ends(r: int, settings: EEM | Local) -> tuple[float, float]:
+    """The first step, and the last one where steps do not decay."""
+    first = settings.step or 0.03 * min(2.0, max(1.0, math.sqrt(128 / r)))
+    return first, settings.last_step or 0.3 * first
+
+
+def noted_walk(r: int, settings: EEM | Local) -> dict[str, Any]:
+    """The settings of a walk of r generations as they are used."""
+    first, last = _ends(r, settings)
+    decays = settings.decay is not None
+    return {"generations": r, "step": first, "last_step": None if decays else last}

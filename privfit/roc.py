@@ -30,6 +30,9 @@ What follows (`binormal.py`) is post-processing. A score of at least the thresho
 positive class, so rates fall as the threshold rises. Under 'replace' the number of records is
 public and the counts are made to add up to it.
 
+**No sum wraps.** A count, and any sum of counts that is measured, is at most 2^32, or 2^48 in units
+of 2^-16, the finest; a score of `Medians` is at most 2^32 in size.
+
 **Confusion matrix.** Each record counts in one of four cells: l1 sensitivity 1, or 2 if replaced.
 **Accuracy.** Under 'replace' the number of correct predictions changes by at most 1 and is divided
 by the public n. Under 'add_remove' the correct and the wrong ones are two cells of sensitivity 1.
@@ -43,7 +46,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -54,12 +56,19 @@ from privfit._kernels.random import BitSource
 from privfit.accounting import Event, compose, gaussian_calibrate
 from privfit.backends import Parts, is_partitioned, place
 from privfit.binormal import Points, monotone, simplex, smoothed
+from privfit.cautions import PrivacyLeakWarning, caution
 from privfit.checks import is_finite, is_whole
 from privfit.cumulative import Flat, Haar, Measurement, best_hierarchy, padded_bits
+from privfit.frames import length
 from privfit.ledger import Budget, Grant, Ledger, Release, reserve_from
-from privfit.mechanisms import DiscreteGaussian, DiscreteLaplace, Exponential, Mechanism
+from privfit.mechanisms import DiscreteGaussian, DiscreteLaplace, Exponential
+from privfit.medians import MOST_LEVELS, RecursiveMedians
 from privfit.partition import rounded_down
-from privfit.paths import PrivacyLeakWarning, public_size
+from privfit.paths import public_size
+from privfit.priroc import MEDIANS_SHARE, Counted, PriROC
+from privfit.reading import LevelReader, positions, raw_numbers, two_classes
+from privfit.released import ReleasedFloat
+from privfit.smooth_medians import SmoothMedians
 
 __all__ = [
     "ConfusionMatrix",
@@ -77,7 +86,8 @@ Integers: TypeAlias = NDArray[np.int64]
 GRID = 2**12  # places of a score
 RANGES = {"add_remove": 2, "replace": 4}  # of the scores of `Medians`
 NOISES = ("auto", "flat", "hierarchy", "wavelet", "gaussian")
-MOST_LEVELS = 12
+OPTIONS = ("auto", None, 0.3, "auto", True)  # of `roc_curve`: thresholds ... smooth, if left out
+MOST_FACTOR = 1 << 16  # units to a count: those of 2^32 records stay below 2^62
 MOST_SMOOTHED = 64  # cells: the posterior takes 60 ms for so many
 
 
@@ -85,56 +95,27 @@ MOST_SMOOTHED = 64  # cells: the posterior takes 60 ms for so many
 
 
 @dataclass(frozen=True)
-class Medians(Mechanism):
+class Medians(RecursiveMedians):
     """Thresholds that halve the records again and again; see the module's proof.
 
-    Parameters
-    ----------
-    epsilon_each : float
-        What one level costs.
-    adjacency : 'replace' or 'add_remove'
-    levels : int
+    Its parameters are those of `RecursiveMedians`.
     """
 
-    epsilon_each: float
-    adjacency: str
-    levels: int
+    kind = "selection"
 
     def __post_init__(self) -> None:
-        if self.adjacency not in RANGES:
-            raise ValueError(
-                f"adjacency ({self.adjacency!r}) must be 'replace' or 'add_remove'; pass one"
-            )
-        if not is_whole(self.levels) or not 1 <= self.levels <= MOST_LEVELS:
-            raise ValueError(
-                f"levels ({self.levels!r}) must be a whole number from 1 to {MOST_LEVELS}; pass one"
-            )
+        super().__post_init__()
         if not is_finite(self.epsilon_each) or self.epsilon_each <= 0:
             raise ValueError(
                 f"epsilon_each ({self.epsilon_each!r}) must be a positive number; pass a budget "
                 "such as 0.1"
             )
 
-    @property
-    def event(self) -> Event:
-        return Event("selection", self.epsilon_each, self.levels)
-
-    def __call__(self, value: ArrayLike, rng: Any = None) -> Integers:
-        """int64 (m + 1,): rising ends of the cells, from 0 to G; `value` is int64 (G,) counts.
-
-        A cell of one place is not halved, so m is 2^levels or less.
-        """
-        below, source = np.concatenate([[0], np.cumsum(value)]), BitSource.of(rng)
-        choose = Exponential(self.epsilon_each, RANGES[self.adjacency])
-        ends = [0, len(below) - 1]
-        for _ in range(self.levels):
-            found = []
-            for a, b in pairwise(ends):
-                if b - a > 1:
-                    scores = -np.abs(2 * below[a + 1 : b] - below[a] - below[b])
-                    found.append(a + 1 + choose(scores, source))
-            ends = sorted([*ends, *found])
-        return np.array(ends, dtype=np.int64)
+    def cut(self, counts: Integers, source: BitSource) -> int:
+        """A place that halves the records of a cell, by the exponential mechanism."""
+        below = np.cumsum(counts)
+        scores = -np.abs(2 * below[:-1] - below[-1])
+        return 1 + int(Exponential(self.epsilon_each, RANGES[self.adjacency])(scores, source))
 
 
 # ------------------------------------------------------------------------------------------ results
@@ -220,6 +201,7 @@ def roc_curve(
     share: float = 0.3,
     noise: str = "auto",
     smooth: bool = True,
+    paper: bool | PriROC = False,
     pos_label: Any = 1,
     adjacency: str = "replace",
     n_public: int | None = None,
@@ -249,6 +231,10 @@ def roc_curve(
         wavelet with Gaussian noise, and needs delta > 0.
     smooth : bool
         Draw a flat measurement towards binormal curves, as far as it looks like one.
+    paper : bool or PriROC
+        True draws the curve of 2014, with what breaks privacy repaired: ceil(log2 n) levels of
+        medians from a fifth of epsilon, Privelet, isotonic regression. `PriROC` has the paper's
+        other two curves. Thresholds, levels, share, noise and smooth are then the paper's.
     pos_label : label
         The positive class. With the default, 1, labels must be 0 and 1, or -1 and +1.
     adjacency : 'replace' or 'add_remove'
@@ -273,20 +259,29 @@ def roc_curve(
     """
     table = _Table.of(y_true, y_score, pos_label, bounds)
     budget = Budget(epsilon, delta)
-    strength = _strength(budget, adjacency, public_size(table, adjacency, n_public))
-    where = _Where.plan(thresholds, table.bounds, levels, share, budget, adjacency, strength)
-    counts = _Counts.plan(noise, where.bits, budget, where.events, adjacency)
+    size = public_size(table, adjacency, n_public)
+    if paper is False:
+        strength = _strength(budget, adjacency, size)
+        where = _Where.plan(thresholds, table.bounds, levels, share, budget, adjacency, strength)
+        counts = _Counts.plan(noise, where.bits, budget, where.events, adjacency)
+    else:
+        _check_published(paper, thresholds, levels, share, noise, smooth)
+        published = PriROC() if paper is True else paper
+        where, counts = _published(published, table.bounds, budget, adjacency, size)
+        smooth = False
     source = BitSource.of(random_state)
-    grant = reserve_from(ledger, epsilon, delta, "roc_curve")
+    caution(epsilon, delta, source, table, adjacency, n_public)
+    grant = reserve_from(ledger, epsilon, delta, "roc_curve", adjacency)
     grant.plan(*where.events, counts.noise.event)
 
     cuts, cells = where.cells(table, grant, source)
     noisy = grant.release(counts.noise, counts.integers(cells), source)
-    known = table.n_records if adjacency == "replace" else None
+    known = table.n_records if adjacency == "replace" and paper is False else None
     points = counts.points(noisy, len(cuts) + 1, known, smooth)
 
     released = {"cuts": cuts, "noisy": noisy, "fpr": points.fpr, "tpr": points.tpr}
-    settings = {**where.settings, **counts.settings, "smooth": smooth}
+    drawn = counts.is_smoothed(len(cuts) + 1, smooth)
+    settings = {**where.settings, **counts.settings, "smooth": drawn}
     release = grant.close(adjacency, f"scores in {table.bounds}", settings, released)
     places = np.concatenate([[table.bounds[1]], cuts[::-1], [table.bounds[0]]])
     found = np.interp(points.place, np.arange(len(places)), places)
@@ -296,8 +291,8 @@ def roc_curve(
 
 def roc_auc_score(
     y_true: ArrayLike, y_score: ArrayLike, epsilon: float, delta: float = 0.0, **options: Any
-) -> float:
-    """The area under the private ROC curve; options as for `roc_curve`.
+) -> ReleasedFloat:
+    """The area under the private ROC curve, with its `release`; options as for `roc_curve`.
 
     >>> import numpy as np
     >>> from privfit import roc_auc_score
@@ -305,7 +300,8 @@ def roc_auc_score(
     >>> bool(roc_auc_score(y, np.linspace(0, 1, 10_000), epsilon=1.0) > 0.9)
     True
     """
-    return roc_curve(y_true, y_score, epsilon, delta, **options).auc
+    curve = roc_curve(y_true, y_score, epsilon, delta, **options)
+    return ReleasedFloat(curve.auc, curve.release)
 
 
 def confusion_matrix(
@@ -333,7 +329,8 @@ def confusion_matrix(
     mechanism = DiscreteLaplace(epsilon, 2 if adjacency == "replace" else 1)
     _check_number("threshold", threshold)
     source = BitSource.of(random_state)
-    grant = reserve_from(ledger, epsilon, 0.0, "confusion_matrix")
+    caution(epsilon, 0.0, source)
+    grant = reserve_from(ledger, epsilon, 0.0, "confusion_matrix", adjacency)
     noisy = grant.release(mechanism, table.between([threshold]).ravel(), source)
     total = max(float(noisy.sum()), 1.0) if n is None else n
     counts = simplex(noisy.astype(np.float64), total).reshape(2, 2)
@@ -353,8 +350,10 @@ def accuracy_score(
     adjacency: str = "replace",
     ledger: Ledger | None = None,
     random_state: Any = None,
-) -> float:
+) -> ReleasedFloat:
     """The share of records that a public threshold predicts right, with noise; a pure release.
+
+    A float that carries its `release`.
 
     >>> from privfit import accuracy_score
     >>> accuracy = accuracy_score([0, 0, 1, 1] * 1000, [0.1, 0.9, 0.8, 0.7] * 1000, epsilon=1.0)
@@ -366,7 +365,8 @@ def accuracy_score(
     mechanism = DiscreteLaplace(epsilon, 1)
     _check_number("threshold", threshold)
     source = BitSource.of(random_state)
-    grant = reserve_from(ledger, epsilon, 0.0, "accuracy_score")
+    caution(epsilon, 0.0, source)
+    grant = reserve_from(ledger, epsilon, 0.0, "accuracy_score", adjacency)
     correct = int(np.trace(table.between([threshold])))
     if n is not None:
         noisy = grant.release(mechanism, [correct], source)
@@ -376,12 +376,12 @@ def accuracy_score(
         right, wrong = np.maximum(noisy, 0).tolist()
         share = right / max(right + wrong, 1)
     answer = min(max(share, 0.0), 1.0)
-    grant.close(
+    release = grant.close(
         adjacency,
         settings={"threshold": threshold},
         parameters={"noisy": noisy, "accuracy": answer},
     )
-    return answer
+    return ReleasedFloat(answer, release)
 
 
 def exact_roc(y_true: ArrayLike, y_score: ArrayLike, pos_label: Any = 1) -> tuple[Floats, Floats]:
@@ -415,19 +415,21 @@ class _Table:
 
     @classmethod
     def read(cls, y_true: Any, y_score: Any, pos_label: Any, bounds: Any = (0.0, 1.0)) -> _Table:
-        score, y = np.asarray(y_score), np.asarray(y_true)
+        score = raw_numbers(y_score) if isinstance(y_score, list) else np.asarray(y_score)
+        y = y_true if isinstance(y_true, list) else np.asarray(y_true)
         if score.ndim != 1 or score.dtype.kind not in "fiub":
             raise ValueError(
-                f"y_score (shape {score.shape}, dtype {score.dtype}) must be a vector of numbers; "
-                "pass one score for each record"
+                f"y_score ({score.ndim} dimensions, dtype {score.dtype}) must be a vector of "
+                "numbers; pass one score for each record"
             )
-        if y.shape != score.shape:
+        if length(y) != score.size:
             raise ValueError(
                 "y_true must have one label for each score; pass vectors of one length"
             )
         if score.size == 0:
             raise ValueError("y_score must have at least one record; pass a non-empty test set")
-        score = score.astype(np.float64, copy=False)
+        with np.errstate(over="ignore"):  # what is huge is clipped, and nothing tells of it
+            score = score.astype(np.float64, copy=False)
         if np.isnan(score).any():
             raise ValueError("y_score must not hold NaN; fill it with a public value before")
         return cls(score, _positive(y, pos_label), _check_bounds(bounds))
@@ -456,7 +458,8 @@ class _Table:
 
 def _part(y_score: Any, y_true: Any, *, pos_label: Any, bounds: Any) -> _Table:
     if isinstance(y_score, Mapping):
-        [y_score] = y_score.values()
+        [column] = y_score.values()
+        y_score = raw_numbers(column)
     return _Table.read(y_true, y_score, pos_label, bounds)
 
 
@@ -478,22 +481,21 @@ class _PartitionedTable:
         return self.parts.sum("between", np.asarray(cuts))
 
 
-def _positive(y: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
+def _positive(y: Any, pos_label: Any) -> NDArray[np.bool_]:
+    """Which labels are the positive one, each read by itself."""
     if not (is_whole(pos_label) and pos_label == 1):
-        if y.dtype.kind != "O" and isinstance(pos_label, str) != (y.dtype.kind in "US"):
+        kind = getattr(y, "dtype", np.dtype(object)).kind
+        if kind != "O" and isinstance(pos_label, str) != (kind in "US"):
             raise ValueError(
                 f"pos_label ({pos_label!r}) must be of the kind of y_true; pass one of its labels"
             )
-        return np.asarray(y == pos_label, dtype=np.bool_)
-    if y.dtype.kind == "b":
-        return y
-    if y.dtype.kind in "iuf":
-        positive = np.asarray(y == 1, dtype=np.bool_)
-        if any(np.logical_or(positive, y == other).all() for other in (0, -1)):
-            return positive
-    raise ValueError(
-        "y_true must hold 0 and 1, or -1 and +1; pass pos_label=... to name the positive class"
-    )
+        return LevelReader(positions([pos_label], "pos_label")).codes(y) == 0
+    groups = two_classes(y)
+    if groups is None:
+        raise ValueError(
+            "y_true must hold 0 and 1, or -1 and +1; pass pos_label=... to name the positive class"
+        )
+    return np.asarray(groups == 0)
 
 
 # -------------------------------------------------------------------------------------- public plan
@@ -505,7 +507,7 @@ class _Where:
 
     kind: str
     bits: int
-    medians: Medians | None = None
+    medians: Medians | SmoothMedians | None = None
     given: Floats | None = None
 
     @classmethod
@@ -603,7 +605,7 @@ class _Counts:
         if compose([*spent, Event("gaussian", mu)], budget.delta) > budget.epsilon:
             return None
         l2 = math.sqrt(kind.sensitivity(adjacency)) * (1 + 1e-12)
-        factor = math.ceil(4 * mu / l2)  # so that noise covers the grid
+        factor = min(math.ceil(4 * mu / l2), MOST_FACTOR)  # so that noise covers the grid
         return cls(kind, DiscreteGaussian(mu, factor * l2), factor)
 
     def _error(self) -> float:
@@ -636,10 +638,32 @@ class _Counts:
         cells = self.measurement.estimate(noisy / self.factor)[:, m - 1 :: -1]
         if n is not None:
             cells = cells - (cells.sum() - n) / cells.size
-        flat = isinstance(self.measurement, Flat)
-        if smooth and flat and m <= MOST_SMOOTHED:
+        if self.is_smoothed(m, smooth):
             return smoothed(cells, self.scale)
-        return monotone(cells, flat)
+        return monotone(cells, isinstance(self.measurement, Flat))
+
+    def is_smoothed(self, m: int, smooth: bool) -> bool:
+        """Whether a curve of m cells is drawn towards binormal ones."""
+        return smooth and isinstance(self.measurement, Flat) and m <= MOST_SMOOTHED
+
+
+def _published(
+    paper: PriROC, bounds: tuple[float, float], budget: Budget, adjacency: str, size: int | None
+) -> tuple[_Where, _Counts]:
+    """Thresholds and counts of the curves of 2014; `priroc.py` says what was repaired."""
+    if paper.thresholds == "medians":
+        k = paper.levels(size)
+        medians = SmoothMedians(MEDIANS_SHARE * budget.epsilon / k, adjacency, k)
+        where = _Where("medians", k, medians)
+    else:
+        cuts = paper.cuts(bounds, size)
+        where = _Where("given", padded_bits(len(cuts) + 1), given=cuts)
+    left = _left(budget, where.events)
+    if paper.thresholds == "laplace":
+        measurement: Measurement = Counted(where.bits, paper.t)
+    else:
+        measurement, left = Haar(where.bits), left / 2  # half for each class
+    return where, _Counts(measurement, DiscreteLaplace(left, measurement.sensitivity(adjacency)))
 
 
 def _left(budget: Budget, spent: tuple[Event, ...]) -> float:
@@ -670,6 +694,19 @@ def _kind_by_rule(strength: float | None) -> str:
 
 
 # ------------------------------------------------------------------------------------------- checks
+
+
+def _check_published(paper: Any, *options: Any) -> None:
+    """Refuse settings beside those of the paper."""
+    if paper is not True and not isinstance(paper, PriROC):
+        raise ValueError(f"paper ({paper!r}) must be True, False or a PriROC; pass one of them")
+    names = ("thresholds", "levels", "share", "noise", "smooth")
+    for name, value, default in zip(names, options, OPTIONS, strict=True):
+        if not isinstance(value, type(default)) or value != default:
+            raise ValueError(
+                f"{name} must be left out with paper={paper!r}, which has settings of its own; "
+                "pass paper=PriROC(...)"
+            )
 
 
 def _check_number(name: str, value: Any) -> None:

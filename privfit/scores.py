@@ -61,8 +61,9 @@ that margin is common, and the change is at most psi(the old cell's other margin
 other way round the two records trade places.
 
 *In integers*, T in units of 2^-10 is the same sum of phi(m) = round(2^10 f(m)) over nine counts.
-Each phi is within 0.55 of the truth (half a rounding, and 5 ulp of the logarithm up to m = 2^31),
-so S grows by 2 * 9 * 0.55 < 10; for R three of the nine are common and cancel, 4 * 6 * 0.55 < 14.
+Each phi is within 0.55 of the truth (half a rounding, and 3 ulp of m ln m up to m = 2^32, where a
+phi is below 2^47 and a gain below 2^42: nothing wraps), so S grows by 2 * 9 * 0.55 < 10; for R
+three of the nine are common and cancel, 4 * 6 * 0.55 < 14.
 
 *If records are added or removed*, n is private, and psi(n) needs a public bound B. A table that is
 larger all the same is not refused, which would tell; its gains are scaled by h(n) = psi(B) / psi(n)
@@ -82,7 +83,6 @@ import scipy  # its submodules load when first used
 from numpy.typing import NDArray
 
 from privfit.binary import ClassCounts, count_sensitivity
-from privfit.packing import MAX_RECORDS
 
 __all__ = ["SCORES", "Score"]
 
@@ -90,6 +90,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
 GAIN_UNITS = 1 << 10  # of information gain in a nat
+USUAL_RECORDS = 2**31 - 1  # B where no size is declared: it steers, and larger tables are scaled
 
 
 class Score:
@@ -97,6 +98,7 @@ class Score:
 
     name: ClassVar[str]
     units: ClassVar[int] = 1  # integers to a unit of the score
+    is_local: ClassVar[bool] = True  # whether a record moves the scores of its own features alone
 
     def of(self, ones: Any, sizes: Any) -> Any:
         """(d,): the scores, of exact or noisy counts."""
@@ -172,6 +174,7 @@ class PurityIndex(Score):
     """max(abs(a), abs(c - a)): the larger difference of classes, with the feature or without."""
 
     name = "purity_index"
+    is_local = False
 
     def of(self, ones: Any, sizes: Any) -> Any:
         return self._of_differences(ones[1] - ones[0], sizes[1] - sizes[0])
@@ -200,6 +203,7 @@ class InformationGain(Score):
     """n times the mutual information of a feature and the class."""
 
     name = "information_gain"
+    is_local = False
     units = GAIN_UNITS
 
     def of(self, ones: Any, sizes: Any) -> Any:
@@ -209,7 +213,7 @@ class InformationGain(Score):
 
     def integers(self, counts: ClassCounts, bound: int | None) -> Integers:
         gains = _signed_sum(_phi, counts.ones, counts.sizes)
-        n, limit = int(counts.sizes.sum()), MAX_RECORDS if bound is None else bound
+        n, limit = int(counts.sizes.sum()), USUAL_RECORDS if bound is None else bound
         return gains if n <= limit else np.rint(gains * (psi(limit) / psi(n))).astype(np.int64)
 
     def sensitivity(self, adjacency: str, bound: int | None) -> int:
@@ -256,7 +260,7 @@ def psi(m: int) -> float:
 
 def _enlarged(bound: int | None) -> float:
     """psi(B) + ln 2 / psi(B): for tables of any size."""
-    most = psi(MAX_RECORDS if bound is None else bound)
+    most = psi(USUAL_RECORDS if bound is None else bound)
     return most + math.log(2) / most
 
 

@@ -6,22 +6,24 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, TypeAlias
 
 from numpy.typing import NDArray
 
 from privfit._kernels.random import BitSource
+from privfit.cautions import PrivacyLeakWarning, caution
 from privfit.dpsga import DPSGA, dpsga
 from privfit.ledger import Budget, Grant, Ledger, Release, reserve_from
 from privfit.paths import (
     Generation,
     Path,
-    PrivacyLeakWarning,
     check_callback,
+    check_candidates,
     check_space,
     public_size,
+    realised,
 )
 from privfit.privgene import EEM, Local, PrivGene, climbs_slopes, eem, local, privgene
 from privfit.spaces import Space
@@ -125,7 +127,8 @@ def search(
     name, settings = settings_of(solver)
     check_plan(settings, objective, space, epsilon, delta, adjacency, n_public, callback)
     source, listen = BitSource.of(random_state), progress(callback, verbose, name)
-    grant = open_grant("search", name, epsilon, delta, ledger)
+    caution(epsilon, delta, source, objective, adjacency, n_public)
+    grant = open_grant("search", name, epsilon, delta, ledger, adjacency)
     path = SOLVERS[name][1](
         objective, space, settings, grant, source, listen, adjacency=adjacency, n_public=n_public
     )
@@ -135,7 +138,7 @@ def search(
         else grant.close(
             adjacency,
             getattr(objective, "domain", ""),
-            {"solver": name, **asdict(settings)},
+            realised(name, settings, path),
             {"answer": path.answer},
         )
     )
@@ -172,8 +175,9 @@ def check_plan(
         )
     candidates = check_space(objective, space)
     if climbs_slopes(settings, objective):
-        candidates = objective.centred.weights(candidates)
-    objective.scores(candidates) + objective.prior(candidates)  # nothing is kept
+        objective.check_margins(objective.centred.weights(candidates))
+        return
+    check_candidates(objective, candidates, adjacency)
 
 
 def refuse_infinity(epsilon: Any) -> None:
@@ -183,7 +187,12 @@ def refuse_infinity(epsilon: Any) -> None:
 
 
 def open_grant(
-    what: str, solver: str, epsilon: float, delta: float, ledger: Ledger | None
+    what: str,
+    solver: str,
+    epsilon: float,
+    delta: float,
+    ledger: Ledger | None,
+    adjacency: str,
 ) -> Grant | None:
     """A grant of the budget, charged now; None for an infinite epsilon, with a warning."""
     if solver != "dpsga":
@@ -193,7 +202,7 @@ def open_grant(
             raise ValueError("epsilon (inf) cannot be charged to a ledger; leave the ledger out")
         warnings.warn("epsilon=inf: this is not private", PrivacyLeakWarning, stacklevel=3)
         return None
-    return reserve_from(ledger, epsilon, delta, what)
+    return reserve_from(ledger, epsilon, delta, what, adjacency)
 
 
 def progress(

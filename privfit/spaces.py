@@ -5,8 +5,8 @@
 - `sample`: candidates drawn uniformly, and `extremes`, to see whether an objective takes them;
 - *moves*, a pair of arrays (where, what): `all_moves` and `some_moves` of one candidate, and
   `moved`, the candidates they lead to;
-- *operators* on populations (m, ...): `splice` and `mix` cross two of them, `nudge` and `jitter`
-  mutate one.
+- *operators* on populations (m, ...): `splice` and `mix` cross two of them, `sibling` is the other
+  child of such a pair, `nudge` and `jitter` mutate one.
 
 `coins` is a numpy Generator: proposals never see records, so their randomness costs no privacy.
 """
@@ -198,6 +198,10 @@ class Reals:
         """Uniform crossover: each coordinate from A or B with equal odds."""
         return np.where(coins.random(A.shape) < 0.5, A, B)
 
+    def sibling(self, A: Array, B: Array, child: Array, coins: Coins) -> Array:
+        """The other child of A and B: it has of B what `child` has of A, and of A the rest."""
+        return np.where(child == A, B, A)
+
     def nudge(self, P: Array, step: float, coins: Coins) -> Array:
         """Move one coordinate of each candidate up or down by a step."""
         flat = P.reshape(len(P), -1).copy()
@@ -301,6 +305,10 @@ class Subsets:
 
     splice = mix
 
+    def sibling(self, A: Array, B: Array, child: Array, coins: Coins) -> Array:
+        """The other child of two sets: another draw from their union."""
+        return self.mix(A, B, coins)
+
     def nudge(self, P: Array, step: float, coins: Coins) -> Array:
         """Swap one member of each set for a new index."""
         where = coins.integers(self.k, size=len(P))
@@ -390,6 +398,10 @@ class Bits:
     def mix(self, A: Array, B: Array, coins: Coins) -> Array:
         """Uniform crossover."""
         return np.where(coins.random(A.shape) < 0.5, A, B)
+
+    def sibling(self, A: Array, B: Array, child: Array, coins: Coins) -> Array:
+        """The other child of A and B."""
+        return np.where(child == A, B, A)
 
     def nudge(self, P: Array, step: float, coins: Coins) -> Array:
         """Flip one bit of each string."""

@@ -27,10 +27,10 @@ class Subsample:
     Parameters
     ----------
     candidates : int
-        How many are drawn; by default as many as 75 generations of 200.
+        How many are drawn; by default as many as 75 generations of 200, the thesis has 1,000.
     paper : bool
-        Select by the exponential mechanism; ours is permute-and-flip, which is never worse for a
-        single selection.
+        The thesis's number of candidates, selected by the exponential mechanism; ours is
+        permute-and-flip, which is never worse for a single selection.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class Subsample:
     paper: bool = False
 
     def __post_init__(self) -> None:
-        fill(self, ours={"candidates": 15_000}, paper={"candidates": 15_000})
+        fill(self, ours={"candidates": 15_000}, paper={"candidates": 1000})
         check_counts(self, "candidates")
 
 

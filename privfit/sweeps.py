@@ -22,6 +22,7 @@ import numpy as np
 import scipy  # its submodules load when first used
 from numpy.typing import NDArray
 
+from privfit.cautions import public_records
 from privfit.checks import is_finite, is_sparse, is_whole
 from privfit.ledger import Budget
 from privfit.plain import parse
@@ -417,10 +418,11 @@ class _Bench:
 
     def _score(self, model: Any, X: Any, train: Integers, test: Integers) -> float:
         """Fit and judge: the accuracy, or the mean cost of a record."""
-        if self.y is not None:
-            model.fit(_rows(X, train), self.y[train])
-            return float(model.score(_rows(X, test), self.y[test]))
-        return -float(model.fit(_rows(X, train)).score(_rows(X, test))) / len(test)
+        with public_records():
+            if self.y is not None:
+                model.fit(_rows(X, train), self.y[train])
+                return float(model.score(_rows(X, test), self.y[test]))
+            return -float(model.fit(_rows(X, train)).score(_rows(X, test))) / len(test)
 
     def _coded(self) -> Any:
         """The records as the private model sees them."""
@@ -442,9 +444,11 @@ def _twin(estimator: Any, seed: int) -> Any:
     from privfit import estimators
 
     if isinstance(estimator, estimators.LogisticRegression):
-        return linear_model.LogisticRegression(max_iter=1000)
+        return linear_model.LogisticRegression(max_iter=1000, fit_intercept=estimator.fit_intercept)
     if isinstance(estimator, estimators.LinearSVC):
-        return svm.LinearSVC(dual="auto", random_state=seed)
+        return svm.LinearSVC(
+            C=estimator.C, fit_intercept=estimator.fit_intercept, dual="auto", random_state=seed
+        )
     if isinstance(estimator, estimators.KMeans):
         return cluster.KMeans(estimator.n_clusters, n_init=10, random_state=seed)
     if isinstance(estimator, estimators.BernoulliNB):
@@ -490,10 +494,7 @@ def _read_labels(y: Any, size: int, what: str) -> NDArray[Any]:
         raise ValueError(f"y must be given for {what}; pass the label of each record")
     labels = np.asarray(y)
     if labels.shape != (size,):
-        raise ValueError(
-            f"y (shape {labels.shape}) must have one label for each of {size} records; pass a "
-            "vector of that length"
-        )
+        raise ValueError("y must have one label for each record; pass a vector of that length")
     return labels
 
 

@@ -21,6 +21,7 @@ import numpy as np
 import scipy  # its submodules load when first used
 
 from privfit.checks import is_whole
+from privfit.reading import objects
 
 __all__ = ["binary_rows", "hashed", "listed", "words"]
 
@@ -70,7 +71,7 @@ def binary_rows(
         raise ValueError("texts must be many; pass a list of texts, not a single one")
     known: dict[str, int] = {}
     start, columns = [0], []
-    for text in texts:
+    for text in objects(texts):
         if not isinstance(text, str):
             raise ValueError(
                 "texts must be str; decode bytes, and fill missing texts with '' before"

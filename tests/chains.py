@@ -93,9 +93,12 @@ class State:
 
 def blobs(
     d: int, k: int, n: int, sets: int = 3, n_assign: int = 2, domain: str = "box",
-    noise: float = 3.0, quadratic: bool = False, seed: int = 0,
+    noise: float = 3.0, quadratic: bool = False, silent: bool = False, seed: int = 0,
 ) -> Problem:  # fmt: skip
-    """Clusters whose centres move a little from set to set, and noisy counts and sums of them."""
+    """Clusters whose centres move a little from set to set, and noisy counts and sums of them.
+
+    `silent`: the first set assigns, but proposes nothing.
+    """
     rng = np.random.default_rng(seed)
     middle = rng.uniform(-0.8, 0.8, (k, d)) / (1 if domain == "box" else d)
     centers = np.rint((middle + rng.normal(0, 0.02, (sets, k, d))) * ONE)
@@ -113,6 +116,8 @@ def blobs(
     share = rng.uniform(0.1, 1, sets * k)
     others = rng.choice(sets * k, 4096 - sets * k, p=share / share.sum())
     slots = np.append(np.arange(sets * k), others).astype(np.uint16)  # each component has one
+    if silent:
+        slots[slots < k] = k
     return Problem(
         centers, n_assign, slots, np.full(d, sigma), 1 / (2 * sigma**2),
         np.stack([np.full(d, -float(ONE)), np.full(d, float(ONE))]), NORMS[domain],

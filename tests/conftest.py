@@ -65,7 +65,7 @@ def threads_used(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def run_python(
-    script: str, *, timeout: float = 60, **environment: str
+    script: str, *, timeout: float = 600, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a script in a fresh interpreter that finds this privfit and the files of this folder."""
     path = os.pathsep.join([str(Path(privfit.__file__).parents[1]), str(Path(__file__).parent)])

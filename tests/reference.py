@@ -11,7 +11,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+import re
+import struct
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
+from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -34,6 +39,104 @@ def round_half_up(value: Fraction) -> int:
 
 def round_half_even(value: Fraction) -> int:
     return round(value)
+
+
+# ------------------------------------------------------------------------------------ single cells
+
+MISSING, NOTHING = "missing", "matches nothing"  # what is no canonical value
+
+
+def float32(number: float) -> Fraction | float:
+    """The nearest float32, ties to even; infinite beyond its range."""
+    try:
+        return Fraction(struct.unpack("<f", struct.pack("<f", number))[0])
+    except OverflowError:
+        return math.copysign(math.inf, number)
+
+
+def plain_cell(cell: Any) -> Any:
+    """A cell of numpy as Python has it; bytes as text."""
+    if cell is np.ma.masked or (isinstance(cell, np.datetime64) and np.isnat(cell)):
+        return None
+    if isinstance(cell, np.datetime64):
+        return str(cell.astype("M8[us]"))
+    if isinstance(cell, np.generic) or (isinstance(cell, np.ndarray) and cell.ndim == 0):
+        cell = cell.item()
+    return cell.decode("utf-8", "replace") if isinstance(cell, bytes | bytearray) else cell
+
+
+def canonical_value(cell: Any) -> Any:
+    """A cell as ("number", a fraction) or ("text", a text), or what is neither."""
+    cell = plain_cell(cell)
+    if isinstance(cell, str):
+        return _canonical_text(cell)
+    if cell is None or str(cell) in ("nan", "NaN", "NaT", "<NA>"):
+        return MISSING
+    if isinstance(cell, date):
+        return _canonical_text(cell.isoformat())
+    if isinstance(cell, int | float | Fraction | Decimal):
+        return _canonical_number(cell)
+    return NOTHING
+
+
+def _canonical_number(number: Any) -> Any:
+    """Whole numbers below 2^53 are themselves, fractions those of float32."""
+    if abs(number) >= 2**53 or abs(float(number)) >= 2**53:
+        return NOTHING
+    nearest = Fraction(float(number))
+    return "number", nearest if nearest.denominator == 1 else float32(float(nearest))
+
+
+def _canonical_text(text: str) -> Any:
+    if re.fullmatch(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", text):
+        number = float(text)  # correctly rounded
+        return NOTHING if math.isinf(number) else _canonical_number(number)
+    if text.lower() in ("true", "false"):
+        return "number", Fraction(text.lower() == "true")
+    if re.fullmatch(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(\+00:00)?", text, re.ASCII):
+        (clock, zone, _), day = text[11:].partition("+00:00"), text[:10]
+        clock += ":00" if clock.count(":") == 1 else ""
+        clock = clock.rstrip("0").rstrip(".") if "." in clock else clock
+        return "text", day if clock + zone == "00:00:00" else f"{day}T{clock}{zone}"
+    return "text", unicodedata.normalize("NFC", text)
+
+
+def number_of(cell: Any, missing: Sequence[str] = ()) -> Fraction | float | None:
+    """The float32 of a cell in a numeric column; None if it is missing or no number."""
+    cell = plain_cell(cell)
+    value = canonical_value(cell)
+    tokens = [canonical_value(token) for token in missing]
+    number: Any = None
+    if isinstance(cell, str) and value in tokens:
+        return None
+    if isinstance(cell, str):
+        form = r"[ \t]*([+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?)[ \t]*"
+        endless = r"[ \t]*([+-]?)inf(inity)?[ \t]*"
+        if re.fullmatch(form, text := cell):
+            number = float(text.strip(" \t"))
+        elif found := re.fullmatch(endless, text, re.IGNORECASE | re.ASCII):
+            number = -math.inf if found[1] == "-" else math.inf
+        elif text.strip(" \t").lower() in ("true", "false"):
+            number = float(text.strip(" \t").lower() == "true")
+    elif value != MISSING and isinstance(cell, int | float | Fraction | Decimal):
+        number = float(cell) if abs(cell) < 2**1023 else math.inf if cell > 0 else -math.inf
+    if number is None or canonical_value(number) in tokens:
+        return None
+    return number if math.isinf(number) else float32(number)
+
+
+def schema_cell(cell: Any, column: Any, missing: Sequence[str] = ("",)) -> int | Fraction:
+    """The level of a cell, or its share of the range."""
+    if hasattr(column, "values"):
+        levels = [canonical_value(level) for level in column.values]
+        value = canonical_value(cell)
+        return levels.index(value) if value in levels else len(levels)
+    low, high = (Fraction(float32(bound)) for bound in (column.low, column.high))
+    number = number_of(cell, missing)
+    number = float32(column.fill) if number is None else number
+    if number in (math.inf, -math.inf):
+        return Fraction(number > 0)
+    return min(max((Fraction(number) - low) / (high - low), Fraction(0)), Fraction(1))
 
 
 # ---------------------------------------------------------------------------- domains and the grid
@@ -117,24 +220,18 @@ def schema_record(x: Sequence[Any], domain: Any, uniform: bool = False) -> Recor
     """One value for each declared column; [0, 1] in units of 2^-a, or one level of a group."""
     one = 1 << domain.grid.a
     result: Record = []
-    for value, column in zip(x, domain.columns.values(), strict=True):
-        missing = value is None or value != value
+    for cell, column in zip(x, domain.columns.values(), strict=True):
+        place = schema_cell(cell, column, domain.missing)
         if hasattr(column, "values"):
-            levels = list(column.values)
-            hot = levels.index(value) if not missing and value in levels else len(levels)
-            result += [one * (j == hot) for j in range(len(levels) + column.other)]
-            continue
-        value = column.fill if missing else value
-        low, high = Fraction(column.low), Fraction(column.high)
-        if value in (math.inf, -math.inf):
-            share = Fraction(value > 0)
+            result += [one * (j == place) for j in range(len(column.values) + column.other)]
+        elif column.bins:
+            cuts = column.bins if isinstance(column.bins, tuple) else ()
+            hot = sum(schema_cell(cut, column) <= place for cut in cuts)
+            hot = hot if cuts else min(math.floor(place * column.bins), column.bins - 1)
+            width = len(cuts) + 1 if cuts else column.bins
+            result += [one * (j == hot) for j in range(width)]
         else:
-            share = min(max((Fraction(value) - low) / (high - low), Fraction(0)), Fraction(1))
-        if column.bins:
-            hot = min(math.floor(share * column.bins), column.bins - 1)
-            result += [one * (j == hot) for j in range(column.bins)]
-        else:
-            result.append(math.floor(share * one))
+            result.append(math.floor(place * one))
     return result
 
 
@@ -320,6 +417,22 @@ def centred_weights(u: Sequence[float], domain: Any) -> list[Fraction]:
 # after the other as the kernels do them, and must agree bit for bit.
 
 
+def tabled_loss(m: float, knots: list[float], cells: int, steepest: float) -> tuple[float, float]:
+    """Minus the slope, and the curvature relative to the steepest: lines between knots, one a cell.
+
+    Of floats that are rounded one operation after the other, as the kernel has it.
+    """
+    half = (len(knots) - 1) // 2
+    place = m * cells
+    if place < -half:
+        return knots[0], 0.0
+    if place >= half:
+        return knots[-1], 0.0
+    cell = math.floor(place)
+    left, right = knots[cell + half], knots[cell + half + 1]
+    return left - (place - cell) * (left - right), (left - right) * (cells / steepest)
+
+
 def loss_values(width: float, m: Any) -> Any:
     if not width:
         return np.logaddexp(0, -m)
@@ -349,49 +462,49 @@ def exp_minus(t: float) -> float:
     return math.ldexp(u, -int(k))
 
 
-def log_one_plus(u: float) -> float:
-    """2 artanh(u / (2 + u)) by its series."""
-    y, total = u / (2.0 + u), 1.0 / 27
-    for i in range(25, 0, -2):
-        total = total * (y * y) + 1.0 / i
-    return 2.0 * y * total
-
-
-def smooth_loss(m: float, width: float) -> tuple[float, float, float]:
-    """Minus the slope at a signed margin, the curvature relative to the largest, the loss."""
+def smooth_loss(m: float, width: float) -> tuple[float, float]:
+    """Minus the slope at a signed margin, and the curvature relative to the largest."""
     if width:
         inside = ((1.0 + width) - m) * (1.0 / (2.0 * width))
-        s = min(max(inside, 0.0), 1.0)
-        return s, float(0 < inside < 1), 1.0 - m if inside > 1 else width * s * s
+        return min(max(inside, 0.0), 1.0), float(0 < inside < 1)
     u = exp_minus(min(abs(m), 64.0))
     part = 1.0 / (1.0 + u)
-    return part if m < 0 else u * part, 4.0 * u * part * part, max(-m, 0.0) + log_one_plus(u)
+    return part if m < 0 else u * part, 4.0 * u * part * part
 
 
-def clip_factor(x: Record, numbers: Sequence[int], radius: float, a: int) -> float:
-    """What brings the sum of a record's numbers to at most the radius."""
-    return radius / max(math.ldexp(sum(x[j] for j in numbers), -a), radius)
+def clipped_numbers(x: Record, numbers: Sequence[int], limit: float) -> Record:
+    """A record whose numbers add up to at most the limit: scaled down together, rounded down."""
+    total = sum(x[j] for j in numbers)
+    if total <= limit:
+        return x
+    return [v * int(limit) // total if j in numbers else v for j, v in enumerate(x)]
 
 
-def smooth_margin(
-    x: Record, w: Record, bits: int, numbers: Sequence[int], radius: float, a: int
-) -> float:
-    """An exact integer times 2^-bits; numbers apart, if they are clipped."""
-    parts = [sum(x[j] * w[j] for j in range(len(x)) if (j in numbers) == which) for which in (0, 1)]
-    if radius == math.inf:
-        return math.ldexp(float(sum(parts) + w[-1]), -bits)
-    clipped = math.ldexp(float(parts[1]), -bits) * clip_factor(x, numbers, radius, a)
-    return math.ldexp(float(parts[0] + w[-1]), -bits) + clipped
+def smooth_margin(x: Record, limbs: Sequence[Record], bits: Sequence[int]) -> float:
+    """The sum of exact integers times 2^-bits, the finest first, each rounded once.
+
+    Those of single terms may not fit in 64 bits; sums wrap.
+    """
+    margin = 0.0
+    for w, shift in zip(reversed(limbs), reversed(bits), strict=True):
+        exact = sum(xj * wj for xj, wj in zip(x, w[:-1], strict=True)) + w[-1]
+        exact = (exact + 2**63) % 2**64 - 2**63
+        margin += math.ldexp(float(exact), -shift)
+    return margin
 
 
-def pulled(
-    x: Record, residual: float, numbers: Sequence[int], radius: float, a: int, bits: int
-) -> Record:
+def pulled(x: Record, residual: float, a: int, bits: int) -> Record:
     """The whole numbers next to 2^bits residual x_j, the intercept last."""
     scaled = math.ldexp(residual, bits - a)
-    clipped = scaled if radius == math.inf else scaled * clip_factor(x, numbers, radius, a)
-    products = [(clipped if j in numbers else scaled) * v for j, v in enumerate(x)]
-    return [round(v) for v in (*products, math.ldexp(residual, bits))]
+    return [round(v) for v in (*(scaled * xj for xj in x), math.ldexp(residual, bits))]
+
+
+def pulled_finely(x: Record, residual: float, a: int, bits: int) -> tuple[Record, Record]:
+    """The residual in two whole numbers, of units 2^(a - bits) and that squared, times x_j."""
+    scaled = math.ldexp(residual, bits - a)
+    first = round(scaled)
+    second = round(math.ldexp(scaled - first, bits - a))
+    return [first * v for v in (*x, 1 << a)], [second * v for v in (*x, 1 << a)]
 
 
 def second_moments(rows: list[Record], a: int) -> list[Record]:
@@ -677,34 +790,67 @@ def eem_walk(start: Any, space: Any, m: int, steps: Sequence[float], coins: Any)
 
 
 def privgene_walk(
-    starts: Any, space: Any, survivors: int, steps: Sequence[float], coins: Any
+    starts: Any, space: Any, survivors: int, steps: Sequence[float], coins: Any, both: bool = False
 ) -> Any:
-    """Algorithm 1: select m', cross and mutate them to m, and so on; at last select one."""
+    """Algorithm 1: select m', cross and mutate them to m, and so on; at last select one.
+
+    `both` children of m / 2 pairs, as published, or one child of each of m pairs.
+    """
     P = starts
     for step in steps:
         chosen = yield P
-        parents = [[P[chosen[i]] for i in row] for row in
-                   coins.integers(survivors, size=(2, len(P)))]  # fmt: skip
-        P = space.splice(np.array(parents[0]), np.array(parents[1]), coins)
-        P = space.nudge(P, step, coins)
+        pairs = -(-len(P) // 2) if both else len(P)
+        A, B = ([P[chosen[i]] for i in row] for row in
+                coins.integers(survivors, size=(2, pairs)))  # fmt: skip
+        children = space.splice(np.array(A), np.array(B), coins)
+        if both:
+            children = np.array(with_siblings(A, B, children, space, coins)[: len(P)])
+        P = space.nudge(children, step, coins)
     yield P
+
+
+def with_siblings(A: Any, B: Any, children: Any, space: Any, coins: Any) -> list[Any]:
+    """Each child, and after it its sibling, which has the other parent's genes.
+
+    Of sets, whose genes have no places, it is another draw from the union of both.
+    """
+    if hasattr(space, "k"):
+        others = list(space.mix(np.array(A), np.array(B), coins))
+    else:
+        others = []
+        for a, b, child in zip(A, B, children, strict=True):
+            flat = zip(np.ravel(a), np.ravel(b), np.ravel(child), strict=True)
+            genes = [y if z == x else x for x, y, z in flat]
+            others.append(np.array(genes, dtype=child.dtype).reshape(child.shape))
+    return [one for pair in zip(children, others, strict=True) for one in pair]
 
 
 def dpsga_walk(
     starts: Any, space: Any, survivors: int, r: int, crossover: float, step: float, rate: float,
-    coins: Any,
+    coins: Any, both: bool = False,
 ) -> Any:  # fmt: skip
-    """Peel N_s parents, keep them first, fill up to N_p with their children; at last select one."""
+    """Peel N_s parents, keep them first, fill up to N_p with their children; at last select one.
+
+    `both` children of half as many pairs, as published, or one child of each pair.
+    """
     P = starts
     for _ in range(r):
         chosen = yield P
         parents = [P[i] for i in chosen]
-        first, second = coins.integers(survivors, size=(2, len(P) - survivors))
+        wanted = len(P) - survivors
+        first, second = coins.integers(survivors, size=(2, -(-wanted // 2) if both else wanted))
         crossed = coins.random(len(first)) < crossover
         A, B = (np.array([parents[i] for i in which]) for which in (first, second))
-        mixed = iter(space.mix(A[crossed], B[crossed], coins))
-        children = [next(mixed) if both else a for both, a in zip(crossed, A, strict=True)]
-        P = np.array([*parents, *space.jitter(np.array(children), step, rate, coins)])
+        mixed = space.mix(A[crossed], B[crossed], coins)
+        if both:
+            pairs = with_siblings(A[crossed], B[crossed], mixed, space, coins)
+            crosses = iter(zip(pairs[::2], pairs[1::2], strict=True))
+        else:
+            crosses = iter((child,) for child in mixed)
+        children = []
+        for is_crossed, a, b in zip(crossed, A, B, strict=True):
+            children += next(crosses) if is_crossed else ((a, b) if both else (a,))
+        P = np.array([*parents, *space.jitter(np.array(children[:wanted]), step, rate, coins)])
     yield P
 
 
@@ -779,9 +925,8 @@ class Chain:
         k, terms = len(self.centers[0]), []
         for i in self.nearest(x):
             share = self.shares()[i]
-            terms.append(
-                math.log(share) - self.precision * distance(x, self.centers[i // k][i % k], 2)
-            )
+            gap = self.precision * distance(x, self.centers[i // k][i % k], 2)
+            terms.append(math.log(share) - gap if share else -math.inf)
         top = max(terms)
         return top + math.log(sum(math.exp(term - top) for term in terms))
 
@@ -847,3 +992,87 @@ class Chain:
         self.value += gain
         if self.value > self.best_value:
             self.best_value, self.best = self.value, self.copy()
+
+
+# --------------------------------------------------------------------------------------------- CSV
+
+
+def csv_records(
+    data: bytes, delimiter: bytes = b",", widest: int = 0, longest: int = 2**24
+) -> list[list[str | None]]:
+    """The fields of each record; None for one that does not end within the record's first bytes.
+
+    `widest` is what a quoted field with line breaks may have, in bytes; 0 if none may have any.
+    """
+    if data and not data.endswith(b"\n"):
+        data += b"\n"
+    records, at = [], 0
+    while at < len(data):
+        begin, fields = at, []
+        while True:
+            field, at = csv_field(data, at, delimiter, widest)
+            fields.append(field.decode("utf-8", "replace") if at - begin <= longest else None)
+            at += 1
+            if data[at - 1 : at] == b"\n":
+                break
+        records.append(fields)
+    return records
+
+
+def csv_field(data: bytes, at: int, delimiter: bytes, widest: int) -> tuple[bytes, int]:
+    """The field that begins here, and where it ends: at a delimiter or at the end of a line."""
+    if data[at : at + 1] != b'"':
+        return csv_rest(data, at, delimiter)
+    line = data.index(b"\n", at)
+    found, i = b"", at + 1
+    while i < (min(at + 1 + widest, len(data)) if widest else line):
+        if data[i : i + 2] == b'""':
+            found, i = found + b'"', i + 2
+        elif data[i : i + 1] == b'"':
+            rest, end = csv_rest(data, i + 1, delimiter)
+            return found + rest, end
+        else:
+            found, i = found + data[i : i + 1], i + 1
+    if widest:  # nothing closed it by then
+        return csv_field(data, at, delimiter, 0)
+    return found.removesuffix(b"\r"), line
+
+
+def csv_rest(data: bytes, at: int, delimiter: bytes) -> tuple[bytes, int]:
+    """What stands before the next delimiter or end of a line, and where that is."""
+    line = data.index(b"\n", at)
+    end = data.find(delimiter, at, line)
+    if end < 0:
+        return data[at:line].removesuffix(b"\r"), line
+    return data[at:end], end
+
+
+CSV_NUMBER = re.compile(
+    r"[ \t]*[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)[ \t]*",
+    re.ASCII | re.IGNORECASE,
+)
+
+
+def csv_number(text: str | None) -> float:
+    """The number that a cell writes, true being 1 and false 0; NaN if it writes none."""
+    if text is None:
+        return math.nan
+    word = text.strip(" \t").lower()
+    if word in ("true", "false"):
+        return float(word == "true")
+    return float(text) if CSV_NUMBER.fullmatch(text) else math.nan
+
+
+def neighbours(
+    universe: Sequence[Any], n: int, adjacency: str
+) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+    """Ordered pairs of neighbouring multisets, of n records or of n - 1 and n."""
+    data = list(itertools.combinations_with_replacement(universe, n))
+    if adjacency == "add_remove":
+        for D in data:
+            for i in range(n):
+                yield D, D[:i] + D[i + 1 :]
+                yield D[:i] + D[i + 1 :], D
+        return
+    for D, i, new in itertools.product(data, range(n), universe):
+        yield D, (*D[:i], new, *D[i + 1 :])

@@ -42,6 +42,7 @@ from privfit.aggregate import (
     Gupt,
     Majority,
     _partition,
+    _plain_estimator,
     aggregate,
     block_sums,
     blocks_by_rule,
@@ -367,7 +368,7 @@ def test_any_estimator_of_weights_will_do():
         assert model.score(X, Y) > 0.9
         assert not hasattr(estimator, "coef_")  # copies are fitted
         shown = Release.from_json(model.release_.to_json()).settings["estimator"]
-        assert shown == (None if estimator is None else repr(estimator))
+        assert shown == repr(_plain_estimator("logistic", True) if estimator is None else estimator)
 
 
 def test_blocks_of_one_class_count_as_no_weights(rng):

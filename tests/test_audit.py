@@ -378,9 +378,9 @@ WORST = {
     "PermuteAndFlip": (lambda e: PermuteAndFlip(e, PAIR.range), FIRST, SECOND),
     "NoisyMax": (lambda e: NoisyMax(e, PAIR.range), FIRST[:12], SECOND[:12]),
     "DiscreteLaplace": (lambda e: DiscreteLaplace(e, 5), VECTOR, VECTOR + np.array([3, 0, -2])),
-    "GammaVector": (lambda e: GammaVector(e, 1.0), np.zeros(2), np.array([0.6, -0.8])),
+    "GammaVector": (lambda e: GammaVector(e, 1.0), np.zeros(1), np.ones(1)),
 }
-RUNS = {"TopK": 20_000, "GammaVector": 16_000, "DiscreteLaplace": 6000}
+RUNS = {"TopK": 20_000, "GammaVector": 1600, "DiscreteLaplace": 6000}
 STATISTICS = {"TopK": lambda order: frozenset(order.tolist())}
 
 

@@ -41,7 +41,9 @@ from privfit import (
     LinearSVC,
     Local,
     LogisticRegression,
+    ObjectivePerturbation,
     SelectFeatures,
+    SmoothLoss,
     Stream,
     Subsample,
     accuracy_score,
@@ -304,8 +306,10 @@ def test_parts_answer_for_any_class_in_any_order(rng):
         assert np.array_equal(there.capped(*image)(P[0]), here.capped(*image)(P[0]))
         assert np.array_equal(there.follower()(P[0], 9), here.follower()(P[0], 9))
         sums = [one.smooth(0.0, np.arange(0), np.inf) for one in (there, here)]
-        slopes, others = (one.slopes(np.arange(5) << 40, 50) for one in sums)
-        assert np.array_equal(from_halves(slopes, 45), from_halves(others, 45))
+        at = np.arange(5)[None] << 40, np.array([50])
+        for fine in (False, True):
+            slopes, others = (one.slopes(*at, fine) for one in sums)
+            assert np.array_equal(from_halves(slopes, 45), from_halves(others, 45))
         assert np.array_equal(there.at(P[0]).scores([1], [0.5]), here.at(P[0]).scores([1], [0.5]))
     assert apart.scores(P).tolist() == whole.scores(P).tolist()  # though class 0 was not last
 
@@ -489,7 +493,7 @@ def test_small_parts_are_joined_and_answer_as_before(layout, rng, monkeypatch):
     for question, arguments in (
         ("scores", (P,)), ("gradient", (P[0], 0.5)), ("second_moments", ()), ("label_counts", ()),
         ("moved_scores", moves), ("followed_gradient", (P[0], 9)),
-        ("capped_gradient", (P[0], *image)), ("size_counts", (np.array([0, 2]), np.array([0.5]))),
+        ("gradient", (P[0], 1.0, *image)), ("size_counts", (np.array([0, 2]), np.array([0.5]))),
     ):  # fmt: skip
         answers = [getattr(part, question)(*arguments) for part in found.values()]
         assert np.array_equal(sum(answers), getattr(LinearPart(whole), question)(*arguments))
@@ -550,6 +554,7 @@ def test_after_an_error_nobody_is_left_answering(monkeypatch):
     """One block fails at once while the other thread has a hundred to go."""
     monkeypatch.setattr(stream, "LARGEST_BLOCK", 8 * 10)
     asked: list[int] = []
+    gone = threading.Event()
 
     class Slow:
         def __init__(self, X: Any, y: Any) -> None:
@@ -557,9 +562,11 @@ def test_after_an_error_nobody_is_left_answering(monkeypatch):
 
         def question(self) -> Any:
             if self.first == 0:
+                gone.set()
                 raise OSError("the disk is gone")
+            gone.wait(60)
             asked.append(self.first)
-            time.sleep(0.01)
+            time.sleep(0.05)
             return np.zeros(1, dtype=np.int64)
 
     parts = Stream(np.arange(1000.0)[:, None], memory_limit="64MB").place(None, Slow, 2)
@@ -567,7 +574,7 @@ def test_after_an_error_nobody_is_left_answering(monkeypatch):
         parts.sum("question")
     count = len(asked)
     time.sleep(0.1)
-    assert len(asked) == count < 50
+    assert len(asked) == count < 99
 
 
 def test_kinds_of_streams_lie_in_parts_too(numbers):
@@ -635,7 +642,7 @@ def test_the_memory_limit_is_kept(fresh_python, tmp_path):
     X[:, 0] = np.linspace(-1, 1, n)
     del X
     np.save(tmp_path / "y.npy", np.arange(n) % 2)
-    done = fresh_python(MEMORY.format(folder=str(tmp_path)), timeout=300)
+    done = fresh_python(MEMORY.format(folder=str(tmp_path)), timeout=600)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) * 1024 < 1.3 * 256e6
 
@@ -752,6 +759,32 @@ def test_one_two_and_four_workers_release_what_memory_does(
         once = model.fit(X, y).release_.to_json()
         parts = [parts_of(array_rows, files / f"{name}.npy", 6000, 3 * n) for name in "Xy"]
         assert model.fit(*parts).release_.to_json() == once
+    own = SmoothLoss(lambda m: np.logaddexp(0, -m), lambda m: -1 / (1 + np.exp(m)), 1.0, 0.25)
+    for solver in ("objective", ObjectivePerturbation(loss=own), Gradient(steps=3, whiten=False)):
+        model.set_params(fit_intercept=False, solver=solver)
+        assert model.fit(*parts).release_.to_json() == model.fit(X, y).release_.to_json()
+
+
+def test_ones_own_score_is_tried_on_a_cluster_before_the_charge(some_workers):
+    """One worker is asked, and forgets nothing by it."""
+    import dask.array
+
+    X = np.random.default_rng(2).uniform(-1, 1, (4000, 1))
+    there = record_objective(dask.array.from_array(X, chunks=(500, 1)), near, -2.0, 0.0)
+    P, packed = np.array([[-0.5], [0.25]]), there._parts._pack
+    there.check(P)
+    there._parts._pack = None  # nothing is packed again
+    assert np.array_equal(there.scores(P), record_objective(X, near, -2.0, 0.0).scores(P))
+    there._parts._pack = packed
+    wrong = record_objective(dask.array.from_array(X, chunks=(500, 1)), failing, -2.0, 0.0)
+    ledger = Ledger(1.0)
+    with pytest.raises(ValueError, match="score raised KeyError for each of the first records"):
+        privfit.search(wrong, privfit.Reals(-1, 1, 1), 1.0, solver=DPSGA(2), ledger=ledger)
+    assert not ledger.entries
+
+
+def failing(records: Any, P: Any) -> Any:
+    raise KeyError(float(records[0, 0]))
 
 
 def test_arrays_and_frames_release_the_same(some_workers, numbers, files):
@@ -898,7 +931,7 @@ def test_parts_are_held_by_workers_alone_and_are_let_go(some_workers, rng, tmp_p
 
     del objective, parts
     gc.collect()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while any(some_workers.run(held, fit).values()) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(some_workers.run(held, fit).values())
@@ -1026,7 +1059,11 @@ IN_PARTS = Stream(np.zeros((4, 2)))
 
 REFUSALS: list[tuple[Callable[[Path], object], str]] = [
     (lambda _: Fixed([0], [2]), r"X must have at least one record; pass a non-empty table"),
-    (lambda _: Fixed([2**31], [2]), r"X must have at most 2147483647 records"),
+    (lambda _: Fixed([2**32 + 1], [2]), r"X must have at most 4294967296 records"),
+    (lambda _: PartitionedLinear(Fixed([9], [2]), "logistic", UNIT).gradient([0.0] * 3, 1.0, [1]),
+     r"caps \(list\) must be with the records, which lie in parts; pass objective\.caps"),
+    (lambda _: PartitionedCenters(Fixed([9], [2]), 2, UNIT).joined([0]),
+     r"others must lie in parts, like the PartitionedCenters that they join; pass objectives of"),
     (lambda _: Fixed([1, 1], [2, 3]), r"X must have the same columns in all its parts; pass equal"),
     (lambda _: PartitionedLinear(Fixed([9], [2]), "logistic", UNIT).labelled_blocks(1),
      r"this solver needs all records at once, but they lie in parts; pass an array in memory"),
@@ -1045,9 +1082,18 @@ REFUSALS: list[tuple[Callable[[Path], object], str]] = [
     (lambda folder: place(Stream(written(folder, "x.csv", CSV)), np.zeros(2), linear_part),
      r"y \(ndarray\) must name a column"),
     (lambda folder: place(Stream(written(folder, "x.csv", BAD_CSV)), None, centers_part),
-     r"source \('.*x\.csv'\) could not be read to its end; check that the file is whole"),
+     r"X must (be finite|hold numbers)"),
+    (lambda folder: place(Stream(written(folder, "x.csv.gz", "no gzip")), None, centers_part),
+     r"source \('.*x\.csv\.gz'\) could not be read to its end; check that the file is whole"),
+    (lambda folder: place(Stream([written(folder, f"{name}.csv", text)
+                                  for name, text in (("x", CSV), ("z", "a,c\n"))]),
+                          "label", linear_part),
+     r"source \('.*z\.csv'\) must have the column 'b' once, like the first of its files; rename"),
+    (lambda folder: Stream(written(folder, "x.csv", CSV), delimiter=";;"),
+     r"delimiter \(';;'\) must be one ASCII character, and neither a quote nor the end of a line"),
+    (lambda folder: Stream(written(folder, "x.csv", "")), r"source must name .* in its first line"),
     (lambda folder: Stream(written(folder, "x.parquet", "PAR1")), r"could not be read to its end"),
-    (lambda folder: no_module("pyarrow", lambda: Stream(written(folder, "x.csv", CSV))),
+    (lambda folder: no_module("pyarrow", lambda: Stream(written(folder, "x.parquet", CSV))),
      r'needs pyarrow; run pip install "privfit\[parquet\]"'),
     *((lambda _, limit=limit: Stream(np.zeros((2, 2)), memory_limit=limit),
        r"memory_limit \(.*\) must be at least 64MB; pass a text such as '1GB' or a number")

@@ -280,6 +280,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "max_ones": (lambda: model(max_ones=1.5).fit(X0, Y0), r"max_ones \(1.5\) must be a positive"),
     "adjacency": (lambda: model(adjacency="both").fit(X0, Y0), r"adjacency \('both'\) must be"),
     "labels": (lambda: model().fit(X0, Y0[1:]), "y must have one label for each record"),
+    "no labels": (lambda: model().fit(X0, None), "requires y to be passed, .* pass the labels"),
     "classes": (lambda: model(classes=[1, 2]).fit(X0, Y0), "outside the declared classes"),
     "epsilon": (lambda: model(epsilon=0).fit(X0, Y0), r"epsilon \(0\) must be positive"),
     "infinity": (lambda: model(epsilon=math.inf).fit(X0, Y0), r"epsilon \(inf\)"),

@@ -196,11 +196,18 @@ def other_budget(path: Path) -> None:
     Checkpoint(path, 2.0)
 
 
+def forked(path: Path) -> None:
+    journal = Checkpoint(path, 1.0)
+    journal._journal._process += 1  # as if this were a child; tests/test_forks.py makes real ones
+    journal.coins.bits(8)
+
+
 REFUSALS = [
     (other_settings, r"must be the journal of this very run, but step 4 differs; pass the same"),
     (other_draw, r"must be the journal of this very run, but step 3 differs"),
     (other_budget, r"must be the journal of this very run, but step 1 differs"),
     (closed, r"was closed; fit within `with Checkpoint\(\.\.\.\) as journal:`"),
+    (forked, r"is the journal of another process, of which this one is a fork; fit there, or pass"),
     (not_a_journal, r"must be a journal of privfit, or new; pass another path"),
     pytest.param(busy, r"must not be in use by another run; wait for its end, or pass another path",
                  marks=pytest.mark.skipif(os.name != "posix", reason="no locks")),
@@ -215,7 +222,7 @@ def test_what_is_refused_names_the_remedy(call, message, tmp_path):
 
 def test_every_raise_is_reached_by_a_case_above(tmp_path):
     seen = []
-    for call in (other_settings, closed, not_a_journal, busy):
+    for call in (other_settings, closed, forked, not_a_journal, busy):
         with pytest.raises(ValueError, match="path") as caught:
             call(tmp_path / call.__name__)
         seen.append(str(caught.value))

@@ -31,7 +31,7 @@ def test_demo_fits_with_and_without_privacy(capsys, monkeypatch):
     # are more than 20 deviations away.
     assert abs(exposed - loose) < 0.03
     assert strict > larger + 0.02
-    assert "Ledger(epsilon 1.1, delta 2e-06; spent epsilon 1.1, delta 2e-06)" in out
+    assert "Ledger(epsilon 1.1, delta 2e-06; spent epsilon 1.1, delta 2e-06; replace)" in out
     times = re.search(r"records: ([\d.]+) ms, exactly; numpy (\d+) ms, (\d+) times slower", out)
     assert all(float(value) > 0 for value in times.groups()[:2])
     assert err == 'no picture: a picture needs matplotlib; run pip install "privfit[plot]"\n'
@@ -146,6 +146,7 @@ def test_budget_prints_every_theorem(capsys):
         (["--delta", "2"], "--delta ('2') must be a number from 0"),
         (["--selections", "0"], "--selections ('0') must be a whole number"),
         (["--create"], "--create and --plot are for a budget file; pass --ledger FILE"),
+        (["--adjacency", "replace"], "--adjacency is for a budget file; pass --ledger FILE"),
     ],
 )
 def test_budget_refuses_what_is_no_budget(arguments, sentence, capsys):

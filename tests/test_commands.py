@@ -11,7 +11,6 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from pathlib import Path
 
@@ -87,7 +86,7 @@ def shell(*arguments, folder, **options) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PYTHONPATH": str(INSTALLED)},
         cwd=folder,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
     )
@@ -206,6 +205,21 @@ def test_svm_and_other_solvers_fit(folder, run):
     code, _, err = run("predict", "model.json", "people.csv", "--proba")
     assert code == 2
     assert "--proba needs probabilities, which LinearSVC has not; leave it out" in err
+
+
+def test_an_intercept_and_the_weight_of_a_loss_may_be_chosen(folder, run):
+    assert run(*FIT, "--no-intercept", "--model", "svm", "--C", "10", "--solver", "eem")[0] == 0
+    model = privfit.load(folder / "model.json")
+    assert (model.C, model.fit_intercept, model.intercept_.tolist()) == (10.0, False, [0.0])
+    shown = run("show", "model.json")[1]
+    assert "intercept" not in shown.partition("weights")[2]
+    assert f"{model.coef_[0, 0]:+.4f}" in shown  # as it is: nothing would take up what is shared
+    assert run(*FIT)[0] == 0
+    assert privfit.load(folder / "model.json").fit_intercept is True
+    assert "intercept" in run("show", "model.json")[1].partition("weights")[2]
+    code, _, err = run(*FIT, "--C", "10")
+    assert code == 2
+    assert "--C weighs the hinge loss of --model svm alone; leave it out" in err
 
 
 def test_a_label_may_be_a_column_of_the_schema(folder, run):
@@ -390,21 +404,22 @@ TABLES = {
     "unknown category": (people() + f"30,{SECRET},no\n", "column 'sex' has values that are not de"),
     "unknown label": (people() + f"30,f,{SECRET}\n", "column 'rich' has values that are not decl"),
     "missing label": (people() + "30,f,\n", "column 'rich' has values that are not declared"),
-    "missing number": (people() + ",f,no\n", "column 'age' has missing values; declare what"),
-    "text for a number": (people() + f"{SECRET},f,no\n", "column 'age' has values that are not n"),
+    "missing number": (people() + ",f,no\n", "column 'age' has missing values, or values that"),
+    "text for a number": (people() + f"{SECRET},f,no\n", "column 'age' has missing values, or val"),
     "thousands": (people() + '"1,234",f,no\n', "without thousands separators"),
     "empty": ("", "is empty; pass a CSV file"),
     "header only": ("age,sex,rich\n", "has no records below its header"),
     "binary junk": (bytes(range(256)) * 100, "'people.csv' "),
     "long field": (people() + f"30,{'x' * 10**6},no\n", "column 'sex' has values"),
     "duplicate columns": (people().replace("sex", "age", 1), "has column 'age' more than once"),
-    "ragged rows": (people() + f"30,f,no,{SECRET}\n", "rows with more or fewer fields than the 3"),
-    "short rows": (people() + "30,f\n", "rows with more or fewer fields than the 3"),
-    "zero bytes": (people() + "30,f\0,no\n", "has zero bytes"),
-    "latin-1": (people().encode() + "30,f\xfc,no\n".encode("latin-1"), "is not UTF-8 text"),
+    "shifted row": (people() + f"30,{SECRET},f,no\n", "column 'sex' has values that are not decl"),
+    "short rows": (people() + "30,f\n", "column 'rich' has values that are not declared"),
+    "empty line": (people() + "\n", "column 'age' has missing values, or values that are not"),
+    "zero bytes": (people().replace("rich", "rich\0"), "has zero bytes"),
+    "latin-1": (people().replace("sex", "s\xfcx").encode("latin-1"), "is not UTF-8 text"),
     "truncated gzip": (gzip.compress(people().encode())[:-9], "gzip file that is cut off"),
     "wrong gzip": (b"\x1f\x8b\x08" + b"x" * 99, "gzip file that is cut off or damaged"),
-    "open quote": (people() + '30,"f,no\n', "a quoted field that does not end"),
+    "open quote": (people() + '30,"f,no\n', "column 'sex' has values that are not declared"),
 }
 
 
@@ -489,7 +504,7 @@ OPTIONS = {
         2,
     ),
     "target": (["--target", "shoe"], "--target ('shoe') must have two or more different", 2),
-    "delimiter": (["--delimiter", ",,"], "--delimiter (',,') must be one character", 2),
+    "delimiter": (["--delimiter", ",,"], "--delimiter (',,') must be one ASCII character", 2),
     "out a folder": (["--out", "."], "must be a file, not a folder or device", 2),
     "out a device": (["--out", "/dev/full"], "must be a file, not a folder or device", 2),
     "out nowhere": (
@@ -616,7 +631,7 @@ def test_without_permission_nothing_is_spent():
         done = subprocess.run(
             [sys.executable, "-c", f"ARGUMENTS = {SHARED}\n{AS_NOBODY}", *map(str, folders)],
             env={**os.environ, "PYTHONPATH": str(INSTALLED)}, capture_output=True, text=True,
-            timeout=120, check=False, cwd=Path(__file__).parent,
+            timeout=600, check=False, cwd=Path(__file__).parent,
         )  # fmt: skip
         after = [contents(folder) for folder in folders[1:]] if os.geteuid() == 0 else None
     assert (done.returncode, done.stderr) == (0, "")
@@ -685,7 +700,7 @@ def test_an_interrupt_leaves_the_charge_in_the_file(folder):
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED, *SHARED, "--solver", "local"],
         env={**os.environ, "PYTHONPATH": str(INSTALLED)}, capture_output=True, text=True,
-        timeout=120, check=False,
+        timeout=600, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (130, "")
     said = "privfit: error: interrupted; epsilon 1, delta 0 was charged and stays spent\n"
@@ -863,10 +878,35 @@ def test_a_budget_file_is_made_and_shown(folder, run):
         ["spent", "all", "1", "0"],
         ["left", "all", "1", "1e-05"],
         ["budget", "all", "2", "1e-05"],
+        ["neighbours:", "replace,", "at", "most", "1", "row(s)", "of", "a", "person"],
     ]
     drawn = (folder / "b.png").read_bytes()
     assert drawn.startswith(b"\x89PNG")
     assert b"Matplotlib" not in drawn
+
+
+def test_a_budget_file_names_its_relation_and_what_was_converted(folder, run):
+    create = ["budget", "--ledger", "new.json", "--create", "--epsilon", "2"]
+    code, out, _ = run(*create, "--delta", "0", "--adjacency", "replace", "--json")
+    assert (code, json.loads(out)["adjacency"], json.loads(out)["max_rows"]) == (0, "replace", 1)
+    spend = [*SHARED[:-1], "new.json", "--adjacency", "add_remove", "--n-public", "500", "--json"]
+    code, out, _ = run(*spend)
+    ledger = json.loads(out)["ledger"]
+    assert (code, ledger["adjacency"], ledger["charged"]["epsilon"]) == (0, "add_remove", 1.0)
+    assert ledger["remaining"] == {"epsilon": 0.0, "delta": 0.0}
+    code, out, _ = run("budget", "--ledger", "new.json")
+    assert out.splitlines()[-2:] == [
+        "neighbours: replace, at most 1 row(s) of a person",
+        "LogisticRegression: epsilon 1, delta 0 under add_remove, converted",
+    ]
+    code, _, err = run("budget", "--ledger", "new.json", "--adjacency", "add_remove")
+    assert (code, "must be that of the budget file, 'replace'" in err) == (2, True)
+
+
+def test_a_run_that_the_relation_of_the_file_refuses_is_not_charged(folder, run):
+    privfit.open_ledger("counts.json", 2.0, 1e-6, "add_remove")
+    check_refused(folder, run, [*SHARED[:-1], "counts.json"], "is under 'replace', which has no", 3)
+    assert privfit.open_ledger("counts.json").entries == ()
 
 
 SWEEP = ["sweep", "people.csv", "--schema", "schema.toml", "--epsilons", "0.1", "10", "--splits",
@@ -941,6 +981,26 @@ def test_a_draft_tells_types_ranges_and_categories(folder, run):
     assert out.endswith('"constant" is left out: it has one value in all records\n')
 
 
+def test_a_draft_declares_what_stands_for_missing_values(folder, run):
+    (folder / "people.csv").write_text("a,b\n1, x\n?,y\n4.5, NA\n,x\n")
+    out, _, schema = drafted(run)
+    assert '\nmissing = ["", " NA", "?"]\n' in out
+    assert schema.missing == ("", " NA", "?")
+    assert schema.columns["b"] == Categorical([" x", "x", "y"], other=True)  # spaces are kept
+    (folder / "people.csv").write_text("a,b\n1,x\n2,y\n")
+    assert '\nmissing = [""]\n' in drafted(run)[0]
+
+
+def test_a_draft_has_one_spelling_of_each_value_and_ranges_that_can_be_read(folder, run):
+    rows = [
+        f"{['1', '1.0', 'x', 9**17][i % 4]},{1_700_000_000 + i % 50},{i % 5}" for i in range(90)
+    ]
+    (folder / "people.csv").write_text("\n".join(["a,when,b", *rows]) + "\n")
+    _, err, schema = drafted(run)
+    assert schema.columns == {"a": Categorical(["1", "x"], other=True), "b": Numeric(0, 4)}
+    assert "left out 'when': its numbers differ too little for their size; subtract an" in err
+
+
 def test_a_draft_fills_missing_numbers(folder, run):
     (folder / "people.csv").write_text("a,b\n1,x\n,y\n4.5,x\n")
     assert drafted(run)[2].columns["a"] == Numeric(1, 4.5, fill=2.75)
@@ -971,7 +1031,7 @@ def test_awkward_names_and_values_are_drafted(folder, run):
         (f"{SECRET},{SECRET}\n1,2\n", [], "has a column more than once"),
         ("a,b\n1,2\n", ["--target", "c"], "--target ('c') must be a column of 'people.csv'"),
         ("a,b\n1,2\n3,2\n", ["--target", "b"], "must have from 2 to 100 classes in the data"),
-        ("a\n,\n", [], "more or fewer fields"),
+        ("a\n,\n", [], "has no column of numbers or categories"),
         ("a,b\n", [], "has no records below its header"),
         ("", [], "is empty"),
     ],
@@ -981,14 +1041,12 @@ def test_what_cannot_be_drafted_is_refused(folder, run, content, options, senten
     check_refused(folder, run, ["schema", "people.csv", *options], sentence)
 
 
-def test_a_header_of_very_many_columns_is_read_at_once(folder, run):
-    names = [f"c{j}" for j in range(30_000)]  # looking for each among all took minutes
+def test_a_header_of_very_many_columns_is_read_at_once(folder):
+    names = [f"c{j}" for j in range(100_000)]  # looking for each among all takes half an hour
     (folder / "wide.csv").write_text(",".join(names) + "\n" + ",".join("1" for _ in names) + "\n")
-    started = time.process_time()
-    code, _, err = run("schema", "wide.csv")
-    assert code == 2
-    assert "has no column of numbers or categories" in err
-    assert time.process_time() - started < 5
+    done = shell("schema", "wide.csv", folder=folder)  # with a limit against hanging
+    assert done.returncode == 2
+    assert "has no column of numbers or categories" in done.stderr
 
 
 def test_columns_without_a_name_are_left_out_of_a_draft(folder, run):

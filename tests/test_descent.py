@@ -44,7 +44,7 @@ from privfit.audit import audit_runs
 from privfit.descent import METHODS, frank_wolfe, gradient, permuted_sgd
 from privfit.objectives.clipping import ClippedGradient, SecondMoments, permuted_descent
 from privfit.objectives.coding import Coding
-from privfit.objectives.linear import LinearSlopes
+from privfit.objectives.linear_moves import LinearSlopes
 
 SURE = 1 - 1e-6
 LAYOUTS = ("dense", "sparse")

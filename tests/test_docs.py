@@ -14,7 +14,7 @@ import pytest
 import privfit
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -29,6 +29,21 @@ def test_examples_of_a_page_run_in_order(page, capsys):
         # All of 20 runs came to 1.0 on these separable records.
         assert float(accuracy) > 0.9
         assert ledger.startswith("Ledger(epsilon 1, delta 1e-06; spent epsilon 1, delta 1e-06")
+
+
+PAGES_AND_CODE = [*PAGES, *sorted(Path(privfit.__file__).parent.rglob("*.py"))]
+
+
+@pytest.mark.parametrize("page", PAGES_AND_CODE, ids=lambda page: page.stem)
+def test_no_example_scores_the_records_that_it_fits(page):
+    """An exact score is a leak; examples score made-up records, which they call fresh."""
+    text = page.read_text(encoding="utf-8")
+    if page.suffix == ".md":
+        shown = re.findall(r"```python\n(.*?)```", text, re.S)
+    else:
+        shown = re.findall(r"^ *(?:>>>|\.\.\.) (.*)", text, re.M)
+    scored = re.findall(r"\.score\((\w+)", "\n".join(shown))
+    assert set(scored) <= {"fresh"}
 
 
 def modules() -> list[str]:

@@ -384,7 +384,7 @@ def test_missing_numbers_take_the_declared_fill_or_are_refused():
     raw = np.array([0.0, np.nan, 8.0])
     filled = Schema({"x": Numeric(0, 8, fill=2)}).encode({"x": raw})
     assert np.array_equal(filled.toarray()[:, 0], [0, 1024, 4096])
-    with pytest.raises(ValueError, match=r"column 'x' has missing values; declare Numeric"):
+    with pytest.raises(ValueError, match=r"column 'x' has missing values or cells that are no"):
         Schema({"x": Numeric(0, 8)}).encode({"x": raw})
 
 

@@ -33,6 +33,8 @@ from privfit import (
     Stream,
 )
 from privfit._kernels import threads
+from privfit.objectives.clipping import SecondMoments
+from privfit.objectives.coding import Broad
 from privfit.packing import pack
 
 SECRET = 123456.789  # stands for a private value; no message may repeat it
@@ -41,6 +43,7 @@ LABEL = 987654.321
 X = np.array([[SECRET, 0.5], [0.25, SECRET], [0.0, 1.0]])
 Y = np.array([0, 1, 1])
 UNIT = Box(-1, 1)
+FINEST = Box(-1, 1, grid=Grid(a=14))
 PLACES = np.eye(2)
 
 NAN = np.where(X == 0.25, np.nan, X)
@@ -71,6 +74,9 @@ def total(records: Any, P: Any) -> np.ndarray:
 
 def record(**changes: Any) -> RecordObjective:
     return RecordObjective(**{"records": X, "score": total, "low": 0, "high": 1, **changes})
+
+
+NO_NUMBER = r"column 'a' has missing values or cells that are no numbers; declare Numeric\(low, hi"
 
 
 def schema(column: Any, values: Any) -> Any:
@@ -164,7 +170,17 @@ DOMAINS: list[Case] = [
           ("values = ['b', 'b']", r"Categorical values must differ")]),
     (lambda: Schema({3: Numeric(0, 1)}).to_dict(),
      r"column 3 must be named by a text to be written; pass a Schema with such names"),
-    (lambda: Schema({"a": Categorical([None])}).to_toml(), r"values \(.*\) must be a list of text"),
+    *((lambda v=v: Categorical([v]),
+       r"Categorical values \(.*\) must be a text, a date or a number below 2\^53, so that it")
+      for v in (None, float("nan"), float("inf"), 2**53, "9007199254740993", 10**400, ["b"], {})),
+    *((lambda v=v: Categorical(v), r"Categorical values must differ, but two of them read as '1'")
+      for v in ([True, 1], [1, "1.0"], ["1", "true"], [0, 1, 1.0])),
+    *((lambda v=v: Numeric(*v), r"Numeric range \(.*\) must be at least 4096 steps of float32 wide")
+      for v in ((1e6, 1e6 + 1), (0, 1e50), (0, 1e-60), (-1e39, 1), (1.7e9, 1.7e9 + 1000))),
+    *((lambda v=v: Schema({"a": Numeric(0, 1)}, missing=v),
+       r"missing \(.*\) must be a list of texts; pass those that stand for a missing value")
+      for v in ("NA", ["", 3], None, 4)),
+    (partial(toml, "missing = 'NA'\n[columns]\na = {low = 0, high = 1}"), r"missing \('NA'\) must"),
     (lambda: Schema({"a": Categorical(["\udc80"])}).to_toml(),
      r"texts must be valid Unicode for TOML to hold them; pass decoded names"),
     *((partial(Domain.from_dict, wrong),
@@ -186,9 +202,9 @@ DOMAINS: list[Case] = [
     (lambda: linear(X=sp.csr_array(X), domain=Schema({"a": Numeric(0, 1)})), r"declared columns"),
     (lambda: schema(Categorical(["u"]), ["u", str(SECRET), "u"]), r"column 'a' has values that"),
     (lambda: schema(Categorical([1.0]), [1.0, SECRET, np.nan]), r"column 'a' has values that"),
-    (lambda: schema(Numeric(0, 1), [0, np.nan, SECRET]), r"column 'a' has missing values; declare"),
-    (lambda: schema(Numeric(0, 1), ["x", str(SECRET), "y"]), r"column 'a' must hold numbers"),
-    (lambda: schema(Numeric(0, 1), [0, {}, SECRET]), r"column 'a' must hold numbers"),
+    (lambda: schema(Numeric(0, 1), [0, np.nan, SECRET]), NO_NUMBER),
+    (lambda: schema(Numeric(0, 1), ["x", str(SECRET), "y"]), NO_NUMBER),
+    (lambda: schema(Numeric(0, 1), [0, {}, SECRET]), NO_NUMBER),
 ]  # fmt: skip
 
 RECORDS: list[Case] = [
@@ -207,18 +223,22 @@ RECORDS: list[Case] = [
       for make in (linear, centers, facility)),
     (lambda: linear(X=sp.csr_array((3, 0))), r"X must have at least one column"),
     (lambda: linear(X=np.broadcast_to(0.0, (2**31 + 1, 1))), r"X must have at most .* records"),
-    *((partial(linear, X=wrong), r"X \(shape .*\) must have two dimensions; pass records as rows")
+    (lambda: linear(X=sp.csr_array((3, 2**31))), r"X must have at most .* records and columns in"),
+    *((partial(linear, X=wrong), r"X \(\d dimensions\) must have two dimensions; pass records as")
       for wrong in (X[0], X[None], SECRET)),
     *[(lambda: linear(X=sp.coo_array(X[:, 0])), r"must have two dimensions")
       for made in [sp.coo_array(X[:, 0])] if made.ndim == 1],  # older SciPy makes two
     *((partial(linear, X=wrong), r"X \(dtype .*\) must hold real numbers; pass numbers, or declare")
-      for wrong in (X.astype(str), X.astype(object), X * 1j, sp.csr_array(X * 1j))),
+      for wrong in (X * 1j, sp.csr_array(X * 1j))),
+    *((partial(linear, X=wrong), r"X must hold numbers; pass numbers, or declare a Schema")
+      for wrong in (np.array([["a", "1"]] * 3), [[1.0, SECRET], [2.0, None]],
+                    [[1.0], [1.0, SECRET]], np.array([[{}, 1]] * 3))),
     *((partial(linear, y=wrong), r"y must have one label for each record of X; pass a vector")
       for wrong in (Y[:2], Y[:, None], 1)),
     *((partial(linear, y=wrong), r"y must hold 0 and 1, or -1 and \+1; encode other labels")
       for wrong in ([0, 1, LABEL], [-1, 0, 1], [1, 2, 1], [0, np.nan, 1], list("abc"), [None] * 3)),
     *((partial(linear, y=wrong, n_classes=3), r"y must hold whole numbers in 0..2; encode labels")
-      for wrong in ([0, 1, LABEL], [0, 1, 3], [-1, 0, 1], [0.0, 1.0, 2.0], list("abc"))),
+      for wrong in ([0, 1, LABEL], [0, 1, 3], [-1, 0, 1], [0.5, 1.0, 2.0], list("abc"))),
     *((partial(linear, n_classes=n), r"n_classes \(.*\) must be a whole number from 2 on; leave it")
       for n in (1, 2.0, True, "3")),
     (lambda: linear().against(1), r"head \(1\) must be one of the classes 0 .. n_classes - 1"),
@@ -244,7 +264,8 @@ LINEAR: list[Case] = [
       for make in (linear, centers, facility) for n in (0, -2, 1.5, "2", True)),
     *((lambda w=w: linear().scores(w), r"P \(shape .*\) must have 2 dimensions; pass candidates")
       for w in (np.zeros(3), np.zeros((1, 1, 3)), 0.0)),
-    (lambda: linear().scores(np.zeros((2, 2))), r"P \(shape \(2, 2\)\) must have 3 columns, the"),
+    (lambda: linear().scores(np.zeros((2, 2))), r"P \(shape \(2, 2\)\) must have 3 columns; pass"),
+    (partial(linear, fit_intercept="no"), r"fit_intercept \('no'\) must be True or False"),
     (lambda: linear().scores(np.zeros((0, 3))), r"P must hold at least one candidate"),
     *((lambda v=v: linear().scores([[0, v, 0]]), r"P must be finite; pass candidates without NaN")
       for v in (np.nan, np.inf)),
@@ -254,6 +275,14 @@ LINEAR: list[Case] = [
     (lambda: linear(l2=1e300).prior([[0.5, 0, 0]]), r"prior is too large for 64 bits; pass"),
     (lambda: linear().scores([[2.0**30, 0, 0]]), r"candidates are too large for exact margins"),
     (lambda: linear().at([2.0**30, 0, 0]), r"candidates are too large for exact margins"),
+    (lambda: linear().check_margins([[2.0**30, 0, 0]]), r"candidates are too large for exact mar"),
+    (lambda: linear(loss="hinge", C=1e6).scores([[2.0**20, 0, 0]]),
+     r"candidates are too large for exact sums of losses; pass smaller weights, a smaller C or a"),
+    (lambda: linear().range([[2.0**20, 0, 0]], "add_remove"),
+     r"with a smaller c, or adjacency='add_remove' to the objective, which then takes coarser un"),
+    (lambda: linear(adjacency="removal"), r"adjacency \('removal'\) must be 'replace' or"),
+    (lambda: SecondMoments(linear(domain=FINEST), Broad(FINEST.bind(2))).sensitivity("add_remove"),
+     r"grid bits a \(14\) are too many for exact moments of 2\^31 and more records, which"),
     *((lambda a=a: linear().range(np.zeros((1, 3)), a), r"adjacency \(.*\) must be 'replace' or")
       for a in ("bounded", None, 1)),
     (lambda: linear().gradient_range(0.5, "ar"), r"adjacency \('ar'\) must be"),
@@ -267,7 +296,7 @@ LINEAR: list[Case] = [
     (lambda: linear().at(np.zeros(3)).scores([0, 1], [0.5]), r"coords \(shape .* one length"),
     (lambda: linear().at(np.zeros(3)).scores([[0]], [[0.5]]), r"coords \(shape .* one length"),
     (lambda: linear().at(np.zeros(3)).scores([0.0], [0.5]), r"coords \(dtype float64\) must be"),
-    *((lambda c=c: linear().at(np.zeros(3)).scores([c], [0.5]), r"coords must lie in 0..2, the")
+    *((lambda c=c: linear().at(np.zeros(3)).scores([c], [0.5]), r"coords must lie in 0..2, an")
       for c in (-1, 3)),
     *((lambda s=s: linear().at(np.zeros(3)).scores([0], [s]), r"steps must be finite; pass")
       for s in (np.nan, np.inf)),
@@ -275,6 +304,12 @@ LINEAR: list[Case] = [
 ]  # fmt: skip
 
 CENTERS: list[Case] = [
+    (lambda: centers(adjacency="removal"), r"adjacency \('removal'\) must be 'replace' or"),
+    *((lambda a=a: centers().range(np.full((2, 2, 2), 5000.0), a),
+       r"centres are too far out for exact sums of distances; pass centres inside the domain, or")
+      for a in ("add_remove",)),
+    (lambda: CentersObjective(np.zeros((1, 2**20)), 1, Box(-1, 1), 2, adjacency="add_remove"),
+     r"domain \(1048576 columns\) must leave room for the costs of 2\^32 records under adjacenc"),
     *((partial(centers, power=p), r"power \(.*\) must be 2 \(squared l2\) or 1 \(l1\)")
       for p in (0, 3, "2", None)),
     *((partial(centers, n_clusters=k), r"n_clusters \(.*\) must be a positive whole number")
@@ -327,11 +362,12 @@ FACILITY: list[Case] = [
     (lambda: facility().at([0, 1]).scores([0], [5]), r"P must hold indices in 0..1"),
     *((partial(facility, metric=m), r"metric \(.*\) must be 'l1', 'l2' or a function; pass metric")
       for m in ("l3", None, 2)),
-    *((partial(FacilityObjective.of_distances, D, (0, 1)), r"distances \(shape .*, dtype .*\) must")
+    *((partial(FacilityObjective.of_distances, D, (0, 1)), r"distances \(\d dimensions, dtype .*\)")
       for D in ([1.0, 2.0], np.empty((0, 2)), [["a"]], 0.0)),
     (lambda: facility(metric=own, X=X[:0]), r"X and facilities must hold at least one record and"),
     (lambda: facility(metric=own, facilities=[]), r"X and facilities must hold at least one recor"),
-    (lambda: facility(metric=lambda x, f: own(x, f).T), r"metric returned shape \(2, 3\) for"),
+    (lambda: facility(metric=lambda x, f: own(x, f).T),
+     r"metric must return one row a record and 2 columns, one a facility; return an array"),
     (lambda: facility(metric=lambda x, f: own(x, f) * np.nan), r"metric returned NaN; return a n"),
     (lambda: facility(metric=lambda x, f: own(x - x.mean(axis=0), f) * 1e-6),
      r"metric must treat each record by itself; it gave another distance to a record that stood"),
@@ -363,9 +399,11 @@ RECORD: list[Case] = [
       for b in (0, 1.5, True)),
     (lambda: record(records=X[:0]), r"records must hold at least one record"),
     (lambda: record().scores([]), r"P must hold at least one candidate"),
-    (lambda: record(score=lambda r, P: total(r, P).T[:1]).scores([1, 2]), r"score returned shape"),
-    (lambda: record(score=lambda r, P: total(r, P) * np.nan).scores([1]), r"score returned NaN"),
-    (lambda: record(score=lambda r, P: total(r - r.mean(axis=0), P)).scores([1e-6]),
+    (lambda: record(score=lambda r, P: total(r, P).T[:1]).check([1, 2]),
+     r"score returned another shape for each of the first records; return an array \(n, m\), here"),
+    (lambda: record(score=lambda r, P: {}[r[0, 0]]).check([1, 2]),
+     r"score raised KeyError for each of the first records"),
+    (lambda: record(score=lambda r, P: total(r - r.mean(axis=0), P)).check([1e-6]),
      r"score must treat each record by itself; it gave another value to a record that stood alone"),
     (lambda: record().range([1, 2], "removal"), r"adjacency \('removal'\) must be"),
 ]  # fmt: skip

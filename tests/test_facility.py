@@ -552,6 +552,18 @@ def test_public_points_are_measured_as_records_are(metric, rng):
     assert objective.between(np.array([2]))[0, 2] == 0.0
 
 
+@pytest.mark.parametrize("metric", METRICS)
+def test_facilities_nearer_to_each_other_than_lo_stay_apart(metric, rng):
+    """Only a facility itself is at distance 0, and none is farther than hi."""
+    X, places = rng.uniform(-1, 1, (40, 3)), rng.uniform(-1, 1, (6, 3))
+    objective = FacilityObjective(X, places, (8, 9), Box(-1, 1), metric=metric)
+    name = "cityblock" if metric == "l1" else "euclidean"
+    expected = cdist(objective.places()[[2, 4]], objective.places(), name)
+    assert objective.between(np.array([2, 4])) == pytest.approx(expected)
+    near = FacilityObjective(X, places, (0, 0.25), Box(-1, 1), metric=metric)
+    assert near.between(np.array([2])).max() == 0.25
+
+
 FORMS = {"ones": lambda X: (X > 0) * 1.0, "one": np.ones_like, "numbers": np.array,
          "sparse": sp.csr_array, "sparse ones": lambda X: sp.csr_array((X > 0) * 1.0)}  # fmt: skip
 

@@ -42,7 +42,7 @@ from privfit._kernels.random import BitSource
 from privfit._kernels.threads import has_openmp
 from privfit.audit import audit_outcomes, audit_runs, audit_scores
 from privfit.binary import BinaryRecords, ClassCounts, bound_ones, count_sensitivity
-from privfit.features import FeatureScores, best_of
+from privfit.features import FeatureScores, Split, best_of
 from privfit.noise import CountNoise
 from privfit.scores import GAIN_UNITS, SCORES, _phi, psi
 
@@ -239,6 +239,30 @@ def test_the_spread_of_a_statistic_is_exact(score, ones, adjacency):
     if score != "difference_count" or adjacency == "add_remove" or ones == 3:
         assert np.abs(change).sum(axis=1).max() == l1
     assert np.abs(change).sum(axis=1).max() <= l1
+
+
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("ones", [1, 2, 3])
+@every_adjacency
+def test_published_noise_covers_what_a_record_changes(score, ones, adjacency):
+    """S(Q) Delta(Q), twice if replaced: enough on all small data sets, exact for two scores."""
+    world, how = World.of(3, ones, 2, adjacency), SCORES[score]
+    bound = 2 if adjacency == "replace" else 3
+    change = np.abs(world.changes(lambda counts: how.integers(counts, bound))).sum(axis=1).max()
+    X, y = np.ones((bound, 3), dtype=int), np.ones(bound, dtype=int)
+    noise = features.published_noise(problem(X, y, score, ones, adjacency, bound), Budget(1.0))
+    assert change <= noise.sensitivity
+    if score == "total_count":
+        assert noise.sensitivity == (2 if adjacency == "replace" else 1) * ones
+    elif score == "purity_index":
+        assert noise.sensitivity == (2 if adjacency == "replace" else 1) * 3 == change
+
+
+def test_published_noise_of_the_purity_index_is_that_of_all_features():
+    X, y = table()
+    noise = features.published_noise(problem(X, y, ones=2), Budget(0.5))
+    assert noise == DiscreteLaplace(0.5, X.shape[1])
+    assert problem(X, y, ones=2).noise(Budget(0.5)).scale == pytest.approx(3 / 0.5)  # ours
 
 
 @pytest.mark.parametrize("ones", [1, 2])
@@ -562,6 +586,65 @@ def test_noise_of_counts_is_calibrated_and_fine_enough():
         assert noise.scale * noise.mechanism.mu == pytest.approx(math.sqrt(21), rel=0.02)
 
 
+def chance_of_the_last(scores: np.ndarray, epsilon: float, passing: int) -> float:
+    """That NoisyCut passes the last `passing` scores and no other; all noise discrete."""
+    noise = np.arange(-300, 301)
+    rate = epsilon / 2  # of the threshold's noise and of each score's
+    weights = np.exp(-rate * np.abs(noise)) * math.tanh(rate / 2)
+
+    def passes(score: int) -> np.ndarray:
+        k = noise - score
+        tail = np.exp(-rate * np.abs(k)) / (1 + math.exp(-rate))
+        return np.where(k > 0, tail, 1 - tail * math.exp(-rate))
+
+    failed = np.prod([1 - passes(s) for s in scores[:-passing]], axis=0)
+    passed = np.prod([passes(s) for s in scores[-passing:]], axis=0)
+    return float(weights @ (failed * passed))
+
+
+def test_noisy_cut_costs_more_with_every_answer():
+    """One record lowers half of the scores and raises the others: no epsilon covers all answers."""
+    losses = []
+    for m in (1, 2, 4, 8):
+        before, after = np.repeat([0, 1], m), np.repeat([1, 0], m)
+        losses.append(math.log(chance_of_the_last(before, 1.0, m)
+                               / chance_of_the_last(after, 1.0, m)))  # fmt: skip
+    assert losses[0] <= 1.0
+    assert losses[2] > 1.0  # eight answers cost more than was promised
+    assert (np.diff(losses) > 0.2).all()
+
+
+def test_a_feature_that_changes_its_cluster_takes_all_of_its_counts_along():
+    """One record with r = 1 one: published are 1 for sizes of clusters and r for sums of counts."""
+    centers = np.array([5.0, 16.0])
+
+    def sizes_and_sums(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        own = np.abs(counts[:, None] - centers).argmin(axis=1) == np.arange(2)[:, None]
+        return own.sum(axis=1), own @ counts
+
+    before, after = (sizes_and_sums(np.array([10 + more, 3, 20])) for more in (0, 1))
+    assert np.abs(after[0] - before[0]).sum() == 2
+    assert np.abs(after[1] - before[1]).sum() == 10 + 11
+
+
+def test_budgets_of_the_paper():
+    whole = 0.8
+    assert features.published_split("noisy", whole) == Split(0.4, 0.4, 10)
+    assert features.published_split(NoisyScores(k=3), whole) == Split(0.4, 0.4, 10)
+    clusters = features.published_split(ClusteredCounts(k=3), whole)
+    assert (clusters.selection, clusters.max_ones) == (pytest.approx(0.16), 10)
+    assert clusters.selection + clusters.classification == whole
+
+
+def test_clusters_over_a_threshold_are_taken_whole():
+    X, y = table(2000)
+    model = selector(epsilon=50.0, method=ClusteredCounts(threshold=300.0), criterion="total_count")
+    scores = model.fit(X, y).release_.parameters["noisy_scores"]
+    chosen = model.get_support(indices=True)
+    assert 0 < len(chosen) < X.shape[1]
+    assert scores[chosen].min() > np.delete(scores, chosen).max()
+
+
 # ------------------------------------------------------------------------------------ the estimator
 
 
@@ -575,7 +658,9 @@ METHODS = {
     "noisy": "noisy",
     "threshold": NoisyScores(threshold=105.0),
     "peeling": "peeling",
+    "published": NoisyScores(k=2, paper=True),
     "clusters": ClusteredCounts(k=2, n_clusters=4),
+    "clusters over a threshold": ClusteredCounts(threshold=105.0, n_clusters=6),
     "sparse vector": SparseVector(k=2, threshold=105),
 }
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
@@ -756,14 +841,27 @@ X0, Y0 = table(30, 8)
 
 
 def too_many() -> None:
-    with mock.patch("privfit.binary.MAX_RECORDS", 29):
+    with mock.patch("privfit.binary.TABLE_RECORDS", 29):
         selector().fit(X0, Y0)
 
 
 REFUSED: dict[str, tuple[Any, str]] = {
-    "too many": (too_many, "X must have at most 29 records, so that no count can overflow"),
+    "too many": (too_many, "X must have at most 29 records in memory; pass more as a Stream"),
     "threshold testing": (lambda: selector(method="threshold testing").fit(X0, Y0),
                           r"threshold testing as published is not, for any epsilon"),
+    "ptt": (lambda: features.published_split("PTT", 1.0),
+            r"method \('PTT'\) must be private, and threshold testing as published is not"),
+    **{f"noisy cut {name}": (lambda name=name: selector(method=name).fit(X0, Y0),
+                             r"NoisyCut as published is not, for any epsilon that .* never stops, "
+                             r"so each answer costs anew; pass SparseVector\(k=\.\.\., ")
+       for name in ("noisycut", "NoisyCut", "noisy cut", "noisy-cut")},
+    "split": (lambda: features.published_split("peeling", 1.0),
+              r"method \('peeling'\) must be one of noisy, clusters, which were published; pass"),
+    "split of settings": (lambda: features.published_split(Peeling(k=3), 1.0), "must be one of"),
+    "split of nothing": (lambda: features.published_split("noisy", -1.0), r"epsilon \(-1.0\)"),
+    "clusters": (lambda: ClusteredCounts(k=3, threshold=2.0),
+                 r"threshold \(2.0\) must be given, or k \(3\), and not both"),
+    "no clusters": (lambda: ClusteredCounts(), r"must be given, or k \(None\), and not both"),
     "threshold_testing": (lambda: selector(method="threshold_testing").fit(X0, Y0),
                           r"compares true scores with one noisy threshold"),
     "method": (lambda: selector(method="best").fit(X0, Y0), r"method \('best'\) must be one of"),

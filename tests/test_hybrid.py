@@ -51,7 +51,7 @@ from privfit.audit import audit_runs
 from privfit.hybrid import linear_hybrid
 from privfit.objectives.clipping import ClippedGradient, SecondMoments
 from privfit.objectives.coding import Broad
-from privfit.objectives.linear import LinearSlopes
+from privfit.objectives.linear_moves import LinearSlopes
 
 SURE = 1 - 1e-6
 
@@ -192,7 +192,8 @@ def test_what_is_drawn_is_what_was_planned_and_fills_the_budget(epsilon, adjacen
     for model in range(share):
         linear_hybrid(objective, space, few(), grant, model, heard.append, adjacency=adjacency,
                       n_public=400, share=share)  # fmt: skip
-        assert grant._planned == grant._drawn
+        assert sum(grant._planned.values()) == share * (6 + 1 + 4)  # before the first draw of all
+    assert grant._planned == grant._drawn
     assert {event.kind: event.count for event in grant.events if event.kind == "selection"} == {
         "selection": 6 * share
     }
@@ -411,6 +412,8 @@ REFUSED = [
     (partial(checked, WIDE), r"solver 'hybrid' takes fewer than 4096 columns; pass solver='local'"),
     (partial(fitted, "hybrid", delta=0.0), r"and so needs delta > 0; pass delta=1e-6, or solver="),
     (partial(fitted, "hybrid", adjacency="add_remove"), r"pass a public estimate, or LinearHybrid"),
+    (partial(fitted, LinearHybrid(select=Local(generations=4)), adjacency="add_remove",
+             fit_intercept=False), r"where no intercept is fitted, whose moments would tell the"),
     (partial(fitted, "hybrid", epsilon=1e-12, delta=1e-9), r"epsilon \(1e-12\) is too small"),
     (partial(fitted, "auto", adjacency="add_remove"), r"solver='auto' depends on it; pass a"),
     (partial(fitted, "auto", epsilon=math.inf), r"epsilon \(inf\) is for the plain genetic"),

@@ -229,6 +229,7 @@ AUDITED = {
     "local": (Gupta(steps=2), 1),
     "local, paper": (Gupta(steps=2, paper=True), 1),
     "coreset": (Coreset(radii=2, places=1), 1),
+    "coreset, alpha": (Coreset(alpha=0.9), 1),
     "synopsis": (Synopsis(depth=2, roots=1), 1),
     "dpsga": (DPSGA(generations=1, population=3, survivors=1), 1),
     "privgene": (PrivGene(generations=1, population=3, survivors=2), 1),
@@ -259,6 +260,20 @@ def test_no_transcript_tells_neighbours_apart_by_more_than_epsilon(
     for law in laws:  # of selections every transcript is there
         if not isinstance(settings, Coreset | Synopsis):
             assert abs(mpmath.fsum(mpmath.exp(log) for log in law.values()) - 1) < 1e-12
+
+
+def test_a_coreset_selects_the_place_that_serves_the_records_not_its_neighbour():
+    """The neighbour, first in order, is nearer to that place than lo, and far from all records."""
+    places = np.array([[0.45, 0.0], [0.0, 0.0], [1.0, 1.0]])
+    records = np.tile([0.0, 0.3], (500, 1))
+    objective = FacilityObjective(records, places, (0.5, 2.0), Box(0, 1), metric="l1")
+    away = objective.scores(np.array([[0], [1]]))
+    assert away[1] == 0 > away[0]
+    grant = Ledger(50.0).reserve(50.0)
+    settings = Coreset(radii=2, places=2)
+    path = run_of(settings)(objective, Subsets(3, 1), settings, grant, 1, adjacency="replace",
+                            n_public=500)  # fmt: skip
+    assert path.answer.tolist() == [1]
 
 
 BLACK_BOX = {
@@ -552,6 +567,13 @@ CASES: list[tuple[Any, str]] = [
       for v in (-1, 1.5, "2")),
     *((lambda v=v: Gupta(steps=v), r"steps \(.*\) must be a positive whole number; leave it out")
       for v in (0, -1, 1.5)),
+    *((lambda v=v: Coreset(alpha=v), r"alpha \(.*\) must lie between 0 and 1; leave it out")
+      for v in (0, 1, -0.5, math.nan, "x")),
+    *((lambda given=given: Coreset(alpha=0.2, **given), r"alpha \(0.2\) must not be given with "
+       rf"{next(iter(given))}, which follows from it; pass one of them")
+      for given in ({"radii": 3}, {"places": 2})),
+    (lambda: Coreset(paper=True).plan(100, 2, None), r"n_public must be given under adjacency="
+     r"'add_remove', .* or Coreset\(radii=...\)"),
     (lambda: Coreset(radii=0), r"radii \(0\) must be a positive whole number; leave it out"),
     *((lambda v=v: Coreset(places=v), r"places \(.*\) must be a positive whole") for v in (0, 1.0)),
     *((lambda v=v: Coreset(share=v), r"share \(.*\) must lie between 0 and 1; leave it out")
@@ -561,6 +583,9 @@ CASES: list[tuple[Any, str]] = [
     *((lambda name=name: Synopsis(**{name: 0}), rf"{name} \(0\) must be a positive whole number")
       for name in ("roots", "depth")),
     (lambda: Synopsis(depth=63), r"depth \(63\) must be at most 62; leave it out"),
+    (lambda: methods.cost_noise(
+        FacilityObjective.of_distances([[1.0]], (1e6, 1e6 + 1)), 1.0, "add_remove"),
+     r"clip \(1000000.0, 1000001.0\) is too far from 0 for an exact sum of costs; pass bounds"),
 ]  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import privfit
 
 PACKAGE = Path(privfit.__file__).parent
 
-RECORDS = {"_kernels", "domains", "packing", "binary", "scores", "objectives"}
+RECORDS = {"_kernels", "reading", "frames", "domains", "packing", "binary", "scores", "objectives"}
 RELEASES = {"_kernels", "accounting", "mechanisms", "ledger", "noise"}
 SEARCHES = {"spaces", "paths", "privgene", "dpsga", "subsample", "solvers"}
 ALGORITHMS = {"privgene", "dpsga", "subsample", "descent", "perturbation", "hybrid", "kmeans",
@@ -23,55 +23,80 @@ ALGORITHMS = {"privgene", "dpsga", "subsample", "descent", "perturbation", "hybr
 # What a part of the package may import from the others; itself it may always import.
 ALLOWED: dict[str, set[str]] = {
     "checks": set(),
+    "cautions": set(),
     "_kernels": set(),
-    "domains": {"_kernels"},
-    "packing": {"_kernels", "domains"},
+    "reading": {"_kernels"},
+    "csv_files": {"_kernels"},
+    "frames": {"reading"},
+    "domains": {"_kernels", "reading", "frames"},
+    "packing": {"_kernels", "domains", "reading", "frames"},
     "binary": {"_kernels", "packing"},
     "scores": {"binary", "packing"},
-    "objectives": {"_kernels", "domains", "packing"},
+    "objectives": {"_kernels", "domains", "dyadic", "packing"},
     "curves": set(),
     "accounting": {"curves"},
-    "shapes": set(),
-    "mechanisms": {"_kernels", "accounting", "shapes"},
-    "ledger": {"accounting", "mechanisms"},
+    "dyadic": set(),
+    "lazy": {"_kernels", "dyadic"},
+    "shapes": {"_kernels", "dyadic", "lazy"},
+    "mechanisms": {"_kernels", "accounting", "dyadic", "shapes"},
+    "released": {"ledger"},
+    "neighbours": set(),
+    "budgets": set(),
+    "charges": {"budgets", "neighbours"},
+    "filters": {"accounting", "curves"},
+    "grants": {"accounting", "mechanisms", "budgets", "filters", "neighbours"},
+    "ledger": {"accounting", "budgets", "charges", "grants", "neighbours"},
     "files": set(),
-    "budget_file": {"ledger", "files"},
+    "budget_file": {"budgets", "charges", "files", "grants", "ledger", "neighbours"},
     "noise": {"accounting", "mechanisms", "ledger"},
     "partition": {"_kernels", "accounting", "mechanisms"},
-    "checkpoint": {"_kernels", "ledger", "mechanisms", "partition"},
+    "checkpoint": {"_kernels", "charges", "ledger", "mechanisms", "partition"},
     "means": set(),
     "cumulative": set(),
     "binormal": set(),
+    "priroc": {"cumulative"},
+    "medians": {"_kernels", "accounting", "mechanisms"},
+    "smooth_medians": {"_kernels", "medians"},
+    "starts": {"domains", "means", "objectives"},
     "postprocess": {"_kernels", "ledger", "means"},
     "plain": set(),
     "declared": {"domains", "solvers"} | ALGORITHMS,
     "model": {"files", "plain", "declared", "ledger", "domains", "binary", "objectives", "bayes"}
     | {"roc", "text", "estimators"},
-    "text": set(),
+    "text": {"reading"},
     "plotting": {"accounting", "domains", "files", "ledger"},
     "sweeps": {"estimators", "ledger", "plain"},
-    "backends": RECORDS,
-    "audit": RELEASES,
+    "backends": RECORDS | {"csv_files"},
+    "audit": RELEASES
+    | {"cautions", "partition", "perturbation", "roc", "shapes", "smooth_medians"},
     "spaces": set(),
     "paths": RECORDS | RELEASES | {"spaces"},
     "solvers": RELEASES | SEARCHES,
-    "convex": RECORDS | {"shapes"},
+    "losses": RECORDS,
+    "convex": RECORDS | {"dyadic", "losses", "shapes"},
     **{
         name: RECORDS
         | RELEASES
-        | {"convex", "shapes", "means", "partition", "postprocess", "spaces", "paths"}
-        | {"cumulative", "binormal", "plotting", "backends"}
+        | {"convex", "dyadic", "lazy", "losses", "shapes", "means", "partition", "postprocess"}
+        | {"spaces"}
+        | {"paths", "cumulative", "binormal", "priroc", "starts", "plotting", "backends"}
+        | {"medians", "smooth_medians"}
+        | {"released"}
         | ALGORITHMS
         for name in ALGORITHMS
     },
-    "estimators": RECORDS | RELEASES | SEARCHES | ALGORITHMS | {"postprocess", "text", "backends"},
+    "estimators": RECORDS
+    | RELEASES
+    | SEARCHES
+    | ALGORITHMS
+    | {"postprocess", "text", "backends", "released"},
 }
 EVERYTHING = {"__init__", "__main__", "cli", "commands"}  # the public names, and the command
-ANYONE = {"checks"}  # small tests of arguments
+ANYONE = {"checks", "cautions"}  # small tests of arguments, and warnings
 
 OUTSIDE = {"numpy", "scipy"}  # what the core may import besides the standard library
 LAZY = {"domains": {"tomllib", "tomli"},  # the former is the standard library's from 3.11 on
-        "estimators": {"sklearn"}, "solvers": {"tqdm"},
+        "reading": {"pyarrow"}, "estimators": {"sklearn"}, "solvers": {"tqdm"},
         "commands": {"matplotlib", "pyarrow", "sklearn"}, "aggregate": {"sklearn"},
         "plotting": {"contourpy", "matplotlib"}, "sweeps": {"sklearn", "threadpoolctl"},
         "budget_file": {"filelock"}, "backends": {"dask", "distributed", "pyarrow"}}  # fmt: skip

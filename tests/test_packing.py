@@ -10,7 +10,7 @@ import reference
 import scipy.sparse as sp
 from cases import DOMAINS, case, encoded, labels
 
-from privfit import Box, LinearObjective, Schema, packing
+from privfit import Box, LinearObjective, Schema, packing, roc_curve
 from privfit._kernels.linear import PANEL_ROWS
 from privfit.packing import pack, tiles
 
@@ -188,3 +188,12 @@ def test_a_memory_mapped_file_larger_than_a_chunk_is_streamed(tmp_path, rng):
     errors = [sum((z[i] > 0) != t for z, t in zip(margins, y[some], strict=True)) for i in range(3)]
     part = LinearObjective(X[some], y[some], "zero_one", domain).scores(P)
     assert part.tolist() == [-e for e in errors]
+
+
+def test_a_huge_number_of_a_wider_kind_is_refused_without_a_warning():
+    """Warnings are errors here: one would tell of a record before the refusal does."""
+    X = np.array([[np.longdouble("1e4000"), 0], [0, 1]])
+    for table in (X, np.asfortranarray(X)):
+        with pytest.raises(ValueError, match="X must be finite; fill NaN and infinity before"):
+            LinearObjective(table, [0, 1], domain=Box(-1, 1))
+    assert roc_curve([0, 1], X[:, 0], 1.0).auc >= 0

@@ -69,6 +69,7 @@ def lloyd_trace(
         {"d": 17, "k": 2, "n": 20, "sets": 1, "n_assign": 1},
         {"d": 1, "k": 1, "n": 1, "sets": 1, "n_assign": 1},
         {"d": 1, "k": 6, "n": 5, "sets": 4, "n_assign": 1},
+        {"d": 2, "k": 3, "n": 40, "silent": True},
     ],
     ids=lambda arguments: "-".join(f"{key}={value}" for key, value in arguments.items()),
 )

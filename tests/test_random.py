@@ -227,7 +227,7 @@ def test_threads_never_share_words():
 
 def test_threads_never_share_words_of_a_slow_source():
     """A refill that lets other threads in: the worst moment to be interrupted."""
-    gate = threading.Barrier(2, timeout=10)
+    gate = threading.Barrier(2, timeout=60)
 
     class Slow(np.random.Generator):
         def bytes(self, length):

@@ -161,7 +161,7 @@ def test_range_and_prior_do_not_call_the_score():
 # ------------------------------------------------------------------------------------ bad scorers
 
 
-def test_a_score_that_mixes_records_is_refused():
+def test_a_score_that_mixes_records_is_refused_before_a_search_and_taken_apart_in_it():
     """Also where only the last record of a block shows it."""
 
     def standardised(records, P):
@@ -173,7 +173,69 @@ def test_a_score_that_mixes_records_is_refused():
     for score in (standardised, rank):
         objective = RecordObjective(np.arange(10.0), score, -5, 5)
         with pytest.raises(ValueError, match="score must treat each record by itself"):
-            objective.scores(P)
+            objective.check(P)
+        alone = RecordObjective(np.arange(10.0), score, -5, 5, block=1)
+        assert objective.scores(P).tolist() == alone.scores(P).tolist()
+
+
+def test_nan_counts_as_low(rng):
+    x = rng.normal(size=50)
+    holes = np.where(x > 1, np.nan, x)
+    objective = RecordObjective(holes, product, -2, 2)
+    filled = RecordObjective(
+        x, lambda r, P: np.where(r[:, None] > 1, -2.0, product(r, P)), -2, 2
+    )  # fmt: skip
+    objective.check(P)
+    assert objective.scores(P).tolist() == filled.scores(P).tolist()
+    assert RecordObjective(np.full(9, np.nan), product, -2, 2).scores(P).tolist() == [0] * 4
+
+
+@pytest.mark.parametrize("block", [1, 7, 4096])
+def test_a_record_that_fails_counts_as_low_and_leaves_the_others_as_they_were(block, rng):
+    """A search that began ends: what `score` does with one record changes that record alone."""
+    x = rng.uniform(-2, 2, 40)
+
+    def fragile(records, P):
+        if (records > 1.5).any():
+            raise KeyError(records.max())
+        return product(records, P) if (records < 1.2).all() else np.zeros(3)
+
+    others = RecordObjective(x[x < 1.2], product, -2, 2)
+    objective = RecordObjective(x, fragile, -2, 2, block=block)
+    assert 0 < (x > 1.5).sum() < (x >= 1.2).sum() < 40
+    assert objective.scores(P).tolist() == others.scores(P).tolist()
+    objective.check(P)  # a few bad records are no reason to refuse
+
+
+def test_scores_of_private_values_warn_of_nothing():
+    def reciprocal(records, P):
+        return np.asarray(P) / records[:, None]
+
+    objective = RecordObjective(np.array([0.0, 1.0, -0.0]), reciprocal, -2, 2)  # warnings fail
+    assert (
+        objective.scores(P).tolist()
+        == RecordObjective(np.array([0.0, 1.0, -0.0]), reciprocal, -2, 2, block=1)
+        .scores(P)
+        .tolist()
+    )
+
+
+def test_a_search_over_bad_records_ends_with_an_answer():
+    """Its ledger is charged once, and the first records are enough to see a score that works."""
+    from privfit import DPSGA, Ledger, Reals, search
+
+    def fragile(records, P):
+        if (records > 0.5).any():
+            raise ZeroDivisionError
+        return np.where(records[:, None] < 0, np.nan, -np.abs(records[:, None] - P[:, 0]))
+
+    x = np.r_[np.zeros(70), np.linspace(-1, 1, 30)]
+    ledger = Ledger(1.0)
+    objective = RecordObjective(x, fragile, -1, 0)
+    few = DPSGA(generations=2, population=10, survivors=2)
+    found = search(objective, Reals(-1, 1, 1), 1.0, solver=few, ledger=ledger, random_state=0)
+    assert found.answer.shape == (1,)
+    assert ledger.spent.epsilon == 1.0
 
 
 def test_sums_that_would_overflow_are_refused_or_right():

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference import neighbours
 from scipy.special import ndtr
 
 import privfit
@@ -29,6 +30,7 @@ from privfit import (
     binormal,
     confusion_matrix,
     cumulative,
+    priroc,
     roc,
     roc_auc_score,
     roc_curve,
@@ -36,24 +38,12 @@ from privfit import (
 from privfit._kernels.random import BitSource
 from privfit.audit import audit_runs, output_distribution
 from privfit.cumulative import Flat, Haar, Hierarchy, best_hierarchy
+from privfit.priroc import Counted, PriROC
 from privfit.roc import Medians, _Table, exact_roc
 
 ADJACENCIES = ("replace", "add_remove")
 SURE = 1 - 1e-6  # of audits that gate
 SECRET = 123456.789
-
-
-def neighbours(universe, n, adjacency):
-    """Ordered pairs of neighbouring multisets, of n records or of n - 1 and n."""
-    data = list(itertools.combinations_with_replacement(universe, n))
-    if adjacency == "add_remove":
-        for D in data:
-            for i in range(n):
-                yield D, D[:i] + D[i + 1 :]
-                yield D[:i] + D[i + 1 :], D
-        return
-    for D, i, new in itertools.product(data, range(n), universe):
-        yield D, (*D[:i], new, *D[i + 1 :])
 
 
 def sample(n=2000, seed=0, shift=0.2, share=0.3):
@@ -582,6 +572,66 @@ def test_reprs_show_released_values_alone():
     assert re.fullmatch(r"RocCurve\(<\d+ points>, auc 0\.\d+\)", repr(curve))
 
 
+# ------------------------------------------------------------------------------- curves of 2014
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("t", [1, 2, 3])
+def test_the_published_sensitivity_of_counts_is_enough(adjacency, t):
+    """All neighbours of small tables: t + 1 counts change, and 2 t + 1 are paid for."""
+    kind = Counted(2, t)
+    universe = list(itertools.product(range(2), range(t + 1)))  # class and cell
+    worst = 0
+    for first, second in neighbours(universe, 2, adjacency):
+        cells = np.zeros((2, 2, 4), dtype=np.int64)
+        for table, records in zip(cells, (first, second), strict=True):
+            for label, cell in records:
+                table[label, cell] += 1
+        a, b = kind.measure(cells[0]), kind.measure(cells[1])
+        assert a.shape == (2, t + 1)
+        assert np.array_equal(kind.estimate(a), cells[0])
+        worst = max(worst, int(np.abs(a - b).sum()))
+    ways = 2 if adjacency == "replace" else 1
+    assert worst == ways * (t + 1)
+    assert kind.sensitivity(adjacency) == ways * (2 * t + 1) >= worst
+
+
+def test_half_of_the_counts_budget_for_each_class_leaves_half_of_it_unspent():
+    """A record is in one class, so two histograms of epsilon_2 / 2 cost that once."""
+    y, score = sample(558)
+    curve = roc_curve(y, score, 1.0, paper=True, adjacency="add_remove", n_public=558,
+                      random_state=0)  # fmt: skip
+    assert curve.release.epsilon == pytest.approx(1.0)  # as charged
+    needed = sum(event.count * event.parameter for event in curve.release.events)
+    assert needed == pytest.approx(0.2 + 0.8 / 2)
+    for label, cell in itertools.product(range(2), range(8)):
+        cells = np.zeros((2, 8), dtype=np.int64)
+        cells[label, cell] = 1
+        assert np.abs(Haar(3).measure(cells)).sum() == 1 + 3  # over both classes
+
+
+@pytest.mark.parametrize("paper", [True, PriROC("grid", alpha=0.05), PriROC("laplace")])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_published_curves_are_those_of_the_records_where_noise_is_small(paper, adjacency):
+    y, score = sample(4000, seed=3)
+    curve = roc_curve(y, score, 5e4, paper=paper, adjacency=adjacency, n_public=4000,
+                      random_state=0)  # fmt: skip
+    fpr, tpr = exact_roc(y, score)
+    exact = float(np.sum(np.diff(fpr) * (tpr[1:] + tpr[:-1]) / 2))
+    assert abs(curve.auc - exact) < 0.02
+    assert curve.release.verify()
+    assert sum(event.count * event.parameter for event in curve.release.events) <= 5e4
+
+
+def test_published_rules_depend_on_public_numbers_alone():
+    for n, k in ((1, 1), (2, 1), (3, 2), (512, 9), (513, 10), (10**6, 12)):
+        assert PriROC().levels(n) == k
+    assert PriROC(k=3).levels(None) == 3
+    assert PriROC("laplace", t=7).cells(None) == 8
+    assert [PriROC("grid", alpha=0.5).cells(n) for n in (1, 10, 11, 10**6)] == [2, 5, 5, 4096]
+    np.testing.assert_allclose(PriROC("grid").cuts((-1.0, 1.0), 4), [-0.5, 0.0, 0.5])
+
+
 # ------------------------------------------------------------------------------------------- errors
 
 Y, S = [0, 1, 1], [0.1, 0.2, 0.3]
@@ -594,15 +644,17 @@ def curve_of(y=Y, score=S, epsilon=1.0, **options):
 ERRORS = [
     (curve_of(score=[]), r"y_true must have one label for each score"),
     (curve_of(y=[], score=[]), r"y_score must have at least one record; pass a non-empty"),
-    (curve_of(y=[[0, 1]], score=[[0, 1]]), r"y_score \(shape \(1, 2\), .*\) must be a vector"),
-    (curve_of(score=["a", "b", "c"]), r"y_score \(shape \(3,\), dtype <U1\) must be a vector of"),
+    (curve_of(y=[[0, 1]], score=np.ones((1, 2))), r"y_score \(.*\) must be a vector of numbers"),
+    (curve_of(score=np.array(["a", "b", "c"])), r"y_score \(.*dtype <U1\) must be a vector of"),
+    (curve_of(score=[SECRET, "b", 0]), r"y_score must not hold NaN; fill it with a public"),
     (curve_of(score=[SECRET, np.nan, 0]), r"y_score must not hold NaN; fill it with a public"),
     (curve_of(y=[0, 1, SECRET]), r"y_true must hold 0 and 1, or -1 and \+1; pass pos_label="),
     (curve_of(y=[0, 1, -1]), r"y_true must hold 0 and 1"),
     (curve_of(y=["a", "b", "b"]), r"y_true must hold 0 and 1"),
     *((curve_of(bounds=b), r"bounds \(.*\) must be two rising numbers, 1e-100 to 1e100 apart; pass")
       for b in ((1, 0), (0, 0), (0, np.inf), (0,), 3, None, ("a", "b"), (0, 1e-200), (0, 1e200))),
-    (curve_of(pos_label="spam"), r"pos_label \('spam'\) must be of the kind of y_true; pass one"),
+    (curve_of(y=np.array([0, 1, 1]), pos_label="spam"),
+     r"pos_label \('spam'\) must be of the kind of y_true; pass one"),
     (curve_of(thresholds="quartiles"), r"thresholds \('quartiles'\) must be 'auto', 'medians'"),
     *((curve_of(thresholds=t), r"thresholds \(shape .*\) must be a vector of 1 to 4095 numbers")
       for t in ([], [[0.5]], ["a"], np.linspace(0.001, 0.9, 4096))),
@@ -614,6 +666,14 @@ ERRORS = [
       for s in (0, 1, np.nan, "a")),
     (curve_of(noise="cauchy"), r"noise \('cauchy'\) must be one of auto, flat, hierarchy, wave"),
     (curve_of(noise="gaussian"), r"noise \('gaussian'\) needs delta > 0, and epsilon below a"),
+    *((curve_of(paper=p), r"paper \(.*\) must be True, False or a PriROC; pass one of them")
+      for p in ("medians", 1, None, 0)),
+    *((curve_of(paper=True, **{name: value}), rf"{name} must be left out with paper=True, which "
+       r"has settings of its own; pass paper=PriROC\(...\)")
+      for name, value in {"thresholds": [0.5], "levels": 3, "share": 0.2, "noise": "wavelet",
+                          "smooth": False}.items()),
+    *((curve_of(paper=p, adjacency="add_remove"), r"n_public must be given under adjacency='add_re")
+      for p in (True, PriROC("grid"))),
     (curve_of(adjacency="swap"), r"adjacency \('swap'\) must be 'replace' or 'add_remove'"),
     (curve_of(n_public=0), r"n_public \(0\) must be a positive whole number; pass a public"),
     *((curve_of(epsilon=e), r"epsilon \(.*\) must be") for e in (0, -1, np.inf, "1")),
@@ -627,6 +687,13 @@ ERRORS = [
 ]  # fmt: skip
 
 OTHER_ERRORS = [
+    (partial(PriROC, "quartiles"), r"thresholds \('quartiles'\) must be 'medians', 'grid' or 'lap"),
+    *((partial(PriROC, k=k), r"k \(.*\) must be a whole number from 1 to 12; leave it out")
+      for k in (0, 13, 2.0, True)),
+    *((partial(PriROC, alpha=a), r"alpha \(.*\) must lie in \(0, 1\]; pass alpha=1.0")
+      for a in (0, 1.5, np.nan, "1")),
+    *((partial(PriROC, t=t), r"t \(.*\) must be a whole number from 1 to 4095; pass t=10")
+      for t in (0, 4096, 2.5)),
     (curve_of(ledger=1.0), r"ledger \(float\) must be a Ledger; pass Ledger\(epsilon, delta\)"),
     (partial(Medians, 1.0, "swap", 2), r"adjacency \('swap'\) must be 'replace' or 'add_remove'"),
     *((partial(Medians, 1.0, "replace", k), r"levels \(.*\) must be a whole number from 1 to 12")
@@ -650,7 +717,7 @@ def test_every_raise_is_reached():
             call()
         except (ValueError, TypeError) as error:
             seen += f"\n{error}"
-    for module in (roc, binormal, cumulative):
+    for module in (roc, priroc, binormal, cumulative):
         for node in ast.walk(ast.parse(Path(module.__file__).read_text())):
             if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
                 message = node.exc.args[0]

@@ -14,6 +14,7 @@ import pytest
 import scipy.optimize
 import scipy.sparse as sp
 import scipy.stats
+from reference import clipped_numbers
 
 from privfit import (
     Box,
@@ -35,13 +36,14 @@ from privfit import (
 from privfit._kernels.random import BitSource
 from privfit.audit import audit_runs
 from privfit.convex import Logistic, Problem, coding_of, numbers_of
+from privfit.dyadic import Dyadic
 from privfit.ledger import Budget
 from privfit.perturbation import (
     PerturbedMinimiser,
     objective_perturbation,
     tilt_rate,
 )
-from privfit.shapes import Ball, Contrasts, Cross, Cube, Product, Shape, contrasts
+from privfit.shapes import Ball, Contrasts, Cross, Cube, Product, Shape, contrasts, noise
 from privfit.spaces import Reals
 
 ADJACENCIES = ("replace", "add_remove")
@@ -93,11 +95,32 @@ def test_norms_are_those_of_the_definition(shape, rng):
         assert math.isclose(shape.norm(-3 * b), 3 * shape.norm(b), rel_tol=1e-12)
 
 
+def points_of(shape, count, seed):
+    """(count, p): uniform points, to 60 bits."""
+    source = BitSource(seed)
+    return np.array([shape.point(source)(60)[0].floats() for _ in range(count)])
+
+
+@every_shape
+@pytest.mark.parametrize("what", ["point", "noise"])
+def test_more_bits_refine_a_draw_within_the_error_it_told(shape, what):
+    source = BitSource(4)
+    for _ in range(60):
+        draw = shape.point(source) if what == "point" else noise(shape, 6.0, source)
+        exact, _ = draw(300)
+        for bits in (1, 8, 48, 60, 130):
+            near, error = draw(bits)
+            distance = np.linalg.norm((near - exact).floats())
+            assert distance <= error
+            assert error < 300 * 2.0**-bits
+        if what == "point":
+            assert np.linalg.norm(exact.floats()) <= shape.longest
+
+
 @every_shape
 def test_points_are_uniform_in_their_body(shape):
     """The norm of a uniform point has the distribution function x^p; its square's mean is known."""
-    generator = np.random.default_rng(7)
-    points = np.array([shape.uniform(generator) for _ in range(2000)])
+    points = points_of(shape, 2000, 7)
     norms = np.array([shape.norm(point) for point in points])
     assert norms.max() <= 1 + 1e-12
     assert scipy.stats.kstest(norms**shape.size, "uniform").pvalue > RARE
@@ -110,7 +133,7 @@ def test_points_are_uniform_in_their_body(shape):
 def test_points_of_contrasts_have_the_law_of_rejected_ones(levels):
     """Beside points of a cube that fall into the hull, by each coordinate and by each level."""
     shape, generator = Contrasts(levels), np.random.default_rng(3)
-    points = np.array([shape.uniform(generator) for _ in range(1500)])
+    points = points_of(shape, 1500, 3)
     cube = generator.uniform(-1, 1, (40_000, levels - 1))
     v = cube @ contrasts(levels)
     inside = np.abs(v - np.median(v, axis=1, keepdims=True)).sum(axis=1) <= 1
@@ -123,13 +146,12 @@ def test_points_of_contrasts_have_the_law_of_rejected_ones(levels):
 
 
 def test_marginals_have_their_closed_forms():
-    generator = np.random.default_rng(11)
-    cross = np.array([Cross(6, 2.0).uniform(generator)[1] for _ in range(3000)])
+    cross = points_of(Cross(6, 2.0), 3000, 11)[:, 1]
     assert scipy.stats.kstest(1 - (1 - np.abs(cross) / 2) ** 6, "uniform").pvalue > RARE
     assert abs(np.sign(cross).mean()) < 6 / math.sqrt(3000)
-    cube = np.array([Cube(3, 0.5).uniform(generator)[2] for _ in range(3000)])
+    cube = points_of(Cube(3, 0.5), 3000, 12)[:, 2]
     assert scipy.stats.kstest(cube + 0.5, "uniform").pvalue > RARE
-    ball = np.array([Ball(3).uniform(generator)[0] for _ in range(3000)])  # density 3/4 (1 - x^2)
+    ball = points_of(Ball(3), 3000, 13)[:, 0]  # density 3/4 (1 - x^2)
     assert scipy.stats.kstest((2 + 3 * ball - ball**3) / 4, "uniform").pvalue > RARE
 
 
@@ -149,7 +171,7 @@ def test_a_shape_of_another_dimension_is_refused():
 
 def test_the_base_class_draws_nothing():
     for ask in (lambda s: s.size, lambda s: s.mean_square, lambda s: s.norm(np.zeros(1)),
-                lambda s: s.uniform(np.random.default_rng(0))):  # fmt: skip
+                lambda s: s.longest, lambda s: s.point(BitSource(0))):  # fmt: skip
         with pytest.raises(NotImplementedError):
             ask(Shape())
 
@@ -175,8 +197,9 @@ def records_of(domain, rng):
 
 def clipped(X, numbers, radius):
     """Records whose numbers are scaled down, where need be, to an l1 norm of the radius."""
-    factors = radius / np.maximum(X[:, numbers].sum(axis=1), radius)
-    return np.where(np.isin(np.arange(X.shape[1]), numbers), X * factors[:, None], X)
+    whole = np.rint(X * 4096).astype(int).tolist()
+    limit = math.floor(radius * 4096)
+    return np.array([clipped_numbers(x, numbers.tolist(), limit) for x in whole]) / 4096
 
 
 @pytest.mark.parametrize(
@@ -185,8 +208,9 @@ def clipped(X, numbers, radius):
      (Box([-3.0, 0.0, 1.0], [1.0, 1e-3, 1.0]), None), (L1Ball(2.5, 4), None),
      (L2Ball(0.3, 4), None)],
 )  # fmt: skip
-def test_the_shape_holds_every_record_and_no_more_than_it_must(domain, radius, rng):
-    coding, X = coding_of(domain, radius), records_of(domain, rng)
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_shape_holds_every_record_and_no_more_than_it_must(domain, radius, intercept, rng):
+    coding, X = coding_of(domain, radius, intercept), records_of(domain, rng)
     if radius is not None:
         X = clipped(X, numbers_of(domain), radius)
     coded = np.column_stack([X, np.ones(len(X))]) @ coding.matrix.toarray().T
@@ -208,12 +232,12 @@ def test_clipping_scales_the_numbers_of_a_record_alone(layout, rng):
     rows, labels = objective.decoded()
     rows = clipped(rows.toarray() if sp.issparse(rows) else rows, numbers_of(MIXED), 0.8)
     problem = Problem(objective, Logistic(), 1.5, 0.8)
-    S = np.column_stack([rows, np.ones(60)]) @ problem.coding.toarray().T
+    S = np.column_stack([rows, np.ones(60)]) @ problem.coding.matrix.toarray().T
     S *= np.where(labels, 1.0, -1.0)[:, None]
     u, tilt = rng.standard_normal((2, problem.size))
-    there = problem._at(u, tilt)
+    there = problem._at(Dyadic.of(u), Dyadic.of(tilt), 1.0)
     by_hand = 1.5 * u + tilt - (1 / (1 + np.exp(S @ u))) @ S
-    assert np.linalg.norm(there.gradient - by_hand) <= there.gradient_error + 1e-13
+    assert np.linalg.norm(there.gradient - by_hand) <= there.error + 1e-13
     bend = np.exp(S @ u) / (1 + np.exp(S @ u)) ** 2
     assert np.allclose(
         problem._bent(there, tilt), 1.5 * tilt + S.T @ (bend * (S @ tilt)), rtol=1e-9
@@ -229,7 +253,7 @@ TINY = {
 }
 
 
-def signed_records(name):
+def signed_records(name, intercept=True):
     """All corners of a tiny domain with both labels, coded; and the coding."""
     domain, radius = TINY[name], 0.5 if name == "clipped numbers" else None
     corners = np.array(
@@ -239,7 +263,7 @@ def signed_records(name):
     )  # fmt: skip
     if radius is not None:
         corners = clipped(corners, numbers_of(domain), radius)
-    coding = coding_of(domain, radius)
+    coding = coding_of(domain, radius, intercept)
     coded = np.column_stack([corners, np.ones(len(corners))]) @ coding.matrix.toarray().T
     return np.vstack([coded, -coded]), coding
 
@@ -278,9 +302,9 @@ def norm_of_rows(shape, B):
     return found
 
 
-def worst_loss(name, ridge, beta, adjacency):
+def worst_loss(name, ridge, beta, adjacency, intercept=True):
     """The largest log ratio over all neighbours of at most two records, at many models."""
-    records, coding = signed_records(name)
+    records, coding = signed_records(name, intercept)
     r = range(len(records))
     tables = [(), *((i,) for i in r), *itertools.combinations_with_replacement(r, 2)]
     generator = np.random.default_rng(0)
@@ -312,16 +336,19 @@ def _share_all_but_one(one, other):
 
 @both
 @pytest.mark.parametrize("name", TINY)
-@pytest.mark.parametrize(("epsilon", "ridge"), [(1.0, 0.5), (0.5, 3.0), (2.0, 40.0)])
-def test_neighbours_differ_by_epsilon_and_no_more(epsilon, ridge, name, adjacency):
+@pytest.mark.parametrize(
+    ("epsilon", "ridge", "intercept"),
+    [(1.0, 0.5, True), (0.5, 3.0, True), (2.0, 40.0, True), (1.0, 0.5, False), (2.0, 40.0, False)],
+)
+def test_neighbours_differ_by_epsilon_and_no_more(epsilon, ridge, intercept, name, adjacency):
     """Every pair of neighbours in the domain; twice the rate is caught."""
     beta = tilt_rate(epsilon, ridge, Logistic(), adjacency)
     assert beta > 0
-    worst = worst_loss(name, ridge, beta, adjacency)
+    worst = worst_loss(name, ridge, beta, adjacency, intercept)
     assert worst <= epsilon * (1 + 1e-9)
     assert worst > 0.5 * epsilon  # and the rate is not wasteful
     if ridge >= 3:
-        assert worst_loss(name, ridge, 2 * beta, adjacency) > epsilon
+        assert worst_loss(name, ridge, 2 * beta, adjacency, intercept) > epsilon
 
 
 def tiny_problem(rows, ridge):
@@ -438,18 +465,22 @@ def test_several_classes_share_one_budget(domain, rng):
 
 
 def test_a_delta_the_paper_or_a_choice_leave_the_shape_out(rng):
-    objective = LinearObjective(*sparse_table(rng, 200), "logistic", MANY)
+    objective = LinearObjective(*sparse_table(rng, 200), "logistic", MANY, fit_intercept=False)
     cases = [(ObjectivePerturbation(), 1e-6), (ObjectivePerturbation(shaped=False), 0.0),
              (ObjectivePerturbation(paper=True), 0.0)]  # fmt: skip
     for settings, delta in cases:
         assert not settings.fits(Budget(1.0, delta))
         assert not settings.looks(MANY, Budget(1.0, delta))
         grant = Ledger(1.0, delta).reserve(1.0, delta)
-        path = objective_perturbation(objective, Reals(-1, 1, 20), settings, grant, 1)
+        path = objective_perturbation(
+            objective, Reals(-1, 1, objective.n_weights), settings, grant, 1
+        )
         assert path.notes["radius"] is None
+        assert (path.notes["shaped"], path.notes["look"]) == (False, 0.0)  # as it was, not as asked
         assert len(grant.events) == 1
     assert ObjectivePerturbation().looks(MANY, Budget(1.0))
     assert not ObjectivePerturbation(look=0).looks(MANY, Budget(1.0))
+    assert ObjectivePerturbation().looks(MANY, Budget(1.0)) == 0.05
     assert not ObjectivePerturbation().looks(MIXED, Budget(1.0))
 
 

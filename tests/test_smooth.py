@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -12,7 +13,15 @@ import reference
 
 from privfit import Box, Categorical, Grid, L1Ball, L2Ball, LinearObjective, Numeric, Schema
 from privfit._kernels import smooth as kernels
-from privfit.objectives.smooth import MARGIN_BITS, PULL_BITS, MarginGrid, SmoothSums
+from privfit.convex import PAIRS, HuberHinge, InverseGuess, Logistic, coding_of
+from privfit.dyadic import Dyadic
+from privfit.objectives.smooth import (
+    MARGIN_BITS,
+    PULL_BITS,
+    MarginGrid,
+    SmoothSums,
+    exact_slopes,
+)
 
 NOTHING = np.arange(0)
 SCHEMA = Schema(
@@ -55,25 +64,38 @@ def whole_of(halves):
     return [int(high) * 2**32 + int(low) for high, low in halves.T]
 
 
-def twin(objective, width, numbers, radius, weights, along):
-    """What `slopes` and `bends` must be, by records one after the other."""
+def middles(domain):
+    """Twice the middle of each column, in record units; of a schema's groups 0."""
+    return coding_of(domain).middle
+
+
+def meant(domain, rng, size=3.0):
+    """Exact weights of centred columns, none of which dwarfs the others."""
+    widest = MarginGrid(domain, middles(domain)).widest
+    w = rng.standard_normal(domain.width + 1) * size
+    w[:-1] /= np.where(widest, widest, 1.0)
+    return Dyadic.of(w)
+
+
+def twin(objective, width, numbers, limit, weights, along):
+    """What `slopes`, coarse and fine, and `bends` must be, by records one after the other."""
     rows, labels = packed_rows(objective)
-    a, w, v = objective.grid.a, weights.whole.tolist(), along.whole.tolist()
-    clip = numbers.tolist(), radius, a
-    slopes, bends = [0] * (len(w) + 1), [0] * len(w)
-    for x, label in zip(rows, labels, strict=True):
-        sign = 1.0 if label else -1.0
-        m = sign * reference.smooth_margin(x, w, weights.bits, *clip)
-        slope, bend, loss = reference.smooth_loss(m, width)
-        pull = reference.pulled(x, sign * slope, *clip, PULL_BITS)
-        pull.append(round(math.ldexp(loss, weights.loss_bits)))
-        slopes = [total + part for total, part in zip(slopes, pull, strict=True)]
-        bent = bend * reference.smooth_margin(x, v, MARGIN_BITS, *clip)
-        bends = [
-            total + part
-            for total, part in zip(bends, reference.pulled(x, bent, *clip, PULL_BITS), strict=True)
-        ]
-    return slopes, bends
+    a, limbs, bits = objective.grid.a, weights.whole.tolist(), weights.bits.tolist()
+    slopes, bends = [0] * len(limbs[0]), [0] * len(limbs[0])
+    fine = [[0] * len(limbs[0]) for _ in range(2)]
+    for row, label in zip(rows, labels, strict=True):
+        x, sign = reference.clipped_numbers(row, numbers.tolist(), limit), 1.0 if label else -1.0
+        slope, bend = reference.smooth_loss(sign * reference.smooth_margin(x, limbs, bits), width)
+        slopes = added(slopes, reference.pulled(x, sign * slope, a, PULL_BITS))
+        parts = reference.pulled_finely(x, sign * slope, a, PULL_BITS)
+        fine = [added(total, part) for total, part in zip(fine, parts, strict=True)]
+        bent = bend * reference.smooth_margin(x, along.whole.tolist(), [MARGIN_BITS])
+        bends = added(bends, reference.pulled(x, bent, a, PULL_BITS))
+    return slopes, fine, bends
+
+
+def added(one, other):
+    return [x + y for x, y in zip(one, other, strict=True)]
 
 
 @every_width
@@ -86,23 +108,28 @@ def test_sums_are_those_of_the_twin(name, layout, width, rng):
     clips = [(NOTHING, math.inf)]
     if name == "schema":
         clips += [(np.array([0, 4, 5]), 0.7), (np.array([0, 4, 5]), math.inf)]
-    most = np.append(np.maximum(np.abs(domain.low), np.abs(domain.high)), 1.0)
-    w, v = rng.standard_normal((2, len(most))) / np.where(most, most, 1.0) * [[3.0], [1e-9]]
-    weights, along = map(MarginGrid(domain).weights, (w, v))
-    for numbers, radius in clips:
-        slopes, bends = twin(objective, width, numbers, radius, weights, along)
+    grid = MarginGrid(domain, middles(domain))
+    along = grid.near(meant(domain, rng, 1e-9).floats())
+    for (numbers, radius), enough in itertools.product(clips, (math.inf, 2.0**-100)):
+        weights = grid.weights(meant(domain, rng) + meant(domain, rng, 1e-25), enough)
+        limit = math.ldexp(radius, objective.grid.a)
+        slopes, fine, bends = twin(objective, width, numbers, limit, weights, along)
         sums, at = SmoothSums(objective, width, numbers, radius), (weights.whole, weights.bits)
         assert whole_of(sums.bends(*at, along.whole)) == bends
-        assert whole_of(sums.slopes(*at)) == slopes
+        assert whole_of(sums.slopes(*at)[:, 0]) == slopes
         assert whole_of(sums.bends(*at, along.whole)) == bends  # from what was kept
+        found = sums.slopes(*at, True)
+        assert [whole_of(found[:, part]) for part in (0, 1)] == fine
+        assert (len(weights.bits) > 1) == (enough < math.inf)
 
 
 @every_layout
 def test_order_threads_and_parts_do_not_matter(layout, rng, monkeypatch):
     X, y = table(SCHEMA, 3000, rng)
     numbers = np.array([0, 4, 5])
-    weights = MarginGrid(SCHEMA).weights(rng.standard_normal(7))
-    at, v = (weights.whole, weights.bits), MarginGrid(SCHEMA).weights(rng.standard_normal(7)).whole
+    grid = MarginGrid(SCHEMA, middles(SCHEMA))
+    weights = grid.weights(meant(SCHEMA, rng))
+    at, v = (weights.whole, weights.bits), grid.near(meant(SCHEMA, rng).floats()).whole
     monkeypatch.setattr(LinearObjective, "_thread_work", 0.0)
 
     def totals(rows, **settings):
@@ -110,7 +137,8 @@ def test_order_threads_and_parts_do_not_matter(layout, rng, monkeypatch):
         objective = LinearObjective(part, y[rows], domain=SCHEMA, layout=layout, **settings)
         sums = objective.smooth(0.0, numbers, 0.9)
         counts = objective.size_counts(numbers, np.array([0.5, 1.0]))
-        found = whole_of(sums.slopes(*at)), whole_of(sums.bends(*at, v)), counts.tolist()
+        slopes = [whole_of(sums.slopes(*at, fine)[:, -1]) for fine in (False, True)]
+        found = *slopes, whole_of(sums.bends(*at, v)), counts.tolist()
         return np.array([*itertools.chain(*found)], dtype=object)
 
     once = totals(slice(None), n_threads=1)
@@ -127,52 +155,68 @@ def test_sums_of_many_records_do_not_overflow(layout):
     n = 3 * kernels.MOST_SUMMED + 5
     objective = LinearObjective(np.ones((n, 1)), np.ones(n), domain=Box(-1, 1), layout=layout)
     sums = objective.smooth(0.5, NOTHING, math.inf)
-    weights = MarginGrid(objective.domain).weights(np.array([-4.0, 0.0]))
-    pull, intercept, losses = whole_of(sums.slopes(weights.whole, weights.bits))
+    grid = MarginGrid(objective.domain, np.zeros(1, np.int64))
+    weights = grid.weights(Dyadic.of([-4.0 / 2 ** (objective.grid.a + 1), 0.0]))
+    pull, intercept = whole_of(sums.slopes(weights.whole, weights.bits)[:, 0])
     assert pull == intercept == n << PULL_BITS
-    assert losses == n * 5 << weights.loss_bits
+    fine = exact_slopes(sums.slopes(weights.whole, weights.bits, True), objective.grid.a)
+    assert fine.floats().tolist() == [n * 2.0**objective.grid.a] * 2
 
 
 @every_domain
 def test_weights_keep_every_margin_within_its_bits(name, rng):
+    """And their limbs add up to the weights that were meant, but for the error that is told."""
     domain = DOMAINS[name]
-    most = np.append(np.maximum(np.abs(domain.low), np.abs(domain.high)), 1.0)
-    packed = np.append(most[:-1] / domain.record_units(), 1.0)
-    for scale in (1e-300, 1e-3, 1.0, 1e9):
-        w = scale * rng.standard_normal(len(most))
-        w[-1] -= w[:-1] @ domain.low  # what the low ends add is taken away again
-        weights = MarginGrid(domain).weights(w)
-        sizes = [abs(int(v)) for v in weights.whole]
-        assert max(sizes) < 2**62
-        assert sum(int(x) * v for x, v in zip(packed, sizes, strict=True)) < 2**71
-        assert math.ldexp(domain.norm(w)[0], weights.bits) <= 2.0**MARGIN_BITS
-        again = np.ldexp(weights.whole / np.append(domain.record_units(), 1.0), -weights.bits)
-        assert np.allclose(again, w, rtol=0, atol=2.0**-36 * np.abs(w).max() * most.max())
-    assert not MarginGrid(domain).weights(np.zeros(len(most))).whole.any()
+    grid, middle = MarginGrid(domain, middles(domain)), middles(domain).tolist()
+    most = np.maximum(np.abs(domain.low), np.abs(domain.high))
+    packed = [int(v) for v in np.rint(most / domain.record_units())]
+    for size, enough in itertools.product((1e-300, 1e-3, 1.0, 1e9, 1e30), (math.inf, 2.0**-60)):
+        exact = meant(domain, rng, size)
+        weights = grid.weights(exact, enough)
+        left = [Fraction(v, 2**exact.bits) for v in exact.whole]
+        for row, bits in zip(weights.whole.tolist(), weights.bits.tolist(), strict=True):
+            sizes = [abs(v) for v in row[:-1]]
+            assert max(sizes) < 2**62
+            assert sum(x * v for x, v in zip(packed, sizes, strict=True)) < 2**71
+            halves = [v // 2 for v in row[:-1]]
+            assert grid.largest(np.abs([*halves, 0]).astype(float)) <= 2.0**MARGIN_BITS
+            start = row[-1] + sum(h * m for h, m in zip(halves, middle, strict=True))
+            start = (start + 2**63) % 2**64 - 2**63  # sums wrap
+            of_limb = [Fraction(v) / Fraction(2) ** bits for v in (*halves, start)]
+            left = [x - y for x, y in zip(left, of_limb, strict=True)]
+        rest = grid.largest(np.abs([float(v) for v in left]))
+        assert rest <= weights.error <= enough
+    zero = Dyadic.of(np.zeros(domain.width + 1))
+    assert not grid.weights(zero).whole.any()
 
 
 def true_loss(m, width):
-    """Minus the slope, the curvature and the loss, in 120 bits."""
-    m, h = mpmath.mpf(float(m)), mpmath.mpf(width)
+    """Minus the slope and the curvature, in 53 bits and more."""
+    m, h = mpmath.mpf(m), mpmath.mpf(width)
     if not width:
         s = 1 / (1 + mpmath.exp(m))
-        return s, s * (1 - s) * 4, mpmath.log1p(mpmath.exp(-m))
+        return s, s * (1 - s) * 4
     s = min(max((1 + h - m) / (2 * h), 0), 1)
-    return s, None, 1 - m if m < 1 - h else h * s * s
+    return s, None
 
 
 @every_width
-def test_slopes_and_losses_are_as_near_as_the_proof_has_it(width):
-    from privfit.convex import LOSS_ERROR, SLOPE_ERROR
+def test_slopes_are_as_near_as_the_proof_has_it(width):
+    """Given their margin; and a margin that is off by 2^-51 of itself moves them by the swing."""
+    from privfit.convex import MARGIN_ERROR, SLOPE_ERROR
 
     rng = np.random.default_rng(1)
     m = np.concatenate([rng.uniform(-70, 70, 300), rng.uniform(-2, 2, 300), [0.0, 1.0, 64.0, 1e6]])
     largest = 1 / (2 * width) if width else 0.25
+    swing = (HuberHinge(width) if width else Logistic()).swing
     for one in m.tolist():  # the twin agrees with the kernel bit for bit
-        slope, bend, loss = reference.smooth_loss(one, width)
-        s, curvature, value = true_loss(one, width)
+        slope, bend = reference.smooth_loss(one, width)
+        s, curvature = true_loss(one, width)
         assert abs(slope - s) <= SLOPE_ERROR * (1 + largest)
-        assert abs(loss - value) <= LOSS_ERROR + 2.0**-53 * abs(one)
+        with mpmath.workprec(200):
+            near = [true_loss(mpmath.mpf(one) * (1 + sign * mpmath.mpf(2) ** -51), width)[0]
+                    for sign in (-1, 1)]  # fmt: skip
+            assert max(abs(v - true_loss(one, width)[0]) for v in near) <= MARGIN_ERROR * swing
         if curvature is not None:
             assert abs(bend - curvature) <= 2.0**-48
 
@@ -181,14 +225,17 @@ BITS = """
 import numpy as np
 from privfit import Box, LinearObjective
 from privfit._kernels import simd
+from privfit.convex import coding_of
 from privfit.objectives.smooth import MarginGrid
 rng, domain = np.random.default_rng(3), Box(-1, 1, 9)
 X, y = rng.uniform(-1, 1, (900, 9)), rng.integers(0, 2, 900)
-weights, v = map(MarginGrid(domain).weights, rng.standard_normal((2, 10)))
+grid = MarginGrid(domain, coding_of(domain).middle)
+weights, v = map(grid.near, rng.standard_normal((2, 10)))
 for layout in ("dense", "sparse"):
     for width in (0.0, 0.3):
-        sums = LinearObjective(X, y, domain=domain, layout=layout).smooth(width, np.arange(0), 1.0)
-        print(sums.slopes(weights.whole, weights.bits).tolist())
+        objective = LinearObjective(X, y, domain=domain, layout=layout)
+        sums = objective.smooth(width, np.arange(0), np.inf)
+        print(sums.slopes(weights.whole, weights.bits, True).tolist())
         print(sums.bends(weights.whole, weights.bits, v.whole).tolist())
 print(simd.active())
 """
@@ -209,10 +256,33 @@ def test_wide_tables_are_summed_exactly(layout, rng):
     X = np.ones((3, d))
     objective = LinearObjective(X, [0, 1, 1], domain=Box(-1, 1), layout=layout)
     w = np.where(np.arange(d + 1) % 2, 1.0, -1.0) * rng.random(d + 1)
-    weights = MarginGrid(objective.domain).weights(w)
+    whole = MarginGrid(objective.domain, np.zeros(d, np.int64)).near(w).whole[0]
     sums = SmoothSums(objective, 0.0, NOTHING, math.inf)
     w, z = np.zeros(sums._records.columns, np.int64), np.zeros(objective._layout.rows, np.int64)
-    w[sums._places[:-1]] = weights.whole
+    w[sums._places] = whole
     kernels.margins(sums._records, next(objective._slices(1.0)), w, z, 1)
-    exact = (sum(map(int, weights.whole[:-1])) << objective.grid.a) + int(weights.whole[-1])
+    exact = (sum(map(int, whole[:-1])) << objective.grid.a) + int(whole[-1])
     assert z[[run.first for run in objective._runs]].tolist() == [exact] * 2
+
+
+def test_a_guess_of_the_inverse_is_that_of_the_pairs_one_by_one(rng):
+    """The formula with matrices is the update that the textbooks print, a pair at a time."""
+    size = 40
+    root = rng.normal(size=(size, size))
+    hessian = root @ root.T + np.eye(size)
+    directions = list(rng.normal(size=(PAIRS + 7, size)))
+    bent = [hessian @ direction for direction in directions]
+    guess = InverseGuess(size)
+    vector = rng.normal(size=size)
+    np.testing.assert_array_equal(guess(vector), vector)  # nothing is known yet
+    guess.learn(directions[:20], bent[:20])
+    guess.learn(directions[20:], bent[20:])
+    s, y = directions[-1], bent[-1]
+    inverse = (s @ y) / (y @ y) * np.eye(size)
+    for s, y in zip(directions[-PAIRS:], bent[-PAIRS:], strict=True):
+        left = np.eye(size) - np.outer(s, y) / (s @ y)
+        inverse = left @ inverse @ left.T + np.outer(s, s) / (s @ y)
+    np.testing.assert_allclose(guess(vector), inverse @ vector, rtol=1e-6)
+    np.testing.assert_allclose(guess(bent[-1]), directions[-1], rtol=1e-6)
+    guess.forget()
+    np.testing.assert_array_equal(guess(vector), vector)

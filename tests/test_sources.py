@@ -12,7 +12,7 @@ TABLE = {"a": np.arange(6) / 6, "b": np.ones(6)}
 
 
 def rows_of(source):
-    return [columns["a"].tolist() for columns, _ in source.blocks(None, 1 << 20)]
+    return [np.asarray(columns["a"]).tolist() for columns, _ in source.blocks(None, 1 << 20)]
 
 
 def test_a_record_batch_is_read_like_its_table():

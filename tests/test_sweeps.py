@@ -229,7 +229,7 @@ REFUSED = [
     (partial(sweep, LogisticRegression(domain=(-1, 1), ledger=Ledger(1.0)), X, Y, **PUBLIC),
      r"ledger must be left out: records that are declared public cost no budget; pass"),
     (partial(sweep, MODEL, X, **PUBLIC), r"y must be given for LogisticRegression; pass the label"),
-    (partial(sweep, MODEL, X, Y[1:], **PUBLIC), r"y \(shape \(599,\)\) must have one label for ea"),
+    (partial(sweep, MODEL, X, Y[1:], **PUBLIC), r"y must have one label for each record; pass"),
     (partial(sweep, MODEL, X, Y, **PUBLIC, delta=2.0), r"delta \(2.0\) must lie in \[0, 1\)"),
     (partial(sweep, MODEL, X, Y, **PUBLIC, resume="x"), r"resume \(str\) must be a Sweep; pass an"),
     (partial(sweep, LogisticRegression(), X, Y, **PUBLIC), r"LogisticRegression needs the decl"),

@@ -19,3 +19,8 @@ lane or CPU. The same holds of what `smooth` adds: products in float64, each rou
 number. No kernel sees epsilon. Those that draw take a source of bits: `random` and `select`
 exactly, for releases; `chain` with a fast generator, for what is public already.
 """
+
+from privfit._kernels.builds import locate
+
+# Of a clone whose kernels are not built in place: those of the installed privfit.
+__path__[:] = dict.fromkeys([locate(), *__path__])

@@ -9,7 +9,7 @@ Losses are returned, not scores: OUT grows by the sum of per-record loss integer
 """
 
 from cython.parallel cimport prange, threadid
-from libc.math cimport M_LN2, exp, ldexp, sqrt
+from libc.math cimport M_LN2, ldexp, sqrt
 from libc.stdint cimport int16_t, int32_t, int64_t
 from libc.stddef cimport ptrdiff_t
 
@@ -524,7 +524,8 @@ def permuted_descent(
     cdef int64_t i, slot, last, r, e, t = 0
     cdef int64_t slots = order.shape[0], batches = (order.shape[0] + batch - 1) // batch
     cdef ptrdiff_t j, k = w.shape[0]
-    cdef double m, slope, eta, norm, total, shared
+    cdef double m, slope, bend, eta, norm, total, shared
+    cdef const tile_table *table = tiles()
     with nogil:
         for i in range(passes * batches):
             t = i + 1
@@ -542,7 +543,10 @@ def permuted_descent(
                 for e in range(start[r], start[r + 1]):
                     m += value[e] * w[column[e]]
                 m *= sign[r]
-                slope = min(max(1 - m, 0.0), 1.0) if hinge else 1 / (1 + exp(m))
+                if hinge:
+                    slope = min(max(1 - m, 0.0), 1.0)
+                else:
+                    table.smooth[LOGISTIC](&m, 1, 1.0, 0.0, &slope, &bend)
                 slope *= sign[r]
                 total += slope
                 for e in range(start[r], start[r + 1]):

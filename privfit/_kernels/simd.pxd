@@ -113,8 +113,11 @@ cdef extern from "tiles.h" nogil:
                             int64_t *) noexcept nogil
         void (*sparse_margin_long)(const sparse_rows *, ptrdiff_t, ptrdiff_t, const int64_t *,
                                    ptrdiff_t, int, int64_t *) noexcept nogil
-        void (*smooth[2])(const double *, ptrdiff_t, double, double, double *, double *,
+        void (*smooth[2])(const double *, ptrdiff_t, double, double, double *,
                           double *) noexcept nogil
+        void (*table_smooth)(const double *, ptrdiff_t, double, const double *, ptrdiff_t, double,
+                             double *, double *) noexcept nogil
+        void (*split)(double *, ptrdiff_t, double, double *) noexcept nogil
         void (*pull)(const int32_t *, ptrdiff_t, ptrdiff_t, const double *,
                      int64_t *) noexcept nogil
         void (*sparse_pull)(const sparse_rows *, ptrdiff_t, ptrdiff_t, ptrdiff_t, int,

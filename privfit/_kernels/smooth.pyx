@@ -5,8 +5,9 @@ integers, and sums are those of whole numbers, one for each record and column, s
 depends on tiles, threads and layouts. A thread has `sums` of its own, and moves them to its
 `halves` before they could overflow.
 
-Weights, and what is pulled, have one or two *sides*: the second one is that of numbers which are
-clipped, each record's by a factor of its own.
+Weights have one or more *limbs*, each finer than the one before: a margin is the sum of theirs.
+Slopes are pulled as they are, each product with a column rounded to a whole number; or in two
+*parts*, both of them whole numbers, so that no product is rounded.
 """
 
 from cython.parallel cimport prange, threadid
@@ -72,33 +73,27 @@ cdef class Packed:
 
 
 cdef void tile_margins(
-    Packed records, ptrdiff_t first, ptrdiff_t count, const int64_t[:, ::1] w, double unit,
-    const double[::1] factors, int64_t *z, double *m,
+    Packed records, ptrdiff_t first, ptrdiff_t count, const int64_t[:, ::1] w,
+    const double[::1] units, int64_t *z, double *m,
 ) noexcept nogil:
-    """m[r]: margins in float64; those of clipped numbers times the record's factor."""
-    cdef ptrdiff_t i
-    records.margins(first, count, &w[0, 0], z)
+    """m[r]: margins in float64, the finest limb first."""
+    cdef ptrdiff_t i, limb, last = w.shape[0] - 1
+    records.margins(first, count, &w[last, 0], z)
     for i in range(count):
-        m[i] = z[i] * unit
-    if w.shape[0] == 2:
-        records.margins(first, count, &w[1, 0], z)
+        m[i] = z[i] * units[last]
+    for limb in range(last - 1, -1, -1):
+        records.margins(first, count, &w[limb, 0], z)
         for i in range(count):
-            m[i] = m[i] + z[i] * unit * factors[first + i]
+            m[i] = m[i] + z[i] * units[limb]
 
 
-cdef void tile_pull(
-    Packed records, ptrdiff_t first, ptrdiff_t count, const double[::1] factors, double *residual,
-    ptrdiff_t sides, int64_t *sums,
-) noexcept nogil:
-    """Add what the residuals pull to the sums (sides, columns + 1) of one thread."""
+cdef void tile_pull(Packed records, ptrdiff_t first, ptrdiff_t count, double *residual,
+                    int64_t *sums) noexcept nogil:
+    """Add what the residuals pull to sums (columns,)."""
     cdef ptrdiff_t i
     for i in range(count, (count + PANEL - 1) // PANEL * PANEL):
         residual[i] = 0
     records.pull(first, count, residual, sums)
-    if sides == 2:
-        for i in range(count):
-            residual[i] = residual[i] * factors[first + i]
-        records.pull(first, count, residual, sums + records.columns + 1)
 
 
 cdef void make_room(int64_t *summed, ptrdiff_t count, ptrdiff_t size, int64_t *sums,
@@ -132,60 +127,65 @@ def margins(
 def slopes(
     Packed records,                    # IN
     const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
-    const int64_t[:, ::1] w,           # IN   (sides, columns)
-    double unit,                       # IN   of a margin
+    const int64_t[:, ::1] w,           # IN   (limbs, columns)
+    const double[::1] units,           # IN   (limbs,) of a margin
     double width,                      # IN   of the rounding of a hinge; 0 for the logistic loss
-    const double[::1] factors,         # IN   (packed rows,) of the second side
-    double scale,                      # IN   of a slope, divided by 2^a
-    double loss_scale,                 # IN
+    const double[:, ::1] table,        # IN   (cells, 3) of another loss; no cells for these two
+    double per_unit,                   # IN   cells to a margin of 1
+    double scale,                      # IN   of a slope
     double[::1] bend,                  # OUT  (packed rows,) curvatures, relative to the largest
     int64_t[:, ::1] z,                 # WORK (threads, rows of the largest tile, padded)
     double[:, :, ::1] work,            # WORK (threads, 3, the same)
     int64_t[::1] summed,               # IN/OUT (threads,) records since sums were moved
-    int64_t[:, :, ::1] sums,           # IN/OUT (threads, sides, columns + 1)
-    int64_t[:, :, :, ::1] halves,      # OUT  (threads, 2, sides, columns + 1)
+    int64_t[:, :, ::1] sums,           # IN/OUT (threads, parts, columns)
+    int64_t[:, :, :, ::1] halves,      # OUT  (threads, 2, parts, columns)
 ):
-    """Add sums of y x_j times minus the slope, the intercept's, and of losses (side 0)."""
-    cdef ptrdiff_t t, i, first, count, columns = records.columns, sides = w.shape[0]
+    """Add sums of y x_j times minus the slope, and the intercept's, in one part or two."""
+    cdef ptrdiff_t t, i, first, count, columns = records.columns, parts = sums.shape[1]
     cdef int n_threads = work.shape[0], me
     cdef int kind = HINGE if width > 0 else LOGISTIC
-    cdef const tile_table *table = tiles()
+    cdef const tile_table *kernel = tiles()
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         first = tile_rows[t, 0]
         count = tile_rows[t, 1]
-        make_room(&summed[me], count, sides * (columns + 1), &sums[me, 0, 0], &halves[me, 0, 0, 0])
-        tile_margins(records, first, count, w, unit, factors, &z[me, 0], &work[me, 0, 0])
-        table.smooth[kind](&work[me, 0, 0], count, 1.0 + 2 * tile_rows[t, 2], width,
-                           &work[me, 1, 0], &bend[first], &work[me, 2, 0])
+        make_room(&summed[me], count, parts * columns, &sums[me, 0, 0], &halves[me, 0, 0, 0])
+        tile_margins(records, first, count, w, units, &z[me, 0], &work[me, 0, 0])
+        if table.shape[0] > 0:
+            kernel.table_smooth(&work[me, 0, 0], count, 1.0 + 2 * tile_rows[t, 2], &table[0, 0],
+                                table.shape[0], per_unit, &work[me, 1, 0], &bend[first])
+        else:
+            kernel.smooth[kind](&work[me, 0, 0], count, 1.0 + 2 * tile_rows[t, 2], width,
+                                &work[me, 1, 0], &bend[first])
         for i in range(count):
             work[me, 1, i] = work[me, 1, i] * scale
-        tile_pull(records, first, count, factors, &work[me, 1, 0], sides, &sums[me, 0, 0])
-        sums[me, 0, columns] += table.whole_sum(&work[me, 2, 0], count, loss_scale)
+        if parts == 2:
+            kernel.split(&work[me, 1, 0], count, scale, &work[me, 2, 0])
+            tile_pull(records, first, count, &work[me, 2, 0], &sums[me, 1, 0])
+        tile_pull(records, first, count, &work[me, 1, 0], &sums[me, 0, 0])
 
 
 def bends(
     Packed records,                    # IN
     const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
-    const int64_t[:, ::1] v,           # IN   (sides, columns)
-    const double[::1] factors,         # IN   (packed rows,) of the second side
-    double scale,                      # IN   of a margin of v, divided by 2^a
+    const int64_t[:, ::1] v,           # IN   (1, columns)
+    const double[::1] units,           # IN   (1,) of a margin of v, divided by 2^a
     const double[::1] bend,            # IN   (packed rows,) curvatures
     int64_t[:, ::1] z,                 # WORK (threads, rows of the largest tile, padded)
     double[:, :, ::1] work,            # WORK (threads, 3, the same)
     int64_t[::1] summed,               # IN/OUT (threads,) records since sums were moved
-    int64_t[:, :, ::1] sums,           # IN/OUT (threads, sides, columns + 1)
-    int64_t[:, :, :, ::1] halves,      # OUT  (threads, 2, sides, columns + 1)
+    int64_t[:, :, ::1] sums,           # IN/OUT (threads, 1, columns)
+    int64_t[:, :, :, ::1] halves,      # OUT  (threads, 2, 1, columns)
 ):
     """Add sums of x_j times the curvature times the margin of v."""
-    cdef ptrdiff_t t, i, first, count, columns = records.columns, sides = v.shape[0]
+    cdef ptrdiff_t t, i, first, count, columns = records.columns
     cdef int n_threads = work.shape[0], me
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         first = tile_rows[t, 0]
         count = tile_rows[t, 1]
-        make_room(&summed[me], count, sides * (columns + 1), &sums[me, 0, 0], &halves[me, 0, 0, 0])
-        tile_margins(records, first, count, v, scale, factors, &z[me, 0], &work[me, 0, 0])
+        make_room(&summed[me], count, columns, &sums[me, 0, 0], &halves[me, 0, 0, 0])
+        tile_margins(records, first, count, v, units, &z[me, 0], &work[me, 0, 0])
         for i in range(count):
             work[me, 0, i] = work[me, 0, i] * bend[first + i]
-        tile_pull(records, first, count, factors, &work[me, 0, 0], sides, &sums[me, 0, 0])
+        tile_pull(records, first, count, &work[me, 0, 0], &sums[me, 0, 0])

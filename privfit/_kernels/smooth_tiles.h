@@ -46,7 +46,8 @@ static void margin_long(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pai
                 }
             }
             for (int r = 0; r < PANEL; r++)
-                z[r] += (int64_t)low[r] + (int64_t)high[r] * (1 << LOW);
+                z[r] = (int64_t)((uint64_t)z[r] + (uint64_t)(int64_t)low[r]
+                                 + ((uint64_t)(int64_t)high[r] << LOW));
         }
     }
 }
@@ -93,21 +94,10 @@ static ALWAYS_INLINE double exp_minus_long(double t)
     return u;
 }
 
-/* ln(1 + u) for u in [0, 1], relative error below 2^-44: 2 artanh(u / (2 + u)) by its series. */
-static ALWAYS_INLINE double log_one_plus_long(double u)
-{
-    const double y = u / (2.0 + u), y2 = y * y;
-    double sum = 1.0 / 27;
-    for (int i = 25; i > 0; i -= 2)
-        sum = sum * y2 + 1.0 / i;
-    return 2.0 * y * sum;
-}
-
-/* Of each margin z: minus the slope of its loss, with the sign of the class; the curvature, relative to
- * the largest; the loss. */
+/* Of each margin z: minus the slope of its loss, with the sign of the class; and the curvature, relative
+ * to the largest. */
 static void logistic_smooth(const double *__restrict z, ptrdiff_t n, double sign, double width,
-                            double *__restrict slope, double *__restrict bend,
-                            double *__restrict loss)
+                            double *__restrict slope, double *__restrict bend)
 {
     (void)width;
     for (ptrdiff_t i = 0; i < n; i++) {
@@ -115,14 +105,12 @@ static void logistic_smooth(const double *__restrict z, ptrdiff_t n, double sign
         const double u = exp_minus_long(t < 64.0 ? t : 64.0), part = 1.0 / (1.0 + u);
         slope[i] = sign * (m < 0 ? part : u * part);
         bend[i] = 4.0 * u * part * part;
-        loss[i] = (m < 0 ? t : 0.0) + log_one_plus_long(u);
     }
 }
 
 /* The hinge max(1 - m, 0), rounded by a parabola within `width` of 1. */
 static void hinge_smooth(const double *__restrict z, ptrdiff_t n, double sign, double width,
-                         double *__restrict slope, double *__restrict bend,
-                         double *__restrict loss)
+                         double *__restrict slope, double *__restrict bend)
 {
     const double largest = 1.0 / (2.0 * width);
     for (ptrdiff_t i = 0; i < n; i++) {
@@ -130,7 +118,28 @@ static void hinge_smooth(const double *__restrict z, ptrdiff_t n, double sign, d
         const double s = inside < 0.0 ? 0.0 : inside > 1.0 ? 1.0 : inside;
         slope[i] = sign * s;
         bend[i] = inside > 0.0 && inside < 1.0 ? 1.0 : 0.0;
-        loss[i] = inside > 1.0 ? 1.0 - m : width * s * s;
+    }
+}
+
+/* A loss by its slopes at equidistant margins, a straight line in between, and constant beyond. Rows of
+ * the table are cells (minus the slope at the left end, what it falls by, the curvature relative to the
+ * largest), `per_unit` of them to a margin of 1, 0 in the middle; the first and the last are those
+ * beyond. per_unit is a power of two, so that f is off by 2^-53 at most. */
+static void table_smooth(const double *__restrict z, ptrdiff_t n, double sign, const double *table,
+                         ptrdiff_t cells, double per_unit, double *__restrict slope,
+                         double *__restrict bend)
+{
+    const ptrdiff_t half = cells / 2;
+    const double last = (double)(half - 1);
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const double scaled = sign * z[i] * per_unit, below = scaled < -half ? -(double)half : scaled;
+        const double m = below > last ? last : below;
+        ptrdiff_t cell = (ptrdiff_t)m;
+        cell -= m < (double)cell;
+        const double f = m - (double)cell;
+        const double *row = table + 3 * (cell + half);
+        slope[i] = sign * (row[0] - f * row[1]);
+        bend[i] = row[2];
     }
 }
 
@@ -175,6 +184,17 @@ static void sparse_pull(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t last
             out[value_column[i]] += whole_of(v * value[i]);
         }
         out[d] += one; /* the intercept */
+    }
+}
+
+/* Split numbers v into whole ones and `fine` times what is left of each, rounded to a whole one. A slope
+ * times 2^(45 - a) is below 2^45, so that nothing but that last rounding is lost. */
+static void split(double *__restrict v, ptrdiff_t n, double fine, double *__restrict rest)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const double whole = (v[i] + TO_WHOLE) - TO_WHOLE;
+        rest[i] = ((v[i] - whole) * fine + TO_WHOLE) - TO_WHOLE;
+        v[i] = whole;
     }
 }
 

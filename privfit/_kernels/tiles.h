@@ -132,7 +132,10 @@ typedef struct {
     void (*sparse_margin_long)(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t last,
                                const int64_t *w, ptrdiff_t d, int a, int64_t *z);
     void (*smooth[2])(const double *z, ptrdiff_t n, double sign, double width, double *slope,
-                      double *bend, double *loss);
+                      double *bend);
+    void (*table_smooth)(const double *z, ptrdiff_t n, double sign, const double *table,
+                         ptrdiff_t cells, double per_unit, double *slope, double *bend);
+    void (*split)(double *v, ptrdiff_t n, double fine, double *rest);
     void (*pull)(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
                  const double *residual, int64_t *out);
     void (*sparse_pull)(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t last, ptrdiff_t d, int a,

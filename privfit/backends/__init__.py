@@ -9,7 +9,7 @@ seed gives the same model, bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -97,14 +97,17 @@ def centers_objective(
     domain: Domain | None = None,
     power: int = 2,
     n_threads: int | None = None,
+    *,
+    adjacency: str = "replace",
 ) -> CentersObjective:
     """A `CentersObjective` of records wherever they lie."""
     domain = check_domain(domain, "CentersObjective")
-    make = partial(_centers, n_clusters=n_clusters, domain=domain, power=power)
+    settings: Any = {"power": power, "adjacency": adjacency}
+    make: Any = partial(_centers, n_clusters=n_clusters, domain=domain, **settings)
     if not is_partitioned(X):
         return make(X, n_threads=n_threads)
     parts = place(X, None, partial(_part_of, CentersPart, make), n_threads)
-    return PartitionedCenters(parts, n_clusters, domain, power=power, n_threads=n_threads)
+    return PartitionedCenters(parts, n_clusters, domain, n_threads=n_threads, **settings)
 
 
 def _centers(X: Any, y: None = None, *, domain: Any, **settings: Any) -> CentersObjective:
@@ -138,7 +141,10 @@ def _facility(X: Any, y: None = None, *, domain: Any, **settings: Any) -> Facili
 def record_objective(
     records: Any, score: Callable[[Any, Any], Any], low: float, high: float, **settings: Any
 ) -> RecordObjective:
-    """A `RecordObjective` of records wherever they lie; a table's block is a dict of columns."""
+    """A `RecordObjective` of records wherever they lie; a table's block is a dict of arrays.
+
+    Cells of CSV files are texts, None where a record lacks the field; your function reads them.
+    """
     make: Any = partial(_own, score=score, low=low, high=high, **settings)
     if not is_partitioned(records):
         return make(records)
@@ -147,7 +153,16 @@ def record_objective(
 
 
 def _own(records: Any, y: None = None, **settings: Any) -> RecordObjective:
+    if isinstance(records, Mapping):
+        records = {name: _array(column) for name, column in records.items()}
     return RecordObjective(records, **settings)
+
+
+def _array(column: Any) -> Any:
+    """A column as numpy has it; missing numbers of Arrow are NaN, missing texts None."""
+    if hasattr(getattr(column, "type", None), "index_type"):  # a dictionary of Arrow
+        column = column.cast(column.type.value_type)
+    return np.asarray(column)
 
 
 def _part_of(kind: type[Part], make: Make, X: Any, y: Any) -> Part:

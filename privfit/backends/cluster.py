@@ -302,6 +302,11 @@ class _Workers(Parts):
             "have the memory for their partitions, and fit again"
         )
 
+    def try_one(self, question: str, *arguments: Any) -> None:
+        failure = self._round((question, arguments), workers=1).failure
+        if failure is not None:
+            raise failure
+
     # ------------------------------------------------------------------------------ where parts are
 
     def _settle(self) -> None:
@@ -371,13 +376,13 @@ class _Workers(Parts):
 
     # ----------------------------------------------------------------------------------- a question
 
-    def _round(self, question: Question) -> _Sum:
-        """Ask all workers and add up; a sum over too few records if one of them left."""
+    def _round(self, question: Question, workers: int | None = None) -> _Sum:
+        """Ask all (or so many) workers and add up; a sum over too few records if one left."""
         by_worker: dict[str, list[int]] = defaultdict(list)
         for index, address in self._home.items():
             if self._cards[index].n_records:
                 by_worker[address].append(index)
-        first, *_ = homes = list(by_worker.items())
+        first, *_ = homes = list(by_worker.items())[:workers]
         return _add(self._run([first[0]], _ask, self._fit, question, homes).values())
 
     def _see_who_holds_what(self) -> None:

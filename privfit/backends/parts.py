@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,16 +27,17 @@ from numpy.typing import ArrayLike, NDArray
 from privfit._kernels import threads
 from privfit.binary import BinaryRecords, ClassCounts
 from privfit.domains import Domain, Schema
+from privfit.frames import numbers_of
 from privfit.objectives import (
     CentersObjective,
     FacilityObjective,
     LinearObjective,
     RecordObjective,
 )
-from privfit.objectives.centers import CenterMoves
+from privfit.objectives.center_moves import CenterMoves
 from privfit.objectives.common import Floats, Integers
 from privfit.objectives.facility import FacilityGrowth, FacilityMoves
-from privfit.objectives.linear import LinearMoves
+from privfit.objectives.linear_moves import LinearMoves
 from privfit.objectives.smooth import SmoothSums
 from privfit.packing import MAX_RECORDS
 
@@ -52,7 +53,8 @@ class Parts(ABC):
             raise ValueError("X must have at least one record; pass a non-empty table")
         if sum(sizes) > MAX_RECORDS:
             raise ValueError(
-                f"X must have at most {MAX_RECORDS} records, so that no sum can overflow"
+                f"X must have at most {MAX_RECORDS} records, so that no sum can overflow; pass "
+                "fewer, such as a sample"
             )
         if len(set(widths)) != 1:
             raise ValueError("X must have the same columns in all its parts; pass equal tables")
@@ -64,6 +66,10 @@ class Parts(ABC):
     @abstractmethod
     def sum(self, question: str, *arguments: Any) -> Integers:
         """The sum of all parts' answers: of ``part.question(*arguments)``, int64 of one shape."""
+
+    def try_one(self, question: str, *arguments: Any) -> None:
+        """Let one part answer, to see whether it can; its answer is dropped."""
+        self.sum(question, *arguments)
 
 
 class Part:
@@ -152,7 +158,7 @@ def share_threads(parts: Sequence[Any], n_threads: int | None) -> int:
 def as_table(X: Any, domain: Domain) -> Any:
     """The records of a part: named columns side by side, unless the domain asks for names."""
     if isinstance(X, Mapping) and not isinstance(domain, Schema):
-        return np.column_stack(list(X.values()))
+        return numbers_of(X)
     return X
 
 
@@ -182,8 +188,12 @@ class LinearPart(Part):
     def scores(self, P: Floats) -> Integers:
         return self._records.scores(P)
 
-    def gradient(self, w: Floats, cap: float) -> Integers:
-        return self._records.gradient(w, cap)
+    def gradient(self, w: Floats, cap: float, *image: Any) -> Integers:
+        """The gradient, each record capped by its image under a linear map if one is given."""
+        if not image:
+            return self._records.gradient(w, cap)
+        caps = self._memo("caps", image, lambda: self.keep(self._records.caps(*image)))
+        return self._records.gradient(w, cap, caps)
 
     def second_moments(self) -> Integers:
         return self._records.second_moments()
@@ -197,18 +207,13 @@ class LinearPart(Part):
             return self._records.follower()(w, cap)
         return self._memo("follower", (), self._records.follower)(w, cap)
 
-    def capped_gradient(self, w: Floats, *image: Any) -> Integers:
-        """The gradient, each record capped by its image under a linear map."""
-        caps = self._memo("caps", image, lambda: self.keep(self._records.caps(*image)))
-        return self._records.gradient(w, 1.0, caps)
-
-    def slope_sums(self, loss: tuple[Any, ...], w: Integers, bits: int) -> Integers:
+    def slope_sums(self, loss: tuple[Any, ...], *at: Any) -> Integers:
         """`SmoothSums.slopes` of a loss and a clip."""
-        return self._smooth(*loss).slopes(w, bits)
+        return self._smooth(*loss).slopes(*at)
 
-    def bend_sums(self, loss: tuple[Any, ...], w: Integers, bits: int, v: Integers) -> Integers:
+    def bend_sums(self, loss: tuple[Any, ...], *at: Any) -> Integers:
         """`SmoothSums.bends` of a loss and a clip."""
-        return self._smooth(*loss).bends(w, bits, v)
+        return self._smooth(*loss).bends(*at)
 
     def size_counts(self, numbers: Integers, radii: Floats) -> Integers:
         return self._records.size_counts(numbers, radii)
@@ -239,14 +244,26 @@ class LinearPart(Part):
 
 
 def moved(w: Floats, coords: Integers, steps: Floats) -> Floats:
-    """(m, d + 1): the candidates w + steps[i] e_coords[i]."""
+    """(m, n_weights): the candidates w + steps[i] e_coords[i]."""
     P = np.tile(w, (len(coords), 1))
     P[np.arange(len(coords)), coords] += steps
     return P
 
 
+@dataclass(frozen=True, repr=False)
+class PartitionedCaps:
+    """Caps of single records, by the image that they follow from: each part has its own."""
+
+    image: tuple[Any, ...] = ()
+
+
+UNCAPPED = PartitionedCaps()
+
+
 class PartitionedLinear(LinearObjective):
     """A `LinearObjective` over parts; the same scores, gradients and ranges."""
+
+    layout = "parts"  # each part has its own
 
     def __init__(self, parts: Parts, loss: str, domain: Domain, **settings: Any) -> None:
         self._parts = self._all = parts
@@ -263,19 +280,33 @@ class PartitionedLinear(LinearObjective):
         self.domain = domain.bind(self.n_features)
 
     def scores(self, P: ArrayLike) -> Integers:
-        return self._parts.sum("scores", self._candidates(P)[0])
+        return self._parts.sum("scores", self._scored(P)[0][:, : self.n_weights])
 
-    def gradient(self, w: ArrayLike, cap: float, caps: Any = None) -> Integers:
-        return self._parts.sum("gradient", np.asarray(w, dtype=np.float64), cap)
+    def joined(self, others: Sequence[LinearObjective]) -> LinearObjective:
+        several = _Several([one._all for one in _alike(self, others)])
+        result = self._emptied(others)
+        result._all = result._parts = several
+        if result.n_classes is not None:
+            result._take_side()
+        return cast(LinearObjective, result)
+
+    def gradient(self, w: ArrayLike, cap: float, caps: Any = UNCAPPED) -> Integers:
+        if not isinstance(caps, PartitionedCaps):
+            raise TypeError(
+                f"caps ({type(caps).__name__}) must be with the records, which lie in parts; pass "
+                "objective.caps(...) of this objective"
+            )
+        return self._parts.sum("gradient", np.asarray(w, dtype=np.float64), cap, *caps.image)
+
+    def caps(self, *image: Any) -> Any:
+        """What `gradient` takes as caps; those of single records stay with the parts."""
+        return PartitionedCaps(image)
 
     def second_moments(self) -> Integers:
         return self._parts.sum("second_moments")
 
     def label_counts(self) -> Integers:
         return self._parts.sum("label_counts")
-
-    def capped(self, *image: Any) -> Callable[[ArrayLike], Integers]:
-        return lambda w: self._parts.sum("capped_gradient", np.asarray(w), *image)
 
     def follower(self) -> Callable[[Floats, int], Integers]:
         return lambda w, cap: self._parts.sum("followed_gradient", w, cap)
@@ -291,6 +322,31 @@ class PartitionedLinear(LinearObjective):
 
     def labelled_blocks(self, rows: int) -> NoReturn:
         _refuse("this solver")
+
+
+class _Several(Parts):
+    """The parts of several collections."""
+
+    def __init__(self, several: Sequence[Parts]) -> None:
+        super().__init__([one.n_records for one in several], [one.n_features for one in several])
+        self._several = several
+
+    def sum(self, question: str, *arguments: Any) -> Integers:
+        first, *others = [one.sum(question, *arguments) for one in self._several]
+        return np.asarray(sum(others, first))
+
+    def try_one(self, question: str, *arguments: Any) -> None:
+        self._several[0].try_one(question, *arguments)
+
+
+def _alike(first: Any, others: Sequence[Any]) -> tuple[Any, ...]:
+    """All of these objectives, if they are of one kind."""
+    if any(type(one) is not type(first) for one in others):
+        raise TypeError(
+            f"others must lie in parts, like the {type(first).__name__} that they join; pass "
+            "objectives of Streams or Dask collections"
+        )
+    return (first, *others)
 
 
 class _Against(Parts):
@@ -310,10 +366,10 @@ class _PartitionedSmooth(SmoothSums):
     def __init__(self, parts: Parts, loss: tuple[Any, ...]) -> None:
         self._parts, self._loss = parts, loss
 
-    def slopes(self, w: Integers, bits: int) -> Integers:
-        return self._parts.sum("slope_sums", self._loss, w, bits)
+    def slopes(self, w: Integers, bits: Integers, fine: bool = False) -> Integers:
+        return self._parts.sum("slope_sums", self._loss, w, bits, fine)
 
-    def bends(self, w: Integers, bits: int, v: Integers) -> Integers:
+    def bends(self, w: Integers, bits: Integers, v: Integers) -> Integers:
         return self._parts.sum("bend_sums", self._loss, w, bits, v)
 
 
@@ -324,8 +380,8 @@ class _PartitionedMoves(LinearMoves):
 
     def _move_to(self, w: Floats) -> None:
         self._parent = None
-        self._whole = self._objective._candidates(w[None])[1][0]
-        self._norm = float(self._objective.domain.norm(w)[0])
+        P, whole = self._objective._candidates(w[None])
+        self._whole, self._norm = whole[0], float(self._objective.domain.norm(P)[0])
 
     def step(self, coord: int, step: float) -> None:
         self._move_to(self.candidates([coord], [step])[0])
@@ -335,7 +391,7 @@ class _PartitionedMoves(LinearMoves):
         if coords.size == 0:
             return np.empty(0, dtype=np.int64)
         steps = whole * self._objective.domain.weight_units()[coords]
-        self._objective._candidates(self.candidates(coords, steps))  # may all records be summed?
+        self._objective._scored(self.candidates(coords, steps))  # may all records be summed?
         return self._objective._parts.sum("moved_scores", self.w, coords, steps)
 
 
@@ -397,11 +453,17 @@ class PartitionedCenters(CentersObjective):
     def _load(self, X: Any, domain: Domain | None) -> None:
         assert domain is not None
         self.n_records, self.n_features = self._parts.n_records, self._parts.n_features
-        self.domain = domain.bind(self.n_features)
+        self.domain = self._roomy(domain.bind(self.n_features))
 
     def scores(self, P: ArrayLike) -> Integers:
-        self._candidates(P)
+        self._scored(P)
         return self._parts.sum("scores", np.asarray(P, dtype=np.float64))
+
+    def joined(self, others: Sequence[CentersObjective]) -> CentersObjective:
+        several = _Several([one._parts for one in _alike(self, others)])
+        result = self._emptied(others)
+        result._parts = several
+        return cast(CentersObjective, result)
 
     def lloyd(self, centers: ArrayLike) -> tuple[Integers, Integers]:
         return self._summed(centers)
@@ -439,6 +501,8 @@ class _PartitionedCenterMoves(CenterMoves):
         which, centers = self._moves(which, centers)
         if which.size == 0:
             return np.empty(0, dtype=np.int64)
+        unit = self._objective._record_unit
+        self._objective._check_room(self._covers(which, centers / unit))
         return self._objective._parts.sum("moved_scores", self.centers, which, centers)
 
 
@@ -515,6 +579,12 @@ class PartitionedFacility(FacilityObjective):
     def _fill_own(self, records: Any, facilities: Any, metric: Callable[..., Any]) -> None:
         """Distances are with the parts."""
 
+    def joined(self, others: Sequence[FacilityObjective]) -> FacilityObjective:
+        several = _Several([one._parts for one in _alike(self, others)])
+        result = self._emptied(others)
+        result._parts = several
+        return cast(FacilityObjective, result)
+
     def _ask(self, question: str, *arguments: Any) -> Integers:
         return self._parts.sum(question, self._bounds, *arguments)
 
@@ -587,6 +657,11 @@ class RecordPart(Part):
     def scores(self, P: Any) -> Integers:
         return self._records.scores(P)
 
+    def check(self, P: Any) -> Integers:
+        """Nothing, unless the score is refused."""
+        self._records.check(P)
+        return np.zeros(0, dtype=np.int64)
+
 
 class PartitionedRecords(RecordObjective):
     """A `RecordObjective` over parts."""
@@ -597,6 +672,9 @@ class PartitionedRecords(RecordObjective):
 
     def _load(self, records: Any) -> None:
         self.n_records = self._parts.n_records
+
+    def check(self, P: Any) -> None:
+        self._parts.try_one("check", P)
 
     def scores(self, P: Any) -> Integers:
         return self._parts.sum("scores", P)

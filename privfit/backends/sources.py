@@ -1,20 +1,28 @@
 """Where streamed records come from: arrays, .npy, Parquet, Arrow and CSV files, block by block.
 
-A source yields (records, labels) of a bounded number of rows, in order. Messages name files and
-columns, never values: what a reader says of a bad value would quote it.
+A source yields (records, labels) of a bounded number of rows, in order. It passes on columns of a
+table as they are: cells of CSV are texts, columns of Arrow keep their types and dictionaries. The
+schema reads each value by itself, so that files whose types differ are coded alike. Messages name
+files and columns, never values: what a reader says of a bad value would quote it.
 """
 
 from __future__ import annotations
 
+import gzip
 import mmap
 import os
+import zlib
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from privfit.csv_files import CsvReader, check_delimiter
 
 Block: TypeAlias = "tuple[Any, Any]"
 Array: TypeAlias = NDArray[Any]
@@ -23,23 +31,32 @@ CELL = 8  # bytes of a number while it is packed
 TEXT = 96  # bytes of a text while it is packed: a Python string and its place in an array
 
 
-def source_of(X: Any, columns: Sequence[str] | None) -> ArraySource | TableSource:
+def source_of(
+    X: Any, columns: Sequence[str] | None, delimiter: str = ",", line_breaks: bool = False
+) -> ArraySource | TableSource:
     """The source that X stands for: an array, a path or several, or an Arrow table."""
+    check_delimiter(delimiter)
     if isinstance(X, np.ndarray):
         return ArraySource(X, columns)
     table = _arrow_table(X)
     if table is not None:
-        return TableSource([table], columns)
+        return TableSource([ArrowTable(table)], columns)
     paths = _paths(X)
     if [path.suffix for path in paths] == [".npy"]:
         return ArraySource(_load(paths[0]), columns)
-    unknown = sorted({path.suffix for path in paths} - READERS.keys())
+    unknown = sorted({_kind(path) for path in paths} - KINDS.keys())
     if unknown:
         raise ValueError(
             f"source has files of unknown kinds ({', '.join(unknown)}); pass one .npy file, or "
-            f"files that end in {', '.join(READERS)}"
+            f"files that end in {', '.join(KINDS)}"
         )
-    return TableSource(paths, columns)
+    options = {"delimiter": delimiter, "line_breaks": line_breaks}
+    return TableSource([KINDS[_kind(path)](path, **options) for path in paths], columns)
+
+
+def _kind(path: Path) -> str:
+    """How the name of a file ends: .csv.gz is one kind."""
+    return "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
 
 
 def _arrow_table(X: Any) -> Any:
@@ -129,13 +146,13 @@ def _forget_pages(array: Any) -> None:
 class TableSource:
     """Named columns of Parquet, Arrow or CSV files, or of an Arrow table."""
 
-    def __init__(self, tables: Sequence[Any], columns: Sequence[str] | None) -> None:
-        _need_pyarrow()
+    def __init__(self, tables: Sequence[Table], columns: Sequence[str] | None) -> None:
         self._tables, self._chosen = tables, columns
-        with _clear_errors(tables[0]):
-            fields = list(_schema(tables[0]))
-        found = Counter(field.name for field in fields)
-        self._types = {field.name: field.type for field in fields if found[field.name] == 1}
+        with tables[0].clear_errors():
+            found = Counter(tables[0].names())
+        if not found:
+            raise ValueError("source must name its columns in its first line; add that line")
+        self._names = [name for name, count in found.items() if count == 1]
         wrong = [name for name in columns or found if found[name] != 1]
         if wrong:
             raise ValueError(
@@ -145,77 +162,173 @@ class TableSource:
 
     def blocks(self, y: Any, room: int, more_columns: int = 0) -> Iterator[Block]:
         """Blocks of at most `room` bytes while they are packed, to so many more columns."""
-        if y is not None and (not isinstance(y, str) or y not in self._types):
+        if y is not None and (not isinstance(y, str) or y not in self._names):
             raise ValueError(
                 f"y ({y if isinstance(y, str) else type(y).__name__}) must name a column of the "
                 "source, which holds the labels; pass its name"
             )
-        names = [name for name in self._chosen or self._types if name != y]
+        names = [name for name in self._chosen or self._names if name != y]
         self.columns = names
         wanted = names if y is None else [*names, y]
-        row_bytes = CELL * more_columns + sum(_cell_bytes(self._types[name]) for name in wanted)
-        rows = max(1, room // row_bytes)
         for table in self._tables:
-            with _clear_errors(table):
-                for batch in _gathered(_batches(table, wanted, rows, self._types), rows):
-                    columns = {name: _numpy(batch.column(name)) for name in wanted}
+            with table.clear_errors():
+                table.check(wanted)
+                rows = max(1, room // (CELL * more_columns + table.row_bytes(wanted)))
+                for columns in table.blocks(wanted, rows):
                     labels = None if y is None else columns.pop(y)
                     yield columns, labels
 
 
-def _need_pyarrow() -> None:
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        raise ImportError(
-            'reading tables block by block needs pyarrow; run pip install "privfit[parquet]"'
-        ) from None
+class Table(ABC):
+    """One file of named columns, or an Arrow table."""
+
+    def __init__(self, source: Any, **_: Any) -> None:
+        self._source = source
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """The names of all its columns."""
+
+    @abstractmethod
+    def row_bytes(self, names: list[str]) -> int:
+        """Bytes that these columns of a record take while they are packed."""
+
+    @abstractmethod
+    def blocks(self, names: list[str], rows: int) -> Iterator[dict[str, Any]]:
+        """These columns, at most so many rows at a time."""
+
+    def check(self, wanted: Sequence[str]) -> None:
+        """Refuse a table that has not each wanted column once."""
+        found = Counter(self.names())
+        for name in wanted:
+            if found[name] != 1:
+                raise ValueError(
+                    f"source ({str(self._source)!r}) must have the column {name!r} once, like the "
+                    "first of its files; rename its columns, or leave the file out"
+                )
+
+    @contextmanager
+    def clear_errors(self) -> Iterator[None]:
+        """Say which file is at fault, and nothing of what is in it."""
+        try:
+            yield
+        except Exception as error:
+            if not isinstance(error, (OSError, EOFError, zlib.error, *self._errors())):
+                raise
+            what = repr(str(self._source)) if isinstance(self._source, Path) else "an Arrow table"
+            raise ValueError(
+                f"source ({what}) could not be read to its end; check that the file is whole"
+            ) from None
+
+    def _errors(self) -> tuple[type[Exception], ...]:
+        """What a damaged file makes its reader raise."""
+        return ()
+
+
+class CsvTable(Table):
+    """A CSV file, gzipped or not, whose cells are texts."""
+
+    def __init__(self, source: Path, delimiter: str, line_breaks: bool) -> None:
+        super().__init__(source)
+        self._options: dict[str, Any] = {"delimiter": delimiter, "line_breaks": line_breaks}
+
+    @contextmanager
+    def _opened(self) -> Iterator[CsvReader]:
+        with self._source.open("rb", buffering=0) as raw:
+            packed = self._source.suffix == ".gz"
+            file: IO[bytes] = gzip.GzipFile(fileobj=raw) if packed else raw  # type: ignore[assignment]
+            yield CsvReader(file, **self._options)
+
+    def names(self) -> list[str]:
+        with self._opened() as reader:
+            return reader.names
+
+    def row_bytes(self, names: list[str]) -> int:
+        return 3 * CELL * len(names)  # where a cell lies, some text, and what is read from it
+
+    def blocks(self, names: list[str], rows: int) -> Iterator[dict[str, Any]]:
+        with self._opened() as reader:
+            places = [reader.names.index(name) for name in names]
+            for columns in reader.blocks(places, rows):
+                yield dict(zip(names, columns, strict=True))
+
+
+class ArrowTable(Table):
+    """A table of Arrow in memory; and what files of Arrow and Parquet share with it."""
+
+    def __init__(self, source: Any, **_: Any) -> None:
+        super().__init__(source)
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError:
+            raise ImportError(
+                "reading Arrow and Parquet block by block needs pyarrow; run pip install "
+                '"privfit[parquet]", or pass CSV files'
+            ) from None
+
+    def _errors(self) -> tuple[type[Exception], ...]:
+        from pyarrow import ArrowException
+
+        return (ArrowException,)
+
+    def names(self) -> list[str]:
+        return [field.name for field in self._schema()]
+
+    def row_bytes(self, names: list[str]) -> int:
+        schema = self._schema()
+        return sum(_cell_bytes(schema.field(name).type) for name in names)
+
+    def blocks(self, names: list[str], rows: int) -> Iterator[dict[str, Any]]:
+        for batch in _gathered(self._batches(names, rows), rows):
+            yield {name: batch.column(name) for name in names}
+
+    def _schema(self) -> Any:
+        return self._source.schema
+
+    def _batches(self, names: list[str], rows: int) -> Iterator[Any]:
+        yield from self._source.select(names).to_batches(max_chunksize=rows)
+
+
+class ParquetTable(ArrowTable):
+    """A Parquet file."""
+
+    def _schema(self) -> Any:
+        from pyarrow import parquet
+
+        return parquet.read_schema(self._source)
+
+    def _batches(self, names: list[str], rows: int) -> Iterator[Any]:
+        from pyarrow import parquet
+
+        # Buffered, so that a row group larger than memory is read page by page.
+        with parquet.ParquetFile(self._source, buffer_size=1 << 20, pre_buffer=False) as file:
+            yield from file.iter_batches(batch_size=rows, columns=names, use_threads=False)
+
+
+class ArrowFile(ArrowTable):
+    """A file in Arrow's own format, which Feather is, too."""
+
+    def _schema(self) -> Any:
+        from pyarrow import ipc
+
+        with ipc.open_file(self._source) as file:
+            return file.schema
+
+    def _batches(self, names: list[str], rows: int) -> Iterator[Any]:
+        import pyarrow
+
+        with pyarrow.memory_map(str(self._source)) as memory, pyarrow.ipc.open_file(memory) as file:
+            for i in range(file.num_record_batches):
+                batch = file.get_batch(i).select(names)
+                for first in range(0, batch.num_rows, rows):
+                    yield batch.slice(first, rows)
 
 
 def _cell_bytes(kind: Any) -> int:
     from pyarrow import types
 
     numeric = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
-    return CELL if numeric else TEXT
-
-
-def _numpy(column: Any) -> Array:
-    """A column as numpy has it; missing numbers are NaN, missing texts None."""
-    from pyarrow import types
-
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    return np.asarray(column)
-
-
-class _clear_errors:  # noqa: N801, reads as a function
-    """Say which file is at fault, and nothing of what is in it."""
-
-    def __init__(self, table: Any) -> None:
-        self._name = repr(str(table)) if isinstance(table, Path) else "an Arrow table"
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        import pyarrow
-
-        if kind is not None and issubclass(kind, pyarrow.ArrowException | OSError):
-            raise ValueError(
-                f"source ({self._name}) could not be read to its end; check that the file is whole "
-                "and that every column holds values of one kind"
-            ) from None
-
-
-def _schema(table: Any) -> Any:
-    return READERS[table.suffix][0](table) if isinstance(table, Path) else table.schema
-
-
-def _batches(table: Any, names: list[str], rows: int, types: dict[str, Any]) -> Iterator[Any]:
-    if isinstance(table, Path):
-        yield from READERS[table.suffix][1](table, names, rows, types)
-    else:
-        yield from table.select(names).to_batches(max_chunksize=rows)
+    return CELL if numeric or types.is_dictionary(kind) else TEXT
 
 
 def _gathered(batches: Iterator[Any], rows: int) -> Iterator[Any]:
@@ -232,67 +345,10 @@ def _gathered(batches: Iterator[Any], rows: int) -> Iterator[Any]:
         yield Table.from_batches(waiting)
 
 
-def _parquet_schema(path: Path) -> Any:
-    from pyarrow import parquet
-
-    return parquet.read_schema(path)
-
-
-def _parquet_batches(path: Path, names: list[str], rows: int, _: Any) -> Iterator[Any]:
-    from pyarrow import parquet
-
-    # Buffered, so that a row group larger than memory is read page by page.
-    with parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
-        yield from file.iter_batches(batch_size=rows, columns=names, use_threads=False)
-
-
-def _arrow_schema(path: Path) -> Any:
-    from pyarrow import ipc
-
-    with ipc.open_file(path) as file:
-        return file.schema
-
-
-def _arrow_batches(path: Path, names: list[str], rows: int, _: Any) -> Iterator[Any]:
-    import pyarrow
-
-    with pyarrow.memory_map(str(path)) as memory, pyarrow.ipc.open_file(memory) as file:
-        for i in range(file.num_record_batches):
-            batch = file.get_batch(i).select(names)
-            for first in range(0, batch.num_rows, rows):
-                yield batch.slice(first, rows)
-
-
-def _open_csv(path: Path, room: int, **options: Any) -> Any:
-    from pyarrow import csv
-
-    return csv.open_csv(
-        path,
-        read_options=csv.ReadOptions(block_size=room, use_threads=False),
-        convert_options=csv.ConvertOptions(**options),
-    )
-
-
-def _csv_schema(path: Path) -> Any:
-    with _open_csv(path, 1 << 20) as file:
-        return file.schema
-
-
-def _csv_batches(path: Path, names: list[str], rows: int, types: dict[str, Any]) -> Iterator[Any]:
-    # Types were found in the first megabyte; whole numbers may yet turn out to be others.
-    from pyarrow import float64
-    from pyarrow.types import is_integer
-
-    kinds = {name: float64() if is_integer(types[name]) else types[name] for name in names}
-    with _open_csv(path, 1 << 22, include_columns=names, column_types=kinds) as file:
-        for batch in file:
-            for first in range(0, batch.num_rows, rows):
-                yield batch.slice(first, rows)
-
-
-READERS: dict[str, tuple[Any, Any]] = {
-    ".parquet": (_parquet_schema, _parquet_batches),
-    ".arrow": (_arrow_schema, _arrow_batches),
-    ".feather": (_arrow_schema, _arrow_batches),
-    ".csv": (_csv_schema, _csv_batches),
+KINDS: dict[str, Any] = {
+    ".parquet": ParquetTable,
+    ".arrow": ArrowFile,
+    ".feather": ArrowFile,
+    ".csv": CsvTable,
+    ".csv.gz": CsvTable,
 }

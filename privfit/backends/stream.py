@@ -58,8 +58,8 @@ class Stream:
     Parameters
     ----------
     source : array, path, list of paths or Arrow table
-        A (memory-mapped) array; a .npy file; .parquet, .arrow, .feather or .csv files, or a folder
-        of them. Tables need the extra ``privfit[parquet]``.
+        A (memory-mapped) array; a .npy file; .csv, .csv.gz, .parquet, .arrow or .feather files, or
+        a folder of them. Parquet and Arrow need the extra ``privfit[parquet]``.
     memory_limit : str or int
         What the process may hold in memory, roughly: ``"1GB"`` or a number of bytes. It decides
         on the size of blocks and on how many of them stay.
@@ -69,6 +69,13 @@ class Stream:
         Where the cache lies. It holds private records: see the top of this module.
     progress : callable (blocks) -> object, optional
         Told how many blocks were packed so far; for who holds the records.
+    delimiter : str
+        What separates the fields of CSV files: one ASCII character. It is declared, not guessed.
+    line_breaks : bool
+        Whether quoted fields of CSV files may hold line breaks. By default a record is a line, and
+        no record can change how another one is read. With line breaks a quote that is not closed
+        hides the records up to the next quote: pass True for files of which you know that all
+        quotes are closed.
 
     `fit(stream, y)` takes labels y as an array or a .npy path beside an array, or as the name of a
     column of a table. The model is that of the same records in memory, bit for bit.
@@ -93,9 +100,11 @@ class Stream:
         columns: Sequence[str] | None = None,
         folder: str | os.PathLike[str] | None = None,
         progress: Callable[[int], object] | None = None,
+        delimiter: str = ",",
+        line_breaks: bool = False,
     ) -> None:
         self._limit = _bytes(memory_limit)
-        self._source = source_of(source, columns)
+        self._source = source_of(source, columns, delimiter, line_breaks)
         self._folder, self._progress = folder, progress
 
     def __repr__(self) -> str:
@@ -326,6 +335,10 @@ class _Streamed(Parts):
         super().__init__([p.n_records for p in parts], [p.n_features for p in parts])
         self._blocks, self._at_once = blocks, share_threads(parts, n_threads)
         self._threads = ThreadPoolExecutor(self._at_once, thread_name_prefix="privfit")
+
+    def try_one(self, question: str, *arguments: Any) -> None:
+        getattr(self._blocks[0].part, question)(*arguments)
+        self._blocks[0].let_go()
 
     def sum(self, question: str, *arguments: Any) -> Integers:
         turns, stopped = count(), threading.Event()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 
 from privfit import plotting
 from privfit.accounting import METHODS, calibrate, table
@@ -11,7 +10,7 @@ from privfit.commands.arguments import DELTA, EPSILON, Between
 from privfit.commands.console import Console, InputError
 from privfit.commands.pictures import claim_picture_if
 from privfit.commands.spending import open_shared
-from privfit.ledger import Ledger
+from privfit.ledger import ADJACENCIES, Budget, Ledger
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -40,6 +39,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--create", action="store_true", help="start the budget file with --epsilon and --delta"
     )
+    parser.add_argument(
+        "--adjacency", choices=ADJACENCIES,
+        help="the neighbour relation of the budget file; default: that of its first run",
+    )  # fmt: skip
     parser.add_argument("--plot", metavar="FILE", help="a picture of the budget file")
 
 
@@ -48,14 +51,17 @@ def run(options: argparse.Namespace, console: Console) -> None:
     if options.ledger is None:
         if options.create or options.plot:
             raise InputError("--create and --plot are for a budget file; pass --ledger FILE")
+        if options.adjacency:
+            raise InputError("--adjacency is for a budget file; pass --ledger FILE")
         _theorems(options, console)
         return
     if not options.create:
-        _file(open_shared(options.ledger), options, console)
+        _file(open_shared(options.ledger, options.adjacency), options, console)
         return
     from privfit.budget_file import open_ledger
 
-    _file(open_ledger(options.ledger, options.epsilon, options.delta), options, console)
+    ledger = open_ledger(options.ledger, options.epsilon, options.delta, options.adjacency)
+    _file(ledger, options, console)
 
 
 def _theorems(options: argparse.Namespace, console: Console) -> None:
@@ -71,6 +77,7 @@ def _theorems(options: argparse.Namespace, console: Console) -> None:
 
 def _file(ledger: Ledger, options: argparse.Namespace, console: Console) -> None:
     rows = [(name, group or "all", budget) for group, name, budget in ledger.entries]
+    relation = ledger.adjacency or "not declared yet"
     sums = [("spent", ledger.spent), ("left", ledger.remaining), ("budget", ledger.budget)]
     with claim_picture_if(options.plot) as plot:
         if plot is not None:
@@ -80,8 +87,17 @@ def _file(ledger: Ledger, options: argparse.Namespace, console: Console) -> None
         [(name, group, f"{budget.epsilon:.6g}", f"{budget.delta:.6g}")
          for name, group, budget in [*rows, *((name, "all", budget) for name, budget in sums)]],
     )  # fmt: skip
+    console.say(f"neighbours: {relation}, at most {ledger.max_rows} row(s) of a person")
+    for charge in ledger.charges:
+        if charge.cost(ledger.adjacency) != charge.budget:
+            console.say(f"{charge.name}: {charge.budget} under {charge.adjacency}, converted")
     console.result(
-        {"entries": [{"name": name, "records": group, **asdict(budget)}
+        {"entries": [{"name": name, "records": group, **_numbers(budget)}
                      for name, group, budget in rows]}
-        | {name: asdict(budget) for name, budget in sums}
+        | {name: _numbers(budget) for name, budget in sums}
+        | {"adjacency": ledger.adjacency, "max_rows": ledger.max_rows}
     )  # fmt: skip
+
+
+def _numbers(budget: Budget) -> dict[str, float]:
+    return {"epsilon": budget.epsilon, "delta": budget.delta}

@@ -15,7 +15,7 @@ from privfit.commands.outputs import claim
 from privfit.commands.pictures import claim_picture_if
 from privfit.commands.schemafile import add_declared, read_declared
 from privfit.commands.spending import add_budget, open_run, report, seed_of
-from privfit.commands.tables import read_records, read_table
+from privfit.commands.tables import CsvForm, read_records, read_table
 from privfit.domains import Numeric, Schema
 from privfit.kmeans import MOST_STEPS
 
@@ -98,7 +98,7 @@ def _estimator_of(options: argparse.Namespace, schema: Schema) -> Any:
         return KMeans(**shared, postprocess=options.postprocess)
     if options.postprocess is not None:
         raise InputError("--postprocess is for k-means; leave it out, or pass no --places")
-    places = read_table(options.places, schema, None, options.delimiter)
+    places = read_table(options.places, schema, None, CsvForm.of(options))
     return KMedian(**shared, facilities=decode_records(places.columns, schema).toarray())
 
 

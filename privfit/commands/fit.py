@@ -62,6 +62,14 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         help="default: logistic, which also gives probabilities",
     )
     parser.add_argument("--solver", default="auto", metavar="NAME", help=SOLVER)
+    parser.add_argument(
+        "--C", type=float, metavar="NUMBER",
+        help="weight of the hinge loss beside the regulariser, for --model svm; default: 1",
+    )  # fmt: skip
+    parser.add_argument(
+        "--no-intercept", dest="intercept", action="store_false",
+        help="fit weights of columns alone, and no intercept",
+    )  # fmt: skip
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
@@ -102,10 +110,13 @@ def estimator_of(options: argparse.Namespace, declared: Declared) -> Any:
     """The classifier that the options ask for, not yet fitted."""
     from privfit import estimators
 
+    if options.C is not None and options.kind != "svm":
+        raise InputError("--C weighs the hinge loss of --model svm alone; leave it out")
+    weight = {} if options.C is None else {"C": options.C}
     return getattr(estimators, MODELS[options.kind])(
         delta=options.delta, domain=declared.schema, classes=list(declared.classes),
-        solver=options.solver, adjacency=options.adjacency, n_public=options.n_public,
-        n_threads=options.threads,
+        solver=options.solver, fit_intercept=options.intercept, adjacency=options.adjacency,
+        n_public=options.n_public, n_threads=options.threads, **weight,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from privfit.commands.console import Console, InputError
 from privfit.commands.models import load_model, schema_of
 from privfit.commands.outputs import claim
-from privfit.commands.tables import Table, read_chunks
+from privfit.commands.tables import CsvForm, Table, add_csv_form, read_chunks
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -30,7 +30,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a model file")
     parser.add_argument("data", help="CSV, CSV.gz or Parquet")
     parser.add_argument("--proba", action="store_true", help="also the probability of each class")
-    parser.add_argument("--delimiter", metavar="CHAR", help="default: seen from the first line")
+    add_csv_form(parser)
     parser.add_argument("--out", metavar="FILE", help="a CSV file; default: stdout")
 
 
@@ -41,7 +41,8 @@ def run(options: argparse.Namespace, console: Console) -> None:
     if options.proba and not hasattr(model, "predict_proba"):
         kind = type(model).__name__
         raise InputError(f"--proba needs probabilities, which {kind} has not; leave it out")
-    rows = _rows(model, read_chunks(options.data, schema, None, options.delimiter), options.proba)
+    chunks = read_chunks(options.data, schema, None, CsvForm.of(options))
+    rows = _rows(model, chunks, options.proba)
     if console.machine and options.out is None:
         console.result(_fields(model, list(rows), options.proba))
         return

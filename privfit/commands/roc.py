@@ -12,7 +12,7 @@ from privfit.commands.models import load_model, schema_of
 from privfit.commands.outputs import claim_if
 from privfit.commands.pictures import claim_picture_if
 from privfit.commands.spending import add_budget, open_run, report, seed_of
-from privfit.commands.tables import Target, read_records
+from privfit.commands.tables import Target, add_csv_form, read_records
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -31,7 +31,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--positive", metavar="LABEL", help="default: the last of the model's classes"
     )
-    parser.add_argument("--delimiter", metavar="CHAR", help="default: seen from the first line")
+    add_csv_form(parser)
     add_budget(parser)
     parser.add_argument("--out", metavar="FILE", help="the curve, as a model file")
     parser.add_argument("--plot", metavar="FILE", help="a picture of the curve")

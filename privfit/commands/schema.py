@@ -11,8 +11,16 @@ from typing import Any
 
 from privfit.commands.console import Console, InputError
 from privfit.commands.outputs import claim
-from privfit.commands.tables import MISSING, as_labels, as_number, as_value, opened
+from privfit.commands.tables import (
+    CsvForm,
+    add_csv_form,
+    as_labels,
+    as_number,
+    as_value,
+    opened,
+)
 from privfit.domains import Categorical, Numeric, Schema
+from privfit.reading import Odd, canonical, objects
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -28,16 +36,22 @@ LONGEST = 200  # characters of a category; a longer text is free text
 MOST_CODES = 12  # different whole numbers that are more likely codes than amounts
 FEWEST = 20  # records from which on a column of different values looks like an identifier
 
+# Texts that stand for a missing value as a rule; the draft declares those of them that were seen.
+MISSING = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "none", "."})
+
 SEPARATED = re.compile(r"[+-]?\d{1,3}([,' \u00a0\u202f]\d{3})+(\.\d*)?")  # 1,234.5
 
 HEAD = """\
 # A draft of a schema, READ FROM THE DATA: its ranges and values tell of single records, and no
 # privacy budget pays for that.
 #
-# 1. Replace every range by a documented or obvious one, as age = {low = 0, high = 120}.
+# 1. Replace every range by a documented or obvious one, as age = {{low = 0, high = 120}}.
 # 2. Replace every list of values by the documented one; other = true takes unknown ones, too.
 # 3. Remove the columns that the model must not see.
-# 4. Delete the table [draft] below. Until then privfit fit refuses this file.
+# 4. List the texts that stand for missing values. A text among the values of a column is a value.
+# 5. Delete the table [draft] below. Until then privfit fit refuses this file.
+
+missing = {missing}
 
 [draft]
 read_from_data = true
@@ -48,13 +62,14 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("data", help="CSV, CSV.gz or Parquet")
     parser.add_argument("--target", metavar="NAME", help="the column of labels")
-    parser.add_argument("--delimiter", metavar="CHAR", help="default: seen from the first line")
+    add_csv_form(parser)
     parser.add_argument("--out", metavar="FILE", help="default: stdout")
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
     """Look at every column, and write down what was seen."""
-    seen = _look(options.data, options.delimiter)
+    seen = _look(options.data, CsvForm.of(options))
+    tokens = sorted({""}.union(*(one.missing for one in seen.values())))
     label = _take_label(seen, options)
     left_out = {name: one.doubt() for name, one in seen.items() if one.doubt()}
     columns = {name: one.column() for name, one in seen.items() if name not in left_out}
@@ -64,7 +79,8 @@ def run(options: argparse.Namespace, console: Console) -> None:
             "the schema by hand"
         )
     codes = {name: one.codes() for name, one in seen.items() if name in columns and one.codes()}
-    text = "\n".join([HEAD, *label, Schema(columns).to_toml(), *_comments(left_out, codes)])
+    head = HEAD.format(missing=f"[{', '.join(map(_toml, tokens))}]")
+    text = "\n".join([head, *label, Schema(columns).to_toml(), *_comments(left_out, codes)])
     for name, doubt in left_out.items():
         console.note(f"left out {name!r}: {doubt}")
     console.warn("the draft tells of single records: replace its ranges and values by documented "
@@ -77,9 +93,9 @@ def run(options: argparse.Namespace, console: Console) -> None:
     console.result({"schema": options.out or text, "left_out": left_out})
 
 
-def _look(path: str, delimiter: str | None) -> dict[str, _Seen]:
+def _look(path: str, form: CsvForm) -> dict[str, _Seen]:
     seen: dict[str, _Seen] = {}
-    with opened(path, None, delimiter) as chunks:
+    with opened(path, None, form) as chunks:
         for chunk in chunks:
             if not seen:
                 _check_header(path, chunk)
@@ -131,17 +147,19 @@ class _Seen:
     """What was seen of one column so far."""
 
     def __init__(self, name: str) -> None:
-        self._name, self._count, self._missing = name, 0, False
+        self._name, self._count, self._lacks = name, 0, False
+        self.missing: set[str] = set()  # texts that stand for missing values
         self.levels: set[str] | None = set()  # None once there are too many
         self._different: set[int] = set()  # hashes of values
         self._numeric, self._whole, self._separated = True, True, False
         self._low, self._high = math.inf, -math.inf
 
     def add(self, values: Any) -> None:
-        """Take note of some values: texts, or what Parquet has."""
-        texts = [_text(value) for value in values]
-        present = [text for text in texts if text not in MISSING]
-        self._missing |= len(present) < len(texts)
+        """Take note of some cells: those of CSV, or what Parquet has."""
+        texts = ["" if value is None else str(value) for value in objects(values)]
+        self.missing.update(text for text in set(texts) if text.strip() in MISSING)
+        present = [text for text in texts if text not in self.missing]
+        self._lacks |= len(present) < len(texts)
         self._count += len(present)
         different = set(present)
         if len(self._different) < MOST_SEEN:
@@ -170,9 +188,18 @@ class _Seen:
             return "it looks like an identifier"
         if self._separated:
             return "it has numbers with thousands separators; write them as 1234.5"
+        if self._numeric and not self._has_range():
+            return "its numbers differ too little for their size; subtract an offset"
         if not self._numeric and self.levels is None:
             return f"it looks like free text, with many (over {MOST_LEVELS}) or long values"
         return ""
+
+    def _has_range(self) -> bool:
+        try:
+            Numeric(self._low, self._high)
+        except ValueError:
+            return False
+        return True
 
     def _is_identifier(self) -> bool:
         """All values differ: texts, or whole numbers that fill their range like a count."""
@@ -191,19 +218,19 @@ class _Seen:
         """The column, as it was seen."""
         if self._numeric:
             low, high = as_value(str(self._low)), as_value(str(self._high))
-            return Numeric(low, high, fill=(low + high) / 2 if self._missing else None)
-        return Categorical(_in_order(self.levels or set()), other=self._missing)
-
-
-def _text(value: Any) -> str:
-    return "" if value is None else str(value).strip()
+            return Numeric(low, high, fill=(low + high) / 2 if self._lacks else None)
+        levels = self.levels or set()
+        odd = any(isinstance(canonical(level), Odd) for level in levels)
+        return Categorical(_in_order(levels), other=self._lacks or odd)
 
 
 def _in_order(levels: set[str]) -> list[Any]:
-    """Numbers by size, else texts by the alphabet."""
-    if all(as_number(level) is not None for level in levels):
-        return sorted(levels, key=lambda level: (float(level), level))
-    return sorted(levels)
+    """Numbers by size, else texts by the alphabet; of several spellings of one value the first."""
+    ordered = sorted(level for level in levels if isinstance(canonical(level), str))
+    if all(as_number(level) is not None for level in ordered):
+        ordered.sort(key=float)
+    spelled = {canonical(level): level for level in reversed(ordered)}
+    return [level for level in ordered if spelled[canonical(level)] == level]
 
 
 def _toml(value: Any) -> str:

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from privfit.commands.arguments import COUNT
 from privfit.commands.console import Console, InputError
-from privfit.commands.tables import Target, as_labels
+from privfit.commands.tables import Target, add_csv_form, as_labels
 from privfit.domains import Categorical, Schema, read_toml
 
 __all__ = ["Declared", "add_declared", "read_declared"]
@@ -51,7 +51,7 @@ def add_declared(parser: argparse.ArgumentParser, target: bool = True) -> None:
             help="the values of the label; default: the schema's",
         )  # fmt: skip
     parser.add_argument("--columns", nargs="+", metavar="NAME", help="default: all of the schema")
-    parser.add_argument("--delimiter", metavar="CHAR", help="default: seen from the first line")
+    add_csv_form(parser)
     parser.add_argument(
         "--accept-leak", action="store_true",
         help="take a draft of privfit schema as it is, though it tells of single records",
@@ -73,7 +73,7 @@ def read_declared(options: argparse.Namespace, console: Console, label: bool = T
         columns = {name: columns[_known(name, columns, options)] for name in options.columns}
     if not columns:
         raise InputError(f"{options.schema!r} must declare columns besides the target; add some")
-    return Declared(Schema(columns, schema.grid), target)
+    return Declared(replace(schema, columns=columns), target)
 
 
 def _known(name: str, columns: dict[str, Any], options: argparse.Namespace) -> str:

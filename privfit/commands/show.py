@@ -73,17 +73,20 @@ def _show_weights(model: Any, console: Console) -> None:
     names, (weights, intercept) = model.coef_names_, _centred(model)
     largest = np.argsort(-np.abs(weights).max(axis=0), kind="stable")[:MOST]
     rows = [(names[j], *(f"{weight:+.4f}" for weight in weights[:, j])) for j in largest]
-    rows.append(("intercept", *(f"{weight:+.4f}" for weight in intercept)))
+    if model.fit_intercept:
+        rows.append(("intercept", *(f"{weight:+.4f}" for weight in intercept)))
     console.table((f"largest of {len(names)} weights", *map(str, labels)), rows)
 
 
 def _centred(model: Any) -> tuple[Any, Any]:
     """The same model with weights whose mean is 0 in each group of categories.
 
-    A record has one category of each, so what all of them share belongs to the intercept.
+    A record has one category of each, so what all of them share belongs to the intercept; where
+    none was fitted, the weights are as they are.
     """
     weights, intercept = model.coef_.copy(), model.intercept_.copy()
-    for group in model.domain_.groups if isinstance(model.domain_, Schema) else []:
+    shares = isinstance(model.domain_, Schema) and model.fit_intercept
+    for group in model.domain_.groups if shares else []:
         shared = weights[:, group].mean(axis=1)
         weights[:, group] -= shared[:, None]
         intercept += shared

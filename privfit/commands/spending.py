@@ -15,10 +15,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.charges import Charge
 from privfit.commands.arguments import COUNT, DELTA, EPSILON
 from privfit.commands.console import Console, InputError
 from privfit.commands.tables import Table
-from privfit.ledger import ADJACENCIES, Entry, Ledger, Release
+from privfit.ledger import ADJACENCIES, Ledger, Release
 
 __all__ = [
     "Mask",
@@ -38,28 +39,38 @@ Mask: TypeAlias = NDArray[np.bool_]
 class RunLedger(Ledger):
     """The ledger of one run: charged whole to the shared one when its first grant is made."""
 
-    def __init__(self, epsilon: float, delta: float, shared: Ledger | None = None) -> None:
-        super().__init__(epsilon, delta)
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float,
+        shared: Ledger | None = None,
+        adjacency: str | None = None,
+    ) -> None:
+        super().__init__(epsilon, delta, adjacency)
         self.shared, self.charged = shared, False
-        if shared is not None:
-            shared._check_covers(("", "this run", self.budget))  # before records are read
+        if shared is not None:  # before records are read
+            shared._check_covers(Charge("", "this run", self.budget, adjacency))
 
-    def _charge(self, entry: Entry) -> None:
-        self._check_covers(entry)
+    def _charge(self, charge: Charge) -> None:
+        self._check_covers(charge)
         if not self.charged:
             self.charged = True  # first: an interrupt while the file is written must not hide it
             try:
                 if self.shared is not None:
-                    self.shared.reserve(self.budget.epsilon, self.budget.delta, entry[1])
+                    whole = self.budget
+                    self.shared.reserve(
+                        whole.epsilon, whole.delta, charge.name, adjacency=self.adjacency
+                    )
             except Exception:
                 self.charged = False
                 raise
-        super()._charge(entry)
+        super()._charge(charge)
 
-    def _publish(self, release: Release) -> None:
-        super()._publish(release)
+    def publish(self, release: Release) -> None:
+        """Keep a release here, and in the shared ledger."""
+        super().publish(release)
         if self.shared is not None:
-            self.shared._publish(release)
+            self.shared.publish(release)
 
 
 def add_budget(parser: argparse.ArgumentParser) -> None:
@@ -97,7 +108,7 @@ def add_budget(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def open_shared(path: str) -> Ledger:
+def open_shared(path: str, adjacency: str | None = None) -> Ledger:
     """The ledger of a budget file, which must be there."""
     from privfit.budget_file import open_ledger
 
@@ -106,13 +117,13 @@ def open_shared(path: str) -> Ledger:
             f"--ledger ({path!r}) must be a budget file, and there is none; start one by privfit "
             "budget --create --ledger FILE --epsilon E --delta D"
         )
-    return open_ledger(path)
+    return open_ledger(path, adjacency=adjacency)
 
 
 def open_run(options: argparse.Namespace, console: Console) -> RunLedger:
     """The ledger of this run; the shared file must be there and have enough left."""
     shared = None if options.ledger is None else open_shared(options.ledger)
-    console.ledger = RunLedger(options.epsilon, options.delta, shared)
+    console.ledger = RunLedger(options.epsilon, options.delta, shared, options.adjacency)
     return console.ledger
 
 
@@ -175,6 +186,10 @@ def report(ledger: RunLedger, console: Console) -> dict[str, Any]:
     rows.append(("charged", "all", f"{spent.epsilon:.6g}", f"{spent.delta:.6g}"))
     if ledger.shared is not None:
         left = ledger.shared.remaining
+        cost = Charge("", "run", spent, ledger.adjacency).cost(ledger.shared.adjacency)
+        if cost != spent:
+            name = f"the same under {ledger.shared.adjacency}"
+            rows.append((name, "all", f"{cost.epsilon:.6g}", f"{cost.delta:.6g}"))
         rows.append(("left in the file", "all", f"{left.epsilon:.6g}", f"{left.delta:.6g}"))
     console.table(("ledger", "records", "epsilon", "delta"), rows)
     return {
@@ -183,6 +198,7 @@ def report(ledger: RunLedger, console: Console) -> dict[str, Any]:
              "delta": budget.delta}
             for group, name, budget in ledger.entries
         ],
+        "adjacency": ledger.adjacency,
         "charged": {"epsilon": spent.epsilon, "delta": spent.delta},
         "remaining": None if ledger.shared is None else {
             "epsilon": ledger.shared.remaining.epsilon, "delta": ledger.shared.remaining.delta

@@ -1,16 +1,15 @@
 """Reading tables: CSV, gzipped or not, and Parquet, in chunks, straight into compact columns.
 
 A number takes eight bytes and a category two, whatever the file holds besides: other columns and
-the texts of a chunk are dropped before the next one is read. Every refusal names a column at most,
-never a value or a row. A file of unknown columns is never quoted: its first line may be a record.
+the texts of a chunk are dropped before the next one is read. Cells are read as those of any table
+are, each by itself. Every refusal names a column at most, never a value or a row. A file of unknown
+columns is never quoted: its first line may be a record.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import gzip
-import io
 import math
 import os
 import zlib
@@ -18,21 +17,23 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, islice, repeat
 from typing import IO, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.commands.console import Console, InputError
+from privfit.csv_files import CsvReader, check_delimiter
 from privfit.domains import Categorical, Numeric, Schema
+from privfit.reading import NUMBER, LevelReader, NumberReader
 from privfit.solvers import bar
 
 __all__ = [
-    "MISSING",
     "Coded",
+    "CsvForm",
     "Table",
     "Target",
+    "add_csv_form",
     "as_labels",
     "as_number",
     "as_value",
@@ -45,15 +46,12 @@ __all__ = [
 Array: TypeAlias = NDArray[Any]
 Integers: TypeAlias = NDArray[np.int16] | NDArray[np.int32]
 Told: TypeAlias = Callable[[int, int], object]  # (done, total)
-Raw: TypeAlias = dict[str, Any]  # some rows of the wanted columns: texts, or what Parquet has
+Raw: TypeAlias = dict[str, Any]  # some rows of the wanted columns: cells of CSV or of Arrow
 
-# Rows whose texts are there at a time: as 8,192 a million rows of 16 fields took twice as long.
-ROWS = 256
-PIECES = 64  # of so many rows in a chunk
+BLOCK = 1 << 17  # bytes of text that are there at a time: a bar moves in small steps
+ROWS = 1 << 14  # of Parquet that are there at a time
 DELIMITERS = ",;\t|"
-MISSING = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "none", "."})
-LARGE = 1 << 23  # bytes of a table that takes more than a second to read
-LONGEST = 2**31 - 1  # characters of a field, where csv allows 131,072
+LARGE = 1 << 23  # bytes of a table that takes a moment to read
 
 NO_RECORDS = "{!r} has no records below its header; pass a table with some"
 MORE_VALUES = (
@@ -80,11 +78,41 @@ class Target:
     classes: tuple[Any, ...]
 
 
+@dataclass(frozen=True)
+class CsvForm:
+    """How CSV is written; by default the first line shows the delimiter, and a record is a line."""
+
+    delimiter: str | None = None
+    line_breaks: bool = False
+
+    @classmethod
+    def of(cls, options: argparse.Namespace) -> CsvForm:
+        """As the options of a command declare it."""
+        if options.delimiter is not None:
+            try:
+                check_delimiter(options.delimiter, "--delimiter")
+            except ValueError as error:
+                raise InputError(str(error)) from None
+        return cls(options.delimiter, options.line_breaks)
+
+
+AS_SEEN = CsvForm()
+
+
+def add_csv_form(parser: argparse.ArgumentParser) -> None:
+    """The options of a command that reads a table."""
+    parser.add_argument("--delimiter", metavar="CHAR", help="default: seen from the first line")
+    parser.add_argument(
+        "--line-breaks", action="store_true",
+        help="quoted fields may hold line breaks; then a quote that is not closed hides records",
+    )  # fmt: skip
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Coded:
     """A column of categories: (n,) codes into the declared values; -1 is none of them.
 
-    Looks like an array to a `Schema`, and becomes one only while that looks.
+    A `Schema` reads it value by value, not row by row.
     """
 
     values: Sequence[Any]
@@ -105,6 +133,10 @@ class Coded:
         levels = np.empty(len(self.values) + 1, dtype=object)
         levels[:-1] = self.values  # the last stays None, and -1 is the last
         return levels[self.codes]
+
+    def read_codes(self, reader: LevelReader) -> NDArray[np.int64]:
+        """(n,) places of the rows' values among those that the reader knows."""
+        return np.append(reader.codes(list(self.values)), -1)[self.codes]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -141,48 +173,40 @@ def read_records(
     told = None
     if console.watched and os.path.getsize(options.data) > LARGE:
         told = bar("reading", "%")
-    return read_table(options.data, schema, target, options.delimiter, told)
+    return read_table(options.data, schema, target, CsvForm.of(options), told)
 
 
 def read_table(
     path: str,
     schema: Schema,
     target: Target | None = None,
-    delimiter: str | None = None,
+    form: CsvForm = AS_SEEN,
     told: Told | None = None,
 ) -> Table:
     """All records of a file, as the schema declares them; told are hundredths that are read."""
-    return _joined(list(read_chunks(path, schema, target, delimiter, told)))
+    return _joined(list(read_chunks(path, schema, target, form, told)))
 
 
 def read_chunks(
     path: str,
     schema: Schema,
     target: Target | None = None,
-    delimiter: str | None = None,
+    form: CsvForm = AS_SEEN,
     told: Told | None = None,
 ) -> Iterator[Table]:
     """The records of a file, some thousands at a time."""
-    pieces = _pieces(path, schema, target, delimiter, told)
-    while some := list(islice(pieces, PIECES)):
-        yield _joined(some)
-
-
-def _pieces(
-    path: str, schema: Schema, target: Target | None, delimiter: str | None, told: Told | None
-) -> Iterator[Table]:
-    parsers: dict[str, Any] = {
-        name: _Numbers(name, column)
+    readers: dict[str, Any] = {
+        name: _Numbers(name, column, schema.missing)
         if isinstance(column, Numeric)
         else _Levels(name, column, MORE_VALUES)
         for name, column in schema.columns.items()
     }
     if target is not None:
         classes = Categorical(target.classes)
-        parsers[target.name] = _Levels(target.name, classes, MORE_CLASSES)
-    with opened(path, list(parsers), delimiter, told) as pieces:
+        readers[target.name] = _Levels(target.name, classes, MORE_CLASSES)
+    with opened(path, list(readers), form, told) as pieces:
         for piece in pieces:
-            columns = {name: parse(piece[name]) for name, parse in parsers.items()}
+            columns = {name: read(piece[name]) for name, read in readers.items()}
             labels = None if target is None else columns.pop(target.name)
             yield Table(columns, labels)
 
@@ -207,40 +231,43 @@ def _concatenated(columns: list[Any]) -> Any:
 
 
 class _Numbers:
-    """Raw values to float64; missing ones to NaN, where the schema has a fill for them."""
+    """Cells to float64; NaN where one is missing or no number, if the schema has a fill for it."""
 
-    def __init__(self, name: str, column: Numeric) -> None:
-        self._name, self._column = name, column
+    def __init__(self, name: str, column: Numeric, missing: Sequence[str]) -> None:
+        self._name, self._column, self._reader = name, column, NumberReader(missing)
 
     def __call__(self, raw: Any) -> NDArray[np.float64]:
-        numbers = raw if isinstance(raw, np.ndarray) else self._parsed(raw)
+        numbers = self._reader.numbers(raw)
         if self._column.fill is None and np.isnan(numbers).any():
             raise InputError(
-                f"column {self._name!r} has missing values; declare what stands for them: "
-                "fill = ... in its line of the schema"
+                f"column {self._name!r} has missing values, or values that are not numbers; "
+                "declare what stands for them, fill = ... in its line of the schema, or write "
+                "numbers as 1234.5, without thousands separators or units"
             )
         return numbers
 
-    def _parsed(self, texts: Sequence[Any]) -> NDArray[np.float64]:
-        try:
-            return np.fromiter(map(float, texts), np.float64, len(texts))
-        except (ValueError, TypeError):
-            pass
-        try:
-            return np.fromiter(map(_number, texts), np.float64, len(texts))
-        except (ValueError, TypeError):
+
+class _Levels:
+    """Cells to codes of the declared categories."""
+
+    def __init__(self, name: str, column: Categorical, remedy: str) -> None:
+        self._name, self._column, self._remedy = name, column, remedy
+        self._type: Any = np.int16 if len(column.values) < 2**15 else np.int32
+        self._reader = LevelReader(column.positions)
+
+    def __call__(self, raw: Any) -> Coded:
+        codes = self._reader.codes(raw).astype(self._type)
+        if not self._column.other and (codes < 0).any():
             raise InputError(
-                f"column {self._name!r} has values that are not numbers; write numbers as 1234.5, "
-                "without thousands separators or units, or declare its values as categories"
-            ) from None
+                f"column {self._name!r} has values that are not declared; {self._remedy}"
+            )
+        return Coded(self._column.values, codes)
 
 
 def as_number(text: str) -> float | None:
     """The finite number that a text writes, if it does."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
+    written = NUMBER.fullmatch(text)
+    number = float(written[1]) if written else math.inf
     return number if math.isfinite(number) else None
 
 
@@ -259,61 +286,6 @@ def as_labels(texts: Sequence[str]) -> list[Any]:
     return values if len(numbers) == len(texts) else list(texts)
 
 
-def _number(value: Any) -> float:
-    return math.nan if value is None or str(value).strip() in MISSING else float(value)
-
-
-class _Levels:
-    """Raw values to codes of the declared categories."""
-
-    def __init__(self, name: str, column: Categorical, remedy: str) -> None:
-        self._name, self._column, self._remedy = name, column, remedy
-        self._type: Any = np.int16 if len(column.values) < 2**15 else np.int32
-        self._known: dict[Any, int] = {}
-        self._numbers = {float(value): i for i, value in enumerate(column.values)
-                         if not isinstance(value, str | bool)}  # fmt: skip
-        self._texts = {str(value).lower() if isinstance(value, bool) else value: i
-                       for i, value in enumerate(column.values)
-                       if isinstance(value, str | bool)}  # fmt: skip
-        self._flags = any(isinstance(value, bool) for value in column.values)
-
-    def __call__(self, raw: Sequence[Any]) -> Coded:
-        try:
-            different = set(raw)
-        except TypeError:  # Parquet may have them
-            raise InputError(
-                f"column {self._name!r} has lists or tables in its cells; pass one value in each, "
-                "or leave the column out of the schema"
-            ) from None
-        for value in different.difference(self._known):
-            code = self._place(value)
-            if code is not None:
-                self._known[value] = code
-        codes = np.fromiter(map(self._known.get, raw, repeat(-1)), self._type, len(raw))
-        if not self._column.other and (codes < 0).any():
-            raise InputError(
-                f"column {self._name!r} has values that are not declared; {self._remedy}"
-            )
-        return Coded(self._column.values, codes)
-
-    def _place(self, value: Any) -> int | None:
-        """The position of a value among the declared ones; 1 and 1.0 are one number."""
-        if isinstance(value, str):
-            if value in self._texts:
-                return self._texts[value]
-            value = value.strip()
-            if value in self._texts:
-                return self._texts[value]
-            if self._flags and value.lower() in self._texts:
-                return self._texts[value.lower()]
-        elif isinstance(value, bool):
-            return self._texts.get(str(value).lower())
-        try:
-            return self._numbers.get(float(value))
-        except (TypeError, ValueError):
-            return None
-
-
 # ------------------------------------------------------------------------------------------- files
 
 
@@ -321,12 +293,10 @@ class _Levels:
 def opened(
     path: str,
     names: list[str] | None = None,
-    delimiter: str | None = None,
+    form: CsvForm = AS_SEEN,
     told: Told | None = None,
 ) -> Iterator[Iterator[Raw]]:
-    """The raw values of these columns, or of all, some rows at a time."""
-    if delimiter is not None and len(delimiter) != 1:
-        raise InputError(f"--delimiter ({delimiter!r}) must be one character; pass one such as ';'")
+    """These columns of a file, or all that have a name, some rows at a time."""
     with open(path, "rb") as file:
         start = file.peek(16)[:16]
         if not start:
@@ -338,8 +308,7 @@ def opened(
             yield _watched(_parquet(file, path, names), file, told)
             return
         content: Any = gzip.GzipFile(fileobj=file) if start.startswith(b"\x1f\x8b") else file
-        with io.TextIOWrapper(content, encoding="utf-8-sig", newline="") as text:
-            yield _watched(_csv(text, path, names, delimiter), file, told)
+        yield _watched(_csv(content, path, names, form), file, told)
 
 
 def _watched(pieces: Iterator[Raw], file: IO[bytes], told: Told | None) -> Iterator[Raw]:
@@ -357,52 +326,31 @@ def _watched(pieces: Iterator[Raw], file: IO[bytes], told: Told | None) -> Itera
     told(100, 100)
 
 
-def _csv(text: IO[str], path: str, names: list[str] | None, delimiter: str | None) -> Iterator[Raw]:
-    lines = _lines(text, path)
-    first = next(lines, "")
-    if not first.strip(f" \r\n{DELIMITERS}"):
-        raise InputError(f"{path!r} must name its columns in its first line; add that line")
-    limit = csv.field_size_limit(LONGEST)
+def _csv(content: IO[bytes], path: str, names: list[str] | None, form: CsvForm) -> Iterator[Raw]:
     try:
-        rows: Iterator[list[str]] = csv.reader(
-            chain([first], lines), delimiter=delimiter or _sniffed(first), strict=True,
-            skipinitialspace=True,
-        )  # fmt: skip
-        header = [name.strip() for name in next(rows)]
-        places = _places(header, names, path)
-        rows, empty = filter(None, rows), True
-        while batch := list(islice(rows, ROWS)):
-            columns, empty = _transposed(batch, len(header), path), False
-            yield {name: columns[place] for name, place in places.items()}
+        reader = CsvReader(content, form.delimiter or DELIMITERS, form.line_breaks, BLOCK)
+        header = [name.strip() for name in reader.names]
+        _check_header(header, path)
+        places, empty = _places(header, names, path), True
+        for columns in reader.blocks(list(places.values())):
+            yield dict(zip(places, columns, strict=True))
+            empty = False
         if empty:
             raise InputError(NO_RECORDS.format(path))
-    except csv.Error:
-        raise InputError(
-            f"{path!r} has a quoted field that does not end at a delimiter; quote fields as "
-            '"..." and a quote within as ""'
-        ) from None
-    finally:
-        csv.field_size_limit(limit)
-
-
-def _lines(text: IO[str], path: str) -> Iterator[str]:
-    """The lines of a text; what cannot be one is refused."""
-    try:
-        for line in text:
-            if "\0" in line:
-                raise InputError(f"{path!r} has zero bytes, so it is no text; save it as CSV")
-            yield line
-    except UnicodeDecodeError:
-        raise InputError(f"{path!r} is not UTF-8 text; save the table as CSV in UTF-8") from None
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise InputError(
             f"{path!r} is a gzip file that is cut off or damaged; copy or compress it again"
         ) from None
 
 
-def _sniffed(first: str) -> str:
-    """The delimiter that gives the first line the most fields."""
-    return max(DELIMITERS, key=lambda mark: len(next(csv.reader([first], delimiter=mark))))
+def _check_header(header: list[str], path: str) -> None:
+    if not any(header):
+        raise InputError(f"{path!r} must name its columns in its first line; add that line")
+    line = "".join(header)
+    if "\0" in line:
+        raise InputError(f"{path!r} has zero bytes, so it is no text; save it as CSV")
+    if "\ufffd" in line:  # which stands for bytes that are none of UTF-8
+        raise InputError(f"{path!r} is not UTF-8 text; save the table as CSV in UTF-8")
 
 
 def _places(header: list[str], names: list[str] | None, path: str) -> dict[str, int]:
@@ -422,19 +370,6 @@ def _places(header: list[str], names: list[str] | None, path: str) -> dict[str, 
     return {name: places[name] for name in wanted}
 
 
-def _transposed(rows: list[list[str]], width: int, path: str) -> list[tuple[str, ...]]:
-    try:
-        columns = list(zip(*rows, strict=True))
-    except ValueError:
-        columns = []
-    if len(columns) != width:
-        raise InputError(
-            f"{path!r} has rows with more or fewer fields than the {width} of its header; quote "
-            "fields that hold the delimiter, and fill up short rows"
-        )
-    return columns
-
-
 def _parquet(file: IO[bytes], path: str, names: list[str] | None) -> Iterator[Raw]:
     try:
         import pyarrow
@@ -448,16 +383,7 @@ def _parquet(file: IO[bytes], path: str, names: list[str] | None) -> Iterator[Ra
         places = _places(table.schema_arrow.names, names, path)
         if not table.metadata.num_rows:
             raise InputError(NO_RECORDS.format(path))
-        for batch in table.iter_batches(ROWS * PIECES, columns=list(places)):
-            yield {name: _plain(batch.column(name)) for name in places}
+        for batch in table.iter_batches(ROWS, columns=list(places)):
+            yield {name: batch.column(name) for name in places}
     except pyarrow.ArrowException:
         raise InputError(f"{path!r} is a damaged Parquet file; write it again") from None
-
-
-def _plain(column: Any) -> Any:
-    """An Arrow column as numbers, or as a list of Python's own values."""
-    from pyarrow import types
-
-    if types.is_integer(column.type) or types.is_floating(column.type):
-        return column.cast("float64").to_numpy(zero_copy_only=False)
-    return column.to_pylist()

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from privfit._kernels import threads
@@ -17,8 +17,10 @@ from privfit._kernels.random import BitSource
 from privfit.backends import BinaryPart, PartitionedBinary, as_table, is_partitioned, place
 from privfit.bayes import NaiveBayes, naive_bayes
 from privfit.binary import BinaryRecords, bound_ones
+from privfit.cautions import caution
 from privfit.domains import Box
 from privfit.estimators.common import (
+    ExactAccuracy,
     read_labels,
     read_table,
     refuse,
@@ -55,7 +57,7 @@ def _part(X: Any, y: Any, *, classes: NDArray[Any]) -> BinaryPart:
     return BinaryPart(BinaryRecords.of(table, codes, len(classes)))
 
 
-class BernoulliNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BernoulliNB(ExactAccuracy, BaseEstimator):  # type: ignore[misc]
     """Naive Bayes for binary features under differential privacy.
 
     A feature is present where X > 0.
@@ -97,10 +99,10 @@ class BernoulliNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> import numpy as np
     >>> from privfit import BernoulliNB
     >>> coins = np.random.default_rng(0)
-    >>> y = coins.integers(0, 2, 4000)
-    >>> X = coins.random((4000, 6)) < np.where(y, 0.6, 0.2)[:, None]
+    >>> y, labels = coins.integers(0, 2, (2, 4000))
+    >>> X, fresh = (coins.random((4000, 6)) < np.where(k, 0.6, 0.2)[:, None] for k in (y, labels))
     >>> model = BernoulliNB(1.0, classes=[0, 1]).fit(X, y)
-    >>> bool(model.score(X, y) > 0.8)
+    >>> bool(model.score(fresh, labels) > 0.8)  # of public records
     True
     """
 
@@ -135,6 +137,10 @@ class BernoulliNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         refuse(refused)
         what, settings = type(self).__name__, NaiveBayes(self.alpha)
+        if y is None:
+            raise ValueError(
+                f"{what} requires y to be passed, but the target y is None; pass the labels"
+            )
         records, classes = binary_records(self, X, y, self.classes)
         ones = bound_ones(self.max_ones, records.n_features)
         public_size(records, self.adjacency, None)  # is the adjacency a known one?
@@ -143,7 +149,8 @@ class BernoulliNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if budget.epsilon > 0:  # the ledger refuses 0
             settings.noise(ones, budget, self.adjacency)
         source = BitSource.of(self.random_state)
-        grant = open_grant(what, "", self.epsilon, self.delta, self.ledger)
+        caution(self.epsilon, self.delta, source, records, self.adjacency)
+        grant = open_grant(what, "", self.epsilon, self.delta, self.ledger, self.adjacency)
         assert grant is not None
         counts = naive_bayes(
             records, ones, settings, grant, source, adjacency=self.adjacency,
@@ -156,7 +163,7 @@ class BernoulliNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.release_ = grant.close(
             self.adjacency,
             f"binary features, at most {ones} ones a record",
-            asdict(settings),
+            {**asdict(settings), "max_ones": ones},
             {"classes": classes.copy(), "class_count": counts.sizes.copy(),
              "feature_count": counts.ones.copy()},
         )  # fmt: skip

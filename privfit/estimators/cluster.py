@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +15,7 @@ from privfit import kmeans, kmedian
 from privfit._kernels.random import BitSource
 from privfit.aggregate import Gupt
 from privfit.backends import centers_objective, facility_objective, is_partitioned
+from privfit.cautions import caution, caution_score
 from privfit.checks import is_sparse, is_whole
 from privfit.domains import Domain
 from privfit.estimators.common import (
@@ -30,8 +30,9 @@ from privfit.estimators.common import (
 from privfit.kmedian import private_cost
 from privfit.ledger import Grant, Ledger
 from privfit.objectives import CentersObjective, FacilityObjective
-from privfit.paths import Generation
+from privfit.paths import Generation, realised
 from privfit.postprocess import mcmc
+from privfit.released import ReleasedFloat
 from privfit.solvers import bar, check_plan, open_grant, progress, settings_of
 from privfit.spaces import Space, Subsets
 
@@ -65,7 +66,8 @@ class _Clusterer(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore
             settings, objective, space(BitSource(0)), self.epsilon, self.delta, self.adjacency,
             self.n_public, self.callback,
         )  # fmt: skip
-        grant = open_grant(what, name, self.epsilon, self.delta, self.ledger)
+        caution(self.epsilon, self.delta, source, objective, self.adjacency, self.n_public)
+        grant = open_grant(what, name, self.epsilon, self.delta, self.ledger, self.adjacency)
         found = known[name][1](
             objective,
             space(source),  # nothing is drawn from the caller's bits before the charge
@@ -154,7 +156,8 @@ class KMeans(_Clusterer):
         'hybrid', 'privgene', 'eem', 'local', 'dpsga', or settings such as ``Lloyd(steps=3)``.
     postprocess : None, 'mcmc' or 'anneal'
         Cluster a likely synthetic data set, given all that noisy Lloyd released, at no cost; 'auto'
-        is then 'lloyd'. `privfit.postprocess.mcmc` has the settings.
+        is then 'lloyd'. After ``Lloyd(paper=True)`` the chain proposes as published too.
+        `privfit.postprocess.mcmc` has the settings.
     adjacency : 'replace' or 'add_remove'
         The neighbour relation of the guarantee. Under the latter the number of records is private.
     n_public : int, optional
@@ -246,13 +249,13 @@ class KMeans(_Clusterer):
         if trace is not None:
             parameters["trace"] = trace.to_dict()
         if self.postprocess is not None:
-            centers = objective.project(self._postprocessed(trace))
+            centers = objective.project(self._postprocessed(trace, settings.paper))
             parameters["postprocessed"] = centers
         remember_columns(self, X, objective.domain)
         self.domain_, self.cluster_centers_ = objective.domain, centers
         self.release_: Any = None
         if grant is not None:
-            shown = {"solver": name, "n_clusters": self.n_clusters, **asdict(settings),
+            shown = {**realised(name, settings, path), "n_clusters": self.n_clusters,
                      "postprocess": self.postprocess}  # fmt: skip
             self.release_ = grant.close(self.adjacency, self.domain_, shown, parameters)
         return self
@@ -266,7 +269,9 @@ class KMeans(_Clusterer):
                 "solver ('gupt') needs all records at once, but X lies in parts; pass another "
                 "solver, or an array in memory"
             )
-        return centers_objective(table, self.n_clusters, domain, n_threads=self.n_threads)
+        return centers_objective(
+            table, self.n_clusters, domain, n_threads=self.n_threads, adjacency=self.adjacency
+        )
 
     def _chosen(self, objective: CentersObjective) -> Any:
         """The solver that 'auto' stands for, or the one given; post-processing needs Lloyd."""
@@ -286,7 +291,7 @@ class KMeans(_Clusterer):
             )
         return settings
 
-    def _postprocessed(self, trace: Any) -> Floats:
+    def _postprocessed(self, trace: Any, paper: bool) -> Floats:
         """The centres of a likely data set; it sees released values alone."""
         told = None
         if self.verbose:
@@ -294,28 +299,31 @@ class KMeans(_Clusterer):
             told = lambda now: show(now.step, now.steps)  # noqa: E731
         synthetic = mcmc(
             trace, self.n_clusters, rng=self.random_state, anneal=CHAINS[self.postprocess],
-            callback=told,
+            callback=told, paper=paper,
         )  # fmt: skip
         return synthetic.centers
 
-    def private_inertia(self, X: Any, epsilon: float) -> float:
-        """The sum of squared distances of records X to their nearest centres, released.
+    def private_inertia(self, X: Any, epsilon: float) -> ReleasedFloat:
+        """The sum of squared distances of records X to their nearest centres, with its `release`.
 
         Cost: one pure release of epsilon, charged to the ledger. One record changes the sum by at
         most the largest squared distance of the domain to its nearest centre.
         """
         check_is_fitted(self)
         objective = centers_objective(
-            self._reread(X), len(self.cluster_centers_), self.domain_, n_threads=self.n_threads
-        )
+            self._reread(X), len(self.cluster_centers_), self.domain_, n_threads=self.n_threads,
+            adjacency=self.adjacency,
+        )  # fmt: skip
         self._check_parts(X)
         source = BitSource.of(self.random_state)
         kmeans.inertia_noise(objective, self.cluster_centers_, epsilon)  # does it fit?
-        grant = open_grant("KMeans inertia", "", epsilon, 0.0, self.ledger)
+        caution(epsilon, 0.0, source)
+        grant = open_grant("KMeans inertia", "", epsilon, 0.0, self.ledger, self.adjacency)
         assert grant is not None
         inertia = kmeans.private_inertia(objective, self.cluster_centers_, grant, source)
-        grant.close(self.adjacency, self.domain_, {}, {"inertia": inertia})
-        return inertia
+        shown = {"n_clusters": len(self.cluster_centers_)}
+        release = grant.close(self.adjacency, self.domain_, shown, {"inertia": inertia})
+        return ReleasedFloat(inertia, release)
 
     def _apart(self, X: Any) -> Floats:
         return self._distances(X, "euclidean")
@@ -323,7 +331,13 @@ class KMeans(_Clusterer):
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the sum of squared distances to the nearest centres; not private."""
         check_is_fitted(self)
+        caution_score("private_inertia")
         return -float(np.square(self._apart(X).min(axis=1)).sum())
+
+
+def _named(metric: Any) -> str:
+    """A metric, for a `Release`."""
+    return metric if isinstance(metric, str) else "a metric of their own"
 
 
 class KMedian(_Clusterer):
@@ -452,7 +466,12 @@ class KMedian(_Clusterer):
             self.release_ = grant.close(
                 self.adjacency,
                 objective.domain or "distances of a metric of their own",
-                {"solver": name, **asdict(settings), "clip": objective.clip},
+                {
+                    **realised(name, settings, path),
+                    "n_clusters": self.n_clusters,
+                    "clip": objective.clip,
+                    "metric": _named(self.metric),
+                },
                 {"facilities": self.facilities_, "centers": self.cluster_centers_},
             )
         return self
@@ -496,10 +515,11 @@ class KMedian(_Clusterer):
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the summed clipped distance to the nearest chosen facility; not private."""
         check_is_fitted(self)
+        caution_score("private_cost")
         return -float(np.clip(self._apart(X).min(axis=1), *self.clip_).sum())
 
-    def private_cost(self, X: Any, epsilon: float) -> float:
-        """The summed clipped distance of records to the nearest chosen facility, with noise.
+    def private_cost(self, X: Any, epsilon: float) -> ReleasedFloat:
+        """The summed clipped distance to the nearest chosen facility, with noise and `release`.
 
         Charged to the ledger: epsilon, pure. The noise is discrete Laplace of scale (hi - lo) /
         epsilon under 'replace' and hi / epsilon under 'add_remove'.
@@ -512,9 +532,12 @@ class KMedian(_Clusterer):
         self._check_parts(X)
         source = BitSource.of(self.random_state)
         kmedian.cost_noise(objective, epsilon, self.adjacency)  # does it fit?
-        grant = open_grant(f"{type(self).__name__} cost", "", epsilon, 0.0, self.ledger)
+        caution(epsilon, 0.0, source)
+        what = f"{type(self).__name__} cost"
+        grant = open_grant(what, "", epsilon, 0.0, self.ledger, self.adjacency)
         assert grant is not None
         members = np.arange(len(self.facilities_))
         cost = private_cost(objective, members, grant, source, self.adjacency)
-        grant.close(self.adjacency, self.domain_ or "", {}, {"cost": cost})
-        return cost
+        shown = {"clip": self.clip_, "metric": _named(self.metric_)}
+        release = grant.close(self.adjacency, self.domain_ or "", shown, {"cost": cost})
+        return ReleasedFloat(cost, release)

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
-from itertools import repeat
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from privfit.backends import is_partitioned
+from privfit.cautions import PrivacyLeakWarning, caution_score
 from privfit.checks import is_sparse
 from privfit.domains import Box, Domain, Schema
-from privfit.paths import PrivacyLeakWarning
+from privfit.frames import column_names, numbers_of
+from privfit.reading import LevelReader, objects, positions
 
 Array: TypeAlias = NDArray[Any]
+
+ONE_KIND = "classes must be labels of one kind; pass classes=[...] of numbers or of texts"
+
+
+class ExactAccuracy(ClassifierMixin):  # type: ignore[misc]
+    """A classifier whose `score` says that it is not private."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The exact accuracy on records X with labels y: **not private**.
+
+        For public records, or for whoever may see these. `privfit.accuracy_score` has a budget.
+        """
+        caution_score("privfit.accuracy_score")
+        return float(super().score(X, y, sample_weight))
 
 
 def as_domain(domain: Any, what: str) -> Domain:
@@ -39,7 +56,7 @@ def as_domain(domain: Any, what: str) -> Domain:
 
 
 def read_table(estimator: Any, X: Any, domain: Domain | None) -> Any:
-    """X as scikit-learn reads a table; a schema's table is left to the schema."""
+    """X as scikit-learn reads a table, each cell by itself; a schema's is left to the schema."""
     if is_partitioned(X):
         raise TypeError(
             f"X ({type(X).__name__}) must be in memory here; pass an array, or to `fit` of an "
@@ -47,12 +64,18 @@ def read_table(estimator: Any, X: Any, domain: Domain | None) -> Any:
         )
     if isinstance(domain, Schema):
         return X
+    X = numbers_of(X)
+    if is_sparse(X) and X.dtype.kind not in "fiubc":  # old versions of SciPy cannot convert it
+        raise ValueError(_harmless(""))
     try:
         return check_array(
             X, accept_sparse="csr", dtype="numeric", estimator=estimator, input_name="X"
         )
     except ValueError as error:
-        raise ValueError(_harmless(str(error))) from None
+        message = _harmless(str(error))
+        if getattr(estimator, "adjacency", "") == "add_remove":  # a shape tells how many there are
+            message = re.sub(r" \(shape=[^)]*\)+", "", message)
+        raise ValueError(message) from None
 
 
 def _harmless(message: str) -> str:
@@ -93,7 +116,7 @@ def reread_table(estimator: Any, X: Any, domain: Domain) -> Any:
 
 def _names(X: Any, domain: Domain) -> Array | None:
     """Column names: those of a schema, or those of X if it has columns and all names are text."""
-    columns = domain.columns if isinstance(domain, Schema) else getattr(X, "columns", None)
+    columns = domain.columns if isinstance(domain, Schema) else column_names(X)
     if columns is None or not all(isinstance(name, str) for name in columns):
         return None
     return np.array(list(columns), dtype=object)
@@ -138,7 +161,7 @@ def decode_records(X: Any, domain: Domain, uniform: bool = False) -> Any:
         table.sum_duplicates()
     whole: Any = domain.quantise(table, uniform)
     units = domain.record_units(uniform)
-    return whole.multiply(units).tocsr() if is_sparse(whole) else whole * units
+    return whole.multiply(units).tocsr() if is_sparse(whole) else whole * units + domain.origin
 
 
 def read_labels(y: Any, declared: Any, what: str, in_parts: bool = False) -> tuple[Array, Array]:
@@ -152,29 +175,47 @@ def read_labels(y: Any, declared: Any, what: str, in_parts: bool = False) -> tup
                 f"{what} needs the classes of labels that lie in parts; pass classes=[...]"
             )
         y = declared
-    y = column_or_1d(y, warn=True)
+    y = _as_column(y)
     if declared is None:
         warnings.warn(
             f"{what} reads its classes off the private labels; pass classes=[...] to declare them",
             PrivacyLeakWarning,
             stacklevel=4,  # who called `fit`, which has its own way to read records
         )
-        declared = _in_order(y)
-        check_classification_targets(y)
+        declared = _seen(y)
+        check_classification_targets(declared if isinstance(y, list | tuple) else y)
     classes = _in_order(declared)
     if classes.ndim != 1 or len(classes) < 2 or len(classes) != len(declared):
         raise ValueError(
             f"classes must be at least two different labels, but {what} got {len(classes)} "
             "class(es); pass classes=[...]"
         )
-    position = {label: i for i, label in enumerate(classes.tolist())}
-    try:
-        codes = np.fromiter(map(position.get, y.tolist(), repeat(-1)), np.int64, count=len(y))
-    except TypeError:  # what cannot be looked up is none of the declared labels
-        codes = np.array([-1])
+    codes = LevelReader(positions(classes, "classes")).codes(y)
     if (codes < 0).any():
         raise ValueError("y has labels outside the declared classes; pass classes=[...] with them")
     return codes, classes
+
+
+def _as_column(y: Any) -> Any:
+    """Labels as one column; of an array of two dimensions its only one, with a warning."""
+    if isinstance(y, list | tuple) or (hasattr(y, "__len__") and getattr(y, "ndim", 1) == 1):
+        return y
+    try:
+        return column_or_1d(y, warn=True)
+    except ValueError:  # its message shows how many records there are
+        raise ValueError(
+            "y should be a 1d array with one label for each record; pass such a vector"
+        ) from None
+
+
+def _seen(y: Any) -> Array:
+    """The different labels of a list, each as it is; of an array in order."""
+    if not isinstance(y, list | tuple):
+        return _in_order(y)
+    try:
+        return _in_order(sorted(set(objects(y))))
+    except TypeError:
+        raise ValueError(ONE_KIND) from None
 
 
 def _in_order(labels: Any) -> Array:
@@ -183,9 +224,7 @@ def _in_order(labels: Any) -> Array:
         classes = np.unique(np.asarray(labels))
         hash(tuple(classes.tolist()))
     except (TypeError, ValueError):
-        raise ValueError(
-            "classes must be labels of one kind; pass classes=[...] of numbers or of texts"
-        ) from None
+        raise ValueError(ONE_KIND) from None
     return classes
 
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from privfit import aggregate, auto, descent, functional, hybrid, perturbation
 from privfit._kernels.random import BitSource
 from privfit.backends import is_partitioned, linear_objective
+from privfit.cautions import caution
 from privfit.domains import Domain, Schema
 from privfit.estimators.common import (
     Array,
+    ExactAccuracy,
     as_domain,
     decode_records,
     read_labels,
@@ -27,10 +29,10 @@ from privfit.estimators.common import (
     remember_columns,
     reread_table,
 )
-from privfit.ledger import Budget, Ledger
+from privfit.ledger import Budget, Grant, Ledger
 from privfit.objectives import LinearObjective
-from privfit.paths import Generation, public_size
-from privfit.privgene import climbs_slopes
+from privfit.paths import Generation, public_size, realised
+from privfit.privgene import EEM, Local, PrivGene, climbs_slopes
 from privfit.solvers import (
     SOLVERS,
     check_plan,
@@ -47,6 +49,7 @@ DESCENTS = descent.METHODS | hybrid.METHODS
 METHODS = SOLVERS | DESCENTS | perturbation.METHODS | functional.METHODS | aggregate.METHODS
 # Solvers that need more than sums of integers over records.
 WHOLE = ("sgd", "gupt")
+CENTRED = tuple(perturbation.METHODS)  # solvers that take columns from their middle
 CODED = ("functional", "gupt", *DESCENTS)  # their space bounds the weights of coded columns
 
 # What each search scores where that is not the estimator's own loss, and the box of its weights.
@@ -66,11 +69,20 @@ class _Records:
     domain: Domain
     n_threads: int | None
     in_parts: bool
+    adjacency: str
+    fit_intercept: bool
+    weights: dict[str, Any]  # of the loss
 
     @property
     def heads(self) -> range:
         """The positions of the classes that get a model: of two the second."""
         return range(1, 2) if len(self.classes) == 2 else range(len(self.classes))
+
+    def coded_for(self, solver: str) -> _Records:
+        """These records on the grid of a solver; only an intercept makes up for a middle."""
+        centres = solver in CENTRED and self.fit_intercept
+        centred = self.domain.centred() if centres else self.domain
+        return self if centred is self.domain else replace(self, domain=centred)
 
     def packed(self) -> LinearObjective:
         """The objective of all records, by class if several classes get a model."""
@@ -90,11 +102,12 @@ class _Records:
 
     def _objective(self, y: Any, **settings: Any) -> LinearObjective:
         return linear_objective(
-            self.table, y, self.loss, self.domain, n_threads=self.n_threads, **settings
-        )
+            self.table, y, self.loss, self.domain, n_threads=self.n_threads,
+            adjacency=self.adjacency, fit_intercept=self.fit_intercept, **self.weights, **settings,
+        )  # fmt: skip
 
 
-class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class _LinearClassifier(ExactAccuracy, BaseEstimator):  # type: ignore[misc]
     """Fit, predict and check; a subclass names its loss."""
 
     _loss: str
@@ -107,6 +120,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         domain: Any = None,
         classes: Any = None,
         solver: Any = "auto",
+        fit_intercept: bool = True,
         adjacency: str = "replace",
         n_public: int | None = None,
         ledger: Ledger | None = None,
@@ -120,6 +134,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.domain = domain
         self.classes = classes
         self.solver = solver
+        self.fit_intercept = fit_intercept
         self.adjacency = adjacency
         self.n_public = n_public
         self.ledger = ledger
@@ -140,17 +155,23 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         what = type(self).__name__
         is_auto = isinstance(self.solver, str) and self.solver == "auto"
         given = None if is_auto else settings_of(self.solver, METHODS)
-        records = self._records(X, y, given[0] if given else "auto")
-        heads, classes = records.heads, records.classes
+        declared = self._records(X, y, given[0] if given else "auto")
+        heads, classes = declared.heads, declared.classes
+        records = declared.coded_for(given[0]) if given else declared
         objective = records.packed()
         name, settings = given or self._chosen(objective, len(heads))
+        if declared.coded_for(name) is not declared and records is declared:
+            records = declared.coded_for(name)
+            objective = records.packed()
+        self._check_weights(name, settings)
         space = _space(name, settings, objective)
         check_plan(
             settings, objective, space, self.epsilon, self.delta, self.adjacency, self.n_public,
             self.callback,
         )  # fmt: skip
         source = BitSource.of(self.random_state)
-        grant = open_grant(what, name, self.epsilon, self.delta, self.ledger)
+        caution(self.epsilon, self.delta, source, objective, self.adjacency, self.n_public)
+        grant = open_grant(what, name, self.epsilon, self.delta, self.ledger, self.adjacency)
         models = []
         for head in heads:
             path = METHODS[name][1](
@@ -165,19 +186,32 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 share=len(heads),
             )
             models.append(path.answer)
-        weights, domain = np.array(models), objective.domain
+        said = {**realised(name, settings, path), **records.weights}
+        return self._keep(X, np.array(models), declared, objective, grant, said)
+
+    def _keep(
+        self,
+        X: Any,
+        models: Floats,
+        records: _Records,
+        objective: LinearObjective,
+        grant: Grant | None,
+        said: dict[str, Any],
+    ) -> Any:
+        """Close the grant, and keep what was released: models (heads, n_weights)."""
+        domain, classes = records.domain.bind(objective.domain.width), records.classes
+        coef, intercept = models[:, : domain.width], np.zeros(len(models))
+        if objective.fit_intercept:
+            intercept = models[:, -1]
         remember_columns(self, X, domain)
         self.domain_, self.classes_ = domain, classes
-        self.coef_, self.intercept_ = weights[:, :-1].copy(), weights[:, -1].copy()
+        self.coef_, self.intercept_ = coef.copy(), intercept.copy()
         self.release_: Any = None
         if grant is not None:
-            split = {str(classes[head]): 1 / len(heads) for head in heads}
-            self.release_ = grant.close(
-                self.adjacency,
-                domain,
-                {"solver": name, **asdict(settings), **path.notes, "budget_split": split},
-                {"classes": classes.copy(), "coef": weights[:, :-1], "intercept": weights[:, -1]},
-            )
+            said["fit_intercept"] = objective.fit_intercept
+            said["budget_split"] = {str(classes[i]): 1 / len(models) for i in records.heads}
+            released = {"classes": classes.copy(), "coef": coef, "intercept": intercept}
+            self.release_ = grant.close(self.adjacency, domain, said, released)
         return self
 
     def _records(self, X: Any, y: Any, solver: str) -> _Records:
@@ -193,22 +227,40 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         loss = "zero_one" if solver in COUNTS_ERRORS else self._loss
         labels = y if in_parts else codes
-        return _Records(table, labels, classes, loss, domain, self.n_threads, in_parts)
+        return _Records(
+            table, labels, classes, loss, domain, self.n_threads, in_parts, self.adjacency,
+            self.fit_intercept, self._weights(),
+        )  # fmt: skip
+
+    def _weights(self) -> dict[str, Any]:
+        """Weights of the loss, as the objective takes them."""
+        return {}
+
+    def _check_weights(self, solver: str, settings: Any) -> None:
+        """Refuse a weight of the loss that a solver would not heed."""
 
     def _chosen(self, objective: LinearObjective, models: int) -> tuple[str, Any]:
         """The name and settings of 'auto', which follow from public facts alone."""
         refuse_infinity(self.epsilon)
         size = public_size(objective, self.adjacency, self.n_public)
         budget = Budget(self.epsilon, self.delta)
-        chosen = auto.choose(size, objective.domain, budget, self.adjacency, models)
+        chosen = auto.choose(
+            size, objective.domain, budget, self.adjacency, models, objective.fit_intercept
+        )
         return settings_of(chosen, METHODS)
 
     def decision_function(self, X: Any) -> Floats:
         """z = <x, coef> + intercept: (n,) for two classes, else (n, classes)."""
         check_is_fitted(self)
         table = reread_table(self, X, self.domain_)
-        z = np.asarray(decode_records(table, self.domain_) @ self.coef_.T) + self.intercept_
+        z = np.asarray(decode_records(table, self._grid_domain) @ self.coef_.T) + self.intercept_
         return z[:, 0] if len(self.classes_) == 2 else z
+
+    @property
+    def _grid_domain(self) -> Domain:
+        """The domain on the grid that records were fitted on."""
+        centred = self.release_ is not None and "origin" in self.release_.settings
+        return self.domain_.centred() if centred else self.domain_
 
     def predict(self, X: Any) -> NDArray[Any]:
         """(n,): the class of each record."""
@@ -238,11 +290,11 @@ def _codes(y: Any, *, classes: Array) -> NDArray[np.int64]:
 
 def _space(name: str, settings: Any, objective: LinearObjective) -> Reals:
     """The box of weights: of centred ones for the gradient, else in units of a column's scale."""
-    d = objective.domain.width
-    high = np.full(d + 1, BOUNDS.get(name, 5.0 if getattr(settings, "paper", False) else 10.0))
+    d, size = objective.domain.width, objective.n_weights
+    high = np.full(size, BOUNDS.get(name, 5.0 if getattr(settings, "paper", False) else 10.0))
     if name not in CODED and not climbs_slopes(settings, objective):
-        high[:-1] *= np.ldexp(1.0, -objective.domain.exponents)
-    return Reals(-high, high, d + 1)
+        high[:d] *= np.ldexp(1.0, -objective.domain.exponents)
+    return Reals(-high, high, size)
 
 
 class LogisticRegression(_LinearClassifier):
@@ -262,6 +314,9 @@ class LogisticRegression(_LinearClassifier):
         of these; another search: 'eem', 'privgene', 'dpsga', 'subsample'; another descent:
         'frank_wolfe', 'sgd'; 'output', 'functional', 'gupt', 'majority'; or settings such as
         ``Local(generations=100)``. The genetic ones count errors, so their probabilities are rough.
+    fit_intercept : bool
+        Whether to fit an intercept. Otherwise records are x, not (x, 1), columns are not centred,
+        and `intercept_` is 0.
     adjacency : 'replace' or 'add_remove'
         The neighbour relation of the guarantee. Under the latter the number of records is private.
     n_public : int, optional
@@ -289,10 +344,10 @@ class LogisticRegression(_LinearClassifier):
     --------
     >>> import numpy as np
     >>> from privfit import LogisticRegression
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (5000, 3))
+    >>> X, fresh = np.random.default_rng(0).uniform(-1, 1, (2, 5000, 3))
     >>> y = X[:, 0] > X[:, 1]
-    >>> model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[False, True])
-    >>> bool(model.fit(X, y).score(X, y) > 0.9)
+    >>> model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[False, True]).fit(X, y)
+    >>> bool(model.score(fresh, fresh[:, 0] > fresh[:, 1]) > 0.9)  # of public records
     True
     """
 
@@ -316,8 +371,18 @@ class LogisticRegression(_LinearClassifier):
 class LinearSVC(_LinearClassifier):
     """A linear support vector machine under differential privacy: the hinge loss.
 
-    Parameters, attributes and solvers are those of `LogisticRegression`, and 'privatesvm'. 'local'
-    scores moves by the slope of Huber's hinge, and the perturbed convex fits minimise it.
+    Parameters, attributes and solvers are those of `LogisticRegression`, with one more solver,
+    'privatesvm', and one more parameter. 'local' scores moves by the slope of Huber's hinge, and
+    the perturbed convex fits minimise it.
+
+    Parameters
+    ----------
+    C : float
+        Weight of the hinge loss beside the regulariser norm2(coef)^2 / 2, as in scikit-learn. One
+        record changes a score C times as much, so the noise grows alike. Searches that score by
+        the loss heed it: 'eem', 'privgene' and ``Local(scoring="loss")``, which is 'auto' if C is
+        not 1. Other solvers refuse it: descents follow slopes, the genetic ones count errors, and
+        perturbed fits have a ``regularisation`` of their own. PrivGene's paper has C = 10.
 
     >>> import numpy as np
     >>> from privfit import LinearSVC
@@ -329,3 +394,46 @@ class LinearSVC(_LinearClassifier):
     """
 
     _loss = "hinge"
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        *,
+        domain: Any = None,
+        classes: Any = None,
+        solver: Any = "auto",
+        C: float = 1.0,
+        fit_intercept: bool = True,
+        adjacency: str = "replace",
+        n_public: int | None = None,
+        ledger: Ledger | None = None,
+        n_threads: int | None = None,
+        random_state: Any = None,
+        callback: Callable[[Generation], object] | None = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            epsilon, delta, domain=domain, classes=classes, solver=solver,
+            fit_intercept=fit_intercept, adjacency=adjacency, n_public=n_public, ledger=ledger,
+            n_threads=n_threads, random_state=random_state, callback=callback, verbose=verbose,
+        )  # fmt: skip
+        self.C = C
+
+    def _weights(self) -> dict[str, Any]:
+        return {"C": self.C}
+
+    def _check_weights(self, solver: str, settings: Any) -> None:
+        by_loss = isinstance(settings, Local) and settings.scoring == "loss"
+        heeded = by_loss or isinstance(settings, EEM | PrivGene)
+        if self.C != 1.0 and not heeded:
+            raise ValueError(
+                f"C ({self.C!r}) must be 1.0 for solver {solver!r}, which does not weigh its loss; "
+                "pass solver='eem', 'privgene' or Local(scoring='loss'), or leave C out"
+            )
+
+    def _chosen(self, objective: LinearObjective, models: int) -> tuple[str, Any]:
+        if self.C == 1.0:
+            return super()._chosen(objective, models)
+        refuse_infinity(self.epsilon)
+        return settings_of(Local(scoring="loss"), METHODS)

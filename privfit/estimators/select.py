@@ -15,6 +15,7 @@ from privfit import features
 from privfit._kernels import threads
 from privfit._kernels.random import BitSource
 from privfit.binary import bound_ones
+from privfit.cautions import caution
 from privfit.estimators.bayes import BINARY, binary_records
 from privfit.estimators.common import refuse, remember_columns
 from privfit.features import FeatureScores
@@ -128,7 +129,9 @@ class SelectFeatures(SelectorMixin, BaseEstimator):  # type: ignore[misc]
                 name, settings = features.best_of(problem, self.k, budget)
             settings.check(problem, budget)
         source = BitSource.of(self.random_state)
-        grant = open_grant(type(self).__name__, "", self.epsilon, self.delta, self.ledger)
+        caution(self.epsilon, self.delta, source, problem.records, self.adjacency, self.n_public)
+        what = type(self).__name__
+        grant = open_grant(what, "", self.epsilon, self.delta, self.ledger, self.adjacency)
         assert grant is not None
         selected = features.METHODS[name][1](problem, settings, grant, source)
         remember_columns(self, X, BINARY.bind(problem.d))
@@ -139,7 +142,13 @@ class SelectFeatures(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         self.release_ = grant.close(
             self.adjacency,
             f"binary features, at most {problem.max_ones} ones a record",
-            {"method": name, "criterion": self.criterion, **asdict(settings)},
+            {
+                "method": name,
+                "criterion": self.criterion,
+                "max_ones": problem.max_ones,
+                **asdict(settings),
+                **selected.notes,
+            },
             parameters,
         )
         return self

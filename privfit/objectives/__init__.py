@@ -7,9 +7,11 @@ one sensitivity that a selection needs: how far two candidates' scores can drift
 neighbouring data sets. It is computed from the candidates and the declared domain.
 """
 
-from privfit.objectives.centers import CenterMoves, CentersObjective
+from privfit.objectives.center_moves import CenterMoves
+from privfit.objectives.centers import CentersObjective
 from privfit.objectives.facility import FacilityMoves, FacilityObjective
-from privfit.objectives.linear import LinearMoves, LinearObjective
+from privfit.objectives.linear import LinearObjective
+from privfit.objectives.linear_moves import LinearMoves
 from privfit.objectives.record import RecordObjective
 
 __all__ = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from functools import cached_property
@@ -12,10 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from privfit._kernels import centers as kernels
 from privfit._kernels import threads
-from privfit._kernels.linear import PANEL_ROWS, QUAD_SIZE
+from privfit._kernels.linear import QUAD_SIZE
 from privfit.checks import is_whole
-from privfit.domains import Domain, L1Ball, L2Ball, Schema
+from privfit.domains import Domain, Grid, L1Ball, L2Ball, Schema
+from privfit.objectives.center_moves import CenterMoves, CenterSteps
 from privfit.objectives.common import (
+    MOST_SUM,
     Floats,
     Integers,
     Objective,
@@ -29,9 +32,16 @@ from privfit.objectives.common import (
     set_gaps,
     whole_bounds,
 )
-from privfit.packing import DenseRecords, aligned, check_records, joined, pack, tiles
+from privfit.packing import (
+    MAX_RECORDS,
+    DenseRecords,
+    aligned,
+    check_records,
+    joined,
+    pack,
+)
 
-FEW_PAIRS = 2e7  # differences of coordinates that a range may take: some 10 ms
+LEAST_BITS = 4  # of records on the coarsest grid that is taken by itself
 
 
 class CentersObjective(Objective):
@@ -50,6 +60,17 @@ class CentersObjective(Objective):
         The declared domain of a record.
     power : 2 or 1
         Squared l2 distances, or l1 distances.
+    adjacency : 'replace' or 'add_remove'
+        The neighbour relation that sums have room for. Under 'add_remove' the number of records is
+        private, so there is room for 2^32 of them: records of many columns then lie on a coarser
+        grid than the domain's, and `domain` says on which.
+
+    Notes
+    -----
+    **No sum wraps.** With N the number of records (replace) or 2^32 (add_remove), a set of centres
+    is refused unless N times the largest cost of a record is below 2^62. Under 'add_remove' the
+    grid is made coarser until that holds for every centre inside the domain. Counts are at most
+    2^32; sums of columns are below 2^32 2^14, and those of residuals below 2^32 2^30.
 
     Examples
     --------
@@ -71,7 +92,10 @@ class CentersObjective(Objective):
         domain: Domain | None = None,
         power: int = 2,
         n_threads: int | None = None,
+        *,
+        adjacency: str = "replace",
     ) -> None:
+        check_adjacency(adjacency)
         if power not in (1, 2):
             raise ValueError(
                 f"power ({power!r}) must be 2 (squared l2) or 1 (l1); pass one of them"
@@ -82,17 +106,39 @@ class CentersObjective(Objective):
             )
         threads.resolve(n_threads)
         self.n_clusters, self.power, self._n_threads = int(n_clusters), int(power), n_threads
+        self.adjacency = adjacency
         self._load(X, domain)
         unit = self._record_unit = float(self.domain.record_units(uniform=True)[0])
         self._low, self._high = self.domain.low / unit, self.domain.high / unit
 
     def _load(self, X: Any, domain: Domain | None) -> None:
         """Check and pack the records."""
-        X, self.domain = check_records(X, domain, "CentersObjective")
+        if isinstance(domain, Schema):  # it codes records as it reads them
+            domain = self._roomy(domain)
+        X, bound = check_records(X, domain, "CentersObjective")
+        self.domain = self._roomy(bound)
         self.n_records, self.n_features = X.shape
         records = pack(X, self.domain, layout="dense", uniform=True)
         assert isinstance(records, DenseRecords)
         self._records, self._runs = records, records.runs
+
+    def _roomy(self, domain: Any) -> Any:
+        """The domain, where records are added or removed on a grid that has room for 2^32 costs.
+
+        A rule of the domain alone, so that parts of the records have the same grid.
+        """
+        if self.adjacency == "replace":
+            return domain
+        while MAX_RECORDS * _farthest_apart(domain, self.power) >= MOST_SUM:
+            grid = domain.grid
+            if grid.a <= LEAST_BITS:
+                raise ValueError(
+                    f"domain ({domain.width} columns) must leave room for the costs of 2^32 "
+                    "records under adjacency='add_remove'; pass a domain of fewer columns"
+                )
+            a, b = grid.a - 1, min(grid.b + 1, 16)  # a grid has at least c + 8 of both
+            domain = dataclasses.replace(domain, grid=Grid(a, b, min(grid.c, a + b - 8)))
+        return domain
 
     def joined(self, others: Sequence[CentersObjective]) -> CentersObjective:
         """One objective over the records of all, which must be alike in all else."""
@@ -131,6 +177,20 @@ class CentersObjective(Objective):
             )
         return whole
 
+    def _scored(self, P: ArrayLike, adjacency: str | None = None) -> Floats:
+        """`_candidates` whose scores cannot wrap."""
+        whole = self._candidates(P)
+        self._check_room(self._cover(whole), adjacency)
+        return whole
+
+    def _check_room(self, cover: Floats, adjacency: str | None = None) -> None:
+        """Refuse sets with these largest costs of a record if they could not be summed."""
+        if float(cover.max(initial=0.0)) * (1 + 1e-9) * self.room(adjacency) >= MOST_SUM:
+            raise ValueError(
+                "centres are too far out for exact sums of distances; pass centres inside the "
+                f"domain, or a domain with a smaller Grid(a=...){self._remedy(adjacency)}"
+            )
+
     @cached_property
     def _squares(self) -> int:
         """The sum of the records' own squares, which all candidates share."""
@@ -166,12 +226,13 @@ class CentersObjective(Objective):
         return quads(-2 * whole, pairs), quad_starts(squares - shift), shift
 
     def _added_back(self, shift: int) -> int:
-        """What the kernel's sums of distances lack."""
-        return self.n_records * shift + (self._squares if self.power == 2 else 0)
+        """What the kernel's sums of distances lack, modulo 2^64: only costs themselves must fit."""
+        added = self.n_records * shift + (self._squares if self.power == 2 else 0)
+        return (added + 2**63) % 2**64 - 2**63
 
     def scores(self, P: ArrayLike) -> Integers:
         """int64 (m,): minus the cost of each set of centres (m, k, d), in units of `unit`."""
-        whole = self._candidates(P)
+        whole = self._scored(P)
         m, k, d = whole.shape
         padded_k = -(-k // QUAD_SIZE) * QUAD_SIZE
         padded = np.concatenate([whole, np.repeat(whole[:, -1:], padded_k - k, axis=1)], axis=1)
@@ -198,15 +259,21 @@ class CentersObjective(Objective):
         result[..., : self.n_features] = whole
         return result
 
+    def outermost(self, low: Floats, high: Floats) -> Floats:
+        """Of the sets of centres between two, the one farthest from the domain's records."""
+        ends = self.domain.low, self.domain.high
+        reach = [np.maximum(*(np.abs(centers - end) for end in ends)) for centers in (low, high)]
+        return np.where(reach[0] > reach[1], low, high)
+
     def prior(self, P: ArrayLike) -> Integers:
         """int64 (m,): there is no data-free part."""
-        return np.zeros(len(self._candidates(P)), dtype=np.int64)
+        return np.zeros(len(self._scored(P)), dtype=np.int64)
 
     # rho and cov of THEORY section 1, on integers.
     def range(self, P: ArrayLike, adjacency: str) -> int:
         """The range of these candidates' scores between neighbours, in score units, rounded up."""
         check_adjacency(adjacency)
-        whole = self._candidates(P)
+        whole = self._scored(P, adjacency)
         if all_same(whole):
             return 0
         gaps, cover = self._gaps(whole), self._cover(whole)
@@ -219,9 +286,15 @@ class CentersObjective(Objective):
     def spread(self, P: ArrayLike, adjacency: str) -> int:
         """A bound on `range` from each candidate alone, for more of them than pairs allow."""
         check_adjacency(adjacency)
-        span = float(self._cover(self._candidates(P)).max())
+        return (2 if adjacency == "replace" else 1) * self._most(self._scored(P, adjacency))
+
+    def largest_cost(self, P: ArrayLike) -> int:
+        """A bound on what one record of the domain costs with any of these sets, in score units."""
+        return self._most(self._scored(P))
+
+    def _most(self, whole: Floats) -> int:
         exact = not isinstance(self.domain, L2Ball)
-        return integer_range((2 if adjacency == "replace" else 1) * span, 1.0, 0, exact=exact)
+        return integer_range(float(self._cover(whole).max()), 1.0, 0, exact=exact)
 
     def _gaps(self, whole: Floats) -> Floats:
         """(m, m) rho(C, C') for this domain, in score units.
@@ -258,6 +331,10 @@ class CentersObjective(Objective):
 
     def _cover(self, whole: Floats) -> Floats:
         """(m,) cov(C): the largest cost of a record, in score units."""
+        return np.asarray(self._farthest(whole).min(axis=1))
+
+    def _farthest(self, whole: Floats) -> Floats:
+        """(m, k): the largest distance of a record to each centre, in score units."""
         radius = float(self._high[0])
         squares = np.square(whole).sum(axis=2)
         if self.power == 2 and isinstance(self.domain, L2Ball):
@@ -269,7 +346,7 @@ class CentersObjective(Objective):
         else:
             reach = np.maximum(np.abs(whole - self._low), np.abs(self._high - whole))
             farthest = (reach**self.power).sum(axis=2)
-        return np.asarray(farthest.min(axis=1))
+        return np.asarray(farthest)
 
     def lloyd(self, centers: ArrayLike) -> tuple[Integers, Integers]:
         """Counts (k,) and sums (k, d) of the records nearest to each centre, in record units.
@@ -390,193 +467,11 @@ class CentersObjective(Objective):
         return CenterSteps(self, centers)
 
 
-class CenterMoves:
-    """The sets that differ from a parent in one centre; k times less work than from scratch."""
-
-    def __init__(self, objective: CentersObjective, centers: ArrayLike) -> None:
-        self._objective = objective
-        self._whole = objective._candidates(np.asarray(centers, dtype=np.float64)[None])[0]
-        self._load()
-
-    @property
-    def centers(self) -> Floats:
-        """The parent."""
-        return self._whole * self._objective._record_unit
-
-    def _load(self) -> None:
-        """Each record's two nearest centres, if distances fit in 32 bits."""
-        objective = self._objective
-        form = objective._kernel_form(self._whole)
-        self._state: NDArray[np.int32] | None = None
-        self._shift = 0
-        if form is None:
-            return
-        k = objective.n_clusters
-        n_threads = objective._threads(float(objective.n_records) * k * objective.n_features)
-        w, start, self._shift = form
-        rows = objective._records.panels.shape[0] * PANEL_ROWS
-        self._state = np.empty((3, rows), dtype=np.int32)
-        buffer = aligned((n_threads, QUAD_SIZE, objective._tile_rows), np.int32)
-        kernels.nearest_two(
-            objective._records.as_pairs, tiles(objective._runs, objective._tile_rows), w, start, k,
-            objective.power, buffer, self._state, n_threads,
-        )  # fmt: skip
-
-    def _moves(self, which: ArrayLike, centers: ArrayLike) -> tuple[Integers, Floats]:
-        objective = self._objective
-        which = np.atleast_1d(np.asarray(which))
-        centers = np.atleast_2d(np.asarray(centers, dtype=np.float64))
-        if which.ndim != 1 or centers.shape != (len(which), objective.n_features):
-            raise ValueError(
-                f"which (shape {which.shape}) and centers (shape {centers.shape}) must match; pass "
-                f"one new centre with {objective.n_features} columns for each index"
-            )
-        if which.dtype.kind not in "iu" or (
-            which.size and not (0 <= which.min() and which.max() < objective.n_clusters)
-        ):
-            raise ValueError(
-                f"which must hold indices in 0..{objective.n_clusters - 1}; pass centres to replace"
-            )
-        return which.astype(np.int64), centers
-
-    def candidates(self, which: ArrayLike, centers: ArrayLike) -> Floats:
-        """(m, k, d): the changed sets themselves."""
-        which, centers = self._moves(which, centers)
-        P = np.tile(self.centers, (len(which), 1, 1))
-        P[np.arange(len(which)), which] = centers
-        return P
-
-    def scores(self, which: ArrayLike, centers: ArrayLike) -> Integers:
-        """int64 (m,): the scores with centre which[i] replaced by centers[i]."""
-        objective = self._objective
-        which, centers = self._moves(which, centers)
-        if which.size == 0:
-            return np.empty(0, dtype=np.int64)
-        new = objective._candidates(np.repeat(centers[:, None], objective.n_clusters, axis=1))[:, 0]
-        form = self._form(new, which)
-        if self._state is None or form is None:
-            return objective.scores(self.candidates(which, centers))
-        w, start, replaced, place = form
-        work = float(objective.n_records) * len(which) * (4 + objective.n_features / 8)
-        n_threads = objective._threads(work)
-        out = np.zeros((n_threads, w.shape[0] * QUAD_SIZE), dtype=np.int64)
-        buffer = aligned((n_threads, QUAD_SIZE + 1, objective._tile_rows), np.int32)
-        for part in objective._slices(work):
-            kernels.swaps(
-                objective._records.as_pairs, part, self._state, w, start, replaced,
-                objective.power, buffer, out,
-            )  # fmt: skip
-        return -(out.sum(axis=0)[place] + objective._added_back(self._shift))
-
-    def _form(
-        self, new: Floats, which: Integers
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], Integers] | None:
-        """New centres in quads that replace one and the same centre, and where each one stands."""
-        objective = self._objective
-        order = np.argsort(which, kind="stable")
-        rows: list[int] = []
-        place = np.empty(len(which), dtype=np.int64)
-        for index in np.unique(which):
-            members = order[which[order] == index]
-            place[members] = len(rows) + np.arange(len(members))
-            rows += [*members, *[members[-1]] * (-len(members) % QUAD_SIZE)]
-        form = objective._kernel_form(new[rows], self._shift)
-        if form is None:
-            return None
-        return form[0], form[1], which[rows][::QUAD_SIZE].astype(np.int32), place
-
-    def step(self, which: int, center: ArrayLike) -> None:
-        """Replace one centre of the parent."""
-        index, new = self._moves([which], np.asarray(center, dtype=np.float64)[None])
-        self._whole = self._objective._candidates(self.candidates(index, new))[0]
-        self._load()
-
-
-class CenterSteps:
-    """The sets that differ from a parent in one coordinate of one centre."""
-
-    def __init__(self, objective: CentersObjective, centers: ArrayLike) -> None:
-        self._objective, self._at = objective, objective.at(centers)
-
-    @property
-    def w(self) -> Floats:
-        """The parent."""
-        return self._at.centers
-
-    @property
-    def model(self) -> Floats:
-        """The parent as a candidate of the objective: itself."""
-        return self.w
-
-    def _moved(self, coords: ArrayLike, steps: ArrayLike) -> tuple[Integers, Floats, Floats]:
-        """The centre of each move, where it was and where it goes."""
-        coords, steps = np.atleast_1d(coords), np.atleast_1d(np.asarray(steps, dtype=np.float64))
-        which, column = np.divmod(coords, self._objective.n_features)
-        old = self.w[which]
-        new = old.copy()
-        new[np.arange(len(coords)), column] += steps
-        return which, old, new
-
-    def candidates(self, coords: ArrayLike, steps: ArrayLike) -> Floats:
-        """(m, k, d): the moved sets themselves."""
-        which, _, new = self._moved(coords, steps)
-        return self._at.candidates(which, new)
-
-    def scores(self, coords: ArrayLike, steps: ArrayLike) -> Integers:
-        """int64 (m,): the scores of the moved sets."""
-        which, _, new = self._moved(coords, steps)
-        return self._at.scores(which, new)
-
-    def prior(self, coords: ArrayLike, steps: ArrayLike) -> Integers:
-        """int64 (m,): there is no data-free part."""
-        return np.zeros(np.size(coords), dtype=np.int64)
-
-    def range(self, coords: ArrayLike, steps: ArrayLike, adjacency: str) -> int:
-        """`CentersObjective.range` of these sets if they are few, or else a bound on it.
-
-        That takes a time of m^2 k^2 d; the bound takes m, and may be twice as wide. Let up_i be the
-        supremum over t of dist(t, new_i) - dist(t, old_i), down_i the other way round, both at
-        least 0. A record nearest to an unmoved centre of set j costs no more in set i; so cost_i -
-        cost_j is at most up_i + down_j if both moved the same centre, and at most
-        max(up_i, down_j) if not, since a record is nearest to one centre alone.
-        """
-        check_adjacency(adjacency)
-        coords, steps = np.atleast_1d(coords), np.atleast_1d(np.asarray(steps, dtype=np.float64))
-        _, first = np.unique(np.column_stack([coords, steps]), axis=0, return_index=True)
-        if len(first) == 1:
-            return 0
-        objective, (k, d) = self._objective, self.w.shape
-        if (len(first) * k) ** 2 * d <= FEW_PAIRS:
-            return objective.range(self.candidates(coords[first], steps[first]), adjacency)
-        which, old, new = self._moved(coords[first], steps[first])
-        gaps = objective._step_gaps(old / objective._record_unit, new / objective._record_unit)
-        up, down = (np.maximum(gap, 0.0) for gap in gaps)
-        bound = max(up.max(), down.max()) if adjacency == "add_remove" else (up + down).max()
-        for centre in np.unique(which):
-            here = which == centre
-            if adjacency == "add_remove":
-                bound = max(bound, _largest_pair(up[here], down[here]))
-            else:
-                both = np.sort(up[here] + down[here])
-                bound = max(bound, both[-2:].sum())
-        if adjacency == "replace":
-            for one in (up, down):
-                tops = [one[which == centre].max() for centre in np.unique(which)]
-                bound = max(bound, sum(sorted(tops)[-2:]))
-        return integer_range(float(bound), 1.0, 0, exact=not isinstance(objective.domain, L2Ball))
-
-    def step(self, coord: Any, step: Any) -> None:
-        """Move the parent."""
-        which, _, new = self._moved(coord, step)
-        self._at.step(int(which[0]), new[0])
-
-
-def _largest_pair(up: Floats, down: Floats) -> float:
-    """The largest up_i + down_j with i and j different; 0 if there is one alone."""
-    if len(up) == 1:
-        return 0.0
-    i, j = int(up.argmax()), int(down.argmax())
-    if i != j:
-        return float(up[i] + down[j])
-    others = np.arange(len(up)) != i
-    return float(max(up[i] + down[others].max(), up[others].max() + down[j]))
+def _farthest_apart(domain: Domain, power: int) -> float:
+    """The largest cost of a record of the domain and a centre within it, in score units."""
+    width = (domain.high - domain.low) / domain.record_units(uniform=True)
+    if isinstance(domain, L2Ball) and power == 2:
+        return float(width[0] ** 2)
+    if isinstance(domain, L1Ball):
+        return float(width[0] ** power)
+    return float((width**power).sum())

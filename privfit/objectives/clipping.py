@@ -5,6 +5,8 @@ declared domain. Every sum here is an integer vector whose change between neighb
 `sensitivity(adjacency)`, a number of the domain and of public parameters.
 
 **Coding.** A record is u = ((x - middle) / 2^k, 1/2), one-hot columns as they are: see `Coding`.
+Without an intercept it is u = x / 2^k: one coordinate less in all that follows, an intercept of 0
+in every bound.
 
 **Second moments.** One record adds u u'. Of a symmetric matrix the triangle is released. With S a
 bound on the squared length of u and Q on the sum of its fourth powers, the triangle of u u' has
@@ -20,6 +22,11 @@ R s with s = sum c u, a sum of packed records with one cap for each; R is applie
 the low bits are dropped by rounding down. Two vectors that differ by z have roundings that differ
 by less than one more in each coordinate, so between neighbours the result moves by at most
 K + sqrt(k) in l2 (add or remove) or 2 K + sqrt(k) (replace), and with k instead of sqrt(k) in l1.
+
+**No sum wraps.** A coded column is at most 2^(a+2) units. A sum of residuals times columns over
+2^32 records is at most 2^32 2^12 2^(a+2) <= 2^60; R is applied to its halves, of 31 bits and less,
+with rows of at most 2^30 in l1. Moments are at most N 4^(a+2), N the number of records (replace) or
+2^32 (add_remove), and refused at 2^63: that takes a = 14 and 2^31 records.
 """
 
 from __future__ import annotations
@@ -33,7 +40,7 @@ from numpy.typing import ArrayLike
 from privfit._kernels import linear as kernels
 from privfit._kernels.linear import RESIDUAL_UNIT
 from privfit.objectives.coding import ABOVE, Coding
-from privfit.objectives.common import Floats, Integers, check_adjacency
+from privfit.objectives.common import MOST_SUM, Floats, Integers, check_adjacency
 from privfit.objectives.linear import MOST_RESIDUAL, LinearObjective
 
 __all__ = ["ClippedGradient", "SecondMoments", "permuted_descent"]
@@ -46,15 +53,16 @@ MOMENT_BITS = 26  # of a sensitivity of moments: finer units would only make num
 class SecondMoments:
     """The triangle of sum u u' over coded records, in units of `unit`.
 
-    Of `columns` alone (by default of all), and of the intercept.
+    Of `columns` alone (by default of all), and of the intercept if there is one.
     """
 
     def __init__(
         self, objective: LinearObjective, coding: Coding, columns: Integers | None = None
     ) -> None:
         self._objective, self._coding = objective, coding
-        chosen = np.arange(coding.width - 1) if columns is None else columns
-        self._columns, self.kept = chosen.tolist(), np.append(chosen, coding.width - 1)
+        d = objective.domain.width
+        chosen = np.arange(d) if columns is None else columns
+        self._columns, self.kept = chosen.tolist(), np.append(chosen, np.arange(d, coding.width))
         self._drop = max(0, math.ceil(self._exact_bound("replace")).bit_length() - MOMENT_BITS)
 
     @property
@@ -65,15 +73,20 @@ class SecondMoments:
     def _exact_bound(self, adjacency: str) -> float:
         """The l2 sensitivity before low bits are dropped."""
         check_adjacency(adjacency)
-        coding, columns, half = self._coding, self._columns, self._coding.largest
+        coding, columns, half = self._coding, self._columns, self._coding.constant
         squares = (coding.sums(2, columns) + half**2) ** 2
         if adjacency == "replace":
             return math.sqrt(squares + coding.square_changes(columns) / 2) * ABOVE
         return math.sqrt((squares + coding.sums(4, columns) + half**4) / 2) * ABOVE
 
     def sensitivity(self, adjacency: str) -> float:
-        """The l2 sensitivity of `triangle`."""
-        k = len(self.kept)
+        """The l2 sensitivity of `triangle`, which is refused where it could wrap."""
+        k, objective = len(self.kept), self._objective
+        if objective.room(adjacency) * int(self._coding.reach.max()) ** 2 >= 2 * MOST_SUM:
+            raise ValueError(
+                f"grid bits a ({objective.grid.a}) are too many for exact moments of 2^31 and more "
+                "records, which adjacency='add_remove' allows; pass a domain with Grid(a=12)"
+            )
         rounding = math.sqrt(k * (k + 1) / 2) if self._drop else 0.0
         return (self._exact_bound(adjacency) / 2.0**self._drop + rounding) * ABOVE
 
@@ -96,7 +109,7 @@ class ClippedGradient:
 
     Parameters
     ----------
-    transform : (k, d + 1)
+    transform : (k, width)
         R, public: where coded records go. It is rounded to a grid of its own.
     clip : float
         The largest length of a record's gradient after R.
@@ -117,7 +130,8 @@ class ClippedGradient:
         most = np.maximum(np.abs(objective.domain.low), np.abs(objective.domain.high))
         packed = np.rint(most / objective.domain.record_units())
         # Partial sums of R u stay below 2^50, and those of R times 31 bits below 2^62.
-        parts = np.append(factor * packed + np.abs(offset[:-1]), offset[-1])
+        d = objective.domain.width
+        parts = np.append(factor * packed + np.abs(offset[:d]), offset[d:])
         rows = max((np.abs(transform) @ parts).max() / 2.0**19, np.abs(transform).sum(axis=1).max())
         self._bits = 30 - math.ceil(math.log2(rows))
         self._matrix = np.rint(np.ldexp(transform, self._bits)).astype(np.int64)
@@ -130,7 +144,7 @@ class ClippedGradient:
         unit = 2.0 ** (self._shift - self._bits) * coding.unit * RESIDUAL_UNIT
         self._bound = max(1, min(math.floor(clip / unit), MOST_RESIDUAL * longest))
         self._drop = max(HALF, (self._bound << self._shift).bit_length() - SUM_BITS)
-        image = np.vstack([(self._matrix[:, :-1] * factor).T, self._matrix @ offset])
+        image = np.vstack([(self._matrix[:, :d] * factor).T, self._matrix @ offset])
         self._packed_sums = objective.capped(image, self._shift, order == 2, self._bound)
 
     @property
@@ -168,7 +182,7 @@ def permuted_descent(
     step: float,
     ridge: float,
 ) -> Floats:
-    """(d + 1,): weights of coded records, divided by `longest`, after SGD over slots in an order.
+    """(width,): weights of coded records, divided by `longest`, after SGD over slots in an order.
 
     `order` holds a record's number, or one beyond them for an empty slot. Private: to be released.
     """

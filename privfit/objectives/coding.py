@@ -11,6 +11,11 @@ coding      a column                                      for
 
 The intercept is 1/2 in all of them. In units of 2^-(a+2) a coded record is an integer vector, an
 affine map of the packed one, so sums over coded records come exactly from sums of packed ones.
+
+**Without an intercept** (`intercept=False`) nothing can take up what a middle subtracts, so zero
+stays zero: a column whose largest size is at most 2^e is coded as x / 2^(e+1), within [-1/2, 1/2]
+as well (`Broad`: x / 2^e, within [-1, 1]), and one-hot columns are coded as above, those of
+`Centred` as 0 and 1/2. There is one coordinate less, and records are shorter by it.
 """
 
 from __future__ import annotations
@@ -34,13 +39,15 @@ class Centred:
     """Columns coded as x' = (x - middle) / 2^k in [-1/2, 1/2], the intercept as 1/2.
 
     A change of variables on candidates alone: the margin <x', u> + u_b / 2 is <x, w> + w_b with
-    w_j = u_j / 2^k_j and w_b = u_b / 2 - sum of w_j middle_j. Records are not touched.
+    w_j = u_j / 2^k_j and w_b = u_b / 2 - sum of w_j middle_j. Records are not touched. Without an
+    intercept all middles are 0, and neither w_b nor u_b is there.
     """
 
-    def __init__(self, domain: Domain) -> None:
-        self._domain = domain
+    def __init__(self, domain: Domain, intercept: bool = True) -> None:
+        self._domain, self._intercept = domain, intercept
         units = domain.record_units()
-        ends, k = self._centres(domain), self._exponents(domain)
+        ends = self._centres(domain) if intercept else np.zeros(domain.width)
+        k = self._exponents(domain)
         self._middle = ends / 2
         self._scale = np.ldexp(1.0, -k)
         # In units of 2^-(a+2), x' is (2 x - low - high) 2^shift on the record's integers.
@@ -52,32 +59,43 @@ class Centred:
         return np.asarray(domain.low + domain.high)
 
     def _exponents(self, domain: Domain) -> Integers:
-        """(d,) k: the power of two that covers the width of each column."""
+        """(d,) k: the power of two that covers the width of each column, or twice its size."""
+        if not self._intercept:
+            return np.asarray(domain.exponents + 1)
         width = domain.high - domain.low
         mantissa, k = np.frexp(width)
         k = np.where(mantissa == 0.5, k - 1, k)
         # A constant column has no gradient.
         return np.asarray(np.where(width == 0, domain.exponents, k), dtype=np.int64)
 
+    @property
+    def width(self) -> int:
+        """Coded columns, the intercept among them if there is one."""
+        return self._domain.width + self._intercept
+
     def weights(self, positions: ArrayLike) -> Floats:
-        """(..., d + 1): the linear candidates of these centred weights, on the grid."""
-        U = np.asarray(positions, dtype=np.float64)
+        """(..., width): the linear candidates of these centred weights, on the grid."""
+        U, d = np.asarray(positions, dtype=np.float64), self._domain.width
         W = np.empty_like(U)
-        W[..., :-1] = U[..., :-1] * self._scale
-        W[..., -1] = U[..., -1] / 2 - W[..., :-1] @ self._middle
-        units = self._domain.weight_units()
+        W[..., :d] = U[..., :d] * self._scale
+        if self._intercept:
+            W[..., d] = U[..., d] / 2 - W[..., :d] @ self._middle
+        units = self._domain.weight_units()[: self.width]
         return np.rint(W / units) * units
 
     def positions(self, weights: ArrayLike) -> Floats:
-        """(..., d + 1): the coded weights of these linear candidates: `weights` undone."""
-        W = np.asarray(weights, dtype=np.float64)
+        """(..., width): the coded weights of these linear candidates: `weights` undone."""
+        W, d = np.asarray(weights, dtype=np.float64), self._domain.width
         U = np.empty_like(W)
-        U[..., :-1] = W[..., :-1] / self._scale
-        U[..., -1] = 2 * (W[..., -1] + W[..., :-1] @ self._middle)
+        U[..., :d] = W[..., :d] / self._scale
+        if self._intercept:
+            U[..., d] = 2 * (W[..., d] + W[..., :d] @ self._middle)
         return U
 
     def gradient(self, gradient: Integers) -> Integers:
-        """int64 (d + 1,): `LinearObjective.gradient` for the centred coding, exactly."""
+        """int64 (width,): `LinearObjective.gradient` for the centred coding, exactly."""
+        if not self._intercept:
+            return 2 * gradient << self._shift
         a = self._domain.grid.a
         total = gradient[-1] >> a  # the sum of y min(r, cap): the intercept's column is 2^a
         columns = (2 * gradient[:-1] - self._ends * total) << self._shift
@@ -85,8 +103,13 @@ class Centred:
 
     @property
     def largest(self) -> int:
-        """The largest abs(x'), in the units of `gradient`: that of the intercept, 1/2."""
+        """The largest abs(x'), in the units of `gradient`: 1/2, also that of the intercept."""
         return 1 << (self._domain.grid.a + 1)
+
+    @property
+    def constant(self) -> int:
+        """The intercept's entry of a coded record, 1/2 in the units of `gradient`; 0 for none."""
+        return self.largest if self._intercept else 0
 
 
 class Coding(Centred):
@@ -98,43 +121,43 @@ class Coding(Centred):
 
     def _centres(self, domain: Domain) -> Floats:
         ends = super()._centres(domain)
-        if isinstance(domain, Schema):
-            for group in domain.groups:
-                ends[group] = 0.0
+        for group in _groups(domain):
+            ends[group] = 0.0
         return ends
+
+    def _exponents(self, domain: Domain) -> Integers:
+        k = super()._exponents(domain)
+        for group in _groups(domain):
+            k[group] = 0
+        return k
 
     @property
     def unit(self) -> float:
         """What one unit of a coded column is worth."""
         return 2.0 ** -(self._domain.grid.a + 2)
 
-    @property
-    def width(self) -> int:
-        """Coded columns, the intercept among them."""
-        return self._domain.width + 1
-
     @cached_property
     def columns(self) -> tuple[Integers, Integers]:
-        """((d,), (d + 1,)): u_j is the first times the packed x_j plus the second."""
+        """((d,), (width,)): u_j is the first times the packed x_j plus the second."""
         one = np.int64(1)
         offset = np.append(-self._ends << self._shift, self.largest)
-        return one << (self._shift + 1), offset
+        return one << (self._shift + 1), offset[: self.width]
 
     @cached_property
     def reach(self) -> Integers:
-        """(d + 1,): the largest size of each coded column."""
+        """(width,): the largest size of each coded column."""
         factor, offset = self.columns
-        units = self._domain.record_units()
+        d, units = self._domain.width, self._domain.record_units()
         ends = [np.rint(bound / units) for bound in (self._domain.low, self._domain.high)]
-        sizes = [np.abs(factor * end.astype(np.int64) + offset[:-1]) for end in ends]
-        return np.append(np.maximum(*sizes), offset[-1])
+        sizes = [np.abs(factor * end.astype(np.int64) + offset[:d]) for end in ends]
+        return np.append(np.maximum(*sizes), offset[d:])
 
     def sums(self, power: int, columns: Iterable[int] | None = None) -> int:
         """A bound on the sum of abs(u_j)^power over these columns (all) of a record.
 
         The intercept is left out.
         """
-        sizes, domain = self.reach[:-1].tolist(), self._domain
+        sizes, domain = self.reach[: self._domain.width].tolist(), self._domain
         if isinstance(domain, Box | Schema):
             return sum(sizes[j] ** power for j in self._filled(columns))
         if power == 1 and isinstance(domain, L2Ball):  # l1 <= sqrt(d) l2
@@ -163,16 +186,18 @@ class Coding(Centred):
 
     def longest(self, order: int) -> float:
         """A bound on the l1 (order 1) or l2 norm (order 2) of a coded record."""
-        total = self.sums(order) + self.largest**order
+        total = self.sums(order) + self.constant**order
         return (total if order == 1 else math.sqrt(total)) * self.unit * ABOVE
 
     def moments(self, packed: Integers) -> Integers:
-        """int64 (d + 1, d + 1): sums of u u', exactly, of `LinearObjective.second_moments`.
+        """int64 (width, width): sums of u u', exactly, of `LinearObjective.second_moments`.
 
-        Sums may wrap on the way; the last ones fit in 64 bits.
+        Sums may wrap on the way; the last ones fit in 64 bits, as `SecondMoments` checks.
         """
         a = self._domain.grid.a
         factor, offset = self.columns
+        if not self._intercept:
+            return np.outer(factor, factor) * packed[:-1, :-1]
         sums, count = packed[:-1, -1] >> a, packed[-1:, -1] >> 2 * a
         scaled = np.append(factor * sums, 0)
         moments = np.outer(offset, offset) * count + np.outer(scaled, offset)
@@ -184,9 +209,9 @@ class Coding(Centred):
 class Compact(Coding):
     """One-hot columns as 0 and 1/2, no longer than numbers; without `centre`, zero stays zero."""
 
-    def __init__(self, domain: Domain, centre: bool = True) -> None:
+    def __init__(self, domain: Domain, centre: bool = True, intercept: bool = True) -> None:
         self._centre = centre
-        super().__init__(domain)
+        super().__init__(domain, intercept)
 
     def _centres(self, domain: Domain) -> Floats:
         return super()._centres(domain) if self._centre else np.zeros(domain.width)
@@ -195,7 +220,7 @@ class Compact(Coding):
         if not self._centre:
             return domain.exponents + 1
         k = super()._exponents(domain)
-        for group in domain.groups if isinstance(domain, Schema) else []:
+        for group in _groups(domain):
             k[group] += 1
         return k
 
@@ -209,12 +234,19 @@ class Broad(Compact):
     """Numbers as [-1, 1], one-hot columns as 0 and 1/2.
 
     Noise on second moments is as long in every direction. Records often fill little of a declared
-    range of numbers, so numbers are coded four times as wide as one-hot columns. Sums of squares
-    over 2^31 records fit in 64 bits even on the finest grid, a = 14.
+    range of numbers, so numbers are coded four times as wide as one-hot columns.
     """
+
+    def __init__(self, domain: Domain, intercept: bool = True) -> None:
+        super().__init__(domain, intercept=intercept)
 
     def _exponents(self, domain: Domain) -> Integers:
         k = super()._exponents(domain) - 1
-        for group in domain.groups if isinstance(domain, Schema) else []:
+        for group in _groups(domain):
             k[group] += 1
         return k
+
+
+def _groups(domain: Domain) -> list[slice]:
+    """The columns of each one-hot group."""
+    return domain.groups if isinstance(domain, Schema) else []

@@ -16,7 +16,7 @@ from privfit._kernels.centers import cells as kernel_cells
 from privfit._kernels.centers import set_gaps as kernel_set_gaps
 from privfit._kernels.linear import LANE_WIDTH, PANEL_ROWS, QUAD_SIZE
 from privfit.domains import Domain
-from privfit.packing import DenseRecords, Run, aligned, tiles
+from privfit.packing import MAX_RECORDS, DenseRecords, Run, aligned, tiles
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -24,6 +24,7 @@ Integers: TypeAlias = NDArray[np.int64]
 ADJACENCIES = ("replace", "add_remove")
 METRICS = ("l1", "l2", "linf")  # by number, as the kernel knows them
 MOST_HALVINGS = 62  # bits of a cell's code
+MOST_SUM = 2**62  # no score, prior or sum reaches it: two of them still add up in 64 bits
 
 
 class Objective:
@@ -32,6 +33,7 @@ class Objective:
     _runs: tuple[Run, ...]
     _n_threads: int | None
     n_records: int
+    adjacency: str = "replace"  # sums have room for as many records as this relation allows
 
     _tile_rows = 256  # records whose panels and margins share the first two levels of cache
     _slice_work = 4e8  # elementary steps between two looks at the keyboard, some 50 ms
@@ -39,6 +41,20 @@ class Objective:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of private records>"
+
+    def room(self, adjacency: str | None = None) -> int:
+        """How many records a sum must have room for, by a relation and by this objective's own.
+
+        Their number where a record is replaced, which makes it public. Else `MAX_RECORDS`, so that
+        no refusal and no unit depends on how many there are.
+        """
+        return max(room_for(self, self.adjacency), room_for(self, adjacency or self.adjacency))
+
+    def _remedy(self, adjacency: str | None) -> str:
+        """What else may be passed where sums are refused for a relation."""
+        if adjacency != "add_remove" or self.adjacency == adjacency:
+            return ""
+        return ", or adjacency='add_remove' to the objective, which then takes coarser units"
 
     def _emptied(self, others: Sequence[Any]) -> Any:
         """A copy for the records of all; what was worked out from its own is forgotten."""
@@ -84,6 +100,12 @@ class Objective:
         for part in self._slices(work):
             kernel_cells(records.panels, part, axes, box, buffer, out)
         return np.concatenate([out[run.first : run.first + run.count] for run in self._runs])
+
+
+def room_for(records: Any, adjacency: str) -> int:
+    """How many records there may be: their number if it is public, or else `MAX_RECORDS`."""
+    check_adjacency(adjacency)
+    return int(records.n_records) if adjacency == "replace" else MAX_RECORDS
 
 
 def whole_bounds(domain: Domain) -> tuple[Integers, Integers]:

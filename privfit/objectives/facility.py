@@ -79,6 +79,11 @@ class FacilityObjective(Objective):
         each block. Its values are clipped and rounded by us, so that sensitivity does not rest on
         it, and the range is hi - lo: nothing is known about how facilities lie to each other.
 
+    Notes
+    -----
+    **No sum wraps.** A stored distance is below 2^16, so a score over 2^32 records is below 2^48,
+    and a count at most 2^32, whatever the neighbour relation.
+
     Examples
     --------
     >>> import numpy as np
@@ -137,8 +142,8 @@ class FacilityObjective(Objective):
         table = np.asarray(distances)
         if table.ndim != 2 or table.size == 0 or table.dtype.kind not in "fiub":
             raise ValueError(
-                f"distances (shape {table.shape}, dtype {table.dtype}) must be a non-empty table "
-                "of numbers; pass distances (n, f)"
+                f"distances ({table.ndim} dimensions, dtype {table.dtype}) must be a non-empty "
+                "table of numbers; pass distances (n, f)"
             )
 
         def as_given(rows: Any, _: Any) -> Any:
@@ -302,15 +307,22 @@ class FacilityObjective(Objective):
 
     def clipped(self, points: Floats) -> Floats:
         """(m, f): clipped distances of public points to the facilities, less lo, as floats."""
+        return np.asarray(np.clip(self._measured(points), *self.clip) - self.clip[0])
+
+    def _measured(self, points: Floats) -> Floats:
+        """(m, f): distances of public points to the facilities, as they are."""
         name = "cityblock" if self.metric == "l1" else "euclidean"
-        found = scipy.spatial.distance.cdist(points, self.places(), name)
-        return np.asarray(np.clip(found, *self.clip) - self.clip[0])
+        return np.asarray(scipy.spatial.distance.cdist(points, self.places(), name))
 
     def between(self, members: Integers) -> Floats:
-        """(k, f): clipped distances between facilities, less lo; unknown ones count as hi."""
+        """(k, f): distances between facilities, at most hi; unknown ones count as hi.
+
+        They are not raised to lo, unlike those of records: others may be nearer than lo to a
+        facility, and yet it serves the records that are nearest to it best.
+        """
         if self._places is not None:
-            return self.clipped(self.places()[members])
-        found = np.full((len(members), self.n_facilities), self.clip[1] - self.clip[0])
+            return np.minimum(self._measured(self.places()[members]), self.clip[1])
+        found = np.full((len(members), self.n_facilities), self.clip[1])
         found[np.arange(len(members)), members] = 0.0
         return found
 
@@ -339,8 +351,8 @@ class FacilityObjective(Objective):
             values = np.asarray(metric(rows, facilities), dtype=np.float64)
             if values.shape != (last - first, self.n_facilities):
                 raise ValueError(
-                    f"metric returned shape {values.shape} for {last - first} records and "
-                    f"{self.n_facilities} facilities; return an array (rows, f)"
+                    f"metric must return one row a record and {self.n_facilities} columns, one a "
+                    "facility; return an array (rows, f)"
                 )
             if np.isnan(values).any():
                 raise ValueError(

@@ -18,6 +18,7 @@ from privfit.checks import is_finite, is_sparse, is_whole
 from privfit.domains import Domain, Grid
 from privfit.objectives.coding import Centred
 from privfit.objectives.common import (
+    MOST_SUM,
     Floats,
     Integers,
     Objective,
@@ -26,7 +27,6 @@ from privfit.objectives.common import (
     check_finite,
     integer_range,
     on_grid,
-    wrap32,
 )
 from privfit.objectives.layouts import (
     NO_CAPS,
@@ -35,14 +35,24 @@ from privfit.objectives.layouts import (
     SparseFollower,
     SparseLayout,
 )
+from privfit.objectives.linear_moves import LinearMoves, LinearSlopes
 from privfit.objectives.smooth import SmoothSums
-from privfit.packing import DenseRecords, check_labels, check_records, joined, pack
+from privfit.packing import (
+    MAX_RECORDS,
+    DenseRecords,
+    check_labels,
+    check_records,
+    joined,
+    pack,
+)
 
 MOST_RESIDUAL = round(1 / kernels.RESIDUAL_UNIT)
+MOST_LOSS = 2.0**50  # of one record: a float64 has four bits below its unit
+USUAL_WEIGHT = 10.0  # of a column in units of its scale: searches look no further by default
 
 
 class LinearObjective(Objective):
-    """Minus the loss of linear models z = <x, w> + intercept over labelled records.
+    """Minus the loss of linear models z = <x, w> + intercept, or <x, w>, over labelled records.
 
     Parameters
     ----------
@@ -61,10 +71,23 @@ class LinearObjective(Objective):
         How records are packed. It changes speed and nothing else.
     n_classes : int, optional
         y then holds 0 .. n_classes - 1, and class 0 is told from the rest; `against` tells another.
+    adjacency : 'replace' or 'add_remove'
+        The neighbour relation that sums have room for. Under 'add_remove' the number of records is
+        private, so there is room for 2^32 of them: where weights of 10 would not fit, scores have
+        fewer bits than the grid's c.
+    fit_intercept : bool
+        Whether candidates (m, d + 1) end with an intercept. Otherwise they are (m, d), and records
+        are x, not (x, 1).
 
     Notes
     -----
     `scores` are not released; hand them to a grant's `release`.
+
+    **No sum wraps.** With N the number of records (replace) or 2^32 (add_remove), and M a
+    candidate's largest margin, a record's loss is at most L = C (M + 1) 2^c + 1 units. Candidates
+    are refused unless L < 2^50 and N L < 2^62, and unless the prior is below 2^62: their sum is
+    below 2^63. Gradients are at most 2^32 2^12 2^a <= 2^58 (of coded columns four times that),
+    and second moments at most 2^32 4^a <= 2^60.
 
     Examples
     --------
@@ -90,7 +113,14 @@ class LinearObjective(Objective):
         l2: float | None = None,
         layout: str = "auto",
         n_classes: int | None = None,
+        adjacency: str = "replace",
+        fit_intercept: bool = True,
     ) -> None:
+        check_adjacency(adjacency)
+        if fit_intercept not in (True, False):
+            raise ValueError(
+                f"fit_intercept ({fit_intercept!r}) must be True or False; pass one of them"
+            )
         if loss not in ("logistic", "hinge", "zero_one"):
             raise ValueError(
                 f"loss ({loss!r}) must be 'logistic', 'hinge' or 'zero_one'; pass one of them"
@@ -109,7 +139,8 @@ class LinearObjective(Objective):
             )
         threads.resolve(n_threads)
         self.loss, self.C, self.l2, self._n_threads = loss, float(C), float(l2), n_threads
-        self.n_classes, self.head = n_classes, 0
+        self.n_classes, self.head, self.adjacency = n_classes, 0, adjacency
+        self.fit_intercept = bool(fit_intercept)
         self._load(X, y, domain, layout)
 
     def _load(self, X: Any, y: Any, domain: Domain | None, layout: str) -> None:
@@ -119,7 +150,7 @@ class LinearObjective(Objective):
         self.n_records, self.n_features = X.shape
         records = pack(X, self.domain, groups, layout=layout)
         self._runs, grid = records.runs, self.grid
-        kernel_loss = kernels.Loss(self.loss, grid.a, grid.b, grid.c, self.C)
+        kernel_loss = kernels.Loss(self.loss, grid.a, grid.b, self.score_bits, self.C)
         self._layout = (
             DenseLayout(records, kernel_loss, grid.a)
             if isinstance(records, DenseRecords)
@@ -163,15 +194,32 @@ class LinearObjective(Objective):
         """Bits of records, candidates and scores."""
         return self.domain.grid
 
+    @cached_property
+    def score_bits(self) -> int:
+        """c: the grid's, or fewer if sums over 2^32 records would not fit else.
+
+        A rule of the domain's width and C alone, so that parts of the records have the same unit.
+        """
+        if self.adjacency == "replace":
+            return self.grid.c
+        loss = self.C * (USUAL_WEIGHT * (self.domain.width + 1) + 1)
+        fit = math.floor(math.log2((MOST_SUM // MAX_RECORDS - 2) / loss))
+        return max(0, min(self.grid.c, fit))
+
     @property
     def unit(self) -> float:
         """What one unit of a score is worth: 1 for zero-one errors, else 2^-c."""
-        return 1.0 if self.loss == "zero_one" else 2.0**-self.grid.c
+        return 1.0 if self.loss == "zero_one" else 2.0**-self.score_bits
+
+    @property
+    def n_weights(self) -> int:
+        """Coordinates of a candidate: one for each column, and the intercept if there is one."""
+        return self.n_features + self.fit_intercept
 
     @property
     def candidate_units(self) -> Floats:
-        """(d + 1,): the grid of candidates."""
-        return self.domain.weight_units()
+        """(n_weights,): the grid of candidates."""
+        return self.domain.weight_units()[: self.n_weights]
 
     @property
     def gradient_unit(self) -> float:
@@ -179,31 +227,55 @@ class LinearObjective(Objective):
         return 2.0**-self.grid.a * kernels.RESIDUAL_UNIT
 
     def _candidates(self, P: ArrayLike) -> tuple[Floats, Floats]:
-        """P checked, and in whole units of the grid."""
-        P = check_finite(P, 2, "candidates (m, d + 1), the intercept last")
-        if P.shape[1] != self.n_features + 1:
+        """P checked, and in whole units of the grid; both (m, d + 1), with an intercept of 0."""
+        shape = "(m, d + 1), the intercept last" if self.fit_intercept else "(m, d), no intercept"
+        P = check_finite(P, 2, f"candidates {shape}")
+        if P.shape[1] != self.n_weights:
             raise ValueError(
-                f"P (shape {P.shape}) must have {self.n_features + 1} columns, the intercept last; "
-                "pass candidates (m, d + 1)"
+                f"P (shape {P.shape}) must have {self.n_weights} columns; pass candidates {shape}"
             )
+        P = self._padded(P)
         whole = on_grid(P, self.domain.weight_units(), "domain.snap(P)")
-        # Partial sums of a margin must be exact, and 65,536 records (or as many as there are) must
-        # not overflow a sum of losses: up to that number a refusal does not depend on n.
         margin = float((np.abs(P) @ self._largest_record).max())
-        largest = 1.0 if self.loss == "zero_one" else self.C * (margin + 1) * 2.0**self.grid.c + 1
-        if (
-            margin * 2.0 ** (self.grid.a + self.grid.b) >= 2.0**52
-            or largest * max(self.n_records, 2**16) >= 2.0**63
-        ):
+        if margin * 2.0 ** (self.grid.a + self.grid.b) >= 2.0**52:  # partial sums must be exact
             raise ValueError(
                 "candidates are too large for exact margins; pass smaller weights, or a Grid with "
                 "smaller bits"
             )
         return P, whole
 
+    def _padded(self, P: Floats) -> Floats:
+        """(m, d + 1): candidates with an intercept, 0 where none is fitted.
+
+        So all bounds hold as they stand: N(w, 0) is the largest abs(<x, w>) of the domain.
+        """
+        return P if self.fit_intercept else np.pad(P, ((0, 0), (0, 1)))
+
+    def _scored(self, P: ArrayLike, adjacency: str | None = None) -> tuple[Floats, Floats]:
+        """`_candidates` whose scores cannot wrap: see the notes of the class."""
+        P, whole = self._candidates(P)
+        margin = float((np.abs(P) @ self._largest_record).max())  # grows with every weight
+        if not self._has_room(margin, adjacency):
+            raise ValueError(
+                "candidates are too large for exact sums of losses; pass smaller weights, a "
+                f"smaller C or a Grid with a smaller c{self._remedy(adjacency)}"
+            )
+        return P, whole
+
+    def _has_room(self, margin: float, adjacency: str | None = None) -> bool:
+        """Whether losses at this margin are exact, and their sum over all records is."""
+        if self.loss == "zero_one":
+            return True
+        loss = self.C * (margin + 1) * 2.0**self.score_bits + 1
+        return loss < MOST_LOSS and loss * self.room(adjacency) < MOST_SUM
+
+    def check_margins(self, P: ArrayLike) -> None:
+        """Refuse candidates without exact margins, for solvers that ask for gradients alone."""
+        self._candidates(P)
+
     @cached_property
     def _largest_record(self) -> Floats:
-        """(d + 1,) the largest size of each column, 1 for the intercept."""
+        """(d + 1,) the largest size of each column; 1 for the intercept, which may always be 0."""
         return np.append(np.maximum(np.abs(self.domain.low), np.abs(self.domain.high)), 1.0)
 
     def _narrow(self, norm: Floats) -> NDArray[np.bool_]:
@@ -211,7 +283,7 @@ class LinearObjective(Objective):
         grid = self.grid
         fits = (norm + 1) * 2.0 ** (grid.a + grid.b) < 2.0**31
         if self.loss == "hinge":
-            fits &= self.C * (norm + 1) * 2.0**grid.c < 2.0**24
+            fits &= self.C * (norm + 1) * 2.0**self.score_bits < 2.0**24
         return np.asarray(fits)
 
     def _narrow_candidates(self, P: Floats, whole: Floats) -> NDArray[np.bool_]:
@@ -232,8 +304,8 @@ class LinearObjective(Objective):
         return bool(inside and (self.domain.norm(P) * 2.0**self.grid.b < 2.0**15).all())
 
     def scores(self, P: ArrayLike) -> Integers:
-        """int64 (m,): minus the loss of each candidate (m, d + 1), in units of `unit`."""
-        P, whole = self._candidates(P)
+        """int64 (m,): minus the loss of each candidate (m, n_weights), in units of `unit`."""
+        P, whole = self._scored(P)
         narrow = self._narrow_candidates(P, whole)
         result = np.empty(len(P), dtype=np.int64)
         if narrow.any():
@@ -247,19 +319,21 @@ class LinearObjective(Objective):
 
         A weight counts in units of its column's scale, so the units of a column do not matter.
         """
-        P, _ = self._candidates(P)
-        if self.l2 == 0:
-            return np.zeros(len(P), dtype=np.int64)
-        penalty = self.l2 / 2 * np.square(np.ldexp(P[:, :-1], self.domain.exponents)).sum(axis=1)
-        if penalty.max() / self.unit >= 2.0**62:
+        P, _ = self._scored(P)
+        return self._priors(np.square(np.ldexp(P[:, :-1], self.domain.exponents)).sum(axis=1))
+
+    def _priors(self, squares: Floats) -> Integers:
+        """int64 (m,): the priors of weights with these squared lengths, below 2^62 in size."""
+        penalty = np.rint(self.l2 / 2 * squares / self.unit)
+        if penalty.max(initial=0.0) >= MOST_SUM:
             raise ValueError("prior is too large for 64 bits; pass smaller weights or a smaller l2")
-        return -np.rint(penalty / self.unit).astype(np.int64)
+        return -penalty.astype(np.int64)
 
     # The table of THEORY section 1, with B = N(w) and D = N(w - w').
     def range(self, P: ArrayLike, adjacency: str) -> int:
         """The range of these candidates' scores between neighbours, in score units, rounded up."""
         check_adjacency(adjacency)
-        P, _ = self._candidates(P)
+        P, _ = self._scored(P, adjacency)
         if all_same(P):
             return 0
         replaced = adjacency == "replace"
@@ -283,7 +357,7 @@ class LinearObjective(Objective):
         A record's score of w spans at most N(w) (logistic), C min(2 N(w), 1 + N(w)) (hinge) or 1.
         """
         check_adjacency(adjacency)
-        P, _ = self._candidates(P)
+        P, _ = self._scored(P, adjacency)
         replaced = adjacency == "replace"
         if self.loss == "zero_one":
             return 2 if replaced else 1
@@ -292,7 +366,7 @@ class LinearObjective(Objective):
         return integer_range((2 if replaced else 1) * span, self.unit, 2 if replaced else 1)
 
     def gradient(self, w: ArrayLike, cap: float, caps: Caps = NO_CAPS) -> Integers:
-        """int64 (d + 1,): sums of y x_j min(r, cap), in units of `gradient_unit`.
+        """int64 (n_weights,): sums of y x_j min(r, cap), in units of `gradient_unit`.
 
         r is minus the slope of the loss at a record's margin m: sigma(-m) for the logistic loss,
         max(1 - m, 0) for the hinge (capped, this is the slope of Huber's hinge). Entry j scores
@@ -308,10 +382,10 @@ class LinearObjective(Objective):
         P, whole = self._candidates(np.atleast_2d(np.asarray(w, dtype=np.float64)))
         if len(P) != 1:
             raise ValueError(
-                f"w (shape {np.shape(w)}) must be one candidate; pass a vector (d + 1,)"
+                f"w (shape {np.shape(w)}) must be one candidate; pass a vector (n_weights,)"
             )
         narrow = self._narrow_candidates(P, whole)
-        return self._layout.gradient(whole[0], not narrow[0], top, self, caps)
+        return self._layout.gradient(whole[0], not narrow[0], top, self, caps)[: self.n_weights]
 
     def _cap(self, cap: float) -> int:
         if not is_finite(cap) or not 0 < cap <= 1:
@@ -322,7 +396,8 @@ class LinearObjective(Objective):
         """The range of the scores +-gradient(w, cap): 2 x_max cap, twice that under replace."""
         check_adjacency(adjacency)
         units = self._largest_record[:-1] / self.domain.record_units()
-        x_max = max(1 << self.grid.a, round(float(units.max())))  # the intercept is a move too
+        constant = 1 << self.grid.a if self.fit_intercept else 0  # the intercept is a move too
+        x_max = max(constant, round(float(units.max())))
         return (4 if adjacency == "replace" else 2) * x_max * self._cap(cap)
 
     def caps(self, columns: Integers, shift: int, squared: bool, bound: int) -> Caps:
@@ -349,14 +424,14 @@ class LinearObjective(Objective):
             P, whole = self._candidates(w[None])
             narrow = bool(self._narrow_candidates(P, whole)[0])
             if follower is not None and narrow:
-                return follower.gradient(whole[0], cap, self)
-            return self._layout.gradient(whole[0], not narrow, cap, self)
+                return follower.gradient(whole[0], cap, self)[: self.n_weights]
+            return self._layout.gradient(whole[0], not narrow, cap, self)[: self.n_weights]
 
         return gradient
 
-    def smooth(self, width: float, numbers: Integers, radius: float) -> SmoothSums:
+    def smooth(self, *loss: Any) -> SmoothSums:
         """Sums of slopes and curvatures of a smooth loss, as Newton's method asks for them."""
-        return SmoothSums(self, width, numbers, radius)
+        return SmoothSums(self, *loss)
 
     def size_counts(self, numbers: Integers, radii: Floats) -> Integers:
         """int64 (radii + 1,): records by the l1 norm of numbers, in classes up to each radius."""
@@ -407,171 +482,9 @@ class LinearObjective(Objective):
     @cached_property
     def centred(self) -> Centred:
         """The coding of every column as [-1/2, 1/2]."""
-        return Centred(self.domain)
+        return Centred(self.domain, self.fit_intercept)
 
 
 def _logistic_gap(B: Floats, D: Floats) -> Floats:
     """phi(B_w', D) for all pairs (w, w'): ln((1 + e^B) / (1 + e^(B - D)))."""
     return np.asarray(np.logaddexp(0, B)[None, :] - np.logaddexp(0, B[None, :] - D))
-
-
-class LinearMoves:
-    """The candidates w + step e_coord around one parent w.
-
-    Equal to `LinearObjective.scores` of them bit for bit; only a column's non-zeros are touched.
-    """
-
-    def __init__(self, objective: LinearObjective, w: ArrayLike) -> None:
-        w = np.asarray(w, dtype=np.float64)
-        if w.ndim != 1:
-            raise ValueError(f"w (shape {w.shape}) must be one candidate; pass a vector (d + 1,)")
-        self._objective = objective
-        self._move_to(w)
-
-    @property
-    def w(self) -> Floats:
-        """The parent."""
-        return self._whole * self._objective.domain.weight_units()
-
-    @property
-    def model(self) -> Floats:
-        """The parent as a candidate of the objective: itself."""
-        return self.w
-
-    def _move_to(self, w: Floats) -> None:
-        """Take w as the parent, with its margins if they fit in 32 bits."""
-        objective = self._objective
-        whole = objective._candidates(w[None])[1]
-        norm = objective.domain.norm(w)
-        fits = objective._narrow(norm) & objective._layout.fits(whole)
-        self._parent = objective._layout.parent(whole[0], objective) if fits[0] else None
-        self._whole, self._norm = whole[0], float(norm[0])
-
-    def _moves(self, coords: ArrayLike, steps: ArrayLike) -> tuple[Integers, Floats, Floats]:
-        """Coordinates, steps in whole units, and bounds on the norms of the moved candidates."""
-        objective = self._objective
-        coords = np.atleast_1d(np.asarray(coords))
-        steps = np.atleast_1d(np.asarray(steps, dtype=np.float64))
-        if coords.ndim != 1 or coords.shape != steps.shape:
-            raise ValueError(
-                f"coords (shape {coords.shape}) and steps (shape {steps.shape}) must be vectors "
-                "of one length; pass one step for each coordinate"
-            )
-        if coords.dtype.kind not in "iu":
-            raise ValueError(f"coords (dtype {coords.dtype}) must be whole numbers; pass indices")
-        if coords.size and not (0 <= coords.min() and coords.max() <= objective.n_features):
-            raise ValueError(
-                f"coords must lie in 0..{objective.n_features}, the intercept last; pass indices"
-            )
-        if not np.isfinite(steps).all():
-            raise ValueError("steps must be finite; pass steps without NaN or infinity")
-        coords = coords.astype(np.int64)
-        whole = on_grid(steps, objective.domain.weight_units()[coords], "steps on the grid")
-        return coords, whole, self._norm + np.abs(steps) * objective._largest_record[coords]
-
-    def candidates(self, coords: ArrayLike, steps: ArrayLike) -> Floats:
-        """(m, d + 1): the moved candidates themselves."""
-        coords, whole, _ = self._moves(coords, steps)
-        P = np.tile(self._whole, (len(coords), 1))
-        P[np.arange(len(coords)), coords] += whole
-        return P * self._objective.domain.weight_units()
-
-    def scores(self, coords: ArrayLike, steps: ArrayLike) -> Integers:
-        """int64 (m,): the scores of w + steps[i] e_coords[i]."""
-        objective = self._objective
-        coords, whole, norms = self._moves(coords, steps)
-        if coords.size == 0:
-            return np.empty(0, dtype=np.int64)
-        if self._parent is None or not objective._narrow(norms).all():
-            units = objective.domain.weight_units()[coords]
-            return objective.scores(self.candidates(coords, whole * units))
-        return -self._parent.moved_losses(coords, wrap32(whole), objective)
-
-    def prior(self, coords: ArrayLike, steps: ArrayLike) -> Integers:
-        """int64 (m,): `LinearObjective.prior` of the moved candidates."""
-        objective = self._objective
-        coords, whole, _ = self._moves(coords, steps)
-        if objective.l2 == 0:
-            return np.zeros(len(coords), dtype=np.int64)
-        unit = 2.0**-objective.grid.b  # of a weight in units of its column's scale
-        w, step = self._whole[:-1] * unit, whole * unit
-        grown = step * (2 * np.append(w, 0.0)[coords] + step)
-        squares = w @ w + np.where(coords == len(w), 0.0, grown)
-        return -np.rint(objective.l2 / 2 * squares / objective.unit).astype(np.int64)
-
-    def step(self, coord: int, step: float) -> None:
-        """Move the parent."""
-        coords, steps, norms = self._moves([coord], [step])
-        moved = self._whole.copy()
-        moved[coords] += steps
-        objective = self._objective
-        narrow = objective._narrow(norms) & objective._layout.fits(moved[None])
-        if self._parent is None or not narrow[0]:
-            self._move_to(moved * objective.domain.weight_units())
-            return
-        self._parent.step(int(coords[0]), int(wrap32(steps)[0]))
-        self._whole = moved
-        self._norm = float(objective.domain.norm(self.w)[0])
-
-    def range(self, coords: ArrayLike, steps: ArrayLike, adjacency: str) -> int:
-        """The range of these moves' scores: at least that of `LinearObjective.range`, and quick.
-
-        With r_i = abs(steps[i]) max abs(x_coord), two moved candidates differ by at most the sum
-        of the two largest r_i, and no norm exceeds N(w) plus the largest.
-        """
-        check_adjacency(adjacency)
-        objective = self._objective
-        _, whole, norms = self._moves(coords, steps)
-        reach = norms - self._norm
-        if not whole.any():
-            return 0
-        replaced = adjacency == "replace"
-        if objective.loss == "zero_one":
-            return 2 if replaced else 1
-        B, D = norms.max(), np.sort(reach)[-2:].sum()
-        if objective.loss == "logistic":
-            gap = np.logaddexp(0, B) - np.logaddexp(0, B - D)
-            bound = min(2 * gap, 2 * B) if replaced else gap
-        elif replaced:
-            bound = objective.C * min(2 * D, 2 * min(2 * B, 1 + B))
-        else:
-            bound = objective.C * min(D, 1 + B)
-        return integer_range(float(bound), objective.unit, 2 if replaced else 1)
-
-
-class LinearSlopes:
-    """Moves of centred weights by +-step along one coordinate, scored by the clipped gradient.
-
-    A move scores the gradient of its coordinate with its sign; its size does not enter, so one
-    record changes the difference of two scores by at most 2 x_max cap (add or remove) or 4 x_max
-    cap (replace), x_max = 1/2: less than the loss itself allows, and one pass serves all moves.
-    """
-
-    def __init__(self, objective: LinearObjective, position: ArrayLike, cap: float) -> None:
-        self._objective, self._cap = objective, objective._cap(cap)
-        self.w = np.array(position, dtype=np.float64)
-        self._gradient = objective.follower()
-
-    @property
-    def model(self) -> Floats:
-        """(d + 1,): the linear candidate at the present position."""
-        return self._objective.centred.weights(self.w)
-
-    def scores(self, coords: Integers, steps: Floats) -> Integers:
-        """int64 (m,): the gradient along each move."""
-        gradient = self._objective.centred.gradient(self._gradient(self.model, self._cap))
-        return gradient[coords] * np.sign(steps).astype(np.int64)
-
-    def prior(self, coords: Integers, steps: Floats) -> Integers:
-        """int64 (m,): zeros; the slope of a regulariser is lost beside that of many records."""
-        return np.zeros(len(coords), dtype=np.int64)
-
-    def range(self, coords: Integers, steps: Floats, adjacency: str) -> int:
-        """The range of the scores; the same wherever the view stands."""
-        check_adjacency(adjacency)
-        ways = 4 if adjacency == "replace" else 2
-        return ways * self._objective.centred.largest * self._cap
-
-    def step(self, coord: int, step: float) -> None:
-        """Move."""
-        self.w[coord] += step

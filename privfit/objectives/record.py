@@ -11,7 +11,13 @@ import scipy  # its submodules load when first used
 from numpy.typing import ArrayLike
 
 from privfit.checks import is_finite, is_sparse, is_whole
-from privfit.objectives.common import Integers, check_adjacency
+from privfit.objectives.common import Floats, Integers, check_adjacency
+
+TRIED = 64  # records that a score is tried on before anything is charged
+
+
+class _ShapeError(Exception):
+    """A score that is no array (n, m)."""
 
 
 class RecordObjective:
@@ -23,11 +29,16 @@ class RecordObjective:
         Private records; rows are handed to `score` in blocks.
     score : callable (records, P) -> (n, m)
         Higher is better. It must treat each record by itself: a record's scores may not depend on
-        which others stand in the block. This is checked on single records of each block.
+        which others stand in the block. A search checks this on the first records before anything
+        is charged. Later nothing is refused: a block in which a record that stands alone scores
+        otherwise is scored record by record, and so is one that `score` raises for.
     low, high : float
-        Public bounds. Scores are clipped to them, so sensitivity does not rest on `score`.
+        Public bounds. Scores are clipped to them, so sensitivity does not rest on `score`. NaN
+        counts as `low`; a record that `score` raises for, or gives another shape, has `low` for
+        every candidate. So a run that began ends with an answer, whatever the records are.
     bits : int
-        Levels of a score between the bounds: 2^bits.
+        Levels of a score between the bounds: 2^bits, at most 2^30. Sums over 2^32 records are then
+        at most 2^62: none wraps, whatever the neighbour relation.
 
     Examples
     --------
@@ -87,18 +98,58 @@ class RecordObjective:
             return {name: values[first:last] for name, values in records.items()}
         return records.iloc[first:last] if hasattr(records, "iloc") else records[first:last]
 
-    def _integers(self, rows: Any, P: Any, n: int) -> Integers:
-        """Each record's clipped and rounded scores."""
-        values = np.asarray(self._score(rows, P), dtype=np.float64)
-        if values.shape != (n, len(P)):
-            raise ValueError(
-                f"score returned shape {values.shape} for {n} records and {len(P)} candidates; "
-                "return an array (n, m)"
-            )
-        if np.isnan(values).any():
-            raise ValueError("score returned NaN; return a number for every record and candidate")
-        units = np.rint((np.clip(values, self.low, self.high) - self.low) / self.unit)
+    def _values(self, first: int, last: int, P: Any) -> Floats:
+        """What `score` returns for these records, or its error."""
+        with np.errstate(all="ignore"):  # a warning would tell of records
+            values = np.asarray(self._score(self._rows(first, last), P), dtype=np.float64)
+        if values.shape != (last - first, len(P)):
+            raise _ShapeError
+        return values
+
+    def _integers(self, first: int, last: int, P: Any) -> Integers:
+        """(n, m): clipped and rounded scores, those of `low` where there are none."""
+        try:
+            values = self._values(first, last, P)
+        except Exception:  # of some record: each of the others still has its own scores
+            if last - first > 1:
+                return self._each_alone(first, last, P)
+            values = np.full((1, len(P)), self.low)
+        inside = np.clip(np.where(np.isnan(values), self.low, values), self.low, self.high)
+        units = np.rint((inside - self.low) / self.unit)
         return np.clip(units, 0, self._top).astype(np.int64)
+
+    def _each_alone(self, first: int, last: int, P: Any) -> Integers:
+        return np.concatenate([self._integers(i, i + 1, P) for i in range(first, last)])
+
+    def _mixes(self, whole: Integers, first: int, last: int, P: Any) -> bool:
+        """Whether the first or the last record of a block scores otherwise alone."""
+        ends = {first, last - 1} if last - first > 1 else ()
+        return any((self._integers(i, i + 1, P)[0] != whole[i - first]).any() for i in ends)
+
+    def _fault(self, i: int, P: Any) -> str:
+        """What is wrong with the scores of a record alone; an error's text may show the record."""
+        try:
+            self._values(i, i + 1, P)
+        except _ShapeError:
+            return "returned another shape"
+        except Exception as error:
+            return f"raised {type(error).__name__}"
+        return ""
+
+    def check(self, P: Any) -> None:
+        """Refuse a `score` that fails on each of the first records, or mixes them."""
+        last = min(self.n_records, self._block, TRIED)
+        faults = [self._fault(i, P) for i in range(last)]
+        if all(faults):
+            raise ValueError(
+                f"score {faults[0]} for each of the first records; return an array (n, m), here "
+                f"with {len(P)} columns"
+            )
+        if self._mixes(self._integers(0, last, P), 0, last, P):
+            raise ValueError(
+                "score must treat each record by itself; it gave another value to a record that "
+                "stood alone. Round inside score, or pass block=1"
+            )
 
     def scores(self, P: Any) -> Integers:
         """int64 (m,): the sum over records of clipped scores less `low`, in units of `unit`."""
@@ -108,14 +159,9 @@ class RecordObjective:
         step = max(1, min(self._block, (1 << 22) // len(P)))
         for first in range(0, self.n_records, step):
             last = min(first + step, self.n_records)
-            whole = self._integers(self._rows(first, last), P, last - first)
-            for i in {first, last - 1} if last - first > 1 else ():
-                alone = self._integers(self._rows(i, i + 1), P, 1)
-                if not np.array_equal(alone[0], whole[i - first]):
-                    raise ValueError(
-                        "score must treat each record by itself; it gave another value to a record "
-                        "that stood alone. Round inside score, or pass block=1"
-                    )
+            whole = self._integers(first, last, P)
+            if self._mixes(whole, first, last, P):
+                whole = self._each_alone(first, last, P)
             total += whole.sum(axis=0)
         return total
 

@@ -1,0 +1,309 @@
+"""Paired runs: one history, two neighbouring tables, and every value that went to a mechanism.
+
+A fit is run on the first table and everything that it releases is put on a tape. Then it is run on
+the second table with the same coins, and each release is answered from the tape. Both runs have now
+seen the same outputs, so whatever still differs between them was computed from the one record in
+which the tables differ:
+
+- the value handed to each mechanism: its `strain` is at most 1 if the sensitivity is right;
+- nothing else. The mechanisms, their order and number, their parameters, the answer, warnings and
+  errors must be equal, since all of them are seen.
+
+This is the induction step of every proof by composition, tested: given the same history, each
+release is private. With the accountant, which the grants of both runs obey, nothing more is needed
+but the law of the samplers. No number is estimated, so an alarm is never false; what is tested is
+the pairs that were tried. A pair that strains a release by s finds every fault by a factor above
+1 / s, which is the audit's power for that release.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from privfit._kernels.random import BitSource
+from privfit.accounting import Event
+from privfit.audit.strains import strain
+from privfit.cautions import SeedWarning
+from privfit.ledger import Grant, Ledger
+from privfit.mechanisms import Mechanism
+
+__all__ = ["PairedAudit", "Step", "paired", "worst_pair"]
+
+ROUNDING = 1e-9  # of a strain: sums of floats; the least mistake is far larger
+
+
+@dataclass(frozen=True)
+class Step:
+    """One release of a paired run: who released, by which mechanism, and the strain of it."""
+
+    place: str
+    mechanism: str
+    event: Event
+    strain: float
+
+
+@dataclass(frozen=True)
+class PairedAudit:
+    """What two neighbouring tables showed under one history.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+        Every release, in order.
+    differences : tuple of str
+        What differed besides the values that went to mechanisms: each is a leak.
+    """
+
+    steps: tuple[Step, ...]
+    differences: tuple[str, ...]
+
+    @property
+    def strain(self) -> float:
+        """The largest strain of a release; 0 if there was none."""
+        return max((step.strain for step in self.steps), default=0.0)
+
+    @property
+    def finds(self) -> float:
+        """The power: noise that is too small by more than this factor is found on this pair."""
+        return math.inf if not self.strain else 1 / self.strain
+
+    def passes(self) -> bool:
+        """Whether nothing was found."""
+        return not self.differences and self.strain <= 1 + ROUNDING
+
+
+def paired(
+    run: Callable[[Any, Ledger, Any], Any], first: Any, second: Any, *, seed: int = 0
+) -> PairedAudit:
+    """Run anything that releases through a ledger on two neighbouring tables, with one history.
+
+    Parameters
+    ----------
+    run : callable (table, ledger, random_state) -> answer
+        Must pass `ledger` and `random_state` on to all that it calls, and flip no other coins. What
+        it returns is compared too: numbers, arrays, containers of them, fitted estimators, or None.
+    first, second : any
+        Two neighbouring tables under the relation that `run` declares; made up, not private. Of
+        tables with unlike numbers of records the last record should be the one that was added:
+        records draw coins in turn.
+    seed : int
+        Of the coins that both runs share, and of the releases of the first.
+
+    Returns
+    -------
+    PairedAudit
+        `passes()` says whether a leak was found, `finds` how small a fault this pair would show.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import DiscreteLaplace
+    >>> from privfit.audit import paired
+    >>> def sum_of_ages(ages, ledger, random_state):  # said to be 1-DP for ages up to 100
+    ...     grant = ledger.reserve(1.0, name="sum")
+    ...     noise = DiscreteLaplace(epsilon=1.0, sensitivity=50)
+    ...     return grant.release(noise, [int(np.clip(ages, 0, 100).sum())], random_state)
+    >>> found = paired(sum_of_ages, [20, 30, 0], [20, 30, 100])
+    >>> found.passes(), found.strain
+    (False, 2.0)
+    """
+    tape = _Tape(seed)
+    answers = [_answer(run, first, tape, seed)]
+    tape.rewind()
+    answers.append(_answer(run, second, tape, seed))
+    differences = list(tape.differences)
+    if not differences:
+        differences += tape.left()
+        differences += [
+            f"{what} of the two runs differ"
+            for what in answers[0]
+            if not _same(answers[0][what], answers[1][what])
+        ]
+    return PairedAudit(tuple(tape.steps), tuple(differences))
+
+
+def worst_pair(
+    run: Callable[[Any, Ledger, Any], Any],
+    pairs: Iterable[tuple[Any, Any]],
+    *,
+    seeds: Iterable[int] = (0,),
+) -> PairedAudit:
+    """The `paired` audit that fails, or strains a release most, over pairs of tables and seeds.
+
+    >>> from privfit import accuracy_score
+    >>> from privfit.audit import worst_pair
+    >>> def accuracy(labels, ledger, random_state):
+    ...     scores = [0.2] * len(labels)
+    ...     return accuracy_score(labels, scores, 1.0, ledger=ledger, random_state=random_state)
+    >>> found = worst_pair(accuracy, [([0, 1], [0, 1]), ([0, 1], [0, 0])])
+    >>> found.passes(), found.finds
+    (True, 1.0)
+    """
+    tried = [paired(run, *pair, seed=seed) for pair in list(pairs) for seed in seeds]
+    if not tried:
+        raise ValueError("pairs must hold at least one pair of tables; pass [(first, second)]")
+    return max(tried, key=lambda found: (bool(found.differences), found.strain))
+
+
+# -------------------------------------------------------------------------------------------- tape
+
+
+class _Diverged(BaseException):
+    """The runs are no longer comparable; no `except Exception` of a run may swallow it."""
+
+
+class _Tape:
+    """What the first run released, and how the second run compares."""
+
+    def __init__(self, seed: int) -> None:
+        self.steps: list[Step] = []
+        self.differences: list[str] = []
+        self._draws: list[tuple[Mechanism, Any, Any]] = []
+        self._source = BitSource(seed)  # apart from the run's own coins, which both runs share
+        self._next: int | None = None
+
+    @property
+    def replays(self) -> bool:
+        return self._next is not None
+
+    def rewind(self) -> None:
+        self._next = 0
+
+    def draw(self, mechanism: Mechanism, value: Any) -> Any:
+        """Draw and record, or compare and read."""
+        if self._next is None:
+            kept = np.array(value) if isinstance(value, np.ndarray | Sequence) else value
+            output = mechanism(value, self._source)
+            self._draws.append((mechanism, kept, output))
+            return output
+        position, self._next = self._next, self._next + 1
+        if position == len(self._draws):
+            self._diverge("the second run releases more than the first")
+        known, before, output = self._draws[position]
+        if known != mechanism:
+            self._diverge(
+                f"release {position + 1} is {known!r} in one run and {mechanism!r} in the other"
+            )
+        try:
+            found = strain(mechanism, before, value, output)
+        except ValueError:
+            self._diverge(f"the values of release {position + 1} differ in shape")
+        self.steps.append(Step(_caller(), repr(mechanism), mechanism.event, found))
+        return output
+
+    def left(self) -> list[str]:
+        """What the second run did not ask for."""
+        if self._next == len(self._draws):
+            return []
+        return ["the second run releases less than the first"]
+
+    def _diverge(self, difference: str) -> NoReturn:
+        self.differences.append(difference)
+        raise _Diverged
+
+
+def _caller() -> str:
+    """The function that asked for a release, behind those that hand it on."""
+    frame = sys._getframe(1)
+    while frame.f_back and frame.f_code.co_name in ("draw", "__call__", "release"):
+        frame = frame.f_back
+    return f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}"
+
+
+@dataclass(frozen=True, eq=False)
+class _Taped(Mechanism):
+    """A mechanism whose draws are on tape; it costs what the mechanism costs."""
+
+    mechanism: Mechanism
+    tape: _Tape
+
+    @property
+    def event(self) -> Event:
+        return self.mechanism.event
+
+    def __call__(self, value: Any, rng: Any = None) -> Any:
+        """Draw, or read; the run's own coins are left alone."""
+        return self.tape.draw(self.mechanism, value)
+
+
+class _TapedGrant:
+    """A grant whose draws are on tape; in all else the grant itself."""
+
+    def __init__(self, grant: Grant, tape: _Tape) -> None:
+        self._grant, self._tape = grant, tape
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._grant, name)
+
+    def release(self, mechanism: Mechanism, value: Any, rng: Any = None) -> Any:
+        """Check, charge, and draw or read."""
+        return self._grant.release(_Taped(mechanism, self._tape), value, rng)
+
+
+class _TapedLedger(Ledger):
+    """A ledger that covers each grant by itself, and tapes it."""
+
+    def __init__(self, tape: _Tape) -> None:
+        super().__init__(1.0)
+        self._tape = tape
+
+    def reserve(self, epsilon: float, delta: float = 0.0, *rest: Any, **named: Any) -> Any:
+        """A grant of its own budget."""
+        return _TapedGrant(
+            Ledger(epsilon, delta).reserve(epsilon, delta, *rest, **named), self._tape
+        )
+
+
+# --------------------------------------------------------------------------------------- comparing
+
+
+def _answer(run: Any, table: Any, tape: _Tape, seed: int) -> dict[str, Any]:
+    """All of a run that can be seen: its answer, its warnings, its error."""
+    answer, error = None, None
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        warnings.simplefilter(
+            "ignore", SeedWarning
+        )  # both runs are seeded; one of them would say so
+        try:
+            answer = run(table, _TapedLedger(tape), BitSource(seed))
+        except _Diverged:
+            pass
+        except Exception as problem:
+            if not tape.replays:  # the first table must work
+                raise
+            error = (type(problem).__name__, str(problem))
+    said = [(warning.category.__name__, str(warning.message)) for warning in heard]
+    return {"errors": error, "warnings": said, "answers": answer}
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Bit for bit, as far as an answer is public: of estimators what a fit learned."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and one.tobytes() == other.tobytes()
+    if isinstance(one, Mapping):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, float):
+        return one == other or (one != one and other != other)
+    if is_dataclass(one) and not isinstance(one, type):
+        return all(_same(getattr(one, f.name), getattr(other, f.name)) for f in fields(one))
+    if hasattr(one, "__dict__"):
+        return _same(_learned(one), _learned(other))
+    return bool(one == other)
+
+
+def _learned(thing: Any) -> dict[str, Any]:
+    """What an object holds; of an estimator what a fit put there."""
+    held = vars(thing)
+    return {name: held[name] for name in held if name.endswith("_")} or held

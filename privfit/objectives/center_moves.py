@@ -1,0 +1,221 @@
+"""Moves away from one set of centres: of one centre, or of one coordinate of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privfit._kernels import centers as kernels
+from privfit._kernels.linear import PANEL_ROWS, QUAD_SIZE
+from privfit.domains import L2Ball
+from privfit.objectives.common import Floats, Integers, check_adjacency, integer_range
+from privfit.packing import aligned, tiles
+
+if TYPE_CHECKING:
+    from privfit.objectives.centers import CentersObjective
+
+FEW_PAIRS = 2e7  # differences of coordinates that a range may take: some 10 ms
+
+
+class CenterMoves:
+    """The sets that differ from a parent in one centre; k times less work than from scratch."""
+
+    def __init__(self, objective: CentersObjective, centers: ArrayLike) -> None:
+        self._objective = objective
+        self._whole = objective._candidates(np.asarray(centers, dtype=np.float64)[None])[0]
+        self._load()
+
+    @property
+    def centers(self) -> Floats:
+        """The parent."""
+        return self._whole * self._objective._record_unit
+
+    def _load(self) -> None:
+        """Each record's two nearest centres, if distances fit in 32 bits."""
+        objective = self._objective
+        form = objective._kernel_form(self._whole)
+        self._state: NDArray[np.int32] | None = None
+        self._shift = 0
+        if form is None:
+            return
+        k = objective.n_clusters
+        n_threads = objective._threads(float(objective.n_records) * k * objective.n_features)
+        w, start, self._shift = form
+        rows = objective._records.panels.shape[0] * PANEL_ROWS
+        self._state = np.empty((3, rows), dtype=np.int32)
+        buffer = aligned((n_threads, QUAD_SIZE, objective._tile_rows), np.int32)
+        kernels.nearest_two(
+            objective._records.as_pairs, tiles(objective._runs, objective._tile_rows), w, start, k,
+            objective.power, buffer, self._state, n_threads,
+        )  # fmt: skip
+
+    def _moves(self, which: ArrayLike, centers: ArrayLike) -> tuple[Integers, Floats]:
+        objective = self._objective
+        which = np.atleast_1d(np.asarray(which))
+        centers = np.atleast_2d(np.asarray(centers, dtype=np.float64))
+        if which.ndim != 1 or centers.shape != (len(which), objective.n_features):
+            raise ValueError(
+                f"which (shape {which.shape}) and centers (shape {centers.shape}) must match; pass "
+                f"one new centre with {objective.n_features} columns for each index"
+            )
+        if which.dtype.kind not in "iu" or (
+            which.size and not (0 <= which.min() and which.max() < objective.n_clusters)
+        ):
+            raise ValueError(
+                f"which must hold indices in 0..{objective.n_clusters - 1}; pass centres to replace"
+            )
+        return which.astype(np.int64), centers
+
+    def candidates(self, which: ArrayLike, centers: ArrayLike) -> Floats:
+        """(m, k, d): the changed sets themselves."""
+        which, centers = self._moves(which, centers)
+        P = np.tile(self.centers, (len(which), 1, 1))
+        P[np.arange(len(which)), which] = centers
+        return P
+
+    def scores(self, which: ArrayLike, centers: ArrayLike) -> Integers:
+        """int64 (m,): the scores with centre which[i] replaced by centers[i]."""
+        objective = self._objective
+        which, centers = self._moves(which, centers)
+        if which.size == 0:
+            return np.empty(0, dtype=np.int64)
+        new = objective._candidates(np.repeat(centers[:, None], objective.n_clusters, axis=1))[:, 0]
+        objective._check_room(self._covers(which, new))
+        form = self._form(new, which)
+        if self._state is None or form is None:
+            return objective.scores(self.candidates(which, centers))
+        w, start, replaced, place = form
+        work = float(objective.n_records) * len(which) * (4 + objective.n_features / 8)
+        n_threads = objective._threads(work)
+        out = np.zeros((n_threads, w.shape[0] * QUAD_SIZE), dtype=np.int64)
+        buffer = aligned((n_threads, QUAD_SIZE + 1, objective._tile_rows), np.int32)
+        for part in objective._slices(work):
+            kernels.swaps(
+                objective._records.as_pairs, part, self._state, w, start, replaced,
+                objective.power, buffer, out,
+            )  # fmt: skip
+        return -(out.sum(axis=0)[place] + objective._added_back(self._shift))
+
+    def _covers(self, which: Integers, new: Floats) -> Floats:
+        """(m,): `CentersObjective._cover` of the changed sets, without making them."""
+        objective = self._objective
+        kept = np.tile(objective._farthest(self._whole[None])[0], (len(which), 1))
+        kept[np.arange(len(which)), which] = objective._farthest(new[None])[0]
+        return np.asarray(kept.min(axis=1))
+
+    def _form(
+        self, new: Floats, which: Integers
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], Integers] | None:
+        """New centres in quads that replace one and the same centre, and where each one stands."""
+        objective = self._objective
+        order = np.argsort(which, kind="stable")
+        rows: list[int] = []
+        place = np.empty(len(which), dtype=np.int64)
+        for index in np.unique(which):
+            members = order[which[order] == index]
+            place[members] = len(rows) + np.arange(len(members))
+            rows += [*members, *[members[-1]] * (-len(members) % QUAD_SIZE)]
+        form = objective._kernel_form(new[rows], self._shift)
+        if form is None:
+            return None
+        return form[0], form[1], which[rows][::QUAD_SIZE].astype(np.int32), place
+
+    def step(self, which: int, center: ArrayLike) -> None:
+        """Replace one centre of the parent."""
+        index, new = self._moves([which], np.asarray(center, dtype=np.float64)[None])
+        self._whole = self._objective._candidates(self.candidates(index, new))[0]
+        self._load()
+
+
+class CenterSteps:
+    """The sets that differ from a parent in one coordinate of one centre."""
+
+    def __init__(self, objective: CentersObjective, centers: ArrayLike) -> None:
+        self._objective, self._at = objective, objective.at(centers)
+
+    @property
+    def w(self) -> Floats:
+        """The parent."""
+        return self._at.centers
+
+    @property
+    def model(self) -> Floats:
+        """The parent as a candidate of the objective: itself."""
+        return self.w
+
+    def _moved(self, coords: ArrayLike, steps: ArrayLike) -> tuple[Integers, Floats, Floats]:
+        """The centre of each move, where it was and where it goes."""
+        coords, steps = np.atleast_1d(coords), np.atleast_1d(np.asarray(steps, dtype=np.float64))
+        which, column = np.divmod(coords, self._objective.n_features)
+        old = self.w[which]
+        new = old.copy()
+        new[np.arange(len(coords)), column] += steps
+        return which, old, new
+
+    def candidates(self, coords: ArrayLike, steps: ArrayLike) -> Floats:
+        """(m, k, d): the moved sets themselves."""
+        which, _, new = self._moved(coords, steps)
+        return self._at.candidates(which, new)
+
+    def scores(self, coords: ArrayLike, steps: ArrayLike) -> Integers:
+        """int64 (m,): the scores of the moved sets."""
+        which, _, new = self._moved(coords, steps)
+        return self._at.scores(which, new)
+
+    def prior(self, coords: ArrayLike, steps: ArrayLike) -> Integers:
+        """int64 (m,): there is no data-free part."""
+        return np.zeros(np.size(coords), dtype=np.int64)
+
+    def range(self, coords: ArrayLike, steps: ArrayLike, adjacency: str) -> int:
+        """`CentersObjective.range` of these sets if they are few, or else a bound on it.
+
+        That takes a time of m^2 k^2 d; the bound takes m, and may be twice as wide. Let up_i be the
+        supremum over t of dist(t, new_i) - dist(t, old_i), down_i the other way round, both at
+        least 0. A record nearest to an unmoved centre of set j costs no more in set i; so cost_i -
+        cost_j is at most up_i + down_j if both moved the same centre, and at most
+        max(up_i, down_j) if not, since a record is nearest to one centre alone.
+        """
+        check_adjacency(adjacency)
+        coords, steps = np.atleast_1d(coords), np.atleast_1d(np.asarray(steps, dtype=np.float64))
+        _, first = np.unique(np.column_stack([coords, steps]), axis=0, return_index=True)
+        if len(first) == 1:
+            return 0
+        objective, (k, d) = self._objective, self.w.shape
+        if (len(first) * k) ** 2 * d <= FEW_PAIRS:
+            return objective.range(self.candidates(coords[first], steps[first]), adjacency)
+        which, old, new = self._moved(coords[first], steps[first])
+        old, new = old / objective._record_unit, new / objective._record_unit
+        objective._check_room(self._at._covers(which, new), adjacency)
+        gaps = objective._step_gaps(old, new)
+        up, down = (np.maximum(gap, 0.0) for gap in gaps)
+        bound = max(up.max(), down.max()) if adjacency == "add_remove" else (up + down).max()
+        for centre in np.unique(which):
+            here = which == centre
+            if adjacency == "add_remove":
+                bound = max(bound, _largest_pair(up[here], down[here]))
+            else:
+                both = np.sort(up[here] + down[here])
+                bound = max(bound, both[-2:].sum())
+        if adjacency == "replace":
+            for one in (up, down):
+                tops = [one[which == centre].max() for centre in np.unique(which)]
+                bound = max(bound, sum(sorted(tops)[-2:]))
+        return integer_range(float(bound), 1.0, 0, exact=not isinstance(objective.domain, L2Ball))
+
+    def step(self, coord: Any, step: Any) -> None:
+        """Move the parent."""
+        which, _, new = self._moved(coord, step)
+        self._at.step(int(which[0]), new[0])
+
+
+def _largest_pair(up: Floats, down: Floats) -> float:
+    """The largest up_i + down_j with i and j different; 0 if there is one alone."""
+    if len(up) == 1:
+        return 0.0
+    i, j = int(up.argmax()), int(down.argmax())
+    if i != j:
+        return float(up[i] + down[j])
+    others = np.arange(len(up)) != i
+    return float(max(up[i] + down[others].max(), up[others].max() + down[j]))

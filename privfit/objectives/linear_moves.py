@@ -1,0 +1,182 @@
+"""Moves away from one linear model: scored by the loss, or by the clipped gradient."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privfit.objectives.common import (
+    Floats,
+    Integers,
+    check_adjacency,
+    integer_range,
+    on_grid,
+    wrap32,
+)
+
+if TYPE_CHECKING:
+    from privfit.objectives.linear import LinearObjective
+
+
+class LinearMoves:
+    """The candidates w + step e_coord around one parent w.
+
+    Equal to `LinearObjective.scores` of them bit for bit; only a column's non-zeros are touched.
+    """
+
+    def __init__(self, objective: LinearObjective, w: ArrayLike) -> None:
+        w = np.asarray(w, dtype=np.float64)
+        if w.ndim != 1:
+            raise ValueError(f"w (shape {w.shape}) must be one candidate; pass a vector")
+        self._objective = objective
+        self._move_to(w)
+
+    @property
+    def w(self) -> Floats:
+        """The parent."""
+        return (self._whole * self._objective.domain.weight_units())[: self._objective.n_weights]
+
+    @property
+    def model(self) -> Floats:
+        """The parent as a candidate of the objective: itself."""
+        return self.w
+
+    def _move_to(self, w: Floats) -> None:
+        """Take w as the parent, with its margins if they fit in 32 bits."""
+        objective = self._objective
+        P, whole = objective._candidates(w[None])
+        norm = objective.domain.norm(P)
+        fits = objective._narrow(norm) & objective._layout.fits(whole)
+        self._parent = objective._layout.parent(whole[0], objective) if fits[0] else None
+        self._whole, self._norm = whole[0], float(norm[0])
+
+    def _moves(self, coords: ArrayLike, steps: ArrayLike) -> tuple[Integers, Floats, Floats]:
+        """Coordinates, steps in whole units, and bounds on the norms of the moved candidates."""
+        objective = self._objective
+        coords = np.atleast_1d(np.asarray(coords))
+        steps = np.atleast_1d(np.asarray(steps, dtype=np.float64))
+        if coords.ndim != 1 or coords.shape != steps.shape:
+            raise ValueError(
+                f"coords (shape {coords.shape}) and steps (shape {steps.shape}) must be vectors "
+                "of one length; pass one step for each coordinate"
+            )
+        if coords.dtype.kind not in "iu":
+            raise ValueError(f"coords (dtype {coords.dtype}) must be whole numbers; pass indices")
+        last = objective.n_weights - 1
+        if coords.size and not (0 <= coords.min() and coords.max() <= last):
+            raise ValueError(f"coords must lie in 0..{last}, an intercept last; pass indices")
+        if not np.isfinite(steps).all():
+            raise ValueError("steps must be finite; pass steps without NaN or infinity")
+        coords = coords.astype(np.int64)
+        whole = on_grid(steps, objective.domain.weight_units()[coords], "steps on the grid")
+        return coords, whole, self._norm + np.abs(steps) * objective._largest_record[coords]
+
+    def candidates(self, coords: ArrayLike, steps: ArrayLike) -> Floats:
+        """(m, n_weights): the moved candidates themselves."""
+        coords, whole, _ = self._moves(coords, steps)
+        P = np.tile(self._whole, (len(coords), 1))
+        P[np.arange(len(coords)), coords] += whole
+        return (P * self._objective.domain.weight_units())[:, : self._objective.n_weights]
+
+    def scores(self, coords: ArrayLike, steps: ArrayLike) -> Integers:
+        """int64 (m,): the scores of w + steps[i] e_coords[i]."""
+        objective = self._objective
+        coords, whole, norms = self._moves(coords, steps)
+        if coords.size == 0:
+            return np.empty(0, dtype=np.int64)
+        if self._parent is None or not objective._narrow(norms).all():
+            units = objective.domain.weight_units()[coords]
+            return objective.scores(self.candidates(coords, whole * units))
+        return -self._parent.moved_losses(coords, wrap32(whole), objective)
+
+    def prior(self, coords: ArrayLike, steps: ArrayLike) -> Integers:
+        """int64 (m,): `LinearObjective.prior` of the moved candidates."""
+        objective = self._objective
+        coords, whole, _ = self._moves(coords, steps)
+        if objective.l2 == 0:
+            return np.zeros(len(coords), dtype=np.int64)
+        unit = 2.0**-objective.grid.b  # of a weight in units of its column's scale
+        w, step = self._whole[:-1] * unit, whole * unit
+        grown = step * (2 * np.append(w, 0.0)[coords] + step)
+        return objective._priors(w @ w + np.where(coords == len(w), 0.0, grown))
+
+    def step(self, coord: int, step: float) -> None:
+        """Move the parent."""
+        coords, steps, norms = self._moves([coord], [step])
+        moved = self._whole.copy()
+        moved[coords] += steps
+        objective = self._objective
+        narrow = objective._narrow(norms) & objective._layout.fits(moved[None])
+        if self._parent is None or not narrow[0]:
+            self._move_to((moved * objective.domain.weight_units())[: objective.n_weights])
+            return
+        self._parent.step(int(coords[0]), int(wrap32(steps)[0]))
+        self._whole = moved
+        self._norm = float(objective.domain.norm(moved * objective.domain.weight_units())[0])
+
+    def range(self, coords: ArrayLike, steps: ArrayLike, adjacency: str) -> int:
+        """The range of these moves' scores: at least that of `LinearObjective.range`, and quick.
+
+        With r_i = abs(steps[i]) max abs(x_coord), two moved candidates differ by at most the sum
+        of the two largest r_i, and no norm exceeds N(w) plus the largest.
+        """
+        check_adjacency(adjacency)
+        objective = self._objective
+        _, whole, norms = self._moves(coords, steps)
+        if not objective._has_room(float(norms.max(initial=0.0)), adjacency):
+            objective._scored(self.candidates(coords, steps), adjacency)
+        reach = norms - self._norm
+        if not whole.any():
+            return 0
+        replaced = adjacency == "replace"
+        if objective.loss == "zero_one":
+            return 2 if replaced else 1
+        B, D = norms.max(), np.sort(reach)[-2:].sum()
+        if objective.loss == "logistic":
+            gap = np.logaddexp(0, B) - np.logaddexp(0, B - D)
+            bound = min(2 * gap, 2 * B) if replaced else gap
+        elif replaced:
+            bound = objective.C * min(2 * D, 2 * min(2 * B, 1 + B))
+        else:
+            bound = objective.C * min(D, 1 + B)
+        return integer_range(float(bound), objective.unit, 2 if replaced else 1)
+
+
+class LinearSlopes:
+    """Moves of centred weights by +-step along one coordinate, scored by the clipped gradient.
+
+    A move scores the gradient of its coordinate with its sign; its size does not enter, so one
+    record changes the difference of two scores by at most 2 x_max cap (add or remove) or 4 x_max
+    cap (replace), x_max = 1/2: less than the loss itself allows, and one pass serves all moves.
+    """
+
+    def __init__(self, objective: LinearObjective, position: ArrayLike, cap: float) -> None:
+        self._objective, self._cap = objective, objective._cap(cap)
+        self.w = np.array(position, dtype=np.float64)
+        self._gradient = objective.follower()
+
+    @property
+    def model(self) -> Floats:
+        """(n_weights,): the linear candidate at the present position."""
+        return self._objective.centred.weights(self.w)
+
+    def scores(self, coords: Integers, steps: Floats) -> Integers:
+        """int64 (m,): the gradient along each move."""
+        gradient = self._objective.centred.gradient(self._gradient(self.model, self._cap))
+        return gradient[coords] * np.sign(steps).astype(np.int64)
+
+    def prior(self, coords: Integers, steps: Floats) -> Integers:
+        """int64 (m,): zeros; the slope of a regulariser is lost beside that of many records."""
+        return np.zeros(len(coords), dtype=np.int64)
+
+    def range(self, coords: Integers, steps: Floats, adjacency: str) -> int:
+        """The range of the scores; the same wherever the view stands."""
+        check_adjacency(adjacency)
+        ways = 4 if adjacency == "replace" else 2
+        return ways * self._objective.centred.largest * self._cap
+
+    def step(self, coord: int, step: float) -> None:
+        """Move."""
+        self.w[coord] += step
