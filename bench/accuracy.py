@@ -7,7 +7,7 @@ python bench/accuracy.py --status               # what is there, what is stale, 
 python bench/accuracy.py --no-run --write       # tables of what is there, and no fit
 
 Each finished fit is kept at once (`store.py`), so that the next run does the rest. `--write` folds
-them into accuracy.json and refreshes README.md; `paper_figures.py` draws them. Numbers are means
+them into accuracy.json and refreshes README.md. Numbers are means
 over seeds and half the width of their 95 % interval by Student's t; "*" marks those of code that
 has changed since. Seeded fits are for benchmarks: they are not private.
 """
@@ -30,10 +30,9 @@ sys.path.append(str(HERE.parent))  # after site-packages: an installed privfit c
 
 import privfit  # noqa: E402
 from bench import cells as kinds  # noqa: E402
-from bench import simulation_2008  # noqa: E402
 from bench.cells import TASKS, Cell, product  # noqa: E402
 from bench.fits import table_lines  # noqa: E402
-from bench.kernels import refresh  # noqa: E402
+from bench.results import refresh  # noqa: E402
 from bench.store import CACHE, Store, run  # noqa: E402
 from bench.targets import targets  # noqa: E402
 from bench.trials import CONSTANT, COUNTS, DELTA, PLAIN, interval  # noqa: E402
@@ -54,7 +53,6 @@ QUICK = {
     "kmedian": (("mushroom, k = 4",), ("auto",)),
     "features": (("sms_spam",), ("auto", "no selection")),
     "roc": (("sms_spam, BernoulliNB",), ("default",)),
-    "simulation": (("separable",), ("objective", "output")),
 }
 
 
@@ -196,31 +194,6 @@ class Generations:
             yield from table_lines([f"{search}, epsilon", *map(str, counts), "rule"], rows)
 
 
-class Simulation:
-    """The simulations of Chaudhuri and Monteleoni (2008), on generated points."""
-
-    title = "The simulations of 2008"
-
-    def __init__(self, options: argparse.Namespace) -> None:
-        pass
-
-    def cells(self) -> Iterator[Cell]:
-        for kind in simulation_2008.PUBLISHED:
-            yield Cell("simulation", kind, PLAIN)
-            for solver in simulation_2008.SOLVERS:
-                for e in simulation_2008.EPSILONS:
-                    yield Cell("simulation", kind, solver, e, 0.0)
-
-    def lines(self, found: Found) -> Iterator[str]:
-        yield "Test error by epsilon; a seed is one of five folds. The paper states no epsilon."
-        yield ""
-        yield from simulation_2008.lines(
-            lambda kind, solver, e: found.mean(
-                Cell("simulation", kind, solver, e, DELTA if solver == PLAIN else 0.0)
-            )
-        )
-
-
 class Table:
     """Every solver of every task, under both adjacencies, pure and approximate."""
 
@@ -266,7 +239,6 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], Any]] = {
     "targets": Targets,
     "papers": Papers,
     "generations": Generations,
-    "simulation": Simulation,
     "table": Table,
 }
 

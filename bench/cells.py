@@ -15,16 +15,13 @@ import hashlib
 import importlib
 import inspect
 import math
-import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 import privfit
-from bench import clusters, datasets, medians, simulation_2008, trials
+from bench import clusters, datasets, medians, trials
 from bench.trials import CONSTANT, DELTA, PLAIN
 from privfit import EEM, Lloyd, PrivGene
 from privfit.kmeans import METHODS as KMEANS
@@ -84,9 +81,7 @@ def _kmedian(
     if model == PLAIN:
         return task.cost(medians.without_privacy(task.objective, int(k)))
     if model == RANDOM:
-        rng = np.random.default_rng(seed)
-        sets = (rng.permutation(task.objective.n_facilities)[: int(k)] for _ in range(20))
-        return statistics.fmean(map(task.cost, sets))
+        return task.random_cost(int(k), seed)
     return medians.private(task, model, int(k), epsilon, delta, adjacency, seed)
 
 
@@ -112,15 +107,6 @@ def _roc(data: str, model: Any, *budget: Any) -> float:
     return roc.distance(name, model, *budget)
 
 
-def _simulation(
-    data: str, model: Any, epsilon: float, delta: float, adjacency: str, seed: int
-) -> float:
-    kind, _, size = data.partition(", n = ")
-    whole = int(size or simulation_2008.POINTS)
-    return simulation_2008.error(kind, model, epsilon, seed, whole, adjacency)
-
-
-SIZES = tuple(f", n = {n}" for n in (2_500, 5_000, 10_000))
 TASKS: dict[str, Task] = {
     "linear": Task(
         "test accuracy",
@@ -168,12 +154,6 @@ TASKS: dict[str, Task] = {
               "LogisticRegression, 60 messages", "BernoulliNB, 400 words")),
         {way: way for way in ("default", "no smoothing", "medians, wavelet")},
         _roc, "roc", (CONSTANT,), deltas=(0.0,),
-    ),
-    "simulation": Task(
-        "test error",
-        tuple(kind + size for kind in simulation_2008.PUBLISHED for size in ("", *SIZES)),
-        {name: name for name in simulation_2008.SOLVERS}, _simulation, "perturbation",
-        deltas=(0.0,),
     ),
 }  # fmt: skip
 
@@ -227,7 +207,6 @@ MODULES = {
     "KMedian": ("privfit.kmedian",),
     "SelectFeatures": ("privfit.features", "privfit.scores", "privfit.bayes"),
     "roc": ("privfit.roc",),
-    "perturbation": ("privfit.perturbation",),
 }
 
 
@@ -247,7 +226,8 @@ def declared(data: str) -> str:
 @functools.cache
 def _fingerprint(task: str, solver: str, declared: str) -> str:
     if solver in REFERENCES:
-        return hashlib.sha256(declared.encode()).hexdigest()[:8]
+        sets = f"{medians.RANDOM_SETS} sets" if solver == RANDOM else ""
+        return hashlib.sha256((declared + sets).encode()).hexdigest()[:8]
     model = TASKS[task].solvers[solver]
     settings = model.settings if isinstance(model, trials.Vector) else model
     own = type(settings).__module__

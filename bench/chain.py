@@ -20,13 +20,13 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests")]
+sys.path += [str(HERE.parent), str(HERE.parent / "tests")]  # an installed privfit comes first
 
 import chains  # noqa: E402
 
 from bench import datasets  # noqa: E402
 from bench.fits import table_lines  # noqa: E402
-from bench.kernels import refresh  # noqa: E402
+from bench.results import keep, refresh  # noqa: E402
 from privfit import CentersObjective, DiscreteLaplace, L1Ball  # noqa: E402
 from privfit._kernels import chain  # noqa: E402
 from privfit.postprocess import LloydTrace, consistent, kmeans, mcmc  # noqa: E402
@@ -113,8 +113,11 @@ def consistent_centers(trace):
     return means / np.maximum(np.abs(means).sum(axis=1, keepdims=True), 1.0)
 
 
-def claim(names, epsilons, seeds, steps):
-    """{(name, epsilon): {method: mean of the sums of squares}}, the methods and plain Lloyd."""
+def claim(names, epsilons, seeds, steps, path=None):
+    """{(name, epsilon): {method: mean of the sums of squares}}, the methods and plain Lloyd.
+
+    What is found is kept at `path` as it comes.
+    """
     table = {}
     for name in names:
         X, k = records(name)
@@ -138,6 +141,8 @@ def claim(names, epsilons, seeds, steps):
             plain = table[name, epsilon]["noisy Lloyd"]
             row = "  ".join(f"{m} {v / plain:.2f}" for m, v in table[name, epsilon].items())
             print(f"{name:16} epsilon {epsilon:<7} {row}", flush=True)
+            rows = [{"data": data, "epsilon": e, **costs} for (data, e), costs in table.items()]
+            keep(path, {"seeds": seeds, "sums_of_squares": rows})
     return table
 
 
@@ -205,6 +210,7 @@ def speed(repeat):
         share = state.counters[2] / (repeat * steps)
         rows.append([d, k, f"{rate / 1e6:.1f}", f"{twin_rate:,.0f}", f"{rate / twin_rate:,.0f}",
                      f"{share:.2f}"])  # fmt: skip
+        print(*rows[-1], file=sys.stderr, flush=True)
     header = [
         "d",
         "k",
@@ -234,14 +240,10 @@ def main():
         publish(lines, "chain speed", options.write)
     if options.claim:
         epsilons = [float(part) for part in options.epsilons.split(",")]
-        table = claim(options.data.split(","), epsilons, options.seeds, options.steps)
+        path = HERE / "chain.json" if options.write else None
+        table = claim(options.data.split(","), epsilons, options.seeds, options.steps, path)
         lines = [f"{options.seeds} seeds.", "", *ratio_lines(table)]
         publish(lines, "chain claim", options.write)
-        if options.write:
-            rows = [{"data": name, "epsilon": epsilon, **costs}
-                    for (name, epsilon), costs in table.items()]  # fmt: skip
-            report = {"seeds": options.seeds, "sums_of_squares": rows}
-            (HERE / "chain.json").write_text(json.dumps(report, indent=1) + "\n")
     if options.plot:
         rows = json.loads((HERE / "chain.json").read_text())["sums_of_squares"]
         plot({(row.pop("data"), row.pop("epsilon")): row for row in rows}, options.plot)

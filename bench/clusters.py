@@ -11,7 +11,6 @@ to [-1, 1] by its declared range. Neighbours differ by one record added or remov
 
 import argparse
 import datetime
-import json
 import os
 import re
 import sys
@@ -28,7 +27,7 @@ sys.path.append(str(HERE.parent))  # after site-packages: an installed privfit c
 
 import privfit  # noqa: E402
 from bench.fits import table_lines  # noqa: E402
-from bench.kernels import refresh  # noqa: E402
+from bench.results import keep, refresh  # noqa: E402
 
 EPSILONS = (0.05, 0.1, 0.3162, 1.0)
 SOLVERS = ("auto", "lloyd", "grid", "tree", "hybrid", "privgene", "eem", "local", "dpsga")
@@ -188,7 +187,7 @@ def parse(arguments=None):
     add("--seeds", type=int, default=10, help="fits of each cell; default 10")
     add("--delta", type=float, default=0.0, help="of the budget; default 0")
     add("--adjacency", default="add_remove", choices=("add_remove", "replace"))
-    add("--json", type=Path, metavar="PATH", help="write the numbers here")
+    add("--json", type=Path, metavar="PATH", help="write the numbers here, row by row")
     add("--write", action="store_true", help="refresh bench/clusters.json and bench/README.md")
     add("--speed", action="store_true", help="time steps and fits instead; see cluster_speed.py")
     add("--repeat", type=int, default=7, help="interleaved rounds of --speed; default 7")
@@ -218,7 +217,9 @@ def main(arguments=None):
         raise SystemExit(f"--filter {options.filter!r} matches no data set; see TASKS")
     heads = "  ".join(f"{f'epsilon {epsilon:g}':<23}" for epsilon in EPSILONS)
     print(f"{'data':<16}{'solver':<10}{'open':>8}  {heads}")
-    report = []
+    path = options.json or (HERE / "clusters.json" if options.write else None)
+    whole = {"date": datetime.date.today().isoformat(), "privfit": privfit.__version__,
+             "seeds": options.seeds, "rows": []}  # fmt: skip
     for task in chosen:
         X = records(task.name)
         base = not_private(X, task.k)
@@ -226,12 +227,8 @@ def main(arguments=None):
             rows = [measure(task, solver, epsilon, options.seeds, options.delta,
                             options.adjacency) for epsilon in EPSILONS]  # fmt: skip
             print(line(task, base, solver, rows), flush=True)
-            report += [{**row, "not_private": base} for row in rows]
-    whole = {"date": datetime.date.today().isoformat(), "privfit": privfit.__version__,
-             "seeds": options.seeds, "rows": report}  # fmt: skip
-    if options.json or options.write:
-        path = options.json or HERE / "clusters.json"
-        path.write_text(json.dumps(whole, indent=1) + "\n")
+            whole["rows"] += [{**row, "not_private": base} for row in rows]
+            keep(path, whole)
     if options.write:
         refresh(HERE / "README.md", "\n".join(markdown(whole)) + "\n", "clusters")
     return 0

@@ -27,8 +27,9 @@ sys.path.append(str(HERE.parent))  # after site-packages: an installed privfit c
 
 import privfit  # noqa: E402
 from bench import datasets, machine, tables  # noqa: E402
-from bench.kernels import BUSY, ENOUGH, PAUSE, _milliseconds, _times, refresh  # noqa: E402
+from bench.kernels import BUSY, ENOUGH, PAUSE, _milliseconds, _times  # noqa: E402
 from bench.numpy_fits import FITS, Plan, coded  # noqa: E402
+from bench.results import keep, refresh  # noqa: E402
 from privfit import (  # noqa: E402
     DPSGA,
     EEM,
@@ -46,6 +47,7 @@ OUTSIDE = 0.2  # of a fit's time may pass outside kernels
 HOPELESS = 1.5  # times slower in the first round: a variant is not run again
 PARTS = ("race", "rows", "generations", "convex")
 ROWS = (10_000, 100_000, 1_000_000)
+QUICK_ROWS = (500, 1_000)
 
 
 def records():
@@ -399,14 +401,22 @@ def parse(arguments=None):
     add("--filter", default="", metavar="REGEX", help="fits of the race whose name matches")
     add("--threads", type=int, default=2, help="of both sides; default 2")
     add("--repeat", type=int, default=7, help="interleaved rounds; the best counts; default 7")
-    add("--json", type=Path, metavar="PATH", help="write the numbers here")
+    add("--json", type=Path, metavar="PATH", help="write the numbers here, part by part")
     add("--write", action="store_true", help="refresh bench/fits.json and bench/README.md")
-    return parser.parse_args(arguments)
+    add("--quick", action="store_true", help="few rows and one round: does it run?")
+    options = parser.parse_args(arguments)
+    if options.quick:
+        options.repeat = 1
+    return options
 
 
-def run(options):
-    """Measure, print as it goes, and return the report."""
-    table, chosen = records(), options.parts.split(",")
+def run(options, path=None, old=None):
+    """Measure, print and keep what is found as it comes, and return the report.
+
+    `old` is an earlier report, whose fits and parts are kept where they are not measured again.
+    """
+    table = (*tables.census(QUICK_ROWS[-1]), "small census") if options.quick else records()
+    chosen = options.parts.split(",")
     report = {
         "date": datetime.date.today().isoformat(),
         "privfit": privfit.__version__,
@@ -426,18 +436,26 @@ def run(options):
             if re.search(options.filter, fit.name):
                 report["race"] += measure(fit, table, options.threads, options.repeat)
                 print("  ".join(cells(report["race"][-1])), flush=True)
-    if "rows" in chosen:
-        report["rows"] = by_rows(options.threads, options.repeat)
-    if "generations" in chosen:
-        report["generations"] = by_generation(table, options.threads, options.repeat)
-    if "convex" in chosen:
-        report["convex"] = against_scikit_learn(table, options.threads, options.repeat)
+                keep(path, merged(report, old))
+    sizes = QUICK_ROWS if options.quick else ROWS
+    measures = {
+        "rows": lambda: by_rows(options.threads, options.repeat, sizes),
+        "generations": lambda: by_generation(table, options.threads, options.repeat),
+        "convex": lambda: against_scikit_learn(table, options.threads, options.repeat),
+    }
+    for part, measured in measures.items():
+        if part in chosen:
+            report[part] = measured()
+            keep(path, merged(report, old))
+    report = merged(report, old)
     print("", markdown(report), sep="\n")
     return report
 
 
 def merged(report, old):
     """The report, with the fits and parts that only an earlier one has; `kept` names them."""
+    if old is None:
+        return report
     ran = {row["name"] for row in report["race"]}
     rows = [row for row in old.get("race", []) if row["name"] not in ran]
     parts = [part for part in PARTS[1:] if not report[part] and old.get(part)]
@@ -449,12 +467,9 @@ def merged(report, old):
 
 def main(arguments=None):
     options = parse(arguments)
-    report = run(options)
-    if options.json or options.write:
-        path = options.json or HERE / "fits.json"
-        if options.write and path.exists():
-            report = merged(report, json.loads(path.read_text()))
-        path.write_text(json.dumps(report, indent=1) + "\n")
+    path = options.json or (HERE / "fits.json" if options.write else None)
+    known = options.write and path.exists()
+    report = run(options, path, json.loads(path.read_text()) if known else None)
     if options.write:
         refresh(HERE / "README.md", markdown(report), "fits")
     return 0

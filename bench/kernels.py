@@ -27,6 +27,7 @@ sys.path.append(str(HERE.parent))  # after site-packages: an installed privfit c
 import privfit  # noqa: E402
 from bench import machine, tables  # noqa: E402
 from bench.cases import CASES, Case, Ready, Work  # noqa: E402
+from bench.results import keep, refresh  # noqa: E402
 from privfit._kernels import simd  # noqa: E402
 
 __all__ = ["CASES", "Case", "Ready", "Work", "measure", "race", "set_limit"]
@@ -269,16 +270,6 @@ def markdown(report):
     return "\n".join(lines) + "\n"
 
 
-def refresh(path, text, name="measured"):
-    """Put text between the markers of this name in a file, or make the file."""
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    old = path.read_text() if path.exists() else f"{begin}\n{end}\n"
-    if begin not in old or end not in old:
-        raise SystemExit(f"{path.name} lacks the markers {begin} and {end}; add them")
-    head, tail = old.split(begin)[0], old.split(end)[1]
-    path.write_text(f"{head}{begin}\n{text}{end}{tail}")
-
-
 # ------------------------------------------------------------------------------------- command line
 
 
@@ -299,7 +290,7 @@ def parse(arguments=None):
         help="full, small, or a factor on the number of records; default full")  # fmt: skip
     add("--repeat", type=int, default=9, help="interleaved rounds; the best counts; default 9")
     add("--baseline", choices=("all", "none"), default="all", help="none times the kernels alone")
-    add("--json", type=Path, metavar="PATH", help="write the numbers here")
+    add("--json", type=Path, metavar="PATH", help="write the numbers here, row by row")
     add("--markdown", type=Path, metavar="PATH", help="write the table between the markers of PATH")
     add("--write", action="store_true", help="both, to bench/kernels.json and bench/README.md")
     add("--list", action="store_true", help="names of the rows")
@@ -307,25 +298,12 @@ def parse(arguments=None):
     return parser.parse_args(arguments)
 
 
-def run(options):
-    """Measure, print as it goes, and return the report."""
+def run(options, path=None):
+    """Measure, print and keep each row as it comes, and return the report."""
     chosen = [case for case in CASES.values() if re.search(options.filter, case.name)]
     if not chosen:
         raise SystemExit(f"--filter {options.filter!r} matches no row; see --list")
     limits = {threads: machine.sample(threads, repeat=9) for threads in options.threads}
-    print_line(HEADER)
-    rows = []
-    for case in chosen:
-        for threads in options.threads:
-            row = measure(case, threads, options.sizes, options.repeat, options.baseline == "all")
-            limits[threads] = limits[threads].best(machine.sample(threads))
-            set_limit(row, limits[threads])
-            print_line(cells(row))
-            rows.append(row)
-            gc.collect()
-    for row in rows:  # once more, with the best limits of the whole run
-        set_limit(row, limits[row["threads"]])
-    whole = not options.filter
     report = {
         "date": datetime.date.today().isoformat(),
         "privfit": privfit.__version__,
@@ -333,11 +311,29 @@ def run(options):
         "repeat": options.repeat,
         "scale": options.sizes,
         "machine": machine.describe(),
-        "limits": list(limit_lines(limits)),
-        "rows": rows,
-        "memory": memory(options.sizes, max(options.threads)) if whole else None,
-        "import_seconds": import_seconds() if whole else None,
+        "limits": [],
+        "rows": [],
+        "memory": None,
+        "import_seconds": None,
     }
+    print_line(HEADER)
+    for case in chosen:
+        for threads in options.threads:
+            row = measure(case, threads, options.sizes, options.repeat, options.baseline == "all")
+            limits[threads] = limits[threads].best(machine.sample(threads))
+            set_limit(row, limits[threads])
+            print_line(cells(row))
+            report["rows"].append(row)
+            report["limits"] = list(limit_lines(limits))
+            keep(path, report)
+            gc.collect()
+    for row in report["rows"]:  # once more, with the best limits of the whole run
+        set_limit(row, limits[row["threads"]])
+    keep(path, report)
+    if not options.filter:
+        report["memory"] = memory(options.sizes, max(options.threads))
+        report["import_seconds"] = import_seconds()
+        keep(path, report)
     print("", *report["limits"], *other_lines(report), sep="\n")
     return report
 
@@ -350,10 +346,7 @@ def main(arguments=None):
     if options.memory:
         print(json.dumps(_memory_here(options.sizes, options.threads[0])))
         return 0
-    report = run(options)
-    if options.json or options.write:
-        path = options.json or HERE / "kernels.json"
-        path.write_text(json.dumps(report, indent=1) + "\n")
+    report = run(options, options.json or (HERE / "kernels.json" if options.write else None))
     if options.markdown or options.write:
         refresh(options.markdown or HERE / "README.md", markdown(report))
     return 0

@@ -5,10 +5,12 @@ sum gets Gaussian noise, the last half of the path is averaged. T Gaussian draws
 accounting is exact. The noise is float, and so are the sums: this is a simulation, not a release.
 
 python bench/noisy_descent.py           # the tuning: settings by epsilon, on three data sets
+python bench/noisy_descent.py --quick   # one setting, data set, split and epsilon: does it run?
 """
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import math
 import sys
@@ -92,25 +94,41 @@ def accuracy(w: Any, X: Any, y: Any) -> float:
     return float(np.mean((X @ w[:-1] + w[-1] > 0) == (y > 0)))
 
 
-def tune(epsilons: tuple[float, ...] = (0.1, 0.3162, 1.0), splits: int = 2) -> None:
+STEPS, CLIPS, RATES = (10, 20, 35, 60, 100, 160), (0.5, 0.8, 1.2), (2.0, 4.0, 8.0, 16.0)
+GRID = tuple(Descent(*each) for each in itertools.product(STEPS, CLIPS, RATES))
+
+
+def tune(
+    epsilons: tuple[float, ...] = tuple(TUNED),
+    splits: int = 2,
+    grid: tuple[Descent, ...] = GRID,
+    data: tuple[str, ...] = TUNED_ON,
+) -> None:
     """Print the best settings of a grid at each epsilon, delta 1e-6, replace."""
-    steps, clips, rates = (10, 20, 35, 60, 100, 160), (0.5, 0.8, 1.2), (2.0, 4.0, 8.0, 16.0)
-    grid = [Descent(*each) for each in itertools.product(steps, clips, rates)]
     found: dict[tuple[float, Descent], list[float]] = {}
-    for name in TUNED_ON:
+    for name in data:
         for seed in range(1000, 1000 + splits):
             train, test = datasets.load(name).split(seed)
             X, X_test = coded(train), coded(test)
             for epsilon, settings in itertools.product(epsilons, grid):
                 w = fit(X, train.y, epsilon, 1e-6, "replace", seed, settings)
                 found.setdefault((epsilon, settings), []).append(accuracy(w, X_test, test.y))
+            for epsilon in epsilons:
+                best = max(grid, key=lambda s: found[epsilon, s][-1])
+                value = found[epsilon, best][-1]
+                print(f"{name}, split {seed}, epsilon {epsilon:g}: {value:.4f} {best}", flush=True)
     for epsilon in epsilons:
         ranked = sorted(grid, key=lambda s: -np.mean(found[epsilon, s]))
         for settings in ranked[:3]:
-            values = np.reshape(found[epsilon, settings], (len(TUNED_ON), -1)).mean(axis=1)
+            values = np.reshape(found[epsilon, settings], (len(data), -1)).mean(axis=1)
             shown = " ".join(f"{value:.4f}" for value in values)
             print(f"epsilon {epsilon:g}: {np.mean(values):.4f} ({shown})  {settings}")
 
 
 if __name__ == "__main__":
-    tune()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="one fit: does it run?")
+    if parser.parse_args().quick:
+        tune((1.0,), 1, GRID[:1], TUNED_ON[-1:])
+    else:
+        tune()

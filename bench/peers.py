@@ -34,7 +34,7 @@ from bench.accuracy import Found, floats, names, opened, shown, words  # noqa: E
 from bench.cells import DELTA, Cell  # noqa: E402
 from bench.contestants import PYTHON, Worker  # noqa: E402
 from bench.fits import table_lines  # noqa: E402
-from bench.kernels import refresh  # noqa: E402
+from bench.results import refresh  # noqa: E402
 from bench.store import Fit, Job, Store, run  # noqa: E402
 from bench.trials import interval  # noqa: E402
 

@@ -12,7 +12,6 @@ is the distance of a perfect classifier's curve: what a guess without any data w
 """
 
 import argparse
-import json
 import re
 import sys
 import time
@@ -31,7 +30,7 @@ sys.path.append(str(HERE.parent))
 
 from bench import datasets, machine  # noqa: E402
 from bench.fits import table_lines  # noqa: E402
-from bench.kernels import refresh  # noqa: E402
+from bench.results import keep, refresh  # noqa: E402
 from privfit import roc_curve  # noqa: E402
 from privfit.roc import exact_roc  # noqa: E402
 
@@ -88,7 +87,6 @@ def distance(name, way, epsilon, delta, adjacency, seed):
 
 def distances(runs):
     """One row for each classifier, adjacency and way: medians at each epsilon."""
-    rows = []
     for name in MODELS:
         perfect = float(np.median([1 - tested(name, seed)[2].mean() for seed in range(runs)]))
         for adjacency in ("add_remove", "replace"):
@@ -97,9 +95,8 @@ def distances(runs):
                 for epsilon in LIMITS:
                     found = (distance(name, way, epsilon, 0.0, adjacency, s) for s in range(runs))
                     row[str(epsilon)] = float(np.median(list(found)))
-                rows.append(row)
                 print(row, flush=True)
-    return rows
+                yield row
 
 
 def speed(n=1_000_000, repeat=7):
@@ -145,17 +142,21 @@ def markdown(report):
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=40, help="splits of the data; default 40")
+    parser.add_argument("--records", type=int, default=1_000_000, help="of the speed")
     parser.add_argument("--write", action="store_true", help="refresh README.md and roc.json")
     options = parser.parse_args(arguments)
+    path = HERE / "roc.json" if options.write else None
     report = {
         "runs": options.runs,
         "machine": machine.describe(),
-        "speed": speed(),
-        "distances": distances(options.runs),
+        "speed": speed(options.records),
+        "distances": [],
     }
+    for row in distances(options.runs):
+        report["distances"].append(row)
+        keep(path, report)
     print(markdown(report))
     if options.write:
-        (HERE / "roc.json").write_text(json.dumps(report, indent=1) + "\n")
         refresh(HERE / "README.md", markdown(report), "roc")
     return 0
 

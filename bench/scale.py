@@ -26,7 +26,7 @@ sys.path.append(str(HERE.parent))  # after site-packages: an installed privfit c
 
 from bench import machine  # noqa: E402
 from bench.fits import table_lines  # noqa: E402
-from bench.kernels import refresh  # noqa: E402
+from bench.results import keep, refresh  # noqa: E402
 from privfit import Box, LinearObjective, LogisticRegression, Stream  # noqa: E402
 from privfit.backends import LinearPart, PartitionedLinear, place  # noqa: E402
 
@@ -290,15 +290,19 @@ def main():
     asked = arguments.parse_args()
     path = HERE / "scale.json"
     found = json.loads(path.read_text()) if path.exists() else {}
-    if "large" in asked.only:
-        found["large"] = large(asked.large_rows, asked.memory_limit, asked.folder)
-    if "same" in asked.only:
-        found["same"] = {"rows": asked.rows, "found": same(asked.rows)}
-    for name, measure in (("streaming", streaming), ("growing", growing), ("dask", on_dask)):
+    rows, rounds = asked.rows, asked.rounds
+    measures = {
+        "large": lambda: large(asked.large_rows, asked.memory_limit, asked.folder),
+        "same": lambda: {"rows": rows, "found": same(rows)},
+        "streaming": lambda: {"rows": rows, "found": streaming(rows, rounds)},
+        "growing": lambda: {"rows": rows, "found": growing(rows, rounds)},
+        "dask": lambda: {"rows": rows, "found": on_dask(rows, rounds)},
+    }
+    for name, measured in measures.items():
         if name in asked.only:
-            found[name] = {"rows": asked.rows, "found": measure(asked.rows, asked.rounds)}
+            found[name] = measured()
+            keep(path if asked.write else None, {**found, "machine": machine.describe()})
     if asked.write:
-        path.write_text(json.dumps({**found, "machine": machine.describe()}, indent=1) + "\n")
         refresh(HERE / "README.md", markdown(found), "scale")
 
 

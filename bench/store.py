@@ -22,6 +22,7 @@ from typing import Any
 import privfit
 from bench.cells import Cell, fingerprint
 from bench.cells import fit as fit_cell
+from bench.results import replace_text
 
 CACHE = Path(os.environ.get("PRIVFIT_BENCH", Path(__file__).resolve().parent / ".cache"))
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -97,7 +98,7 @@ class Store:
             row = rows.setdefault(key, {"values": {}, "seconds": {}})
             row["values"].setdefault(_text(cell.epsilon), {})[seed] = _short(found.value)
             row["seconds"].setdefault(_text(cell.epsilon), []).append(found.seconds)
-        self.path.write_text("\n".join(_lines(rows)) + "\n", encoding="utf-8")
+        replace_text(self.path, "\n".join(_lines(rows)) + "\n")
         self.journal.unlink(missing_ok=True)
 
     def _keep(self, job: Job, result: Result) -> None:
@@ -167,9 +168,9 @@ def run(
 
     After `limit` seconds no further fit is begun.
     """
-    start, show = time.perf_counter(), _progress(len(jobs))
+    start, show = time.perf_counter(), progress(len(jobs))
     done = 0
-    for job, value, seconds, refusal in _map(fit, jobs, processes):
+    for job, value, seconds, refusal in mapped(_One(fit), jobs, processes):
         store.add(job, value, seconds)
         done += 1
         show(done, f"{job[0].data}, {job[0].solver}")
@@ -180,15 +181,16 @@ def run(
     return done
 
 
-def _map(fit: Fit, jobs: list[Job], processes: int) -> Iterator[tuple[Any, ...]]:
+def mapped(work: Callable[[Any], Any], jobs: list[Any], processes: int) -> Iterator[Any]:
+    """The results of `work`, as they come, each process on one thread."""
     if processes == 1:
-        yield from (_one(fit, job) for job in jobs)
+        yield from map(work, jobs)
         return
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, "1"))  # read by the processes when they start
     try:
         with multiprocessing.get_context("spawn").Pool(processes) as pool:
-            yield from pool.imap_unordered(_One(fit), jobs)
+            yield from pool.imap_unordered(work, jobs)
     finally:
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
@@ -210,7 +212,7 @@ def _one(fit: Fit, job: Job) -> tuple[Job, float | None, float, str]:
         return job, None, 0.0, str(refusal)
 
 
-def _progress(total: int) -> Callable[[int, str], object]:
+def progress(total: int) -> Callable[[int, str], object]:
     """A bar of tqdm's where it is installed, else a line every hundred fits."""
     try:
         from tqdm import tqdm

@@ -13,7 +13,6 @@ import argparse
 import csv
 import datetime
 import gzip
-import json
 import os
 import sys
 import time
@@ -31,7 +30,7 @@ sys.path.append(str(HERE.parent))  # after site-packages: an installed privfit c
 
 import privfit  # noqa: E402
 from bench.fits import table_lines  # noqa: E402
-from bench.kernels import refresh  # noqa: E402
+from bench.results import keep, refresh  # noqa: E402
 from bench.trials import interval  # noqa: E402
 from privfit import BernoulliNB, HashWords, Ledger, SelectFeatures  # noqa: E402
 from privfit.binary import BinaryRecords  # noqa: E402
@@ -104,6 +103,9 @@ MODELS = {
 }
 
 
+QUICK = ("not private, all features", "selection, our defaults")
+
+
 def fold(seed):
     """Messages and labels to train on and to test on: fold `seed % 10` of shuffle `seed // 10`."""
     X, y = messages()
@@ -118,16 +120,15 @@ def fold_accuracy(make, seed):
     return float(make(seed).fit(X, y).score(X_test, y_test))
 
 
-def measure_accuracy(repeats):
-    rows = []
-    for name, make in MODELS.items():
+def measure_accuracy(repeats, models=tuple(MODELS), folds=10):
+    for name in models:
+        make = MODELS[name]
         start = time.perf_counter()
-        found = [fold_accuracy(make, seed) for seed in range(10 * repeats)]
+        found = [fold_accuracy(make, seed) for seed in range(folds * repeats)]
         mean, half = interval(found)
         seconds = (time.perf_counter() - start) / len(found)
-        rows.append({"model": name, "mean": mean, "half": half, "seconds": seconds})
         print(f"{name:<28}{mean:.4f} +- {half:.4f}  {seconds:.3f} s a fold", flush=True)
-    return rows
+        yield {"model": name, "mean": mean, "half": half, "seconds": seconds}
 
 
 # ----------------------------------------------------------------------------------------- counting
@@ -155,10 +156,9 @@ def best_times(calls, rounds):
     return best
 
 
-def measure_counting(rounds):
+def measure_counting(rounds, sizes=SIZES):
     """SciPy's products with dense and with sparse labels, against one pass over packed records."""
-    rows = []
-    for n, d in SIZES:
+    for n, d in sizes:
         X, y = labelled_table(n, d)
         dense = np.stack([1.0 - y, y], axis=1)
         labels, records = sp.csr_array(dense), BinaryRecords.of(X, y, 2)
@@ -171,10 +171,9 @@ def measure_counting(rounds):
             "count, 2 threads": lambda r=records: r.counts(2),
         }, rounds)  # fmt: skip
         best |= best_times({"sparse.T @ X": lambda X=X, Y=labels: Y.T @ X}, 1)
-        rows.append({"n": n, "d": d, "seconds": best})
         shown = ", ".join(f"{name} {1e3 * value:.3f}" for name, value in best.items())
         print(f"{n} x {d}, ms: {shown}", flush=True)
-    return rows
+        yield {"n": n, "d": d, "seconds": best}
 
 
 # ------------------------------------------------------------------------------------- command line
@@ -205,6 +204,7 @@ def parse(arguments=None):
     add("--repeats", type=int, default=1, help="of the ten folds; default 1")
     add("--rounds", type=int, default=9, help="of timed calls; default 9")
     add("--write", action="store_true", help="refresh bench/workflow.json and bench/README.md")
+    add("--quick", action="store_true", help="two models, two folds, small tables: does it run?")
     return parser.parse_args(arguments)
 
 
@@ -215,12 +215,17 @@ def main(arguments=None):
         raise SystemExit(f"--parts {options.parts!r} must be of {', '.join(PARTS)}")
     report = {"date": datetime.date.today().isoformat(), "privfit": privfit.__version__,
               "repeats": options.repeats}  # fmt: skip
-    if "accuracy" in parts:
-        report["accuracy"] = measure_accuracy(options.repeats)
-    if "counting" in parts:
-        report["counting"] = measure_counting(options.rounds)
+    models, folds, sizes = (QUICK, 2, SIZES[:1]) if options.quick else (tuple(MODELS), 10, SIZES)
+    measures = {
+        "accuracy": lambda: measure_accuracy(options.repeats, models, folds),
+        "counting": lambda: measure_counting(options.rounds, sizes),
+    }
+    for part in parts:
+        report[part] = []
+        for row in measures[part]():
+            report[part].append(row)
+            keep(HERE / "workflow.json" if options.write else None, report)
     if options.write:
-        (HERE / "workflow.json").write_text(json.dumps(report, indent=1) + "\n")
         refresh(HERE / "README.md", "\n".join(markdown(report)) + "\n", "workflow")
     return 0
 
