@@ -7,6 +7,7 @@ import math
 import os
 import sys
 import types
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ sys.path.append(str(ROOT))  # last, so that an installed privfit stays the one u
 from bench import (
     accuracy,
     cells,
+    chain,
     contestants,
     datasets,
     fits,
@@ -28,12 +30,14 @@ from bench import (
     machine,
     noisy_descent,
     peers,
+    plain_chain,
     results,
     stamps,
     targets,
 )
 from bench.cells import Cell
 from bench.store import Store, run
+from privfit.postprocess import mcmc
 
 FOLDER = Path(os.environ.get("PRIVFIT_DATA", ROOT.parent / "shared" / "data"))
 needs_data = pytest.mark.skipif(
@@ -335,6 +339,22 @@ def test_a_stamp_does_not_know_what_is_not_imported(tmp_path: Path) -> None:
     assert first == second
 
 
+# ----------------------------------------------------------------------------------------- imports
+
+
+def test_no_bench_imports_itself_through_others() -> None:
+    package = stamps.Package("bench", (ROOT,))
+    files = (ROOT / "bench").glob("*.py")
+    TopologicalSorter({path: package.imported(path) for path in files}).prepare()
+
+
+def test_no_bench_imports_from_the_tests() -> None:
+    package = stamps.Package("bench", (ROOT,))
+    bound = (each for path in (ROOT / "bench").glob("*.py") for each in package.bound(path))
+    tests = {"tests", *(path.stem for path in (ROOT / "tests").iterdir())} - {"bench"}
+    assert {each.module.partition(".")[0] for each in bound} & tests == set()
+
+
 # ------------------------------------------------------------------------------------------- peers
 
 
@@ -436,6 +456,21 @@ def test_numpys_noisy_descent_learns_and_its_noise_grows_with_the_sensitivity() 
         for adjacency in ("replace", "add_remove")
     ]
     assert lengths[0] / lengths[1] == pytest.approx(2, rel=0.05)
+
+
+# ------------------------------------------------------------------------------------------- chain
+
+
+def test_the_chain_in_python_walks_like_the_kernel() -> None:
+    trace, n, steps = chain.blobs_trace(300, 2, 3), 300, 4000
+    plain = plain_chain.PlainChain(trace, n, 1)
+    plain.walk(steps)
+    ours = mcmc(trace, 3, steps=steps, n_records=n, rng=1, n_init=1)
+    assert plain.accepted / steps == pytest.approx(ours.accepted / steps, abs=0.03)
+    rows = np.concatenate([trace.sums, trace.counts[..., None]], axis=2)
+    for of, nearest in zip(rows, np.transpose(plain.cells), strict=False):
+        np.subtract.at(of, nearest, np.column_stack([plain.points, np.ones(n)]))
+    np.testing.assert_allclose(plain.rows, rows, atol=1e-9)
 
 
 # -------------------------------------------------------------------------------------------- fits
