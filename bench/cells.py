@@ -24,7 +24,7 @@ import privfit
 from bench import clusters, datasets, medians, trials
 from bench.trials import CONSTANT, DELTA, PLAIN
 from privfit import EEM, Lloyd, PrivGene
-from privfit.kmeans import METHODS as KMEANS
+from privfit.clustering.kmeans import METHODS as KMEANS
 
 ADJACENCIES = ("replace", "add_remove")
 EPSILONS = (0.05, 0.1, 0.3162, 1.0, 3.162, 10.0)
@@ -203,10 +203,14 @@ def product(
 # Where the code of what has no settings class is; for 'auto' also all that it imports.
 MODULES = {
     "LogisticRegression": ("privfit.estimators.linear",),
-    "KMeans": ("privfit.estimators.cluster", "privfit.kmeans"),
-    "KMedian": ("privfit.kmedian",),
-    "SelectFeatures": ("privfit.features", "privfit.scores", "privfit.bayes"),
-    "roc": ("privfit.roc",),
+    "KMeans": ("privfit.estimators.cluster", "privfit.clustering.kmeans"),
+    "KMedian": ("privfit.clustering.kmedian",),
+    "SelectFeatures": (
+        "privfit.features.selection",
+        "privfit.features.scores",
+        "privfit.features.bayes",
+    ),
+    "roc": ("privfit.evaluation.roc",),
 }
 
 

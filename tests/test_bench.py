@@ -154,7 +154,11 @@ def test_every_cell_of_a_task_is_named_once_and_has_a_fingerprint(task: str) -> 
 
 def test_the_fingerprint_of_auto_covers_the_modules_of_its_solvers() -> None:
     modules = cells._imports("privfit.estimators.linear")
-    assert {"privfit.descent", "privfit.privgene", "privfit.perturbation"} <= modules
+    assert {
+        "privfit.linear.descent",
+        "privfit.searches.privgene",
+        "privfit.linear.perturbation",
+    } <= modules
 
 
 def test_code_is_the_same_without_comments_and_docstrings(

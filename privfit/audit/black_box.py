@@ -13,7 +13,7 @@ import scipy  # its submodules load when first used
 from numpy.typing import NDArray
 
 from privfit._kernels.random import BitSource
-from privfit.checks import is_finite, is_whole
+from privfit.base.validation import is_finite, is_whole
 
 __all__ = ["RunsAudit", "audit_outcomes", "audit_runs"]
 

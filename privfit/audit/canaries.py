@@ -30,7 +30,7 @@ import numpy as np
 import scipy  # its submodules load when first used
 from numpy.typing import NDArray
 
-from privfit.checks import is_finite, is_whole
+from privfit.base.validation import is_finite, is_whole
 
 __all__ = ["OneRunAudit", "audit_guesses", "guesses_needed", "one_run"]
 

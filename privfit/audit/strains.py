@@ -33,7 +33,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.mechanisms import (
+from privfit.evaluation.roc import RANGES, Medians
+from privfit.linear.perturbation import CHANGES, PerturbedMinimiser, tilt_deviation
+from privfit.privacy.mechanisms import (
     AboveThreshold,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -44,11 +46,9 @@ from privfit.mechanisms import (
     PermuteAndFlip,
     TopK,
 )
-from privfit.partition import TESTS, Leaves, SplitTree
-from privfit.perturbation import CHANGES, PerturbedMinimiser, tilt_deviation
-from privfit.roc import RANGES, Medians
-from privfit.shapes import Ball
-from privfit.smooth_medians import SmoothMedians
+from privfit.privacy.noise_bodies import Ball
+from privfit.privacy.privtree import TESTS, Leaves, SplitTree
+from privfit.privacy.smooth_medians import SmoothMedians
 
 __all__ = ["strain"]
 

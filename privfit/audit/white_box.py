@@ -13,8 +13,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privfit.checks import is_whole
-from privfit.mechanisms import Exponential, NoisyMax, PermuteAndFlip, TopK
+from privfit.base.validation import is_whole
+from privfit.privacy.mechanisms import Exponential, NoisyMax, PermuteAndFlip, TopK
 
 __all__ = [
     "Canary",

@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.commands.console import Console, InputError
-from privfit.csv_files import CsvReader, check_delimiter
 from privfit.domains import Categorical, Numeric, Schema
-from privfit.reading import NUMBER, LevelReader, NumberReader
-from privfit.solvers import bar
+from privfit.domains.reading import NUMBER, LevelReader, NumberReader
+from privfit.records.csv_files import CsvReader, check_delimiter
+from privfit.searches.solvers import bar
 
 __all__ = [
     "Coded",

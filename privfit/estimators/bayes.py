@@ -14,10 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit._kernels import threads
 from privfit._kernels.random import BitSource
-from privfit.backends import BinaryPart, PartitionedBinary, as_table, is_partitioned, place
-from privfit.bayes import NaiveBayes, naive_bayes
-from privfit.binary import BinaryRecords, bound_ones
-from privfit.cautions import caution
+from privfit.base.cautions import caution
+from privfit.base.validation import is_partitioned
 from privfit.domains import Box
 from privfit.estimators.common import (
     ExactAccuracy,
@@ -27,9 +25,14 @@ from privfit.estimators.common import (
     remember_columns,
     reread_table,
 )
-from privfit.ledger import Budget, Ledger
-from privfit.paths import public_size
-from privfit.solvers import open_grant
+from privfit.features.bayes import NaiveBayes, naive_bayes
+from privfit.objectives.partitioned import BinaryPart, PartitionedBinary
+from privfit.privacy.ledger import Budget, Ledger
+from privfit.records import place
+from privfit.records.binary import BinaryRecords, bound_ones
+from privfit.records.parts import as_table
+from privfit.runs.paths import public_size
+from privfit.searches.solvers import open_grant
 
 Floats: TypeAlias = NDArray[np.float64]
 

@@ -13,12 +13,11 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from privfit.backends import is_partitioned
-from privfit.cautions import PrivacyLeakWarning, caution_score
-from privfit.checks import is_sparse
+from privfit.base.cautions import PrivacyLeakWarning, caution_score
+from privfit.base.validation import is_partitioned, is_sparse
 from privfit.domains import Box, Domain, Schema
-from privfit.frames import column_names, numbers_of
-from privfit.reading import LevelReader, objects, positions
+from privfit.domains.frames import column_names, numbers_of
+from privfit.domains.reading import LevelReader, objects, positions
 
 Array: TypeAlias = NDArray[Any]
 

@@ -11,7 +11,7 @@ from privfit._kernels import centers as kernels
 from privfit._kernels.linear import PANEL_ROWS, QUAD_SIZE
 from privfit.domains import L2Ball
 from privfit.objectives.common import Floats, Integers, check_adjacency, integer_range
-from privfit.packing import aligned, tiles
+from privfit.records.packing import aligned, tiles
 
 if TYPE_CHECKING:
     from privfit.objectives.centers import CentersObjective

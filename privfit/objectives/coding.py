@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privfit.checks import is_sparse
+from privfit.base.validation import is_sparse
 from privfit.domains import Box, Domain, L2Ball, Schema
 from privfit.objectives.common import Floats, Integers
 

@@ -16,7 +16,7 @@ from privfit._kernels.centers import cells as kernel_cells
 from privfit._kernels.centers import set_gaps as kernel_set_gaps
 from privfit._kernels.linear import LANE_WIDTH, PANEL_ROWS, QUAD_SIZE
 from privfit.domains import Domain
-from privfit.packing import MAX_RECORDS, DenseRecords, Run, aligned, tiles
+from privfit.records.packing import MAX_RECORDS, DenseRecords, Run, aligned, tiles
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]

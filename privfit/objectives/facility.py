@@ -29,7 +29,7 @@ from privfit.objectives.common import (
     set_gaps,
     whole_bounds,
 )
-from privfit.packing import (
+from privfit.records.packing import (
     MAX_RECORDS,
     DenseRecords,
     Run,

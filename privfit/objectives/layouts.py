@@ -25,7 +25,7 @@ from privfit.objectives.common import (
     quads,
     wrap32,
 )
-from privfit.packing import DenseRecords, SparseRecords, aligned, tiles
+from privfit.records.packing import DenseRecords, SparseRecords, aligned, tiles
 
 HALF_BLOCK = BLOCK_ROWS // 2  # records whose gradients fit in 32 bits
 
