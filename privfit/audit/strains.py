@@ -28,11 +28,12 @@ from __future__ import annotations
 import math
 from functools import singledispatch
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.base.typing import Floats
 from privfit.evaluation.roc import RANGES, Medians
 from privfit.linear.perturbation import CHANGES, PerturbedMinimiser, tilt_deviation
 from privfit.privacy.mechanisms import (
@@ -52,7 +53,6 @@ from privfit.privacy.smooth_medians import SmoothMedians
 
 __all__ = ["strain"]
 
-Floats: TypeAlias = NDArray[np.float64]
 
 # Densities are compared so far out, in noise scales, along the change of the gradient, along this
 # many axes and in as many random directions; then around the best point, so often at each distance.

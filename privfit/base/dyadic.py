@@ -15,9 +15,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privfit.base.typing import Floats
+
 __all__ = ["Dyadic", "FixedMatrix"]
 
-Floats: TypeAlias = NDArray[np.float64]
 Whole: TypeAlias = NDArray[Any]  # of Python's integers
 
 

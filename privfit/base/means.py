@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from privfit.base.typing import Floats, Integers
 
 __all__ = ["seeds", "weighted_means"]
 
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
 
 MOST_WORK = 2_000_000  # distances of one Lloyd iteration of all restarts
 

@@ -48,10 +48,10 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privfit._kernels.random import BitSource
 from privfit.base.means import weighted_means
+from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite
 from privfit.clustering.postprocess import LloydTrace
 from privfit.clustering.starts import packed, spread_out
@@ -98,8 +98,6 @@ __all__ = [
     "tree",
 ]
 
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
 Callback: TypeAlias = Callable[[Generation], object] | None
 
 FINE = 1024  # units of a sum's bound below which it is released on a finer grid

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privfit.base.typing import Floats, Integers
 from privfit.objectives import FacilityObjective
 from privfit.objectives.common import MOST_SUM
 from privfit.privacy.accounting import Event, calibrate, compose
@@ -60,8 +60,6 @@ __all__ = [
     "weighted_kmedian",
 ]
 
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
 Callback: TypeAlias = Callable[[Generation], object] | None
 
 SOME = 256  # facilities among which a record's distances are ranked

@@ -7,18 +7,15 @@ declared domain alone.
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privfit.base.means import weighted_means
+from privfit.base.typing import Floats
 from privfit.domains import L1Ball, L2Ball
 from privfit.objectives import CentersObjective
 
 __all__ = ["packed", "spread_out"]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 def spread_out(objective: CentersObjective, coins: np.random.Generator) -> Floats:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 import privfit
 from privfit._kernels import simd, threads
 from privfit.base.cautions import public_records
+from privfit.base.typing import Integers
 from privfit.commands.console import Console, InputError, end_of
 from privfit.commands.pictures import claim_picture
 from privfit.domains import Categorical, Numeric, Schema
@@ -30,7 +31,6 @@ DESCRIPTION = (
     f"privacy, and draw {PICTURE} where matplotlib is installed."
 )
 
-Integers: TypeAlias = NDArray[np.int64]
 Columns: TypeAlias = dict[str, Integers]
 
 N = 48_842

@@ -29,14 +29,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from privfit._kernels import threads
 from privfit._kernels.linear import group_pair_norms
+from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite, is_sparse, is_whole
 from privfit.domains.frames import columns_of
 from privfit.domains.reading import LevelReader, NumberReader, canonical, positions, through_float32
 
 __all__ = ["Box", "Categorical", "Domain", "Grid", "L1Ball", "L2Ball", "Numeric", "Schema"]
 
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
 Quantised: TypeAlias = "NDArray[np.int16] | scipy.sparse.csr_array"
 
 

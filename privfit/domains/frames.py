@@ -9,17 +9,15 @@ columns is dropped: neither touches another record. Messages tell no number of r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privfit.base.typing import Array
 from privfit.base.validation import is_sparse
 from privfit.domains.reading import raw_numbers
 
 __all__ = ["NotNumbersError", "column_names", "columns_of", "length", "numbers_of"]
-
-Array: TypeAlias = NDArray[Any]
 
 
 class NotNumbersError(ValueError, TypeError):

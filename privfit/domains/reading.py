@@ -30,12 +30,12 @@ from datetime import date, datetime, time, timezone
 from decimal import Decimal
 from enum import Enum
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privfit._kernels.objects import look_up
+from privfit.base.typing import Array, Floats, Integers
 
 __all__ = [
     "LevelReader",
@@ -49,9 +49,6 @@ __all__ = [
     "two_classes",
 ]
 
-Array: TypeAlias = NDArray[Any]
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
 
 UNSEEN = -2  # a code that none is
 LIMIT = 2**53  # from here on, float64 does not hold every whole number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from privfit._kernels import threads
 from privfit._kernels.random import BitSource
 from privfit.base.cautions import caution
+from privfit.base.typing import Floats
 from privfit.base.validation import is_partitioned
 from privfit.domains import Box
 from privfit.estimators.common import (
@@ -33,8 +34,6 @@ from privfit.records.binary import BinaryRecords, bound_ones
 from privfit.records.parts import as_table
 from privfit.runs.paths import public_size
 from privfit.searches.solvers import open_grant
-
-Floats: TypeAlias = NDArray[np.float64]
 
 BINARY = Box(0, 1)  # columns of zeros and ones, for whoever counts and names them
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit._kernels.random import BitSource
 from privfit.base.cautions import caution, caution_score
+from privfit.base.typing import Floats
 from privfit.base.validation import is_partitioned, is_sparse, is_whole
 from privfit.clustering import kmeans, kmedian
 from privfit.clustering.kmedian import private_cost
@@ -35,8 +36,6 @@ from privfit.runs.paths import Generation, realised
 from privfit.runs.spaces import Space, Subsets
 from privfit.searches.sample_aggregate import Gupt
 from privfit.searches.solvers import bar, check_plan, open_grant, progress, settings_of
-
-Floats: TypeAlias = NDArray[np.float64]
 
 BLOCK = 4096  # sparse records that are dense at a time
 NO_CLIP = (0.0, 1e30)  # beyond every distance of a domain

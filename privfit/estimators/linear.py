@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit._kernels.random import BitSource
 from privfit.base.cautions import caution
+from privfit.base.typing import Array, Floats
 from privfit.base.validation import is_partitioned
 from privfit.domains import Domain, Schema
 from privfit.estimators.common import (
-    Array,
     ExactAccuracy,
     as_domain,
     decode_records,
@@ -44,8 +44,6 @@ from privfit.searches.solvers import (
     refuse_infinity,
     settings_of,
 )
-
-Floats: TypeAlias = NDArray[np.float64]
 
 DESCENTS = descent.METHODS | select_refine.METHODS
 METHODS = SOLVERS | DESCENTS | perturbation.METHODS | functional.METHODS | sample_aggregate.METHODS

@@ -21,15 +21,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
 
 import numpy as np
 import scipy  # its submodules load when first used
-from numpy.typing import NDArray
+
+from privfit.base.typing import Floats
 
 __all__ = ["Points", "isotonic", "monotone", "simplex", "smoothed"]
 
-Floats: TypeAlias = NDArray[np.float64]
 
 AREAS, ODDS = 40, 17  # nodes of the prior
 SPREADS = (0.7, 1.0, 1.4)  # sigma

@@ -34,15 +34,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from privfit.base.typing import Floats, Integers
 
 __all__ = ["Flat", "Haar", "Hierarchy", "Measurement", "best_hierarchy"]
-
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

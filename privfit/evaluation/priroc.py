@@ -22,18 +22,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite, is_whole
 from privfit.evaluation.cumulative import Measurement
 
 __all__ = ["Counted", "PriROC"]
 
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
 
 MEDIANS_SHARE = 0.2  # of epsilon, for thresholds (Section 5.2)
 MOST_LEVELS = 12  # of medians: the places of a score are 2^12

@@ -46,13 +46,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privfit._kernels.random import BitSource
 from privfit.base.cautions import PrivacyLeakWarning, caution
+from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite, is_partitioned, is_whole
 from privfit.domains.frames import length
 from privfit.domains.reading import LevelReader, positions, raw_numbers, two_classes
@@ -80,8 +81,6 @@ __all__ = [
     "roc_curve",
 ]
 
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
 
 GRID = 2**12  # places of a score
 RANGES = {"add_remove": 2, "replace": 4}  # of the scores of `Medians`

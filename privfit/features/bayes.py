@@ -14,20 +14,17 @@ ln n_L + sum over its ones of ln(p / (1-p)) + sum over all features of ln(1-p), 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privfit._kernels.random import BitSource
+from privfit.base.typing import Floats
 from privfit.base.validation import is_finite
 from privfit.privacy.budget_noise import CountNoise
 from privfit.privacy.ledger import Budget, Grant
 from privfit.records.binary import BinaryRecords, count_sensitivity
 
 __all__ = ["NaiveBayes", "NoisyCounts", "naive_bayes"]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

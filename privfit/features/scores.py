@@ -76,18 +76,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy  # its submodules load when first used
-from numpy.typing import NDArray
 
+from privfit.base.typing import Floats, Integers
 from privfit.records.binary import ClassCounts, count_sensitivity
 
 __all__ = ["SCORES", "Score"]
 
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
 
 GAIN_UNITS = 1 << 10  # of information gain in a nat
 USUAL_RECORDS = 2**31 - 1  # B where no size is declared: it steers, and larger tables are scaled

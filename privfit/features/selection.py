@@ -28,14 +28,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy  # its submodules load when first used
-from numpy.typing import NDArray
 
 from privfit._kernels.random import BitSource
 from privfit.base.means import weighted_means
+from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite, is_whole
 from privfit.features.scores import SCORES, Score, TotalCount
 from privfit.privacy.accounting import calibrate
@@ -56,9 +56,6 @@ __all__ = [
     "best_of",
     "published_split",
 ]
-
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
 
 
 # ---------------------------------------------------------------------------------------- problems

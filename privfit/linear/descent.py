@@ -30,11 +30,11 @@ from typing import Any
 import numpy as np
 
 from privfit._kernels.select import uniform_distinct
+from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite
 from privfit.objectives import LinearObjective
 from privfit.objectives.clipping import ClippedGradient, SecondMoments, permuted_descent
 from privfit.objectives.coding import Broad, Centred, Coding
-from privfit.objectives.common import Floats, Integers
 from privfit.privacy.accounting import Event, gaussian_calibrate
 from privfit.privacy.ledger import Budget, Grant
 from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Exponential, GammaVector

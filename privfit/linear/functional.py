@@ -44,12 +44,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privfit._kernels.linear import RESIDUAL_UNIT
+from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite
 from privfit.domains import Domain, L1Ball, L2Ball, Schema
 from privfit.objectives import LinearObjective
@@ -63,8 +63,6 @@ from privfit.runs.spaces import Reals
 
 __all__ = ["METHODS", "Functional", "functional"]
 
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
 
 SENSITIVITY_BITS = 32  # of the integers that are released: far finer than their noise
 

@@ -33,14 +33,13 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privfit.base.typing import Floats
 from privfit.base.validation import is_finite
 from privfit.objectives.smooth import CELLS, NO_KNOTS
 
 __all__ = ["HuberHinge", "Logistic", "Loss", "SmoothLoss", "Tabled"]
 
-Floats: TypeAlias = NDArray[np.float64]
 
 REACH = 32  # beyond which slopes are constant
 KNOT_BITS = 40  # of a tabled slope: differences of two are exact

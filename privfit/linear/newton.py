@@ -102,13 +102,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy  # its submodules load when first used
-from numpy.typing import NDArray
 
 from privfit.base.dyadic import Dyadic, FixedMatrix, integers
+from privfit.base.typing import Floats, Integers
 from privfit.domains import Domain, L1Ball, L2Ball, Schema
 from privfit.linear.losses import HuberHinge, Logistic, Loss
 from privfit.objectives import LinearObjective
@@ -141,8 +141,6 @@ __all__ = [
     "numbers_of",
 ]
 
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
 
 SLOPE_ERROR = 2.0**-50  # of a slope, given its margin, times 1 + the largest curvature
 MARGIN_ERROR = 2.0**-51  # of a margin, relative

@@ -94,14 +94,14 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy  # its submodules load when first used
-from numpy.typing import NDArray
 
 from privfit._kernels.random import BitSource
 from privfit.base.dyadic import Dyadic, integers
+from privfit.base.typing import Floats
 from privfit.base.validation import is_finite
 from privfit.domains import Domain, Schema
 from privfit.linear.losses import LEAST, MOST, HuberHinge, Logistic, Loss, SmoothLoss, Tabled
@@ -136,7 +136,6 @@ __all__ = [
 ]
 
 Callback = Callable[[Generation], object] | None
-Floats: TypeAlias = NDArray[np.float64]
 
 CHANGES = {"replace": 2, "add_remove": 1}  # gradients of single records that neighbours differ in
 USUAL_TOLERANCE = 2.0**-16

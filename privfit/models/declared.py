@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privfit.base.typing import Array
 from privfit.base.validation import is_finite
 from privfit.clustering import kmeans, kmedian
 from privfit.domains import Domain
@@ -30,7 +30,6 @@ from privfit.searches.solvers import SOLVERS
 
 __all__ = ["SETTINGS", "as_array", "dtype_name", "from_plain", "method_name", "to_plain"]
 
-Array: TypeAlias = NDArray[Any]
 
 _METHODS = [
     (kind, name)

@@ -28,13 +28,13 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privfit.base.files import write_atomically
 from privfit.base.json import layout, parse
+from privfit.base.typing import Array
 from privfit.base.validation import is_whole
 from privfit.base.version import __version__
 from privfit.domains import Box, Domain, Schema
@@ -48,7 +48,6 @@ from privfit.records.binary import bound_ones
 
 __all__ = ["Contents", "check", "dumps", "load", "loads", "save"]
 
-Array: TypeAlias = NDArray[Any]
 
 VERSION = 2
 # Fields that came with version 2, of estimators and of settings, and what version 1 did.

@@ -12,16 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NoReturn, TypeAlias, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from privfit.base.typing import Array, Floats, Integers
 from privfit.base.validation import is_partitioned
 from privfit.domains import Domain
 from privfit.objectives.center_moves import CenterMoves
 from privfit.objectives.centers import CentersObjective
-from privfit.objectives.common import Floats, Integers
 from privfit.objectives.facility import (
     FEW_COLUMNS,
     FacilityGrowth,
@@ -37,8 +37,6 @@ from privfit.records import place
 from privfit.records.binary import BinaryRecords, ClassCounts
 from privfit.records.packing import check_domain
 from privfit.records.parts import Make, Part, Parts, Several, as_table
-
-Array: TypeAlias = NDArray[Any]
 
 
 def _refuse(what: str) -> NoReturn:

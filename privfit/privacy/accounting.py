@@ -38,8 +38,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from privfit.base.typing import Floats
 from privfit.privacy import privacy_curves
-from privfit.privacy.privacy_curves import MARGIN, Curve, Floats
+from privfit.privacy.privacy_curves import MARGIN, Curve
 
 __all__ = [
     "METHODS",

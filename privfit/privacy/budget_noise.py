@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privfit.base.typing import Floats, Integers
 from privfit.privacy.accounting import Event, calibrate, gaussian_calibrate
 from privfit.privacy.ledger import Budget, Grant
 from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 
 __all__ = ["CountNoise", "deviation", "noise_for"]
 
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
 
 FINE = 16  # the least standard deviation in steps of the grid: the grid's 4 then adds 2 %
 MOST_UNITS = 1 << 29  # steps to a count: those of 2^32 records then stay below 2^62

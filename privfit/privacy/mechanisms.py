@@ -19,10 +19,10 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privfit._kernels import select, threads
 from privfit._kernels.random import (
@@ -32,6 +32,7 @@ from privfit._kernels.random import (
     binary_rate,
 )
 from privfit.base.dyadic import Dyadic, integers
+from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite, is_whole
 from privfit.privacy.accounting import Event
 from privfit.privacy.noise_bodies import Ball, Shape, noise
@@ -48,8 +49,6 @@ __all__ = [
     "TopK",
 ]
 
-Integers: TypeAlias = NDArray[np.int64]
-Floats: TypeAlias = NDArray[np.float64]
 
 WIDEST = Fraction(1, 2**49)  # the least rate of noise whose draws fit in 64 bits
 FIRST_BITS = 48  # of the variables that real noise is made of, beyond those of a unit

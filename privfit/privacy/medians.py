@@ -5,19 +5,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privfit._kernels.random import BitSource
+from privfit.base.typing import Integers
 from privfit.base.validation import is_whole
 from privfit.privacy.accounting import Event
 from privfit.privacy.mechanisms import Mechanism
 
 __all__ = ["RecursiveMedians"]
 
-Integers: TypeAlias = NDArray[np.int64]
 
 MOST_LEVELS = 12
 

@@ -42,16 +42,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import scipy  # its submodules load when first used
-from numpy.typing import NDArray
 
 from privfit._kernels.random import BitSource
 from privfit._kernels.select import uniform_distinct
 from privfit.base.dyadic import Dyadic, FixedMatrix, Whole, integers
+from privfit.base.typing import Floats
 from privfit.privacy.lazy import Exponentials, Normals, Uniforms
 
 __all__ = ["Ball", "Contrasts", "Cross", "Cube", "Product", "Shape", "contrasts", "noise"]
 
-Floats: TypeAlias = NDArray[np.float64]
 Draw: TypeAlias = Callable[[int], tuple[Dyadic, float]]  # bits -> a vector, and its error in l2
 
 CONTRAST_BITS = 47  # contrasts are multiples of 2^-47

@@ -24,13 +24,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy  # its submodules load when first used
 
-Floats: TypeAlias = npt.NDArray[np.float64]
+from privfit.base.typing import Floats
 
 LONGEST = 1024  # selections in one recursion; a longer group is a product of shorter ones
 MARGIN = 2.0**-40  # relative, far above the rounding of sums and formulas

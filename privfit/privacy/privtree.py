@@ -50,13 +50,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._kernels.random import BitSource
+from privfit.base.typing import Integers
 from privfit.base.validation import is_finite, is_whole
 from privfit.privacy.accounting import Event
 from privfit.privacy.mechanisms import DiscreteLaplace, Mechanism
 
 __all__ = ["Cells", "Halvings", "Leaves", "Partition", "SplitTree"]
 
-Integers: TypeAlias = NDArray[np.int64]
 Codes: TypeAlias = NDArray[np.uint64]
 
 TESTS = {"add_remove": 3, "replace": 4}  # what the shape costs, in units of r

@@ -31,19 +31,16 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privfit._kernels.random import BitSource
+from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite
 from privfit.privacy.medians import RecursiveMedians
 
 __all__ = ["SmoothMedians"]
 
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
 
 NOISE, BETA = 8.0, 0.5  # scale 8 S / epsilon (Algorithm 4); beta of the noise 1 / (1 + z^2)
 LEAST = 2.0**-10  # of S, in places

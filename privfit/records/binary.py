@@ -24,7 +24,7 @@ replace        2 (s + 1)   2 (s + 1)
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy  # its submodules load when first used
@@ -32,12 +32,12 @@ from numpy.typing import NDArray
 
 from privfit._kernels import threads
 from privfit._kernels.counts import count_ones, sample_ones
+from privfit.base.typing import Integers
 from privfit.base.validation import is_sparse, is_whole
 from privfit.records.packing import CHUNK_BYTES, TABLE_RECORDS
 
 __all__ = ["BinaryRecords", "ClassCounts", "count_sensitivity"]
 
-Integers: TypeAlias = NDArray[np.int64]
 
 THREAD_WORK = 2e6  # ones below which a second thread costs more than it gives
 

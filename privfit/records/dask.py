@@ -28,7 +28,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from privfit.records.parts import Integers, Make, Parts, join_small, share_threads
+from privfit.base.typing import Integers
+from privfit.records.parts import Make, Parts, join_small, share_threads
 
 Question: TypeAlias = "tuple[str, tuple[Any, ...]]"
 Homes: TypeAlias = "list[tuple[str, list[int]]]"  # workers and the partitions that they answer for

@@ -14,19 +14,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy  # its submodules load when first used
 from numpy.typing import NDArray
 
 from privfit._kernels.linear import PANEL_ROWS, SparseRows
+from privfit.base.typing import Integers
 from privfit.base.validation import is_partitioned, is_sparse
 from privfit.domains import Domain, Schema
 from privfit.domains.frames import length, numbers_of
 from privfit.domains.reading import LevelReader, positions, two_classes
-
-Integers: TypeAlias = NDArray[np.int64]
 
 MAX_RECORDS = 2**32  # a public bound: sums are proved not to overflow up to here
 TABLE_RECORDS = 2**31 - 1  # of one table in memory, whose rows have 32-bit numbers

@@ -18,15 +18,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privfit._kernels import threads
+from privfit.base.typing import Array, Integers
 from privfit.domains import Domain, Schema
 from privfit.domains.frames import numbers_of
 from privfit.records.packing import MAX_RECORDS
 
-Array: TypeAlias = NDArray[Any]
-Integers: TypeAlias = NDArray[np.int64]
 Make: TypeAlias = Callable[[Any, Any], Any]  # what turns records and labels into a part
 
 

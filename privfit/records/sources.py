@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privfit.base.typing import Array
 from privfit.records.csv_files import CsvReader, check_delimiter
 
 Block: TypeAlias = "tuple[Any, Any]"
-Array: TypeAlias = NDArray[Any]
 
 CELL = 8  # bytes of a number while it is packed
 TEXT = 96  # bytes of a text while it is packed: a Python string and its place in an array

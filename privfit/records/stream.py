@@ -29,17 +29,15 @@ from functools import partial
 from io import BytesIO
 from itertools import count
 from types import FunctionType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privfit._kernels import threads
+from privfit.base.typing import Array, Integers
 from privfit.base.validation import is_whole
-from privfit.records.parts import Integers, Make, Part, Parts, share_threads
+from privfit.records.parts import Make, Part, Parts, share_threads
 from privfit.records.sources import source_of
-
-Array: TypeAlias = NDArray[Any]
 
 UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
          "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}  # fmt: skip

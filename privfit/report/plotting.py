@@ -16,12 +16,12 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privfit.base.files import write_atomically
+from privfit.base.typing import Floats
 from privfit.base.validation import is_whole
 from privfit.domains import Domain, L1Ball, L2Ball, Numeric, Schema
 from privfit.privacy.accounting import Event, compose, gaussian_total
@@ -29,7 +29,6 @@ from privfit.privacy.ledger import Budget, Ledger, Release
 
 __all__ = ["draw_budget", "draw_clusters", "draw_roc", "draw_sweep", "rendered", "save_figure"]
 
-Floats: TypeAlias = NDArray[np.float64]
 
 # Okabe and Ito's colours (2008), for the colour-blind, without yellow, which is faint on white;
 # neighbours in this list differ in lightness too.

@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 
 from privfit.base.cautions import public_records
 from privfit.base.json import parse
+from privfit.base.typing import Integers
 from privfit.base.validation import is_finite, is_sparse, is_whole
 from privfit.privacy.ledger import Budget
 
 __all__ = ["Row", "Sweep", "SweepInterrupted", "Trial", "interval", "sweep"]
 
-Integers: TypeAlias = NDArray[np.int64]
 Progress: TypeAlias = "Callable[[Sweep], object]"
 
 VERSION = 1

@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privfit._kernels.random import BitSource
 from privfit.base.cautions import PrivacyLeakWarning
+from privfit.base.typing import Array, Integers
 from privfit.base.validation import is_finite, is_whole
 from privfit.objectives import (
     CentersObjective,
@@ -31,9 +31,6 @@ from privfit.privacy.mechanisms import Mechanism
 from privfit.runs.spaces import Reals, Space
 
 __all__ = ["Conduct", "Generation", "Moves", "Path", "PrivacyLeakWarning"]
-
-Array: TypeAlias = NDArray[Any]
-Integers: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -19,16 +19,12 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from privfit.base.typing import Array, Coins, Floats, Integers
 from privfit.base.validation import is_whole
 
 __all__ = ["Bits", "Reals", "Space", "Subsets"]
-
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
-Array: TypeAlias = NDArray[Any]
-Coins: TypeAlias = np.random.Generator
 
 
 def _check_size(name: str, value: Any) -> None:

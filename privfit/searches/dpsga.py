@@ -15,11 +15,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privfit.base.typing import Array
 from privfit.base.validation import is_whole
 from privfit.privacy.accounting import METHODS
 from privfit.privacy.ledger import Grant
@@ -38,7 +38,6 @@ from privfit.runs.spaces import Reals, Space
 
 __all__ = ["DPSGA", "dpsga", "thesis_delta"]
 
-Array: TypeAlias = NDArray[Any]
 
 # Generations by epsilon, in half decades from 10^-2 to 10^1.5 (the thesis's table).
 GENERATIONS = (10, 10, 20, 50, 75, 100, 120, 120)

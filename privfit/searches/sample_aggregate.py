@@ -45,10 +45,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import scipy  # its submodules load when first used
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privfit._kernels.random import BitSource
 from privfit.base.cautions import caution
+from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_sparse
 from privfit.domains import Box, Domain, Grid, L1Ball, L2Ball
 from privfit.domains.frames import column_names, columns_of
@@ -63,8 +64,6 @@ from privfit.runs.spaces import Reals
 
 __all__ = ["METHODS", "Aggregated", "Gupt", "Majority", "aggregate", "gupt", "majority"]
 
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
 Callback: TypeAlias = Callable[[Generation], object] | None
 Statistic: TypeAlias = Callable[..., ArrayLike]
 
