@@ -71,6 +71,7 @@ NOT_RUN = {
     "ruff format .": LINTS,
     "mypy": LINTS,
     "cython-lint privfit": LINTS,
+    "lint-imports": LINTS,
     "pytest": "all tests: .ci/run has run them by now",
     ".ci/run": "it is what runs this script",
 }

@@ -18,9 +18,11 @@ from unittest import mock
 import numpy as np
 
 import privfit
-from privfit import mechanisms, partition, perturbation, roc
-from privfit.aggregate import aggregate
 from privfit.audit import paired
+from privfit.evaluation import roc
+from privfit.linear import perturbation
+from privfit.privacy import mechanisms, privtree
+from privfit.searches.sample_aggregate import aggregate
 
 ADJACENCIES = ("replace", "add_remove")
 DELTAS = (0.0, 1e-6)
@@ -117,7 +119,7 @@ BUDGETS = {
     mechanisms.DiscreteGaussian: "mu",
     mechanisms.GammaVector: "epsilon",
     roc.Medians: "epsilon_each",
-    partition.SplitTree: "epsilon",
+    privtree.SplitTree: "epsilon",
     perturbation.PerturbedMinimiser: "epsilon",
 }
 
@@ -329,7 +331,7 @@ def linear_models() -> Iterator[Audit]:
                 fit_intercept=intercept, adjacency=adjacency, n_public=slots, ledger=ledger,
                 n_threads=1, random_state=random_state,
             )  # fmt: skip
-            with mock.patch("privfit.descent.uniform_distinct", last_slot):
+            with mock.patch("privfit.linear.descent.uniform_distinct", last_slot):
                 return model.fit(*table)
 
         def pairs(place=place, name=name, solver=solver, adjacency=adjacency, intercept=intercept):

@@ -33,7 +33,7 @@ from privfit import (
     SelectFeatures,
     roc_curve,
 )
-from privfit.kmeans import METHODS as KMEANS
+from privfit.clustering.kmeans import METHODS as KMEANS
 
 ADJACENCIES = ("replace", "add_remove")
 EPSILONS = (0.05, 0.1, 0.3162, 1.0, 3.162, 10.0)

@@ -27,7 +27,7 @@ from bench.fits import table_lines  # noqa: E402
 from bench.plain_chain import PlainChain  # noqa: E402
 from bench.results import keep, refresh  # noqa: E402
 from privfit import CentersObjective, DiscreteLaplace, L1Ball  # noqa: E402
-from privfit.postprocess import CHUNK, LloydTrace, consistent, kmeans, mcmc  # noqa: E402
+from privfit.clustering.postprocess import CHUNK, LloydTrace, consistent, kmeans, mcmc  # noqa: E402
 
 EPSILONS = (0.05, 0.1, 0.3162, 1.0)
 T = 5

@@ -156,8 +156,8 @@ class OpenDPTopK:
     def fit(self, X: Any, y: Any) -> OpenDPTopK:
         import opendp.prelude as dp
 
-        from privfit.binary import BinaryRecords
-        from privfit.scores import SCORES
+        from privfit.features.scores import SCORES
+        from privfit.records.binary import BinaryRecords
 
         dp.enable_features("contrib")
         how = SCORES[self.criterion]

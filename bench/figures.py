@@ -14,7 +14,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))  # after site-packages: an installed privfit comes first
 
 from privfit import KMeans, Ledger, LogisticRegression, roc_curve, sweep  # noqa: E402
-from privfit.plotting import (  # noqa: E402
+from privfit.report.plotting import (  # noqa: E402
     draw_budget,
     draw_clusters,
     draw_roc,

@@ -40,7 +40,7 @@ from privfit import (  # noqa: E402
 )
 from privfit._kernels import linear, select, simd  # noqa: E402
 from privfit.objectives import LinearObjective  # noqa: E402
-from privfit.privgene import schedule  # noqa: E402
+from privfit.searches.privgene import schedule  # noqa: E402
 
 EPSILON, DELTA = 1.0, 1e-6
 OUTSIDE = 0.2  # of a fit's time may pass outside kernels

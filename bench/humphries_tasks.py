@@ -23,7 +23,7 @@ import numpy as np
 
 from bench import datasets, medians
 from privfit import Box, FacilityObjective, LogisticRegression, Numeric
-from privfit.dpsga import thesis_delta
+from privfit.searches.dpsga import thesis_delta
 
 # By the thesis's name: the file, and columns that are left out. Of Mushrooms stalk-root is: only so
 # are there 107 columns, as the thesis's Table 5.2 says.

@@ -31,7 +31,7 @@ from privfit import (  # noqa: E402
     Lloyd,
     UniformGrid,
 )
-from privfit.postprocess import LloydTrace, mcmc  # noqa: E402
+from privfit.clustering.postprocess import LloydTrace, mcmc  # noqa: E402
 
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0)
 CLUSTERS = {"s1": 15, "gowalla_pois": 5, "image_house_rgb": 3, "adult": 5, "lifesci": 3}

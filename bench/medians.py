@@ -49,8 +49,8 @@ from privfit import (  # noqa: E402
     Subsets,
     Synopsis,
 )
-from privfit.kmedian import METHODS as KNOWN  # noqa: E402
-from privfit.kmedian import automatic  # noqa: E402
+from privfit.clustering.kmedian import METHODS as KNOWN  # noqa: E402
+from privfit.clustering.kmedian import automatic  # noqa: E402
 
 EPSILONS = (0.1, 0.3162, 1.0)
 CASES = (("mushroom", 4), ("mushroom", 16), ("spambase", 4), ("spambase", 16), ("s1", 15),

@@ -24,7 +24,7 @@ from scipy.special import expit
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from bench import datasets
-from privfit.accounting import gaussian_calibrate
+from privfit.privacy.accounting import gaussian_calibrate
 
 TUNED_ON = ("adult", "credit_default", "mushroom")
 

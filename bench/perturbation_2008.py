@@ -35,10 +35,10 @@ from privfit import (  # noqa: E402
     ObjectivePerturbation,
     OutputPerturbation,
     Reals,
-    perturbation,
 )
-from privfit.convex import Problem  # noqa: E402
-from privfit.dyadic import Dyadic  # noqa: E402
+from privfit.base.dyadic import Dyadic  # noqa: E402
+from privfit.linear import perturbation  # noqa: E402
+from privfit.linear.newton import Problem  # noqa: E402
 
 Floats = NDArray[np.float64]
 

@@ -43,9 +43,9 @@ from privfit import (  # noqa: E402
     PrivGene,
     Schema,
 )
-from privfit.aggregate import lloyd_steps  # noqa: E402
-from privfit.convex import HuberHinge, Logistic, Loss  # noqa: E402
-from privfit.perturbation import tilt_rate  # noqa: E402
+from privfit.linear.newton import HuberHinge, Logistic, Loss  # noqa: E402
+from privfit.linear.perturbation import tilt_rate  # noqa: E402
+from privfit.searches.sample_aggregate import lloyd_steps  # noqa: E402
 
 Floats: TypeAlias = NDArray[np.float64]
 Labels: TypeAlias = NDArray[np.int64]

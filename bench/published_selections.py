@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.binary import ClassCounts
-from privfit.scores import Score
+from privfit.features.scores import Score
+from privfit.records.binary import ClassCounts
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

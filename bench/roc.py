@@ -32,7 +32,7 @@ from bench import datasets, machine  # noqa: E402
 from bench.fits import table_lines  # noqa: E402
 from bench.results import keep, refresh  # noqa: E402
 from privfit import roc_curve  # noqa: E402
-from privfit.roc import exact_roc  # noqa: E402
+from privfit.evaluation.roc import exact_roc  # noqa: E402
 
 LIMITS = {1.0: 0.023, 0.5: 0.029, 0.25: 0.054, 0.1: 0.092}  # the 2014 paper's Table 1
 TEST = 558

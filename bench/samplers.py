@@ -20,8 +20,10 @@ import scipy.stats
 from privfit import Box, LinearObjective
 from privfit._kernels.random import BitSource
 from privfit.audit import output_distribution
-from privfit.convex import Logistic, Problem
-from privfit.mechanisms import (
+from privfit.evaluation.roc import RANGES, Medians
+from privfit.linear.newton import Logistic, Problem
+from privfit.linear.perturbation import PerturbedMinimiser
+from privfit.privacy.mechanisms import (
     AboveThreshold,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -31,10 +33,8 @@ from privfit.mechanisms import (
     PermuteAndFlip,
     TopK,
 )
-from privfit.partition import TESTS, SplitTree
-from privfit.perturbation import PerturbedMinimiser
-from privfit.roc import RANGES, Medians
-from privfit.shapes import Ball
+from privfit.privacy.noise_bodies import Ball
+from privfit.privacy.privtree import TESTS, SplitTree
 
 FALSE_ALARM = 1e-6
 FACTORS = (1.05, 1.1, 1.25, 1.5, 2.0)

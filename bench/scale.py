@@ -28,7 +28,8 @@ from bench import machine  # noqa: E402
 from bench.fits import table_lines  # noqa: E402
 from bench.results import keep, refresh  # noqa: E402
 from privfit import Box, LinearObjective, LogisticRegression, Stream  # noqa: E402
-from privfit.backends import LinearPart, PartitionedLinear, place  # noqa: E402
+from privfit.objectives.partitioned import LinearPart, PartitionedLinear  # noqa: E402
+from privfit.records import place  # noqa: E402
 
 DOMAIN = Box(-1, 1)
 D = 50

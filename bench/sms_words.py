@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import KFold
 
-from privfit.binary import BinaryRecords
-from privfit.scores import SCORES
+from privfit.features.scores import SCORES
+from privfit.records.binary import BinaryRecords
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

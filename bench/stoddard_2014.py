@@ -41,13 +41,13 @@ from privfit import (  # noqa: E402
     SelectFeatures,
     roc_curve,
 )
-from privfit.binary import BinaryRecords  # noqa: E402
-from privfit.binormal import isotonic  # noqa: E402
-from privfit.cumulative import Haar  # noqa: E402
-from privfit.features import published_split  # noqa: E402
-from privfit.priroc import PriROC  # noqa: E402
-from privfit.roc import exact_roc  # noqa: E402
-from privfit.scores import SCORES  # noqa: E402
+from privfit.evaluation.binormal import isotonic  # noqa: E402
+from privfit.evaluation.cumulative import Haar  # noqa: E402
+from privfit.evaluation.priroc import PriROC  # noqa: E402
+from privfit.evaluation.roc import exact_roc  # noqa: E402
+from privfit.features.scores import SCORES  # noqa: E402
+from privfit.features.selection import published_split  # noqa: E402
+from privfit.records.binary import BinaryRecords  # noqa: E402
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -33,7 +33,7 @@ from bench.fits import table_lines  # noqa: E402
 from bench.results import keep, refresh  # noqa: E402
 from bench.trials import interval  # noqa: E402
 from privfit import BernoulliNB, HashWords, Ledger, SelectFeatures  # noqa: E402
-from privfit.binary import BinaryRecords  # noqa: E402
+from privfit.records.binary import BinaryRecords  # noqa: E402
 
 PARTS = ("accuracy", "counting")
 EPSILON, FEATURES, MOST = 1.0, 8192, 20

@@ -2,28 +2,42 @@
 
 import typing as _typing
 
-from privfit.accounting import Event, calibrate, compose, total
-from privfit.aggregate import Gupt, Majority
-from privfit.backends import Stream
-from privfit.budget_file import open_ledger
-from privfit.cautions import (
+from privfit.base.cautions import (
     PrivacyLeakWarning,
     ScoreWarning,
     SeedWarning,
     UnwiseBudgetWarning,
 )
-from privfit.checkpoint import Checkpoint
-from privfit.descent import FrankWolfe, Gradient, PermutedSGD
+from privfit.base.version import __version__ as __version__
+from privfit.clustering.kmeans import Hybrid, Lloyd, Tree, UniformGrid
+from privfit.clustering.kmedian import Coreset, Greedy, Gupta, Synopsis
 from privfit.domains import Box, Categorical, Domain, Grid, L1Ball, L2Ball, Numeric, Schema
-from privfit.dpsga import DPSGA
-from privfit.features import ClusteredCounts, NoisyScores, Peeling, SparseVector
-from privfit.functional import Functional
-from privfit.hybrid import LinearHybrid
-from privfit.kmeans import Hybrid, Lloyd, Tree, UniformGrid
-from privfit.kmedian import Coreset, Greedy, Gupta, Synopsis
-from privfit.ledger import Budget, BudgetError, Ledger, Release
-from privfit.losses import SmoothLoss
-from privfit.mechanisms import (
+from privfit.evaluation.roc import (
+    ConfusionMatrix,
+    RocCurve,
+    accuracy_score,
+    confusion_matrix,
+    roc_auc_score,
+    roc_curve,
+)
+from privfit.features.selection import ClusteredCounts, NoisyScores, Peeling, SparseVector
+from privfit.linear.descent import FrankWolfe, Gradient, PermutedSGD
+from privfit.linear.functional import Functional
+from privfit.linear.losses import SmoothLoss
+from privfit.linear.perturbation import ObjectivePerturbation, OutputPerturbation, PrivateSVM
+from privfit.linear.select_refine import LinearHybrid
+from privfit.models.model import load, save
+from privfit.objectives import (
+    CentersObjective,
+    FacilityObjective,
+    LinearObjective,
+    RecordObjective,
+)
+from privfit.privacy.accounting import Event, calibrate, compose, total
+from privfit.privacy.budget_file import open_ledger
+from privfit.privacy.checkpoint import Checkpoint
+from privfit.privacy.ledger import Budget, BudgetError, Ledger, Release
+from privfit.privacy.mechanisms import (
     AboveThreshold,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -33,29 +47,16 @@ from privfit.mechanisms import (
     PermuteAndFlip,
     TopK,
 )
-from privfit.model import load, save
-from privfit.neighbours import Neighbours
-from privfit.objectives import (
-    CentersObjective,
-    FacilityObjective,
-    LinearObjective,
-    RecordObjective,
-)
-from privfit.paths import Generation, Path
-from privfit.perturbation import ObjectivePerturbation, OutputPerturbation, PrivateSVM
-from privfit.privgene import EEM, Local, PrivGene
-from privfit.roc import (
-    ConfusionMatrix,
-    RocCurve,
-    accuracy_score,
-    confusion_matrix,
-    roc_auc_score,
-    roc_curve,
-)
-from privfit.solvers import search
-from privfit.spaces import Bits, Reals, Subsets
-from privfit.subsample import Subsample
-from privfit.sweeps import Sweep, sweep
+from privfit.privacy.neighbours import Neighbours
+from privfit.records import Stream
+from privfit.report.sweeps import Sweep, sweep
+from privfit.runs.paths import Generation, Path
+from privfit.runs.spaces import Bits, Reals, Subsets
+from privfit.searches.dpsga import DPSGA
+from privfit.searches.privgene import EEM, Local, PrivGene
+from privfit.searches.sample_aggregate import Gupt, Majority
+from privfit.searches.solvers import search
+from privfit.searches.subsample import Subsample
 
 if _typing.TYPE_CHECKING:
     from privfit.estimators import (
@@ -67,8 +68,6 @@ if _typing.TYPE_CHECKING:
         LogisticRegression,
         SelectFeatures,
     )
-
-__version__ = "0.1.0"
 
 __all__ = [
     "DPSGA",

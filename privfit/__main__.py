@@ -2,6 +2,6 @@
 
 import sys
 
-from privfit.cli import main
+from privfit.commands.main import main
 
 sys.exit(main())

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from privfit.audit import neighbours
-from privfit.binary import ClassCounts
-from privfit.ledger import Budget
+from privfit.privacy.ledger import Budget
+from privfit.records.binary import ClassCounts
 
 
 def count_by_hand(X: Any, y: Any, classes: int) -> ClassCounts:

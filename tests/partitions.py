@@ -10,7 +10,8 @@ import dask
 import numpy as np
 
 from privfit import Box, CentersObjective, LinearObjective
-from privfit.backends import CentersPart, LinearPart, cluster
+from privfit.objectives.partitioned import CentersPart, LinearPart
+from privfit.records import dask as workers
 
 UNIT = Box(-1, 1)
 
@@ -41,11 +42,11 @@ def kill(pid: int) -> None:
 
 def held(fit: str) -> list[int]:
     """The numbers of the partitions that this process holds."""
-    found = [held.numbers() for (of, _), held in cluster._HELD.items() if of == fit]
+    found = [held.numbers() for (of, _), held in workers._HELD.items() if of == fit]
     return [i for numbers in found for i in numbers]
 
 
 def forget_half(fit: str, dask_worker: Any = None) -> None:
-    parts = cluster._HELD[fit, dask_worker.address].parts
+    parts = workers._HELD[fit, dask_worker.address].parts
     for index in list(parts)[: len(parts) // 2 + 1]:
         del parts[index]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from privfit.ledger import Grant
+from privfit.privacy.ledger import Grant
 
 DOCS = Path(__file__).parents[1] / "docs"
 HEADER = ["what", "published", "`paper=True`", "repaired", "where"]

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from privfit import BudgetError, Ledger, accounting, curves
-from privfit.accounting import (
+from privfit import BudgetError, Ledger
+from privfit.privacy import accounting, privacy_curves
+from privfit.privacy.accounting import (
     METHODS,
     Event,
     calibrate,
@@ -141,20 +142,21 @@ def test_one_step_is_the_supremum_over_t(width, h):
     x = np.arange(40) * h
     bends, mass = rng.choice(x[1:], 5), rng.dirichlet(np.ones(5)) * 0.1
     v = np.sum(mass * np.maximum(0, -np.expm1(x[:, None] - bends)), axis=1) + 1e-12
-    curve = curves.Curve(x, v)
+    curve = privacy_curves.Curve(x, v)
     t = np.linspace(0, width * h, 500 * width + 1)
     p = np.expm1(t - width * h) / math.expm1(-width * h)
     at = np.arange(len(v) + width)[:, None] * h - t
     naive = np.max(p * curve(at) + (1 - p) * curve(at + width * h), axis=1)
-    step = curves._Step(width, h, 1.0)(v, v[-1])
+    step = privacy_curves._Step(width, h, 1.0)(v, v[-1])
     assert np.all(naive * (1 - 1e-9) <= step)
     assert np.all(step <= naive * (1 + h))
-    assert np.all(step <= curves._Step(width, h, 4.0)(v, v[-1]) * (1 + 1e-9))
+    assert np.all(step <= privacy_curves._Step(width, h, 4.0)(v, v[-1]) * (1 + 1e-9))
 
 
 def test_a_finer_grid_only_lowers_the_bound():
     bounds = [
-        curves.recursion([k] * 20, 0.1 / k, 1e-14).epsilon(1e-6) for k in (8, 16, 32, 64, 128)
+        privacy_curves.recursion([k] * 20, 0.1 / k, 1e-14).epsilon(1e-6)
+        for k in (8, 16, 32, 64, 128)
     ]
     assert bounds == sorted(bounds, reverse=True)
     assert bounds[-1] > 0.999 * bounds[-2]
@@ -345,8 +347,10 @@ def test_discrete_gaussian_mu_bounds_the_discrete_curve(sigma, shift):
     plain = []
     for epsilon in np.linspace(0, 5 * l2 / sigma, 12):
         delta = discrete_gaussian_delta(epsilon, sigma, shift)
-        bound = curves.gaussian_delta(np.array([epsilon]), discrete_gaussian_mu(l2, sigma))[0]
-        plain.append(delta / curves.gaussian_delta(np.array([epsilon]), l2 / sigma)[0])
+        bound = privacy_curves.gaussian_delta(np.array([epsilon]), discrete_gaussian_mu(l2, sigma))[
+            0
+        ]
+        plain.append(delta / privacy_curves.gaussian_delta(np.array([epsilon]), l2 / sigma)[0])
         assert delta <= bound
     assert max(plain) > 1.0001  # so l2 / sigma itself would be wrong
 
@@ -424,9 +428,9 @@ def test_ordered_selections_take_other_events_too():
 
 def test_groups_split_in_parts_cost_no_less():
     whole = total(0.05, 100, 1e-6)
-    part = curves.selections(0.05, 50, 1e-14)
-    assert whole * (1 - 1e-4) < curves.product(part, part).epsilon(1e-6) < whole * 1.02
-    three = curves.power(curves.selections(0.05, 34, 1e-14), 3).epsilon(1e-6)
+    part = privacy_curves.selections(0.05, 50, 1e-14)
+    assert whole * (1 - 1e-4) < privacy_curves.product(part, part).epsilon(1e-6) < whole * 1.02
+    three = privacy_curves.power(privacy_curves.selections(0.05, 34, 1e-14), 3).epsilon(1e-6)
     assert whole < three < whole * 1.04
 
 
@@ -530,15 +534,15 @@ def test_gaussian_calibrate_fits_and_is_monotone(epsilon, delta, nudge):
 
 def test_a_thousand_selections_are_calibrated_with_few_curves_and_once():
     """A curve of 1,001 selections is all the work there is; bisection alone would take forty."""
-    for cache in (accounting._calibrate, accounting._epsilon, curves.selections):
+    for cache in (accounting._calibrate, accounting._epsilon, privacy_curves.selections):
         cache.cache_clear()
     eps_s = calibrate(1001, 1.0, 1e-6)
-    curves_made = curves.selections.cache_info().misses
+    curves_made = privacy_curves.selections.cache_info().misses
     assert 1 <= curves_made <= 6
     hits = accounting._calibrate.cache_info().hits
     assert calibrate(1001, 1.0, 1e-6) == eps_s
     assert accounting._calibrate.cache_info().hits == hits + 1
-    assert curves.selections.cache_info().misses == curves_made
+    assert privacy_curves.selections.cache_info().misses == curves_made
 
 
 def test_table_shows_what_calibrate_grants():

@@ -36,9 +36,11 @@ from privfit import (
     Release,
     Schema,
 )
-from privfit import aggregate as module
-from privfit.accounting import Event
-from privfit.aggregate import (
+from privfit.audit import audit_runs
+from privfit.privacy.accounting import Event
+from privfit.privacy.ledger import Budget
+from privfit.searches import sample_aggregate as module
+from privfit.searches.sample_aggregate import (
     Gupt,
     Majority,
     _partition,
@@ -51,8 +53,6 @@ from privfit.aggregate import (
     lloyd_steps,
     majority,
 )
-from privfit.audit import audit_runs
-from privfit.ledger import Budget
 
 SURE = 1 - 1e-6
 

@@ -27,7 +27,6 @@ from privfit import (
     RecordObjective,
 )
 from privfit._kernels.random import BitSource
-from privfit.accounting import gaussian_total
 from privfit.audit import (
     audit_outcomes,
     audit_runs,
@@ -37,7 +36,8 @@ from privfit.audit import (
     neighbours,
     output_distribution,
 )
-from privfit.mechanisms import (
+from privfit.privacy.accounting import gaussian_total
+from privfit.privacy.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
     Exponential,

@@ -35,11 +35,11 @@ from privfit import (
     accuracy_score,
 )
 from privfit.audit import audit_scores, paired, strain, worst_pair
-from privfit.convex import Logistic, Problem, coding_of
-from privfit.mechanisms import AboveThreshold, Mechanism, NoisyMax, PermuteAndFlip
-from privfit.partition import SplitTree
-from privfit.perturbation import PerturbedMinimiser
-from privfit.roc import Medians
+from privfit.evaluation.roc import Medians
+from privfit.linear.newton import Logistic, Problem, coding_of
+from privfit.linear.perturbation import PerturbedMinimiser
+from privfit.privacy.mechanisms import AboveThreshold, Mechanism, NoisyMax, PermuteAndFlip
+from privfit.privacy.privtree import SplitTree
 
 # ----------------------------------------------------------------------------------------- strains
 
@@ -169,7 +169,7 @@ def test_a_paired_run_shows_who_released_what():
     assert found.passes()
     assert found.finds == found.strain == 1.0
     [step] = found.steps
-    assert step.place == "privfit.roc.accuracy_score"
+    assert step.place == "privfit.evaluation.roc.accuracy_score"
     assert step.mechanism == "DiscreteLaplace(epsilon=1.0, sensitivity=1)"
     assert (step.event.kind, step.event.parameter) == ("pure", 1.0)
 

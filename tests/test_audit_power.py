@@ -15,8 +15,11 @@ import pytest
 from conftest import ROOT
 
 import privfit
-from privfit import DiscreteLaplace, features, kmeans, kmedian, solvers
+from privfit import DiscreteLaplace
+from privfit.clustering import kmeans, kmedian
 from privfit.estimators import linear
+from privfit.features import selection
+from privfit.searches import solvers
 
 if not (ROOT / "bench" / "audits.json").exists():
     pytest.skip("no benchmarks beside these tests", allow_module_level=True)
@@ -31,7 +34,7 @@ SOLVERS = {
     "LinearSVC": linear.METHODS,
     "KMeans": kmeans.METHODS,
     "KMedian": kmedian.METHODS,
-    "SelectFeatures": features.METHODS,
+    "SelectFeatures": selection.METHODS,
     **{f"search, {space}": solvers.SOLVERS for space in ("reals", "sets", "bits")},
 }
 NO_RELEASE = {"HashWords"}  # reads texts into public columns

@@ -50,22 +50,20 @@ from privfit import (
     confusion_matrix,
     roc_curve,
 )
-from privfit.backends import (
+from privfit.objectives.partitioned import (
     CentersPart,
     FacilityPart,
     LinearPart,
     PartitionedCenters,
     PartitionedFacility,
     PartitionedLinear,
-    Parts,
     facility_objective,
-    parts,
-    place,
     record_objective,
-    stream,
 )
-from privfit.backends import cluster as workers
 from privfit.objectives.smooth import from_halves
+from privfit.records import dask as workers
+from privfit.records import parts, place, stream
+from privfit.records.parts import Parts
 
 pyarrow = pytest.importorskip("pyarrow", reason='needs pip install "privfit[parquet]"')
 csv, feather, parquet = (
@@ -1171,5 +1169,8 @@ def test_every_raise_is_reached_by_a_case_above(tmp_path):
         "the cache of packed records cannot be written (File too large); free some room, or pass "
         "Stream(..., folder=...) with more",
     ]
-    sources = list((Path(privfit.__file__).parent / "backends").glob("*.py"))
+    names = ("__init__", "parts", "stream", "sources", "dask")
+    package = Path(privfit.__file__).parent
+    sources = [package / "records" / f"{name}.py" for name in names]
+    sources.append(package / "objectives" / "partitioned.py")
     assert_reached(sources, "\n".join(seen))

@@ -29,8 +29,8 @@ from privfit import (
 )
 from privfit._kernels.random import BitSource
 from privfit.audit import audit_runs
-from privfit.bayes import NaiveBayes, NoisyCounts, naive_bayes
-from privfit.binary import BinaryRecords
+from privfit.features.bayes import NaiveBayes, NoisyCounts, naive_bayes
+from privfit.records.binary import BinaryRecords
 
 ADJACENCIES = ("add_remove", "replace")
 CERTAIN = 1 - 1e-6
@@ -310,6 +310,6 @@ def test_refusals_cost_nothing():
 def test_every_raise_is_reached_by_a_case_above():
     seen = "\n".join(messages_of(call) for call, _ in REFUSED.values())
     package = Path(privfit.__file__).parent
-    for source in ("bayes.py", "estimators/bayes.py"):
+    for source in ("features/bayes.py", "estimators/bayes.py"):
         for line, parts in raises_in(package / source):
             assert all(part in seen for part in parts), f"{source}:{line}"

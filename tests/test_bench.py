@@ -37,7 +37,7 @@ from bench import (
 )
 from bench.cells import Cell
 from bench.store import Store, run
-from privfit.postprocess import mcmc
+from privfit.clustering.postprocess import mcmc
 
 FOLDER = Path(os.environ.get("PRIVFIT_DATA", ROOT.parent / "shared" / "data"))
 needs_data = pytest.mark.skipif(

@@ -102,7 +102,7 @@ def test_an_interrupted_fit_stays_charged(kind, monkeypatch):
     def stop(*args: Any, **kwargs: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("privfit.binary.count_ones", stop)
+    monkeypatch.setattr("privfit.records.binary.count_ones", stop)
     model = make(kind, ledger=ledger)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y)
@@ -136,7 +136,7 @@ def test_nothing_is_drawn_from_the_bits_before_the_charge(kind):
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 def test_threads_and_the_form_of_a_table_do_not_matter(kind, delta, adjacency, monkeypatch):
-    monkeypatch.setattr("privfit.binary.THREAD_WORK", -1.0)
+    monkeypatch.setattr("privfit.records.binary.THREAD_WORK", -1.0)
     options = {"delta": delta, "adjacency": adjacency, "max_ones": 2}
     one = make(kind, n_threads=1, **options).fit(X, Y)
     for form in (np.asfortranarray, sp.csr_array, sp.coo_array, pd.DataFrame, np.float32):

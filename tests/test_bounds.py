@@ -36,11 +36,11 @@ from privfit import (
     RecordObjective,
     Schema,
 )
-from privfit.backends.parts import Parts
+from privfit.features.scores import SCORES
 from privfit.objectives.clipping import ClippedGradient, SecondMoments
 from privfit.objectives.coding import Broad, Coding, Compact
-from privfit.packing import MAX_RECORDS, TABLE_RECORDS
-from privfit.scores import SCORES
+from privfit.records.packing import MAX_RECORDS, TABLE_RECORDS
+from privfit.records.parts import Parts
 
 MOST = 2**62
 TWO = Schema({"x": Numeric(0, 1), "c": Categorical("ab")})
@@ -336,7 +336,7 @@ def test_information_gains_of_2_32_records_are_within_their_slack():
     """phi of the largest counts differs from the truth by less than 0.55 of a unit."""
     from decimal import Decimal, getcontext
 
-    from privfit.scores import GAIN_UNITS, _phi
+    from privfit.features.scores import GAIN_UNITS, _phi
 
     getcontext().prec = 50
     for m in (2**32, 2**32 - 1, 2**31 + 12345, 3 * 2**30):
@@ -430,7 +430,7 @@ def test_a_lloyd_step_too_fine_is_refused_before_the_charge(share):
 @pytest.mark.parametrize("epsilon", [1.0, 1e6, 1e9])
 def test_units_of_counts_leave_room_for_2_32_records(epsilon):
     from privfit import Budget
-    from privfit.noise import CountNoise
+    from privfit.privacy.budget_noise import CountNoise
 
     noise = CountNoise.of(Budget(epsilon, 1e-6), 1, 1)
     assert noise.units * MAX_RECORDS < MOST

@@ -22,9 +22,11 @@ from sklearn.base import clone
 from test_errors import assert_reached
 
 import privfit
-from privfit import Budget, BudgetError, Ledger, LogisticRegression, budget_file, files, open_ledger
-from privfit.files import write_atomically
-from privfit.mechanisms import DiscreteLaplace
+from privfit import Budget, BudgetError, Ledger, LogisticRegression, open_ledger
+from privfit.base import files
+from privfit.base.files import write_atomically
+from privfit.privacy import budget_file
+from privfit.privacy.mechanisms import DiscreteLaplace
 
 pytest.importorskip("filelock", reason='the budget file needs it: pip install "privfit[cli]"')
 posix = pytest.mark.skipif(os.name == "nt", reason="signals, limits and users of POSIX")
@@ -445,7 +447,7 @@ def test_a_second_name_of_the_file_is_refused(path):
 
 
 def written(**changes):
-    fields = json.loads(privfit.ledger.ledger_json(Budget(1.0), [], [], id="x"))
+    fields = json.loads(privfit.privacy.ledger.ledger_json(Budget(1.0), [], [], id="x"))
     return json.dumps(fields | changes)
 
 
@@ -624,7 +626,7 @@ def test_leftovers_of_this_file_alone_are_removed(tmp_path):
 
 
 def test_every_refusal_was_reached_by_a_test_above():
-    sources = [PACKAGE / "budget_file.py", PACKAGE / "files.py"]
+    sources = [PACKAGE / "privacy/budget_file.py", PACKAGE / "base/files.py"]
     if len(MESSAGES) < 30:
         pytest.skip("the tests above did not all run")
     assert_reached(sources, "\n".join(MESSAGES))

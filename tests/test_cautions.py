@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 
 import privfit
-from privfit import ScoreWarning, SeedWarning, UnwiseBudgetWarning, cautions
-from privfit.aggregate import aggregate
-from privfit.cli import main
+from privfit import ScoreWarning, SeedWarning, UnwiseBudgetWarning
+from privfit.base import cautions
+from privfit.commands.main import main
+from privfit.searches.sample_aggregate import aggregate
 
 N = 1999  # private under add_remove
 COINS = np.random.default_rng(2)
@@ -281,14 +282,17 @@ def test_the_command_shows_no_private_number(folder, capsys):
 SOURCES = sorted(Path(privfit.__file__).parent.rglob("*.py"))
 # Where privfit warns, and a test that expects it; perturbed fits are all in one file.
 WARNINGS = {
-    "cautions.py": {"_warn": "this file"},
-    "budget_file.py": {"open_ledger": "test_relations.py", "publish": "test_budget_file.py"},
+    "base/cautions.py": {"_warn": "this file"},
+    "privacy/budget_file.py": {
+        "open_ledger": "test_relations.py",
+        "publish": "test_budget_file.py",
+    },
     "estimators/common.py": {
         "check_names": "test_every_estimator.py",
         "read_labels": "test_every_estimator.py",
     },
-    "roc.py": {"plot": "test_roc.py"},
-    "solvers.py": {"open_grant": "test_search.py"},
+    "evaluation/roc.py": {"plot": "test_roc.py"},
+    "searches/solvers.py": {"open_grant": "test_search.py"},
 }
 
 
@@ -306,7 +310,7 @@ def places_that_warn(source: Path) -> set[str]:
 def test_every_place_that_warns_is_known_and_tested():
     package = Path(privfit.__file__).parent
     found = {source.relative_to(package).as_posix(): places_that_warn(source) for source in SOURCES}
-    if found.pop("perturbation.py"):
+    if found.pop("linear/perturbation.py"):
         assert "warns" in (Path(__file__).parent / "test_perturbation.py").read_text()
     assert {name: places for name, places in found.items() if places} == {
         name: set(places) for name, places in WARNINGS.items()

@@ -226,4 +226,4 @@ def test_every_raise_is_reached_by_a_case_above(tmp_path):
         with pytest.raises(ValueError, match="path") as caught:
             call(tmp_path / call.__name__)
         seen.append(str(caught.value))
-    assert_reached([Path(privfit.__file__).parent / "checkpoint.py"], "\n".join(seen))
+    assert_reached([Path(privfit.__file__).parent / "privacy/checkpoint.py"], "\n".join(seen))

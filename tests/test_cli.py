@@ -14,9 +14,9 @@ import pytest
 
 import privfit
 from privfit._kernels.random import BitSource
-from privfit.cli import _parser, main
 from privfit.commands import COMMANDS, demo
 from privfit.commands.console import EXIT_CODES, InputError, end_of
+from privfit.commands.main import _parser, main
 
 
 def test_demo_fits_with_and_without_privacy(capsys, monkeypatch):
@@ -191,18 +191,21 @@ def test_errors_of_kernels_are_told():
 
 
 def test_errors_of_privfit_are_told():
-    assert end_of(raised(ValueError("n must be"), "privfit.kmeans")) == (2, "n must be")
-    assert end_of(raised(privfit.BudgetError("too much"), "privfit.ledger")) == (3, "too much")
+    assert end_of(raised(ValueError("n must be"), "privfit.clustering.kmeans")) == (2, "n must be")
+    assert end_of(raised(privfit.BudgetError("too much"), "privfit.privacy.ledger")) == (
+        3,
+        "too much",
+    )
     assert end_of(InputError("pass another")) == (2, "pass another")
     assert end_of(MemoryError("secret"))[0] == 2
     assert end_of(KeyboardInterrupt())[0] == 130
 
 
 def test_errors_of_files_have_a_remedy():
-    assert end_of(raised(OSError(28, "No space left on device"), "privfit.cli")) == (
+    assert end_of(raised(OSError(28, "No space left on device"), "privfit.commands.main")) == (
         2, "the output lies on a full disk; free some space, or pass a path on another disk"
     )  # fmt: skip
     assert end_of(PermissionError(13, "", "a.csv"))[1].startswith("'a.csv' is not permitted to you")
     assert end_of(OSError(5, "", "a.csv"))[1].startswith("'a.csv' cannot be used: input/output")
-    said = raised(TimeoutError("the budget file is locked; wait"), "privfit.budget_file")
+    said = raised(TimeoutError("the budget file is locked; wait"), "privfit.privacy.budget_file")
     assert end_of(said) == (2, "the budget file is locked; wait")

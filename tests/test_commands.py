@@ -20,9 +20,9 @@ from conftest import ROOT
 
 import privfit
 from privfit import Categorical, Numeric, Schema
-from privfit.cli import main
 from privfit.commands import spending, tables
 from privfit.commands.console import Console, InputError
+from privfit.commands.main import main
 from privfit.commands.outputs import claim
 from privfit.commands.spending import RunLedger, split
 from privfit.commands.tables import Coded, Table
@@ -288,7 +288,7 @@ def test_accuracy_is_estimated_on_other_records_within_the_same_budget(folder, r
 
 
 def test_a_release_that_is_not_yet_in_the_budget_file_is_told(folder, run, monkeypatch):
-    from privfit.budget_file import LedgerFile
+    from privfit.privacy.budget_file import LedgerFile
 
     write, calls = LedgerFile._write, []
 
@@ -599,7 +599,7 @@ def test_the_positive_class_is_one_of_the_model(folder, run):
 
 AS_NOBODY = """
 import contextlib, io, json, os, sys
-from privfit.cli import main
+from privfit.commands.main import main
 
 ready, *folders = sys.argv[1:]
 os.chdir(ready)
@@ -679,8 +679,8 @@ def test_a_reader_that_goes_away_is_no_error(folder, run):
 
 INTERRUPTED = """
 import os, signal, sys
-from privfit.cli import main
-from privfit.ledger import Grant
+from privfit.commands.main import main
+from privfit.privacy.ledger import Grant
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 release, calls = Grant.release, []
@@ -731,7 +731,7 @@ def test_an_interrupt_before_the_charge_spends_nothing(folder, run, monkeypatch)
 
 
 def test_a_fault_after_the_charge_says_what_was_charged(folder, run, monkeypatch):
-    from privfit import model
+    from privfit.models import model
 
     def fail(_):
         raise ValueError(SECRET)
@@ -1139,6 +1139,7 @@ def test_a_budget_of_nothing_is_not_started(folder, run):
 
 
 def test_help_loads_no_numerical_library_that_it_can_do_without(fresh_python):
-    code = "import sys, privfit.cli; print([m for m in ('scipy.special', 'sklearn', 'matplotlib', "
-    done = fresh_python(code + "'pandas', 'pyarrow') if m in sys.modules])")
+    names = "'scipy.special', 'sklearn', 'matplotlib', 'pandas', 'pyarrow'"
+    code = f"import sys, privfit.commands.main; print([m for m in ({names}) if m in sys.modules])"
+    done = fresh_python(code)
     assert done.stdout.strip() == "[]"

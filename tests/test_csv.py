@@ -14,8 +14,8 @@ import reference
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from privfit import csv_files
-from privfit.csv_files import Cells, CsvReader, check_delimiter
+from privfit.records import csv_files
+from privfit.records.csv_files import Cells, CsvReader, check_delimiter
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -36,15 +36,15 @@ from privfit import (
     PermutedSGD,
     Reals,
     Schema,
-    descent,
 )
 from privfit._kernels.linear import RESIDUAL_UNIT
-from privfit.accounting import gaussian_calibrate
 from privfit.audit import audit_runs
-from privfit.descent import METHODS, frank_wolfe, gradient, permuted_sgd
+from privfit.linear import descent
+from privfit.linear.descent import METHODS, frank_wolfe, gradient, permuted_sgd
 from privfit.objectives.clipping import ClippedGradient, SecondMoments, permuted_descent
 from privfit.objectives.coding import Coding
 from privfit.objectives.linear_moves import LinearSlopes
+from privfit.privacy.accounting import gaussian_calibrate
 
 SURE = 1 - 1e-6
 LAYOUTS = ("dense", "sparse")

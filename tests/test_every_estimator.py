@@ -73,10 +73,9 @@ from privfit import (
     Synopsis,
     Tree,
     UniformGrid,
-    kmeans,
-    kmedian,
 )
 from privfit._kernels.threads import has_openmp
+from privfit.clustering import kmeans, kmedian
 from privfit.estimators import linear
 from privfit.estimators.common import as_domain
 

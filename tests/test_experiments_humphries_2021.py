@@ -12,7 +12,7 @@ from bench import experiments, humphries_2021, humphries_tasks, medians
 from bench.humphries_2021 import FIGURES, GA, MEDIANS, PRIVGENE, generations_of
 from bench.humphries_tasks import Logistic, Medians, way
 from privfit import DPSGA, Coreset, Gupta, PrivGene, Subsample
-from privfit.dpsga import thesis_delta
+from privfit.searches.dpsga import thesis_delta
 
 pytestmark = pytest.mark.usefixtures("data_folder")
 

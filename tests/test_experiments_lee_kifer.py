@@ -8,7 +8,7 @@ from figures_of_papers import check_claims, check_fits, check_page, needs
 
 from bench import lee_kifer as script
 from privfit import Lloyd
-from privfit.postprocess import LloydTrace, mcmc
+from privfit.clustering.postprocess import LloydTrace, mcmc
 
 
 @pytest.fixture

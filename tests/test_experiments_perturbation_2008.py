@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from bench import perturbation_2008 as paper
-from privfit import L2Ball, Ledger, LogisticRegression, Reals, perturbation
+from privfit import L2Ball, Ledger, LogisticRegression, Reals
+from privfit.linear import perturbation
 
 ROOT = Path(__file__).resolve().parents[1]
 every_figure = pytest.mark.parametrize("name", paper.FIGURES)

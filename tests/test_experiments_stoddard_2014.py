@@ -14,7 +14,7 @@ from bench.stoddard_2014 import BAYES, FIGURES, METHODS, TABLE_1, TESTING
 
 pytestmark = [
     pytest.mark.usefixtures("data_folder"),
-    pytest.mark.filterwarnings("ignore::privfit.cautions.UnwiseBudgetWarning"),
+    pytest.mark.filterwarnings("ignore::privfit.base.cautions.UnwiseBudgetWarning"),
 ]
 
 

@@ -16,7 +16,7 @@ from scipy.spatial.distance import cdist
 
 from privfit import Box, Categorical, FacilityObjective, Grid, L1Ball, Schema
 from privfit._kernels import threads
-from privfit.packing import DenseRecords, SparseRecords, pack
+from privfit.records.packing import DenseRecords, SparseRecords, pack
 
 BITS = (16, 8)
 METRICS = ("l1", "l2")

@@ -36,15 +36,15 @@ from privfit import (
     SelectFeatures,
     SparseVector,
     TopK,
-    features,
 )
 from privfit._kernels.random import BitSource
 from privfit._kernels.threads import has_openmp
 from privfit.audit import audit_outcomes, audit_runs, audit_scores
-from privfit.binary import BinaryRecords, ClassCounts, bound_ones, count_sensitivity
-from privfit.features import FeatureScores, Split, best_of
-from privfit.noise import CountNoise
-from privfit.scores import GAIN_UNITS, SCORES, _phi, psi
+from privfit.features import selection
+from privfit.features.scores import GAIN_UNITS, SCORES, _phi, psi
+from privfit.features.selection import FeatureScores, Split, best_of
+from privfit.privacy.budget_noise import CountNoise
+from privfit.records.binary import BinaryRecords, ClassCounts, bound_ones, count_sensitivity
 
 ADJACENCIES = ("add_remove", "replace")
 CERTAIN = 1 - 1e-6
@@ -118,7 +118,7 @@ def test_entries_that_a_sparse_record_repeats_are_one_feature():
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 1000])
 def test_threads_and_the_order_of_records_do_not_matter(n, rng, monkeypatch):
-    monkeypatch.setattr("privfit.binary.THREAD_WORK", -1.0)
+    monkeypatch.setattr("privfit.records.binary.THREAD_WORK", -1.0)
     X = sp.csr_array(rng.random((n, 40)) < 0.2)
     y = rng.integers(0, 2, n)
     one = BinaryRecords.of(X, y, 2).counts(1)
@@ -157,7 +157,7 @@ def test_a_record_keeps_at_most_so_many_of_its_own_features(rng):
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("key", [0, 2**64 - 1, 123456789])
 def test_samples_are_those_by_hand(key, threads, rng, monkeypatch):
-    monkeypatch.setattr("privfit.binary.THREAD_WORK", -1.0)
+    monkeypatch.setattr("privfit.records.binary.THREAD_WORK", -1.0)
     X = rng.random((60, 50)) < rng.random((60, 1))
     whole = BinaryRecords.of(X, np.zeros(60), 1)
     for most in (1, 2, 7, 49):
@@ -250,7 +250,7 @@ def test_published_noise_covers_what_a_record_changes(score, ones, adjacency):
     bound = 2 if adjacency == "replace" else 3
     change = np.abs(world.changes(lambda counts: how.integers(counts, bound))).sum(axis=1).max()
     X, y = np.ones((bound, 3), dtype=int), np.ones(bound, dtype=int)
-    noise = features.published_noise(problem(X, y, score, ones, adjacency, bound), Budget(1.0))
+    noise = selection.published_noise(problem(X, y, score, ones, adjacency, bound), Budget(1.0))
     assert change <= noise.sensitivity
     if score == "total_count":
         assert noise.sensitivity == (2 if adjacency == "replace" else 1) * ones
@@ -260,7 +260,7 @@ def test_published_noise_covers_what_a_record_changes(score, ones, adjacency):
 
 def test_published_noise_of_the_purity_index_is_that_of_all_features():
     X, y = table()
-    noise = features.published_noise(problem(X, y, ones=2), Budget(0.5))
+    noise = selection.published_noise(problem(X, y, ones=2), Budget(0.5))
     assert noise == DiscreteLaplace(0.5, X.shape[1])
     assert problem(X, y, ones=2).noise(Budget(0.5)).scale == pytest.approx(3 / 0.5)  # ours
 
@@ -436,10 +436,10 @@ SHIPPED = {
 @pytest.mark.parametrize("score", ["total_count", "purity_index"])
 def test_the_counterexample_does_not_break_what_is_shipped(settings, delta, score):
     """Black box, whole methods: certified epsilons stay below the promise."""
-    name, _ = features.method_of(settings, 1)
+    name, _ = selection.method_of(settings, 1)
 
     def run(asked: FeatureScores, source: Any) -> Any:
-        chosen = features.METHODS[name][1](asked, settings, FreeGrant(1.0, delta), source)
+        chosen = selection.METHODS[name][1](asked, settings, FreeGrant(1.0, delta), source)
         return tuple(sorted(chosen.features.tolist()))
 
     first, second = (problem(X, np.ones(len(X), dtype=int), score, 2)
@@ -629,9 +629,9 @@ def test_a_feature_that_changes_its_cluster_takes_all_of_its_counts_along():
 
 def test_budgets_of_the_paper():
     whole = 0.8
-    assert features.published_split("noisy", whole) == Split(0.4, 0.4, 10)
-    assert features.published_split(NoisyScores(k=3), whole) == Split(0.4, 0.4, 10)
-    clusters = features.published_split(ClusteredCounts(k=3), whole)
+    assert selection.published_split("noisy", whole) == Split(0.4, 0.4, 10)
+    assert selection.published_split(NoisyScores(k=3), whole) == Split(0.4, 0.4, 10)
+    clusters = selection.published_split(ClusteredCounts(k=3), whole)
     assert (clusters.selection, clusters.max_ones) == (pytest.approx(0.16), 10)
     assert clusters.selection + clusters.classification == whole
 
@@ -696,10 +696,10 @@ def test_every_score_works_with_both_kinds_of_noise(score, adjacency):
 @every_method
 def test_a_method_draws_what_it_planned_and_nothing_else(method):
     X, y = table()
-    settings = features.method_of(method, 2)[1] or Peeling(2)
-    name = features.method_of(settings, 2)[0]
+    settings = selection.method_of(method, 2)[1] or Peeling(2)
+    name = selection.method_of(settings, 2)[0]
     grant = FreeGrant(1.0)
-    features.METHODS[name][1](problem(X, y, ones=4), settings, grant, BitSource(0))
+    selection.METHODS[name][1](problem(X, y, ones=4), settings, grant, BitSource(0))
     assert [mechanism.event for mechanism in grant.released] == grant.planned
     assert len(grant.released) == 1
 
@@ -708,8 +708,8 @@ def test_a_method_draws_what_it_planned_and_nothing_else(method):
 @pytest.mark.parametrize("criterion", SCORES)
 def test_what_is_selected_follows_from_the_release_alone(method, criterion):
     """Two tables, one release: the same features. So clustering and ranking are post-processing."""
-    settings = features.method_of(method, 2)[1] or NoisyScores(k=2)
-    name = features.method_of(settings, 2)[0]
+    settings = selection.method_of(method, 2)[1] or NoisyScores(k=2)
+    name = selection.method_of(settings, 2)[0]
     drawn: list[Any] = []
 
     class Replay(FreeGrant):
@@ -720,7 +720,7 @@ def test_what_is_selected_follows_from_the_release_alone(method, criterion):
 
     X, y = table()
     one, other = (
-        features.METHODS[name][1](asked, settings, Replay(1.0), BitSource(0))
+        selection.METHODS[name][1](asked, settings, Replay(1.0), BitSource(0))
         for asked in (problem(X, y, criterion, 4), problem(1 - X[:100], y[:100], criterion, 4))
     )
     assert np.array_equal(one.features, other.features)
@@ -841,7 +841,7 @@ X0, Y0 = table(30, 8)
 
 
 def too_many() -> None:
-    with mock.patch("privfit.binary.TABLE_RECORDS", 29):
+    with mock.patch("privfit.records.binary.TABLE_RECORDS", 29):
         selector().fit(X0, Y0)
 
 
@@ -849,16 +849,16 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "too many": (too_many, "X must have at most 29 records in memory; pass more as a Stream"),
     "threshold testing": (lambda: selector(method="threshold testing").fit(X0, Y0),
                           r"threshold testing as published is not, for any epsilon"),
-    "ptt": (lambda: features.published_split("PTT", 1.0),
+    "ptt": (lambda: selection.published_split("PTT", 1.0),
             r"method \('PTT'\) must be private, and threshold testing as published is not"),
     **{f"noisy cut {name}": (lambda name=name: selector(method=name).fit(X0, Y0),
                              r"NoisyCut as published is not, for any epsilon that .* never stops, "
                              r"so each answer costs anew; pass SparseVector\(k=\.\.\., ")
        for name in ("noisycut", "NoisyCut", "noisy cut", "noisy-cut")},
-    "split": (lambda: features.published_split("peeling", 1.0),
+    "split": (lambda: selection.published_split("peeling", 1.0),
               r"method \('peeling'\) must be one of noisy, clusters, which were published; pass"),
-    "split of settings": (lambda: features.published_split(Peeling(k=3), 1.0), "must be one of"),
-    "split of nothing": (lambda: features.published_split("noisy", -1.0), r"epsilon \(-1.0\)"),
+    "split of settings": (lambda: selection.published_split(Peeling(k=3), 1.0), "must be one of"),
+    "split of nothing": (lambda: selection.published_split("noisy", -1.0), r"epsilon \(-1.0\)"),
     "clusters": (lambda: ClusteredCounts(k=3, threshold=2.0),
                  r"threshold \(2.0\) must be given, or k \(3\), and not both"),
     "no clusters": (lambda: ClusteredCounts(), r"must be given, or k \(None\), and not both"),
@@ -911,7 +911,13 @@ def test_every_raise_is_reached_by_a_case_above():
     package = Path(privfit.__file__).parent
     missed = [
         (source, line, parts)
-        for source in ("features.py", "scores.py", "binary.py", "noise.py", "estimators/select.py")
+        for source in (
+            "features/selection.py",
+            "features/scores.py",
+            "records/binary.py",
+            "privacy/budget_noise.py",
+            "estimators/select.py",
+        )
         for line, parts in raises_in(package / source)
         if not all(part in seen for part in parts)
     ]

@@ -33,14 +33,13 @@ from privfit import (
     ObjectivePerturbation,
     Release,
     compose,
-    filters,
-    grants,
 )
-from privfit.accounting import gaussian_calibrate
 from privfit.estimators import linear
-from privfit.filters import FILTERS, _gdp_size, filtered
-from privfit.grants import Grant
-from privfit.mechanisms import Mechanism
+from privfit.privacy import filters, grants
+from privfit.privacy.accounting import gaussian_calibrate
+from privfit.privacy.filters import FILTERS, _gdp_size, filtered
+from privfit.privacy.grants import Grant
+from privfit.privacy.mechanisms import Mechanism
 
 EPSILON, DELTA = 2.0, 0.01
 Strategy = Callable[[str], Event | None]

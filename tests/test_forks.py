@@ -145,10 +145,10 @@ def test_a_process_number_alone_tells_a_child_from_its_parent(tmp_path):
     """Where a fork was made without Python's knowledge, no hook runs."""
     ledger, grant = told(
         """
-import privfit.ledger
+import privfit.privacy.ledger
 ledger = Ledger(1.0)
 grant = ledger.reserve(0.5)
-privfit.ledger._LEDGERS.clear()
+privfit.privacy.ledger._LEDGERS.clear()
 print(json.dumps(in_child(lambda: spend(ledger, 0.5))))
 print(json.dumps(in_child(lambda: grant.close().epsilon)))
 """,
@@ -225,7 +225,7 @@ def test_a_child_of_a_process_that_holds_the_locks_of_a_file_waits_for_it(tmp_pa
     """The child may not go ahead, and when the parent is done it has what the parent left."""
     waited, free = told(
         """
-from privfit import budget_file
+from privfit.privacy import budget_file
 ledger = open_ledger(path, 1.0)
 place = budget_file._place(path)
 held, done = threading.Event(), threading.Event()
@@ -299,7 +299,7 @@ def test_without_the_lock_of_the_folder_charges_are_lost_and_the_test_above_sees
     """The planted fault: only the file that is removed is locked."""
     fault = """
 import contextlib
-from privfit import budget_file
+from privfit.privacy import budget_file
 budget_file._locked_folder = lambda path: contextlib.nullcontext()
 quick = os.replace
 os.replace = lambda *names: (time.sleep(0.002), quick(*names))  # so that it is seen surely
@@ -313,7 +313,7 @@ def test_a_lock_file_that_is_replaced_in_the_middle_of_a_change_loses_nothing(tm
     path = tmp_path / "budget.json"
     (order,) = told(
         """
-from privfit import budget_file
+from privfit.privacy import budget_file
 ledger, other = open_ledger(path, 1.0), open_ledger(path)
 order, write = [], budget_file.write_atomically
 started = threading.Event()
@@ -348,7 +348,7 @@ def test_a_folder_whose_lock_another_program_holds_is_waited_for_and_then_refuse
 ):
     import fcntl
 
-    from privfit import budget_file
+    from privfit.privacy import budget_file
 
     ledger = open_ledger(tmp_path / "budget.json", 1.0)
     folder = os.open(tmp_path, os.O_RDONLY)

@@ -27,14 +27,14 @@ from privfit import (
     Release,
     Schema,
 )
-from privfit import functional as module
-from privfit.accounting import Event
 from privfit.audit import audit_runs
-from privfit.functional import Functional, _plan, functional, sensitivities
-from privfit.ledger import Budget
-from privfit.mechanisms import DiscreteGaussian, DiscreteLaplace
-from privfit.noise import deviation, noise_for
+from privfit.linear import functional as module
+from privfit.linear.functional import Functional, _plan, functional, sensitivities
 from privfit.objectives.coding import Compact
+from privfit.privacy.accounting import Event
+from privfit.privacy.budget_noise import deviation, noise_for
+from privfit.privacy.ledger import Budget
+from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 
 SURE = 1 - 1e-6
 SMALL = Grid(a=1, b=7, c=0)

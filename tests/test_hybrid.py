@@ -42,16 +42,14 @@ from privfit import (
     ObjectivePerturbation,
     Reals,
     Schema,
-    auto,
-    descent,
-    hybrid,
 )
-from privfit.accounting import Event, compose, gaussian_calibrate
 from privfit.audit import audit_runs
-from privfit.hybrid import linear_hybrid
+from privfit.linear import auto, descent, select_refine
+from privfit.linear.select_refine import linear_hybrid
 from privfit.objectives.clipping import ClippedGradient, SecondMoments
 from privfit.objectives.coding import Broad
 from privfit.objectives.linear_moves import LinearSlopes
+from privfit.privacy.accounting import Event, compose, gaussian_calibrate
 
 SURE = 1 - 1e-6
 
@@ -147,7 +145,7 @@ def test_no_record_moves_a_gradient_of_chosen_columns_further_than_stated(name, 
 def test_log_ratios_of_a_selection_span_at_most_its_epsilon(name, loss, adjacency, rng):
     """Over all neighbours: the exponential mechanism's own log probabilities."""
     domain, rows = SMALL[name], every_record(SMALL[name])
-    box = Reals(-hybrid.WALK, hybrid.WALK, domain.width + 1)
+    box = Reals(-select_refine.WALK, select_refine.WALK, domain.width + 1)
     position = rng.normal(size=domain.width + 1)
     eps_s = 0.7
 
@@ -435,7 +433,7 @@ def test_refusals_come_before_the_charge():
 
 def test_every_refusal_is_tested():
     seen = "\n".join(messages_of(call) for call, _ in SETTINGS + REFUSED)
-    assert_reached([File(hybrid.__file__), File(auto.__file__)], seen)
+    assert_reached([File(select_refine.__file__), File(auto.__file__)], seen)
 
 
 def test_a_rich_budget_is_no_obstacle(rng):

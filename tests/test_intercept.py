@@ -42,12 +42,12 @@ from privfit import (
 )
 from privfit.audit import paired
 from privfit.estimators import linear
-from privfit.functional import sensitivities
-from privfit.model import dumps, loads
+from privfit.linear.functional import sensitivities
+from privfit.models.model import dumps, loads
 from privfit.objectives.clipping import ClippedGradient, SecondMoments
 from privfit.objectives.coding import Broad, Centred, Coding, Compact
 
-pytestmark = pytest.mark.filterwarnings("ignore::privfit.cautions.UnwiseBudgetWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::privfit.base.cautions.UnwiseBudgetWarning")
 
 SHORT: dict[str, Any] = {
     "auto": "auto",

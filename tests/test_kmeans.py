@@ -51,9 +51,9 @@ from privfit import (
 )
 from privfit._kernels import threads
 from privfit._kernels.random import BitSource
-from privfit.accounting import compose
 from privfit.audit import audit_runs
-from privfit.kmeans import (
+from privfit.base.means import weighted_means
+from privfit.clustering.kmeans import (
     METHODS,
     centre_space,
     grid,
@@ -62,12 +62,12 @@ from privfit.kmeans import (
     spread_out,
     typical_length,
 )
-from privfit.ledger import Grant
-from privfit.means import weighted_means
-from privfit.mechanisms import Exponential, TopK
+from privfit.clustering.postprocess import LloydTrace, mcmc
 from privfit.objectives import center_moves
-from privfit.partition import SplitTree
-from privfit.postprocess import LloydTrace, mcmc
+from privfit.privacy.accounting import compose
+from privfit.privacy.ledger import Grant
+from privfit.privacy.mechanisms import Exponential, TopK
+from privfit.privacy.privtree import SplitTree
 
 SURE = 1 - 1e-6
 COARSE = Grid(a=2, b=6, c=0)  # few enough records to list them all
@@ -995,7 +995,7 @@ def test_wrong_settings_are_refused(call, message):
 
 
 def test_every_raise_is_reached_by_a_case_above():
-    source = Path(privfit.__file__).parent / "kmeans.py"
+    source = Path(privfit.__file__).parent / "clustering/kmeans.py"
     unsized = KMeans(2, domain=(-1, 1), solver="grid", adjacency="add_remove")
     calls = [*(call for call, _ in SETTINGS), partial(unsized.fit, np.zeros((3, 2)))]
     seen = "\n".join(messages_of(call) for call in calls)

@@ -47,13 +47,13 @@ from privfit import (
     Synopsis,
     search,
 )
-from privfit import kmedian as methods
 from privfit._kernels.random import BitSource
 from privfit.audit import audit_outcomes, neighbours, output_distribution
-from privfit.kmedian import METHODS, Weighted, weighted_kmedian
-from privfit.ledger import Grant
-from privfit.mechanisms import DiscreteLaplace
-from privfit.partition import SplitTree
+from privfit.clustering import kmedian as methods
+from privfit.clustering.kmedian import METHODS, Weighted, weighted_kmedian
+from privfit.privacy.ledger import Grant
+from privfit.privacy.mechanisms import DiscreteLaplace
+from privfit.privacy.privtree import SplitTree
 
 SURE = 1 - 1e-6
 
@@ -371,7 +371,7 @@ def test_searches_over_subsets_use_the_incremental_view(monkeypatch):
     objective = FacilityObjective(TWO, GRID, (0, 2), Box(0, 1))
     solvers = [Local(generations=4), EEM(generations=4, population=30)]
     found = [search(objective, Subsets(36, 3), 3.0, solver=s, random_state=2) for s in solvers]
-    from privfit import paths
+    from privfit.runs import paths
 
     used = []
 
@@ -597,7 +597,7 @@ def test_wrong_settings_have_one_clear_message(call, message):
 
 def test_every_raise_is_reached_by_a_case_above():
     package = Path(privfit.__file__).parent
-    sources = [package / "kmedian.py"]
+    sources = [package / "clustering/kmedian.py"]
     seen = "\n".join(
         [*(messages_of(call) for call, _ in CASES),
          *(messages_of(lambda c=c: make(**c).fit(TWO)) for c, _ in WRONG)]

@@ -15,10 +15,11 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privfit import dyadic, lazy
 from privfit._kernels.random import BitSource
-from privfit.dyadic import Dyadic, FixedMatrix, integers
-from privfit.lazy import Exponentials, Normals, Uniforms
+from privfit.base import dyadic
+from privfit.base.dyadic import Dyadic, FixedMatrix, integers
+from privfit.privacy import lazy
+from privfit.privacy.lazy import Exponentials, Normals, Uniforms
 
 LAWS = {Uniforms: "uniform", Exponentials: "expon", Normals: "norm"}
 every_law = pytest.mark.parametrize("kind", LAWS, ids=lambda kind: kind.__name__)

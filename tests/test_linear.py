@@ -31,7 +31,7 @@ from privfit import Box, Categorical, Grid, L1Ball, LinearObjective, Numeric, Sc
 from privfit._kernels import linear as kernels
 from privfit._kernels import threads
 from privfit.objectives.common import quads, wrap32
-from privfit.packing import pack, tiles
+from privfit.records.packing import pack, tiles
 
 LAYOUTS = ("dense", "sparse")
 CAP = 0.3

@@ -22,15 +22,15 @@ from privfit import (
     Stream,
 )
 from privfit.audit import paired
-from privfit.convex import SLOPE_ERROR, Problem, gamma_for
-from privfit.dyadic import Dyadic
-from privfit.ledger import Budget
-from privfit.losses import KNOT_BITS, REACH, Logistic
-from privfit.model import dumps
+from privfit.base.dyadic import Dyadic
+from privfit.linear.losses import KNOT_BITS, REACH, Logistic
+from privfit.linear.newton import SLOPE_ERROR, Problem, gamma_for
+from privfit.linear.perturbation import tilt_deviation, tilt_rate
+from privfit.models.model import dumps
 from privfit.objectives.smooth import CELLS, MARGIN_BITS, PULL_BITS, MarginGrid, SmoothSums
-from privfit.perturbation import tilt_deviation, tilt_rate
+from privfit.privacy.ledger import Budget
 
-pytestmark = pytest.mark.filterwarnings("ignore::privfit.cautions.UnwiseBudgetWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::privfit.base.cautions.UnwiseBudgetWarning")
 
 MARGINS = np.arange(-REACH * CELLS, REACH * CELLS + 1) / CELLS
 NOTHING = np.arange(0)
@@ -331,7 +331,7 @@ def test_an_audit_finds_a_slope_that_is_declared_too_small(name, adjacency, delt
     right = audited(loss_named(name), adjacency, delta)
     assert 0.6 < right <= 1 + 1e-9
     monkeypatch.setattr(SmoothLoss, "_check_slopes", lambda self, slopes: None)
-    monkeypatch.setattr("privfit.losses.np.clip", lambda x, *ends: x)
+    monkeypatch.setattr("privfit.linear.losses.np.clip", lambda x, *ends: x)
     faulty = SmoothLoss(value, derivative, slope / 2, curvature)
     assert np.abs(faulty.tabled.knots).max() > 1.9
     monkeypatch.undo()

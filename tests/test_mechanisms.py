@@ -18,10 +18,10 @@ import pytest
 import scipy.stats
 
 import privfit
-from privfit import mechanisms
 from privfit._kernels.random import BitSource
-from privfit.accounting import Event
-from privfit.mechanisms import (
+from privfit.privacy import mechanisms
+from privfit.privacy.accounting import Event
+from privfit.privacy.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
     Exponential,
@@ -414,7 +414,7 @@ FLOAT_NOISE = {"laplace", "gumbel", "normal", "standard_normal", "multivariate_n
 # choose directions to look in.
 MAY = {
     ("strains.py", None): {"standard_normal"},
-    ("spaces.py", "Reals"): {"normal"},
+    ("runs/spaces.py", "Reals"): {"normal"},
     ("demo.py", None): {"geometric", "logistic", "normal"},
 }
 
@@ -447,7 +447,7 @@ def test_no_module_draws_float_noise(source):
 
 
 def test_the_search_for_float_noise_finds_the_one_that_is_there():
-    assert float_noise(PACKAGE / "spaces.py") == {("Reals", "normal")}
+    assert float_noise(PACKAGE / "runs/spaces.py") == {("Reals", "normal")}
 
 
 def test_no_kernel_draws_float_noise():

@@ -71,18 +71,27 @@ from privfit import (
     UniformGrid,
     confusion_matrix,
     estimators,
-    kmeans,
-    kmedian,
     roc_curve,
 )
-from privfit import features as feature_methods
-from privfit.declared import SETTINGS, as_array, from_plain, to_plain
+from privfit.base.files import write_atomically
+from privfit.base.json import layout, parse
+from privfit.clustering import kmeans, kmedian
+from privfit.clustering.postprocess import LloydTrace
+from privfit.domains.reading import canonical
 from privfit.estimators import linear
-from privfit.files import write_atomically
-from privfit.model import ESTIMATORS, KINDS, OF_A_RUN, SINCE_2, check, dumps, load, loads, save
-from privfit.plain import layout, parse
-from privfit.postprocess import LloydTrace
-from privfit.reading import canonical
+from privfit.features import selection as feature_methods
+from privfit.models.declared import SETTINGS, as_array, from_plain, to_plain
+from privfit.models.model import (
+    ESTIMATORS,
+    KINDS,
+    OF_A_RUN,
+    SINCE_2,
+    check,
+    dumps,
+    load,
+    loads,
+    save,
+)
 
 COINS = np.random.default_rng(20240301)
 X = COINS.uniform(-1.2, 1.2, (400, 3))
@@ -467,8 +476,8 @@ def test_a_trace_can_be_taken_from_a_loaded_release():
 def test_reading_needs_no_scikit_learn(fresh_python, tmp_path):
     save(fitted("schema"), tmp_path / "model.json")
     done = fresh_python(
-        "import sys, privfit.model\n"
-        f"held = privfit.model.check(open({str(tmp_path / 'model.json')!r}).read())\n"
+        "import sys, privfit.models.model\n"
+        f"held = privfit.models.model.check(open({str(tmp_path / 'model.json')!r}).read())\n"
         "print(held.kind, held.version, held.release.epsilon, 'sklearn' in sys.modules)"
     )
     assert done.stdout == "LogisticRegression 2 1.0 False\n"
@@ -797,7 +806,10 @@ def test_every_refusal_was_reached():
     calls = [lambda make=make: check(make()) for make, _ in REFUSED.values()]
     calls += [lambda make=make: dumps(make()) for make, _ in NOT_WRITTEN.values()]
     calls += [lambda: load(__file__)]
-    sources = [package / name for name in ("model.py", "declared.py", "plain.py", "files.py")]
+    sources = [
+        package / name
+        for name in ("models/model.py", "models/declared.py", "base/json.py", "base/files.py")
+    ]
     assert_reached(sources, "\n".join(map(messages_of, calls)))
 
 
@@ -908,7 +920,7 @@ def test_a_full_disk_leaves_what_was_there(fresh_python, tmp_path):
     path.write_text("old")
     done = fresh_python(
         "import resource\n"
-        "from privfit.files import write_atomically\n"
+        "from privfit.base.files import write_atomically\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         f"write_atomically({str(path)!r}, 'x' * 100_000)"
     )
@@ -924,7 +936,7 @@ def test_a_kill_leaves_an_old_or_a_new_file(tmp_path):
     path.write_text("0" * 300_000)
     script = (
         "import itertools\n"
-        "from privfit.files import write_atomically\n"
+        "from privfit.base.files import write_atomically\n"
         "print('ready', flush=True)\n"
         f"for i in itertools.count(): write_atomically({str(path)!r}, str(i % 10) * 300_000)"
     )

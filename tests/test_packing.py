@@ -10,9 +10,10 @@ import reference
 import scipy.sparse as sp
 from cases import DOMAINS, case, encoded, labels
 
-from privfit import Box, LinearObjective, Schema, packing, roc_curve
+from privfit import Box, LinearObjective, Schema, roc_curve
 from privfit._kernels.linear import PANEL_ROWS
-from privfit.packing import pack, tiles
+from privfit.records import packing
+from privfit.records.packing import pack, tiles
 
 SIZES = [1, PANEL_ROWS - 1, PANEL_ROWS, PANEL_ROWS + 1, 5 * PANEL_ROWS + 3]
 

@@ -23,13 +23,13 @@ from privfit import (
     PrivGene,
     Subsample,
     UniformGrid,
-    postprocess,
 )
 from privfit._kernels import chain
-from privfit.ledger import Grant
-from privfit.starts import packed
+from privfit.clustering import postprocess
+from privfit.clustering.starts import packed
+from privfit.privacy.ledger import Grant
 
-pytestmark = pytest.mark.filterwarnings("ignore::privfit.cautions.UnwiseBudgetWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::privfit.base.cautions.UnwiseBudgetWarning")
 
 CHECKS = Checks()
 row = CHECKS.row

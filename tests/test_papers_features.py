@@ -17,14 +17,14 @@ from privfit import (
     NoisyScores,
     SelectFeatures,
     roc_curve,
-    smooth_medians,
 )
-from privfit.binary import BinaryRecords
-from privfit.features import FeatureScores, method_of, published_noise, published_split
-from privfit.priroc import PriROC
-from privfit.smooth_medians import SmoothMedians
+from privfit.evaluation.priroc import PriROC
+from privfit.features.selection import FeatureScores, method_of, published_noise, published_split
+from privfit.privacy import smooth_medians
+from privfit.privacy.smooth_medians import SmoothMedians
+from privfit.records.binary import BinaryRecords
 
-pytestmark = pytest.mark.filterwarnings("ignore::privfit.cautions.UnwiseBudgetWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::privfit.base.cautions.UnwiseBudgetWarning")
 
 CHECKS = Checks()
 row = CHECKS.row

@@ -26,14 +26,14 @@ from privfit import (
     PrivateSVM,
     SmoothLoss,
 )
-from privfit import functional as functional_module
 from privfit._kernels.random import BitSource
-from privfit.aggregate import _block_count, _partition, _task, diameters
-from privfit.convex import coding_of
-from privfit.ledger import Budget
+from privfit.linear import functional as functional_module
+from privfit.linear.newton import coding_of
 from privfit.objectives.coding import Compact
+from privfit.privacy.ledger import Budget
+from privfit.searches.sample_aggregate import _block_count, _partition, _task, diameters
 
-pytestmark = pytest.mark.filterwarnings("ignore::privfit.cautions.UnwiseBudgetWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::privfit.base.cautions.UnwiseBudgetWarning")
 
 CHECKS = Checks()
 row = CHECKS.row

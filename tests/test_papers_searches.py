@@ -25,15 +25,15 @@ from privfit import (
     RecordObjective,
     Subsample,
     Subsets,
-    privgene,
     search,
 )
-from privfit.dpsga import GENERATIONS, thesis_delta
 from privfit.estimators import linear
-from privfit.ledger import Grant
-from privfit.mechanisms import Exponential
+from privfit.privacy.ledger import Grant
+from privfit.privacy.mechanisms import Exponential
+from privfit.searches import privgene
+from privfit.searches.dpsga import GENERATIONS, thesis_delta
 
-pytestmark = pytest.mark.filterwarnings("ignore::privfit.cautions.UnwiseBudgetWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::privfit.base.cautions.UnwiseBudgetWarning")
 
 CHECKS = Checks()
 row = CHECKS.row

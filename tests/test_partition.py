@@ -24,7 +24,7 @@ from privfit._kernels import threads
 from privfit._kernels.random import BitSource
 from privfit.audit import neighbours
 from privfit.objectives.facility import FEW_COLUMNS
-from privfit.partition import (
+from privfit.privacy.privtree import (
     TESTS,
     Cells,
     Halvings,
@@ -355,7 +355,7 @@ def test_wrong_parameters_are_refused(call, message):
 
 
 def test_every_raise_is_reached_by_a_case_above():
-    source = Path(privfit.__file__).parent / "partition.py"
+    source = Path(privfit.__file__).parent / "privacy/privtree.py"
     seen = "\n".join(messages_of(call) for call, _ in WRONG)
     assert not [line for line, parts in raises_in(source) if not all(p in seen for p in parts)]
     assert len(raises_in(source)) == 5

@@ -23,14 +23,14 @@ from privfit import (
     Subsets,
     search,
 )
-from privfit.backends import (
+from privfit.objectives.partitioned import (
     centers_objective,
     facility_objective,
     linear_objective,
     record_objective,
-    stream,
 )
-from privfit.solvers import check_plan
+from privfit.records import stream
+from privfit.searches.solvers import check_plan
 
 UNIT = Box(-1, 1)
 PLACES = np.array([[-0.5, 0.0], [0.5, 0.5], [0.0, 1.0]])

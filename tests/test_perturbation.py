@@ -38,12 +38,11 @@ from privfit import (
     Release,
     Schema,
     Stream,
-    perturbation,
 )
-from privfit import model as model_files
-from privfit.accounting import Event, gaussian_total
 from privfit.audit import audit_runs
-from privfit.convex import (
+from privfit.base.dyadic import Dyadic
+from privfit.linear import perturbation
+from privfit.linear.newton import (
     HuberHinge,
     InverseGuess,
     Logistic,
@@ -51,18 +50,19 @@ from privfit.convex import (
     coding_of,
     gamma_for,
 )
-from privfit.dyadic import Dyadic
-from privfit.ledger import Budget
-from privfit.packing import MAX_RECORDS
-from privfit.perturbation import (
+from privfit.linear.perturbation import (
     METHODS,
     PerturbedMinimiser,
     privatesvm,
     tilt_deviation,
     tilt_rate,
 )
-from privfit.shapes import contrasts
-from privfit.spaces import Reals
+from privfit.models import model as model_files
+from privfit.privacy.accounting import Event, gaussian_total
+from privfit.privacy.ledger import Budget
+from privfit.privacy.noise_bodies import contrasts
+from privfit.records.packing import MAX_RECORDS
+from privfit.runs.spaces import Reals
 
 ADJACENCIES = ("replace", "add_remove")
 SURE = 1 - 1e-6
@@ -885,7 +885,7 @@ def test_the_published_private_svm_draws_twice_the_noise(rng):
 
 
 def test_approximate_releases_compose():
-    from privfit.accounting import compose, compose_ordered
+    from privfit.privacy.accounting import compose, compose_ordered
 
     one = Event("approximate", 0.5, delta=1e-6)
     assert compose([one], 1e-6) == 0.5

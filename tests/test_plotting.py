@@ -36,9 +36,9 @@ from privfit import (
 from privfit import (
     Path as Walk,
 )
-from privfit.accounting import gaussian_total
-from privfit.plotting import draw_budget, draw_clusters, draw_roc, draw_sweep, save_figure
-from privfit.sweeps import Sweep, Trial
+from privfit.privacy.accounting import gaussian_total
+from privfit.report.plotting import draw_budget, draw_clusters, draw_roc, draw_sweep, save_figure
+from privfit.report.sweeps import Sweep, Trial
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -504,4 +504,4 @@ def test_without_matplotlib_they_say_what_to_install():
 def test_every_raise_is_reached_by_a_case_above():
     calls = [*(call for call, _ in REFUSED), without_matplotlib]
     seen = "\n".join(messages_of(call) for call in calls)
-    assert_reached([Path(privfit.__file__).parent / "plotting.py"], seen)
+    assert_reached([Path(privfit.__file__).parent / "report/plotting.py"], seen)

@@ -17,12 +17,12 @@ import pytest
 import scipy.optimize
 import scipy.stats
 
-import privfit.postprocess as module
+import privfit.clustering.postprocess as module
 from privfit import DiscreteLaplace, Ledger
 from privfit._kernels import chain
 from privfit._kernels.random import BitSource
-from privfit.ledger import Release
-from privfit.postprocess import LloydTrace, Progress, consistent, kmeans, mcmc
+from privfit.clustering.postprocess import LloydTrace, Progress, consistent, kmeans, mcmc
+from privfit.privacy.ledger import Release
 
 FALSE_ALARM = 1e-7
 

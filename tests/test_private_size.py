@@ -66,19 +66,18 @@ from privfit import (
     UniformGrid,
     accuracy_score,
     confusion_matrix,
-    kmeans,
-    kmedian,
     roc_auc_score,
     roc_curve,
     search,
     sweep,
 )
-from privfit.aggregate import aggregate
-from privfit.backends import linear_objective, record_objective
+from privfit.clustering import kmeans, kmedian
 from privfit.domains import Domain
 from privfit.estimators import linear
-from privfit.features import METHODS as SELECTIONS
-from privfit.model import dumps
+from privfit.features.selection import METHODS as SELECTIONS
+from privfit.models.model import dumps
+from privfit.objectives.partitioned import linear_objective, record_objective
+from privfit.searches.sample_aggregate import aggregate
 
 N = 98_765
 PUBLIC = 90_000  # what is declared instead, and steers

@@ -33,7 +33,7 @@ from privfit._kernels.random import (
     first_bits,
     is_below,
 )
-from privfit.mechanisms import Exponential, NoisyMax, TopK
+from privfit.privacy.mechanisms import Exponential, NoisyMax, TopK
 
 FALSE_ALARM = 2e-9
 ALL_ONES = 2**64 - 1
@@ -733,7 +733,7 @@ def test_ratios_of_a_billion_billion():
 
 STEEP = """
 import numpy as np
-from privfit.mechanisms import TopK
+from privfit.privacy.mechanisms import TopK
 for epsilon in EPSILONS:
     for scores in ([0, -1], [0, -1, -1, -2], [2**63 - 1, -2**63], [5, -2**63, 5]):
         order = TopK(len(scores), epsilon, 1)(np.array(scores), 0)

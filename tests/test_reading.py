@@ -30,12 +30,19 @@ from privfit import (
     Schema,
 )
 from privfit._kernels.random import BitSource
-from privfit.aggregate import _tables, aggregate, block_sums
 from privfit.domains import Domain
+from privfit.domains.frames import numbers_of
+from privfit.domains.reading import (
+    LevelReader,
+    NumberReader,
+    Odd,
+    canonical,
+    positions,
+    raw_numbers,
+)
 from privfit.estimators.common import read_labels, read_table
-from privfit.frames import numbers_of
-from privfit.packing import _blocks, check_labels, check_records
-from privfit.reading import LevelReader, NumberReader, Odd, canonical, positions, raw_numbers
+from privfit.records.packing import _blocks, check_labels, check_records
+from privfit.searches.sample_aggregate import _tables, aggregate, block_sums
 
 pa = pytest.importorskip("pyarrow")
 pl = pytest.importorskip("polars")

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import privfit
-from privfit import kmeans, kmedian
+from privfit.clustering import kmeans, kmedian
 from privfit.estimators.linear import METHODS as LINEAR
-from privfit.model import dumps, loads
-from privfit.roc import accuracy_score, confusion_matrix, roc_curve
+from privfit.evaluation.roc import accuracy_score, confusion_matrix, roc_curve
+from privfit.models.model import dumps, loads
 
 N = 1200
 COINS = np.random.default_rng(5)
@@ -135,7 +135,7 @@ FITS: dict[str, tuple[Callable[..., Any], Any, set[str]]] = {
     "search eem": (found, "eem", {"decay"}),
 }
 METHODS = {linear: LINEAR, centres: kmeans.METHODS, places: kmedian.METHODS,
-           found: privfit.solvers.SOLVERS}  # fmt: skip
+           found: privfit.searches.solvers.SOLVERS}  # fmt: skip
 
 
 def fitted(name: str, **more: Any) -> tuple[Any, Any, type]:

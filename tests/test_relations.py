@@ -24,9 +24,9 @@ from privfit import (
     open_ledger,
     roc_curve,
 )
-from privfit.budget_file import BudgetFileWarning
-from privfit.budgets import after_steps, exact, rounded_down, rounded_up
-from privfit.ledger import ADJACENCIES
+from privfit.privacy.budget_file import BudgetFileWarning
+from privfit.privacy.budgets import after_steps, exact, rounded_down, rounded_up
+from privfit.privacy.ledger import ADJACENCIES
 
 X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
 Y = (X[:, 0] > 0).astype(int)

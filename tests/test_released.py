@@ -19,7 +19,7 @@ from privfit import (
     confusion_matrix,
     roc_auc_score,
 )
-from privfit.released import ReleasedFloat
+from privfit.privacy.released import ReleasedFloat
 
 Y = np.arange(400) % 2
 SCORE = np.where(Y, 0.8, 0.3)

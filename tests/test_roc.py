@@ -27,19 +27,16 @@ from privfit import (
     LogisticRegression,
     PrivacyLeakWarning,
     accuracy_score,
-    binormal,
     confusion_matrix,
-    cumulative,
-    priroc,
-    roc,
     roc_auc_score,
     roc_curve,
 )
 from privfit._kernels.random import BitSource
 from privfit.audit import audit_runs, output_distribution
-from privfit.cumulative import Flat, Haar, Hierarchy, best_hierarchy
-from privfit.priroc import Counted, PriROC
-from privfit.roc import Medians, _Table, exact_roc
+from privfit.evaluation import binormal, cumulative, priroc, roc
+from privfit.evaluation.cumulative import Flat, Haar, Hierarchy, best_hierarchy
+from privfit.evaluation.priroc import Counted, PriROC
+from privfit.evaluation.roc import Medians, _Table, exact_roc
 
 ADJACENCIES = ("replace", "add_remove")
 SURE = 1 - 1e-6  # of audits that gate
@@ -426,7 +423,7 @@ def test_the_counts_of_matrix_and_accuracy_move_as_declared(adjacency, monkeypat
     """Every pair of neighbours of three records: l1 of what reaches the mechanism."""
     seen: list[Any] = []
     monkeypatch.setattr(
-        privfit.ledger.Grant,
+        privfit.privacy.ledger.Grant,
         "release",
         lambda self, mechanism, value, rng: (
             seen.append((mechanism, np.asarray(value))) or np.asarray(value)

@@ -63,15 +63,15 @@ from privfit import (
 )
 from privfit._kernels import threads
 from privfit._kernels.random import BitSource
-from privfit.accounting import METHODS, compose, gaussian_calibrate
 from privfit.audit import audit_runs, audit_scores, neighbours
-from privfit.dpsga import thesis_delta
-from privfit.ledger import Grant
-from privfit.mechanisms import Exponential, NoisyMax, PermuteAndFlip, TopK
 from privfit.objectives.linear_moves import LinearMoves, LinearSlopes
-from privfit.paths import Conduct
-from privfit.privgene import climbs_slopes, privgene
-from privfit.solvers import SOLVERS, settings_of
+from privfit.privacy.accounting import METHODS, compose, gaussian_calibrate
+from privfit.privacy.ledger import Grant
+from privfit.privacy.mechanisms import Exponential, NoisyMax, PermuteAndFlip, TopK
+from privfit.runs.paths import Conduct
+from privfit.searches.dpsga import thesis_delta
+from privfit.searches.privgene import climbs_slopes, privgene
+from privfit.searches.solvers import SOLVERS, settings_of
 
 SURE = 1 - 1e-6
 

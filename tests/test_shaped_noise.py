@@ -30,21 +30,29 @@ from privfit import (
     Numeric,
     ObjectivePerturbation,
     Schema,
-    auto,
-    perturbation,
 )
 from privfit._kernels.random import BitSource
 from privfit.audit import audit_runs
-from privfit.convex import Logistic, Problem, coding_of, numbers_of
-from privfit.dyadic import Dyadic
-from privfit.ledger import Budget
-from privfit.perturbation import (
+from privfit.base.dyadic import Dyadic
+from privfit.linear import auto, perturbation
+from privfit.linear.newton import Logistic, Problem, coding_of, numbers_of
+from privfit.linear.perturbation import (
     PerturbedMinimiser,
     objective_perturbation,
     tilt_rate,
 )
-from privfit.shapes import Ball, Contrasts, Cross, Cube, Product, Shape, contrasts, noise
-from privfit.spaces import Reals
+from privfit.privacy.ledger import Budget
+from privfit.privacy.noise_bodies import (
+    Ball,
+    Contrasts,
+    Cross,
+    Cube,
+    Product,
+    Shape,
+    contrasts,
+    noise,
+)
+from privfit.runs.spaces import Reals
 
 ADJACENCIES = ("replace", "add_remove")
 RARE = 1e-8  # the p-value of a single test below which it alarms: some twenty are in a run

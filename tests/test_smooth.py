@@ -13,8 +13,8 @@ import reference
 
 from privfit import Box, Categorical, Grid, L1Ball, L2Ball, LinearObjective, Numeric, Schema
 from privfit._kernels import smooth as kernels
-from privfit.convex import PAIRS, HuberHinge, InverseGuess, Logistic, coding_of
-from privfit.dyadic import Dyadic
+from privfit.base.dyadic import Dyadic
+from privfit.linear.newton import PAIRS, HuberHinge, InverseGuess, Logistic, coding_of
 from privfit.objectives.smooth import (
     MARGIN_BITS,
     PULL_BITS,
@@ -203,7 +203,7 @@ def true_loss(m, width):
 @every_width
 def test_slopes_are_as_near_as_the_proof_has_it(width):
     """Given their margin; and a margin that is off by 2^-51 of itself moves them by the swing."""
-    from privfit.convex import MARGIN_ERROR, SLOPE_ERROR
+    from privfit.linear.newton import MARGIN_ERROR, SLOPE_ERROR
 
     rng = np.random.default_rng(1)
     m = np.concatenate([rng.uniform(-70, 70, 300), rng.uniform(-2, 2, 300), [0.0, 1.0, 64.0, 1e6]])
@@ -225,7 +225,7 @@ BITS = """
 import numpy as np
 from privfit import Box, LinearObjective
 from privfit._kernels import simd
-from privfit.convex import coding_of
+from privfit.linear.newton import coding_of
 from privfit.objectives.smooth import MarginGrid
 rng, domain = np.random.default_rng(3), Box(-1, 1, 9)
 X, y = rng.uniform(-1, 1, (900, 9)), rng.integers(0, 2, 900)

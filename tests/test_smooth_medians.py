@@ -11,10 +11,10 @@ import pytest
 from reference import neighbours
 from scipy.stats import chi2
 
-from privfit import smooth_medians
 from privfit._kernels.random import BitSource
 from privfit.audit import strain
-from privfit.smooth_medians import SmoothMedians, smooth_sensitivity
+from privfit.privacy import smooth_medians
+from privfit.privacy.smooth_medians import SmoothMedians, smooth_sensitivity
 
 ADJACENCIES = ("add_remove", "replace")
 

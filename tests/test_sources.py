@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privfit.backends.sources import source_of
+from privfit.records.sources import source_of
 
 pyarrow = pytest.importorskip("pyarrow")
 TABLE = {"a": np.arange(6) / 6, "b": np.ones(6)}

@@ -26,7 +26,7 @@ from privfit import (
     RecordObjective,
     Subsets,
 )
-from privfit.spaces import Space
+from privfit.runs.spaces import Space
 
 LEAST = 1e-7  # p-value
 

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from pyarrow import feather, parquet
 
 from privfit import Box, Categorical, KMeans, LogisticRegression, Numeric, Schema, Stream, roc_curve
-from privfit.backends import record_objective
 from privfit.commands.tables import read_table
-from privfit.packing import check_records
+from privfit.objectives.partitioned import record_objective
+from privfit.records.packing import check_records
 
 SCHEMA = Schema(
     {

@@ -30,7 +30,7 @@ from privfit import (
     Schema,
     sweep,
 )
-from privfit.sweeps import Sweep, SweepInterrupted, Trial, interval
+from privfit.report.sweeps import Sweep, SweepInterrupted, Trial, interval
 
 N = 600
 COINS = np.random.default_rng(7)
@@ -266,4 +266,4 @@ def test_a_sweep_of_something_else_is_not_resumed(other, whole):
 def test_every_raise_is_reached_by_a_case_above(whole):
     calls = [*(call for call, _ in REFUSED), partial(OTHERS[0], resume=whole)]
     seen = "\n".join(messages_of(call) for call in calls)
-    assert_reached([Path(privfit.__file__).parent / "sweeps.py"], seen)
+    assert_reached([Path(privfit.__file__).parent / "report/sweeps.py"], seen)

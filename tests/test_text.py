@@ -16,7 +16,7 @@ from test_errors import messages_of, raises_in
 
 import privfit
 from privfit import BernoulliNB, HashWords, Ledger, SelectFeatures
-from privfit.text import binary_rows, hashed, words
+from privfit.features.text import binary_rows, hashed, words
 
 TEXTS = ["Go until Jurong point, crazy..", "WINNER!! Claim £900 now: 09061701461", "", "  \n\t"]
 
@@ -74,7 +74,9 @@ EXPECTED = [5389, 417, 3573, 6388]
 
 
 def test_columns_do_not_depend_on_the_process(fresh_python):
-    script = "from privfit.text import hashed; print([hashed(8192)(w) for w in ('free', 'txt')])"
+    script = (
+        "from privfit.features.text import hashed;print([hashed(8192)(w) for w in ('free', 'txt')])"
+    )
     answers = {fresh_python(script, PYTHONHASHSEED=seed).stdout for seed in ("0", "1", "random")}
     assert answers == {f"{[hashed(8192)(w) for w in ('free', 'txt')]}\n"}
 
@@ -159,7 +161,7 @@ def test_wrong_input_is_refused_without_showing_it(call, message):
 def test_every_raise_is_reached_by_a_case_above():
     seen = "\n".join(messages_of(call) for call, _ in REFUSED.values())
     package = Path(privfit.__file__).parent
-    for source in ("text.py", "estimators/text.py"):
+    for source in ("features/text.py", "estimators/text.py"):
         for line, parts in raises_in(package / source):
             assert all(part in seen for part in parts), f"{source}:{line}"
 

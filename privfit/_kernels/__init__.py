@@ -2,8 +2,8 @@
 
 How a score is computed, from the outside in:
 
-1. `privfit.packing` rounds records to int16 on the domain's grid and lays them out: dense records
-   in panels of 16 rows, two columns to an int32; sparse records as lists of ones and values.
+1. `privfit.records.packing` rounds records to int16 on the domain's grid and lays them out: dense
+   records in panels of 16 rows, two columns to an int32; sparse ones as lists of ones and values.
 2. `privfit.objectives` puts candidates on their grid, decides from public bounds whether results
    fit in 32 bits (else the *wide* functions work on whole numbers in double), allocates buffers and
    cuts the records into tiles.

@@ -6,19 +6,18 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy  # its submodules load when first used
 from numpy.typing import NDArray
 
 from privfit._kernels.random import BitSource
-from privfit.checks import is_finite, is_whole
+from privfit.base.typing import Floats, Integers
+from privfit.base.validation import is_finite, is_whole
 
 __all__ = ["RunsAudit", "audit_outcomes", "audit_runs"]
 
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
 
 RARE = 20  # labels seen less often than this are no events of their own
 THRESHOLDS = 512

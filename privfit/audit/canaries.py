@@ -24,17 +24,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy  # its submodules load when first used
 from numpy.typing import NDArray
 
-from privfit.checks import is_finite, is_whole
+from privfit.base.validation import is_finite, is_whole
 
 __all__ = ["OneRunAudit", "audit_guesses", "guesses_needed", "one_run"]
 
-Floats: TypeAlias = NDArray[np.float64]
 
 LARGEST = 50.0  # no bound above this is looked for
 HALVINGS = 45

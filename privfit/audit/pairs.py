@@ -28,11 +28,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from privfit._kernels.random import BitSource
-from privfit.accounting import Event
 from privfit.audit.strains import strain
-from privfit.cautions import SeedWarning
-from privfit.ledger import Grant, Ledger
-from privfit.mechanisms import Mechanism
+from privfit.base.cautions import SeedWarning
+from privfit.privacy.accounting import Event
+from privfit.privacy.ledger import Grant, Ledger
+from privfit.privacy.mechanisms import Mechanism
 
 __all__ = ["PairedAudit", "Step", "paired", "worst_pair"]
 

@@ -28,12 +28,15 @@ from __future__ import annotations
 import math
 from functools import singledispatch
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.mechanisms import (
+from privfit.base.typing import Floats
+from privfit.evaluation.roc import RANGES, Medians
+from privfit.linear.perturbation import CHANGES, PerturbedMinimiser, tilt_deviation
+from privfit.privacy.mechanisms import (
     AboveThreshold,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -44,15 +47,12 @@ from privfit.mechanisms import (
     PermuteAndFlip,
     TopK,
 )
-from privfit.partition import TESTS, Leaves, SplitTree
-from privfit.perturbation import CHANGES, PerturbedMinimiser, tilt_deviation
-from privfit.roc import RANGES, Medians
-from privfit.shapes import Ball
-from privfit.smooth_medians import SmoothMedians
+from privfit.privacy.noise_bodies import Ball
+from privfit.privacy.privtree import TESTS, Leaves, SplitTree
+from privfit.privacy.smooth_medians import SmoothMedians
 
 __all__ = ["strain"]
 
-Floats: TypeAlias = NDArray[np.float64]
 
 # Densities are compared so far out, in noise scales, along the change of the gradient, along this
 # many axes and in as many random directions; then around the best point, so often at each distance.

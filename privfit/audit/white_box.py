@@ -11,10 +11,11 @@ from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from privfit.checks import is_whole
-from privfit.mechanisms import Exponential, NoisyMax, PermuteAndFlip, TopK
+from privfit.base.typing import Integers
+from privfit.base.validation import is_whole
+from privfit.privacy.mechanisms import Exponential, NoisyMax, PermuteAndFlip, TopK
 
 __all__ = [
     "Canary",
@@ -27,7 +28,6 @@ __all__ = [
     "output_distribution",
 ]
 
-Integers: TypeAlias = NDArray[np.int64]
 Selection: TypeAlias = Exponential | TopK | PermuteAndFlip | NoisyMax
 Distribution: TypeAlias = dict[Any, Decimal]  # log-probability of each outcome
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from privfit import plotting
-from privfit.accounting import METHODS, calibrate, table
 from privfit.commands.arguments import DELTA, EPSILON, Between
 from privfit.commands.console import Console, InputError
 from privfit.commands.pictures import claim_picture_if
 from privfit.commands.spending import open_shared
-from privfit.ledger import ADJACENCIES, Budget, Ledger
+from privfit.privacy.accounting import METHODS, calibrate, table
+from privfit.privacy.ledger import ADJACENCIES, Budget, Ledger
+from privfit.report import plotting
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
     if not options.create:
         _file(open_shared(options.ledger, options.adjacency), options, console)
         return
-    from privfit.budget_file import open_ledger
+    from privfit.privacy.budget_file import open_ledger
 
     ledger = open_ledger(options.ledger, options.epsilon, options.delta, options.adjacency)
     _file(ledger, options, console)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privfit import plotting
+from privfit.clustering.kmeans import MOST_STEPS
 from privfit.commands.arguments import Between
 from privfit.commands.console import Console, InputError
 from privfit.commands.fit import SOLVER
@@ -17,7 +17,7 @@ from privfit.commands.schemafile import add_declared, read_declared
 from privfit.commands.spending import add_budget, open_run, report, seed_of
 from privfit.commands.tables import CsvForm, read_records, read_table
 from privfit.domains import Numeric, Schema
-from privfit.kmeans import MOST_STEPS
+from privfit.report import plotting
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run", "show_centres"]
 
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
     model.set_params(
         ledger=ledger, random_state=seed_of(options, console), verbose=int(console.watched)
     )
-    from privfit.model import dumps
+    from privfit.models.model import dumps
 
     numbers = _most_numbers(model, declared.schema)
     with claim(options.out, numbers) as out, claim_picture_if(options.plot) as plot:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from opcode import opmap
 from typing import TYPE_CHECKING, Any
 
-from privfit.ledger import BudgetError
+from privfit.privacy.ledger import BudgetError
 
 if TYPE_CHECKING:
     from privfit.commands.spending import RunLedger

@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import privfit
-from privfit import plotting
 from privfit._kernels import simd, threads
-from privfit.cautions import public_records
+from privfit.base.cautions import public_records
+from privfit.base.typing import Integers
 from privfit.commands.console import Console, InputError, end_of
 from privfit.commands.pictures import claim_picture
 from privfit.domains import Categorical, Numeric, Schema
-from privfit.ledger import Ledger
+from privfit.privacy.ledger import Ledger
+from privfit.report import plotting
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -30,7 +31,6 @@ DESCRIPTION = (
     f"privacy, and draw {PICTURE} where matplotlib is installed."
 )
 
-Integers: TypeAlias = NDArray[np.int64]
 Columns: TypeAlias = dict[str, Integers]
 
 N = 48_842
@@ -121,7 +121,7 @@ def _timed(census: _Census, P: NDArray[np.float64]) -> list[float]:
 
 def _drawn(census: _Census, console: Console) -> str | None:
     """Draw accuracy against epsilon in the working folder, where that can be; the path."""
-    from privfit.sweeps import sweep
+    from privfit.report.sweeps import sweep
 
     try:
         with claim_picture(PICTURE) as plot:

@@ -87,7 +87,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
     )  # fmt: skip
     if options.holdout is not None and options.n_public is not None:
         model.set_params(n_public=max(1, round(options.n_public * (1 - options.holdout))))
-    from privfit.model import dumps
+    from privfit.models.model import dumps
 
     with claim(options.out, declared.schema.width * len(declared.classes)) as out:
         table = read_records(options, console, declared.schema, declared.target)
@@ -134,7 +134,7 @@ def _evaluate(
 
     None where it is exact and told to who may see the records.
     """
-    from privfit.roc import accuracy_score
+    from privfit.evaluation.roc import accuracy_score
 
     right = model.predict(test.columns) == test.y
     if options.trusted_eval:

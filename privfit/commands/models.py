@@ -6,14 +6,14 @@ from typing import Any
 
 from privfit.commands.console import InputError
 from privfit.domains import Schema
-from privfit.ledger import BudgetError
+from privfit.privacy.ledger import BudgetError
 
 __all__ = ["load_model", "schema_of"]
 
 
 def load_model(path: str) -> Any:
     """The model of a file, verified."""
-    from privfit.model import load
+    from privfit.models.model import load
 
     try:
         return load(path)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from privfit.commands.console import InputError
 from privfit.commands.outputs import claim
-from privfit.plotting import rendered
+from privfit.report.plotting import rendered
 
 __all__ = ["claim_picture", "claim_picture_if"]
 

@@ -39,8 +39,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> None:
     """Release a curve."""
-    from privfit.model import dumps
-    from privfit.roc import roc_curve
+    from privfit.evaluation.roc import roc_curve
+    from privfit.models.model import dumps
 
     model = load_model(options.model)
     schema, classes = schema_of(model, options.model), _classes(model, options)

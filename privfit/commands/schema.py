@@ -20,7 +20,7 @@ from privfit.commands.tables import (
     opened,
 )
 from privfit.domains import Categorical, Numeric, Schema
-from privfit.reading import Odd, canonical, objects
+from privfit.domains.reading import Odd, canonical, objects
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 

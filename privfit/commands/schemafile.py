@@ -20,7 +20,8 @@ from typing import Any
 from privfit.commands.arguments import COUNT
 from privfit.commands.console import Console, InputError
 from privfit.commands.tables import Target, add_csv_form, as_labels
-from privfit.domains import Categorical, Schema, read_toml
+from privfit.domains import Categorical, Schema
+from privfit.domains.box import read_toml
 
 __all__ = ["Declared", "add_declared", "read_declared"]
 

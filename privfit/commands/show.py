@@ -12,7 +12,7 @@ from privfit.commands.cluster import show_centres
 from privfit.commands.console import Console, InputError
 from privfit.commands.models import load_model
 from privfit.domains import Schema
-from privfit.ledger import Budget, Release
+from privfit.privacy.ledger import Budget, Release
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 

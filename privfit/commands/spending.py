@@ -1,8 +1,8 @@
 """The budget of one run: its own ledger, the shared file behind it, and the split of its records.
 
 A run may fit on some records and measure accuracy on others. Both parts are disjoint, so that each
-may have the whole budget of the run (`privfit.ledger` has the proof, and what it asks of the
-split). The shared file is charged once, for the whole run and for all records: another run may
+may have the whole budget of the run (`privfit.privacy.ledger` has the proof, and what it asks of
+the split). The shared file is charged once, for the whole run and for all records: another run may
 split otherwise, so groups of one run mean nothing to the next.
 """
 
@@ -15,11 +15,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.charges import Charge
 from privfit.commands.arguments import COUNT, DELTA, EPSILON
 from privfit.commands.console import Console, InputError
 from privfit.commands.tables import Table
-from privfit.ledger import ADJACENCIES, Ledger, Release
+from privfit.privacy.charges import Charge
+from privfit.privacy.ledger import ADJACENCIES, Ledger, Release
 
 __all__ = [
     "Mask",
@@ -110,7 +110,7 @@ def add_budget(parser: argparse.ArgumentParser) -> None:
 
 def open_shared(path: str, adjacency: str | None = None) -> Ledger:
     """The ledger of a budget file, which must be there."""
-    from privfit.budget_file import open_ledger
+    from privfit.privacy.budget_file import open_ledger
 
     if not os.path.exists(path):
         raise InputError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from privfit import plotting
 from privfit.commands.arguments import COUNT, DELTA, EPSILON
 from privfit.commands.console import Console, InputError
 from privfit.commands.fit import add_model, estimator_of
@@ -13,7 +12,8 @@ from privfit.commands.outputs import claim
 from privfit.commands.pictures import claim_picture_if
 from privfit.commands.schemafile import add_declared, read_declared
 from privfit.commands.tables import read_records
-from privfit.ledger import ADJACENCIES
+from privfit.privacy.ledger import ADJACENCIES
+from privfit.report import plotting
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -50,8 +50,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> None:
     """Try every epsilon, and keep what is done if somebody interrupts."""
-    from privfit.solvers import bar
-    from privfit.sweeps import Sweep, SweepInterrupted, sweep
+    from privfit.report.sweeps import Sweep, SweepInterrupted, sweep
+    from privfit.searches.solvers import bar
 
     if not options.public:
         raise InputError(

@@ -22,11 +22,12 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.base.typing import Array
 from privfit.commands.console import Console, InputError
-from privfit.csv_files import CsvReader, check_delimiter
 from privfit.domains import Categorical, Numeric, Schema
-from privfit.reading import NUMBER, LevelReader, NumberReader
-from privfit.solvers import bar
+from privfit.domains.reading import NUMBER, LevelReader, NumberReader
+from privfit.records.csv_files import CsvReader, check_delimiter
+from privfit.searches.solvers import bar
 
 __all__ = [
     "Coded",
@@ -43,7 +44,6 @@ __all__ = [
     "read_table",
 ]
 
-Array: TypeAlias = NDArray[Any]
 Integers: TypeAlias = NDArray[np.int16] | NDArray[np.int32]
 Told: TypeAlias = Callable[[int, int], object]  # (done, total)
 Raw: TypeAlias = dict[str, Any]  # some rows of the wanted columns: cells of CSV or of Arrow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit._kernels import threads
 from privfit._kernels.random import BitSource
-from privfit.backends import BinaryPart, PartitionedBinary, as_table, is_partitioned, place
-from privfit.bayes import NaiveBayes, naive_bayes
-from privfit.binary import BinaryRecords, bound_ones
-from privfit.cautions import caution
+from privfit.base.cautions import caution
+from privfit.base.typing import Floats
+from privfit.base.validation import is_partitioned
 from privfit.domains import Box
 from privfit.estimators.common import (
     ExactAccuracy,
@@ -27,11 +26,14 @@ from privfit.estimators.common import (
     remember_columns,
     reread_table,
 )
-from privfit.ledger import Budget, Ledger
-from privfit.paths import public_size
-from privfit.solvers import open_grant
-
-Floats: TypeAlias = NDArray[np.float64]
+from privfit.features.bayes import NaiveBayes, naive_bayes
+from privfit.objectives.partitioned import BinaryPart, PartitionedBinary
+from privfit.privacy.ledger import Budget, Ledger
+from privfit.records import place
+from privfit.records.binary import BinaryRecords, bound_ones
+from privfit.records.parts import as_table
+from privfit.runs.paths import public_size
+from privfit.searches.solvers import open_grant
 
 BINARY = Box(0, 1)  # columns of zeros and ones, for whoever counts and names them
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,13 @@ from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from privfit import kmeans, kmedian
 from privfit._kernels.random import BitSource
-from privfit.aggregate import Gupt
-from privfit.backends import centers_objective, facility_objective, is_partitioned
-from privfit.cautions import caution, caution_score
-from privfit.checks import is_sparse, is_whole
+from privfit.base.cautions import caution, caution_score
+from privfit.base.typing import Floats
+from privfit.base.validation import is_partitioned, is_sparse, is_whole
+from privfit.clustering import kmeans, kmedian
+from privfit.clustering.kmedian import private_cost
+from privfit.clustering.postprocess import mcmc
 from privfit.domains import Domain
 from privfit.estimators.common import (
     as_domain,
@@ -27,16 +28,14 @@ from privfit.estimators.common import (
     remember_columns,
     reread_table,
 )
-from privfit.kmedian import private_cost
-from privfit.ledger import Grant, Ledger
 from privfit.objectives import CentersObjective, FacilityObjective
-from privfit.paths import Generation, realised
-from privfit.postprocess import mcmc
-from privfit.released import ReleasedFloat
-from privfit.solvers import bar, check_plan, open_grant, progress, settings_of
-from privfit.spaces import Space, Subsets
-
-Floats: TypeAlias = NDArray[np.float64]
+from privfit.objectives.partitioned import centers_objective, facility_objective
+from privfit.privacy.ledger import Grant, Ledger
+from privfit.privacy.released import ReleasedFloat
+from privfit.runs.paths import Generation, realised
+from privfit.runs.spaces import Space, Subsets
+from privfit.searches.sample_aggregate import Gupt
+from privfit.searches.solvers import bar, check_plan, open_grant, progress, settings_of
 
 BLOCK = 4096  # sparse records that are dense at a time
 NO_CLIP = (0.0, 1e30)  # beyond every distance of a domain
@@ -157,7 +156,7 @@ class KMeans(_Clusterer):
     postprocess : None, 'mcmc' or 'anneal'
         Cluster a likely synthetic data set, given all that noisy Lloyd released, at no cost; 'auto'
         is then 'lloyd'. After ``Lloyd(paper=True)`` the chain proposes as published too.
-        `privfit.postprocess.mcmc` has the settings.
+        `privfit.clustering.postprocess.mcmc` has the settings.
     adjacency : 'replace' or 'add_remove'
         The neighbour relation of the guarantee. Under the latter the number of records is private.
     n_public : int, optional

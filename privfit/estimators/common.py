@@ -5,22 +5,19 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from privfit.backends import is_partitioned
-from privfit.cautions import PrivacyLeakWarning, caution_score
-from privfit.checks import is_sparse
+from privfit.base.cautions import PrivacyLeakWarning, caution_score
+from privfit.base.typing import Array
+from privfit.base.validation import is_partitioned, is_sparse
 from privfit.domains import Box, Domain, Schema
-from privfit.frames import column_names, numbers_of
-from privfit.reading import LevelReader, objects, positions
-
-Array: TypeAlias = NDArray[Any]
+from privfit.domains.frames import column_names, numbers_of
+from privfit.domains.reading import LevelReader, objects, positions
 
 ONE_KIND = "classes must be labels of one kind; pass classes=[...] of numbers or of texts"
 

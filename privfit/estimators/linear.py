@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,12 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from privfit import aggregate, auto, descent, functional, hybrid, perturbation
 from privfit._kernels.random import BitSource
-from privfit.backends import is_partitioned, linear_objective
-from privfit.cautions import caution
+from privfit.base.cautions import caution
+from privfit.base.typing import Array, Floats
+from privfit.base.validation import is_partitioned
 from privfit.domains import Domain, Schema
 from privfit.estimators.common import (
-    Array,
     ExactAccuracy,
     as_domain,
     decode_records,
@@ -29,11 +28,15 @@ from privfit.estimators.common import (
     remember_columns,
     reread_table,
 )
-from privfit.ledger import Budget, Grant, Ledger
+from privfit.linear import auto, descent, functional, perturbation, select_refine
 from privfit.objectives import LinearObjective
-from privfit.paths import Generation, public_size, realised
-from privfit.privgene import EEM, Local, PrivGene, climbs_slopes
-from privfit.solvers import (
+from privfit.objectives.partitioned import linear_objective
+from privfit.privacy.ledger import Budget, Grant, Ledger
+from privfit.runs.paths import Generation, public_size, realised
+from privfit.runs.spaces import Reals
+from privfit.searches import sample_aggregate
+from privfit.searches.privgene import EEM, Local, PrivGene, climbs_slopes
+from privfit.searches.solvers import (
     SOLVERS,
     check_plan,
     open_grant,
@@ -41,12 +44,9 @@ from privfit.solvers import (
     refuse_infinity,
     settings_of,
 )
-from privfit.spaces import Reals
 
-Floats: TypeAlias = NDArray[np.float64]
-
-DESCENTS = descent.METHODS | hybrid.METHODS
-METHODS = SOLVERS | DESCENTS | perturbation.METHODS | functional.METHODS | aggregate.METHODS
+DESCENTS = descent.METHODS | select_refine.METHODS
+METHODS = SOLVERS | DESCENTS | perturbation.METHODS | functional.METHODS | sample_aggregate.METHODS
 # Solvers that need more than sums of integers over records.
 WHOLE = ("sgd", "gupt")
 CENTRED = tuple(perturbation.METHODS)  # solvers that take columns from their middle
@@ -310,8 +310,8 @@ class LogisticRegression(_LinearClassifier):
         The labels, declared. Without them they are read off the data, with a warning.
     solver : str or settings
         'auto' follows a public rule in the number of records and classes, the domain, the budget
-        and the adjacency (`privfit.auto`): 'gradient', 'hybrid', 'objective' or 'local'. Else one
-        of these; another search: 'eem', 'privgene', 'dpsga', 'subsample'; another descent:
+        and the adjacency (`privfit.linear.auto`): 'gradient', 'hybrid', 'objective' or 'local'.
+        Else one of these; another search: 'eem', 'privgene', 'dpsga', 'subsample'; a descent:
         'frank_wolfe', 'sgd'; 'output', 'functional', 'gupt', 'majority'; or settings such as
         ``Local(generations=100)``. The genetic ones count errors, so their probabilities are rough.
     fit_intercept : bool

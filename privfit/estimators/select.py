@@ -11,17 +11,17 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from privfit import features
 from privfit._kernels import threads
 from privfit._kernels.random import BitSource
-from privfit.binary import bound_ones
-from privfit.cautions import caution
+from privfit.base.cautions import caution
 from privfit.estimators.bayes import BINARY, binary_records
 from privfit.estimators.common import refuse, remember_columns
-from privfit.features import FeatureScores
-from privfit.ledger import Budget, Ledger
-from privfit.paths import public_size
-from privfit.solvers import open_grant
+from privfit.features import selection
+from privfit.features.selection import FeatureScores
+from privfit.privacy.ledger import Budget, Ledger
+from privfit.records.binary import bound_ones
+from privfit.runs.paths import public_size
+from privfit.searches.solvers import open_grant
 
 
 class SelectFeatures(SelectorMixin, BaseEstimator):  # type: ignore[misc]
@@ -45,7 +45,8 @@ class SelectFeatures(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         ``NoisyScores(threshold=50)``, ``ClusteredCounts(k=20)``,
         ``SparseVector(k=5, threshold=100)``. Private *threshold testing*, as published in 2014, is
         refused: it compares true scores with one noisy threshold, so that features with equal
-        scores always fare alike, and no epsilon holds (`privfit.features` has the counterexample).
+        scores always fare alike, and no epsilon holds (`privfit.features.selection` has the
+        counterexample).
     max_ones : int, optional
         A record counts with at most so many of its features; of more it keeps a random sample. By
         default all. 'noisy' and 'clusters' pay for it.
@@ -120,20 +121,20 @@ class SelectFeatures(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         before it is charged.
         """
         refuse(refused)
-        name, settings = features.method_of(self.method, self.k)
+        name, settings = selection.method_of(self.method, self.k)
         problem = self._problem(X, y)
         threads.resolve(self.n_threads)  # is it a number of threads?
         budget = Budget(self.epsilon, self.delta)
         if budget.epsilon > 0:  # the ledger refuses 0
             if name == "auto":
-                name, settings = features.best_of(problem, self.k, budget)
+                name, settings = selection.best_of(problem, self.k, budget)
             settings.check(problem, budget)
         source = BitSource.of(self.random_state)
         caution(self.epsilon, self.delta, source, problem.records, self.adjacency, self.n_public)
         what = type(self).__name__
         grant = open_grant(what, "", self.epsilon, self.delta, self.ledger, self.adjacency)
         assert grant is not None
-        selected = features.METHODS[name][1](problem, settings, grant, source)
+        selected = selection.METHODS[name][1](problem, settings, grant, source)
         remember_columns(self, X, BINARY.bind(problem.d))
         self.ranking_ = selected.features
         parameters: dict[str, NDArray[Any]] = {"features": selected.features.copy()}

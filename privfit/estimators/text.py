@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from privfit.text import binary_rows, hashed, listed
+from privfit.features.text import binary_rows, hashed, listed
 
 
 class HashWords(TransformerMixin, BaseEstimator):  # type: ignore[misc]

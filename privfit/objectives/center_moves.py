@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from privfit._kernels import centers as kernels
 from privfit._kernels.linear import PANEL_ROWS, QUAD_SIZE
+from privfit.base.typing import Floats, Integers
 from privfit.domains import L2Ball
-from privfit.objectives.common import Floats, Integers, check_adjacency, integer_range
-from privfit.packing import aligned, tiles
+from privfit.objectives.common import check_adjacency, integer_range
+from privfit.records.packing import aligned, tiles
 
 if TYPE_CHECKING:
     from privfit.objectives.centers import CentersObjective

@@ -14,13 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from privfit._kernels import centers as kernels
 from privfit._kernels import threads
 from privfit._kernels.linear import QUAD_SIZE
-from privfit.checks import is_whole
+from privfit.base.typing import Floats, Integers
+from privfit.base.validation import is_whole
 from privfit.domains import Domain, Grid, L1Ball, L2Ball, Schema
 from privfit.objectives.center_moves import CenterMoves, CenterSteps
 from privfit.objectives.common import (
     MOST_SUM,
-    Floats,
-    Integers,
     Objective,
     all_same,
     check_adjacency,
@@ -32,7 +31,7 @@ from privfit.objectives.common import (
     set_gaps,
     whole_bounds,
 )
-from privfit.packing import (
+from privfit.records.packing import (
     MAX_RECORDS,
     DenseRecords,
     aligned,

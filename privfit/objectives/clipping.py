@@ -39,8 +39,9 @@ from numpy.typing import ArrayLike
 
 from privfit._kernels import linear as kernels
 from privfit._kernels.linear import RESIDUAL_UNIT
+from privfit.base.typing import Floats, Integers
 from privfit.objectives.coding import ABOVE, Coding
-from privfit.objectives.common import MOST_SUM, Floats, Integers, check_adjacency
+from privfit.objectives.common import MOST_SUM, check_adjacency
 from privfit.objectives.linear import MOST_RESIDUAL, LinearObjective
 
 __all__ = ["ClippedGradient", "SecondMoments", "permuted_descent"]

@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privfit.checks import is_sparse
+from privfit.base.typing import Floats, Integers
+from privfit.base.validation import is_sparse
 from privfit.domains import Box, Domain, L2Ball, Schema
-from privfit.objectives.common import Floats, Integers
 
 ABOVE = 1 + 1e-12  # above the rounding of a few float64 operations
 

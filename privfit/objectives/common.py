@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from copy import copy
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,11 +15,9 @@ from privfit._kernels import threads
 from privfit._kernels.centers import cells as kernel_cells
 from privfit._kernels.centers import set_gaps as kernel_set_gaps
 from privfit._kernels.linear import LANE_WIDTH, PANEL_ROWS, QUAD_SIZE
+from privfit.base.typing import Floats, Integers
 from privfit.domains import Domain
-from privfit.packing import MAX_RECORDS, DenseRecords, Run, aligned, tiles
-
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
+from privfit.records.packing import MAX_RECORDS, DenseRecords, Run, aligned, tiles
 
 ADJACENCIES = ("replace", "add_remove")
 METRICS = ("l1", "l2", "linf")  # by number, as the kernel knows them

@@ -16,10 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from privfit._kernels import facility as kernels
 from privfit._kernels import threads
 from privfit._kernels.linear import LANE_WIDTH, PANEL_ROWS, QUAD_SIZE
+from privfit.base.typing import Floats, Integers
 from privfit.domains import Box, Domain
 from privfit.objectives.common import (
-    Floats,
-    Integers,
     Objective,
     all_same,
     check_adjacency,
@@ -29,7 +28,7 @@ from privfit.objectives.common import (
     set_gaps,
     whole_bounds,
 )
-from privfit.packing import (
+from privfit.records.packing import (
     MAX_RECORDS,
     DenseRecords,
     Run,

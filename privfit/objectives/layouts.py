@@ -16,16 +16,9 @@ from numpy.typing import NDArray
 from privfit._kernels import linear as kernels
 from privfit._kernels.linear import BLOCK_ROWS, LANE_WIDTH, PANEL_ROWS, QUAD_SIZE
 from privfit._kernels.smooth import Packed
-from privfit.objectives.common import (
-    Floats,
-    Integers,
-    Objective,
-    lane_groups,
-    quad_starts,
-    quads,
-    wrap32,
-)
-from privfit.packing import DenseRecords, SparseRecords, aligned, tiles
+from privfit.base.typing import Floats, Integers
+from privfit.objectives.common import Objective, lane_groups, quad_starts, quads, wrap32
+from privfit.records.packing import DenseRecords, SparseRecords, aligned, tiles
 
 HALF_BLOCK = BLOCK_ROWS // 2  # records whose gradients fit in 32 bits
 

@@ -14,13 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from privfit._kernels import linear as kernels
 from privfit._kernels import threads
-from privfit.checks import is_finite, is_sparse, is_whole
+from privfit.base.typing import Floats, Integers
+from privfit.base.validation import is_finite, is_sparse, is_whole
 from privfit.domains import Domain, Grid
 from privfit.objectives.coding import Centred
 from privfit.objectives.common import (
     MOST_SUM,
-    Floats,
-    Integers,
     Objective,
     all_same,
     check_adjacency,
@@ -37,7 +36,7 @@ from privfit.objectives.layouts import (
 )
 from privfit.objectives.linear_moves import LinearMoves, LinearSlopes
 from privfit.objectives.smooth import SmoothSums
-from privfit.packing import (
+from privfit.records.packing import (
     MAX_RECORDS,
     DenseRecords,
     check_labels,

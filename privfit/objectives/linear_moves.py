@@ -7,14 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privfit.objectives.common import (
-    Floats,
-    Integers,
-    check_adjacency,
-    integer_range,
-    on_grid,
-    wrap32,
-)
+from privfit.base.typing import Floats, Integers
+from privfit.objectives.common import check_adjacency, integer_range, on_grid, wrap32
 
 if TYPE_CHECKING:
     from privfit.objectives.linear import LinearObjective

@@ -10,8 +10,9 @@ import numpy as np
 import scipy  # its submodules load when first used
 from numpy.typing import ArrayLike
 
-from privfit.checks import is_finite, is_sparse, is_whole
-from privfit.objectives.common import Floats, Integers, check_adjacency
+from privfit.base.typing import Floats, Integers
+from privfit.base.validation import is_finite, is_sparse, is_whole
+from privfit.objectives.common import check_adjacency
 
 TRIED = 64  # records that a score is tried on before anything is charged
 

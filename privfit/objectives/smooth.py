@@ -32,10 +32,10 @@ import scipy  # its submodules load when first used
 from privfit._kernels import smooth as kernels
 from privfit._kernels.linear import PANEL_ROWS
 from privfit._kernels.smooth import HALF_BITS
+from privfit.base.dyadic import Dyadic
+from privfit.base.typing import Floats, Integers
 from privfit.domains import Box, Domain
-from privfit.dyadic import Dyadic
-from privfit.objectives.common import Floats, Integers
-from privfit.packing import DenseRecords, SparseRecords
+from privfit.records.packing import DenseRecords, SparseRecords
 
 if TYPE_CHECKING:
     from privfit.objectives.linear import LinearObjective

@@ -1,0 +1,1 @@
+"""What every room may use: tests of arguments, warnings, files, JSON, exact vectors."""

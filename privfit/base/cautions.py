@@ -1,0 +1,150 @@
+"""Warnings on budgets that protect little, and on what happens outside of the guarantee.
+
+They are given before anything is charged, so that a program that turns them into errors has spent
+nothing. They depend on declarations and public sizes alone: under 'add_remove', where the number of
+records is private, delta is compared with `n_public` or with nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from privfit.base.validation import is_finite
+
+__all__ = [
+    "PrivacyLeakWarning",
+    "ScoreWarning",
+    "SeedWarning",
+    "UnwiseBudgetWarning",
+    "caution",
+    "caution_score",
+    "public_records",
+]
+
+MOST_EPSILON = 20.0  # e^20 = 5e8: an attacker is all but certain
+MOST_DELTA = 0.01  # whatever the number of records
+
+
+class PrivacyLeakWarning(UserWarning):
+    """Something is about to depend on private records outside the guarantee.
+
+    >>> import warnings
+    >>> from privfit import PrivacyLeakWarning
+    >>> warnings.simplefilter("error", PrivacyLeakWarning)  # a pipeline may refuse to go on
+    """
+
+
+class SeedWarning(PrivacyLeakWarning):
+    """A seed was passed: whoever knows it can subtract the noise. Given once a process.
+
+    Tests and benchmarks, whose records are public, ignore it:
+
+    >>> import warnings
+    >>> from privfit import SeedWarning
+    >>> warnings.simplefilter("ignore", SeedWarning)
+    """
+
+
+class ScoreWarning(PrivacyLeakWarning):
+    """`score` gave an exact number, which nobody accounts for. Given once a process.
+
+    >>> import warnings
+    >>> from privfit import ScoreWarning
+    >>> warnings.simplefilter("ignore", ScoreWarning)  # the records are public
+    """
+
+
+class UnwiseBudgetWarning(UserWarning):
+    """A budget that is valid and protects next to nobody.
+
+    >>> import warnings
+    >>> from privfit import UnwiseBudgetWarning
+    >>> warnings.simplefilter("error", UnwiseBudgetWarning)  # a pipeline may refuse it
+    """
+
+
+_silent: ContextVar[bool] = ContextVar("privfit_public_records", default=False)
+_given: set[type[Warning]] = set()  # of those that are given once a process
+
+
+@contextmanager
+def public_records() -> Iterator[None]:
+    """Give no caution inside: the records were declared public, or are made up."""
+    before = _silent.set(True)
+    try:
+        yield
+    finally:
+        _silent.reset(before)
+
+
+def caution(
+    epsilon: float,
+    delta: float,
+    source: Any,
+    records: Any = None,
+    adjacency: str = "add_remove",
+    n_public: int | None = None,
+) -> None:
+    """Warn of an unwise budget and of seeded bits; to be called right before the charge.
+
+    `records` has `n_records`, which is public under 'replace' and not looked at otherwise.
+    """
+    if is_finite(epsilon) and epsilon > MOST_EPSILON:
+        _warn(
+            f"epsilon ({epsilon:g}) is so large that it protects nobody: what is released may be "
+            "e^epsilon times likelier with a record than without it; pass a budget such as 1.0",
+            UnwiseBudgetWarning,
+        )
+    size = records.n_records if adjacency == "replace" and records is not None else n_public
+    most = MOST_DELTA if size is None else min(MOST_DELTA, 1 / max(size, 1))
+    if is_finite(delta) and most < delta < 1:  # what is no delta is refused
+        _warn(
+            f"delta ({delta:g}) is so large that a release could show whole records: it allows "
+            "each of them to be published with this probability; pass a delta far below 1 / the "
+            "number of records, such as 1e-6",
+            UnwiseBudgetWarning,
+        )
+    if source.seeded:
+        _warn_once(
+            "random_state is set, which voids privacy: whoever knows the seed can subtract the "
+            "noise; leave it out for private records",
+            SeedWarning,
+        )
+
+
+def caution_score(remedy: str) -> None:
+    """Warn, once a process, that an exact score is about to be computed."""
+    _warn_once(
+        f"score is exact and not private: pass it records that are public, or use {remedy}, which "
+        "has a budget",
+        ScoreWarning,
+    )
+
+
+def _warn_once(message: str, category: type[Warning]) -> None:
+    if category not in _given and not _silent.get():
+        _warn(message, category)
+        _given.add(category)  # not where the warning is an error: then it is one each time
+
+
+def _warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line of whoever called privfit."""
+    if not _silent.get():
+        warnings.warn(message, category, stacklevel=_depth())
+
+
+def _depth() -> int:
+    """How many frames above `_warn` privfit was called, by way of scikit-learn or not."""
+    frame, depth = sys._getframe(2), 2
+    while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
+        frame, depth = frame.f_back, depth + 1
+    return depth
+
+
+def _is_inside(module: str) -> bool:
+    return module.partition(".")[0] in ("privfit", "sklearn", "joblib")

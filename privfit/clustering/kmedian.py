@@ -1,0 +1,568 @@
+"""Private k-median over public facilities: searches, and synopses that are clustered for free.
+
+Each search takes a `FacilityObjective` and the space ``Subsets(f, k)``:
+
+=============  =================================================================================
+`Greedy`       adds one facility at a time: k selections among all additions
+`Gupta`        swaps one facility at a time: T selections among all swaps, and one among the sets
+               visited (Gupta, Ligett, McSherry, Roth, Talwar, 2010)
+`Coreset`      selects places that cover many records at several radii, counts the records nearest
+               to each, and clusters the weighted places (Jones, Nguyen, Nguyen, 2021)
+`Synopsis`     partitions the space where records are many (`partition`), counts, and clusters the
+               weighted parts; for records of few columns
+=============  =================================================================================
+
+The last two touch the records before the clustering only, which is free: it sees released numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from privfit.base.typing import Floats, Integers
+from privfit.objectives import FacilityObjective
+from privfit.objectives.common import MOST_SUM
+from privfit.privacy.accounting import Event, calibrate, compose
+from privfit.privacy.ledger import Budget, Grant
+from privfit.privacy.mechanisms import DiscreteLaplace, Exponential
+from privfit.privacy.privtree import Cells, Partition, check_depth
+from privfit.runs.paths import (
+    Conduct,
+    Generation,
+    Path,
+    check_counts,
+    check_shares,
+    check_split,
+    fill,
+)
+from privfit.runs.spaces import Subsets
+from privfit.searches.dpsga import DPSGA, dpsga
+from privfit.searches.privgene import EEM, PrivGene, eem, privgene
+from privfit.searches.subsample import Subsample, subsample
+
+__all__ = [
+    "METHODS",
+    "Coreset",
+    "Greedy",
+    "Gupta",
+    "Synopsis",
+    "Weighted",
+    "coreset",
+    "greedy",
+    "gupta_local",
+    "private_cost",
+    "synopsis",
+    "weighted_kmedian",
+]
+
+Callback: TypeAlias = Callable[[Generation], object] | None
+
+SOME = 256  # facilities among which a record's distances are ranked
+LEVELS = 64  # of distances that a bound may take
+
+
+# ------------------------------------------------------------------------------------------ greedy
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """Settings of `greedy`.
+
+    Parameters
+    ----------
+    focus : float
+        The share of the budget that finds which distances matter; 0 for none.
+    swaps : int
+        Selections among all swaps that follow the k additions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import Greedy, KMedian
+    >>> people = np.random.default_rng(0).uniform(0, 1, (2000, 2))
+    >>> places = np.random.default_rng(1).uniform(0, 1, (30, 2))  # public
+    >>> model = KMedian(3, epsilon=1.0, facilities=places, clip=(0, 2), solver=Greedy(swaps=2))
+    >>> model.fit(people).cluster_centers_.shape
+    (3, 2)
+    """
+
+    focus: float = 0.1
+    swaps: int = 0
+
+    def __post_init__(self) -> None:
+        check_shares(self, "focus")
+        if self.focus == 1:
+            raise ValueError("focus (1.0) must leave a budget for selections; pass focus=0.1")
+        if self.swaps != 0:
+            check_counts(self, "swaps")
+
+
+def greedy(
+    objective: FacilityObjective,
+    space: Subsets,
+    settings: Greedy,
+    grant: Grant,
+    rng: Any = None,
+    callback: Callback = None,
+    **public: Any,
+) -> Path:
+    """Select the facility whose addition lowers the cost most, k times over.
+
+    Released: two bounds, then the facilities in the order they joined. Cost: two selections for the
+    bounds, k for the facilities and one for each swap, in all the grant's budget. The range of
+    additions to a set C is the largest distance of a candidate from C, or hi - lo if that is less:
+    see `FacilityGrowth.range`. It shrinks as C grows, and `focus` narrows hi - lo before.
+    """
+    conduct = Conduct(objective, space, grant, rng, callback, **public)
+    total = space.k + settings.swaps
+    if settings.focus and objective.largest:
+        eps_s, eps_f = _split(conduct, 1 - settings.focus, total, 2, "selection")
+        objective = _focus(conduct, objective, space.k, eps_f)
+    else:
+        eps_s = conduct.plan(total, total)
+        conduct.note(focus=0.0)
+    growth = objective.growth()
+    for _ in range(space.k):
+        left = np.setdiff1d(np.arange(space.n), growth.members)
+        reach = growth.range(conduct.adjacency) if len(left) > 1 else 0
+        scores = growth.scores()[left]
+        growth.add(left[conduct.release(Exponential(eps_s, reach), scores)])
+        conduct.tell(growth.members[None])
+    _swap(conduct, objective, growth.members, settings.swaps, eps_s)
+    return conduct.path()
+
+
+def _focus(
+    conduct: Conduct, objective: FacilityObjective, k: int, eps_f: float
+) -> FacilityObjective:
+    """The objective with distances clipped to where a choice between facilities is decided.
+
+    Bounds are two private medians over the records: of the distance to the nearest facility, below
+    which no record gains, and of that to the one in 4 k, beyond which a facility would hardly ever
+    serve a record. Each is a step of a public grid of distances, selected by -max(b, a), where b
+    records are nearer than the step and a are farther: least where the median is. Adding a record
+    raises b or a by 1 or neither, so that scores drift apart by at most 1; by 2 if one is replaced.
+    """
+    f = objective.n_facilities
+    some = conduct.coins.choice(f, min(f, SOME), replace=False)
+    grid = np.unique(np.arange(LEVELS + 1) * objective.largest // LEVELS)
+    sides = 2 if conduct.adjacency == "replace" else 1
+    mechanism = Exponential(eps_f, sides if len(grid) > 2 else 0)
+    steps = []
+    for members, rank in ((np.arange(f), 0), (some, len(some) // (4 * k))):
+        below = objective.nearer(members, rank, grid)
+        nearer, farther = below[:-1], objective.n_records - below[1:]
+        farther[-1] = 0  # the last step holds hi itself
+        steps.append(conduct.release(mechanism, -np.maximum(nearer, farther)))
+    return objective.narrowed(int(grid[min(steps)]), int(grid[max(steps) + 1]))
+
+
+# ------------------------------------------------------------------------------------------- Gupta
+
+
+@dataclass(frozen=True)
+class Gupta:
+    """Settings of `gupta_local`; what is left out takes our default, or the paper's.
+
+    Parameters
+    ----------
+    steps : int, optional
+        T; by default k, the paper's is 6 k ln f.
+    paper : bool
+        The publication's own number of steps, and its sensitivity: the diameter, here hi - lo of a
+        record, whatever the sets. Repaired: the cost is that of T + 1 selections by the accountant,
+        the last one among the sets visited included.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import Gupta, KMedian
+    >>> people = np.random.default_rng(0).uniform(0, 1, (2000, 2))
+    >>> places = np.random.default_rng(1).uniform(0, 1, (30, 2))  # public
+    >>> model = KMedian(3, epsilon=1.0, facilities=places, clip=(0, 2), solver=Gupta(steps=4))
+    >>> model.fit(people).cluster_centers_.shape
+    (3, 2)
+    """
+
+    steps: int | None = None
+    paper: bool = False
+
+    def __post_init__(self) -> None:
+        check_counts(self, "steps")
+
+
+def gupta_local(
+    objective: FacilityObjective,
+    space: Subsets,
+    settings: Gupta,
+    grant: Grant,
+    rng: Any = None,
+    callback: Callback = None,
+    **public: Any,
+) -> Path:
+    """From a random set, select one of all swaps T times; then select one of the sets visited.
+
+    Released: all sets visited. Cost: T + 1 selections, the grant's budget. Given the sets before,
+    the swaps are the same for neighbours, so each selection is bounded-range by itself, and so is
+    the last one: its candidates are released.
+    """
+    conduct = Conduct(objective, space, grant, rng, callback, **public)
+    rule = math.ceil(6 * space.k * math.log(max(space.n, 2))) if settings.paper else space.k
+    steps = settings.steps or rule
+    eps_s = conduct.plan(steps + 1, steps + 2)
+    conduct.note(steps=steps)
+    start = space.sample(1, conduct.coins)[0]
+    conduct.tell(start[None])
+    visited = _swap(conduct, objective, start, steps, eps_s, settings.paper)
+    P = np.array([start, *visited])
+    reach = objective.range(P, conduct.adjacency)
+    if settings.paper and reach:
+        reach = objective.spread(P, conduct.adjacency)
+    best = conduct.release(Exponential(eps_s, reach), objective.scores(P))
+    conduct.tell(P[[best]])
+    return conduct.path()
+
+
+def _swap(
+    conduct: Conduct,
+    objective: FacilityObjective,
+    start: Integers,
+    steps: int,
+    eps_s: float,
+    paper: bool = False,
+) -> list[Integers]:
+    """Select one of all swaps, or to stay, and go there, again and again: the sets visited."""
+    visited = []
+    view = objective.at(start) if steps else None
+    for _ in range(steps):
+        assert view is not None
+        which, what = conduct.space.all_moves(view.members, 0.0)
+        # To stay is the first member for itself; it is all there is where k = f.
+        which, what = np.append(which, 0), np.append(what, view.members[0])
+        reach = view.range(which, what, conduct.adjacency)
+        if paper and reach:
+            reach = objective.spread(view.members[None], conduct.adjacency)
+        scores = view.scores(which, what)
+        chosen = conduct.release(Exponential(eps_s, reach), scores)
+        view.step(int(which[chosen]), int(what[chosen]))
+        visited.append(view.members)
+        conduct.tell(view.members[None])
+    return visited
+
+
+# ------------------------------------------------------------------------- weighted places for free
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Released stand-ins for the records: distances (m, f) to the facilities, weights (m,).
+
+    Distances are in the caller's units; a constant that is taken off all of them changes nothing.
+    """
+
+    distances: Floats
+    weights: Floats
+
+
+def weighted_kmedian(stand_ins: Weighted, k: int, rounds: int = 100) -> Integers:
+    """k facilities of low weighted cost: greedy additions, then the best swap while one helps.
+
+    Post-processing: it sees released numbers alone, and costs nothing.
+    """
+    D, w = stand_ins.distances, stand_ins.weights
+    members: list[int] = []
+    nearest = np.full(len(w), np.inf)
+    for _ in range(k):
+        gain = w @ np.minimum(D, nearest[:, None])
+        gain[members] = np.inf
+        members.append(int(np.argmin(gain)))
+        nearest = np.minimum(nearest, D[:, members[-1]])
+    for _ in range(rounds):
+        own = D[:, members]
+        which = own.argmin(axis=1)
+        first = own[np.arange(len(w)), which]
+        own[np.arange(len(w)), which] = np.inf
+        second = own.min(axis=1)
+        kept = np.minimum(D, first[:, None])
+        lost = np.minimum(D, second[:, None]) - kept
+        by_member = np.zeros((k, len(w)))
+        by_member[which, np.arange(len(w))] = w
+        cost = by_member @ lost + w @ kept
+        cost[:, members] = np.inf
+        i, j = np.unravel_index(np.argmin(cost), cost.shape)
+        if not cost[i, j] < w @ first * (1 - 1e-9):
+            break
+        members[i] = int(j)
+    return np.array(members, dtype=np.int64)
+
+
+# ----------------------------------------------------------------------------------------- coreset
+
+
+@dataclass(frozen=True)
+class Coreset:
+    """Settings of `coreset`; what is left out takes our default, or the papers'.
+
+    Parameters
+    ----------
+    radii : int
+        How many radii, falling by halves from half of hi - lo.
+    places : int, optional
+        Places selected at each radius; by default k.
+    share : float
+        The share of the budget that goes to the selections; counts take the rest.
+    alpha : float, optional
+        The parameter of Jones et al., in (0, 1), instead of radii and places: ceil(log_(1+alpha) n)
+        radii, each 1 + alpha times the one below, and ceil(k ln(1 / alpha)) places at each. Smaller
+        is finer and slower. Needs a public number of records.
+    paper : bool
+        alpha = 0.2, the finest of the three that the thesis of 2021 tries (0.2, 0.6, 0.99). The
+        publication has no number, nor a share. Repaired: every selection is charged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import Coreset, KMedian
+    >>> people = np.random.default_rng(0).uniform(0, 1, (2000, 2))
+    >>> places = np.random.default_rng(1).uniform(0, 1, (30, 2))  # public
+    >>> model = KMedian(3, epsilon=1.0, facilities=places, clip=(0, 2), solver=Coreset(radii=2))
+    >>> model.fit(people).cluster_centers_.shape
+    (3, 2)
+    """
+
+    radii: int | None = None
+    places: int | None = None
+    share: float = 0.5
+    alpha: float | None = None
+    paper: bool = False
+
+    def __post_init__(self) -> None:
+        given = [name for name in ("radii", "places") if getattr(self, name) is not None]
+        if self.alpha is not None and given:
+            raise ValueError(
+                f"alpha ({self.alpha!r}) must not be given with {given[0]}, which follows from it; "
+                "pass one of them"
+            )
+        open_alpha = {} if given else {"alpha": 0.2}
+        fill(self, ours={}, paper=open_alpha)
+        if self.alpha is None:
+            fill(self, ours={"radii": 3}, paper={"radii": 3})
+        else:
+            check_split(self, "alpha")
+        check_counts(self, "radii", "places")
+        check_split(self, "share")
+
+    def plan(self, largest: int, k: int, size: int | None) -> tuple[list[int], int]:
+        """The radii, from the smallest on, and how many places are selected at each."""
+        if self.alpha is None:
+            assert self.radii is not None
+            return [largest >> self.radii - i for i in range(self.radii)], self.places or k
+        if size is None:
+            raise ValueError(
+                "n_public must be given under adjacency='add_remove', where the number of records "
+                "is private; pass a public estimate, or Coreset(radii=...)"
+            )
+        step = 1 + self.alpha
+        count = max(1, math.ceil(math.log(max(size, 2)) / math.log(step)))
+        places = max(1, math.ceil(k * math.log(1 / self.alpha)))
+        return [math.floor(largest / step ** (count - i)) for i in range(count)], places
+
+    def check(
+        self, objective: FacilityObjective, budget: Budget, adjacency: str, size: int | None
+    ) -> None:
+        """Refuse noise too wide to draw, before anything is charged."""
+        self.plan(1, 1, size)
+        DiscreteLaplace((1 - self.share) * budget.epsilon / 2, 2)
+
+
+def coreset(
+    objective: FacilityObjective,
+    space: Subsets,
+    settings: Coreset,
+    grant: Grant,
+    rng: Any = None,
+    callback: Callback = None,
+    **public: Any,
+) -> Path:
+    """Select places that cover many records, count the records nearest to each, cluster them.
+
+    At each radius, from the smallest on, places are selected one by one by how many records they
+    have within the radius that no earlier place has (maximum coverage). Such a count changes by at
+    most 1 with a record, for all places in one direction: its range is 1 under add_remove and 2
+    under replace. Then every record counts for its nearest place, exactly one: the counts' l1
+    sensitivity is 1 and 2. Released: the places and their noisy counts. The clustering is free.
+    """
+    conduct = Conduct(objective, space, grant, rng, callback, **public)
+    sides = 2 if conduct.adjacency == "replace" else 1
+    radii, places = settings.plan(objective.largest, space.k, conduct.size)
+    each = min(places, space.n)
+    n = min(len(radii) * each, space.n)
+    eps_s, eps_c = _split(conduct, settings.share, n, 1, "pure", generations=1)
+    conduct.note(places=each if settings.alpha is None else None)
+    growth = objective.growth()
+    for i in range(n):
+        radius = radii[i // each]
+        left = np.setdiff1d(np.arange(space.n), growth.members)
+        mechanism = Exponential(eps_s, sides if len(left) > 1 else 0)
+        growth.add(left[conduct.release(mechanism, growth.covered(radius)[left])])
+    counts = conduct.release(DiscreteLaplace(eps_c, sides), growth.counts())
+    stand_ins = Weighted(
+        objective.between(growth.members), np.maximum(counts, 0).astype(np.float64)
+    )
+    conduct.tell(weighted_kmedian(stand_ins, space.k)[None])
+    return conduct.path()
+
+
+def _split(
+    conduct: Conduct,
+    share: float,
+    selections: int,
+    others: int,
+    kind: str,
+    generations: int | None = None,
+) -> tuple[float, float]:
+    """The budgets of each of n equal selections, at a share, and of each of the other releases."""
+    whole = conduct.budget
+    eps_s = calibrate(selections, share * whole.epsilon, whole.delta)
+    eps_o = (1 - share) * whole.epsilon / others
+    while True:  # the accountant rounds up what both parts cost together
+        events = Event("selection", eps_s, selections), Event(kind, eps_o, others)
+        if compose(events, whole.delta) <= whole.epsilon:
+            break
+        eps_s, eps_o = eps_s * (1 - 1e-4), eps_o * (1 - 1e-4)
+    conduct.set_aside(generations or selections, *events)
+    conduct.note(selections=selections, eps_s=eps_s)
+    return eps_s, eps_o
+
+
+# ---------------------------------------------------------------------------------------- synopsis
+
+
+@dataclass(frozen=True)
+class Synopsis:
+    """Settings of `synopsis`.
+
+    Parameters
+    ----------
+    shape_share : float
+        The part of the budget that finds the partition; the rest counts its cells.
+    roots : int, optional
+        Halvings that are made without a test; by default round(log2(3 k)).
+    depth : int
+        No cell is halved more often.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import KMedian, Synopsis
+    >>> people = np.random.default_rng(0).uniform(0, 1, (2000, 2))
+    >>> places = np.random.default_rng(1).uniform(0, 1, (30, 2))  # public
+    >>> model = KMedian(3, epsilon=1.0, facilities=places, clip=(0, 2), solver=Synopsis(depth=10))
+    >>> model.fit(people).cluster_centers_.shape
+    (3, 2)
+    """
+
+    shape_share: float = 0.3
+    roots: int | None = None
+    depth: int = 18
+
+    def __post_init__(self) -> None:
+        check_counts(self, "roots", "depth")
+        check_split(self, "shape_share")
+        check_depth(self.depth)
+
+    def check(
+        self, objective: FacilityObjective, budget: Budget, adjacency: str, size: int | None
+    ) -> None:
+        """Refuse what `synopsis` would, before anything is charged."""
+        objective.check_cells()
+        Partition.plan(self, objective.bounds, 1, budget.epsilon, adjacency)
+
+
+def synopsis(
+    objective: FacilityObjective,
+    space: Subsets,
+    settings: Synopsis,
+    grant: Grant,
+    rng: Any = None,
+    callback: Callback = None,
+    **public: Any,
+) -> Path:
+    """Partition the space where records are many, count, and cluster the weighted cells.
+
+    Released: the partition, and a noisy count of each cell. Cost: two pure releases, together the
+    grant's epsilon (proof: `privtree.py`). The clustering is free.
+    """
+    conduct = Conduct(objective, space, grant, rng, callback, **public)
+    epsilon = grant.budget.epsilon
+    plan = Partition.plan(settings, objective.bounds, space.k, epsilon, conduct.adjacency)
+    conduct.set_aside(1, *plan.events)
+    conduct.note(**plan.noted)
+    cells = plan.grow(objective.cells(plan.halvings.axes), conduct.release)
+    points, weights = _spread(cells)
+    stand_ins = Weighted(objective.clipped(points * objective.record_unit), weights)
+    conduct.tell(weighted_kmedian(stand_ins, space.k)[None])
+    return conduct.path()
+
+
+def _spread(cells: Cells) -> tuple[Floats, Floats]:
+    """Each cell as 2^d points, a quarter from its sides, that share its count; empty ones go."""
+    d, filled = cells.low.shape[1], cells.counts > 0
+    low, high, weights = cells.low[filled], cells.high[filled] - 1, cells.counts[filled]
+    corners = (np.arange(1 << d)[:, None] >> np.arange(d) & 1) / 2 + 0.25
+    points = low[:, None] + corners * (high - low)[:, None]
+    return np.asarray(points.reshape(-1, d)), np.repeat(weights / (1 << d), 1 << d)
+
+
+# --------------------------------------------------------------------------------- what they share
+
+# By name: how each method is set, and what runs it.
+METHODS: dict[str, tuple[type[Any], Callable[..., Path]]] = {
+    "synopsis": (Synopsis, synopsis),
+    "greedy": (Greedy, greedy),
+    "local": (Gupta, gupta_local),
+    "coreset": (Coreset, coreset),
+    "dpsga": (DPSGA, dpsga),
+    "privgene": (PrivGene, privgene),
+    "eem": (EEM, eem),
+    "subsample": (Subsample, subsample),
+}
+
+
+def automatic(objective: FacilityObjective) -> str:
+    """The solver that 'auto' stands for: by the number of columns and the metric, both public."""
+    return "synopsis" if objective.has_cells else "greedy"
+
+
+def private_cost(
+    objective: FacilityObjective, members: Integers, grant: Grant, rng: Any, adjacency: str
+) -> float:
+    """The summed clipped distance to the nearest of these facilities, with discrete Laplace noise.
+
+    One release of the grant's epsilon. A record's cost lies between lo and hi: replacing one moves
+    the sum by at most hi - lo, adding one by at most hi.
+    """
+    mechanism = cost_noise(objective, grant.budget.epsilon, adjacency)
+    lowest = round(objective.clip[0] / objective.unit)
+    total = objective.n_records * lowest - int(objective.scores(members[None])[0])
+    return float(grant.release(mechanism, np.array([total]), rng)[0]) * objective.unit
+
+
+def cost_noise(objective: FacilityObjective, epsilon: float, adjacency: str) -> DiscreteLaplace:
+    """What `private_cost` adds: enough for one record.
+
+    A cost is at most hi for each of n records (replace) or of 2^32 (add_remove), below 2^62 in all.
+    """
+    lowest = round(objective.clip[0] / objective.unit)
+    if (lowest + objective.largest) * objective.room(adjacency) >= MOST_SUM:
+        raise ValueError(
+            f"clip {objective.clip} is too far from 0 for an exact sum of costs; pass bounds with "
+            "a smaller lo, such as distances less a public constant"
+        )
+    reach = objective.largest + (0 if adjacency == "replace" else lowest)
+    return DiscreteLaplace(epsilon, max(1, reach))

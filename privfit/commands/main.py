@@ -1,0 +1,115 @@
+"""The command ``privfit``: its parser, and how it ends."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import privfit
+from privfit.base.cautions import PrivacyLeakWarning, SeedWarning, UnwiseBudgetWarning
+from privfit.commands import COMMANDS
+from privfit.commands.console import DONE, EXIT_CODES, READER_GONE, REFUSED, Console, InputError
+from privfit.commands.outputs import check_outputs
+from privfit.privacy.budget_file import BudgetFileWarning
+
+__all__ = ["main"]
+
+DESCRIPTION = """\
+Fit models to sensitive records under differential privacy.
+
+  privfit schema people.csv --target income > schema.toml   # then: documented ranges, no [draft]
+  privfit fit people.csv --schema schema.toml --epsilon 1 --delta 1e-6 --out model.json
+  privfit show model.json
+  privfit predict model.json new.csv > predictions.csv"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the exit code."""
+    try:
+        options = _parser().parse_args(arguments)
+    except InputError as error:
+        print(f"privfit: error: {error}", file=sys.stderr)
+        return REFUSED
+    console = Console(options)
+    try:
+        with _warnings_told(console):
+            check_outputs(options)
+            options.run(options, console)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _abandon_stdout()
+        return READER_GONE
+    except (Exception, KeyboardInterrupt) as error:
+        code = console.fail(error)
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _abandon_stdout()
+        return code
+    return DONE
+
+
+def _abandon_stdout() -> None:
+    """Send what nobody takes nowhere: Python flushes once more at its end, and would complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that refuses in one sentence, without the list of all options."""
+
+    def error(self, message: str) -> NoReturn:
+        remedy = "" if "; pass" in message else f"; {self.prog} --help lists the options"
+        sentence = message.removeprefix("argument ").replace(": (", " (", 1)
+        raise InputError(f"{sentence}{remedy}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="privfit",
+        description=DESCRIPTION,
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"privfit {privfit.__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    for command in COMMANDS:
+        name = command.__name__.rpartition(".")[2]
+        one = commands.add_parser(name, help=command.HELP, description=command.DESCRIPTION)
+        command.add(one)
+        one.set_defaults(run=command.run)
+        says = one.add_argument_group("what is said")
+        says.add_argument("--json", action="store_true", help="one JSON object on stdout")
+        says.add_argument("--quiet", action="store_true", help="errors and warnings alone")
+        says.add_argument(
+            "--debug", action="store_true", help="tracebacks, which MAY SHOW PRIVATE VALUES"
+        )
+    return parser
+
+
+@contextmanager
+def _warnings_told(console: Console) -> Iterator[None]:
+    """Tell warnings on leaks, budgets and budget files, each once; others might quote records.
+
+    That of a seed is told by `--seed` itself.
+    """
+    told: set[str] = set()
+
+    def tell(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
+        ours = issubclass(category, PrivacyLeakWarning | UnwiseBudgetWarning | BudgetFileWarning)
+        if ours and category is not SeedWarning and str(message) not in told:
+            told.add(str(message))
+            console.warn(str(message))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = tell
+        yield
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,21 @@
+"""How good a model is, on private records: accuracy, confusion, ROC curves and their area."""
+
+from privfit.evaluation.priroc import PriROC
+from privfit.evaluation.roc import (
+    ConfusionMatrix,
+    RocCurve,
+    accuracy_score,
+    confusion_matrix,
+    roc_auc_score,
+    roc_curve,
+)
+
+__all__ = [
+    "ConfusionMatrix",
+    "PriROC",
+    "RocCurve",
+    "accuracy_score",
+    "confusion_matrix",
+    "roc_auc_score",
+    "roc_curve",
+]

@@ -1,0 +1,487 @@
+"""Private selection of binary features by their class-conditional counts.
+
+After Stoddard, Chen, Machanavajjhala: *Differentially private algorithms for empirical machine
+learning*, 2014, repaired. `scores.py` has the scores and what one record changes.
+
+==================  ==============================================================================
+`NoisyScores`       noise on the scores of all features; then the best k, or those over a threshold
+`Peeling`           k features, one after the other, by the exponential mechanism
+`ClusteredCounts`   noise on all counts; then features are clustered, which costs nothing
+`SparseVector`      the first k features that pass a noisy threshold (Lyu, Su, Li 2017)
+==================  ==============================================================================
+
+A method is a frozen settings dataclass and a plain function. `best_of` is the rule of 'auto'.
+
+Private *threshold testing*, as published, is not here: it noises the threshold alone and compares
+true scores with it, so that two features with equal scores always fare alike. D = ten records (1,1)
+and one (1,0) has total counts 11 and 10; one more record (0,1) makes them equal. At threshold 10.5
+the answer "first, not second" then has probability 1 - exp(-epsilon/2) under D and 0 under its
+neighbour: no epsilon holds. Nor is cluster selection as published, which assigns true counts to
+noisy centres; here counts get noise first. *NoisyCut* noises scores too, but each of its answers
+costs anew and it never stops. `method_of` refuses both by name and says what replaces them.
+
+`published_split` has the budgets and the sampling of the paper's experiments.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy  # its submodules load when first used
+
+from privfit._kernels.random import BitSource
+from privfit.base.means import weighted_means
+from privfit.base.typing import Floats, Integers
+from privfit.base.validation import is_finite, is_whole
+from privfit.features.scores import SCORES, Score, TotalCount
+from privfit.privacy.accounting import calibrate
+from privfit.privacy.budget_noise import CountNoise
+from privfit.privacy.ledger import Budget, Grant
+from privfit.privacy.mechanisms import AboveThreshold, DiscreteLaplace, TopK
+from privfit.records.binary import BinaryRecords, ClassCounts, count_sensitivity
+
+__all__ = [
+    "METHODS",
+    "ClusteredCounts",
+    "FeatureScores",
+    "NoisyScores",
+    "Peeling",
+    "Selected",
+    "SparseVector",
+    "Split",
+    "best_of",
+    "published_split",
+]
+
+
+# ---------------------------------------------------------------------------------------- problems
+
+
+@dataclass(frozen=True, repr=False)
+class FeatureScores:
+    """Records, the score of their features, and what is public about both.
+
+    Parameters
+    ----------
+    records : BinaryRecords
+        Two classes; one is enough for the total count.
+    criterion : str
+        A key of `SCORES`.
+    max_ones : int
+        s: records with more ones are reduced to a sample when they are counted.
+    bound : int, optional
+        The number of records if they are replaced; else a public bound of it, if there is one.
+    """
+
+    records: BinaryRecords
+    criterion: str
+    max_ones: int
+    adjacency: str
+    bound: int | None = None
+    n_threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.criterion not in SCORES:
+            raise ValueError(
+                f"criterion ({self.criterion!r}) must be one of {', '.join(SCORES)}; pass one of "
+                "them"
+            )
+        if self.criterion != TotalCount.name and self.records.n_classes != 2:
+            raise ValueError(
+                f"criterion ({self.criterion!r}) must be 'total_count' for other than two classes; "
+                "pass that, or one class against the rest as labels"
+            )
+
+    @property
+    def d(self) -> int:
+        """How many features there are."""
+        return self.records.n_features
+
+    @property
+    def how(self) -> Score:
+        """The score."""
+        return SCORES[self.criterion]
+
+    @property
+    def sensitivity(self) -> int:
+        """S."""
+        return self.how.sensitivity(self.adjacency, self.bound)
+
+    @property
+    def range(self) -> int:
+        """R."""
+        return self.how.range(self.adjacency, self.bound)
+
+    def noise(self, budget: Budget) -> CountNoise:
+        """Of one release of the score's statistic with this budget."""
+        return CountNoise.of(budget, *self.how.spread(self.max_ones, self.d, self.adjacency))
+
+    def counts(self, source: BitSource) -> ClassCounts:
+        """Exact counts of the records, each reduced to at most s ones by fresh coins."""
+        return self.records.at_most(self.max_ones, source.bits(64), self.n_threads).counts(
+            self.n_threads
+        )
+
+    def scores(self, source: BitSource) -> Integers:
+        """int64 (d,): exact scores."""
+        return self.how.integers(self.counts(source), self.bound)
+
+
+@dataclass(frozen=True, eq=False)
+class Selected:
+    """Released: the chosen features, best first where the method knows, and its noisy scores."""
+
+    features: Integers
+    scores: Floats | None = None
+    notes: Mapping[str, Any] = field(default_factory=dict)  # settings as they were used
+
+
+# ----------------------------------------------------------------------------------------- methods
+
+
+@dataclass(frozen=True)
+class NoisyScores:
+    """The k features with the largest noisy scores, or all whose noisy score reaches a threshold.
+
+    Cost: one release, with noise of scale l1 / epsilon, or Gaussian noise of l2 / mu.
+
+    `paper` is score perturbation as published: Laplace noise on the scores themselves, of scale
+    S(Q) Delta(Q) / epsilon, where one record added changes Delta(Q) scores by up to S(Q): s of them
+    for counts, all of them for the purity index and information gain. Ours has noise on the counts
+    of the latter, which is far less. A record replaced is one removed and one added: twice that.
+
+    >>> import numpy as np
+    >>> from privfit import NoisyScores, SelectFeatures
+    >>> X = np.random.default_rng(0).random((2000, 50)) < 0.1
+    >>> y = X[:, 7].astype(int)
+    >>> settings = NoisyScores(k=2)
+    >>> select = SelectFeatures(1.0, classes=[0, 1], max_ones=5, method=settings)
+    >>> select.fit(X, y).release_.epsilon
+    1.0
+    """
+
+    k: int | None = None
+    threshold: float | None = None
+    paper: bool = False
+
+    def __post_init__(self) -> None:
+        _check_choice(self.k, self.threshold)
+
+    def check(self, problem: FeatureScores, budget: Budget) -> None:
+        """Refuse what `noisy_scores` would, before anything is charged."""
+        if self.paper:
+            published_noise(problem, budget)
+        else:
+            problem.noise(budget)
+
+
+def published_noise(problem: FeatureScores, budget: Budget) -> DiscreteLaplace:
+    """What score perturbation adds to every score, in units of a score (Section 3.2)."""
+    one = problem.how.sensitivity("add_remove", problem.bound)
+    changed = min(problem.max_ones, problem.d) if problem.how.is_local else problem.d
+    ways = 2 if problem.adjacency == "replace" else 1
+    return DiscreteLaplace(budget.epsilon, ways * one * changed)
+
+
+def noisy_scores(
+    problem: FeatureScores, settings: NoisyScores, grant: Grant, source: BitSource
+) -> Selected:
+    """Noise on every feature's statistic; the choice is post-processing."""
+    if settings.paper:
+        mechanism = published_noise(problem, grant.budget)
+        grant.plan(mechanism.event)
+        noisy = grant.release(mechanism, problem.scores(source), source) / problem.how.units
+    else:
+        noise = problem.noise(grant.budget)
+        grant.plan(noise.event)
+        counts = problem.counts(source)
+        noisy = problem.how.of_noisy(noise.release(grant, problem.how.statistic(counts), source))
+    order = np.argsort(-noisy, kind="stable")
+    if settings.threshold is None:
+        return Selected(order[: settings.k], noisy)
+    return Selected(order[: int((noisy >= settings.threshold).sum())], noisy)
+
+
+@dataclass(frozen=True)
+class Peeling:
+    """k features, each by the exponential mechanism among those that are left.
+
+    Cost: k selections of range R, accounted together: epsilon / k each if delta = 0.
+
+    >>> import numpy as np
+    >>> from privfit import Peeling, SelectFeatures
+    >>> X = np.random.default_rng(0).random((2000, 50)) < 0.1
+    >>> y = X[:, 7].astype(int)
+    >>> settings = Peeling(k=2)
+    >>> select = SelectFeatures(1.0, classes=[0, 1], max_ones=5, method=settings)
+    >>> select.fit(X, y).release_.epsilon
+    1.0
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        _check_k(self.k)
+
+    def mechanism(self, problem: FeatureScores, budget: Budget) -> TopK:
+        """k selections that cost the budget."""
+        k = min(self.k, problem.d)
+        return TopK(k, calibrate(k, budget.epsilon, budget.delta), problem.range)
+
+    def check(self, problem: FeatureScores, budget: Budget) -> None:
+        """Refuse what `peeling` would, before anything is charged."""
+        self.mechanism(problem, budget)
+
+
+def peeling(problem: FeatureScores, settings: Peeling, grant: Grant, source: BitSource) -> Selected:
+    """Select k times without replacement."""
+    mechanism = settings.mechanism(problem, grant.budget)
+    grant.plan(mechanism.event)
+    return Selected(grant.release(mechanism, problem.scores(source), source))
+
+
+@dataclass(frozen=True)
+class ClusteredCounts:
+    """Noise on all counts once; then features are clustered, and the best clusters' are taken.
+
+    Features are points (x_0, x_1) of noisy counts. They are ranked by the score of their cluster's
+    centre and, within a cluster, by their own noisy score; the first k are selected. With a
+    `threshold` instead, all features are whose cluster's centre reaches it, as published.
+
+    Cost: one release of x and n of all features and classes. Clustering is post-processing.
+
+    >>> import numpy as np
+    >>> from privfit import ClusteredCounts, SelectFeatures
+    >>> X = np.random.default_rng(0).random((2000, 50)) < 0.1
+    >>> y = X[:, 7].astype(int)
+    >>> settings = ClusteredCounts(k=10)
+    >>> select = SelectFeatures(1.0, classes=[0, 1], max_ones=5, method=settings)
+    >>> select.fit(X, y).release_.epsilon
+    1.0
+    """
+
+    k: int | None = None
+    n_clusters: int = 8
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_choice(self.k, self.threshold)
+        if not is_whole(self.n_clusters) or self.n_clusters < 2:
+            raise ValueError(
+                f"n_clusters ({self.n_clusters!r}) must be a whole number of at least 2; pass 8"
+            )
+
+    def noise(self, problem: FeatureScores, budget: Budget) -> CountNoise:
+        """Of one release of all counts."""
+        changed = count_sensitivity(problem.max_ones, problem.adjacency)
+        return CountNoise.of(budget, changed, changed)
+
+    def check(self, problem: FeatureScores, budget: Budget) -> None:
+        """Refuse what `clustered_counts` would, before anything is charged."""
+        self.noise(problem, budget)
+
+
+def clustered_counts(
+    problem: FeatureScores, settings: ClusteredCounts, grant: Grant, source: BitSource
+) -> Selected:
+    """Release counts, cluster the features, take those of the best clusters."""
+    noise = settings.noise(problem, grant.budget)
+    grant.plan(noise.event)
+    counts, classes = problem.counts(source), problem.records.n_classes
+    exact = np.concatenate([counts.ones.ravel(), counts.sizes])
+    noisy = noise.release(grant, exact, source)
+    ones, sizes = noisy[:-classes].reshape(classes, -1), noisy[-classes:]
+    coins = np.random.Generator(np.random.SFC64(source.bits(128)))
+    k = min(settings.n_clusters, problem.d)
+    centers = weighted_means(ones.T, np.ones(problem.d), k, coins)
+    nearest = scipy.spatial.distance.cdist(ones.T, centers).argmin(axis=1)
+    scores = problem.how.of(ones, sizes)
+    of_centers = problem.how.of(centers.T, sizes)[nearest]
+    order, most = np.lexsort((-scores, -of_centers)), settings.k
+    if settings.threshold is not None:
+        most = int((of_centers >= settings.threshold).sum())
+    return Selected(order[:most], scores, {"n_clusters": k})
+
+
+@dataclass(frozen=True)
+class SparseVector:
+    """The first k features, in the order of columns, whose score passes a noisy threshold.
+
+    For scores that come one by one; on a whole table `Peeling` has less noise for the same k. It
+    stops after k, so the columns' order must be public, and the later ones may go unseen.
+
+    Cost: one pure release of epsilon; see `AboveThreshold`.
+
+    >>> import numpy as np
+    >>> from privfit import SelectFeatures, SparseVector
+    >>> X = np.random.default_rng(0).random((2000, 50)) < 0.1
+    >>> y = X[:, 7].astype(int)
+    >>> settings = SparseVector(k=2, threshold=1100)
+    >>> select = SelectFeatures(1.0, classes=[0, 1], max_ones=5, method=settings)
+    >>> select.fit(X, y).release_.epsilon
+    1.0
+    """
+
+    k: int
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_k(self.k)
+        if self.threshold is None:
+            raise ValueError(
+                "threshold (None) must be given from public knowledge; pass "
+                "method=SparseVector(k=10, threshold=100)"
+            )
+        _check_threshold(self.threshold)
+
+    def mechanism(self, problem: FeatureScores, budget: Budget) -> AboveThreshold:
+        """All of epsilon, split so that the variance of score less threshold is least.
+
+        With x the threshold's share, S^2/x^2 + (k R)^2/(1-x)^2 is least at
+        x : 1-x = S^(2/3) : (k R)^(2/3) (Lyu, Su, Li, section 4.2).
+        """
+        S, R = problem.sensitivity, problem.range
+        share = 1 / (1 + (self.k * R / S) ** (2 / 3))
+        assert self.threshold is not None
+        level = round(self.threshold * problem.how.units)
+        return AboveThreshold(budget.epsilon, self.k, level, S, R, share)
+
+    def check(self, problem: FeatureScores, budget: Budget) -> None:
+        """Refuse what `sparse_vector` would, before anything is charged."""
+        self.mechanism(problem, budget)
+
+
+def sparse_vector(
+    problem: FeatureScores, settings: SparseVector, grant: Grant, source: BitSource
+) -> Selected:
+    """Compare features with a threshold, one by one, until k have passed."""
+    mechanism = settings.mechanism(problem, grant.budget)
+    grant.plan(mechanism.event)
+    return Selected(grant.release(mechanism, problem.scores(source), source))
+
+
+# ------------------------------------------------------------------------------------------ choice
+
+METHODS: dict[str, tuple[type[Any], Callable[..., Selected]]] = {
+    "noisy": (NoisyScores, noisy_scores),
+    "peeling": (Peeling, peeling),
+    "clusters": (ClusteredCounts, clustered_counts),
+    "sparse_vector": (SparseVector, sparse_vector),
+}
+
+
+def method_of(method: Any, k: int) -> tuple[str, Any]:
+    """The name and the settings of a method that is given by either; 'auto' stays as it is."""
+    _refuse_leaks(method)
+    if isinstance(method, str) and method == "auto":
+        _check_k(k)
+        return "auto", None
+    for name, (kind, _) in METHODS.items():
+        if isinstance(method, kind):
+            return name, method
+        if isinstance(method, str) and method == name:
+            return name, kind(k=k)
+    raise ValueError(
+        f"method ({method!r}) must be one of auto, {', '.join(METHODS)}, or settings such as "
+        "Peeling(k=10); pass one of them"
+    )
+
+
+def _refuse_leaks(method: Any) -> None:
+    """Refuse what was published in 2014 but is not private, and say what replaces it."""
+    name = method.lower().replace(" ", "_").replace("-", "_") if isinstance(method, str) else ""
+    if name in ("threshold_testing", "private_threshold_testing", "ptt"):
+        raise ValueError(
+            f"method ({method!r}) must be private, and threshold testing as published is not, "
+            "for any epsilon: it compares true scores with one noisy threshold, so features with "
+            "equal scores always fare alike; pass NoisyScores(threshold=...) or 'peeling'"
+        )
+    if name in ("noisy_cut", "noisycut"):
+        raise ValueError(
+            f"method ({method!r}) must be private, and NoisyCut as published is not, for any "
+            "epsilon that does not grow with the number of features: it answers for every feature "
+            "and never stops, so each answer costs anew; pass SparseVector(k=..., threshold=...), "
+            "which stops after k features, NoisyScores(threshold=...) or 'peeling'"
+        )
+
+
+# Stoddard, Chen, Machanavajjhala 2014, Section 5.1: the part of epsilon that selects features, and
+# how many features a record keeps.
+SHARES = {"noisy": 0.5, "clusters": 0.2}
+SAMPLED = 10
+
+
+@dataclass(frozen=True)
+class Split:
+    """Budgets of a selection and of the classifier after it, and `max_ones` of both."""
+
+    selection: float
+    classification: float
+    max_ones: int
+
+
+def published_split(method: Any, epsilon: float) -> Split:
+    """How the paper of 2014 shares a budget between a selection and a classifier.
+
+    `method` is 'noisy' (half each) or 'clusters' (a fifth for the selection), or their settings;
+    either step counts a record with at most 10 of its features. The paper has no other method that
+    is private.
+
+    >>> from privfit.features.selection import published_split
+    >>> published_split("noisy", 1.0)
+    Split(selection=0.5, classification=0.5, max_ones=10)
+    """
+    _refuse_leaks(method)
+    name = next((name for name, (kind, _) in METHODS.items() if isinstance(method, kind)), method)
+    if not isinstance(name, str) or name not in SHARES:
+        raise ValueError(
+            f"method ({method!r}) must be one of {', '.join(SHARES)}, which were published; pass "
+            "one of them, or choose a split of your own"
+        )
+    whole = Budget(epsilon)
+    selection = SHARES[name] * whole.epsilon
+    return Split(selection, whole.epsilon - selection, SAMPLED)
+
+
+def best_of(problem: FeatureScores, k: int, budget: Budget) -> tuple[str, Any]:
+    """The method with the least noise, by public numbers alone.
+
+    Pure: Laplace noise has scale l1 / epsilon, the Gumbel noise of k peeled selections k R /
+    epsilon, and both tails are exponential; noise on counts moves a gain by up to psi times as
+    much. For the total count that is Laplace if s < k. With delta: the smaller standard deviation,
+    of Gaussian noise or of Gumbel noise, pi / sqrt(6) R / eps_s.
+    """
+    selections = Peeling(k).mechanism(problem, budget)
+    noise = problem.noise(budget).scale * problem.how.slope(problem.bound)
+    gumbel = selections.range / selections.epsilon_each
+    if budget.delta:
+        gumbel *= math.pi / math.sqrt(6)
+    return ("noisy", NoisyScores(k=k)) if noise < gumbel else ("peeling", Peeling(k))
+
+
+def _check_choice(k: Any, threshold: Any) -> None:
+    """Features are the first k, or those that reach a threshold."""
+    if (k is None) == (threshold is None):
+        raise ValueError(
+            f"threshold ({threshold!r}) must be given, or k ({k!r}), and not both; pass one of them"
+        )
+    if threshold is None:
+        _check_k(k)
+    else:
+        _check_threshold(threshold)
+
+
+def _check_k(k: Any) -> None:
+    if not is_whole(k) or k < 1:
+        raise ValueError(f"k ({k!r}) must be a positive whole number; pass k=10")
+
+
+def _check_threshold(threshold: Any) -> None:
+    if not is_finite(threshold) or abs(threshold) >= 2**40:
+        raise ValueError(
+            f"threshold ({threshold!r}) must be a number below 2^40 in size; pass a public score"
+        )

@@ -1,0 +1,87 @@
+"""What `solver="auto"` is for a linear model: a rule in public facts, and nothing else.
+
+The facts are the declared number of records, the domain, the budget, the adjacency and the number
+of models that share it, one for each of several classes. Records are never looked at.
+
+**delta > 0.** With mu the Gaussian parameter of the budget of one model, doubled under
+'add_remove', *signal* = n mu / columns says how far a coded column stands above the noise
+(`descent.signal_of`).
+
+==========================  =======================  ============================================
+where                       solver                   because
+==========================  =======================  ============================================
+4096 columns and more       `Local`                  second moments would not fit in memory
+signal < 3                  `LinearHybrid`           noise on all columns would drown them
+1025 to 4095 columns        `LinearHybrid`           it whitens the columns it chose, not all
+otherwise                   `Gradient`               steps, clip and floor by `Gradient.filled`
+==========================  =======================  ============================================
+
+**delta = 0.** *Signal* = n epsilon / p for p coded columns, doubled under 'add_remove'.
+
+==========================  =======================  ============================================
+signal < 20                 `Local`                  noise on all columns would drown them
+signal < 5, many numbers    `Local`                  the same; yet a walk along single numbers
+                                                     learns little, and a look at them helps
+otherwise                   `ObjectivePerturbation`  noise of the shape of the domain
+==========================  =======================  ============================================
+
+Evidence: docs/linear.md for delta 1e-6, where Mushroom prefers the hybrid up to a signal of 3, by 3
+points at 0.7 and by 1 at 2.8, Credit Default the gradient from 5 on, and Adult from 1 on;
+docs/perturbation.md for pure budgets.
+"""
+
+from __future__ import annotations
+
+import math
+
+from privfit.domains import Domain
+from privfit.linear.descent import WIDEST, WIDEST_WHITENED, Gradient, signal_of
+from privfit.linear.newton import coding_of
+from privfit.linear.perturbation import ObjectivePerturbation
+from privfit.linear.select_refine import LinearHybrid
+from privfit.privacy.accounting import gaussian_calibrate
+from privfit.privacy.ledger import Budget
+from privfit.searches.privgene import Local
+
+__all__ = ["choose"]
+
+DROWNED = 3.0  # the signal below which columns are selected first
+DROWNED_PURE, DROWNED_PURE_NUMBERS = 20.0, 5.0  # the same of a pure budget; with a look at numbers
+
+
+def choose(
+    size: int | None,
+    domain: Domain,
+    budget: Budget,
+    adjacency: str,
+    models: int,
+    intercept: bool = True,
+) -> Gradient | LinearHybrid | Local | ObjectivePerturbation:
+    """The settings of `auto` for so many records, and models on one budget."""
+    if not budget.delta:
+        return _choose_pure(size, domain, Budget(budget.epsilon / models), adjacency, intercept)
+    if size is None:
+        raise ValueError(
+            "n_public must be given under adjacency='add_remove', where the number of records is "
+            "private and solver='auto' depends on it; pass a public estimate"
+        )
+    columns = domain.width
+    if columns >= WIDEST:
+        return Local()
+    mu = gaussian_calibrate(budget.epsilon, budget.delta) / math.sqrt(models)
+    signal = signal_of(size, mu, adjacency, columns)
+    assert signal is not None
+    if signal < DROWNED or columns > WIDEST_WHITENED:
+        return LinearHybrid()
+    return Gradient()
+
+
+def _choose_pure(
+    size: int | None, domain: Domain, budget: Budget, adjacency: str, intercept: bool
+) -> Local | ObjectivePerturbation:
+    settings = ObjectivePerturbation()
+    drowned = DROWNED_PURE_NUMBERS if settings.looks(domain, budget) else DROWNED_PURE
+    columns = coding_of(domain, intercept=intercept).shape.size
+    signal = signal_of(size, budget.epsilon, adjacency, columns)
+    few = signal is not None and signal < drowned  # objective perturbation works without a size
+    return Local() if few else settings

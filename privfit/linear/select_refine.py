@@ -1,0 +1,203 @@
+"""Select columns, then refine: private selections and a whitened descent on one budget.
+
+A table with few records for its columns drowns a gradient of all of them in noise. Here a walk
+like `Local` first selects moves along single columns; the columns that it touched are then
+refined by a descent like `Gradient`, whitened by second moments of those columns alone, from where
+the walk ended. Noise is added to k columns instead of d, and to shorter records.
+
+**Neighbours.** Data sets differ by one record, replaced ('replace', the size n is public) or added
+or removed ('add_remove', n is private and `n_public` steers). A selection's scores have the range
+of `objective.slopes`; moments and gradients have the l2 sensitivities of `objectives/clipping.py`,
+for the columns that were selected: these are released, so the same for both neighbours.
+
+**Cost.** T selections of eps_s, one Gaussian draw of moments and S of gradients: a mixed plan,
+whose mu is the largest that the accountant certifies beside the selections (`gaussian_calibrate`).
+In the limit of many small draws eps_s = 2 mu_1 / sqrt(T) costs as much as a Gaussian draw of mu_1,
+and parameters add up as squares: mu_1^2 is a `share` of the squared parameter of the budget.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from privfit.linear.descent import (
+    ALMOST,
+    LEAST,
+    WIDEST,
+    WIDEST_WHITENED,
+    Gradient,
+    Noise,
+    buy_frame,
+    check_reach,
+    check_slopes,
+    descend,
+    noted,
+    signal_of,
+)
+from privfit.objectives import LinearObjective
+from privfit.objectives.clipping import SecondMoments
+from privfit.objectives.coding import Broad
+from privfit.privacy.accounting import Event, gaussian_calibrate
+from privfit.privacy.ledger import Budget, Grant
+from privfit.runs.paths import Conduct, Generation, Path, check_split
+from privfit.runs.spaces import Reals
+from privfit.searches.privgene import Local, cap_of, climb, noted_walk, schedule
+
+__all__ = ["METHODS", "LinearHybrid", "linear_hybrid"]
+
+WALK = 10.0  # bounds the centred weights of the walk, like those of `Local`
+
+
+@dataclass(frozen=True)
+class LinearHybrid:
+    """Settings of `linear_hybrid`, the solver 'hybrid' of linear models.
+
+    Parameters
+    ----------
+    share : float
+        Of the squared Gaussian parameter, what the selections cost.
+    select : Local
+        The walk; `generations` is T, by default 1.5 sqrt(n mu) from 8 to 1024, with mu the
+        Gaussian parameter of the budget, doubled under 'add_remove'. The mean of the last
+        `average` of it is where the descent starts.
+    refine : Gradient
+        The descent on the columns that the walk touched.
+
+    The defaults were chosen on Mushroom, Adult and Credit Default (docs/hybrid.md).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import LinearHybrid, LogisticRegression
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> y = (X[:, 0] > X[:, 1]).astype(int)
+    >>> settings = LinearHybrid(share=0.5)
+    >>> model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1], solver=settings)
+    >>> model.fit(X, y).coef_.shape
+    (1, 2)
+    """
+
+    share: float = 0.7
+    select: Local = field(default_factory=lambda: Local(step=0.03, last_step=0.009, average=0.5))
+    refine: Gradient = field(
+        default_factory=lambda: Gradient(steps=16, whiten=True, floor=1.0, ridge=0.0)
+    )
+
+    def __post_init__(self) -> None:
+        check_split(self, "share")
+        for name, kind in (("select", Local), ("refine", Gradient)):
+            if not isinstance(getattr(self, name), kind):
+                raise TypeError(
+                    f"{name} ({type(getattr(self, name)).__name__}) must be settings of its part; "
+                    f"pass {kind.__name__}(...), or leave it out"
+                )
+        if self.select.scoring != "gradient":
+            raise ValueError("select must score moves by the gradient; leave scoring out")
+        if not self.refine.whiten:
+            raise ValueError("refine must be whitened; pass Gradient(whiten=True, ...)")
+
+    def check(self, objective: Any, budget: Budget, adjacency: str, size: int | None) -> None:
+        """Refuse what `linear_hybrid` would refuse; draws nothing."""
+        check_slopes(objective, "hybrid")
+        if not budget.delta:
+            raise ValueError(
+                "solver 'hybrid' adds Gaussian noise, and so needs delta > 0; pass delta=1e-6, or "
+                "solver='local'"
+            )
+        if objective.domain.width >= WIDEST:
+            raise ValueError(
+                f"solver 'hybrid' takes fewer than {WIDEST} columns; pass solver='local'"
+            )
+        if size is None and self.select.generations is None:
+            raise ValueError(
+                "n_public must be given under adjacency='add_remove', where the number of records "
+                "is private; pass a public estimate, or LinearHybrid(select=Local(generations=...))"
+            )
+        mu = gaussian_calibrate(budget.epsilon, budget.delta)
+        if _Plan.of(self, budget, 1, signal_of(size, mu, adjacency, 1)).noise.least < LEAST:
+            raise ValueError(
+                f"epsilon ({budget.epsilon!r}) is too small for so many draws; pass fewer "
+                "generations and steps, or a larger epsilon"
+            )
+        if size is None and not objective.fit_intercept:
+            raise ValueError(
+                "n_public must be given under adjacency='add_remove' where no intercept is fitted, "
+                "whose moments would tell the number of records; pass a public estimate"
+            )
+        coding = Broad(objective.domain, objective.fit_intercept)
+        check_reach(objective, coding)
+        SecondMoments(objective, coding).sensitivity(adjacency)
+        check_reach(objective, objective.centred, WALK)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """T selections of eps_s, and the noise of a descent beside them."""
+
+    selections: int
+    eps_s: float
+    refine: Gradient
+    noise: Noise
+
+    @classmethod
+    def of(cls, s: LinearHybrid, budget: Budget, fits: int, signal: float | None) -> _Plan:
+        """For one of several equal fits; `signal` is n mu, and may be None if T is given."""
+        T = s.select.generations or min(
+            WIDEST_WHITENED, max(8, round(1.5 * math.sqrt(signal or 0)))
+        )
+        refine = s.refine.filled(budget, T, None if signal is None else signal / T)
+        mu = gaussian_calibrate(budget.epsilon, budget.delta)
+        eps_s = 2 * mu * math.sqrt(s.share / (T * fits))
+        chosen = Event("selection", eps_s, T * fits)
+        left = gaussian_calibrate(budget.epsilon, budget.delta, [chosen])
+        return cls(T, eps_s, refine, Noise(refine, left / math.sqrt(fits) * ALMOST))
+
+
+def linear_hybrid(
+    objective: LinearObjective,
+    space: Reals,
+    settings: LinearHybrid,
+    grant: Grant,
+    rng: Any = None,
+    callback: Callable[[Generation], object] | None = None,
+    **public: Any,
+) -> Path:
+    """Walk along single columns, then descend on those that the walk touched.
+
+    Released: the moves, the second moments of the columns with noise, and noisy gradients; told
+    are the weights after each. Cost: the grant's budget. The space bounds coded weights (`Broad`).
+    """
+    conduct = Conduct(objective, space, grant, rng, callback, **public)
+    s = settings
+    signal = signal_of(conduct.size, conduct.mu, conduct.adjacency, 1)
+    plan = _Plan.of(s, grant.budget, conduct.share, signal)
+    assert plan.refine.steps
+    generations = plan.selections + plan.refine.steps
+    selections = Event("selection", plan.eps_s, plan.selections)
+    conduct.set_aside(generations, selections, *plan.noise.events)
+    cap = cap_of(s.select, objective)
+    conduct.note(
+        select={**noted_walk(plan.selections, s.select), "eps_s": plan.eps_s, "cap": cap},
+        refine=noted(plan.refine),
+    )
+
+    coding = Broad(objective.domain, objective.fit_intercept)
+    box = Reals(-WALK, WALK, coding.width)
+    view = objective.slopes(box.middle, cap)
+    walk = climb(conduct, box, view, plan.eps_s, schedule(plan.selections, s.select))
+    columns = np.flatnonzero((walk[:, : objective.n_features] != 0).any(axis=0))
+    start = coding.positions(conduct.path(s.select.average).answer)
+
+    frame = buy_frame(conduct, coding, plan.refine, plan.noise, columns)
+    descend(conduct, coding, frame, plan.refine, plan.noise, start)
+    return conduct.path(plan.refine.average * plan.refine.steps / generations)
+
+
+METHODS: dict[str, tuple[type[Any], Callable[..., Path]]] = {
+    "hybrid": (LinearHybrid, linear_hybrid)
+}

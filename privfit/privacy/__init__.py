@@ -1,0 +1,45 @@
+"""What privacy costs, and the one door out: mechanisms, their accounting, ledgers and grants.
+
+Nothing here sees a record. A mechanism is parameters, an exact sampler and its cost; a `Ledger`
+holds a budget, a `Grant` is a part of it, and ``grant.release(mechanism, value, rng)`` charges
+first and draws second.
+"""
+
+from privfit.privacy.accounting import Event, calibrate, compose, total
+from privfit.privacy.budget_file import open_ledger
+from privfit.privacy.checkpoint import Checkpoint
+from privfit.privacy.ledger import Budget, BudgetError, Grant, Ledger, Release
+from privfit.privacy.mechanisms import (
+    AboveThreshold,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    GammaVector,
+    NoisyMax,
+    PermuteAndFlip,
+    TopK,
+)
+from privfit.privacy.neighbours import Neighbours
+
+__all__ = [
+    "AboveThreshold",
+    "Budget",
+    "BudgetError",
+    "Checkpoint",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Event",
+    "Exponential",
+    "GammaVector",
+    "Grant",
+    "Ledger",
+    "Neighbours",
+    "NoisyMax",
+    "PermuteAndFlip",
+    "Release",
+    "TopK",
+    "calibrate",
+    "compose",
+    "open_ledger",
+    "total",
+]

@@ -1,0 +1,555 @@
+"""What a plan of private releases costs: epsilon at a given delta, and back.
+
+An `Event` says what is released and how often. `compose` gives the epsilon of a fixed list of
+events, `total` that of n equal selections, `calibrate` the largest selection that fits a budget.
+The analyst may be adaptive: each mechanism may depend on every earlier output. Parameters and
+counts are fixed in advance; stopping early is free.
+
+=============== ==================================================================================
+method          what is used
+=============== ==================================================================================
+naive           epsilons add up
+advanced        Dwork, Rothblum, Vadhan 2010
+kov             Kairouz, Oh, Viswanath 2015, closed form
+kov_exact       the same, exactly: every pure release is a randomised response
+rdp             Mironov 2017, with the Renyi curve of randomised response
+bounded_range   Dong, Durfee, Rogers 2020: selections only
+zcdp            Bun, Steinke 2016, with the conversion of Canonne, Kamath, Steinke 2020
+tight           the least that is proved: the exact `privacy_curves`, or a formula if smaller;
+                for equal selections (up to 1024) the exact optimum but for upward rounding
+=============== ==================================================================================
+
+The first five treat a selection as a pure release, which it also is. No method is worse than naive,
+and with delta = 0 each means naive. Answers are rounded to the safe side: epsilon up, eps_s and mu
+down. All of this is arithmetic on public parameters; no private value enters.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache, reduce
+from numbers import Integral, Real
+from typing import TypeAlias
+
+import numpy as np
+
+from privfit.base.typing import Floats
+from privfit.privacy import privacy_curves
+from privfit.privacy.privacy_curves import MARGIN, Curve
+
+__all__ = [
+    "METHODS",
+    "Event",
+    "calibrate",
+    "compose",
+    "compose_ordered",
+    "discrete_gaussian_mu",
+    "gaussian_calibrate",
+    "gaussian_total",
+    "table",
+    "total",
+]
+
+METHODS = ("naive", "advanced", "kov", "kov_exact", "rdp", "bounded_range", "zcdp", "tight")
+KINDS = ("selection", "pure", "gaussian", "approximate")
+
+
+@dataclass(frozen=True)
+class Event:
+    """A release made `count` times.
+
+    =========== ========= =========================================================================
+    kind        parameter what is promised
+    =========== ========= =========================================================================
+    selection   eps_s     eps_s-bounded-range: the exponential mechanism, each round of peeling
+    pure        eps       eps-DP, no more: permute-and-flip, report-noisy-max, discrete Laplace
+    gaussian    mu        the curve of N(0, 1) against N(mu, 1): mu = l2 sensitivity / sigma for
+                          real noise, `discrete_gaussian_mu` for the discrete Gaussian
+    approximate eps       (eps, `delta`)-DP, no more; `delta` is 0 for the other kinds
+    =========== ========= =========================================================================
+
+    >>> from privfit import Event, compose
+    >>> round(compose([Event("selection", 0.05, 100), Event("gaussian", 0.1)], 1e-6), 3)
+    1.149
+    """
+
+    kind: str
+    parameter: float
+    count: int = 1
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what has no meaning."""
+        if self.kind not in KINDS:
+            raise ValueError(f"kind ({self.kind!r}) must be known; pass one of {KINDS}")
+        _check_size("parameter", self.parameter)
+        _check_count("count", self.count)
+        _check_delta(self.delta)
+        if self.delta and self.kind != "approximate":
+            raise ValueError(
+                f"delta ({self.delta!r}) belongs to an approximate release; leave it out for a "
+                f"{self.kind} one"
+            )
+
+
+Groups: TypeAlias = tuple[Event, ...]  # all different, sorted, none with parameter 0
+
+
+# --------------------------------------------------------------------------------- public functions
+
+
+def compose(events: Iterable[Event], delta: float, method: str = "tight") -> float:
+    """Epsilon at delta of all the events, in whatever order and however interleaved.
+
+    >>> from privfit import Event, compose
+    >>> compose([Event("pure", 0.25), Event("pure", 0.5)], 0.0)
+    0.75
+    """
+    _check_delta(delta)
+    _check_method(method)
+    events = tuple(events)
+    left = _unspent(events, delta)
+    groups = _grouped(_unfailing(events))
+    if left < 0 or (left == 0 < delta and any(group.kind == "gaussian" for group in groups)):
+        return math.inf  # no epsilon is enough
+    return _epsilon(groups, left, method if left > 0 else "naive")
+
+
+def compose_ordered(events: Iterable[Event], delta: float) -> float:
+    """Epsilon at delta when the selections are made in exactly the order listed.
+
+    The order matters (large ones last is mostly worst), so that for many selections of different
+    size this is tighter than `compose`. Other events may fall anywhere between them.
+    """
+    events = tuple(events)
+    anyhow = compose(events, delta)
+    delta, events = _unspent(events, delta), _unfailing(events)
+    chosen = [e for e in events if e.kind == "selection" and e.parameter > 0]
+    sizes = [e.parameter for e in chosen for _ in range(min(e.count, privacy_curves.LONGEST + 1))]
+    if delta <= 0 or not sizes or len(sizes) > privacy_curves.LONGEST or max(sizes) > _LARGEST:
+        return anyhow
+    h = max(math.sqrt(math.fsum(map(_square, sizes)) / len(sizes)) / 128, max(sizes) / 256)
+    widths = [math.ceil(size / h) for size in sizes]
+    others = _grouped(e for e in events if e.kind != "selection")
+    in_order = _curve_bound(
+        others, delta, lambda floor: [privacy_curves.recursion(widths, h, floor)]
+    )
+    return min(anyhow, in_order)
+
+
+def total(eps_s: float, n: int, delta: float, method: str = "tight") -> float:
+    """Epsilon at delta of n selections, each eps_s-bounded-range.
+
+    >>> from privfit import total
+    >>> round(total(0.05, 101, 1e-6), 3), round(total(0.05, 101, 1e-6, method="naive"), 3)
+    (1.066, 5.05)
+    """
+    _check_size("eps_s", eps_s)
+    _check_count("n", n)
+    return compose([Event("selection", eps_s, n)], delta, method)
+
+
+def calibrate(n: int, epsilon: float, delta: float, method: str = "tight") -> float:
+    """Largest eps_s such that n selections cost at most epsilon at delta.
+
+    `total(calibrate(n, epsilon, delta, m), n, delta, m) <= epsilon` holds exactly. Cached.
+
+    >>> from privfit import calibrate
+    >>> round(calibrate(101, 1.0, 1e-6), 5)  # each of 101 selections may spend so much
+    0.04712
+    >>> round(calibrate(101, 1.0, 0.0), 5)  # a pure budget is shared evenly
+    0.0099
+    """
+    _check_count("n", n)
+    _check_budget(epsilon)
+    _check_delta(delta)
+    _check_method(method)
+    return _calibrate(int(n), float(epsilon), float(delta), method if delta > 0 else "naive")
+
+
+def gaussian_total(mu: float, delta: float) -> float:
+    """Epsilon at delta of one Gaussian release; n of them are one with mu * sqrt(n)."""
+    _check_size("mu", mu)
+    return compose([Event("gaussian", mu)], delta)
+
+
+def gaussian_calibrate(epsilon: float, delta: float, beside: Iterable[Event] = ()) -> float:
+    """Largest mu of a Gaussian release that costs at most epsilon at delta; sigma = l2 / mu.
+
+    `beside` are other events of the same plan: mu is then what they leave, 0 if that is nothing.
+    """
+    _check_budget(epsilon)
+    _check_delta(delta)
+    return _gaussian_calibrate(float(epsilon), float(delta), tuple(beside))
+
+
+def discrete_gaussian_mu(sensitivity: float, sigma: float) -> float:
+    """Return the mu of discrete Gaussian noise; l2 sensitivity and sigma in steps of its grid.
+
+    At the same sigma the real Gaussian's curve does not bound the discrete one's (sigma 4, l2 1:
+    delta is up to 11 % larger). The real curve at variance sigma^2 - 4 does. Proof: from a real
+    x ~ N(s, sigma^2 - 4) draw in each coordinate an integer z with probability proportional to
+    exp(-(z - x)^2 / 8). By Poisson summation the sum over z is the same for all x within a factor
+    1 +- k, k = 2 exp(-8 pi^2) + ... < 1.1e-34, and so z has the law of the discrete Gaussian around
+    the integer s within (1 + k)^2 a coordinate. Post-processing cannot hurt, and what the factors
+    add to epsilon, 4 k a coordinate, is in the rounding (1e-18: enough for 2e15 coordinates).
+    """
+    _check_size("sensitivity", sensitivity)
+    if not (isinstance(sigma, Real) and 4 <= sigma < math.inf):
+        raise ValueError(f"sigma ({sigma!r}) must be at least 4 grid steps; pass a finer grid")
+    return sensitivity / math.sqrt(sigma * sigma - 4) * (1 + MARGIN)
+
+
+def table(
+    epsilon: float = 1.0, delta: float = 1e-6, counts: Sequence[int] = (10, 101, 1001)
+) -> str:
+    """Write down the eps_s that each method grants to each of n selections, a method a line."""
+    lines = [
+        f"eps_s of n selections, epsilon = {epsilon:g}, delta = {delta:g}",
+        f"{'method':<14}" + "".join(f"{f'n = {n}':>12}" for n in counts),
+    ]
+    for method in METHODS:
+        row = (calibrate(n, epsilon, delta, method) for n in counts)
+        lines.append(f"{method:<14}" + "".join(f"{eps_s:>12.5f}" for eps_s in row))
+    return "\n".join(lines)
+
+
+# --------------------------------------------------------------------------- from events to a bound
+
+# An (eps, delta) release is post-processed from one that tells all with probability delta and is
+# eps-DP otherwise (Kairouz, Oh, Viswanath 2015). So the deltas are set aside, and what is left
+# of delta pays for the rest.
+
+
+def _unspent(events: Iterable[Event], delta: float) -> float:
+    """What the approximate releases leave of delta, rounded down; below 0 if they exceed it."""
+    left = Fraction(delta) - sum(event.count * Fraction(event.delta) for event in events)
+    nearest = float(left)
+    return nearest if Fraction(nearest) <= left else math.nextafter(nearest, -math.inf)
+
+
+def _unfailing(events: Iterable[Event]) -> tuple[Event, ...]:
+    """The events, where approximate releases do not fail: pure ones."""
+    return tuple(
+        Event("pure", event.parameter, event.count) if event.kind == "approximate" else event
+        for event in events
+    )
+
+
+def _grouped(events: Iterable[Event]) -> Groups:
+    """Merge equal events. Counts add up here and nowhere else: k events are one with count k."""
+    counts: Counter[tuple[str, float]] = Counter()
+    for event in events:
+        counts[event.kind, float(event.parameter)] += int(event.count)
+    return tuple(Event(kind, p, n) for (kind, p), n in sorted(counts.items()) if p > 0)
+
+
+@lru_cache(maxsize=4096)
+def _epsilon(groups: Groups, delta: float, method: str) -> float:
+    bound, refused = _BOUNDS[method]
+    for group in groups:
+        if group.kind in refused:
+            raise ValueError(
+                f"method ({method!r}) must apply to every event, and a {group.kind} release "
+                f"{refused[group.kind]}; pass method='tight' and delta > 0"
+            )
+    if any(group.kind == "gaussian" for group in groups):
+        return bound(groups, delta)
+    return min(bound(groups, delta), _naive(groups)) if groups else 0.0
+
+
+def _add(groups: Iterable[Event], **cost: Callable[[float], float]) -> float:
+    """Sum count * cost[kind](parameter)."""
+    return math.fsum(group.count * cost[group.kind](group.parameter) for group in groups)
+
+
+def _square(x: float) -> float:
+    return x * x
+
+
+# ------------------------------------------------------------------------------------- closed forms
+
+_MOST = Fraction(sys.float_info.max)
+_ORDERS = 1 + np.geomspace(1e-6, 1e15, 6000)  # each order gives a bound; so dense, 1e-5 is lost
+
+
+def _naive(groups: Groups, delta: float = 0.0) -> float:
+    exact = sum((group.count * Fraction(group.parameter) for group in groups), Fraction(0))
+    nearest = float(min(exact, _MOST))
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
+def _advanced(groups: Groups, delta: float) -> float:
+    """Dwork, Rothblum, Vadhan 2010: sqrt(2 ln(1/d) sum e^2) + sum e (e^e - 1)."""
+    drift = _add(groups, selection=_excess, pure=_excess)
+    squares = _add(groups, selection=_square, pure=_square)
+    return (math.sqrt(-2 * math.log(delta) * squares) + drift) * (1 + MARGIN)
+
+
+def _excess(e: float) -> float:
+    return e * math.expm1(e) if e < 700 else math.inf
+
+
+def _kov(groups: Groups, delta: float) -> float:
+    """Kairouz, Oh, Viswanath 2015, theorem 3.5: sum e tanh(e/2) + sqrt(2 S ln(.)), S = sum e^2."""
+    drift = _add(groups, selection=_mean_response, pure=_mean_response)
+    squares = _add(groups, selection=_square, pure=_square)
+    log = min(math.log(math.e + math.sqrt(squares) / delta), -math.log(delta))
+    return (drift + math.sqrt(2 * squares * log)) * (1 + MARGIN)
+
+
+def _mean_response(e: float) -> float:
+    return e * math.tanh(e / 2)
+
+
+@np.errstate(over="ignore")
+def _rdp(groups: Groups, delta: float) -> float:
+    """Mironov 2017: min over orders a of sum D_a + ln(1/d)/(a - 1)."""
+    divergence = np.zeros_like(_ORDERS)
+    for group in groups:
+        one = _renyi_gaussian if group.kind == "gaussian" else _renyi_response
+        divergence += group.count * one(group.parameter)
+    return float(np.min(divergence - math.log(delta) / (_ORDERS - 1))) * (1 + MARGIN)
+
+
+def _renyi_gaussian(mu: float) -> Floats:
+    return _ORDERS * (mu * mu / 2)
+
+
+def _renyi_response(e: float) -> Floats:
+    """ln[(sinh(a e) - sinh((a-1) e)) / sinh e] / (a - 1), written so that nothing cancels.
+
+    The ratio is cosh((a - 1/2) e) / cosh(e/2) = 1 + 2 sinh(a e/2) sinh((a-1) e/2) / cosh(e/2).
+    """
+    half = min(e / 2, 300.0)
+    a, b = np.minimum(_ORDERS * half, 300.0), np.minimum((_ORDERS - 1) * half, 300.0)
+    exact = np.log1p(2 * np.sinh(a) * np.sinh(b) / math.cosh(half)) / (_ORDERS - 1)
+    result: Floats = np.where(a < 300.0, np.minimum(exact, e), e)  # never more than e
+    return result
+
+
+def _bounded_range(groups: Groups, delta: float) -> float:
+    """Dong, Durfee, Rogers 2020: the largest mean losses and sqrt(sum e^2 / 2 ln(1/d))."""
+    drift = _add(groups, selection=_mean_selection)
+    spread = math.sqrt(-math.log(delta) * _add(groups, selection=_square) / 2)
+    return (drift + spread) * (1 + MARGIN)
+
+
+def _mean_selection(e: float) -> float:
+    """Mean loss u - 1 - ln u, u = e/(1 - exp(-e)); its series where that cancels."""
+    if e < 0.1:
+        return e**2 / 8 - e**4 / 576 + e**6 / 25920
+    u = e / -math.expm1(-e)
+    return u - 1 - math.log(u)
+
+
+@np.errstate(over="ignore")
+def _zcdp(groups: Groups, delta: float) -> float:
+    """Rho adds up; delta = exp((a-1)(a rho - eps)) (1 - 1/a)^a / (a-1) for every order a > 1.
+
+    The conversion is proposition 12 of Canonne, Kamath, Steinke 2020; a selection is e^2/8-zCDP
+    (Cesar, Rogers 2021), a pure release e^2/2, a Gaussian one mu^2/2 (Bun, Steinke 2016).
+    """
+    rho = _add(
+        groups,
+        selection=lambda e: e * e / 8,
+        pure=lambda e: e * e / 2,
+        gaussian=lambda mu: mu * mu / 2,
+    )
+    a = _ORDERS
+    logs = -math.log(delta) + a * np.log1p(-1 / a) - np.log(a - 1)
+    rounding = MARGIN * (a * rho + (np.abs(logs) + 1) / (a - 1))
+    return max(0.0, float(np.min(a * rho + logs / (a - 1) + rounding)))
+
+
+# ------------------------------------------------------------------------------------- exact curves
+
+_SMALLEST, _LARGEST = 2.0**-30, 8.0  # selections below are rounded up, above taken as pure
+_EPS_BITS, _DELTA_BITS = 16, 20  # eps_s is rounded up, delta down, to so many bits: see _largest
+_FLOOR = 2.0**-24  # the share of delta that pays for cutting off tails
+
+
+def _tight(groups: Groups, delta: float) -> float:
+    """Take the least of what is proved for these events."""
+    kinds = {group.kind for group in groups}
+    bounds = [_zcdp(groups, delta), _curve_bound(groups, delta)]
+    if kinds == {"selection"}:
+        bounds.append(_bounded_range(groups, delta))
+    if kinds == {"selection"} and len(groups) > 1:
+        largest = groups[-1].parameter
+        alike = _grouped(Event("selection", largest, group.count) for group in groups)
+        bounds.append(_curve_bound(alike, delta))
+    return min(bounds)
+
+
+def _kov_exact(groups: Groups, delta: float) -> float:
+    """Kairouz, Oh, Viswanath 2015, theorem 3.3, for releases of any sizes."""
+    pure = _grouped(Event("pure", group.parameter, group.count) for group in groups)
+    return _curve_bound(pure, delta)
+
+
+@np.errstate(over="ignore", invalid="ignore")  # a curve of NaN is no bound
+def _curve_bound(
+    groups: Groups, delta: float, more: Callable[[float], list[Curve]] = lambda floor: []
+) -> float:
+    """Epsilon at which the product of the groups' curves, and of `more`, falls to delta."""
+    delta = _down(delta, _DELTA_BITS)
+    if delta < 2.0**-200 or any(group.parameter > 300 for group in groups):
+        return math.inf  # beyond any use: the closed forms decide
+    floor = delta * _FLOOR / (len(groups) + 1)
+    factors = more(floor) + [_curve(group, floor) for group in groups if group.kind != "gaussian"]
+    curve = reduce(privacy_curves.product, factors) if factors else privacy_curves.NOTHING
+    mu = math.sqrt(_add((g for g in groups if g.kind == "gaussian"), gaussian=_square))
+    if mu == 0:
+        return curve.epsilon(delta) * (1 + MARGIN)
+    return privacy_curves.epsilon_with_gaussian(curve, max(mu, 1e-150), delta) * (1 + MARGIN)
+
+
+def _curve(group: Event, floor: float) -> Curve:
+    if group.kind == "selection" and group.parameter <= _LARGEST:
+        e = _up(max(group.parameter, _SMALLEST), _EPS_BITS)
+        return privacy_curves.selections(e, group.count, floor)
+    return privacy_curves.responses(group.parameter, group.count, floor)
+
+
+_Bound: TypeAlias = Callable[[Groups, float], float]
+_NOT_PURE = {"gaussian": "is not epsilon-DP for any epsilon"}
+_NOT_RANGE = {"pure": "need not be bounded-range (permute-and-flip and noisy-max are not)"}
+_BOUNDS: dict[str, tuple[_Bound, dict[str, str]]] = {  # and the kinds refused, with the reason
+    "naive": (_naive, _NOT_PURE),
+    "advanced": (_advanced, _NOT_PURE),
+    "kov": (_kov, _NOT_PURE),
+    "kov_exact": (_kov_exact, _NOT_PURE),
+    "rdp": (_rdp, {}),
+    "bounded_range": (_bounded_range, _NOT_PURE | _NOT_RANGE),
+    "zcdp": (_zcdp, {}),
+    "tight": (_tight, {}),
+}
+
+
+# -------------------------------------------------------------------------------------- calibration
+#
+# Floats with a given number of significant bits are counted in order. A search among them ends at
+# the very largest that fits, so answers are monotone to the last bit where costs are; and they are,
+# since one step from float to float outweighs their numerical noise.
+
+
+@lru_cache(maxsize=4096)
+def _calibrate(n: int, epsilon: float, delta: float, method: str) -> float:
+    naive = _largest(lambda e: total(e, n, 0.0), epsilon, float(Fraction(epsilon) / n), bits=53)
+    if method == "naive":
+        return naive
+    # in the limit n selections are one Gaussian release of mu = eps_s sqrt(n) / 2
+    guess = max(naive, 1.998 * _gaussian_calibrate(epsilon, delta) / math.sqrt(n))
+    bits = _EPS_BITS if method == "tight" else 40
+    eps_s = _largest(lambda e: total(e, n, delta, method), epsilon, guess, bits)
+    return max(eps_s, naive)
+
+
+@lru_cache(maxsize=4096)
+def _gaussian_calibrate(epsilon: float, delta: float, beside: tuple[Event, ...] = ()) -> float:
+    if not beside:
+        guess = epsilon / (math.sqrt(epsilon) + math.sqrt(2 * math.log(2 / max(delta, 1e-300))))
+        return _largest(lambda mu: gaussian_total(mu, delta), epsilon, guess, bits=40)
+    if compose(beside, delta) > epsilon:
+        return 0.0
+    alone = _gaussian_calibrate(epsilon, delta)
+    # in the limit a selection is a Gaussian release of mu = eps_s / 2, and a pure one of mu = eps
+    halves = ((e, 0.5 if e.kind == "selection" else 1.0) for e in beside)
+    taken = math.fsum(e.count * (half * e.parameter) ** 2 for e, half in halves)
+    guess = math.sqrt(max(0.99 * alone**2 - taken, 1e-3 * alone**2))
+
+    def cost(mu: float) -> float:
+        return compose([*beside, Event("gaussian", mu)], delta)
+
+    return _largest(cost, epsilon, guess, _EPS_BITS)
+
+
+def _largest(cost: Callable[[float], float], budget: float, guess: float, bits: int) -> float:
+    """Largest float of so many bits whose cost, a rising function, is within the budget.
+
+    Secant steps in the logarithms, always into the bracket: from a good guess three or four costs.
+    """
+    fits: int | None = None
+    fails: int | None = None
+    octave = 2 ** (bits - 1)
+    probe, last = _index(max(guess, 1e-280), bits), (math.inf, math.nan)
+    slope = 1.1 * math.log(_value(probe + 1, bits) / _value(probe, bits))  # if cost ~ eps_s^1.1
+    for trial in range(10_000):
+        if _value(probe, bits) < 1e-290:
+            return 0.0
+        spent = cost(_value(probe, bits))
+        fits, fails = (probe, fails) if spent <= budget else (fits, probe)
+        if fits is not None and fails == fits + 1:
+            break
+        excess = math.log(min(max(spent, 1e-300), 1e300)) - math.log(budget)
+        secant = (excess - last[1]) / (probe - last[0])
+        slope, last = secant if secant > 0 else slope, (probe, excess)
+        near = probe - math.ceil(max(-4 * octave, min(4 * octave, excess / slope)))
+        reach = 2 ** max(0, trial - 2)  # grows while only one side of the bracket is known
+        if fails is None:
+            probe = max(near, probe + reach)
+        elif fits is None:
+            probe = min(near, probe - reach)
+        else:
+            near = near if trial % 4 else (fits + fails) // 2
+            probe = min(max(near, fits + 1), fails - 1)
+    assert fits is not None
+    return _value(fits, bits)
+
+
+def _index(x: float, bits: int) -> int:
+    """Count to the largest float of so many bits that is at most x."""
+    mantissa, exponent = math.frexp(x)
+    octave: int = 2 ** (bits - 1)
+    return exponent * octave + int(mantissa * 2 * octave) - octave
+
+
+def _value(index: int, bits: int) -> float:
+    octave: int = 2 ** (bits - 1)
+    exponent, mantissa = divmod(index, octave)
+    return math.ldexp(mantissa + octave, exponent - bits)
+
+
+def _down(x: float, bits: int) -> float:
+    return _value(_index(x, bits), bits)
+
+
+def _up(x: float, bits: int) -> float:
+    low = _down(x, bits)
+    return low if low == x else _value(_index(x, bits) + 1, bits)
+
+
+# ------------------------------------------------------------------------------------------- checks
+
+
+def _check_size(name: str, value: float) -> None:
+    if not (isinstance(value, Real) and 0 <= value < math.inf):
+        raise ValueError(f"{name} ({value!r}) must be a finite number >= 0; pass {name}=0.1")
+
+
+def _check_budget(epsilon: float) -> None:
+    if not (isinstance(epsilon, Real) and 0 < epsilon < math.inf):
+        raise ValueError(f"epsilon ({epsilon!r}) must be a finite number > 0; pass epsilon=1.0")
+
+
+def _check_delta(delta: float) -> None:
+    if not (isinstance(delta, Real) and 0 <= delta < 1):
+        raise ValueError(
+            f"delta ({delta!r}) must be a number in [0, 1); pass delta=1e-6, or 0 for pure privacy"
+        )
+
+
+def _check_count(name: str, value: int) -> None:
+    if not (isinstance(value, Integral) and value >= 1):
+        raise ValueError(f"{name} ({value!r}) must be a whole number >= 1; pass {name}=1")
+
+
+def _check_method(method: str) -> None:
+    if method not in METHODS:
+        raise ValueError(f"method ({method!r}) must be known; pass one of {METHODS}")

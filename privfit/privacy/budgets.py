@@ -1,0 +1,121 @@
+"""Budgets as a person types them: decimals that add up exactly, and what another relation costs.
+
+A budget of 0.1 is one tenth, not the binary number next to it. So a float stands here for the
+rational of its shortest decimal text, `repr`: three times 0.1 is 0.3. What is shown of a sum is a
+float again, rounded to the safe side of the sum *as a decimal*: what is left can be reserved, and
+what was spent is not understated. The text of a double differs from the double by half a unit in
+its last place at most, 1.1e-16 of it (unless it is below 1e-307), and that is all that adding texts
+instead of doubles changes.
+
+**Several steps.** If a release is (epsilon, delta)-DP for one step, then for a chain of k steps
+D_0, ..., D_k and every event S
+
+    P_0(S) <= e^epsilon P_1(S) + delta <= ... <= e^(k epsilon) P_k(S) + delta (1 + ... + e^((k-1)
+    epsilon)),
+
+so that it is (k epsilon, delta (1 + e^epsilon + ... + e^((k-1) epsilon)))-DP for k steps. A
+replacement is two steps of 'add_remove': (2 epsilon, (1 + e^epsilon) delta).
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass, field
+from decimal import Context, Decimal
+from fractions import Fraction
+
+from privfit.base.validation import is_finite
+
+__all__ = ["Budget", "BudgetError", "after_steps", "exact", "rounded_down", "rounded_up"]
+
+DIGITS = 60  # of e^epsilon, rounded up: far more than a float has
+LARGEST = 1000.0  # above, e^epsilon times any delta that a float can hold is 1 or more
+
+
+class BudgetError(RuntimeError):
+    """A release that the budget does not cover. Nothing was drawn.
+
+    >>> from privfit import BudgetError, Ledger
+    >>> try:
+    ...     Ledger(epsilon=1.0).reserve(2.0)
+    ... except BudgetError:
+    ...     print("refused")
+    refused
+    """
+
+
+@dataclass(frozen=True, repr=False)
+class Budget:
+    """An (epsilon, delta) guarantee, and under which neighbour relation if that is known.
+
+    Budgets of equal numbers are equal; the relation is shown, and compared by nobody.
+
+    >>> from privfit import Budget
+    >>> print(Budget(1.0, 1e-6))
+    epsilon 1, delta 1e-06
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    adjacency: str | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if not is_finite(self.epsilon) or self.epsilon < 0:
+            raise ValueError(
+                f"epsilon ({self.epsilon!r}) must be a number from 0 on; pass a budget such as 1.0"
+            )
+        if not is_finite(self.delta) or not 0 <= self.delta < 1:
+            raise ValueError(f"delta ({self.delta!r}) must lie in [0, 1); pass one such as 1e-6")
+        object.__setattr__(self, "epsilon", float(self.epsilon))  # numpy's have another text
+        object.__setattr__(self, "delta", float(self.delta))
+
+    def __repr__(self) -> str:
+        relation = f", adjacency={self.adjacency!r}" if self.adjacency else ""
+        return f"Budget(epsilon={self.epsilon!r}, delta={self.delta!r}{relation})"
+
+    def __str__(self) -> str:
+        relation = f", {self.adjacency}" if self.adjacency else ""
+        return f"epsilon {self.epsilon:.6g}, delta {self.delta:.6g}{relation}"
+
+
+def exact(typed: float) -> Fraction:
+    """The number that a float's shortest decimal text says."""
+    return Fraction(repr(float(typed)))
+
+
+def rounded_up(wanted: Fraction) -> float:
+    """The least float whose text is at least this number."""
+    nearest = float(wanted)
+    while exact(nearest) < wanted:
+        nearest = math.nextafter(nearest, math.inf)
+    return nearest
+
+
+def rounded_down(wanted: Fraction) -> float:
+    """The largest float whose text is at most this number."""
+    nearest = float(wanted)
+    while exact(nearest) > wanted:
+        nearest = math.nextafter(nearest, -math.inf)
+    return nearest
+
+
+def after_steps(budget: Budget, steps: int) -> Budget | None:
+    """What holds of a release between data sets that are so many steps apart, rounded up.
+
+    None where no delta below 1 holds.
+    """
+    epsilon, delta = exact(budget.epsilon), exact(budget.delta)
+    if budget.epsilon > (LARGEST if delta else sys.float_info.max / steps):
+        return None
+    grown = sum(_exponential(j * epsilon) for j in range(steps)) * delta
+    if grown >= 1 or rounded_up(grown) >= 1:
+        return None
+    return Budget(rounded_up(steps * epsilon), rounded_up(grown))
+
+
+def _exponential(power: Fraction) -> Fraction:
+    """e^power, rounded up; the power has the few digits of a budget's text."""
+    context = Context(prec=DIGITS)
+    text = context.divide(Decimal(power.numerator), Decimal(power.denominator))
+    return Fraction(context.next_plus(context.exp(context.next_plus(text))))

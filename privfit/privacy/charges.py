@@ -1,0 +1,133 @@
+"""What a grant takes from a ledger: charges, and what they cost under the ledger's relation.
+
+A charge is kept as it was asked for, with its own relation. Under the ledger's relation it costs
+the same, or as much as the steps that lead from one to the other (`budgets.after_steps`), or there
+is no cost and it is refused. Files of the first version did not say the relation of a charge. The
+release of a fit says it; a charge without one, of a fit that did not end, is of unknown relation
+and counts as the worst of both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from privfit.privacy.budgets import Budget, BudgetError, after_steps, exact
+from privfit.privacy.neighbours import Neighbours
+
+__all__ = ["UNKNOWN", "Charge", "Entry", "relations_of", "total"]
+
+UNKNOWN = "unknown"  # the relation of a charge that nobody wrote down
+
+Entry: TypeAlias = tuple[str, str, Budget]  # group, name, what was charged
+Sums: TypeAlias = tuple[Fraction, Fraction]  # of epsilons and of deltas
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What a grant reserved, for which records, and under which relation.
+
+    `adjacency` is None where it is the ledger's own, and 'unknown' where nobody wrote it down.
+    """
+
+    group: str
+    name: str
+    budget: Budget
+    adjacency: str | None = None
+
+    def is_covered_by(self, relation: str | None) -> bool:
+        """Whether it has a cost under this relation."""
+        return relation != "add_remove" or self.adjacency in (None, "add_remove")
+
+    def cost(self, relation: str | None) -> Budget:
+        """What it takes from a ledger under this relation: the most it may, if its own is unknown.
+
+        Raises
+        ------
+        BudgetError
+            If no epsilon and delta cover it.
+        """
+        if relation is None or self.adjacency in (None, relation):
+            return self.budget
+        steps = Neighbours("add_remove").steps_to(Neighbours(relation))
+        cost = after_steps(self.budget, steps) if steps and self.is_covered_by(relation) else None
+        if cost is None:
+            raise BudgetError(self._refusal(relation))
+        return cost
+
+    def _refusal(self, relation: str) -> str:
+        if relation == "replace":
+            return (
+                f"{self.name!r} asks for {self.budget} under 'add_remove', which is no guarantee "
+                "under 'replace', the relation of the ledger: (1 + e^epsilon) delta is 1 or more; "
+                "ask for less"
+            )
+        theirs = "an unknown relation" if self.adjacency == UNKNOWN else "'replace'"
+        remedy = (
+            "if you know that it was under 'add_remove', open the file with adjacency='add_remove'"
+            if self.adjacency == UNKNOWN
+            else "pass adjacency='add_remove' to it, or charge it to a ledger of its own"
+        )
+        return (
+            f"{self.name!r} is under {theirs}, which has no cost under 'add_remove', the relation "
+            f"of the ledger: it may publish the number of records; {remedy}"
+        )
+
+    def fields(self, relation: str | None) -> dict[str, Any]:
+        """This charge for JSON, with its cost where that is another than was asked for."""
+        asked, cost = self.budget, self.cost(relation)
+        shown = {"group": self.group, "name": self.name, "epsilon": asked.epsilon,
+                 "delta": asked.delta, "adjacency": self.adjacency}  # fmt: skip
+        if cost != asked:  # for the reader; it is computed again
+            shown["charged"] = {"epsilon": cost.epsilon, "delta": cost.delta}
+        return shown
+
+
+def decimals(budget: Budget) -> Sums:
+    """Epsilon and delta as the decimals that are typed and shown."""
+    return exact(budget.epsilon), exact(budget.delta)
+
+
+def doubles(budget: Budget) -> Sums:
+    """Epsilon and delta as the binary numbers that mechanisms take."""
+    return Fraction(budget.epsilon), Fraction(budget.delta)
+
+
+def total(entries: Iterable[Entry], read: Callable[[Budget], Sums] = decimals) -> Sums:
+    """Exact sums: the common group counts in each of the others."""
+    epsilons: dict[str, Fraction] = {"": Fraction(0)}
+    deltas: dict[str, Fraction] = {"": Fraction(0)}
+    for group, _, budget in entries:
+        epsilon, delta = read(budget)
+        epsilons[group] = epsilons.get(group, Fraction(0)) + epsilon
+        deltas[group] = deltas.get(group, Fraction(0)) + delta
+    common = epsilons.pop(""), deltas.pop("")
+    return (
+        common[0] + max(epsilons.values(), default=Fraction(0)),
+        common[1] + max(deltas.values(), default=Fraction(0)),
+    )
+
+
+def relations_of(entries: list[dict[str, Any]], releases: list[dict[str, Any]]) -> list[str | None]:
+    """The relation of each charge of the first version: that of its release.
+
+    Releases tell of a charge by name and size alone. So all that look alike are known if each has
+    a release and these agree, and unknown otherwise. A release may have been written twice.
+    """
+    unlike = {json.dumps(release, sort_keys=True): release for release in releases}.values()
+    charged = Counter(map(_looks, entries))
+    made = Counter(map(_looks, unlike))
+    found: dict[Any, set[str]] = {}
+    for release in unlike:
+        found.setdefault(_looks(release), set()).add(release["adjacency"])
+    known = {look: min(relations) for look, relations in found.items()
+             if len(relations) == 1 and made[look] >= charged[look]}  # fmt: skip
+    return [known.get(_looks(entry), UNKNOWN) for entry in entries]
+
+
+def _looks(fields: dict[str, Any]) -> tuple[str, float, float]:
+    return fields["name"], float(fields["epsilon"]), float(fields["delta"])

@@ -1,0 +1,383 @@
+"""A grant, the one door through which numbers leave, and the release that it ends in.
+
+**Plan or filter.** `compose` accounts for sizes that are fixed before the first draw. So a grant
+takes plans until then; afterwards a draw is covered in one of three ways:
+
+- it is in the plan. Of Gaussian releases only the sum of mu^2 is, since their sizes may be chosen
+  on the way at no cost: all of them together are one path of a Brownian motion with drift;
+- the plain sum of the epsilons of all draws is within epsilon. Then the loss never exceeds epsilon,
+  whatever was seen, and such a transcript adds nothing to delta;
+- by the grant's filter (`Grant.filter`), if one was chosen before the first draw.
+
+All else is refused. `docs/ledger.md` has the proofs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from fractions import Fraction
+from typing import Any, Protocol, TypeAlias
+
+from privfit.privacy.accounting import Event, compose
+from privfit.privacy.budgets import Budget, BudgetError, exact
+from privfit.privacy.filters import check_filter, filtered
+from privfit.privacy.mechanisms import Mechanism
+from privfit.privacy.neighbours import check_adjacency
+
+__all__ = ["Grant", "Holder", "Release"]
+
+VERSION = 1  # of a release as JSON
+NOT_OURS = "text must be JSON written by to_json; pass it unchanged"
+FORKED = (
+    "this process is a fork of the one that made it; spend there, or share a budget file "
+    "(open_ledger)"
+)
+
+
+@dataclass(frozen=True)
+class Release:
+    """All that is public after a fit: what was drawn, what it cost, and under which declarations.
+
+    `parameters` are the released values; `settings` the method's own; `domain` how records were
+    bounded; `filter` the filter that covered the draws, or '' if they were planned. `verify`
+    recomputes the cost from the events.
+
+    >>> from privfit import DiscreteLaplace, Ledger, Release
+    >>> grant = Ledger(epsilon=1.0).reserve(1.0, name="a count", adjacency="add_remove")
+    >>> count = grant.release(DiscreteLaplace(epsilon=1.0, sensitivity=1), [1000])
+    >>> release = grant.close(parameters={"count": count})
+    >>> Release.from_json(release.to_json()).verify()
+    True
+    """
+
+    name: str
+    epsilon: float
+    delta: float
+    adjacency: str
+    events: tuple[Event, ...]
+    domain: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    seeded: bool = False
+    filter: str = ""
+
+    def cost(self) -> float:
+        """Epsilon at delta of the events, recomputed."""
+        if self.filter:
+            return filtered(self.events, self.delta, self.filter)
+        return compose(self.events, self.delta)
+
+    def verify(self) -> bool:
+        """Whether the events cost no more than was promised; an error if they do."""
+        cost = self.cost()
+        if cost > self.epsilon and not in_plain_sum(_counted(self.events), self.epsilon):
+            promised, needed = told_apart(self.epsilon, cost)
+            raise BudgetError(
+                f"release {self.name!r} promises epsilon {promised} but its events cost "
+                f"{needed} at delta {self.delta:.6g}; do not rely on it"
+            )
+        return True
+
+    def to_json(self) -> str:
+        """This release as JSON; `from_json` reads it back."""
+        return json.dumps({"privfit": VERSION, **plain(self)}, indent=2, default=plain)
+
+    @classmethod
+    def from_json(cls, text: str) -> Release:
+        """Read what `to_json` wrote."""
+        return release_of(fields_of(text))
+
+
+def release_of(fields: dict[str, Any]) -> Release:
+    """The release of the fields that `to_json` wrote."""
+    events = tuple(Event(**event) for event in fields["events"])
+    return Release(**{**fields, "events": events})
+
+
+def fields_of(text: str | bytes, *versions: int) -> dict[str, Any]:
+    """The fields of a release, or of what has these versions, as `to_json` wrote them."""
+    try:
+        fields: dict[str, Any] = json.loads(text)
+        version = fields.pop("privfit")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ValueError(NOT_OURS) from None
+    known = versions or (VERSION,)
+    if version not in known:
+        raise ValueError(
+            f"version ({version!r}) must be {' or '.join(map(str, known))}; use the privfit that "
+            "wrote it"
+        )
+    return {**fields, "privfit": version} if versions else fields
+
+
+def plain(value: Any) -> Any:
+    """Events, settings and numpy's numbers as JSON's; of others, an estimator, what they print.
+
+    A release that needed no filter is written without one, as all were in the first version.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        shown = {part.name: getattr(value, part.name) for part in fields(value)}
+        if isinstance(value, Release) and not value.filter:
+            del shown["filter"]
+        return shown
+    return value.tolist() if hasattr(value, "tolist") else repr(value)
+
+
+def told_apart(smaller: float, larger: float) -> tuple[str, str]:
+    """Two numbers as texts that differ: six digits, or as many as that takes."""
+    texts = f"{smaller:.6g}", f"{larger:.6g}"
+    return texts if texts[0] != texts[1] else (repr(smaller), repr(larger))
+
+
+Kind: TypeAlias = tuple[str, float, float]  # kind, parameter and delta: what makes events equal
+
+
+def _kind(event: Event) -> Kind:
+    return event.kind, float(event.parameter), float(event.delta)
+
+
+def _counted(events: Iterable[Event]) -> Counter[Kind]:
+    counts: Counter[Kind] = Counter()
+    for event in events:
+        counts[_kind(event)] += event.count
+    return counts
+
+
+def _events(counts: Counter[Kind]) -> tuple[Event, ...]:
+    return tuple(Event(kind, size, count, delta) for (kind, size, delta), count in counts.items())
+
+
+def _named(events: Iterable[Event]) -> str:
+    return ", ".join(f"{e.count} {e.kind} release(s) of size {e.parameter:.6g}" for e in events)
+
+
+def _squares(counts: Counter[Kind]) -> Fraction:
+    """The sum of mu^2 over Gaussian releases."""
+    sizes = ((size, count) for (kind, size, _), count in counts.items() if kind == "gaussian")
+    return sum((count * Fraction(size) ** 2 for size, count in sizes), Fraction(0))
+
+
+def in_plain_sum(counts: Counter[Kind], epsilon: float) -> bool:
+    """Whether the epsilons of pure releases and selections, if there are no others, fit.
+
+    As decimals (three times 0.1 is 0.3), or as the doubles that mechanisms take.
+    """
+    if any(kind in ("gaussian", "approximate") for kind, _, _ in counts):
+        return False
+    spent = sum((count * exact(size) for (_, size, _), count in counts.items()), Fraction(0))
+    return spent <= exact(epsilon) or compose(_events(counts), 0.0) <= epsilon
+
+
+class Holder(Protocol):
+    """What a grant asks of the ledger that it is a part of."""
+
+    def agree(self, adjacency: str | None) -> str:
+        """The ledger's relation: its own, or from now on this one."""
+
+    def publish(self, release: Release) -> None:
+        """Keep the release of a grant that is closed."""
+
+
+class Grant:
+    """A fit's own part of a budget, made by `Ledger.reserve`; charged whole when it was made.
+
+    `plan` says in advance what will be drawn, and is accounted once; draws within the plan cost
+    nothing more to check. What is not planned before the first draw is refused, unless the plain
+    sum of all epsilons covers it, or `filter` was called before the first draw. It belongs to the
+    process that reserved it: in a forked child it is closed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        budget: Budget,
+        lock: threading.RLock,
+        holder: Holder,
+    ) -> None:
+        self._name, self._budget, self._lock, self._holder = name, budget, lock, holder
+        self._planned: Counter[Kind] = Counter()
+        self._drawn: Counter[Kind] = Counter()
+        self._by = ""  # the filter
+        self._process = os.getpid()
+        self._closed, self._seeded = "", False
+
+    def __repr__(self) -> str:
+        return f"Grant({self._name!r}, {self._budget}{' (closed)' if self._closed else ''})"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a grant cannot be copied or pickled: it would be spent twice")
+
+    @property
+    def name(self) -> str:
+        """What the grant is for."""
+        return self._name
+
+    @property
+    def budget(self) -> Budget:
+        """What was reserved, and under which relation if that is known."""
+        return self._budget
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What was drawn so far, equal events counted together."""
+        with self._lock:
+            return _events(self._drawn)
+
+    @property
+    def spent(self) -> float:
+        """Epsilon, at the grant's delta, of what was drawn so far."""
+        if self._by:
+            return filtered(self.events, self._budget.delta, self._by)
+        return compose(self.events, self._budget.delta)
+
+    def filter(self, by: str) -> None:
+        """Let the sizes of draws be chosen on the way, covered by a filter.
+
+        Parameters
+        ----------
+        by : 'basic', 'gdp' or 'zcdp'
+            Which running sum covers the draws. 'basic' adds up epsilons and deltas; 'gdp' is for
+            Gaussian releases, with selections among them; 'zcdp' is the better one where selections
+            take more than about 31 % of the cost. It is chosen before the first draw, from public
+            facts.
+
+        Examples
+        --------
+        >>> from privfit import DiscreteGaussian, Ledger
+        >>> grant = Ledger(1.0, 1e-6).reserve(1.0, 1e-6)
+        >>> grant.filter("gdp")
+        >>> rough = grant.release(DiscreteGaussian(mu=0.05, sensitivity=1), [1000])
+        >>> finer = grant.release(DiscreteGaussian(mu=0.1 if rough[0] < 0 else 0.2, sensitivity=1),
+        ...                       [1000])
+        """
+        self._check_process()
+        with self._lock:
+            self._check_open()
+            check_filter(by, self._budget.delta)
+            if self._drawn:
+                raise BudgetError(
+                    f"grant {self._name!r} has drawn already, and plan or filter is decided before "
+                    "the first draw; reserve another grant"
+                )
+            self._by = by
+
+    def plan(self, *events: Event) -> None:
+        """Set these draws aside, on top of what was planned before; an error if they do not fit.
+
+        After the first draw nothing can be added: the events must be covered already.
+        """
+        self._check_process()
+        with self._lock:
+            self._check_open()
+            if self._by or self._drawn:
+                self._check_covered(events)
+                return
+            planned = self._planned + _counted(events)
+            if not in_plain_sum(planned, self._budget.epsilon):
+                cost = compose(_events(planned), self._budget.delta)
+                if cost > self._budget.epsilon:
+                    self._refuse(events, cost)
+            self._planned = planned
+
+    def release(self, mechanism: Mechanism, value: Any, rng: Any = None) -> Any:
+        """Check, charge, draw: the drawn value.
+
+        The draw is charged before it is made, so one that fails or is interrupted stays charged.
+        """
+        self._charge(mechanism, rng)
+        return mechanism(value, rng)
+
+    def _charge(self, mechanism: Mechanism, rng: Any) -> None:
+        event = mechanism.event
+        key = _kind(event)
+        self._check_process()
+        with self._lock:
+            self._check_open()
+            if not (self._by or self._drawn or self._is_planned(_counted([event]))):
+                self.plan(replace(event, count=event.count - self._planned[key]))
+            self._check_covered([event])
+            self._drawn[key] += event.count
+            self._seeded |= rng is not None and getattr(rng, "seeded", True)
+
+    def _check_covered(self, events: Iterable[Event]) -> None:
+        """Refuse events that neither the plan, nor the plain sum, nor the filter covers."""
+        wanted = self._drawn + _counted(events)
+        if in_plain_sum(wanted, self._budget.epsilon):
+            return
+        if self._by:
+            cost = filtered(_events(wanted), self._budget.delta, self._by)
+            if cost > self._budget.epsilon:
+                self._refuse(events, cost)
+        elif not self._is_planned(wanted):
+            cost = compose(_events(wanted), self._budget.delta)
+            if cost > self._budget.epsilon:
+                self._refuse(events, cost)
+            raise BudgetError(
+                f"grant {self._name!r} has drawn already, and {_named(events)} was not planned: "
+                "sizes chosen after a draw are not covered by what was planned before it; plan all "
+                "draws before the first, or choose a filter before it by grant.filter('gdp')"
+            )
+
+    def _is_planned(self, wanted: Counter[Kind]) -> bool:
+        others = (key for key in wanted if key[0] != "gaussian")
+        return (
+            all(wanted[key] <= self._planned[key] for key in others)
+            and _squares(wanted) <= _squares(self._planned)
+        )  # fmt: skip
+
+    def _refuse(self, events: Iterable[Event], cost: float) -> None:
+        has, needs = told_apart(self._budget.epsilon, cost)
+        raise BudgetError(
+            f"grant {self._name!r} has epsilon {has}, delta {self._budget.delta:.6g}, but what is "
+            f"planned with {_named(events)} costs epsilon {needs}; reserve more, or plan fewer or "
+            "smaller draws"
+        )
+
+    def _check_process(self) -> None:
+        """Before the lock is taken: in a forked child somebody else may seem to hold it."""
+        if os.getpid() != self._process:
+            self.close_in_fork(threading.RLock())
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise BudgetError(f"grant {self._name!r} is closed: {self._closed}")
+
+    def close_in_fork(self, lock: threading.RLock) -> None:
+        """This is the copy of a forked child: it shows what was drawn, and draws nothing."""
+        self._closed, self._lock = FORKED, lock
+
+    def close(
+        self,
+        adjacency: str | None = None,
+        domain: Any = "",
+        settings: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Release:
+        """End the grant, once, and say what is public now.
+
+        The relation is the one that was reserved. Where none was, it is the ledger's; if that has
+        none either, it is the one given here, by default 'replace', for both from now on.
+        """
+        if adjacency is not None:
+            check_adjacency(adjacency)
+        self._check_process()
+        with self._lock:
+            self._check_open()
+            relation = self._budget.adjacency or self._holder.agree(adjacency)
+            if adjacency not in (None, relation):
+                raise ValueError(
+                    f"adjacency ({adjacency!r}) must be that of the grant, {relation!r}, since it "
+                    f"was charged so; pass adjacency={adjacency!r} to reserve"
+                )
+            self._closed = "its release was made; reserve another"
+            release = Release(
+                self._name, self._budget.epsilon, self._budget.delta, relation, self.events,
+                str(domain), dict(settings or {}), dict(parameters or {}), self._seeded, self._by,
+            )  # fmt: skip
+            self._holder.publish(release)
+        return release

@@ -1,0 +1,540 @@
+"""The ledger: what was promised, what was spent, and the one door through which numbers leave.
+
+A `Ledger` holds a budget. A fit takes a `Grant` of it: charged whole when it is made, accounted
+tightly inside, and never returned, so that an interrupted run leaves a ledger that tells the truth.
+`grant.release(mechanism, value, rng)` checks that the grant still covers the draw, records it, and
+only then draws. `grant.close` gives the `Release`: everything that is public afterwards, enough for
+somebody else to recompute the guarantee.
+
+A ledger counts under one neighbour relation and one privacy unit. A grant under 'add_remove' is
+charged to a ledger under 'replace' as the two steps that a replacement is; the other way round it
+is refused, since no number of steps leads there.
+
+Grants on one set of records add up: epsilons and deltas. Grants on groups of records that are
+declared disjoint (a training and a test set) cost the largest of the groups:
+
+    with ledger.group("train"):
+        model.fit(X_train, y_train)
+    with ledger.group("test"):
+        roc_curve(y_test, model.predict_proba(X_test)[:, 1], epsilon=1.0, ledger=ledger)
+
+This is parallel composition. Neighbours differ in one record, hence in one group. Fix all that was
+released so far: what the other groups release next has the same distribution for both neighbours,
+though it may depend on releases of any group, as test scores do on a released model. So the loss
+comes from one group's grants and the common ones alone. It holds if *a record that is added,
+removed or replaced leaves the others in their groups*, and itself stays in its own if replaced. A
+split by position or by a public seed does so under 'replace'. Under 'add_remove' it does not, since
+one more record shifts the others: let the group depend on the record alone, which in turn will not
+do under 'replace', where the new record may belong to another group.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from fractions import Fraction
+from numbers import Real
+from typing import Any
+from weakref import WeakSet
+
+from privfit.privacy.accounting import Event
+from privfit.privacy.budgets import Budget, BudgetError, rounded_down, rounded_up
+from privfit.privacy.charges import UNKNOWN, Charge, Entry, decimals, doubles, relations_of, total
+from privfit.privacy.grants import (
+    FORKED,
+    NOT_OURS,
+    Grant,
+    Release,
+    fields_of,
+    plain,
+    release_of,
+    told_apart,
+)
+from privfit.privacy.neighbours import ADJACENCIES, Neighbours, check_adjacency, check_rows
+
+__all__ = [
+    "ADJACENCIES",
+    "Budget",
+    "BudgetError",
+    "Entry",
+    "Grant",
+    "Ledger",
+    "Release",
+    "reserve_from",
+]
+
+LEAST, MOST = 1e-9, 1e6  # of epsilon: noise and rates stay within 64 bits, and draws quick
+VERSION = 2  # of a ledger as JSON; the first knew no relations
+
+
+class Ledger:
+    """A budget shared by several fits.
+
+    ``Ledger(epsilon=1.0, delta=1e-6)``; `reserve` takes grants of it, `spent` and `remaining` say
+    where it stands. It survives `sklearn.clone` as the same object. Pickling gives a closed copy
+    that shows what was spent and refuses to spend, and so does a fork: a worker process cannot
+    spend unseen.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The budget. Decimals add up exactly: three times 0.1 is 0.3.
+    adjacency : 'replace' or 'add_remove', optional
+        The neighbour relation of the guarantee; by default that of the first grant that has one.
+    max_rows : int
+        How many rows one person may own. More than 1 is kept and shown, and nothing can be reserved
+        yet: fits bound the influence of a row.
+
+    Examples
+    --------
+    >>> from privfit import DiscreteLaplace, Ledger
+    >>> ledger = Ledger(epsilon=1.0, adjacency="replace")
+    >>> grant = ledger.reserve(0.75, name="count")
+    >>> noisy = grant.release(DiscreteLaplace(0.75, sensitivity=1), [1234])
+    >>> release = grant.close(parameters={"count": noisy})
+    >>> ledger
+    Ledger(epsilon 1, delta 0; spent epsilon 0.75, delta 0; replace)
+    >>> ledger.reserve(0.5)
+    Traceback (most recent call last):
+        ...
+    privfit.privacy.budgets.BudgetError: the ledger has epsilon 0.25, delta 0 left of epsilon 1, \
+delta 0, but 'fit' asks for epsilon 0.5, delta 0 under 'replace'; ask for less, or start a larger \
+ledger
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        adjacency: str | None = None,
+        max_rows: int = 1,
+    ) -> None:
+        self._budget = Budget(epsilon, delta)
+        if adjacency is not None:
+            check_adjacency(adjacency)
+        check_rows(max_rows, "max_rows")
+        self._adjacency, self._max_rows = adjacency, int(max_rows)
+        self._outer: Ledger | None = None  # the one that a nested ledger is a part of
+        self._charges: list[Charge] = []
+        self._grants: list[Grant] = []
+        self._releases: list[Release] = []
+        self._scopes = threading.local()
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self._closed = ""
+        _LEDGERS.add(self)
+
+    def __repr__(self) -> str:
+        return f"Ledger({self._shown()}{' (closed)' if self._closed else ''})"
+
+    def _shown(self) -> str:
+        spent = replace(self.spent, adjacency=None)
+        unit = f"; {self._relation()}" if self._relation() else ""
+        rows = f"; max_rows {self._max_rows}" if self._max_rows > 1 else ""
+        return f"{self._budget}; spent {spent}{unit}{rows}"
+
+    def _promise(self) -> Budget:
+        """The budget with the relation that it is under."""
+        return replace(self._budget, adjacency=self._relation())
+
+    @property
+    def budget(self) -> Budget:
+        """What was promised."""
+        return self._budget
+
+    @property
+    def adjacency(self) -> str | None:
+        """The neighbour relation; None until somebody declares it."""
+        return self._relation()
+
+    def _relation(self) -> str | None:
+        if self._adjacency is None and self._outer is not None:
+            return self._outer.adjacency
+        return self._adjacency
+
+    @property
+    def max_rows(self) -> int:
+        """How many rows one person may own."""
+        return self._max_rows
+
+    @property
+    def neighbours(self) -> Neighbours | None:
+        """The relation and the privacy unit; None until the relation is declared."""
+        relation = self.adjacency
+        return None if relation is None else Neighbours(relation, self._max_rows)
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """What every grant asked for and under which relation, in order."""
+        return tuple(self._charges)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """(group, name, budget) of every grant, in order: what it cost under the relation."""
+        charges, relation = self.charges, self._relation()
+        return tuple((one.group, one.name, one.cost(relation)) for one in charges)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What was drawn through the grants of this process."""
+        return tuple(event for grant in self._grants for event in grant.events)
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """What is public: the release of every grant that was closed, in order."""
+        return tuple(self._releases)
+
+    @property
+    def spent(self) -> Budget:
+        """What was reserved: sums within a group of records, the largest over disjoint groups."""
+        return self._cost_of(self.entries)
+
+    @property
+    def remaining(self) -> Budget:
+        """What can still be reserved for all records."""
+        return self._left(self.entries)
+
+    def remaining_for(self, group: str) -> Budget:
+        """What can still be reserved for one group of records; '' is all of them."""
+        if not group:
+            return self.remaining
+        return self._left(entry for entry in self.entries if entry[0] in ("", group))
+
+    def cost(self, scope: str) -> Budget:
+        """What was reserved within a scope."""
+        return self._cost_of(e for e in self.entries if f"{e[1]}/".startswith(f"{scope}/"))
+
+    def _cost_of(self, entries: Iterable[Entry]) -> Budget:
+        epsilon, delta = total(entries)
+        return Budget(rounded_up(epsilon), rounded_up(delta), self._relation())
+
+    def _left(self, entries: Iterable[Entry]) -> Budget:
+        (epsilon, delta), (whole_epsilon, whole_delta) = total(entries), decimals(self._budget)
+        return Budget(
+            rounded_down(max(whole_epsilon - epsilon, Fraction(0))),
+            rounded_down(max(whole_delta - delta, Fraction(0))),
+            self._relation(),
+        )
+
+    def reserve(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        name: str = "fit",
+        group: str | None = None,
+        adjacency: str | None = None,
+    ) -> Grant:
+        """A grant, charged whole now.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            What the grant may spend.
+        name : str
+            What it is for.
+        group : str, optional
+            A set of records that is declared disjoint from every other group's; by default the one
+            that this thread is in, and outside of all a grant may concern all records.
+        adjacency : 'replace' or 'add_remove', optional
+            The relation under which the grant is spent; by default the ledger's own. Under
+            'add_remove' it costs (2 epsilon, (1 + e^epsilon) delta) of a ledger under 'replace'.
+        """
+        self._check_process()
+        group = getattr(self._scopes, "group", "") if group is None else group
+        if adjacency is not None:
+            check_adjacency(adjacency)
+        wanted = Budget(epsilon, delta)
+        if wanted.epsilon == 0:
+            raise ValueError("epsilon (0) must be positive to reserve; pass a budget such as 1.0")
+        if self._max_rows > 1:
+            raise ValueError(
+                f"max_rows ({self._max_rows}) must be 1 to reserve, since fits bound what a row "
+                "can change and not what a person can; start a ledger with max_rows=1"
+            )
+        with self._lock:
+            if self._closed:
+                raise BudgetError(f"this ledger is closed: {self._closed}")
+            charge = Charge(group, "/".join([*self._path(), name]), wanted, adjacency)
+            self._charge(charge)
+            grant = self._grant(charge)
+            self._grants.append(grant)
+            return grant
+
+    def _charge(self, charge: Charge) -> None:
+        """Keep a charge, or refuse it; what is not kept is not granted."""
+        relation = self._check_covers(charge)
+        if self._outer is not None and relation is not None and self._relation() is None:
+            self._outer.agree(relation)
+            relation = self._check_covers(charge)  # another may have been declared meanwhile
+        self._charges.append(charge)
+        self._adjacency = relation
+
+    def _check_covers(self, charge: Charge) -> str | None:
+        """The relation under which the ledger covers this charge, too; refuse it if none does."""
+        relation = self._relation_with(charge)
+        entries = [(one.group, one.name, one.cost(relation)) for one in self._charges]
+        cost = charge.cost(relation)
+        if self._exceeded_by([*entries, (charge.group, charge.name, cost)]):
+            raise BudgetError(self._shortage(entries, charge, cost, relation))
+        return relation
+
+    def _relation_with(self, charge: Charge) -> str | None:
+        """The ledger's relation, or what it becomes with a charge.
+
+        Charges of the first version have a relation of their own before their ledger has one.
+        """
+        if self._relation() is not None:
+            return self._relation()
+        earlier = {one.adjacency for one in self._charges} - {None}
+        if earlier and charge.adjacency is None:
+            raise BudgetError(
+                "the ledger is of an earlier version, which did not say under which relation it "
+                f"counts, and neither does {charge.name!r}; pass adjacency='replace' or "
+                "'add_remove'"
+            )
+        return "replace" if "replace" in earlier else charge.adjacency
+
+    def _shortage(
+        self, entries: list[Entry], charge: Charge, cost: Budget, relation: str | None
+    ) -> str:
+        """Why a charge is refused: numbers that differ, and what can be done."""
+        left = self._left(e for e in entries if not charge.group or e[0] in ("", charge.group))
+        epsilons, deltas = (
+            told_apart(have, need) if need > have else (f"{have:.6g}", f"{need:.6g}")
+            for have, need in ((left.epsilon, cost.epsilon), (left.delta, cost.delta))
+        )
+        under = f" under {relation!r}" if relation else ""
+        asks = f"epsilon {epsilons[1]}, delta {deltas[1]}{under}"
+        if cost != charge.budget:
+            asks = f"{charge.budget} under 'add_remove', which is {asks}"
+        remedy = "ask for less, or start a larger ledger"
+        if any(one.adjacency == UNKNOWN for one in self._charges):
+            remedy += (
+                "; charges of unknown relation count as 'add_remove' here: if you know that they "
+                "are not, open the file with adjacency='replace'"
+            )
+        return (
+            f"the ledger has epsilon {epsilons[0]}, delta {deltas[0]} left of {self._budget}, but "
+            f"{charge.name!r} asks for {asks}; {remedy}"
+        )
+
+    def _exceeded_by(self, entries: Iterable[Entry]) -> bool:
+        """Whether they add up to more than the budget, as decimals and as doubles alike.
+
+        Three times 0.1 is 0.3 as decimals. A part of a budget, and what Python's subtraction leaves
+        of it, make up the whole as doubles, but for half a unit in its last place.
+        """
+        entries, budget = list(entries), self._budget
+        typed = zip(total(entries), decimals(budget), strict=True)
+        taken = zip(total(entries, doubles), (budget.epsilon, budget.delta), strict=True)
+        return any(part > whole for part, whole in typed) and any(
+            part > Fraction(whole) + Fraction(math.ulp(whole)) / 2 for part, whole in taken
+        )
+
+    def agree(self, adjacency: str | None) -> str:
+        """The ledger's relation: its own, or from now on this one, by default 'replace'."""
+        with self._lock:
+            relation = self._relation()
+            if relation is None:
+                relation = adjacency or "replace"
+                if self._outer is not None:
+                    relation = self._outer.agree(relation)
+                self._adjacency = relation
+            return relation
+
+    def publish(self, release: Release) -> None:
+        """Keep the release of a grant that is closed."""
+        self._releases.append(release)
+
+    def _grant(self, charge: Charge) -> Grant:
+        return Grant(*self._terms(charge))
+
+    def _terms(self, charge: Charge) -> tuple[str, Budget, threading.RLock, Ledger]:
+        """What a grant is made of; its budget has the relation, if that is known."""
+        relation = charge.adjacency or self._relation()
+        return charge.name, replace(charge.budget, adjacency=relation), self._lock, self
+
+    def nested(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        name: str = "part",
+        adjacency: str | None = None,
+    ) -> Ledger:
+        """A ledger of its own within this one: charged whole here, shared out there."""
+        self.reserve(epsilon, delta, name, adjacency=adjacency)
+        inner = Ledger(epsilon, delta, adjacency)
+        inner._outer = self
+        return inner
+
+    @contextmanager
+    def scope(self, name: str) -> Iterator[Ledger]:
+        """Name what is reserved inside: ``with ledger.scope("selection"): ...``."""
+        outside = self._path()
+        self._scopes.path = (*outside, name)
+        try:
+            yield self
+        finally:
+            self._scopes.path = outside
+
+    @contextmanager
+    def group(self, name: str) -> Iterator[Ledger]:
+        """Declare that what is reserved inside concerns this group of records alone.
+
+        Groups are disjoint: no record is in two of them. See the top of this module.
+        """
+        outside = getattr(self._scopes, "group", "")
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"name ({name!r}) must name a group of records; pass a text")
+        if outside not in ("", name):
+            raise ValueError(
+                f"group ({name!r}) must not lie within group {outside!r}, from which it is "
+                "disjoint; leave that one first"
+            )
+        self._scopes.group = name
+        try:
+            yield self
+        finally:
+            self._scopes.group = outside
+
+    def _path(self) -> tuple[str, ...]:
+        """The scopes that this thread is in."""
+        return getattr(self._scopes, "path", ())
+
+    # ----------------------------------------------------------------- copies, forks and files
+
+    def __sklearn_clone__(self) -> Ledger:
+        return self
+
+    def __copy__(self) -> Ledger:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Ledger:
+        return self
+
+    def __reduce__(self) -> Any:
+        """A closed copy, whatever keeps the original."""
+        return Ledger, (self._budget.epsilon, self._budget.delta), self.__getstate__()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "charges": self.charges,
+            "releases": self.releases,
+            "adjacency": self._relation(),
+            "max_rows": self._max_rows,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._charges, self._releases = list(state["charges"]), list(state["releases"])
+        self._adjacency, self._max_rows = state["adjacency"], state["max_rows"]
+        self._closed = "it is a copy; spend from the original, or fit in the process that holds it"
+
+    def _check_process(self) -> None:
+        """Before the lock is taken: in a forked child somebody else may seem to hold it."""
+        if os.getpid() != self._process:
+            self._after_fork()
+
+    def _after_fork(self) -> None:
+        """This is the copy of a forked child: it shows what was spent, and spends nothing."""
+        self._lock, self._process = threading.RLock(), os.getpid()
+        self._closed = self._closed or FORKED
+        for grant in self._grants:
+            grant.close_in_fork(self._lock)
+
+    def to_json(self) -> str:
+        """Budget, relation, grants and releases as JSON: all that is public of a whole run."""
+        charges, releases = self.charges, self.releases
+        return ledger_json(self._promise(), charges, releases, self._max_rows)
+
+    @classmethod
+    def from_json(cls, text: str) -> Ledger:
+        """Read what `to_json` wrote: an open ledger with its grants charged and its releases."""
+        return ledger_of(fields_of(text, *range(1, VERSION + 1)))
+
+
+_LEDGERS: WeakSet[Ledger] = WeakSet()
+
+
+def _after_fork() -> None:
+    for ledger in list(_LEDGERS):
+        ledger._after_fork()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+# ------------------------------------------------------------------------------------------- JSON
+
+
+def ledger_json(
+    promise: Budget,
+    charges: Iterable[Charge],
+    releases: Iterable[Release],
+    max_rows: int = 1,
+    **more: str,
+) -> str:
+    """A ledger as JSON, with the fields of who keeps it."""
+    shown = [charge.fields(promise.adjacency) for charge in charges]
+    fields = {"privfit": VERSION, **more, **asdict(promise), "max_rows": max_rows}
+    lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in fields.items()]
+    lines += [f'"entries": {_rows(shown)}', f'"releases": {_rows(releases)}']
+    return "{\n  " + ",\n  ".join(lines) + "\n}\n"
+
+
+def _rows(items: Iterable[Any]) -> str:
+    """A list, one item a line: twice as quick to write as `indent`, and shorter to read."""
+    rows = ",\n    ".join(json.dumps(item, default=plain) for item in items)
+    return f"[\n    {rows}\n  ]"
+
+
+def ledger_of(fields: dict[str, Any]) -> Ledger:
+    """The ledger of the fields that `ledger_json` wrote; refuses one that is overspent."""
+    try:
+        entries, made = fields["entries"], fields.get("releases", [])
+        if fields["privfit"] == 1:
+            ledger = Ledger(fields["epsilon"], fields["delta"])
+            relations: list[str | None] = relations_of(entries, made)
+        else:
+            unit = fields.get("adjacency"), fields.get("max_rows", 1)
+            ledger = Ledger(fields["epsilon"], fields["delta"], *unit)
+            relations = [entry.get("adjacency", UNKNOWN) for entry in entries]
+        for entry, relation in zip(entries, relations, strict=True):
+            if relation not in (None, UNKNOWN, *ADJACENCIES):
+                raise KeyError(relation)
+            budget = Budget(entry["epsilon"], entry["delta"])
+            ledger._charges.append(Charge(entry["group"], entry["name"], budget, relation))
+        ledger._releases = [release_of(one) for one in made]
+        overspent = ledger._exceeded_by(ledger.entries)
+    except (KeyError, TypeError, AttributeError):
+        raise ValueError(NOT_OURS) from None
+    if overspent:
+        raise BudgetError("this ledger has reserved more than its budget; do not rely on it")
+    return ledger
+
+
+def reserve_from(
+    ledger: Ledger | None,
+    epsilon: float,
+    delta: float,
+    name: str,
+    adjacency: str | None = None,
+) -> Grant:
+    """A grant of this ledger, or of one of its own; what is wrong is refused before the charge."""
+    if isinstance(epsilon, Real) and 0 < epsilon and not LEAST <= epsilon <= MOST:
+        raise ValueError(
+            f"epsilon ({epsilon!r}) must lie between {LEAST:g} and {MOST:g}; pass a budget such as "
+            "1.0"
+        )
+    if ledger is None:
+        ledger = Ledger(epsilon, delta)
+    if not isinstance(ledger, Ledger):
+        raise TypeError(
+            f"ledger ({type(ledger).__name__}) must be a Ledger; pass Ledger(epsilon, delta)"
+        )
+    return ledger.reserve(epsilon, delta, name, adjacency=adjacency)

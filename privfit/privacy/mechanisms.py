@@ -1,0 +1,498 @@
+"""Mechanisms: frozen parameters and an exact draw. They hold no data and never see records.
+
+A mechanism is called with a value computed from private records and a source of random bits, and
+returns what may be published; its `event` says what that costs. Call mechanisms through a grant's
+`release`, which charges first and draws second.
+
+Values are integers, in units that the mechanism need not know; `GammaVector` takes real ones. All
+draws are exact: integers and rationals decide (see `_kernels/random.pyx` and `lazy`), so a
+guarantee on paper holds in the code. Rates such as epsilon / range are rounded down to 32 bits,
+which spends a little less.
+
+`rng` is None (the operating system's entropy), a `BitSource`, or a seed: an int, a `Generator` or a
+`RandomState` of numpy. **A known seed voids privacy**; seeds are for tests.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privfit._kernels import select, threads
+from privfit._kernels.random import (
+    BitSource,
+    DiscreteGaussianSampler,
+    DiscreteLaplaceSampler,
+    binary_rate,
+)
+from privfit.base.dyadic import Dyadic, integers
+from privfit.base.typing import Floats, Integers
+from privfit.base.validation import is_finite, is_whole
+from privfit.privacy.accounting import Event
+from privfit.privacy.noise_bodies import Ball, Shape, noise
+
+__all__ = [
+    "AboveThreshold",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Exponential",
+    "GammaVector",
+    "Mechanism",
+    "NoisyMax",
+    "PermuteAndFlip",
+    "TopK",
+]
+
+
+WIDEST = Fraction(1, 2**49)  # the least rate of noise whose draws fit in 64 bits
+FIRST_BITS = 48  # of the variables that real noise is made of, beyond those of a unit
+MANY = 1 << 17  # candidates from which weighing them is worth a second thread
+
+
+class Mechanism:
+    """What all mechanisms share: parameters, an event, a draw."""
+
+    @property
+    def event(self) -> Event:
+        """What one call costs."""
+        raise NotImplementedError
+
+    def __call__(self, value: ArrayLike, rng: Any = None) -> Any:
+        """Draw what may be published."""
+        raise NotImplementedError
+
+
+# -------------------------------------------------------------------------------------- selections
+
+
+@dataclass(frozen=True)
+class TopK(Mechanism):
+    """k different candidates, each by the exponential mechanism among those that are left.
+
+    Equal in distribution to the one-shot race of Gumbel variables. Each of the k selections is
+    `epsilon_each`-bounded-range if `range` bounds how far two candidates' scores can drift apart
+    between neighbours. Range 0 means a uniform choice.
+
+    >>> from privfit import TopK
+    >>> TopK(2, epsilon_each=1.0, range=2)([0, 900, 5, 300]).tolist()
+    [1, 3]
+    """
+
+    k: int
+    epsilon_each: float
+    range: int
+
+    def __post_init__(self) -> None:
+        if not is_whole(self.k) or self.k < 1:
+            raise ValueError(f"k ({self.k!r}) must be a positive whole number; pass k=1")
+        _check_epsilon("epsilon_each", self.epsilon_each)
+        _check_range(self.range)
+
+    @property
+    def event(self) -> Event:
+        return Event("selection", self.epsilon_each, self.k)
+
+    def __call__(self, value: ArrayLike, rng: Any = None) -> Integers:
+        """int64 (k,): indices of the selected candidates, in order of selection."""
+        return _peel(self.k, self.epsilon_each, self.range, value, rng)
+
+
+def _peel(k: int, epsilon: float, range: int, value: ArrayLike, rng: Any) -> Integers:
+    scores = _check_scores(value)
+    if k > scores.size:
+        raise ValueError(
+            f"k ({k}) must be at most the number of candidates ({scores.size}); pass fewer"
+        )
+    source = BitSource.of(rng)
+    if range == 0:
+        return select.uniform_distinct(scores.size, k, source)
+    n_threads = threads.resolve() if scores.size >= MANY else 1
+    return select.top_k(scores, k, *_selection_rate(epsilon, range), source, n_threads)
+
+
+@lru_cache(maxsize=1024)
+def _selection_rate(epsilon: float, range: int) -> tuple[int, int]:
+    """epsilon / range as the kernels take it: a public number, the same for many draws."""
+    return binary_rate(_exact(epsilon) / int(range))
+
+
+@dataclass(frozen=True)
+class _Selection(Mechanism):
+    """What the selections of one candidate share: a budget and a range; range 0 means uniform."""
+
+    epsilon: float
+    range: int
+
+    def __post_init__(self) -> None:
+        _check_epsilon("epsilon", self.epsilon)
+        _check_range(self.range)
+
+    def _rate(self) -> Fraction:
+        return _exact(self.epsilon) / int(self.range)
+
+
+@dataclass(frozen=True)
+class Exponential(_Selection):
+    """One candidate with probability proportional to exp(epsilon score / range).
+
+    >>> from privfit import Exponential
+    >>> Exponential(epsilon=1.0, range=2)([0, 100, 5])  # drawn exactly; mind that this is a release
+    1
+    """
+
+    @property
+    def event(self) -> Event:
+        return Event("selection", self.epsilon)
+
+    def __call__(self, value: ArrayLike, rng: Any = None) -> int:
+        """The index of the selected candidate."""
+        return int(_peel(1, self.epsilon, self.range, value, rng)[0])
+
+
+@dataclass(frozen=True)
+class PermuteAndFlip(_Selection):
+    """One candidate by McKenna and Sheldon's walk: never worse than the exponential mechanism.
+
+    It is epsilon-DP at rate epsilon / range, since the walk does not change when all scores shift
+    alike; but it is not bounded-range, and many of them compose as pure releases only.
+
+    >>> from privfit import PermuteAndFlip
+    >>> PermuteAndFlip(epsilon=1.0, range=2)([0, 100, 5])
+    1
+    """
+
+    @property
+    def event(self) -> Event:
+        return Event("pure", self.epsilon)
+
+    def __call__(self, value: ArrayLike, rng: Any = None) -> int:
+        """The index of the selected candidate."""
+        scores, source = _check_scores(value), BitSource.of(rng)
+        if self.range == 0:
+            return source.draw_below(scores.size)
+        return select.permute_and_flip(scores, *_selection_rate(self.epsilon, self.range), source)
+
+
+@dataclass(frozen=True)
+class NoisyMax(_Selection):
+    """The candidate with the largest score after discrete Laplace noise; ties to the first.
+
+    Fix the noise of the others: candidate i wins if its own noise reaches a threshold, which moves
+    by at most `range` between neighbours, and a tail of the noise falls by at most
+    exp(-epsilon / range) a unit. Hence epsilon-DP; not bounded-range.
+
+    >>> from privfit import NoisyMax
+    >>> NoisyMax(epsilon=1.0, range=2)([0, 100, 5])
+    1
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.range > 0:
+            _check_rate(self._rate())
+
+    @property
+    def event(self) -> Event:
+        return Event("pure", self.epsilon)
+
+    def __call__(self, value: ArrayLike, rng: Any = None) -> int:
+        """The index of the selected candidate."""
+        scores, source = _check_scores(value), BitSource.of(rng)
+        if self.range == 0:
+            return source.draw_below(scores.size)
+        noise = _laplace(scores.size, self._rate(), source)
+        noisy = [
+            score + shift for score, shift in zip(scores.tolist(), noise.tolist(), strict=True)
+        ]
+        return noisy.index(max(noisy))
+
+
+@dataclass(frozen=True)
+class AboveThreshold(Mechanism):
+    """The first `most` scores that pass a noisy threshold: the sparse vector technique.
+
+    Lyu, Su, Li: *Understanding the sparse vector technique*, VLDB 2017, for integers. With discrete
+    Laplace noise z of rate epsilon_1 / sensitivity, drawn once, and v_i of rate
+    epsilon_2 / (most range), score i passes if q_i + v_i >= threshold + z; after `most` of them the
+    rest is not looked at. epsilon_1 + epsilon_2 = epsilon, `share` of it is epsilon_1.
+
+    **Why it is private.** Let q' = q + e be the scores of a neighbour: each e_i lies in [m, M] with
+    M - m <= range, and abs(M) <= sensitivity; all are whole numbers. Sum over z the probability of
+    an answer, and compare z for q with z + M for q'.
+
+    1. P(z) <= exp(epsilon_1) P(z + M), since abs(M) <= sensitivity.
+    2. A score that fails has v_i < threshold + z - q_i, which is no more than
+       threshold + (z + M) - q'_i: at least as likely for q'.
+    3. A score that passes has v_i >= threshold + z - q_i. For q' that bound is higher by
+       M - e_i <= range, and a tail of the noise falls by at most exp(-epsilon_2 / most) over so
+       many units. At most `most` scores pass.
+
+    z -> z + M runs over all whole numbers, so the sums compare as their terms: epsilon-DP. With
+    range <= 2 sensitivity these are the paper's constants; a smaller range needs less noise.
+
+    >>> from privfit import AboveThreshold
+    >>> passing = AboveThreshold(1.0, most=2, threshold=500, sensitivity=1, range=2, share=0.5)
+    >>> passing([900, 0, 800, 990]).tolist()
+    [0, 2]
+    """
+
+    epsilon: float
+    most: int
+    threshold: int
+    sensitivity: int
+    range: int
+    share: float
+
+    def __post_init__(self) -> None:
+        _check_epsilon("epsilon", self.epsilon)
+        _check_range(self.range)
+        for name, least in (("most", 1), ("sensitivity", 1), ("threshold", None)):
+            value = getattr(self, name)
+            if not is_whole(value) or (least is not None and value < least):
+                raise ValueError(
+                    f"{name} ({value!r}) must be a whole number"
+                    f"{'' if least is None else f' of at least {least}'}; pass one"
+                )
+        if not is_finite(self.share) or not 0 < self.share < 1:
+            raise ValueError(f"share ({self.share!r}) must lie between 0 and 1; pass 0.5")
+        for rate in self._rates():
+            _check_rate(rate)
+
+    def _rates(self) -> tuple[Fraction, Fraction]:
+        """Of the threshold's noise, and of the scores'."""
+        first = _exact(self.epsilon) * _exact(self.share)
+        rest = _exact(self.epsilon) - first
+        return first / int(self.sensitivity), rest / (int(self.most) * max(1, int(self.range)))
+
+    @property
+    def event(self) -> Event:
+        return Event("pure", self.epsilon)
+
+    def __call__(self, value: ArrayLike, rng: Any = None) -> Integers:
+        """int64: the indices of scores that passed, in order; at most `most`."""
+        scores, source = _check_scores(_check_integers(value)), BitSource.of(rng)
+        of_threshold, of_scores = self._rates()
+        shift = _laplace(1, of_threshold, source)
+        noisy = scores + _laplace(scores.size, of_scores, source)
+        return np.flatnonzero(noisy >= int(self.threshold) + shift[0])[: self.most]
+
+
+# ------------------------------------------------------------------------------------------- noise
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(Mechanism):
+    """Integers plus noise x of probability proportional to exp(-epsilon abs(x) / sensitivity).
+
+    epsilon-DP if `sensitivity` bounds the l1 distance of the integers between neighbours.
+
+    >>> from privfit import DiscreteLaplace
+    >>> noisy = DiscreteLaplace(epsilon=1.0, sensitivity=1)([1000, 2000])
+    >>> bool(abs(noisy - [1000, 2000]).max() < 50)
+    True
+    """
+
+    epsilon: float
+    sensitivity: int
+
+    def __post_init__(self) -> None:
+        _check_epsilon("epsilon", self.epsilon)
+        if not is_whole(self.sensitivity) or self.sensitivity < 1:
+            raise ValueError(
+                f"sensitivity ({self.sensitivity!r}) must be a positive whole number; pass the l1 "
+                "sensitivity in units of the integers, rounded up"
+            )
+        _check_rate(_exact(self.epsilon) / int(self.sensitivity))
+
+    @property
+    def event(self) -> Event:
+        return Event("pure", self.epsilon)
+
+    def __call__(self, value: ArrayLike, rng: Any = None) -> Integers:
+        """int64: the integers with noise, in their shape."""
+        values = _check_integers(value)
+        rate = _exact(self.epsilon) / int(self.sensitivity)
+        return values + _laplace(values.size, rate, BitSource.of(rng)).reshape(values.shape)
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian(Mechanism):
+    """Integers plus discrete Gaussian noise, no worse than a real Gaussian release of `mu`.
+
+    `sensitivity` bounds the l2 distance of the integers between neighbours. The variance is
+    (sensitivity / mu)^2 + 4: see `accounting.discrete_gaussian_mu` for what the 4 pays.
+
+    >>> from privfit import DiscreteGaussian
+    >>> noisy = DiscreteGaussian(mu=0.25, sensitivity=1)([1000, 2000])
+    >>> bool(abs(noisy - [1000, 2000]).max() < 100)
+    True
+    """
+
+    mu: float
+    sensitivity: float
+
+    def __post_init__(self) -> None:
+        for name, value in (("mu", self.mu), ("sensitivity", self.sensitivity)):
+            if not is_finite(value) or value <= 0:
+                raise ValueError(
+                    f"{name} ({value!r}) must be a positive number; pass such a number"
+                )
+        if self.sensitivity < self.mu * math.sqrt(12):
+            raise ValueError(
+                f"mu ({self.mu!r}) must be at most sensitivity / sqrt(12), so that noise covers "
+                "the grid; pass integers on a finer grid"
+            )
+        _check_rate(_exact(self.mu) / _exact(self.sensitivity))
+
+    @property
+    def variance(self) -> Fraction:
+        """The variance of the noise, exactly."""
+        return (_exact(self.sensitivity) / _exact(self.mu)) ** 2 + 4
+
+    @property
+    def event(self) -> Event:
+        return Event("gaussian", self.mu)
+
+    def __call__(self, value: ArrayLike, rng: Any = None) -> Integers:
+        """int64: the integers with noise, in their shape."""
+        values = _check_integers(value)
+        noise = np.empty(values.size, dtype=np.int64)
+        _gaussian_sampler(self.variance).fill(BitSource.of(rng), noise)
+        return values + noise.reshape(values.shape)
+
+
+@dataclass(frozen=True)
+class GammaVector(Mechanism):
+    """A vector plus noise b of density proportional to exp(-epsilon K(b) / sensitivity).
+
+    K is the norm whose unit ball is `shape`, by default l2: the noise of Chaudhuri and Monteleoni
+    (2008), and of Hardt and Talwar (2010) for any other. K(b) is Gamma(d, sensitivity / epsilon).
+    epsilon-DP if `sensitivity` bounds K of the difference of neighbours.
+
+    The vector is exact, and so is the noise: a real vector of this law, of which as many bits are
+    drawn as it takes to round the sum to a multiple of `unit`. What is rounded is the sum in real
+    arithmetic, so the guarantee, which is that of the sum, holds for the program.
+
+    >>> from privfit import GammaVector
+    >>> GammaVector(epsilon=1.0, sensitivity=0.01)([0.25, 0.5]).shape
+    (2,)
+    """
+
+    epsilon: float
+    sensitivity: float
+    unit: float = 2.0**-30
+    shape: Shape | None = None
+
+    def __post_init__(self) -> None:
+        _check_epsilon("epsilon", self.epsilon)
+        for name, value in (("sensitivity", self.sensitivity), ("unit", self.unit)):
+            if not is_finite(value) or value <= 0:
+                raise ValueError(
+                    f"{name} ({value!r}) must be a positive number; pass such a number"
+                )
+
+    @property
+    def event(self) -> Event:
+        return Event("pure", self.epsilon)
+
+    def __call__(self, value: ArrayLike, rng: Any = None) -> Floats:
+        """float64 (d,): the vector with noise, rounded to multiples of `unit`."""
+        vector = np.asarray(value, dtype=np.float64)
+        if vector.ndim != 1 or vector.size == 0 or not np.isfinite(vector).all():
+            raise ValueError("value must be a non-empty, finite vector; pass an array (d,)")
+        shape = self.shape or Ball(vector.size)
+        if shape.size != vector.size:
+            raise ValueError(
+                f"value ({vector.size} entries) must have the shape's dimension; pass {shape.size}"
+            )
+        scale = math.nextafter(self.sensitivity / self.epsilon, math.inf)
+        draw, exact = noise(shape, scale, BitSource.of(rng)), Dyadic.of(vector)
+        bits = max(FIRST_BITS, math.frexp(scale / self.unit)[1] + FIRST_BITS)
+        whole = _whole_units(exact, draw(bits), self.unit)
+        while whole is None:
+            bits += 64
+            whole = _whole_units(exact, draw(bits), self.unit)
+        return Dyadic(integers(whole), 0).floats() * self.unit
+
+
+def _whole_units(value: Dyadic, drawn: tuple[Dyadic, float], unit: float) -> list[int] | None:
+    """The nearest whole units of a value and noise, where the error of the noise leaves no doubt.
+
+    It leaves none if both ends of the interval that the noise lies in are rounded alike.
+    """
+    vector, error = drawn
+    half, slack = (Dyadic.of(np.full(value.size, size)) for size in (unit / 2, error))
+    middle = value + vector + half
+    low, high = (middle - slack).floors(unit), (middle + slack).floors(unit)
+    return low if low == high else None
+
+
+def _exact(value: Any) -> Fraction:
+    """A number without rounding; numpy's integers would overflow inside a Fraction."""
+    if is_whole(value):
+        return Fraction(int(value))
+    return value if isinstance(value, Fraction) else Fraction(float(value))
+
+
+_laplace_sampler = lru_cache(maxsize=64)(DiscreteLaplaceSampler)  # public rates, tables of 1 kB
+_gaussian_sampler = lru_cache(maxsize=64)(DiscreteGaussianSampler)
+
+
+def _laplace(size: int, rate: Fraction, source: BitSource) -> Integers:
+    noise = np.empty(size, dtype=np.int64)
+    _laplace_sampler(*binary_rate(rate)).fill(source, noise)
+    return noise
+
+
+def _check_rate(rate: Fraction) -> None:
+    if rate < WIDEST:
+        raise ValueError(
+            "noise this wide does not fit in 64 bits; pass a larger epsilon, or integers on a "
+            "coarser grid"
+        )
+
+
+# ------------------------------------------------------------------------------------------ checks
+
+
+def _check_epsilon(name: str, epsilon: Any) -> None:
+    if not is_finite(epsilon) or epsilon <= 0:
+        raise ValueError(
+            f"{name} ({epsilon!r}) must be a positive number; pass a budget such as 1.0"
+        )
+
+
+def _check_range(value: Any) -> None:
+    if not is_whole(value) or value < 0:
+        raise ValueError(
+            f"range ({value!r}) must be a whole number of at least 0; pass objective.range(P, ...)"
+        )
+
+
+def _check_integers(value: ArrayLike) -> Integers:
+    values = np.asarray(value)
+    if values.dtype.kind not in "iu":
+        raise ValueError(
+            f"values (dtype {values.dtype}) must be integers; pass sums in whole units of a grid"
+        )
+    if values.size and (values.max() >= 2**62 or values.min() <= -(2**62)):
+        raise ValueError("values must be below 2^62 in size; pass coarser units")
+    return values.astype(np.int64)
+
+
+def _check_scores(value: ArrayLike) -> Integers:
+    scores = np.asarray(value)
+    if scores.dtype.kind not in "iu" or scores.ndim != 1 or scores.size == 0:
+        raise ValueError(
+            f"scores (dtype {scores.dtype}, shape {scores.shape}) must be a non-empty vector of "
+            "integers; pass objective.scores(P)"
+        )
+    if scores.dtype.kind == "u" and scores.max() >= 2**63:
+        raise ValueError("scores must fit in 64 bits with a sign; pass int64")
+    return np.ascontiguousarray(scores, dtype=np.int64)

@@ -1,0 +1,71 @@
+"""Thresholds that halve the places of records again and again: what all such mechanisms share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privfit._kernels.random import BitSource
+from privfit.base.typing import Integers
+from privfit.base.validation import is_whole
+from privfit.privacy.accounting import Event
+from privfit.privacy.mechanisms import Mechanism
+
+__all__ = ["RecursiveMedians"]
+
+
+MOST_LEVELS = 12
+
+
+@dataclass(frozen=True)
+class RecursiveMedians(Mechanism):
+    """A cut of each cell, near the median of its records, on every level.
+
+    Parameters
+    ----------
+    epsilon_each : float
+        What one level costs.
+    adjacency : 'replace' or 'add_remove'
+    levels : int
+    """
+
+    kind: ClassVar[str]  # of the event of a level
+
+    epsilon_each: float
+    adjacency: str
+    levels: int
+
+    def __post_init__(self) -> None:
+        if self.adjacency not in ("replace", "add_remove"):
+            raise ValueError(
+                f"adjacency ({self.adjacency!r}) must be 'replace' or 'add_remove'; pass one"
+            )
+        if not is_whole(self.levels) or not 1 <= self.levels <= MOST_LEVELS:
+            raise ValueError(
+                f"levels ({self.levels!r}) must be a whole number from 1 to {MOST_LEVELS}; pass one"
+            )
+
+    @property
+    def event(self) -> Event:
+        return Event(self.kind, self.epsilon_each, self.levels)
+
+    def __call__(self, value: ArrayLike, rng: Any = None) -> Integers:
+        """int64 (m + 1,): rising ends of the cells, from 0 to G; `value` is int64 (G,) counts.
+
+        A cell of one place is not halved, so m is 2^levels or less.
+        """
+        counts, source = np.asarray(value, dtype=np.int64), BitSource.of(rng)
+        ends = [0, len(counts)]
+        for _ in range(self.levels):
+            cells = [(a, b) for a, b in pairwise(ends) if b - a > 1]
+            ends = sorted([*ends, *(a + self.cut(counts[a:b], source) for a, b in cells)])
+        return np.array(ends, dtype=np.int64)
+
+    @abstractmethod
+    def cut(self, counts: Integers, source: BitSource) -> int:
+        """Where a cell of two places or more is cut, from 1 to the number of its places less 1."""

@@ -1,0 +1,149 @@
+"""Records of binary features, and how many of each class have each feature.
+
+A feature is present where X > 0: any table of numbers is such a record, so nothing has to be
+refused. A record lists its ones. `at_most` bounds how many: a record with more keeps a sample of
+them. Its coins are a hash of a public random key and of *that record's own features*: for each key
+the sample is a function of the record alone. So whatever the key, neighbours stay neighbours after
+sampling, one record apart and with no other record touched; no coupling of coins is needed, and
+the order of records does not matter. Records that are equal keep the same sample.
+
+**What one record changes.** Let a record have at most s ones. It adds one to the size n_L of its
+class, and one to n_{F=1,L} for each of its features. So (n_L, n_{F=1,L}) over all features and
+classes changes by s + 1 ones if a record is added or removed. If it is replaced, 2 (s + 1) ones
+change, at most one in each place: those of the old record go, those of the new one come. Where
+both have the same class and features they cancel. Hence
+
+=============  ==========  ===========
+               l1          l2 squared
+=============  ==========  ===========
+add_remove     s + 1       s + 1
+replace        2 (s + 1)   2 (s + 1)
+=============  ==========  ===========
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy  # its submodules load when first used
+from numpy.typing import NDArray
+
+from privfit._kernels import threads
+from privfit._kernels.counts import count_ones, sample_ones
+from privfit.base.typing import Integers
+from privfit.base.validation import is_sparse, is_whole
+from privfit.records.packing import CHUNK_BYTES, TABLE_RECORDS
+
+__all__ = ["BinaryRecords", "ClassCounts", "count_sensitivity"]
+
+
+THREAD_WORK = 2e6  # ones below which a second thread costs more than it gives
+
+
+@dataclass(frozen=True, repr=False)
+class ClassCounts:
+    """Exact, private counts: `ones` (classes, d) records with a feature, `sizes` (classes,)."""
+
+    ones: Integers
+    sizes: Integers
+
+
+@dataclass(frozen=True, repr=False)
+class BinaryRecords:
+    """Lists of ones: record i has the features column[start[i] : start[i + 1]] and a class."""
+
+    start: Integers
+    column: NDArray[np.int32]
+    label: NDArray[np.int32]
+    n_features: int
+    n_classes: int
+
+    @classmethod
+    def of(cls, X: Any, label: Any, n_classes: int) -> BinaryRecords:
+        """The records of an array or a sparse matrix (n, d), with classes 0, 1, ... (n,)."""
+        if X.shape[0] > TABLE_RECORDS:
+            raise ValueError(
+                f"X must have at most {TABLE_RECORDS} records in memory; pass more as a Stream"
+            )
+        label = np.ascontiguousarray(label, dtype=np.int32)
+        if label.shape != (X.shape[0],):
+            raise ValueError(
+                "y must have one label for each record of X; pass a vector of that length"
+            )
+        start, column = _ones_of_sparse(X) if is_sparse(X) else _ones_of_dense(X)
+        return cls(start, column, label, int(X.shape[1]), n_classes)
+
+    @property
+    def n_records(self) -> int:
+        """How many records there are; private if records are added or removed."""
+        return len(self.label)
+
+    def at_most(self, ones: int, key: int, n_threads: int | None = None) -> BinaryRecords:
+        """The same records, those with more ones reduced to a sample by the coins of `key`."""
+        length = np.diff(self.start)
+        longest = int(length.max(initial=0))
+        if longest <= ones:
+            return self
+        start = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.minimum(length, ones))])
+        column = np.empty(int(start[-1]), dtype=np.int32)
+        work = np.empty((self._threads(n_threads), 2, longest), dtype=np.uint64)
+        sample_ones(self.start, self.column, ones, key, start, work, column)
+        return replace(self, start=start, column=column)
+
+    def _threads(self, n_threads: int | None) -> int:
+        return threads.resolve(n_threads) if self.column.size > THREAD_WORK else 1
+
+    def counts(self, n_threads: int | None = None) -> ClassCounts:
+        """Exact counts, for any order of the records and any number of threads."""
+        shape = (self.n_classes, self.n_features + 1)
+        table = np.empty(shape, dtype=np.int64)
+        work = np.zeros((self._threads(n_threads), *shape), dtype=np.int32)
+        count_ones(self.start, self.column, self.label, work, table)
+        return ClassCounts(table[:, :-1], table[:, -1])
+
+
+def count_sensitivity(ones: int, adjacency: str) -> int:
+    """l1, and l2 squared, of what one record with so many ones changes in `ClassCounts`."""
+    return (ones + 1) * (2 if adjacency == "replace" else 1)
+
+
+def bound_ones(max_ones: Any, n_features: int) -> int:
+    """s: how many ones a record may keep."""
+    if max_ones is None:
+        return n_features
+    if not is_whole(max_ones) or max_ones < 1:
+        raise ValueError(
+            f"max_ones ({max_ones!r}) must be a positive whole number; pass how many features a "
+            "record may keep"
+        )
+    return min(int(max_ones), n_features)
+
+
+# ----------------------------------------------------------------------------------------- reading
+
+
+def _ones_of_sparse(X: Any) -> tuple[Integers, NDArray[np.int32]]:
+    X = scipy.sparse.csr_array(X)
+    if not X.has_canonical_format:
+        X = X.copy()  # the caller's arrays are left alone
+        X.sum_duplicates()
+    start, column = X.indptr.astype(np.int64), X.indices
+    present = X.data > 0
+    if not present.all():
+        start = np.concatenate([np.zeros(1, np.int64), np.cumsum(present, dtype=np.int64)])[start]
+        column = column[present]
+    return start, np.ascontiguousarray(column, dtype=np.int32)
+
+
+def _ones_of_dense(X: Any) -> tuple[Integers, NDArray[np.int32]]:
+    """A few megabytes at a time: positions of ones take eight times the room of truth values."""
+    n, d = X.shape
+    rows = max(1, CHUNK_BYTES // (8 * d))
+    length, columns = np.empty(n, dtype=np.int64), [np.empty(0, np.int32)]
+    for first in range(0, n, rows):
+        present = np.asarray(X[first : first + rows] > 0)
+        length[first : first + rows] = present.sum(axis=1)
+        columns.append(np.nonzero(present)[1].astype(np.int32))
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(length)]), np.concatenate(columns)

@@ -1,0 +1,455 @@
+"""Records on the workers of a Dask cluster: candidates go out, sums of integers come back.
+
+Each partition is loaded and packed by one worker, as a task, and stays in that worker's process,
+outside of Dask's own memory, which Dask may move. A question is no task: it takes a tenth of the
+time that one takes on its way through a scheduler. It goes to one worker, which asks FAN_IN others
+while it answers for its own partitions, and so on down a tree; sums come back the same way. Nothing
+but candidates and sums of integers crosses the network; the driver never sees a record.
+
+**Faults.** Questions name all that they need (`parts`), so asking again is free and exact. Every
+sum carries the number of records that it covers. A worker that is gone adds nothing, so that the
+sum covers too few and is not used; what nobody holds any more is packed again, from the
+collection's own graph, and the whole question is asked anew. Draws are made by the driver, once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+import uuid
+import weakref
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache, reduce
+from itertools import cycle, islice
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from privfit.base.typing import Integers
+from privfit.records.parts import Make, Parts, join_small, share_threads
+
+Question: TypeAlias = "tuple[str, tuple[Any, ...]]"
+Homes: TypeAlias = "list[tuple[str, list[int]]]"  # workers and the partitions that they answer for
+
+FAN_IN = 8  # workers that a worker asks: messages of a level are few, and so are levels
+PATIENCE = 0.25  # seconds between two looks at who is still there
+MOST_ROUNDS = 20  # of one question: a worker that runs out of memory will do so again
+AWAKE = 30.0  # seconds between two tasks, without which a scheduler may close for want of use
+WAIT = 60.0  # seconds to wait for a first worker, or for another if all are gone
+
+
+# ---------------------------------------------------------------------------------- on the workers
+
+
+@dataclass(frozen=True, repr=False)
+class _Sum:
+    """A sum of answers, how many records it covers, and why it does not cover others."""
+
+    total: Integers | None = None
+    n_records: int = 0
+    failure: Exception | None = None
+
+    def __add__(self, other: _Sum) -> _Sum:
+        if self.total is None or other.total is None:
+            total = other.total if self.total is None else self.total
+        else:
+            total = self.total + other.total
+        return _Sum(total, self.n_records + other.n_records, self.failure or other.failure)
+
+
+def _add(sums: Any) -> _Sum:
+    return reduce(_Sum.__add__, sums, _Sum())
+
+
+def _portable(error: Exception) -> Exception:
+    """The error, or its name if it cannot be sent; a result that cannot would look like a loss."""
+    from distributed.protocol.pickle import dumps, loads
+
+    try:
+        sent: Exception = loads(dumps(error))
+    except Exception:
+        sent = RuntimeError(f"a part could not answer ({type(error).__name__})")
+    return sent
+
+
+@cache
+def _pool(n_threads: int) -> ThreadPoolExecutor:
+    """Threads for questions; they stay, since a question may take less time than to start them."""
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="privfit")
+
+
+@dataclass
+class _Held:
+    """The parts of one fit on this worker; one question at a time, since parts keep margins."""
+
+    parts: dict[tuple[int, ...], Any] = field(default_factory=dict)  # by numbers of partitions
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    joined: bool = False
+
+    def numbers(self) -> set[int]:
+        """The partitions that are held."""
+        return {index for numbers in list(self.parts) for index in numbers}
+
+    def hold(self, index: int, part: Any) -> None:
+        """Hold a part, unless this partition is held already."""
+        with self.lock:
+            if index not in self.numbers():
+                self.parts[index,], self.joined = part, False
+
+    def answer(self, question: Question, indices: list[int], n_threads: int) -> _Sum:
+        """The sum of the answers of these partitions, as far as they are held."""
+        name, arguments = question
+        with self.lock:
+            try:
+                found = self._of(indices)
+                at_once = share_threads(found, n_threads)
+                each: Any = _pool(n_threads).map if at_once > 1 else map
+                totals = each(lambda part: getattr(part, name)(*arguments), found)
+                return _add(map(_Sum, totals, [part.n_records for part in found]))
+            except Exception as error:  # returned: Dask logs what is raised, and its arguments
+                return _Sum(failure=_portable(error))
+
+    def _of(self, indices: list[int]) -> list[Any]:
+        """The parts of these partitions; small ones are joined, and any others forgotten."""
+        mine = set(indices)
+        self.parts = {numbers: part for numbers, part in self.parts.items() if mine >= {*numbers}}
+        if not self.joined:
+            self.parts, self.joined = join_small(self.parts), True
+        return list(self.parts.values())
+
+
+_HELD: defaultdict[tuple[str, str], _Held] = defaultdict(_Held)  # by fit and worker
+
+
+@dataclass(frozen=True)
+class _Card:
+    """What the driver learns of a packed partition: its size and width, or why it is refused."""
+
+    n_records: int = 0
+    n_features: int = 0
+    refusal: Exception | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class _Recipe:
+    """The graph of one partition. Whoever packs it also loads it, so that records do not travel."""
+
+    key: Any
+    graph: dict[Any, Any]
+
+    def load(self) -> Any:
+        from dask.local import get_sync
+
+        return get_sync(self.graph, self.key)
+
+
+def _loaded(partition: Any) -> Any:
+    return partition.load() if isinstance(partition, _Recipe) else partition
+
+
+def _pack(fit: str, index: int, X: Any, y: Any, make: Make) -> _Card:
+    """Pack a partition and hold it here. A refusal is returned: Dask logs what is raised."""
+    from distributed import get_worker
+
+    X, y = _loaded(X), _loaded(y)
+    if (X.shape[0] if hasattr(X, "shape") else len(X)) == 0:
+        return _Card()
+    try:
+        part = make(X, y)
+    except (ValueError, TypeError, ImportError) as error:
+        return _Card(refusal=error.with_traceback(None))
+    _HELD[fit, get_worker().address].hold(index, part)
+    return _Card(part.n_records, part.n_features)
+
+
+async def _ask(fit: str, question: Question, homes: Homes, dask_worker: Any = None) -> _Sum:
+    """The sum of this worker, which is the first of `homes`, and of the others below it."""
+    (_, indices), *below = homes
+    here = _HELD[fit, dask_worker.address].answer
+    return _add(
+        await asyncio.gather(
+            asyncio.to_thread(here, question, indices, dask_worker.state.nthreads),
+            *(_pass_on(fit, question, below[i::FAN_IN], dask_worker)
+              for i in range(min(FAN_IN, len(below)))),
+        )
+    )  # fmt: skip
+
+
+async def _pass_on(fit: str, question: Question, homes: Homes, dask_worker: Any) -> _Sum:
+    """What the first of these workers says, by the same message as that of `Client.run`."""
+    from distributed.protocol.pickle import dumps
+
+    there = dask_worker.rpc(homes[0][0])
+    try:
+        reply = await there.run(function=dumps(_ask), args=dumps((fit, question, homes)))
+    except OSError:  # it is gone, and what it held is missing from the sum
+        return _Sum()
+    found: _Sum = reply.get("result", _Sum())
+    return found
+
+
+def _numbers(fit: str, dask_worker: Any = None) -> set[int]:
+    return _HELD[fit, dask_worker.address].numbers()
+
+
+def _drop(fit: str) -> None:
+    for key in [key for key in list(_HELD) if key[0] == fit]:
+        _HELD.pop(key, None)
+
+
+# ----------------------------------------------------------------------------------- on the driver
+
+
+def place_on_workers(X: Any, y: Any, make: Make) -> Parts:
+    """Pack the partitions of a Dask collection, each on one worker."""
+    client = _client()
+    return _Workers(client, _partitions(X, y, client), make)
+
+
+def _client() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise ImportError(
+            'records on a cluster need dask.distributed; run pip install "privfit[dask]"'
+        ) from None
+    try:
+        client = distributed.get_client()
+    except ValueError:
+        raise ValueError(
+            "Dask collections need a client; start one with "
+            "dask.distributed.Client(address), or Client() for this machine alone"
+        ) from None
+    if client.asynchronous:
+        raise ValueError(
+            "fit waits for answers, but this client is asynchronous; call fit outside of the event "
+            "loop, with a client that was started without asynchronous=True"
+        )
+    return client
+
+
+def _partitions(X: Any, y: Any, client: Any) -> list[tuple[Any, Any]]:
+    """(records, labels) of each partition: a recipe, or a future where a worker has it already."""
+    rows = _references(X, client)
+    labels = [None] * len(rows) if y is None else _references(y, client)
+    if len(rows) != len(labels):
+        raise ValueError(
+            f"y ({len(labels)} partitions) must be cut like X ({len(rows)} partitions); rechunk or "
+            "repartition one of them"
+        )
+    return list(zip(rows, labels, strict=True))
+
+
+def _references(collection: Any, client: Any) -> list[Any]:
+    from dask.optimization import cull
+    from distributed import Future, futures_of
+
+    if isinstance(collection, list) and all(isinstance(one, Future) for one in collection):
+        return collection
+    if futures_of(collection):
+        return list(client.compute(_delayed(collection, optimize_graph=False)))
+    found = []
+    for partition in _delayed(collection):
+        graph, _ = cull(dict(partition.__dask_graph__()), [partition.key])
+        found.append(_Recipe(partition.key, graph))
+    return found
+
+
+def _delayed(collection: Any, **options: bool) -> list[Any]:
+    """The partitions as delayed values."""
+    if isinstance(collection, list):
+        return collection
+    if not hasattr(collection, "to_delayed"):
+        raise TypeError(
+            f"y ({type(collection).__name__}) must be partitioned like X; pass a Dask array, "
+            "Series or list of delayed partitions"
+        )
+    if getattr(collection, "ndim", 0) == 2 and hasattr(collection, "rechunk"):
+        collection = collection.rechunk({1: -1})  # whole rows in each block
+    return list(np.ravel(np.array(collection.to_delayed(**options), dtype=object)))
+
+
+class _Workers(Parts):
+    """Parts held by the workers of a client."""
+
+    def __init__(self, client: Any, partitions: list[tuple[Any, Any]], make: Make) -> None:
+        self._client, self._partitions, self._make = client, partitions, make
+        self._fit = f"privfit-{uuid.uuid4().hex}"
+        self._home: dict[int, str] = {}  # the worker of each partition
+        self._cards: dict[int, _Card] = {}
+        self._used: set[str] = set()  # workers that may hold parts of this fit
+        self._last_task = time.monotonic()
+        weakref.finalize(self, _drop_everywhere, client, self._fit, self._used)
+        self._settle()
+        filled = [card for card in self._cards.values() if card.n_records]
+        super().__init__([c.n_records for c in filled], [c.n_features for c in filled])
+
+    def sum(self, question: str, *arguments: Any) -> Integers:
+        for _ in range(MOST_ROUNDS):
+            found = self._round((question, arguments))
+            if found.failure is not None:
+                raise found.failure
+            if found.n_records == self.n_records:
+                assert found.total is not None
+                return np.asarray(found.total)
+            self._see_who_holds_what()
+            self._settle()
+        raise RuntimeError(
+            f"workers were lost in {MOST_ROUNDS} attempts at one question; see to it that they "
+            "have the memory for their partitions, and fit again"
+        )
+
+    def try_one(self, question: str, *arguments: Any) -> None:
+        failure = self._round((question, arguments), workers=1).failure
+        if failure is not None:
+            raise failure
+
+    # ------------------------------------------------------------------------------ where parts are
+
+    def _settle(self) -> None:
+        """See to it that every partition has a worker that is there and holds it."""
+        while True:
+            workers = self._workers()
+            homeless = [i for i in range(len(self._partitions)) if self._home.get(i) not in workers]
+            if not homeless:
+                return
+            self._pack(homeless, workers)
+
+    def _workers(self) -> dict[str, int]:
+        """Addresses and threads of the workers that are there."""
+        workers: dict[str, int] = self._client.nthreads()
+        if not workers:
+            try:
+                self._client.wait_for_workers(1, timeout=WAIT)
+            except Exception:
+                raise RuntimeError(
+                    f"the cluster has had no worker for {WAIT:.0f} seconds; start some and fit "
+                    "again"
+                ) from None
+            workers = self._client.nthreads()
+        return workers
+
+    def _pack(self, indices: list[int], workers: dict[str, int]) -> None:
+        """Have these partitions packed: where they lie already, or shared out by threads."""
+        turns = cycle([address for address, count in sorted(workers.items()) for _ in range(count)])
+        jobs: dict[str, list[int]] = defaultdict(list)
+        for index, address in zip(indices, islice(turns, len(indices)), strict=True):
+            jobs[self._lies_at(index, workers) or address].append(index)
+        self._used.update(jobs)
+        asked = {
+            i: self._at(address, _pack, self._fit, i, *self._partitions[i], self._make)
+            for address, mine in jobs.items()
+            for i in mine
+        }
+        if not self._finished(list(asked.values()), set(jobs)):
+            return
+        cards = dict(zip(asked, self._client.gather(list(asked.values())), strict=True))
+        for future in asked.values():  # or Dask would pack anew, by itself, what a worker loses
+            future.release()
+        for card in cards.values():
+            if card.refusal is not None:
+                raise card.refusal
+        if any(card != self._cards.get(i, card) for i, card in cards.items()):
+            raise RuntimeError(
+                "a partition has changed since it was first read; fit to a collection that gives "
+                "the same records whenever it is read, or persist it"
+            )
+        self._cards.update(cards)
+        self._home.update({i: address for address, mine in jobs.items() for i in mine})
+
+    def _lies_at(self, index: int, workers: dict[str, int]) -> str | None:
+        """The worker that has the records of a persisted partition."""
+        records = self._partitions[index][0]
+        if isinstance(records, _Recipe):
+            return None
+        [places] = self._client.who_has([records]).values()
+        return next((address for address in places if address in workers), None)
+
+    def _at(self, address: str, task: Any, *arguments: Any) -> Any:
+        """A future of what this worker, and no other, makes of the arguments."""
+        return self._client.submit(
+            task, *arguments, workers=[address], allow_other_workers=False, pure=False
+        )
+
+    # ----------------------------------------------------------------------------------- a question
+
+    def _round(self, question: Question, workers: int | None = None) -> _Sum:
+        """Ask all (or so many) workers and add up; a sum over too few records if one left."""
+        by_worker: dict[str, list[int]] = defaultdict(list)
+        for index, address in self._home.items():
+            if self._cards[index].n_records:
+                by_worker[address].append(index)
+        first, *_ = homes = list(by_worker.items())[:workers]
+        return _add(self._run([first[0]], _ask, self._fit, question, homes).values())
+
+    def _see_who_holds_what(self) -> None:
+        """Forget the home of a partition that is not there, as of a worker that came back empty."""
+        there = self._workers()
+        self._home = {index: home for index, home in self._home.items() if home in there}
+        held = self._run(sorted({*self._home.values()}), _numbers, self._fit)
+        self._home = {index: home for index, home in self._home.items()
+                      if index in held.get(home, ())}  # fmt: skip
+
+    def _run(self, addresses: list[str], task: Any, *arguments: Any) -> dict[str, Any]:
+        """What these workers make of the arguments, at once and aside of Dask's tasks.
+
+        Those that do not answer are left out; nobody answers if a worker of this fit has left.
+        """
+        found: dict[str, Any] = self._client.sync(self._watched, addresses, task, arguments)
+        return found
+
+    async def _watched(self, addresses: list[str], task: Any, arguments: Any) -> dict[str, Any]:
+        """Runs on the client's event loop, where its methods are to be awaited."""
+        run = self._client.run(task, *arguments, workers=addresses, on_error="ignore")
+        answers = asyncio.ensure_future(run)
+        while True:
+            self._show_life()
+            done, _ = await asyncio.wait([answers], timeout=PATIENCE)
+            if done:
+                return dict(answers.result())
+            # Dask tries for long to connect to one that is gone.
+            if not {*self._home.values()} <= (await self._client.nthreads()).keys():
+                answers.cancel()
+                return {}
+
+    def _show_life(self) -> None:
+        """Have a task now and then: to the scheduler, one who only asks questions is idle."""
+        if time.monotonic() - self._last_task > AWAKE:
+            self._last_task = time.monotonic()
+            self._client.submit(int, pure=False)
+
+    def _finished(self, futures: list[Any], addresses: set[str]) -> bool:
+        """Wait for results; False if a worker of theirs left, so that they may never come."""
+        from distributed import TimeoutError, wait
+        from distributed.scheduler import KilledWorker
+
+        while True:
+            try:
+                wait(futures, timeout=PATIENCE)
+            except TimeoutError:
+                if addresses <= self._client.nthreads().keys():
+                    continue
+                self._client.cancel(futures, force=True)
+                return False
+            broken = [future for future in futures if future.status != "finished"]
+            if not broken:
+                return True
+            error = broken[0].exception() if broken[0].status == "error" else None
+            if error is not None and not isinstance(error, KilledWorker):
+                raise error
+            return False
+
+
+def _drop_everywhere(client: Any, fit: str, addresses: set[str]) -> None:
+    """Let the workers forget a fit's parts; one that is gone has forgotten them."""
+    if getattr(client, "status", "") != "running":
+        return
+    from distributed import fire_and_forget
+
+    for address in addresses:  # without waiting: this may run wherever garbage is collected
+        fire_and_forget(
+            client.submit(_drop, fit, workers=[address], allow_other_workers=True, pure=False)
+        )

@@ -1,0 +1,490 @@
+"""Records in the kernels' own layout: checked, clipped, rounded and packed once.
+
+Dense records lie in panels of 16 rows, two int16 columns to an int32, so that one instruction
+multiplies a pair of columns of eight records. Sparse records list the columns that are exactly one
+(a pure addition) apart from other values. Records of one class lie together, so that a loss never
+asks for the class of a record; order does not matter, since scores are sums of integers. Of several
+classes each in turn is class 1 and the rest class 0: that turns signs of runs, and packs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy  # its submodules load when first used
+from numpy.typing import NDArray
+
+from privfit._kernels.linear import PANEL_ROWS, SparseRows
+from privfit.base.typing import Integers
+from privfit.base.validation import is_partitioned, is_sparse
+from privfit.domains import Domain, Schema
+from privfit.domains.frames import length, numbers_of
+from privfit.domains.reading import LevelReader, positions, two_classes
+
+MAX_RECORDS = 2**32  # a public bound: sums are proved not to overflow up to here
+TABLE_RECORDS = 2**31 - 1  # of one table in memory, whose rows have 32-bit numbers
+CHUNK_BYTES = 1 << 22  # of float64 input that are checked, clipped and packed at a time
+
+
+def aligned(shape: tuple[int, ...], dtype: Any, zero: bool = True) -> NDArray[Any]:
+    """Memory that begins on a cache line: a vector load across two lines costs two loads."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    # numpy asks for huge pages in empty(), not in zeros(): fewer page faults on large tables.
+    memory = np.empty(size + 64, dtype=np.uint8)
+    if zero:
+        memory.fill(0)
+    first = -memory.__array_interface__["data"][0] % 64  # quicker than .ctypes
+    return memory[first : first + size].view(dtype).reshape(shape)
+
+
+@dataclass(frozen=True)
+class Run:
+    """`count` packed records of one group from row `first` on; flip 0 is class 1, -1 is class 0."""
+
+    first: int
+    count: int
+    flip: int
+    group: int = 0
+
+
+def _against(runs: tuple[Run, ...], group: int) -> tuple[Run, ...]:
+    """The same runs where this group is class 1 and all others are class 0."""
+    return tuple(replace(run, flip=0 if run.group == group else -1) for run in runs)
+
+
+@dataclass(frozen=True, repr=False)
+class DenseRecords:
+    """Panels (n_panels, pairs, 16, 2) of int16; rows that pad a panel are zero."""
+
+    panels: NDArray[np.int16]
+    runs: tuple[Run, ...]
+    n_features: int
+
+    @property
+    def pairs(self) -> int:
+        """Columns, two to a pair."""
+        return int(self.panels.shape[1])
+
+    @property
+    def as_pairs(self) -> NDArray[np.int32]:
+        """The panels with a pair of columns in one int32."""
+        return self.panels.view(np.int32)[..., 0]
+
+    def against(self, group: int) -> DenseRecords:
+        """The same records; those of this group are class 1, all others class 0."""
+        return replace(self, runs=_against(self.runs, group))
+
+    def blocks(self, rows: int) -> Iterator[NDArray[np.int16]]:
+        """The records, unpacked: blocks (at most `rows` rounded down to panels, d)."""
+        for _, block in self.labelled_blocks(rows):
+            yield block
+
+    def labelled_blocks(self, rows: int) -> Iterator[tuple[Run, NDArray[np.int16]]]:
+        """The same blocks, each of one class: with the run that it belongs to."""
+        step = max(1, rows // PANEL_ROWS)
+        for run in self.runs:
+            for first in range(0, run.count, step * PANEL_ROWS):
+                p = (run.first + first) // PANEL_ROWS
+                block = self.panels[p : p + step].transpose(0, 2, 1, 3)
+                count = min(step * PANEL_ROWS, run.count - first)
+                yield run, block.reshape(-1, 2 * self.pairs)[:count, : self.n_features]
+
+
+@dataclass(frozen=True, repr=False)
+class SparseRecords:
+    """Rows that list their ones, and their other values."""
+
+    one_start: Integers
+    one_column: NDArray[np.int32]
+    value_start: Integers
+    value_column: NDArray[np.int32]
+    value: NDArray[np.int16]
+    runs: tuple[Run, ...]
+    n_features: int
+    one: int
+    rows: SparseRows = field(init=False)
+
+    def __post_init__(self) -> None:
+        rows = SparseRows(
+            self.one_start, self.one_column, self.value_start, self.value_column, self.value
+        )
+        object.__setattr__(self, "rows", rows)
+
+    def __reduce__(self) -> Any:  # what the kernel reads is made anew
+        return SparseRecords, tuple(getattr(self, f.name) for f in fields(self) if f.init)
+
+    def against(self, group: int) -> SparseRecords:
+        """The same records; those of this group are class 1, all others class 0."""
+        result = replace(self, runs=_against(self.runs, group))
+        if "by_column" in self.__dict__:
+            result.__dict__["by_column"] = self.by_column.of(result.runs)
+        return result
+
+    @property
+    def mean_entries(self) -> float:
+        """Non-zeros of a record on average."""
+        return (self.one_column.size + self.value_column.size) / (self.one_start.size - 1)
+
+    def labelled_blocks(self, rows: int) -> Iterator[tuple[Run, scipy.sparse.csr_array]]:
+        """The records as CSR blocks (at most `rows`, d) of one class, with the run of each."""
+        for run in self.runs:
+            for first in range(run.first, run.first + run.count, rows):
+                last = min(first + rows, run.first + run.count)
+                ones = self._block(first, last, self.one_start, self.one_column)
+                values = self._block(first, last, self.value_start, self.value_column, self.value)
+                yield run, ones + values  # no entry is in both
+
+    def _block(
+        self,
+        first: int,
+        last: int,
+        start: Integers,
+        column: NDArray[np.int32],
+        value: NDArray[np.int16] | None = None,
+    ) -> scipy.sparse.csr_array:
+        part = slice(start[first], start[last])
+        data = np.full(column[part].size, self.one, np.int16) if value is None else value[part]
+        starts = (start[first : last + 1] - start[first]).astype(np.int32)
+        return scipy.sparse.csr_array(
+            (data, column[part], starts), shape=(last - first, self.n_features)
+        )
+
+    @cached_property
+    def by_column(self) -> Columns:
+        """The same entries column by column."""
+        n, d = self.one_start.size - 1, self.n_features
+        every = np.arange(n, dtype=np.int32)
+        row = np.concatenate([np.repeat(every, np.diff(self.one_start)),
+                              np.repeat(every, np.diff(self.value_start)), every])  # fmt: skip
+        column = np.concatenate([self.one_column, self.value_column, np.full(n, d, np.int32)])
+        ones = (np.full(size, self.one, np.int16) for size in (self.one_column.size, n))
+        value = np.concatenate([next(ones), self.value, next(ones)])
+        by_row = np.argsort(row, kind="stable")  # three sorted runs: quick to merge
+        # Columns of 16 bits are sorted by their digits, several times quicker.
+        key = column[by_row].astype(np.uint16 if d < 1 << 16 else np.int32)
+        order = by_row[np.argsort(key, kind="stable")]
+        start = np.zeros(d + 2, dtype=np.int64)
+        np.cumsum(np.bincount(column, minlength=d + 1), out=start[1:])
+        return Columns(start, row[order], value[order], self.runs)
+
+
+SEGMENT = 8192  # entries of a column that one thread takes at a time
+
+
+@dataclass(frozen=True, repr=False)
+class Columns:
+    """Entries (row, value) column by column; the last column is the intercept's."""
+
+    start: Integers
+    row: NDArray[np.int32]
+    value: NDArray[np.int16]
+    runs: tuple[Run, ...]
+
+    @cached_property
+    def _segments(self) -> tuple[Integers, Integers]:
+        """(s, 4) rows (first entry, last entry, column, run), and where each column's begin."""
+        parts = []
+        for column, (first, last) in enumerate(zip(self.start[:-1], self.start[1:], strict=True)):
+            for i, run in enumerate(self.runs):
+                edges = np.searchsorted(self.row[first:last], (run.first, run.first + run.count))
+                begin, end = (int(edge) for edge in first + edges)
+                for at in range(begin, end, SEGMENT):
+                    parts.append((at, min(at + SEGMENT, end), column, i))
+        table = np.array(parts, dtype=np.int64).reshape(-1, 4)
+        return table, np.searchsorted(table[:, 2], np.arange(self.start.size))
+
+    def segments(self, columns: Integers) -> Integers:
+        """(s, 4) rows (first entry, last entry, position in `columns`, flip) of these columns."""
+        table, start = self._segments
+        count = start[columns + 1] - start[columns]
+        position = np.repeat(np.arange(columns.size), count)
+        within = np.arange(position.size) - np.repeat(np.cumsum(count) - count, count)
+        chosen = table[start[columns][position] + within]
+        chosen[:, 2] = position
+        chosen[:, 3] = np.array([run.flip for run in self.runs])[chosen[:, 3]]
+        return chosen
+
+    def of(self, runs: tuple[Run, ...]) -> Columns:
+        """The same entries; of the same runs, with other signs."""
+        result = copy(self)
+        object.__setattr__(result, "runs", runs)
+        return result
+
+
+def tiles(runs: tuple[Run, ...], rows: int) -> Integers:
+    """(t, 3) rows (first, count, flip): the runs cut into pieces of at most `rows` records."""
+    parts = []
+    for run in runs:
+        offset = np.arange(0, run.count, rows, dtype=np.int64)
+        count = np.minimum(rows, run.count - offset)
+        parts.append(np.column_stack([run.first + offset, count, np.full_like(offset, run.flip)]))
+    return np.concatenate(parts) if parts else np.empty((0, 3), dtype=np.int64)
+
+
+def joined(tables: Sequence[DenseRecords | SparseRecords]) -> DenseRecords | SparseRecords:
+    """All the records of tables of one layout in one, as `pack` has them: group by group."""
+    if isinstance(tables[0], SparseRecords):
+        return _joined_sparse([table for table in tables if isinstance(table, SparseRecords)])
+    dense = [table for table in tables if isinstance(table, DenseRecords)]
+    groups, sizes = zip(*((run.group, run.count) for table in dense for run in table.runs),
+                        strict=True)  # fmt: skip
+    rows = ((run.group, block) for table in dense for run, block in table.labelled_blocks(1 << 13))
+    return _dense(np.bincount(groups, sizes).astype(np.int64), dense[0].n_features, rows)
+
+
+def repacked(blocks: Sequence[NDArray[np.int16]]) -> DenseRecords:
+    """Unpacked rows of one class, of one or more tables, in panels without gaps."""
+    count = np.array([sum(map(len, blocks))])
+    return _dense(count, blocks[0].shape[1], ((0, block) for block in blocks))
+
+
+def _joined_sparse(tables: Sequence[SparseRecords]) -> SparseRecords:
+    """The first group of all tables before the second, and so on."""
+    runs = sorted(((table, run) for table in tables for run in table.runs),
+                  key=lambda of: of[1].group)  # fmt: skip
+    count = np.bincount([run.group for _, run in runs], [run.count for _, run in runs])
+
+    def rows(starts: str) -> tuple[Integers, Callable[[str], Any]]:
+        """Row starts of all runs, and what picks the entries of their rows."""
+        cuts = [getattr(table, starts)[run.first : run.first + run.count + 1]
+                for table, run in runs]  # fmt: skip
+        lengths = np.concatenate([np.zeros(1, np.int64), *map(np.diff, cuts)])
+
+        def picked(name: str) -> Any:
+            return np.concatenate([
+                getattr(table, name)[cut[0] : cut[-1]]
+                for (table, _), cut in zip(runs, cuts, strict=True)
+            ])  # fmt: skip
+
+        return np.cumsum(lengths), picked
+
+    (one_start, ones), (value_start, values) = rows("one_start"), rows("value_start")
+    return SparseRecords(
+        one_start,
+        ones("one_column"),
+        value_start,
+        values("value_column"),
+        values("value"),
+        _runs(count.astype(np.int64)),
+        tables[0].n_features,
+        tables[0].one,
+    )
+
+
+# ------------------------------------------------------------------------------------- checking
+
+
+def check_domain(domain: Any, what: str) -> Domain:
+    """Refuse records whose domain is not declared."""
+    if domain is None:
+        raise ValueError(
+            f"{what} needs the declared domain of a record; pass domain=Box(low, high), "
+            "L1Ball(radius), L2Ball(radius) or Schema({...}) from documentation, not from the data"
+        )
+    if not isinstance(domain, Domain):
+        raise TypeError(
+            f"domain ({type(domain).__name__}) must be a Domain; pass domain=Box(low, high) or a "
+            "Schema"
+        )
+    return domain
+
+
+def check_records(X: Any, domain: Any, what: str) -> tuple[Any, Domain]:
+    """X as an array, CSR matrix or encoded schema, and the domain bound to its columns."""
+    domain = check_domain(domain, what)
+    if is_partitioned(X):
+        raise TypeError(
+            f"{what} needs records in memory, but X ({type(X).__name__}) lies in parts; make it by "
+            "its function in privfit.records, such as linear_objective"
+        )
+    if isinstance(domain, Schema):
+        X = domain.encode(X)
+    else:
+        X = numbers_of(X)
+        X = X if isinstance(X, np.ndarray) or is_sparse(X) else np.asarray(X)
+        _check_table(X)
+        if is_sparse(X):
+            X = scipy.sparse.csr_array(X)
+            if not X.has_canonical_format:
+                X = X.copy()  # the caller's arrays are left alone
+                X.sum_duplicates()
+    if X.shape[0] == 0:
+        raise ValueError("X must have at least one record; pass a non-empty table")
+    if max(X.shape) > TABLE_RECORDS:
+        raise ValueError(
+            f"X must have at most {TABLE_RECORDS} records and columns in memory; pass more records "
+            "as a Stream"
+        )
+    return X, domain.bind(X.shape[1])
+
+
+def _check_table(X: Any) -> None:
+    if X.ndim != 2:
+        raise ValueError(f"X ({X.ndim} dimensions) must have two dimensions; pass records as rows")
+    if X.dtype.kind not in "fiub":
+        raise ValueError(
+            f"X (dtype {X.dtype}) must hold real numbers; pass numbers, or declare a Schema for "
+            "columns of text"
+        )
+    if X.shape[1] == 0:
+        raise ValueError("X must have at least one column; pass a non-empty table")
+
+
+def check_labels(y: Any, n: int, n_classes: int | None = None) -> Integers:
+    """(n,) the group of each record: 0 for class 1 and 1 for class 0, or one of several classes."""
+    if length(y) != n:
+        raise ValueError("y must have one label for each record of X; pass a vector of that length")
+    if n_classes is not None:
+        codes = LevelReader(positions(range(n_classes), "classes")).codes(y)
+        if (codes < 0).any():
+            raise ValueError(
+                f"y must hold whole numbers in 0..{n_classes - 1}; encode labels by their declared "
+                "classes"
+            )
+        return codes
+    groups = two_classes(y)
+    if groups is None:
+        raise ValueError(
+            "y must hold 0 and 1, or -1 and +1; encode other labels by their declared classes"
+        )
+    return groups
+
+
+def _blocks(X: Any, domain: Domain, uniform: bool) -> Iterator[tuple[int, Any]]:
+    """(first row, quantised block): int16 arrays or CSR matrices of a few megabytes each."""
+    n, d = X.shape
+    if isinstance(domain, Schema):
+        rows = max(1, CHUNK_BYTES // 8)  # already quantised; blocks only bound the unpacking
+        for first in range(0, n, rows):
+            yield first, X[first : first + rows]
+        return
+    rows = max(1, CHUNK_BYTES // (8 * d))
+    for first in range(0, n, rows):
+        block = X[first : first + rows]
+        with np.errstate(over="ignore"):  # a warning would tell that some record is huge
+            if is_sparse(block):
+                entries = block.data.astype(np.float64)
+                block = scipy.sparse.csr_array(
+                    (entries, block.indices, block.indptr), shape=block.shape
+                )
+            else:
+                entries = block = np.ascontiguousarray(block, dtype=np.float64)
+        if not np.isfinite(entries).all():
+            raise ValueError(
+                "X must be finite; fill NaN and infinity before, or declare a Schema with fill="
+            )
+        yield first, domain.quantise(block, uniform)
+
+
+# -------------------------------------------------------------------------------------- packing
+
+
+def pack(
+    X: Any,
+    domain: Domain,
+    groups: Integers | None = None,
+    *,
+    layout: str = "auto",
+    uniform: bool = False,
+) -> DenseRecords | SparseRecords:
+    """Quantise and pack records, sorted by `groups`; the first is class 1, all others class 0."""
+    if layout not in ("auto", "dense", "sparse"):
+        raise ValueError(f"layout ({layout!r}) must be 'auto', 'dense' or 'sparse'; leave it out")
+    if layout == "auto":
+        layout = "sparse" if _is_sparse(X) else "dense"
+    if groups is None:
+        groups = np.zeros(X.shape[0], dtype=np.int64)
+    packer = _pack_sparse if layout == "sparse" else _pack_dense
+    return packer(X, domain, groups, uniform)
+
+
+def _is_sparse(X: Any) -> bool:
+    """Whether adding the non-zeros beats multiplying all columns: measured at 0.4 of them."""
+    if X.shape[1] < 16:  # row starts would take more room than they save
+        return False
+    if is_sparse(X):
+        return bool(X.nnz < 0.4 * X.shape[0] * X.shape[1])
+    rows = max(1, CHUNK_BYTES // X.shape[1])
+    filled = sum(np.count_nonzero(X[i : i + rows]) for i in range(0, X.shape[0], rows))
+    return bool(filled < 0.4 * X.size)
+
+
+def _pack_dense(X: Any, domain: Domain, groups: Integers, uniform: bool) -> DenseRecords:
+    count = np.bincount(groups)
+    there = np.flatnonzero(count).tolist()
+
+    def rows() -> Iterator[tuple[int, NDArray[np.int16]]]:
+        for first, block in _blocks(X, domain, uniform):
+            block = block.toarray() if is_sparse(block) else block
+            mine = groups[first : first + block.shape[0]]
+            for group in there:
+                yield group, block if len(there) == 1 else block[mine == group]
+
+    return _dense(count, X.shape[1], rows())
+
+
+def _dense(count: Integers, d: int, rows: Iterable[tuple[int, NDArray[np.int16]]]) -> DenseRecords:
+    """Records in panels, `count` of each group; the rows of a group come in order."""
+    size = -(-count // PANEL_ROWS)  # a group begins with a panel of its own
+    panels = aligned((int(size.sum()), -(-d // 2), PANEL_ROWS, 2), np.int16)
+    runs = _runs(count, PANEL_ROWS * (np.cumsum(size) - size))
+    filled = {run.group: run.first for run in runs}
+    for group, block in rows:
+        _write_rows(panels, filled[group], block)
+        filled[group] += len(block)
+    return DenseRecords(panels, runs, d)
+
+
+def _write_rows(panels: NDArray[np.int16], first: int, rows: NDArray[np.int16]) -> None:
+    """Put rows into consecutive places of the panels: whole panels at once, the ends one by one."""
+    if rows.shape[1] % 2:
+        rows = np.pad(rows, ((0, 0), (0, 1)))
+    n, pairs = rows.shape[0], rows.shape[1] // 2
+    head = min(n, -first % PANEL_ROWS)
+    body = (n - head) // PANEL_ROWS * PANEL_ROWS
+    for some in (slice(0, head), slice(head + body, n)):
+        where = first + np.arange(some.start, some.stop)
+        panels[where // PANEL_ROWS, :, where % PANEL_ROWS, :] = rows[some].reshape(-1, pairs, 2)
+    if body:
+        p = (first + head) // PANEL_ROWS
+        whole = rows[head : head + body].reshape(-1, PANEL_ROWS, pairs, 2)
+        panels[p : p + body // PANEL_ROWS] = whole.transpose(0, 2, 1, 3)
+
+
+def _pack_sparse(X: Any, domain: Domain, groups: Integers, uniform: bool) -> SparseRecords:
+    one = 1 << domain.grid.a
+    blocks = [scipy.sparse.csr_array(block) for _, block in _blocks(X, domain, uniform)]
+    table = scipy.sparse.vstack(blocks, format="csr", dtype=np.int16)
+    table.eliminate_zeros()
+    if groups.any():
+        table = table[np.argsort(groups, kind="stable")]
+    is_one = table.data == one
+    return SparseRecords(
+        _starts(table.indptr, is_one),
+        table.indices[is_one].astype(np.int32),
+        _starts(table.indptr, ~is_one),
+        table.indices[~is_one].astype(np.int32),
+        table.data[~is_one].astype(np.int16),
+        _runs(np.bincount(groups)),
+        X.shape[1],
+        one,
+    )
+
+
+def _starts(indptr: NDArray[Any], chosen: NDArray[np.bool_]) -> Integers:
+    """Row starts of the chosen entries alone."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(chosen, dtype=np.int64)])[indptr]
+
+
+def _runs(count: Integers, first: Integers | None = None) -> tuple[Run, ...]:
+    """A run for each group that is not empty; the rows of a group follow those before."""
+    first = np.cumsum(count) - count if first is None else first
+    return _against(
+        tuple(Run(int(first[g]), int(count[g]), 0, g) for g in np.flatnonzero(count).tolist()), 0
+    )

@@ -1,0 +1,589 @@
+"""Pictures of released values: accuracy by privacy, ROC curves, clusters, and where budget went.
+
+Every function takes matplotlib's axes, or makes a figure of its own, and returns the axes. Figures
+are not pyplot's: none is kept open, none pops up, and no setting of matplotlib is changed.
+`save_figure` writes a file; in a notebook ``ax.figure`` shows the picture. Matplotlib loads when
+first used.
+
+Curves differ by marker and line style as well as by colour, so that they can be told apart in grey.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privfit.base.files import write_atomically
+from privfit.base.typing import Floats
+from privfit.base.validation import is_whole
+from privfit.domains import Domain, L1Ball, L2Ball, Numeric, Schema
+from privfit.privacy.accounting import Event, compose, gaussian_total
+from privfit.privacy.ledger import Budget, Ledger, Release
+
+__all__ = ["draw_budget", "draw_clusters", "draw_roc", "draw_sweep", "rendered", "save_figure"]
+
+
+# Okabe and Ito's colours (2008), for the colour-blind, without yellow, which is faint on white;
+# neighbours in this list differ in lightness too.
+COLOURS = ("#0072B2", "#E69F00", "#000000", "#CC79A7", "#009E73", "#D55E00", "#56B4E9")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES: tuple[Any, ...] = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (7, 3)))
+LONG_DASHES, DOTS = (0, (6, 2)), (0, (1, 2))
+HATCHES = ("", "//", "..", "\\\\", "xx", "oo")
+BEHIND = 1  # where in the depth of a picture lies what is there for comparison
+QUIET: dict[str, Any] = {"color": "0.45", "linewidth": 1.2, "zorder": BEHIND}
+LONGEST_LABEL = 44
+LONGEST_TICK = 28
+LETTERS = 15.5  # of a legend, an inch
+DRAWN_TOTALS = 17  # points of a curve of costs: each is composed by itself, in up to 0.1 s
+# What matplotlib would write into a file besides the picture.
+TRACES = {"png": ("Software",), "svg": ("Date", "Creator"),
+          "pdf": ("CreationDate", "Creator", "Producer")}  # fmt: skip
+LATTICE = 301  # points a side on which nearest centres are compared
+
+
+def save_figure(ax: Any, path: str | os.PathLike[str], dpi: float = 100) -> None:
+    """Write the figure of these axes to a file; its name says the format, such as .png or .svg.
+
+    The file is there whole or not at all, and has neither dates nor versions.
+    """
+    kind = Path(path).suffix.removeprefix(".").lower()
+    if kind not in ax.figure.canvas.get_supported_filetypes():
+        raise ValueError(
+            f"path ({os.fspath(path)!r}) must end in a known format; pass a name such as plot.png"
+        )
+    write_atomically(path, rendered(ax.figure, kind, dpi))
+
+
+def rendered(figure: Any, kind: str, dpi: float) -> bytes:
+    """A figure as the bytes of a file of this format."""
+    drawn = io.BytesIO()
+    unsaid = dict.fromkeys(TRACES[kind]) if kind in TRACES else None
+    figure.savefig(drawn, format=kind, dpi=dpi, metadata=unsaid)
+    return drawn.getvalue()
+
+
+# ---------------------------------------------------------------------------------- accuracy curves
+
+
+def draw_sweep(sweeps: Any, ax: Any = None) -> Any:
+    """Draw what was measured against epsilon, with 95 % intervals and the references.
+
+    Parameters
+    ----------
+    sweeps : Sweep, or a mapping of names to them
+        One curve each. They must have measured the same thing.
+    ax : matplotlib's axes, optional
+        By default those of a new figure.
+    """
+    curves = _named(sweeps, lambda sweep: sweep.name)
+    measures = {sweep.measure for sweep in curves.values()}
+    if len(measures) > 1:
+        raise ValueError(
+            f"sweeps (of {', '.join(sorted(measures))}) must measure one thing; draw others on "
+            "axes of their own"
+        )
+    ax = _axes(ax)
+    for i, (name, sweep) in enumerate(curves.items()):
+        rows = sweep.rows
+        spread = [row.half_width for row in rows]
+        ax.errorbar(
+            [row.setting for row in rows],
+            [row.mean for row in rows],
+            yerr=None if np.isnan(spread).all() else spread,
+            label=_short(name),
+            capsize=3,
+            elinewidth=1,
+            **_style(i),
+        )
+    _draw_references(ax, curves)
+    _set_epsilon_axis(ax, {row.setting for sweep in curves.values() for row in sweep.rows})
+    deltas = {sweep.delta for sweep in curves.values()} - {0.0}
+    at = f", at delta {_joined(deltas)}" if deltas else ""
+    unit = "accuracy (share of held-out records)"
+    measure = measures.pop()
+    ax.set_xlabel(f"epsilon{at}")
+    ax.set_ylabel(unit if measure == "accuracy" else f"{measure} to the nearest centre")
+    _finish(ax)
+    return ax
+
+
+def _draw_references(ax: Any, curves: Mapping[str, Any]) -> None:
+    """Level lines; those that several curves share are drawn once."""
+    owners: dict[tuple[str, float], list[int]] = {}
+    for i, sweep in enumerate(curves.values()):
+        for row in sweep.reference_rows:
+            owners.setdefault((row.setting, row.mean), []).append(i)
+    names, kinds = list(curves), list(dict.fromkeys(kind for kind, _ in owners))
+    for (kind, level), own in owners.items():
+        shared = len(own) == len(curves)
+        whose = "" if shared else f": {', '.join(_short(names[i], LONGEST_TICK) for i in own)}"
+        ax.axhline(
+            level,
+            **QUIET if shared else {**QUIET, "color": COLOURS[own[0] % len(COLOURS)]},
+            linestyle=(LONG_DASHES, DOTS)[kinds.index(kind) % 2],
+            label=f"{kind}{whose}",
+        )
+
+
+def _set_epsilon_axis(ax: Any, epsilons: set[float]) -> None:
+    """A logarithmic axis that is labelled at the epsilons tried, as far as they have room."""
+    from matplotlib.ticker import NullLocator
+
+    ax.set_xscale("log")
+    places = sorted(epsilons)
+    if not places:
+        return
+    room = math.log(places[-1] / places[0]) / 11
+    shown = places[:1]
+    for place in places[1:]:
+        if math.log(place / shown[-1]) >= room:
+            shown.append(place)
+    ax.set_xticks(shown, [f"{place:g}" for place in shown])
+    ax.xaxis.set_minor_locator(NullLocator())
+
+
+# --------------------------------------------------------------------------------------- ROC curves
+
+
+def draw_roc(curves: Any, ax: Any = None, *, exact: tuple[Floats, Floats] | None = None) -> Any:
+    """Draw a released ROC curve, or several, beside chance; the legend has the areas.
+
+    Parameters
+    ----------
+    curves : RocCurve, or a mapping of names to them
+        What `roc_curve` released.
+    ax : matplotlib's axes, optional
+        By default those of a new figure.
+    exact : (false positive rates, true positive rates), optional
+        A curve for comparison that is **not private**; `RocCurve.plot` makes it, with a warning.
+    """
+    named = _named(curves, lambda curve: f"private, epsilon {curve.release.epsilon:g}")
+    ax = _axes(ax, (4.8, 5.2))
+    ax.plot([0, 1], [0, 1], linestyle=DOTS, label="chance", **QUIET)
+    if exact is not None:
+        ax.plot(*exact, label="true (not private)", **QUIET)
+    for i, (name, curve) in enumerate(named.items()):
+        # Markers in between would hide the steps of a curve.
+        style = {**_style(i), "marker": None}
+        ax.plot(curve.fpr, curve.tpr, label=f"{_short(name)} (area {curve.auc:.3f})", **style)
+    ax.set(xlabel="false positive rate", ylabel="true positive rate", aspect="equal")
+    ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
+    _finish(ax, columns=1)
+    return ax
+
+
+# ----------------------------------------------------------------------------------------- clusters
+
+
+def draw_clusters(
+    model: Any, ax: Any = None, columns: Sequence[Any] | None = None, public_points: Any = None
+) -> Any:
+    """Draw released centres, and which part of the declared domain is nearest to each.
+
+    Parameters
+    ----------
+    model : a fitted KMeans or KMedian
+        Centres are numbered as `predict` does. Where a release has noisy sizes of the clusters, as
+        that of noisy Lloyd does, the area of a centre's mark is in proportion.
+    ax : matplotlib's axes, optional
+        By default those of a new figure.
+    columns : two names or positions, optional
+        By default the first two columns that are numbers. Of more than two columns the regions are
+        those of the two alone.
+    public_points : records, optional
+        Drawn as dots. They must be *public*: whoever sees the picture sees them.
+    """
+    view = _View.of(model, columns)
+    ax = _axes(ax, (5.6, 5.2))
+    outline = ax.fill(*view.shown(view.outline()).T, facecolor="none", edgecolor="0.2")[0]
+    if public_points is not None:
+        points = view.shown(view.coded(public_points))
+        ax.plot(*points.T, ".", color="0.7", markersize=3, label="public points", zorder=BEHIND)
+    _draw_borders(ax, view, outline)
+    _draw_centers(ax, view.shown(view.centers), _released_sizes(getattr(model, "release_", None)))
+    _frame(ax, view)
+    _finish(ax)
+    return ax
+
+
+def _draw_centers(ax: Any, places: Floats, sizes: Floats | None) -> None:
+    """Marks with their numbers; areas are in points squared."""
+    from matplotlib.patheffects import withStroke
+
+    label, areas = "released centre", np.full(len(places), 45.0)
+    if sizes is not None:
+        label, areas = f"{label}, its area by noisy size", 300 * sizes / max(sizes.max(), 1.0)
+    ax.scatter(*places.T, areas, color=COLOURS[0], label=label, zorder=3)
+    halo = withStroke(linewidth=2, foreground="white")
+    for j, (place, radius) in enumerate(zip(places, np.sqrt(areas / math.pi), strict=True)):
+        ax.annotate(
+            str(j), place, (radius, radius), textcoords="offset points", fontsize=9, zorder=4,
+            path_effects=[halo],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _View:
+    """Two columns of a clustering: centres as the domain codes them, and how they are shown."""
+
+    domain: Domain
+    pair: tuple[int, int]
+    names: tuple[str, str]
+    metric: str
+    centers: Floats  # (k, 2)
+    offset: Floats  # (2,): shown = offset + scale * coded
+    scale: Floats
+
+    @classmethod
+    def of(cls, model: Any, columns: Sequence[Any] | None) -> _View:
+        centers, domain = getattr(model, "cluster_centers_", None), getattr(model, "domain_", None)
+        if centers is None or not isinstance(domain, Domain):
+            raise TypeError(
+                f"model ({type(model).__name__}) must be a fitted KMeans or KMedian with a "
+                "domain; fit it first"
+            )
+        names = _column_names(model, domain)
+        if len(names) < 2:
+            raise ValueError("model must have two columns or more; there is no plane to draw")
+        i, j = _two_columns(columns, names, domain)
+        offset, scale = np.zeros(2), np.ones(2)
+        if isinstance(domain, Schema):
+            for axis, name in enumerate((names[i], names[j])):
+                column = domain.columns.get(name)
+                if isinstance(column, Numeric):  # a number, coded as [0, 1]; others are levels
+                    offset[axis], scale[axis] = column.low, column.high - column.low
+        metric = getattr(model, "metric_", "l2")
+        shown = np.asarray(centers, dtype=np.float64)[:, [i, j]]
+        return cls(domain, (i, j), (names[i], names[j]), metric, shown, offset, scale)
+
+    def shown(self, coded: Floats) -> Floats:
+        """(n, 2): in the units of the columns."""
+        return self.offset + self.scale * coded
+
+    def coded(self, points: Any) -> Floats:
+        """(n, 2): these columns of records as the domain codes them."""
+        if isinstance(self.domain, Schema):
+            table = self.domain.encode(points) * float(self.domain.record_units()[0])
+            return np.asarray(table.tocsc()[:, list(self.pair)].toarray(), dtype=np.float64)
+        return np.asarray(points, dtype=np.float64)[:, list(self.pair)]
+
+    @property
+    def whole(self) -> bool:
+        """Whether there are no other columns."""
+        return self.domain.width == 2
+
+    @property
+    def bounds(self) -> tuple[Floats, Floats]:
+        """Low and high ends of both columns."""
+        return self.domain.low[list(self.pair)], self.domain.high[list(self.pair)]
+
+    def outline(self) -> Floats:
+        """(m, 2): corners of what the domain allows for the two columns."""
+        if isinstance(self.domain, L2Ball):
+            angle = np.linspace(0, 2 * math.pi, 240, endpoint=False)
+            return self.domain.radius * np.column_stack([np.cos(angle), np.sin(angle)])
+        if isinstance(self.domain, L1Ball):
+            return self.domain.radius * np.array([[1.0, 0], [0, 1], [-1, 0], [0, -1]])
+        (left, bottom), (right, top) = self.bounds
+        return np.array([[left, bottom], [right, bottom], [right, top], [left, top]])
+
+    def distances(self, x: Floats, y: Floats) -> Floats:
+        """(k, m, m): of a lattice to each centre, by the two columns; squared if they are l2."""
+        across, up = (
+            np.abs(axis - center[:, None])
+            for axis, center in ((x, self.centers[:, 0]), (y, self.centers[:, 1]))
+        )
+        power = 1 if self.metric == "l1" else 2
+        return across[:, None, :] ** power + up[:, :, None] ** power
+
+
+def _column_names(model: Any, domain: Domain) -> list[str]:
+    if isinstance(domain, Schema):
+        return domain.feature_names
+    names = getattr(model, "feature_names_in_", None)
+    return [f"x{j}" for j in range(domain.width)] if names is None else [str(n) for n in names]
+
+
+def _two_columns(columns: Any, names: list[str], domain: Domain) -> tuple[int, int]:
+    """Positions of the two columns that were asked for."""
+    if columns is None:
+        numbers = [
+            j for j, n in enumerate(names) if isinstance(domain, Schema) and n in domain.columns
+        ]
+        first, second = numbers[:2] if len(numbers) > 1 else (0, 1)
+        return first, second
+    found = [
+        names.index(column) if column in names else column
+        for column in ([] if isinstance(columns, str) else columns)
+    ]
+    inside = all(is_whole(j) and 0 <= j < len(names) for j in found)
+    if len(found) != 2 or not inside or found[0] == found[1]:
+        raise ValueError(
+            f"columns ({columns!r}) must be two different columns; pass two of {names[:12]}, or "
+            f"positions below {len(names)}"
+        )
+    return int(found[0]), int(found[1])
+
+
+def _draw_borders(ax: Any, view: _View, outline: Any) -> None:
+    """The lines on which two centres are equally near, within the domain."""
+    from contourpy import contour_generator
+    from matplotlib.collections import LineCollection
+
+    (left, bottom), (right, top) = view.bounds
+    x, y = np.linspace(left, right, LATTICE), np.linspace(bottom, top, LATTICE)
+    apart = view.distances(x, y)
+    lines: list[Floats] = []
+    if len(apart) > 1:
+        nearest, second = np.partition(apart, 1, axis=0)[:2]
+        for own in apart:
+            # How much nearer than all others: zero on the border. Differences of squared distances
+            # are linear, so that borders are exact between the points of the lattice.
+            lead = np.where(own == nearest, second - own, nearest - own)
+            found: Any = contour_generator(x, y, lead).lines(0.0)
+            lines += found
+    how = "equally near" if view.whole else "equally near, by these two columns"
+    borders = LineCollection(
+        [view.shown(line) for line in lines], colors="0.6", linewidths=1, label=how
+    )
+    borders.set_clip_path(outline)
+    ax.add_collection(borders, autolim=False)
+
+
+def _released_sizes(release: Release | None) -> Floats | None:
+    """Noisy sizes of the clusters, where they were released for these very centres."""
+    parameters = {} if release is None else release.parameters
+    if "trace" not in parameters or "postprocessed" in parameters:
+        return None
+    return np.maximum(np.asarray(parameters["trace"]["counts"], dtype=np.float64)[-1], 0.0)
+
+
+def _frame(ax: Any, view: _View) -> None:
+    """Limits a little beyond the domain, and equal distances drawn equally long."""
+    low, high = (view.shown(end) for end in view.bounds)
+    margin = 0.02 * (high - low)
+    ax.set_xlim(low[0] - margin[0], high[0] + margin[0])
+    ax.set_ylim(low[1] - margin[1], high[1] + margin[1])
+    wide, tall = np.subtract(*view.bounds[::-1])
+    if 1 / 3 <= wide / tall <= 3:
+        ax.set_aspect(view.scale[0] / view.scale[1])
+    for axis, name in ((ax.xaxis, view.names[0]), (ax.yaxis, view.names[1])):
+        axis.set_label_text(_short(name))
+        axis.set_major_formatter("{x:g}")  # no power of ten in a corner
+    for spine in ax.spines.values():  # the domain has an outline of its own
+        spine.set_visible(False)
+
+
+# ------------------------------------------------------------------------------------------- budget
+
+
+def draw_budget(spent: Any, ax: Any = None) -> Any:
+    """Draw where a budget went.
+
+    Parameters
+    ----------
+    spent : Ledger, Release, or what has a release
+        Of a ledger: what each entry took, and what is left. Grants for groups of records that are
+        disjoint start from one place, since they do not add up. Of a `Release`, a search's `Found`
+        or a fitted estimator: what its draws so far cost, composed tightly, beside their plain sum.
+    ax : matplotlib's axes, optional
+        By default those of a new figure.
+    """
+    if isinstance(spent, Ledger):
+        return _draw_ledger(spent, ax)
+    release = spent
+    for name in ("release_", "release"):  # a fitted estimator's; that of `Found` or `RocCurve`
+        release = getattr(release, name, release)
+    if not isinstance(release, Release):
+        raise TypeError(
+            f"spent ({type(spent).__name__}) must be a Ledger or have a release; pass "
+            "model.release_, as a path or its generations do not say what a draw costs"
+        )
+    path = getattr(spent, "path", None)
+    return _draw_run(release, len(path.generations) if path is not None else 0, ax)
+
+
+def _draw_run(release: Release, generations: int, ax: Any) -> Any:
+    ax = _axes(ax)
+    total = sum(event.count for event in release.events)
+    draws = sorted({round(share * total) for share in np.linspace(0, 1, DRAWN_TOTALS)})
+    runs = [list(_first(release.events, count)) for count in draws]
+    tight = [compose(run, release.delta) if run else 0.0 for run in runs]
+    plain = [sum(event.count * _alone(event, release) for event in run) for run in runs]
+    promise = f"promised: epsilon {release.epsilon:.4g}"
+    ax.axhline(release.epsilon, linestyle=LONG_DASHES, label=promise, **QUIET)
+    kind = "plain sum, with nothing to save"
+    if not np.allclose(plain, tight, rtol=1e-3):
+        kind = "tight composition"
+        ax.plot(draws, plain, label=f"plain sum: {plain[-1]:.4g} in the end", **_style(1))
+    ax.plot(draws, tight, label=f"{kind}: {tight[-1]:.4g} in the end", **_style(0))
+    one_each = generations == total
+    many = f", in {generations} generations" if generations else ""
+    ax.set_xlabel("generation" if one_each else f"draws from the records{many}")
+    ax.set_ylabel(f"epsilon spent, at delta {release.delta:g}")
+    ax.set(xlim=(0, 1.02 * max(total, 1)), ylim=(0, None))
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    _finish(ax)
+    return ax
+
+
+def _alone(event: Event, release: Release) -> float:
+    """Epsilon of one draw by itself; Gaussian ones get equal shares of the delta that is left."""
+    if event.kind != "gaussian":
+        return event.parameter
+    left = release.delta - sum(other.count * other.delta for other in release.events)
+    sharers = sum(other.count for other in release.events if other.kind == "gaussian")
+    return gaussian_total(event.parameter, left / sharers)
+
+
+def _first(events: Iterable[Event], draws: int) -> Iterable[Event]:
+    """The events of the first draws."""
+    for event in events:
+        count = min(event.count, draws)
+        if count:
+            yield replace(event, count=count)
+        draws -= count
+
+
+@dataclass(frozen=True)
+class _Bar:
+    """A ledger's entry: where it starts in the budget, and what it takes."""
+
+    group: str
+    name: str
+    start: float
+    budget: Budget
+
+
+def _bars(ledger: Ledger) -> list[_Bar]:
+    """Entries for all records first; each group's start where those end."""
+    groups = dict.fromkeys(["", *(group for group, _, _ in ledger.entries)])
+    bars, common = [], 0.0
+    for group in groups:
+        start = common
+        for own, name, budget in ledger.entries:
+            if own == group:
+                bars.append(_Bar(group, name, start, budget))
+                start += budget.epsilon
+        common = common if group else start
+    return bars
+
+
+def _draw_ledger(ledger: Ledger, ax: Any) -> Any:
+    bars = _bars(ledger)
+    ax = _axes(ax, (6.4, 1.6 + 0.28 * len(bars)))
+    groups = list(dict.fromkeys(bar.group for bar in bars))
+    whole, spent, left = ledger.budget, ledger.spent, ledger.remaining
+    for i, group in enumerate(groups):
+        rows = [row for row, bar in enumerate(bars) if bar.group == group]
+        ax.barh(
+            rows,
+            [bars[row].budget.epsilon for row in rows],
+            left=[bars[row].start for row in rows],
+            label=_short(group) if group else "all records",
+            color=COLOURS[(0, 1, 6, 3, 4, 5)[i % 6]],
+            hatch=HATCHES[i % len(HATCHES)],
+            edgecolor="white",
+            height=0.7,
+        )
+    ax.barh(len(bars), left.epsilon, left=spent.epsilon, height=0.7, facecolor="none",
+            edgecolor="0.3", linestyle="--")  # fmt: skip
+    sizes = [bar.budget.epsilon for bar in bars] + [left.epsilon]
+    ends = [bar.start + bar.budget.epsilon for bar in bars] + [whole.epsilon]
+    for row, (size, end) in enumerate(zip(sizes, ends, strict=True)):
+        ax.annotate(f"{size:.3g}", (end, row), (4, 0), textcoords="offset points", va="center",
+                    fontsize=9)  # fmt: skip
+    ax.axvline(whole.epsilon, color="0.3", linewidth=1)
+    ax.set_yticks(range(len(bars) + 1), [*(_short(bar.name, LONGEST_TICK) for bar in bars), "left"])
+    ax.invert_yaxis()
+    ax.tick_params(axis="y", length=0)
+    ax.set_xlim(0, whole.epsilon * 1.1 or 1.0)
+    ax.set_xlabel(
+        f"epsilon, of {whole.epsilon:g} (delta: {spent.delta:g} of {whole.delta:g} spent)"
+    )
+    _finish(ax, legend=any(groups))
+    return ax
+
+
+# --------------------------------------------------------------------------------------- the common
+
+
+def _axes(ax: Any, inches: tuple[float, float] = (6.4, 4.8)) -> Any:
+    """These axes, or those of a new figure that nobody else holds."""
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib  # noqa: F401
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError(
+            "a plot needs matplotlib; install it with: pip install 'privfit[plot]'"
+        ) from None
+    figure = Figure(figsize=inches, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure.add_subplot()
+
+
+def _named(given: Any, name_of: Any) -> dict[str, Any]:
+    """Curves by name; one alone has a name of its own."""
+    if not isinstance(given, Mapping):
+        return {name_of(given): given}
+    if not given:
+        raise ValueError("there must be a curve to draw; pass a mapping of names to curves")
+    return {str(name): curve for name, curve in given.items()}
+
+
+def _style(i: int) -> dict[str, Any]:
+    """The i-th colour, marker and line style."""
+    return {
+        "color": COLOURS[i % len(COLOURS)],
+        "marker": MARKERS[i % len(MARKERS)],
+        "linestyle": DASHES[i % len(DASHES)],
+        "markersize": 5,
+        "linewidth": 1.6,
+    }
+
+
+def _short(text: str, longest: int = LONGEST_LABEL) -> str:
+    """A name that fits, with its middle left out; no dollar sign starts a formula."""
+    half = (longest - 3) // 2
+    fitting = text if len(text) <= longest else f"{text[:half]}...{text[-half:]}"
+    return fitting.replace("$", r"\$")
+
+
+def _joined(numbers: Iterable[float]) -> str:
+    return ", ".join(f"{number:g}" for number in sorted(numbers))
+
+
+def _finish(ax: Any, legend: bool = True, columns: int | None = None) -> None:
+    """A legend above the picture, where it hides nothing, and no more lines than are needed."""
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    if not legend:
+        return
+    shown = sorted(
+        zip(*ax.get_legend_handles_labels(), strict=True), key=lambda entry: _is_behind(entry[0])
+    )
+    handles, labels = zip(*shown, strict=True)
+    if columns is None:
+        widest = max(len(label) for label in labels) + 8
+        inches = ax.figure.get_size_inches()[0] * ax.get_position().width
+        columns = max(1, min(3, len(labels), int(LETTERS * inches * 1.1 / widest)))
+    ax.legend(
+        handles, labels, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False,
+        fontsize=9, borderaxespad=0.2,
+    )  # fmt: skip
+
+
+def _is_behind(handle: Any) -> bool:
+    """Whether an artist is there for comparison: those come last in a legend."""
+    return getattr(handle, "zorder", BEHIND + 1) == BEHIND

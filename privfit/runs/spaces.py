@@ -1,0 +1,413 @@
+"""Search spaces: what a candidate may be, and how new ones come from old ones without any data.
+
+`Reals` is a box, `Subsets` the sets of k indices, `Bits` the strings of n bits. Each space knows
+
+- `sample`: candidates drawn uniformly, and `extremes`, to see whether an objective takes them;
+- *moves*, a pair of arrays (where, what): `all_moves` and `some_moves` of one candidate, and
+  `moved`, the candidates they lead to;
+- *operators* on populations (m, ...): `splice` and `mix` cross two of them, `sibling` is the other
+  child of such a pair, `nudge` and `jitter` mutate one.
+
+`coins` is a numpy Generator: proposals never see records, so their randomness costs no privacy.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privfit.base.typing import Array, Coins, Floats, Integers
+from privfit.base.validation import is_whole
+
+__all__ = ["Bits", "Reals", "Space", "Subsets"]
+
+
+def _check_size(name: str, value: Any) -> None:
+    if not is_whole(value) or value < 1:
+        raise ValueError(f"{name} ({value!r}) must be a positive whole number; pass {name}=10")
+
+
+@dataclass(frozen=True, eq=False)
+class Reals:
+    """A box of reals: d numbers, or an array of shape d, each from low to high.
+
+    Steps are in shares of a coordinate's width, as in the papers. `units` is the grid that every
+    candidate lies on; a search takes it from its objective. `start` is where a walk starts, by
+    default the candidate nearest to zero; it must not depend on records.
+
+    >>> import numpy as np
+    >>> from privfit import Reals, RecordObjective, search
+    >>> heights = np.random.default_rng(0).normal(170, 10, 5000)  # private
+    >>> def nearness(heights, P):
+    ...     return -np.abs(heights[:, None] - P[:, 0])
+    >>> objective = RecordObjective(heights, nearness, low=-50.0, high=0.0)
+    >>> found = search(objective, Reals(100, 250, 1), 1.0, 1e-6, random_state=0)
+    >>> bool(abs(found.answer[0] - 170) < 5)
+    True
+    """
+
+    low: Any
+    high: Any
+    d: int | tuple[int, ...]
+    units: ArrayLike | None = None
+    start: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        for size in self.shape:
+            _check_size("d", size)
+        try:
+            low, high = (
+                np.array(np.broadcast_to(np.asarray(bound, dtype=np.float64), self.shape))
+                for bound in (self.low, self.high)
+            )
+        except ValueError:
+            raise ValueError(
+                f"low and high must be numbers or arrays of shape {self.shape}; pass Reals(low, "
+                "high, d)"
+            ) from None
+        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+            raise ValueError("low must be below high, both finite; pass Reals(-1, 1, d)")
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+        if np.greater(*self._ends).any():
+            raise ValueError(
+                "low and high must have a point of the grid between them in every coordinate; pass "
+                "wider bounds, or a finer grid"
+            )
+
+    def __repr__(self) -> str:
+        return f"Reals(<{' x '.join(map(str, self.shape))} numbers>)"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a candidate."""
+        return self.d if isinstance(self.d, tuple) else (self.d,)
+
+    @property
+    def size(self) -> int:
+        """The number of coordinates."""
+        return math.prod(self.shape)
+
+    @property
+    def width(self) -> Floats:
+        """The width of each coordinate."""
+        return np.asarray(np.subtract(self.high, self.low))
+
+    @property
+    def middle(self) -> Floats:
+        """Where a walk starts: the candidate nearest to zero, or the declared one."""
+        return self.snap(np.zeros(self.shape) if self.start is None else self.start)
+
+    @property
+    def extremes(self) -> Floats:
+        """(4, ...): the middle and outermost candidates; what holds there holds everywhere."""
+        farthest = np.where(np.abs(self.low) > np.abs(self.high), self.low, self.high)
+        return self.snap(np.stack([self.middle, self.low, self.high, farthest]))
+
+    def on_grid_of(self, objective: Any) -> Reals:
+        """This box on the grid that the objective asks for."""
+        units = getattr(objective, "candidate_units", None)
+        if self.units is not None or units is None:
+            return self
+        if np.shape(units) not in ((), self.shape, self.shape[-1:]):
+            raise ValueError(
+                f"candidates (shape {self.shape}) must have the shape of the objective's, "
+                f"{np.shape(units)}; pass Reals(low, high, d) with it"
+            )
+        return replace(self, units=units)
+
+    @cached_property
+    def _ends(self) -> tuple[Floats, Floats]:
+        """The lowest and the highest candidate of the box, on its grid."""
+        if self.units is None:
+            return self.low, self.high
+        low, high = np.ceil(self.low / self.units), np.floor(self.high / self.units)
+        return low * self.units, high * self.units
+
+    def snap(self, P: ArrayLike) -> Floats:
+        """Candidates clipped to the box and put on the grid."""
+        if self.units is not None:
+            P = np.rint(np.divide(P, self.units)) * self.units
+        return np.asarray(np.clip(P, *self._ends))
+
+    def sample(self, m: int, coins: Coins) -> Array:
+        """(m, ...) candidates, uniform in the box."""
+        return self.snap(coins.uniform(self.low, self.high, (m, *self.shape)))
+
+    # ---------------------------------------------------------------------------------------- moves
+
+    def all_moves(self, w: Array, step: float) -> tuple[Integers, Floats]:
+        """Up and down by a step along every coordinate: coordinates and signed steps."""
+        up, down = self._steps(w, step), self._steps(w, -step)
+        return self._every_coordinate, np.concatenate([up, down])
+
+    def some_moves(self, w: Array, m: int, step: float, coins: Coins) -> tuple[Integers, Floats]:
+        """m moves along coordinates drawn uniformly, up or down."""
+        where = coins.integers(self.size, size=m)
+        up = coins.random(m) < 0.5
+        return where, np.where(up, self._steps(w, step)[where], self._steps(w, -step)[where])
+
+    @cached_property
+    def _every_coordinate(self) -> Integers:
+        where = np.tile(np.arange(self.size), 2)
+        where.setflags(write=False)
+        return where
+
+    @cached_property
+    def _flat(self) -> tuple[Floats, Floats, Floats, Floats | None]:
+        """The outermost points, widths and units of all coordinates in a row."""
+        units = None
+        if self.units is not None:
+            units = np.ravel(np.broadcast_to(np.asarray(self.units, dtype=np.float64), self.shape))
+        low, high = self._ends
+        return np.ravel(low), np.ravel(high), np.ravel(self.width), units
+
+    def _steps(self, w: Array, share: float) -> Floats:
+        """A step along each coordinate, on the grid, cut where it would leave the box."""
+        low, high, width, units = self._flat
+        here, steps = np.ravel(w), share * width
+        if units is not None:
+            steps = np.rint(steps / units) * units
+        return np.minimum(np.maximum(here + steps, low), high) - here
+
+    def moved(self, w: Array, where: ArrayLike, what: ArrayLike) -> Array:
+        """(m, ...): the candidates after each move."""
+        where, what = np.atleast_1d(where), np.atleast_1d(what)
+        P = np.tile(np.ravel(w), (len(where), 1))
+        P[np.arange(len(where)), where] += what
+        return P.reshape(-1, *self.shape)
+
+    # ------------------------------------------------------------------------------------ operators
+
+    def splice(self, A: Array, B: Array, coins: Coins) -> Array:
+        """One-point crossover: the first coordinates of A, the others of B."""
+        a, b = A.reshape(len(A), -1), B.reshape(len(B), -1)
+        cut = coins.integers(1, max(self.size, 2), size=(len(a), 1))
+        return np.where(np.arange(self.size) < cut, a, b).reshape(A.shape)
+
+    def mix(self, A: Array, B: Array, coins: Coins) -> Array:
+        """Uniform crossover: each coordinate from A or B with equal odds."""
+        return np.where(coins.random(A.shape) < 0.5, A, B)
+
+    def sibling(self, A: Array, B: Array, child: Array, coins: Coins) -> Array:
+        """The other child of A and B: it has of B what `child` has of A, and of A the rest."""
+        return np.where(child == A, B, A)
+
+    def nudge(self, P: Array, step: float, coins: Coins) -> Array:
+        """Move one coordinate of each candidate up or down by a step."""
+        flat = P.reshape(len(P), -1).copy()
+        where = coins.integers(self.size, size=len(P))
+        signs = coins.choice((-1.0, 1.0), size=len(P))
+        flat[np.arange(len(P)), where] += signs * step * np.ravel(self.width)[where]
+        return self.snap(flat.reshape(P.shape))
+
+    def jitter(self, P: Array, step: float, rate: float, coins: Coins) -> Array:
+        """Add normal noise, with a step as its deviation, to each coordinate at this rate."""
+        result, hit = P.copy(), coins.random(P.shape) < rate
+        spread = step * np.broadcast_to(self.width, P.shape)[hit]
+        result[hit] += coins.normal(0.0, 1.0, spread.shape) * spread
+        return self.snap(result)
+
+
+@dataclass(frozen=True)
+class Subsets:
+    """Sets of k different indices below n, as int rows in no particular order.
+
+    >>> from privfit import Subsets
+    >>> Subsets(200, 5)  # five of 200 public places, for `search`
+    Subsets(n=200, k=5)
+    """
+
+    n: int
+    k: int
+
+    def __post_init__(self) -> None:
+        _check_size("n", self.n)
+        _check_size("k", self.k)
+        if self.k > self.n:
+            raise ValueError(f"k ({self.k}) must be at most n ({self.n}); pass a smaller k")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a candidate."""
+        return (self.k,)
+
+    @property
+    def size(self) -> int:
+        """The number of genes."""
+        return self.k
+
+    @property
+    def middle(self) -> Integers:
+        """The first k indices: where a walk starts."""
+        return np.arange(self.k)
+
+    @property
+    def extremes(self) -> Integers:
+        """(2, k): the first and the last indices."""
+        return np.stack([self.middle, self.middle + self.n - self.k])
+
+    def on_grid_of(self, objective: Any) -> Subsets:
+        """Itself: indices need no grid."""
+        return self
+
+    def sample(self, m: int, coins: Coins) -> Array:
+        """(m, k) sets, uniform."""
+        return np.stack([coins.choice(self.n, self.k, replace=False) for _ in range(m)])
+
+    def all_moves(self, w: Array, step: float) -> tuple[Integers, Integers]:
+        """All swaps: the positions that leave and the indices that come.
+
+        Where there is nothing to swap with, staying is the only move.
+        """
+        if self.k == self.n:
+            return np.zeros(1, dtype=np.int64), np.array(w[:1])
+        outside = np.setdiff1d(np.arange(self.n), w)
+        return np.repeat(np.arange(self.k), len(outside)), np.tile(outside, self.k)
+
+    def some_moves(self, w: Array, m: int, step: float, coins: Coins) -> tuple[Integers, Integers]:
+        """m swaps, drawn uniformly."""
+        where = coins.integers(self.k, size=m)
+        return where, self._newcomers(np.tile(w, (m, 1)), where, coins)
+
+    def _newcomers(self, P: Array, where: Integers, coins: Coins) -> Integers:
+        """An index outside each set, uniform; the one that stands there if there is none."""
+        if self.k == self.n:
+            return P[np.arange(len(P)), where]
+        rank = coins.integers(self.n - self.k, size=(len(P), 1))
+        # The rank-th index outside: every member at or below it pushes it up by one.
+        below = np.sort(P, axis=1) - np.arange(self.k) <= rank
+        return np.asarray(rank[:, 0] + below.sum(axis=1))
+
+    def moved(self, w: Array, where: ArrayLike, what: ArrayLike) -> Array:
+        """(m, k): the sets after each swap."""
+        where, what = np.atleast_1d(where), np.atleast_1d(what)
+        P = np.tile(w, (len(where), 1))
+        P[np.arange(len(where)), where] = what
+        return P
+
+    def mix(self, A: Array, B: Array, coins: Coins) -> Array:
+        """k members drawn from the union of two sets."""
+        both = np.concatenate([A, B], axis=1)
+        keys = coins.random(both.shape)
+        keys[:, self.k :][(B[:, :, None] == A[:, None, :]).any(axis=2)] = 2.0  # once each
+        order = np.argsort(keys, axis=1)[:, : self.k]
+        return np.take_along_axis(both, order, axis=1)
+
+    splice = mix
+
+    def sibling(self, A: Array, B: Array, child: Array, coins: Coins) -> Array:
+        """The other child of two sets: another draw from their union."""
+        return self.mix(A, B, coins)
+
+    def nudge(self, P: Array, step: float, coins: Coins) -> Array:
+        """Swap one member of each set for a new index."""
+        where = coins.integers(self.k, size=len(P))
+        result = P.copy()
+        result[np.arange(len(P)), where] = self._newcomers(P, where, coins)
+        return result
+
+    def jitter(self, P: Array, step: float, rate: float, coins: Coins) -> Array:
+        """Swap each member for a new index at this rate."""
+        result = P.copy()
+        for position in range(self.k):
+            hit = np.flatnonzero(coins.random(len(P)) < rate)
+            if len(hit):
+                where = np.full(len(hit), position)
+                result[hit, position] = self._newcomers(result[hit], where, coins)
+        return result
+
+
+@dataclass(frozen=True)
+class Bits:
+    """Strings of n bits, as rows of booleans.
+
+    >>> import numpy as np
+    >>> from privfit import Bits, RecordObjective, search
+    >>> taste = np.random.default_rng(0).random((2000, 8)) < [0.9, 0.1] * 4  # private
+    >>> def agreement(taste, P):
+    ...     return (taste[:, None] == P).mean(axis=2)
+    >>> found = search(RecordObjective(taste, agreement, 0.0, 1.0), Bits(8), 1.0)
+    >>> found.answer.shape
+    (8,)
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        _check_size("n", self.n)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a candidate."""
+        return (self.n,)
+
+    @property
+    def size(self) -> int:
+        """The number of genes."""
+        return self.n
+
+    @property
+    def middle(self) -> Array:
+        """All zeros: where a walk starts."""
+        return np.zeros(self.n, dtype=bool)
+
+    @property
+    def extremes(self) -> Array:
+        """(2, n): all zeros and all ones."""
+        return np.stack([self.middle, ~self.middle])
+
+    def on_grid_of(self, objective: Any) -> Bits:
+        """Itself: bits need no grid."""
+        return self
+
+    def sample(self, m: int, coins: Coins) -> Array:
+        """(m, n) strings, uniform."""
+        return coins.random((m, self.n)) < 0.5
+
+    def all_moves(self, w: Array, step: float) -> tuple[Integers, Array]:
+        """Every single flip."""
+        return np.arange(self.n), ~w
+
+    def some_moves(self, w: Array, m: int, step: float, coins: Coins) -> tuple[Integers, Array]:
+        """m flips, drawn uniformly."""
+        where = coins.integers(self.n, size=m)
+        return where, ~w[where]
+
+    def moved(self, w: Array, where: ArrayLike, what: ArrayLike) -> Array:
+        """(m, n): the strings after each flip."""
+        where, what = np.atleast_1d(where), np.atleast_1d(what)
+        P = np.tile(w, (len(where), 1))
+        P[np.arange(len(where)), where] = what
+        return P
+
+    def splice(self, A: Array, B: Array, coins: Coins) -> Array:
+        """One-point crossover."""
+        cut = coins.integers(1, max(self.n, 2), size=(len(A), 1))
+        return np.where(np.arange(self.n) < cut, A, B)
+
+    def mix(self, A: Array, B: Array, coins: Coins) -> Array:
+        """Uniform crossover."""
+        return np.where(coins.random(A.shape) < 0.5, A, B)
+
+    def sibling(self, A: Array, B: Array, child: Array, coins: Coins) -> Array:
+        """The other child of A and B."""
+        return np.where(child == A, B, A)
+
+    def nudge(self, P: Array, step: float, coins: Coins) -> Array:
+        """Flip one bit of each string."""
+        result = P.copy()
+        result[np.arange(len(P)), coins.integers(self.n, size=len(P))] ^= True
+        return result
+
+    def jitter(self, P: Array, step: float, rate: float, coins: Coins) -> Array:
+        """Flip each bit at this rate."""
+        return P ^ (coins.random(P.shape) < rate)
+
+
+Space: TypeAlias = Reals | Subsets | Bits

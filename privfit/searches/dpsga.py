@@ -1,0 +1,252 @@
+"""The differentially private simple genetic algorithm (Humphries 2021).
+
+Truncation selection by peeling: the best N_s of a population are drawn one after the other by the
+exponential mechanism. They are kept (elitism) and bred by uniform crossover and mutation. With an
+infinite budget the same loop is the plain simple genetic algorithm.
+
+Section 6.2 of the thesis compares three ways to draw a parent, and Section 6.3 the theorems that
+add up what they cost. Both can be chosen. The exponential mechanism is eps_s-bounded-range, and all
+theorems apply to it. Permute-and-flip and report-noisy-max are eps_s-DP at the same rate and no
+more: only theorems that hold for every pure release apply to them, and the others are refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privfit.base.typing import Array
+from privfit.base.validation import is_whole
+from privfit.privacy.accounting import METHODS
+from privfit.privacy.ledger import Grant
+from privfit.privacy.mechanisms import WIDEST, Mechanism, NoisyMax, PermuteAndFlip, TopK
+from privfit.runs.paths import (
+    OPEN,
+    Conduct,
+    Generation,
+    Path,
+    check_counts,
+    check_shares,
+    fill,
+    side_by_side,
+)
+from privfit.runs.spaces import Reals, Space
+
+__all__ = ["DPSGA", "dpsga", "thesis_delta"]
+
+
+# Generations by epsilon, in half decades from 10^-2 to 10^1.5 (the thesis's table).
+GENERATIONS = (10, 10, 20, 50, 75, 100, 120, 120)
+
+# Selections that are eps_s-DP but not eps_s-bounded-range, and what adds such releases up.
+PURE = {"noisy_max": NoisyMax, "permute_and_flip": PermuteAndFlip}
+PURE_COMPOSITIONS = ("naive", "advanced", "kov", "kov_exact", "rdp")
+
+
+def thesis_delta(n: int) -> float:
+    """The thesis's delta for n records, n^-1.1 (Section 6.3); n must be public.
+
+    >>> from privfit.searches.dpsga import thesis_delta
+    >>> round(thesis_delta(48_842), 9)
+    6.955e-06
+    """
+    if not is_whole(n) or n < 2:
+        raise ValueError(
+            f"n ({n!r}) must be a whole number of at least 2; pass the public number of records"
+        )
+    return float(n) ** -1.1
+
+
+@dataclass(frozen=True)
+class DPSGA:
+    """Settings of `dpsga`; what is left out takes our default, or the thesis's.
+
+    Parameters
+    ----------
+    generations : int, optional
+        N_g; by default from epsilon, by the thesis's table.
+    population, survivors : int
+        N_p and N_s.
+    crossover : float
+        p_c: the share of children that have two parents.
+    mutation : float, optional
+        p_m: the rate at which a gene mutates; by default 1 / (genes + 1).
+    step : float
+        Deviation of a real gene's mutation, as a share of its width (0.1 in [-1, 1]).
+    selection : 'exponential', 'noisy_max' or 'permute_and_flip'
+        How a parent is drawn.
+    composition : str, optional
+        How the cost of all draws adds up if delta > 0: 'naive', 'advanced', 'kov', 'kov_exact' or
+        'rdp' for any selection; 'bounded_range', 'zcdp' or 'tight' for the exponential one alone
+        (`accounting` explains the names). By default what is least: 'tight', or 'kov_exact'. The
+        thesis has 'bounded_range' (its Lemma 6.15), or 'kov' (Lemma 6.6).
+    average : float
+        The share of the released path whose mean is the answer; 0 for the last selection.
+    paper : bool
+        Algorithm 3 as published, with the thesis's composition and both children of each pair;
+        dampening by twice a candidate's own sensitivity instead of the range. Repaired: the
+        population is filled to exactly N_p, not 202; the signs of its equation 8.1 and Algorithm 8;
+        scaling, clipping and N_g never look at the records. `docs/dpsga.md` has a table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import DPSGA, LogisticRegression
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> y = (X[:, 0] > X[:, 1]).astype(int)
+    >>> settings = DPSGA(generations=20)
+    >>> model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1], solver=settings)
+    >>> model.fit(X, y).coef_.shape
+    (1, 2)
+    """
+
+    generations: int | None = None
+    population: int = OPEN
+    survivors: int = OPEN
+    crossover: float = OPEN
+    mutation: float | None = None
+    step: float = OPEN
+    average: float = OPEN
+    paper: bool = False
+    selection: str = "exponential"
+    composition: str = OPEN
+
+    def __post_init__(self) -> None:
+        shared = {"population": 200, "survivors": 10, "crossover": 0.5, "step": 0.05}
+        pure = self.selection != "exponential"
+        fill(
+            self,
+            ours={**shared, "average": 0.25, "composition": "kov_exact" if pure else "tight"},
+            paper={**shared, "average": 0.0, "composition": "kov" if pure else "bounded_range"},
+        )
+        self._check_selection()
+        check_counts(self, "generations", "population", "survivors")
+        check_shares(self, "crossover", "mutation", "step", "average")
+        if self.survivors >= self.population:
+            raise ValueError(
+                f"survivors ({self.survivors}) must be below the population ({self.population}); "
+                "pass fewer"
+            )
+
+    def _check_selection(self) -> None:
+        """Refuse a selection that is not known, and a composition that is not proved for it."""
+        known = ("exponential", *PURE)
+        if self.selection not in known:
+            raise ValueError(
+                f"selection ({self.selection!r}) must be one of {', '.join(known)}; pass one of "
+                "them"
+            )
+        if self.composition not in METHODS:
+            raise ValueError(
+                f"composition ({self.composition!r}) must be one of {', '.join(METHODS)}; pass one "
+                "of them"
+            )
+        if self.selection in PURE and self.composition not in PURE_COMPOSITIONS:
+            raise ValueError(
+                f"composition ({self.composition!r}) must be proved for every pure release, since "
+                f"selection {self.selection!r} is not bounded-range; pass one of "
+                f"{', '.join(PURE_COMPOSITIONS)}, or selection='exponential'"
+            )
+
+
+def dpsga(
+    objective: Any,
+    space: Space,
+    settings: DPSGA,
+    grant: Grant | None,
+    rng: Any = None,
+    callback: Callable[[Generation], object] | None = None,
+    **public: Any,
+) -> Path:
+    """Peel N_s parents, keep them, breed N_p - N_s children, repeat; at last select one.
+
+    Released: the parents of each generation. Cost: N_g N_s + 1 selections, the grant's budget.
+    Without a grant nothing is private.
+    """
+    conduct = Conduct(objective, space, grant, rng, callback, **public)
+    space, coins, s = conduct.space, conduct.coins, settings
+    n_g = s.generations or _generations(grant)
+    kind = "pure" if s.selection in PURE else "selection"
+    rate = 1 / (space.size + 1) if s.mutation is None else s.mutation
+    eps_s = conduct.plan(n_g * s.survivors + 1, n_g + 1, s.composition, kind)
+    conduct.note(generations=n_g, mutation=rate)
+
+    def select(k: int) -> Array:
+        if grant is None:
+            return np.argsort(-scores, kind="stable")[:k]
+        reach = (objective.spread if s.paper else objective.range)(P, conduct.adjacency)
+        if s.selection in PURE:
+            return _peel(conduct, _pure(s.selection, eps_s, reach), scores, k)
+        return np.asarray(conduct.release(TopK(k, eps_s, reach), scores))
+
+    P = _starts(space, s.population, coins)
+    scores = objective.scores(P) + objective.prior(P)
+    for _ in range(n_g):
+        chosen = select(s.survivors)
+        parents = P[chosen]
+        conduct.tell(parents)
+        children = _children(space, parents, s, rate, coins)
+        P = np.concatenate([parents, children])
+        scores = np.concatenate(
+            [scores[chosen], objective.scores(children) + objective.prior(children)]
+        )
+    conduct.tell(P[select(1)])
+    return conduct.path(s.average)
+
+
+def _pure(selection: str, eps_s: float, reach: int) -> Mechanism:
+    """The mechanism of a draw; where noise would not fit in 64 bits, a uniform one does as well."""
+    drowned = selection == "noisy_max" and eps_s < float(WIDEST) * reach * (1 + 1e-9)
+    return PURE[selection](eps_s, 0 if drowned else reach)
+
+
+def _peel(conduct: Conduct, one: Mechanism, scores: Array, k: int) -> Array:
+    """(k,): draw one candidate, remove it, and draw again among those that are left."""
+    left = np.arange(len(scores))
+    chosen = np.empty(k, dtype=np.int64)
+    for i in range(k):
+        place = conduct.release(one, scores[left])
+        chosen[i] = left[place]
+        left = np.delete(left, place)
+    return chosen
+
+
+def _children(
+    space: Any, parents: Array, s: DPSGA, rate: float, coins: np.random.Generator
+) -> Array:
+    """N_p - N_s children: crossed at rate p_c, else copies, and mutated.
+
+    Ours have a pair of parents each; as published both children of a pair join the population.
+    """
+    wanted = s.population - len(parents)
+    pairs = (wanted + 1) // 2 if s.paper else wanted
+    first, second = parents[coins.integers(len(parents), size=(2, pairs))]
+    crossed = coins.random(pairs) < s.crossover
+    A, B = first[crossed], second[crossed]
+    children = first.copy()
+    children[crossed] = mixed = space.mix(A, B, coins)
+    if s.paper:
+        others = second.copy()
+        others[crossed] = space.sibling(A, B, mixed, coins)
+        children = side_by_side(children, others)[:wanted]
+    return np.asarray(space.jitter(children, s.step, rate, coins))
+
+
+def _generations(grant: Grant | None) -> int:
+    """N_g of the nearest epsilon in the table."""
+    if grant is None:
+        return GENERATIONS[-1]
+    place = round(2 * (math.log10(grant.budget.epsilon) + 2))
+    return GENERATIONS[min(max(place, 0), len(GENERATIONS) - 1)]
+
+
+def _starts(space: Space, m: int, coins: np.random.Generator) -> Array:
+    """Random candidates; of reals one in twenty at zero."""
+    P = space.sample(m, coins)
+    if isinstance(space, Reals):
+        P[: m // 20] = space.middle
+    return P
