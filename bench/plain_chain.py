@@ -12,7 +12,7 @@ import random
 from typing import Any
 
 import numpy as np
-from privfit.postprocess import LloydTrace, consistent
+from privfit.clustering.postprocess import LloydTrace, consistent
 
 VARIANCE = 0.001  # of a proposal about its centre, in each coordinate
 Point = list[float]
