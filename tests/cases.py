@@ -12,7 +12,8 @@ import pytest
 import reference
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from privfit import Box, Categorical, Grid, L1Ball, L2Ball, Numeric, Schema
+from privfit import Box, Categorical, L1Ball, L2Ball, Numeric, Schema
+from privfit.domains import Grid
 
 LOSSES = ("logistic", "hinge", "zero_one")
 ADJACENCIES = ("replace", "add_remove")

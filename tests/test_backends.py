@@ -794,7 +794,7 @@ def test_arrays_and_frames_release_the_same(some_workers, numbers, files):
               for one in parts_of(array_rows, files / "X.npy", 6000, 4)]  # fmt: skip
     lazy = dask.array.concatenate(blocks)
     labels = dask.array.from_array(y, chunks=1500)
-    model = KMeans(3, 1.0, domain=UNIT, solver=privfit.Tree(depth=6), random_state=5)
+    model = KMeans(3, 1.0, domain=UNIT, solver=privfit.clustering.Tree(depth=6), random_state=5)
     once = model.fit(X).release_.to_json()
     futures = some_workers.scatter([X[:2500], X[2500:]])
     for records in (lazy, lazy.persist(), lazy.rechunk((1500, 2)), futures):

@@ -24,7 +24,6 @@ from privfit import (
     Categorical,
     CentersObjective,
     FacilityObjective,
-    Grid,
     KMeans,
     KMedian,
     L1Ball,
@@ -36,6 +35,7 @@ from privfit import (
     RecordObjective,
     Schema,
 )
+from privfit.domains import Grid
 from privfit.features.scores import SCORES
 from privfit.objectives.clipping import ClippedGradient, SecondMoments
 from privfit.objectives.coding import Broad, Coding, Compact

@@ -18,7 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from privfit import Box, Categorical, Grid, L1Ball, L2Ball, Numeric, Schema
+from privfit import Box, Categorical, L1Ball, L2Ball, Numeric, Schema
+from privfit.domains import Grid
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 NEARBY = st.floats(-3, 3)

@@ -23,7 +23,6 @@ from privfit import (
     CentersObjective,
     Domain,
     FacilityObjective,
-    Grid,
     L1Ball,
     L2Ball,
     LinearObjective,
@@ -33,6 +32,7 @@ from privfit import (
     Stream,
 )
 from privfit._kernels import threads
+from privfit.domains import Grid
 from privfit.objectives.clipping import SecondMoments
 from privfit.objectives.coding import Broad
 from privfit.records.packing import pack

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from privfit import Box, Categorical, FacilityObjective, Grid, L1Ball, Schema
+from privfit import Box, Categorical, FacilityObjective, L1Ball, Schema
 from privfit._kernels import threads
+from privfit.domains import Grid
 from privfit.records.packing import DenseRecords, SparseRecords, pack
 
 BITS = (16, 8)

@@ -15,7 +15,6 @@ from cases import ADJACENCIES, DOMAINS, case, encoded, extreme_rows, labels, sci
 from privfit import (
     Box,
     Categorical,
-    Grid,
     L1Ball,
     L2Ball,
     Ledger,
@@ -28,6 +27,7 @@ from privfit import (
     Schema,
 )
 from privfit.audit import audit_runs
+from privfit.domains import Grid
 from privfit.linear import functional as module
 from privfit.linear.functional import Functional, _plan, functional, sensitivities
 from privfit.objectives.coding import Compact

@@ -21,7 +21,6 @@ from privfit import (
     Categorical,
     FrankWolfe,
     Gradient,
-    Grid,
     Gupt,
     L1Ball,
     L2Ball,
@@ -41,6 +40,7 @@ from privfit import (
     Subsample,
 )
 from privfit.audit import paired
+from privfit.domains import Grid
 from privfit.estimators import linear
 from privfit.linear.functional import sensitivities
 from privfit.models.model import dumps, loads

@@ -36,7 +36,6 @@ from privfit import (
     CentersObjective,
     DiscreteGaussian,
     DiscreteLaplace,
-    Grid,
     Hybrid,
     KMeans,
     L1Ball,
@@ -46,13 +45,13 @@ from privfit import (
     Local,
     PrivGene,
     Schema,
-    Tree,
     UniformGrid,
 )
 from privfit._kernels import threads
 from privfit._kernels.random import BitSource
 from privfit.audit import audit_runs
 from privfit.base.means import weighted_means
+from privfit.clustering import Tree
 from privfit.clustering.kmeans import (
     METHODS,
     centre_space,
@@ -63,6 +62,7 @@ from privfit.clustering.kmeans import (
     typical_length,
 )
 from privfit.clustering.postprocess import LloydTrace, mcmc
+from privfit.domains import Grid
 from privfit.objectives import center_moves
 from privfit.privacy.accounting import compose
 from privfit.privacy.ledger import Grant

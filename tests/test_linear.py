@@ -27,9 +27,10 @@ from cases import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privfit import Box, Categorical, Grid, L1Ball, LinearObjective, Numeric, Schema
+from privfit import Box, Categorical, L1Ball, LinearObjective, Numeric, Schema
 from privfit._kernels import linear as kernels
 from privfit._kernels import threads
+from privfit.domains import Grid
 from privfit.objectives.common import quads, wrap32
 from privfit.records.packing import pack, tiles
 

@@ -19,10 +19,12 @@ from cases import ADJACENCIES, DISTANCE_DOMAINS, distance_rows
 from test_errors import messages_of, raises_in
 
 import privfit
-from privfit import Box, CentersObjective, FacilityObjective, Grid, Ledger, Tree
+from privfit import Box, CentersObjective, FacilityObjective, Ledger
 from privfit._kernels import threads
 from privfit._kernels.random import BitSource
 from privfit.audit import neighbours
+from privfit.clustering import Tree
+from privfit.domains import Grid
 from privfit.objectives.facility import FEW_COLUMNS
 from privfit.privacy.privtree import (
     TESTS,

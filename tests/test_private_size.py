@@ -62,7 +62,6 @@ from privfit import (
     Stream,
     Subsample,
     Synopsis,
-    Tree,
     UniformGrid,
     accuracy_score,
     confusion_matrix,
@@ -71,7 +70,7 @@ from privfit import (
     search,
     sweep,
 )
-from privfit.clustering import kmeans, kmedian
+from privfit.clustering import Tree, kmeans, kmedian
 from privfit.domains import Domain
 from privfit.estimators import linear
 from privfit.features.selection import METHODS as SELECTIONS

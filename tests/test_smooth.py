@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import reference
 
-from privfit import Box, Categorical, Grid, L1Ball, L2Ball, LinearObjective, Numeric, Schema
+from privfit import Box, Categorical, L1Ball, L2Ball, LinearObjective, Numeric, Schema
 from privfit._kernels import smooth as kernels
 from privfit.base.dyadic import Dyadic
+from privfit.domains import Grid
 from privfit.linear.newton import PAIRS, HuberHinge, InverseGuess, Logistic, coding_of
 from privfit.objectives.smooth import (
     MARGIN_BITS,

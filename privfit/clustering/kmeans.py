@@ -53,8 +53,8 @@ from privfit._kernels.random import BitSource
 from privfit.base.means import weighted_means
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite
-from privfit.clustering.postprocess import LloydTrace
 from privfit.clustering.starts import packed, spread_out
+from privfit.clustering.trace import LloydTrace
 from privfit.domains import L1Ball, L2Ball, Schema
 from privfit.objectives import CentersObjective
 from privfit.objectives.common import MOST_SUM
@@ -657,7 +657,8 @@ class Tree:
     Examples
     --------
     >>> import numpy as np
-    >>> from privfit import KMeans, Tree
+    >>> from privfit import KMeans
+    >>> from privfit.clustering import Tree
     >>> X = np.random.default_rng(0).normal([[-0.5], [0.5]], 0.1, (2, 5000)).reshape(-1, 1)
     >>> model = KMeans(2, epsilon=1.0, domain=(-1, 1), solver=Tree(depth=12)).fit(X)
     >>> model.cluster_centers_.shape

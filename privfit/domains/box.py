@@ -46,7 +46,8 @@ class Grid:
     The defaults keep margins up to 511 within 32 bits, where the kernels are fastest, and cost at
     most one part in 4096 of a column's range, 0.001 of a weight and 0.0003 of a score.
 
-    >>> from privfit import Box, Grid
+    >>> from privfit import Box
+    >>> from privfit.domains import Grid
     >>> Box(-1, 1, n_features=2, grid=Grid(a=10)).grid.a
     10
     """
