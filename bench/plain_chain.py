@@ -12,7 +12,9 @@ import random
 from typing import Any
 
 import numpy as np
-from privfit.clustering.postprocess import LloydTrace, consistent
+
+from privfit.clustering.consistency import consistent
+from privfit.clustering.trace import LloydTrace
 
 VARIANCE = 0.001  # of a proposal about its centre, in each coordinate
 Point = list[float]
