@@ -22,7 +22,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE.parent), str(HERE.parent / "tests")]  # an installed privfit comes first
 
-import chains  # noqa: E402
+from makers import chains  # noqa: E402
 
 from bench import datasets  # noqa: E402
 from bench.fits import table_lines  # noqa: E402
