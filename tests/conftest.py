@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from makers.places import ROOT, TESTS
 
 import privfit
 from privfit.objectives.common import Objective
-
-ROOT = Path(__file__).resolve().parents[1]
 
 if importlib.util.find_spec("hypothesis"):  # the smoke test runs without it
     from hypothesis import HealthCheck, settings
@@ -68,11 +67,11 @@ def run_python(
     script: str, *, timeout: float = 600, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a script in a fresh interpreter that finds this privfit and the files of this folder."""
-    path = os.pathsep.join([str(Path(privfit.__file__).parents[1]), str(Path(__file__).parent)])
+    path = os.pathsep.join([str(Path(privfit.__file__).parents[1]), str(TESTS)])
     return subprocess.run(
         [sys.executable, "-c", script],
         env={**os.environ, "PYTHONPATH": path, **environment},
-        cwd=Path(__file__).parent,  # not the root, whose sources would hide an installed privfit
+        cwd=TESTS,  # not the root, whose sources would hide an installed privfit
         capture_output=True,
         text=True,
         timeout=timeout,

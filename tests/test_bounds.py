@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import reference
 import scipy.sparse as sp
-from cases import ADJACENCIES
+from makers.cases import ADJACENCIES
 from test_errors import messages_of
 
 from privfit import (

@@ -10,10 +10,10 @@ import warnings
 from pathlib import Path
 
 import pytest
+from makers.places import ROOT
 
 import privfit
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT
+from makers.places import ROOT
 
 SCRIPT = ROOT / ".ci" / "documented.py"
 if not SCRIPT.exists():

@@ -27,8 +27,8 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import scipy.special
-from cases import case, encoded, scikit_learn_checks
-from conftest import ROOT
+from makers.cases import case, encoded, scikit_learn_checks
+from makers.places import ROOT
 from scipy.spatial.distance import cdist
 from sklearn.base import ClassifierMixin, ClusterMixin, clone
 from sklearn.exceptions import DataConversionWarning, NotFittedError

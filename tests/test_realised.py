@@ -25,7 +25,7 @@ X = COINS.uniform(-1, 1, (N, 3))
 Y = (X[:, 0] - 0.5 * X[:, 1] + COINS.normal(0, 0.2, N) > 0).astype(int)
 THREE = Y + (X[:, 2] > 0.5)
 PLACES = COINS.uniform(-1, 1, (25, 3))
-PERTURBED = {"output", "objective", "privatesvm"}  # tests/test_perturbation.py has these
+PERTURBED = {"output", "objective", "privatesvm"}  # tests/linear/test_perturbation.py has these
 
 Plain = dict[str, Any]
 

@@ -57,7 +57,7 @@ so u is the same bit for bit wherever they lie.
 of any length (`dyadic`), so that only slopes are rounded. With n records and c the largest
 curvature, each record adds at most, since coded records are no longer than 1:
 
-- SLOPE_ERROR (1 + c): of a slope, given its margin (`tests/test_smooth.py`). A tabled slope is
+- SLOPE_ERROR (1 + c): of a slope, given its margin (`objectives/test_smooth.py`). A tabled slope is
   r - f d, with f within 2^-53, d <= c and one product and one sum rounded: 2^-52 (1 + c) at most;
 - 2^-51 sup of abs(m) l''(m), the loss's `swing`: a margin, a sum of exact integers, becomes a float
   with a relative error of at most 2^-51. What it moves a slope by is bounded however large it is;

@@ -1,0 +1,1 @@
+"""What several test files share: records, problems, checks. No test imports another test."""

@@ -1,0 +1,1176 @@
+"""Records in parts: the same releases bit for bit, bounded memory, faults that change nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import pairwise
+from multiprocessing import forkserver
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from makers.cases import same
+from makers.places import ROOT
+from test_errors import assert_reached
+
+import privfit
+from privfit import (
+    DPSGA,
+    EEM,
+    BernoulliNB,
+    Budget,
+    CentersObjective,
+    FacilityObjective,
+    Gradient,
+    KMeans,
+    KMedian,
+    Ledger,
+    LinearHybrid,
+    LinearObjective,
+    LinearSVC,
+    Local,
+    LogisticRegression,
+    ObjectivePerturbation,
+    SelectFeatures,
+    SmoothLoss,
+    Stream,
+    Subsample,
+    accuracy_score,
+    confusion_matrix,
+    roc_curve,
+)
+from privfit.objectives.partitioned import (
+    CentersPart,
+    FacilityPart,
+    LinearPart,
+    PartitionedCenters,
+    PartitionedFacility,
+    PartitionedLinear,
+    facility_objective,
+    record_objective,
+)
+from privfit.objectives.smooth import from_halves
+from privfit.records import dask as workers
+from privfit.records import parts, place, stream
+from privfit.records.parts import Parts
+
+pyarrow = pytest.importorskip("pyarrow", reason='needs pip install "privfit[parquet]"')
+csv, feather, parquet = (
+    pytest.importorskip(f"pyarrow.{name}") for name in ("csv", "feather", "parquet")
+)
+dask = pytest.importorskip("dask", reason='needs pip install "privfit[dask]"')
+distributed = pytest.importorskip("distributed", reason='needs pip install "privfit[dask]"')
+if not (ROOT / "bench" / "schemas").exists():
+    pytest.skip("no benchmarks beside these tests", allow_module_level=True)
+sys.path.append(str(ROOT))  # last, so that an installed privfit stays the one under test
+
+from makers.partitions import (  # noqa: E402, what needs dask
+    UNIT,
+    array_rows,
+    centers_part,
+    forget_half,
+    held,
+    kill,
+    linear_part,
+    table_rows,
+)
+
+from bench import datasets  # noqa: E402
+
+SECRET = 123456.789  # stands for a private value; no message may repeat it
+FEW = slice(None, 6000)  # records for what does not hang on their number
+ON_ALL = ("local", "gradient")  # solvers that are run on all records
+
+LINEAR = {
+    "local": Local(generations=12),
+    "moves": Local(generations=4, scoring="loss"),
+    "gradient": Gradient(steps=4),
+    "hybrid": LinearHybrid(),
+    "auto": "auto",
+    "dpsga": DPSGA(generations=3, population=40),
+    "eem": EEM(generations=4, population=30),
+    "frank_wolfe": privfit.FrankWolfe(steps=5),
+    "functional": "functional",
+    "majority": "majority",
+    "objective": "objective",
+    "subsample": Subsample(candidates=100),
+    "privgene": privfit.PrivGene(population=30),
+}
+CENTERS = {
+    "auto": "auto",
+    "tree": "tree",
+    "lloyd": "lloyd",
+    "grid": privfit.UniformGrid(cells=200),
+    "eem": EEM(generations=3, population=20),
+    "local": Local(generations=3),
+    "dpsga": DPSGA(generations=2, population=20),
+}
+
+
+MEDIANS = {
+    "auto": "auto",
+    "greedy": privfit.Greedy(swaps=2),
+    "local": privfit.Gupta(steps=3),
+    "coreset": "coreset",
+    "dpsga": DPSGA(generations=2, population=20),
+    "eem": EEM(generations=3, population=20),
+    "privgene": privfit.PrivGene(population=20),
+    "subsample": Subsample(candidates=50),
+}
+METRICS = ["l1", "l2", lambda people, places: np.abs(people[:, None] - places).max(axis=2)]
+
+
+@pytest.fixture(scope="module")
+def adult(data_folder):
+    os.environ.setdefault("PRIVFIT_DATA", str(data_folder))
+    return datasets.load("adult")
+
+
+@pytest.fixture(scope="module")
+def numbers(adult):
+    """Five columns of Adult as numbers in [-1, 1], by the declared ranges, and the labels."""
+    names = ["age", "education-num", "capital-gain", "hours-per-week", "capital-loss"]
+    X = np.column_stack([
+        2 * (adult.columns[name] - declared.low) / (declared.high - declared.low) - 1
+        for name in names for declared in [adult.schema.columns[name]]
+    ])  # fmt: skip
+    return X, adult.y
+
+
+@pytest.fixture(scope="module")
+def files(adult, numbers, tmp_path_factory):
+    """The same records as Parquet, Arrow, CSV and .npy files."""
+    folder = tmp_path_factory.mktemp("records")
+    columns = {name: pyarrow.array(values.tolist()) for name, values in adult.columns.items()}
+    table = pyarrow.table({**columns, "label": adult.y})
+    parquet.write_table(table, folder / "adult.parquet", row_group_size=7000)
+    parquet.write_table(table[FEW], folder / "few.parquet", row_group_size=900)
+    feather.write_feather(table, str(folder / "adult.arrow"), "uncompressed", chunksize=9000)
+    csv.write_csv(table, folder / "adult.csv")
+    np.save(folder / "X.npy", numbers[0])
+    np.save(folder / "y.npy", numbers[1])
+    return folder
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Blocks of a few thousand records, of which nearly none stay in memory."""
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 20)
+    monkeypatch.setattr(stream, "PACKED_BLOCK", 1)
+    monkeypatch.setattr(stream, "_resident", lambda: 1 << 60)
+
+
+def logistic(adult: Any, solver: Any, **changes: Any) -> LogisticRegression:
+    settings = {"domain": adult.schema, "classes": [0, 1], "random_state": 7, "solver": solver}
+    return LogisticRegression(1.0, 1e-6, **{**settings, **changes})
+
+
+def rows_of(solver: str) -> slice:
+    return slice(None) if solver in ON_ALL else FEW
+
+
+@pytest.fixture(scope="module")
+def expected(adult):
+    """The releases of fits in memory, each made once."""
+    found: dict[str, str] = {}
+
+    def of(name: str) -> str:
+        if name not in found:
+            rows = rows_of(name)
+            columns = {column: values[rows] for column, values in adult.columns.items()}
+            model = logistic(adult, LINEAR[name]).fit(columns, adult.y[rows])
+            found[name] = model.release_.to_json()
+        return found[name]
+
+    return of
+
+
+# ---------------------------------------------------------------------------------------- streaming
+
+
+@pytest.mark.parametrize("solver", LINEAR)
+def test_a_parquet_stream_releases_what_memory_does(solver, adult, files, expected, small_blocks):
+    path = files / ("adult.parquet" if solver in ON_ALL else "few.parquet")
+    model = logistic(adult, LINEAR[solver]).fit(Stream(path, memory_limit="64MB"), "label")
+    assert model.release_.to_json() == expected(solver)
+    assert model.feature_names_in_.tolist() == list(adult.schema.columns)
+
+
+@pytest.mark.parametrize("name", ["adult.arrow", "adult.csv", "folder", "table"])
+def test_other_tables_release_the_same(name, adult, files, expected, small_blocks, tmp_path):
+    if name == "folder":
+        table = parquet.read_table(files / "adult.parquet")
+        parquet.write_table(table.slice(0, 20_000), tmp_path / "1.parquet")
+        parquet.write_table(table.slice(20_000), tmp_path / "2.parquet")
+        source: Any = tmp_path
+    elif name == "table":
+        table = parquet.read_table(files / "adult.parquet")
+        text = table["sex"].dictionary_encode()
+        source = table.set_column(table.column_names.index("sex"), "sex", text)
+    else:
+        source = files / name
+    model = logistic(adult, LINEAR["local"]).fit(Stream(source, memory_limit="64MB"), "label")
+    assert model.release_.to_json() == expected("local")
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+def test_a_memory_mapped_array_releases_the_same(adjacency, numbers, files, small_blocks):
+    X, y = numbers
+    model = LinearSVC(1.0, 1e-6, domain=UNIT, classes=[0, 1], solver=Gradient(steps=3),
+                      random_state=3, adjacency=adjacency, n_public=50_000)  # fmt: skip
+    once = model.fit(X, y).release_.to_json()
+    mapped = np.load(files / "X.npy", mmap_mode="r")
+    for source, labels in ((mapped, y), (files / "X.npy", files / "y.npy"), (X, y)):
+        assert model.fit(Stream(source, memory_limit="64MB"), labels).release_.to_json() == once
+
+
+CONVEX = {  # estimator, solver, delta, adjacency; numbers alone, or with a look at sixteen of them
+    "tilted": (LogisticRegression, "objective", 0.0, "replace", False),
+    "looked at": (LogisticRegression, "objective", 0.0, "add_remove", True),
+    "chosen": (LogisticRegression, "auto", 0.0, "replace", True),
+    "rounded": (LinearSVC, "objective", 1e-6, "add_remove", True),
+    "noisy": (LogisticRegression, "output", 0.0, "replace", True),
+    "gaussian": (LinearSVC, "output", 1e-6, "replace", False),
+    "laplace": (LinearSVC, "privatesvm", 0.0, "add_remove", False),
+}
+
+
+def convex_case(name: str, numbers: Any) -> tuple[Any, Any, Any]:
+    """An estimator, records and labels."""
+    kind, solver, delta, adjacency, many = CONVEX[name]
+    X, y, domain = numbers[0][FEW], numbers[1][FEW], UNIT
+    if many:  # most numbers of a record are near their low ends
+        X = np.hstack([(X + 1) / 16, np.tile((X[:, [2, 4]] + 1) / 2, 6)])
+        domain = privfit.Schema({f"x{j}": privfit.Numeric(0, 1) for j in range(X.shape[1])})
+    model = kind(1.0, delta, domain=domain, classes=[0, 1], solver=solver, random_state=11,
+                 adjacency=adjacency, n_public=6000, n_threads=2)  # fmt: skip
+    return model, X, y
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_streamed_convex_fits_are_the_same(name, numbers, small_blocks, monkeypatch):
+    model, X, y = convex_case(name, numbers)
+    once = model.fit(X, y).release_.to_json()
+    if CONVEX[name][1] == "auto":
+        assert model.release_.settings["solver"] == "objective"
+    if CONVEX[name][4] and model.solver != "output" and not model.delta:
+        assert model.release_.settings["radius"]  # the clip is put to the test
+    for block in (1 << 16, 1 << 18):
+        monkeypatch.setattr(stream, "LARGEST_BLOCK", block)
+        assert model.fit(Stream(X, memory_limit="64MB"), y).release_.to_json() == once
+    monkeypatch.setattr(stream, "_resident", lambda: 0)  # all blocks stay, and keep curvatures
+    assert model.fit(Stream(X, memory_limit="64MB"), y).release_.to_json() == once
+
+
+@pytest.mark.parametrize("solver", ["local", "moves", "gradient", "hybrid", "objective"])
+def test_several_classes_release_the_same(solver, numbers, small_blocks, monkeypatch):
+    """Each block is packed once, whatever the number of classes."""
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
+    X, y = numbers[0][:4000], np.digitize(numbers[0][:4000, 0], [-0.5, 0.0])
+    model = LogisticRegression(1.0, 1e-6, domain=UNIT, classes=[0, 1, 2], random_state=3,
+                               solver=LINEAR.get(solver, solver))  # fmt: skip
+    once = model.fit(X, y).release_.to_json()
+    told: list[int] = []
+    records = Stream(X, memory_limit="64MB", progress=told.append)
+    assert model.fit(records, y).release_.to_json() == once
+    assert told == [1, 2, 3]
+
+
+def test_parts_answer_for_any_class_in_any_order(rng):
+    """Parts that told different classes last are joined; caps outlast a change of class."""
+    X, y = rng.uniform(-1, 1, (90, 4)), rng.integers(0, 3, 90)
+    whole = LinearObjective(X, y, domain=UNIT, n_classes=3)
+    pieces = [LinearPart(LinearObjective(X[a:b], y[a:b], domain=UNIT, n_classes=3))
+              for a, b in pairwise((0, 30, 70, 90))]  # fmt: skip
+    P = UNIT.bind(4).candidates(3, rng)
+    for i, part in enumerate(pieces):
+        part.against(i, "label_counts")
+    apart = PartitionedLinear(Joined(pieces), "logistic", UNIT, n_classes=3)
+    image = np.arange(15).reshape(5, 3), 2, True, 500
+    for head in (0, 2, 1, 0):
+        here, there = whole.against(head), apart.against(head)
+        assert np.array_equal(there.scores(P), here.scores(P))
+        assert np.array_equal(there.capped(*image)(P[0]), here.capped(*image)(P[0]))
+        assert np.array_equal(there.follower()(P[0], 9), here.follower()(P[0], 9))
+        sums = [one.smooth(0.0, np.arange(0), np.inf) for one in (there, here)]
+        at = np.arange(5)[None] << 40, np.array([50])
+        for fine in (False, True):
+            slopes, others = (one.slopes(*at, fine) for one in sums)
+            assert np.array_equal(from_halves(slopes, 45), from_halves(others, 45))
+        assert np.array_equal(there.at(P[0]).scores([1], [0.5]), here.at(P[0]).scores([1], [0.5]))
+    assert apart.scores(P).tolist() == whole.scores(P).tolist()  # though class 0 was not last
+
+
+@pytest.mark.parametrize("solver", CENTERS)
+def test_streamed_centres_are_the_same(solver, numbers, small_blocks, monkeypatch):
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
+    X = numbers[0][FEW, :2]
+    model = KMeans(3, 1.0, domain=UNIT, solver=CENTERS[solver], random_state=5)
+    once, cost = model.fit(X).release_.to_json(), model.private_inertia(X, 1.0)
+    records = Stream(X, memory_limit="64MB")
+    assert model.fit(records).release_.to_json() == once
+    assert model.private_inertia(records, 1.0) == cost
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=["l1", "l2", "own"])
+@pytest.mark.parametrize("columns", [2, 5])
+def test_streamed_facilities_are_the_same(columns, metric, numbers, small_blocks, monkeypatch):
+    """Records of two columns are kept, and measured for each question; others are measured once."""
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
+    monkeypatch.setattr("privfit.objectives.facility.STRIP", 20 * 160)
+    X = numbers[0][:2000, :columns]
+    records = Stream(X, memory_limit="64MB")
+    for name, solver in MEDIANS.items():
+        model = KMedian(3, 1.0, facilities=X[::100], clip=(0.1, 1.5), metric=metric, solver=solver,
+                        domain=UNIT, random_state=5)  # fmt: skip
+        once, cost = model.fit(X).release_.to_json(), model.private_cost(X, 1.0)
+        assert model.fit(records).release_.to_json() == once, name
+        assert model.private_cost(records, 1.0) == cost
+
+
+def test_a_streamed_table_of_facilities_is_the_same(adult, files, small_blocks):
+    """Columns of a schema; and of numbers, whose order is that of the fit."""
+    places = adult.schema.points(8, np.random.default_rng(1))
+    model = KMedian(2, 1.0, facilities=places, domain=adult.schema, solver=privfit.Greedy(),
+                    random_state=5)  # fmt: skip
+    once = model.fit(adult.columns).release_.to_json()
+    for name in ("adult.parquet", "adult.csv"):
+        assert model.fit(Stream(files / name, memory_limit="64MB")).release_.to_json() == once
+    ages = pyarrow.table({"age": adult.columns["age"], "hours": adult.columns["hours-per-week"]})
+    model = KMedian(2, 1.0, facilities=[[20, 40], [40, 40], [60, 20]], random_state=5)
+    model.fit(Stream(ages))
+    assert model.feature_names_in_.tolist() == ["age", "hours"]
+    with pytest.raises(ValueError, match=r"feature names should match those that were passed"):
+        model.private_cost(Stream(ages.select(["hours", "age"])), 1.0)
+
+
+def test_parts_of_facilities_answer_for_themselves(rng, small_blocks, monkeypatch):
+    """All questions, of distances clipped twice over, from memory, strips and small parts."""
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 12)
+    monkeypatch.setattr("privfit.objectives.facility.STRIP", 12 * 32)
+    for d, metric in ((3, "l1"), (2, "l2"), (6, "l1"), (1, METRICS[2])):
+        X, places = rng.uniform(-1, 1, (700, d)), rng.uniform(-1, 1, (12, d))
+        make = partial(facility_objective, facilities=places, clip=(0.1, 2.0), metric=metric)
+        whole, streamed = make(X), make(Stream(X, memory_limit="64MB"))
+        joined = Joined([FacilityPart(make(X[a:b])) for a, b in pairwise((0, 1, 20, 333, 700))])
+        apart = PartitionedFacility(joined, places, (0.1, 2.0), metric=metric)
+        assert len(streamed._parts._blocks) > 2
+        for objective in (streamed, apart):
+            narrow = [one.narrowed(90, 6000).narrowed(500, 5000) for one in (whole, objective)]
+            for here, there in ((whole, objective), narrow):
+                same(answers(there), answers(here))
+
+
+class Joined(Parts):
+    """Parts in memory, joined to one."""
+
+    def __init__(self, pieces: list[Any]) -> None:
+        super().__init__([one.n_records for one in pieces], [one.n_features for one in pieces])
+        self._all = pieces[0].joined(pieces[1:])
+
+    def sum(self, question: str, *arguments: Any) -> Any:
+        return getattr(self._all, question)(*arguments)
+
+
+def answers(objective: FacilityObjective) -> dict[str, Any]:
+    """All that records say of facilities."""
+    f, swaps = objective.n_facilities, objective.at([3, 5, 8])
+    swaps.step(1, 9)
+    growth = objective.growth([7, 2])
+    found = {
+        "scores": objective.scores([[1, 2, 3], [4, 5, 5]]),
+        "few swaps": swaps.scores([2, 0, 1], [0, 4, 9]),
+        "no swaps": swaps.scores(np.arange(0), np.arange(0)),
+        "many swaps": swaps.scores(np.arange(30) % 3, np.arange(30) % f),
+        "all swaps": swaps.all_scores(),
+        "additions": growth.scores(),
+        "covered": growth.covered(500),
+        "counts": growth.counts(),
+        "nearer": objective.nearer(np.arange(0, f, 2), 2, np.arange(0, 7000, 500)),
+    }
+    if objective.has_cells:
+        cells = objective.cells([0, 0, 0])
+        found["cells"] = (
+            np.bincount(cells.astype(int), minlength=8)
+            if isinstance(cells, np.ndarray)
+            else cells.count(np.arange(8, dtype=np.uint64), np.uint64(0))
+        )
+    return found
+
+
+@pytest.mark.parametrize("max_ones", [None, 2])
+def test_streamed_counts_are_the_same(max_ones, numbers, small_blocks, monkeypatch):
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 17)
+    X, y = (numbers[0] > -0.5).astype(np.int8), numbers[1]
+    public = {"classes": [0, 1], "random_state": 5, "max_ones": max_ones}
+    for model in (
+        BernoulliNB(1.0, **public),
+        SelectFeatures(1.0, k=2, **public),
+        SelectFeatures(1.0, k=2, criterion="total_count", **public),
+    ):
+        once = model.fit(X, y).release_.to_json()
+        assert model.fit(Stream(X, memory_limit="64MB"), y).release_.to_json() == once
+
+
+@pytest.mark.parametrize("thresholds", ["medians", "grid", [0.3, 0.6]])
+def test_streamed_curves_are_the_same(thresholds, numbers, tmp_path, small_blocks, monkeypatch):
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 17)
+    score, y = (numbers[0][:, 1] + 1) / 2, numbers[1]
+    table = pyarrow.table({"score": score, "label": y})
+    parquet.write_table(table, tmp_path / "test.parquet")
+    once = roc_curve(y, score, 1.0, thresholds=thresholds, random_state=1).release.to_json()
+    for labels, source in ((y, score), ("label", tmp_path / "test.parquet")):
+        records = Stream(source, memory_limit="64MB")
+        curve = roc_curve(labels, records, 1.0, thresholds=thresholds, random_state=1)
+        assert curve.release.to_json() == once
+    records = Stream(score, memory_limit="64MB")
+    assert accuracy_score(y, records, 1.0, random_state=1) == accuracy_score(
+        y, score, 1.0, random_state=1
+    )
+    assert np.array_equal(confusion_matrix(y, records, 1.0, random_state=1).counts,
+                          confusion_matrix(y, score, 1.0, random_state=1).counts)  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_walks_over_parts_score_every_move_exactly(layout, rng, small_blocks, monkeypatch):
+    """Also moves that are far apart, and after a view went astray."""
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 12)
+    X, y = rng.uniform(-1, 1, (700, 4)), rng.integers(0, 2, 700)
+    whole = LinearObjective(X, y, "logistic", UNIT)
+    make = lambda X, y: LinearPart(LinearObjective(X, y, "logistic", UNIT, layout=layout))  # noqa: E731
+    parts = place(Stream(X, memory_limit="64MB"), y, make)
+    for passing in (True, False):
+        for block in parts._blocks:
+            block.part.passing = passing
+        here, there = (
+            whole.at(np.zeros(5)),
+            PartitionedLinear(parts, "logistic", UNIT).at([0.0] * 5),
+        )
+        for coord, step in ((1, 0.5), (4, -1.0), (1, 0.25)):
+            coords, steps = np.array([0, 1, 4, 4]), np.array([0.5, -0.25, 1.0, -2.0])
+            assert np.array_equal(here.scores(coords, steps), there.scores(coords, steps))
+            here.step(coord, step)
+            there.step(coord, step)
+        far = PartitionedLinear(parts, "logistic", UNIT).at(np.ones(5))
+        assert np.array_equal(far.scores([2], [0.5]), whole.at(np.ones(5)).scores([2], [0.5]))
+        assert far.scores(np.arange(0), []).size == 0
+    assert len(parts._blocks) > 4
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_small_parts_are_joined_and_answer_as_before(layout, rng, monkeypatch):
+    monkeypatch.setattr(parts, "SMALL", 90)
+    monkeypatch.setattr(parts, "JOINED", 200)
+    sizes = [1, 16, 17, 33, 89, 90, 40, 64]
+    X, y = rng.uniform(-1, 1, (sum(sizes), 4)), rng.integers(0, 2, sum(sizes))
+    X[rng.random(X.shape) < 0.3] = 0.0
+    X[rng.random(X.shape) < 0.2] = 1.0
+    cuts = np.cumsum([0, *sizes])
+    pieces = {
+        (i,): LinearPart(LinearObjective(X[a:b], y[a:b], domain=UNIT, layout=layout))
+        for i, (a, b) in enumerate(pairwise(cuts))
+    }
+    whole, found = LinearObjective(X, y, domain=UNIT), parts.join_small(pieces)
+    assert sorted(i for numbers in found for i in numbers) == [*range(8)]
+    assert 2 < len(found) < 8
+    assert sum(part.n_records for part in found.values()) == len(X)
+    P = UNIT.bind(4).candidates(9, rng)
+    moves = P[0], np.arange(5), np.full(5, 0.5)
+    image = np.arange(15).reshape(5, 3), 2, True, 500
+    for question, arguments in (
+        ("scores", (P,)), ("gradient", (P[0], 0.5)), ("second_moments", ()), ("label_counts", ()),
+        ("moved_scores", moves), ("followed_gradient", (P[0], 9)),
+        ("gradient", (P[0], 1.0, *image)), ("size_counts", (np.array([0, 2]), np.array([0.5]))),
+    ):  # fmt: skip
+        answers = [getattr(part, question)(*arguments) for part in found.values()]
+        assert np.array_equal(sum(answers), getattr(LinearPart(whole), question)(*arguments))
+    centres = [CentersPart(CentersObjective(X[a:b], 3, UNIT)) for a, b in pairwise(cuts)]
+    C = whole.domain.points(3, rng)
+    assert np.array_equal(centres[0].joined(centres[1:]).clusters(C),
+                          CentersPart(CentersObjective(X, 3, UNIT)).clusters(C))  # fmt: skip
+
+
+def near(records: Any, P: Any) -> Any:
+    return -np.abs(records[:, :1] - P[None, :, 0])
+
+
+def test_ones_own_scores_of_a_table_take_columns_by_name(numbers, small_blocks, monkeypatch):
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 14)
+    table = {"a": numbers[0][:3000, 0], "b": numbers[0][:3000, 1]}
+    score = lambda rows, P: -np.abs(rows["b"][:, None] - P)  # noqa: E731
+    records = Stream(pyarrow.table(table), memory_limit="64MB")
+    P = np.array([-0.5, 0.0, 0.5])
+    here, there = (record_objective(one, score, -2.0, 0.0) for one in (table, records))
+    assert len(there._parts._blocks) > 2
+    assert np.array_equal(here.scores(P), there.scores(P))
+
+
+def test_ones_own_scores_are_the_same(numbers, small_blocks, monkeypatch):
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
+    X, space = numbers[0][FEW], privfit.Reals(-1, 1, 1)
+    found = [
+        privfit.search(objective, space, 1.0, solver=DPSGA(generations=2), random_state=1).answer
+        for objective in (
+            record_objective(X, near, -2.0, 0.0),
+            record_objective(Stream(X, memory_limit="64MB"), near, -2.0, 0.0),
+        )
+    ]
+    assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize("limit", ["64MB", "10GB"])
+def test_blocks_that_do_not_stay_are_let_go(limit, rng, monkeypatch):
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 14)
+    calls: list[Any] = []
+    real = stream._Region.let_go
+    monkeypatch.setattr(stream._Region, "let_go", lambda self: (calls.append(self), real(self)))
+    if limit == "64MB":
+        monkeypatch.setattr(stream, "_resident", lambda: 64_000_000)
+    X, y = rng.uniform(-1, 1, (9000, 4)), rng.integers(0, 2, 9000)
+    parts = place(Stream(X, memory_limit=limit), y, linear_part, 2)
+    before = threading.active_count()
+    for _ in range(2):  # threads stay from one question to the next
+        parts.sum("scores", np.zeros((1, 5)))
+        assert threading.active_count() <= before + 2
+    n = len(parts._blocks)
+    assert n > 4
+    assert len(calls) == (2 * n if limit == "64MB" else 0)
+
+
+def test_after_an_error_nobody_is_left_answering(monkeypatch):
+    """One block fails at once while the other thread has a hundred to go."""
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 8 * 10)
+    asked: list[int] = []
+    gone = threading.Event()
+
+    class Slow:
+        def __init__(self, X: Any, y: Any) -> None:
+            self.first, self.n_records, self.n_features = int(X[0, 0]), len(X), 1
+
+        def question(self) -> Any:
+            if self.first == 0:
+                gone.set()
+                raise OSError("the disk is gone")
+            gone.wait(60)
+            asked.append(self.first)
+            time.sleep(0.05)
+            return np.zeros(1, dtype=np.int64)
+
+    parts = Stream(np.arange(1000.0)[:, None], memory_limit="64MB").place(None, Slow, 2)
+    with pytest.raises(OSError, match="the disk is gone"):
+        parts.sum("question")
+    count = len(asked)
+    time.sleep(0.1)
+    assert len(asked) == count < 99
+
+
+def test_kinds_of_streams_lie_in_parts_too(numbers):
+    class Logged(Stream):
+        """Somebody's own."""
+
+    X, y = numbers[0][:500], numbers[1][:500]
+    model = LogisticRegression(1.0, 1e-6, domain=UNIT, classes=[0, 1], random_state=1)
+    once = model.fit(X, y).release_.to_json()
+    assert model.fit(Logged(X), y).release_.to_json() == once
+
+
+def test_a_system_without_advice_on_pages_streams_as_well(rng, monkeypatch):
+    for name in ("MADV_HUGEPAGE", "MADV_DONTNEED"):
+        monkeypatch.delattr(stream.mmap, name, raising=False)
+    monkeypatch.setattr(stream, "_resident", lambda: 1 << 60)
+    X, y = rng.uniform(-1, 1, (300, 4)), rng.integers(0, 2, 300)
+    parts = place(Stream(X, memory_limit="64MB"), y, linear_part)
+    P = UNIT.bind(4).candidates(3, rng)
+    assert np.array_equal(parts.sum("scores", P), LinearObjective(X, y, domain=UNIT).scores(P))
+
+
+def test_blocks_are_joined_up_to_a_size_if_they_are_of_one_kind(rng, monkeypatch):
+    """The fourth block is sparse, so that it stands alone."""
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1000 * 4 * 8)
+    X, y = rng.uniform(-1, 1, (7000, 4)), rng.integers(0, 2, 7000)
+    whole, P = LinearObjective(X, y, domain=UNIT), UNIT.bind(4).candidates(3, rng)
+    made = iter(["dense"] * 3 + ["sparse"] + ["dense"] * 3)
+
+    def make(X: Any, y: Any) -> LinearPart:
+        return LinearPart(LinearObjective(X, y, "logistic", UNIT, layout=next(made)))
+
+    parts = place(Stream(X, memory_limit="64MB"), y, make, 1)
+    assert [block.part.n_records for block in parts._blocks] == [3000, 1000, 3000]
+    assert np.array_equal(parts.sum("scores", P), whole.scores(P))
+
+
+def test_progress_tells_of_blocks_and_the_cache_has_no_name(rng, tmp_path, monkeypatch):
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 14)
+    told: list[int] = []
+    X, y = rng.uniform(-1, 1, (3000, 4)), rng.integers(0, 2, 3000)
+    records = Stream(X, memory_limit="64MB", folder=tmp_path, progress=told.append)
+    parts = place(records, y, linear_part)
+    assert told == list(range(1, len(parts._blocks) + 1))
+    assert list(tmp_path.iterdir()) == []
+    assert "private" in repr(records)
+    assert "private" in repr(parts)
+    assert "private" in repr(parts._blocks[0].part)
+
+
+MEMORY = """
+import numpy as np, re
+from privfit import LogisticRegression, Local, Stream
+model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1], solver=Local(generations=3))
+model.fit(Stream({folder!r} + "/X.npy", memory_limit="256MB"), {folder!r} + "/y.npy")
+print(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1])
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell")
+def test_the_memory_limit_is_kept(fresh_python, tmp_path):
+    """320 MB of records; packed they take 160 MB, and the program itself some 210 MB."""
+    n, d = 800_000, 100
+    X = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", np.float32, (n, d))
+    X[:, 0] = np.linspace(-1, 1, n)
+    del X
+    np.save(tmp_path / "y.npy", np.arange(n) % 2)
+    done = fresh_python(MEMORY.format(folder=str(tmp_path)), timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) * 1024 < 1.3 * 256e6
+
+
+# ------------------------------------------------------------------------------------------- faults
+
+
+def test_a_truncated_file_is_a_clear_error_and_costs_nothing(adult, files, tmp_path):
+    whole = (files / "adult.parquet").read_bytes()
+    for name, bytes_ in (("short", whole[:-1000]), ("torn", whole[:200_000] + whole[300_000:])):
+        path = tmp_path / f"{name}.parquet"
+        path.write_bytes(bytes_)
+        ledger = Ledger(1.0, 1e-6)
+        with pytest.raises(ValueError, match=r"could not be read to its end; check that the file"):
+            logistic(adult, "local", ledger=ledger).fit(Stream(path), "label")
+        assert ledger.spent == Budget(0.0)
+
+
+@contextlib.contextmanager
+def files_at_most(size: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_is_a_clear_error_and_costs_nothing(numbers, rng):
+    ledger = Ledger(1.0)
+    model = KMeans(2, 1.0, domain=UNIT, ledger=ledger)
+    with (
+        files_at_most(100_000),
+        pytest.raises(OSError, match=r"cannot be written \(File too large\); free some room"),
+    ):
+        model.fit(Stream(numbers[0], memory_limit="64MB"))
+    assert ledger.spent == Budget(0.0)
+
+
+def test_a_disk_that_fills_up_later_leaves_what_was_drawn_charged(numbers, monkeypatch):
+    """Sorted cells are kept on disk when a tree first asks for them: after the charge."""
+    ledger, records = Ledger(1.0), Stream(numbers[0], memory_limit="64MB")
+    real = stream._keep
+
+    def keep(*arguments: Any) -> Any:
+        with files_at_most(100_000):
+            return real(*arguments)
+
+    monkeypatch.setattr(stream, "_keep", keep)
+    with pytest.raises(OSError, match="cannot be written"):
+        KMeans(2, 1.0, domain=UNIT, ledger=ledger, solver="tree").fit(records)
+    assert ledger.spent == Budget(1.0)
+    assert ledger.releases == ()
+
+
+# --------------------------------------------------------------------------------------------- Dask
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    settings = {
+        "distributed.comm.timeouts.connect": "60s",
+        "distributed.deploy.lost-worker-timeout": "120s",  # a busy machine takes long to restart it
+        "distributed.worker.multiprocessing-method": "forkserver",
+        "distributed.worker.profile.enabled": False,
+        "distributed.logging": {"distributed": "critical"},
+    }
+    # One process imports what all workers need; it begins where no sources of privfit are.
+    imported = ["distributed", "dask.dataframe", "pyarrow.feather", "privfit.estimators"]
+    with dask.config.set(settings), pytest.MonkeyPatch.context() as patch:
+        distributed.utils.get_mp_context().set_forkserver_preload(imported)
+        patch.chdir(tmp_path_factory.mktemp("elsewhere"))
+        forkserver.ensure_running()
+    with (
+        dask.config.set(settings),
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0",
+                     silence_logs=50) as made,
+        distributed.Client(made) as client,
+    ):  # fmt: skip
+        yield SimpleNamespace(cluster=made, client=client)
+
+
+@pytest.fixture
+def some_workers(cluster):
+    """At least three; a nanny starts again those that were killed."""
+    if len(cluster.client.nthreads()) < 3:
+        cluster.cluster.scale(4)
+    cluster.client.wait_for_workers(3, timeout=120)
+    return cluster.client
+
+
+def parts_of(load: Callable[..., Any], path: Path, n: int, count: int) -> list[Any]:
+    cuts = np.linspace(0, n, count + 1).astype(int).tolist()
+    return [load(str(path), a, b) for a, b in pairwise(cuts)]
+
+
+def delayed_people(files: Path, count: int, solver: str) -> tuple[list[Any], list[Any]]:
+    n = len(range(48_842)[rows_of(solver)])
+    tables = parts_of(table_rows, files / "adult.arrow", n, count)
+    return tables, parts_of(array_rows, files / "y.npy", n, count)
+
+
+def test_one_two_and_four_workers_release_what_memory_does(
+    cluster, adult, numbers, files, expected
+):
+    for n in (1, 2, 4):
+        cluster.cluster.scale(n)
+        cluster.client.wait_for_workers(n, timeout=120)
+        solvers = ("local", "gradient", "dpsga", "eem") if n == 2 else ("local",)
+        for solver in solvers:
+            model = logistic(adult, LINEAR[solver]).fit(*delayed_people(files, 9, solver))
+            assert model.release_.to_json() == expected(solver)
+        model, X, y = convex_case("tilted", numbers)
+        once = model.fit(X, y).release_.to_json()
+        parts = [parts_of(array_rows, files / f"{name}.npy", 6000, 3 * n) for name in "Xy"]
+        assert model.fit(*parts).release_.to_json() == once
+    own = SmoothLoss(lambda m: np.logaddexp(0, -m), lambda m: -1 / (1 + np.exp(m)), 1.0, 0.25)
+    for solver in ("objective", ObjectivePerturbation(loss=own), Gradient(steps=3, whiten=False)):
+        model.set_params(fit_intercept=False, solver=solver)
+        assert model.fit(*parts).release_.to_json() == model.fit(X, y).release_.to_json()
+
+
+def test_ones_own_score_is_tried_on_a_cluster_before_the_charge(some_workers):
+    """One worker is asked, and forgets nothing by it."""
+    import dask.array
+
+    X = np.random.default_rng(2).uniform(-1, 1, (4000, 1))
+    there = record_objective(dask.array.from_array(X, chunks=(500, 1)), near, -2.0, 0.0)
+    P, packed = np.array([[-0.5], [0.25]]), there._parts._pack
+    there.check(P)
+    there._parts._pack = None  # nothing is packed again
+    assert np.array_equal(there.scores(P), record_objective(X, near, -2.0, 0.0).scores(P))
+    there._parts._pack = packed
+    wrong = record_objective(dask.array.from_array(X, chunks=(500, 1)), failing, -2.0, 0.0)
+    ledger = Ledger(1.0)
+    with pytest.raises(ValueError, match="score raised KeyError for each of the first records"):
+        privfit.search(wrong, privfit.Reals(-1, 1, 1), 1.0, solver=DPSGA(2), ledger=ledger)
+    assert not ledger.entries
+
+
+def failing(records: Any, P: Any) -> Any:
+    raise KeyError(float(records[0, 0]))
+
+
+def test_arrays_and_frames_release_the_same(some_workers, numbers, files):
+    import dask.array
+    import dask.dataframe
+
+    X, y = numbers[0][FEW], numbers[1][FEW]
+    blocks = [dask.array.from_delayed(one, (1500, 5), X.dtype)
+              for one in parts_of(array_rows, files / "X.npy", 6000, 4)]  # fmt: skip
+    lazy = dask.array.concatenate(blocks)
+    labels = dask.array.from_array(y, chunks=1500)
+    model = KMeans(3, 1.0, domain=UNIT, solver=privfit.clustering.Tree(depth=6), random_state=5)
+    once = model.fit(X).release_.to_json()
+    futures = some_workers.scatter([X[:2500], X[2500:]])
+    for records in (lazy, lazy.persist(), lazy.rechunk((1500, 2)), futures):
+        assert model.fit(records).release_.to_json() == once
+    frame = dask.dataframe.from_dask_array(lazy, columns=list("abcde"))
+    model = LogisticRegression(1.0, 1e-6, domain=UNIT, classes=[0, 1], random_state=3,
+                               solver=Local(generations=5))  # fmt: skip
+    plain = model.fit(X, y).coef_
+    for records in (frame, frame.persist()):
+        assert np.array_equal(model.fit(records, labels).coef_, plain)
+        assert model.feature_names_in_.tolist() == list("abcde")
+    nb = BernoulliNB(1.0, classes=[0, 1], random_state=3)
+    assert np.array_equal(nb.fit(lazy, labels).feature_count_, nb.fit(X, y).feature_count_)
+    score = (lazy[:, 1] + 1) / 2
+    curve = roc_curve(labels, score, 1.0, random_state=1)
+    assert np.array_equal(curve.tpr, roc_curve(y, (X[:, 1] + 1) / 2, 1.0, random_state=1).tpr)
+
+
+def test_facilities_and_several_classes_on_workers_release_the_same(some_workers, numbers):
+    """A metric without a name travels; a class is asked after another, of the same parts."""
+    import dask.array
+
+    X, y = numbers[0][:2000], np.digitize(numbers[0][:2000, 0], [-0.5, 0.0])
+    lazy, labels = (dask.array.from_array(values, chunks=(600, -1)[: values.ndim])
+                    for values in (X, y))  # fmt: skip
+    synopsis = privfit.Synopsis(depth=5)
+    for columns, metric, solver in ((2, "l2", synopsis), (2, "l1", privfit.Greedy()),
+                                    (5, METRICS[2], privfit.Greedy(swaps=1))):  # fmt: skip
+        model = KMedian(2, 1.0, facilities=X[:9, :columns], metric=metric, clip=(0, 2),
+                        solver=solver, domain=UNIT, random_state=5)  # fmt: skip
+        here, there = X[:, :columns], lazy[:, :columns]
+        once, cost = model.fit(here).release_.to_json(), model.private_cost(here, 1.0)
+        assert model.fit(there).release_.to_json() == once
+        assert model.private_cost(there, 1.0) == cost
+    model = LogisticRegression(1.0, 1e-6, domain=UNIT, classes=[0, 1, 2], random_state=3,
+                               solver=Local(generations=3))  # fmt: skip
+    once = model.fit(X, y).release_.to_json()
+    assert model.fit(lazy, labels).release_.to_json() == once
+
+
+def test_a_worker_killed_between_two_newton_steps_changes_nothing(
+    some_workers, numbers, files, monkeypatch
+):
+    pids, real, asked = [*some_workers.run(os.getpid).values()], workers._Workers.sum, []
+
+    def ask(self: Any, question: str, *arguments: Any) -> Any:
+        asked.append(question)
+        if asked.count("slope_sums") == 3 and question == "bend_sums":
+            kill(pids.pop()) if len(pids) > 2 else None
+        return real(self, question, *arguments)
+
+    model, X, y = convex_case("tilted", numbers)
+    once = model.fit(X, y).release_.to_json()
+    monkeypatch.setattr(workers._Workers, "sum", ask)
+    parts = [parts_of(array_rows, files / f"{name}.npy", 6000, 7) for name in "Xy"]
+    assert model.fit(*parts).release_.to_json() == once
+    assert len(pids) == 2
+    assert {*asked} == {"slope_sums", "bend_sums"}
+
+
+@pytest.mark.parametrize("solver", ["local", "gradient"])
+def test_a_worker_killed_between_generations_changes_nothing(
+    solver, some_workers, adult, files, expected
+):
+    pids = list(some_workers.run(os.getpid).values())
+
+    def listen(generation: Any) -> None:
+        if generation.index == 2:
+            kill(pids[0])
+
+    ledger = Ledger(1.0, 1e-6)
+    model = logistic(adult, LINEAR[solver], callback=listen, ledger=ledger)
+    model.fit(*delayed_people(files, 5, solver))
+    assert model.release_.to_json() == expected(solver)
+    assert ledger.spent == Budget(1.0, 1e-6)
+
+
+def test_a_worker_killed_while_it_packs_or_answers_changes_nothing(some_workers, rng, tmp_path):
+    X, y = rng.uniform(-1, 1, (4000, 4)), rng.integers(0, 2, 4000)
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    P = UNIT.bind(4).candidates(5, rng)
+
+    def die_once(name: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            (tmp_path / name).unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def make(X: Any, y: Any) -> LinearPart:  # by value, so that workers know it
+        class Mortal(LinearPart):
+            def scores(self, P: Any) -> Any:
+                die_once("answer")
+                return super().scores(P)
+
+        die_once("pack")
+        return Mortal(LinearObjective(X, y, "logistic", UNIT))
+
+    records = parts_of(array_rows, tmp_path / "X.npy", 4000, 6)
+    labels = parts_of(array_rows, tmp_path / "y.npy", 4000, 6)
+    (tmp_path / "pack").touch()
+    parts = place(records, labels, make)
+    (tmp_path / "answer").touch()
+    found = parts.sum("scores", P)
+    assert not (tmp_path / "pack").exists()
+    assert not (tmp_path / "answer").exists()
+    assert np.array_equal(found, LinearObjective(X, y, domain=UNIT).scores(P))
+
+
+def test_parts_are_held_by_workers_alone_and_are_let_go(some_workers, rng, tmp_path):
+    np.save(tmp_path / "X.npy", rng.uniform(-1, 1, (4000, 4)))
+    X = np.load(tmp_path / "X.npy")
+    records = parts_of(array_rows, tmp_path / "X.npy", 4000, 20)
+    parts = place(records, None, centers_part)
+    objective, whole = PartitionedCenters(parts, 3, UNIT), CentersObjective(X, 3, UNIT)
+    P = whole.snap(rng.uniform(-1, 1, (4, 3, 4)))
+    assert np.array_equal(objective.scores(P), whole.scores(P))
+    fit = parts._fit
+    assert sorted(i for some in some_workers.run(held, fit).values() for i in some) == [*range(20)]
+
+    # Dask's own memory, which it may send around, has no part of the records.
+    stored = some_workers.run(lambda dask_worker: [str(type(v)) for v in dask_worker.data.values()])
+    assert not any(
+        "ndarray" in kind or "Part" in kind for kinds in stored.values() for kind in kinds
+    )
+
+    # A worker that lost some parts gives a sum over too few records: it is not used.
+    some_workers.run(forget_half, fit)
+    assert np.array_equal(objective.scores(P), whole.scores(P))
+    counts, sums = objective.lloyd(P[0])
+    assert np.array_equal(counts, whole.lloyd(P[0])[0])
+    assert np.array_equal(sums, whole.lloyd(P[0])[1])
+
+    del objective, parts
+    gc.collect()
+    deadline = time.monotonic() + 120
+    while any(some_workers.run(held, fit).values()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(some_workers.run(held, fit).values())
+
+
+def test_sums_of_many_workers_are_added_in_a_tree(some_workers, rng, tmp_path, monkeypatch):
+    """Of fan-in 1, so that each worker has another one below it."""
+    some_workers.run(setattr, workers, "FAN_IN", 1)
+    np.save(tmp_path / "X.npy", rng.uniform(-1, 1, (900, 3)))
+    X = np.load(tmp_path / "X.npy")
+    records = parts_of(array_rows, tmp_path / "X.npy", 900, 5)
+    empty = parts_of(array_rows, tmp_path / "X.npy", 0, 1)
+    parts = place([*empty, *records], None, centers_part)
+    whole = CentersObjective(X, 3, UNIT)
+    P = whole.snap(rng.uniform(-1, 1, (4, 3, 3)))
+    assert np.array_equal(parts.sum("scores", P), whole.scores(P))
+
+
+def test_a_partition_that_changes_is_refused(some_workers, tmp_path):
+    np.save(tmp_path / "X.npy", np.zeros((10, 2)))
+    parts = place(parts_of(array_rows, tmp_path / "X.npy", 10, 2), None, centers_part)
+    np.save(tmp_path / "X.npy", np.zeros((9, 2)))
+    parts._home.clear()
+    with pytest.raises(RuntimeError, match=r"a partition has changed since it was first read; fit"):
+        parts._settle()
+
+
+def test_a_question_is_given_up_at_some_time(some_workers, tmp_path, monkeypatch):
+    np.save(tmp_path / "X.npy", np.zeros((10, 2)))
+    parts = place(parts_of(array_rows, tmp_path / "X.npy", 10, 2), None, centers_part)
+    monkeypatch.setattr(parts, "_run", lambda *_: {})
+    with pytest.raises(RuntimeError, match=r"workers were lost in 20 attempts at one question; "):
+        parts.sum("scores", np.zeros((1, 3, 2)))
+
+
+def test_a_failure_to_answer_is_raised_and_not_asked_again(some_workers, tmp_path, capfd):
+    np.save(tmp_path / "X.npy", np.zeros((10, 2)))
+    parts = place(parts_of(array_rows, tmp_path / "X.npy", 10, 4), None, centers_part)
+    with pytest.raises(AttributeError, match="no attribute 'temperature'"):
+        parts.sum("temperature", SECRET)
+    assert str(int(SECRET)) not in "".join(capfd.readouterr())
+
+    class OddError(Exception):  # pickles, but cannot be read back
+        def __init__(self, what: str, value: float) -> None:
+            super().__init__(what)
+
+    assert str(workers._portable(OddError("odd", SECRET))) == "a part could not answer (OddError)"
+
+
+def test_a_scheduler_sees_a_task_now_and_then(some_workers, tmp_path, monkeypatch):
+    """Or it might close for want of use, if it was told to."""
+    np.save(tmp_path / "X.npy", np.zeros((10, 2)))
+    parts = place(parts_of(array_rows, tmp_path / "X.npy", 10, 2), None, centers_part)
+    seen = []
+    monkeypatch.setattr(some_workers, "submit", lambda *_, **__: seen.append(1))
+    for awake, tasks in ((60.0, 0), (0.0, 1)):
+        monkeypatch.setattr(workers, "AWAKE", awake)
+        parts.sum("scores", np.zeros((1, 3, 2)))
+        assert len(seen) == tasks
+
+
+def test_workers_of_one_process_do_not_mix_their_parts(rng, tmp_path):
+    np.save(tmp_path / "X.npy", rng.uniform(-1, 1, (900, 3)))
+    whole = CentersObjective(np.load(tmp_path / "X.npy"), 3, UNIT)
+    P = whole.snap(rng.uniform(-1, 1, (4, 3, 3)))
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=2, processes=False,
+                                 dashboard_address=":0", silence_logs=50) as made,
+        distributed.Client(made) as client,
+    ):  # fmt: skip
+        client.wait_for_workers(2, timeout=60)
+        parts = place(parts_of(array_rows, tmp_path / "X.npy", 900, 6), None, centers_part)
+        parts._see_who_holds_what = lambda: pytest.fail("a sum fell short")
+        assert np.array_equal(parts.sum("scores", P), whole.scores(P))
+        assert len(set(parts._home.values())) == 2
+        del parts
+
+
+def test_a_bad_partition_is_refused_without_a_word_on_its_values(some_workers, tmp_path, capfd):
+    X = np.zeros((10, 2))
+    X[7] = SECRET, np.nan
+    np.save(tmp_path / "X.npy", X)
+    ledger = Ledger(1.0)
+    with pytest.raises(ValueError, match=r"X must be finite; fill NaN") as caught:
+        KMeans(2, 1.0, domain=UNIT, ledger=ledger).fit(
+            parts_of(array_rows, tmp_path / "X.npy", 10, 2)
+        )
+    assert str(int(SECRET)) not in str(caught.value) + "".join(capfd.readouterr())
+    assert ledger.spent == Budget(0.0)
+
+
+# ----------------------------------------------------------------------------------------- refusals
+
+
+class Fixed(Parts):
+    """Parts of declared sizes that have no answers."""
+
+    def sum(self, question: str, *arguments: Any) -> Any:
+        raise NotImplementedError
+
+
+def no_module(name: str, call: Callable[[], object]) -> object:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, name, None)
+        return call()
+
+
+def lonely_workers() -> None:
+    client = SimpleNamespace(
+        nthreads=dict, wait_for_workers=lambda n, timeout: (_ for _ in ()).throw(TimeoutError())
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workers, "WAIT", 0.0)
+        workers._Workers._workers(SimpleNamespace(_client=client))  # type: ignore[arg-type]
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    (folder / name).write_text(text)
+    return folder / name
+
+
+CSV = "a,b,label\n0.5,0.25,0\n0.1,0.2,1\n"
+BAD_CSV = f"a,b\n{'1,2' + chr(10)}" + "1,2\n" * 400_000 + f"x{SECRET},1\n"
+IN_PARTS = Stream(np.zeros((4, 2)))
+
+REFUSALS: list[tuple[Callable[[Path], object], str]] = [
+    (lambda _: Fixed([0], [2]), r"X must have at least one record; pass a non-empty table"),
+    (lambda _: Fixed([2**32 + 1], [2]), r"X must have at most 4294967296 records"),
+    (lambda _: PartitionedLinear(Fixed([9], [2]), "logistic", UNIT).gradient([0.0] * 3, 1.0, [1]),
+     r"caps \(list\) must be with the records, which lie in parts; pass objective\.caps"),
+    (lambda _: PartitionedCenters(Fixed([9], [2]), 2, UNIT).joined([0]),
+     r"others must lie in parts, like the PartitionedCenters that they join; pass objectives of"),
+    (lambda _: Fixed([1, 1], [2, 3]), r"X must have the same columns in all its parts; pass equal"),
+    (lambda _: PartitionedLinear(Fixed([9], [2]), "logistic", UNIT).labelled_blocks(1),
+     r"this solver needs all records at once, but they lie in parts; pass an array in memory"),
+    (lambda _: PartitionedCenters(Fixed([9], [2]), 2, UNIT).decoded(), r"needs all records"),
+    (lambda folder: Stream(written(folder, "x.txt", "1")), r"unknown kinds \(\.txt\); pass one"),
+    (lambda _: Stream([1, 2]), r"source \(list\) must be an array, a path, a list of paths"),
+    (lambda folder: Stream(folder / "none.csv"), r"source \('.*none\.csv'\) must exist; pass the"),
+    (lambda folder: Stream(folder), r"source must hold at least one file; pass a folder that is"),
+    (lambda folder: Stream(written(folder, "x.npy", "no")), r"must be a whole \.npy file"),
+    (lambda _: Stream(np.zeros((2, 2)), columns=["a"]), r"columns must be left out for an array"),
+    (lambda folder: Stream(written(folder, "x.csv", CSV), columns=["z"]),
+     r"columns \(\['z'\]\) must be in the source; pass names that it has"),
+    (lambda _: place(IN_PARTS, np.zeros(3), linear_part), r"y must have one label for each record"),
+    (lambda folder: place(Stream(written(folder, "x.csv", CSV)), "z", linear_part),
+     r"y \(z\) must name a column of the source, which holds the labels; pass its name"),
+    (lambda folder: place(Stream(written(folder, "x.csv", CSV)), np.zeros(2), linear_part),
+     r"y \(ndarray\) must name a column"),
+    (lambda folder: place(Stream(written(folder, "x.csv", BAD_CSV)), None, centers_part),
+     r"X must (be finite|hold numbers)"),
+    (lambda folder: place(Stream(written(folder, "x.csv.gz", "no gzip")), None, centers_part),
+     r"source \('.*x\.csv\.gz'\) could not be read to its end; check that the file is whole"),
+    (lambda folder: place(Stream([written(folder, f"{name}.csv", text)
+                                  for name, text in (("x", CSV), ("z", "a,c\n"))]),
+                          "label", linear_part),
+     r"source \('.*z\.csv'\) must have the column 'b' once, like the first of its files; rename"),
+    (lambda folder: Stream(written(folder, "x.csv", CSV), delimiter=";;"),
+     r"delimiter \(';;'\) must be one ASCII character, and neither a quote nor the end of a line"),
+    (lambda folder: Stream(written(folder, "x.csv", "")), r"source must name .* in its first line"),
+    (lambda folder: Stream(written(folder, "x.parquet", "PAR1")), r"could not be read to its end"),
+    (lambda folder: no_module("pyarrow", lambda: Stream(written(folder, "x.parquet", CSV))),
+     r'needs pyarrow; run pip install "privfit\[parquet\]"'),
+    *((lambda _, limit=limit: Stream(np.zeros((2, 2)), memory_limit=limit),
+       r"memory_limit \(.*\) must be at least 64MB; pass a text such as '1GB' or a number")
+      for limit in ("1MB", "x", "5 parsecs", None, 10, "-1GB")),
+    (lambda _: place(Stream(np.zeros((4, 2)), folder="/nowhere"), None, centers_part),
+     r"folder \('/nowhere'\) must be one that a cache can be written to .*; pass another folder"),
+    (lambda _: no_module("distributed", lambda: place([dask.delayed(0)], None, centers_part)),
+     r'need dask\.distributed; run pip install "privfit\[dask\]"'),
+    (lambda _: workers._delayed(np.zeros(3)), r"y \(ndarray\) must be partitioned like X; pass a"),
+    (lambda _: lonely_workers(), r"the cluster has had no worker for 0 seconds; start some"),
+    (lambda _: KMedian(2, facilities=np.eye(2)).fit(np.eye(2)).predict(IN_PARTS),
+     r"X \(Stream\) must be in memory"),
+    (lambda _: KMedian(2, facilities=np.eye(3), domain=UNIT).fit(IN_PARTS),
+     r"X has 2 columns but facilities 3; pass equal columns"),
+    (lambda _: KMedian(2, facilities=np.eye(2), metric=METRICS[2], clip=(0, 1), solver="synopsis")
+     .fit(IN_PARTS), r"cells are found for l1 and l2 distances of at most 3 columns; use a solver"),
+    (lambda _: LogisticRegression(domain=UNIT).fit(IN_PARTS, np.zeros(4)),
+     r"LogisticRegression needs the classes of labels that lie in parts; pass classes=\[\.\.\.\]"),
+    (lambda _: LogisticRegression(domain=UNIT, classes=[0, 1], solver="sgd").fit(IN_PARTS, [0] * 4),
+     r"solver \('sgd'\) needs all records at once, but X lies in parts; pass solver='local'"),
+    (lambda _: KMeans(2, domain=UNIT, solver="gupt").fit(IN_PARTS),
+     r"solver \('gupt'\) needs all records at once, but X lies in parts; pass another solver"),
+]  # fmt: skip
+
+
+def refusal(call: Callable[[Path], object], folder: Path) -> str:
+    try:
+        call(folder)
+    except Exception as error:
+        return str(error)
+    raise AssertionError("nothing was refused")
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSALS, ids=range(len(REFUSALS)))
+def test_what_is_refused_names_the_remedy(call, message, tmp_path):
+    with pytest.raises(
+        (ValueError, TypeError, ImportError, OSError, RuntimeError), match=message
+    ) as e:
+        call(tmp_path)
+    assert str(int(SECRET)) not in str(e.value)
+
+
+def test_dask_needs_a_client(monkeypatch):
+    def none() -> None:
+        raise ValueError("No global client found")
+
+    monkeypatch.setattr(distributed, "get_client", none)
+    with pytest.raises(ValueError, match=r"Dask collections need a client; start one with "):
+        place([dask.delayed(np.zeros)((4, 2))], None, centers_part)
+    monkeypatch.setattr(distributed, "get_client", lambda: SimpleNamespace(asynchronous=True))
+    with pytest.raises(ValueError, match=r"fit waits for answers, but this client is asynchron"):
+        place([dask.delayed(np.zeros)((4, 2))], None, centers_part)
+
+
+def test_labels_are_cut_like_records(some_workers):
+    with pytest.raises(ValueError, match=r"y \(1 partitions\) must be cut like X \(2 partitions\)"):
+        place([dask.delayed(np.zeros)((4, 2))] * 2, [dask.delayed(np.zeros)(4)], linear_part)
+
+
+def test_every_raise_is_reached_by_a_case_above(tmp_path):
+    seen = []
+    for i, (call, _) in enumerate(REFUSALS):
+        (tmp_path / str(i)).mkdir()
+        seen.append(refusal(call, tmp_path / str(i)))
+    seen += [
+        "Dask collections need a client; start one with dask.distributed.Client(address), or "
+        "Client() for this machine alone",
+        "fit waits for answers, but this client is asynchronous; call fit outside of the event "
+        "loop, with a client that was started without asynchronous=True",
+        "y (1 partitions) must be cut like X (2 partitions); rechunk or repartition one of them",
+        "a partition has changed since it was first read; fit to a collection that gives the same "
+        "records whenever it is read, or persist it",
+        "workers were lost in 20 attempts at one question; see to it that they have the memory for "
+        "their partitions, and fit again",
+        "the cache of packed records cannot be written (File too large); free some room, or pass "
+        "Stream(..., folder=...) with more",
+    ]
+    names = ("__init__", "parts", "stream", "sources", "dask")
+    package = Path(privfit.__file__).parent
+    sources = [package / "records" / f"{name}.py" for name in names]
+    sources.append(package / "objectives" / "partitioned.py")
+    assert_reached(sources, "\n".join(seen))
