@@ -464,7 +464,7 @@ def assert_reached(sources: list[Path], seen: str) -> None:
 def test_every_raise_is_reached_by_a_case_above():
     package = Path(privfit.__file__).parent
     sources = [
-        package / "domains/box.py",
+        *(s for s in package.glob("domains/*.py") if s.stem not in {"frames", "reading"}),
         package / "records/packing.py",
         *(s for s in package.glob("objectives/*.py") if s.stem != "partitioned"),
     ]

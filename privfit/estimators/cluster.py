@@ -22,7 +22,6 @@ from privfit.domains import Domain
 from privfit.estimators.common import (
     as_domain,
     check_names,
-    decode_records,
     read_table,
     refuse,
     remember_columns,
@@ -100,7 +99,7 @@ class _Clusterer(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore
 
     def _distances(self, X: Any, metric: str) -> Floats:
         """(n, k) distances of records, as the domain codes and clips them."""
-        records = decode_records(reread_table(self, X, self.domain_), self.domain_, uniform=True)
+        records = self.domain_.rounded(reread_table(self, X, self.domain_), uniform=True)
         if not is_sparse(records):
             return np.asarray(cdist(records, self.cluster_centers_, metric))
         blocks = (records[i : i + BLOCK].toarray() for i in range(0, records.shape[0], BLOCK))

@@ -17,11 +17,10 @@ from privfit._kernels.random import BitSource
 from privfit.base.cautions import caution
 from privfit.base.typing import Array, Floats
 from privfit.base.validation import is_partitioned
-from privfit.domains import Domain, Schema
+from privfit.domains import Domain
 from privfit.estimators.common import (
     ExactAccuracy,
     as_domain,
-    decode_records,
     read_labels,
     read_table,
     refuse,
@@ -253,7 +252,7 @@ class _LinearClassifier(ExactAccuracy, BaseEstimator):  # type: ignore[misc]
         """z = <x, coef> + intercept: (n,) for two classes, else (n, classes)."""
         check_is_fitted(self)
         table = reread_table(self, X, self.domain_)
-        z = np.asarray(decode_records(table, self._grid_domain) @ self.coef_.T) + self.intercept_
+        z = np.asarray(self._grid_domain.rounded(table) @ self.coef_.T) + self.intercept_
         return z[:, 0] if len(self.classes_) == 2 else z
 
     @property
@@ -277,10 +276,7 @@ class _LinearClassifier(ExactAccuracy, BaseEstimator):  # type: ignore[misc]
     def coef_names_(self) -> list[str]:
         """The names of the columns of `coef_`, where records have names."""
         check_is_fitted(self)
-        if isinstance(self.domain_, Schema):
-            return self.domain_.feature_names
-        names = getattr(self, "feature_names_in_", None)
-        return [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names)
+        return self.domain_.coded_names(getattr(self, "feature_names_in_", None))
 
 
 def _codes(y: Any, *, classes: Array) -> NDArray[np.int64]:

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from privfit._kernels import centers as kernels
 from privfit._kernels.linear import PANEL_ROWS, QUAD_SIZE
 from privfit.base.typing import Floats, Integers
-from privfit.domains import L2Ball
 from privfit.objectives.common import check_adjacency, integer_range
 from privfit.records.packing import aligned, tiles
 
@@ -203,7 +202,7 @@ class CenterSteps:
             for one in (up, down):
                 tops = [one[which == centre].max() for centre in np.unique(which)]
                 bound = max(bound, sum(sorted(tops)[-2:]))
-        return integer_range(float(bound), 1.0, 0, exact=not isinstance(objective.domain, L2Ball))
+        return integer_range(float(bound), 1.0, 0, exact=objective.domain.exact_distances)
 
     def step(self, coord: Any, step: Any) -> None:
         """Move the parent."""

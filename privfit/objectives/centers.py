@@ -16,7 +16,7 @@ from privfit._kernels import threads
 from privfit._kernels.linear import QUAD_SIZE
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_whole
-from privfit.domains import Domain, Grid, L1Ball, L2Ball, Schema
+from privfit.domains import Domain, Grid
 from privfit.objectives.center_moves import CenterMoves, CenterSteps
 from privfit.objectives.common import (
     MOST_SUM,
@@ -29,12 +29,12 @@ from privfit.objectives.common import (
     quad_starts,
     quads,
     set_gaps,
-    whole_bounds,
 )
 from privfit.records.packing import (
     MAX_RECORDS,
     DenseRecords,
     aligned,
+    check_domain,
     check_records,
     joined,
     pack,
@@ -112,7 +112,8 @@ class CentersObjective(Objective):
 
     def _load(self, X: Any, domain: Domain | None) -> None:
         """Check and pack the records."""
-        if isinstance(domain, Schema):  # it codes records as it reads them
+        domain = check_domain(domain, "CentersObjective")
+        if domain.n_features is not None:  # before reading, which may code records on its grid
             domain = self._roomy(domain)
         X, bound = check_records(X, domain, "CentersObjective")
         self.domain = self._roomy(bound)
@@ -280,7 +281,7 @@ class CentersObjective(Objective):
             bound = np.minimum(gaps + gaps.T, cover[:, None] + cover)
         else:
             bound = np.minimum(gaps, cover[:, None])
-        return integer_range(float(bound.max()), 1.0, 0, exact=not isinstance(self.domain, L2Ball))
+        return integer_range(float(bound.max()), 1.0, 0, exact=self.domain.exact_distances)
 
     def spread(self, P: ArrayLike, adjacency: str) -> int:
         """A bound on `range` from each candidate alone, for more of them than pairs allow."""
@@ -292,8 +293,8 @@ class CentersObjective(Objective):
         return self._most(self._scored(P))
 
     def _most(self, whole: Floats) -> int:
-        exact = not isinstance(self.domain, L2Ball)
-        return integer_range(float(self._cover(whole).max()), 1.0, 0, exact=exact)
+        most = float(self._cover(whole).max())
+        return integer_range(most, 1.0, 0, exact=self.domain.exact_distances)
 
     def _gaps(self, whole: Floats) -> Floats:
         """(m, m) rho(C, C') for this domain, in score units.
@@ -301,31 +302,20 @@ class CentersObjective(Objective):
         The supremum of dist(t, c) - dist(t, c') over records t is, for squared l2 distances,
         norm2(c)^2 - norm2(c')^2 + 2 sup <t, c' - c>, and at most l1(c - c') for l1 distances.
         """
-        radius = float(self._high[0])
         squares = np.square(whole).sum(axis=2)
         if self.power == 1:
             return set_gaps(whole, np.zeros_like(squares), "l1", self)
-        if isinstance(self.domain, L2Ball):
-            return set_gaps(2 * radius * whole, squares, "l2", self)
-        if isinstance(self.domain, L1Ball):
-            return set_gaps(2 * radius * whole, squares, "linf", self)
         level = squares - whole @ (self._low + self._high)
-        return set_gaps(whole * (self._high - self._low), level, "l1", self)
+        return set_gaps(whole * (self._high - self._low), level, self.domain.dual_norm, self)
 
     def _step_gaps(self, old: Floats, new: Floats) -> tuple[Floats, Floats]:
         """(m,) sup of dist(t, new) - dist(t, old), and the other way round, for centres (m, d)."""
-        radius = float(self._high[0])
         if self.power == 1:
             span = np.abs(new - old).sum(axis=1)
             return span, span
         rise = np.square(new).sum(axis=1) - np.square(old).sum(axis=1)
-        if isinstance(self.domain, L2Ball):
-            span = 2 * radius * np.sqrt(np.square(new - old).sum(axis=1))
-        elif isinstance(self.domain, L1Ball):
-            span = 2 * radius * np.abs(new - old).max(axis=1)
-        else:
-            rise -= (new - old) @ (self._low + self._high)
-            span = np.abs(new - old) @ (self._high - self._low)
+        rise -= (new - old) @ (self._low + self._high)
+        span = self.domain.spans(new - old) / self._record_unit
         return rise + span, span - rise
 
     def _cover(self, whole: Floats) -> Floats:
@@ -334,18 +324,7 @@ class CentersObjective(Objective):
 
     def _farthest(self, whole: Floats) -> Floats:
         """(m, k): the largest distance of a record to each centre, in score units."""
-        radius = float(self._high[0])
-        squares = np.square(whole).sum(axis=2)
-        if self.power == 2 and isinstance(self.domain, L2Ball):
-            farthest = np.square(np.sqrt(squares) + radius)
-        elif self.power == 2 and isinstance(self.domain, L1Ball):
-            farthest = squares + radius**2 + 2 * radius * np.abs(whole).max(axis=2)
-        elif isinstance(self.domain, L1Ball):
-            farthest = np.abs(whole).sum(axis=2) + radius
-        else:
-            reach = np.maximum(np.abs(whole - self._low), np.abs(self._high - whole))
-            farthest = (reach**self.power).sum(axis=2)
-        return np.asarray(farthest)
+        return self.domain.farthest(whole * self._record_unit, self.power) / self.unit
 
     def lloyd(self, centers: ArrayLike) -> tuple[Integers, Integers]:
         """Counts (k,) and sums (k, d) of the records nearest to each centre, in record units.
@@ -397,43 +376,23 @@ class CentersObjective(Objective):
 
     # ----------------------------------------------------------- what is public about the records
 
-    @cached_property
+    @property
     def bounds(self) -> tuple[Integers, Integers]:
         """(d,) the least and the largest integer of each column, in record units."""
-        return whole_bounds(self.domain)
+        return self.domain.whole_bounds
 
-    @cached_property
+    @property
     def middle(self) -> Integers:
         """(d,) a public point, in record units, about which records are short; see `reach`."""
-        low, high = self.bounds
-        middle = (low + high) // 2
-        if isinstance(self.domain, Schema):
-            for group in self.domain.groups:
-                middle[group] = 0
-        return middle
+        return self.domain.whole_middle
 
     def reach(self, norm: int) -> int:
         """The largest l1 or l2 norm of a record less `middle`, in record units, rounded up."""
-        low, high = self.bounds
-        if isinstance(self.domain, L1Ball):
-            return int(high[0])
-        if isinstance(self.domain, L2Ball):  # l1 is at most sqrt(d) l2
-            return int(high[0]) if norm == 2 else math.isqrt(self.n_features * int(high[0]) ** 2)
-        ends = np.maximum(high - self.middle, self.middle - low).tolist()
-        if isinstance(self.domain, Schema):  # one entry of a group is one, the others are zero
-            for group in self.domain.groups:
-                ends[group] = [ends[group.start]] + [0] * (group.stop - group.start - 1)
-        square = sum(v * v for v in ends)
-        return sum(ends) if norm == 1 else math.isqrt(square) + (math.isqrt(square) ** 2 < square)
+        return self.domain.whole_reach(norm)
 
     def project(self, centers: ArrayLike) -> Floats:
         """Centres (..., d) moved into the domain and onto the grid."""
-        centers = np.asarray(centers, dtype=np.float64)
-        if isinstance(self.domain, L1Ball | L2Ball):
-            flat = self.domain.quantise(centers.reshape(-1, self.n_features), uniform=True)
-            return np.asarray(flat, dtype=np.float64).reshape(centers.shape) * self._record_unit
-        low, high = self.bounds
-        return np.clip(np.rint(centers / self._record_unit), low, high) * self._record_unit
+        return self.domain.project(np.asarray(centers, dtype=np.float64))
 
     # --------------------------------------------------------------------------------------- cells
 
@@ -468,9 +427,4 @@ class CentersObjective(Objective):
 
 def _farthest_apart(domain: Domain, power: int) -> float:
     """The largest cost of a record of the domain and a centre within it, in score units."""
-    width = (domain.high - domain.low) / domain.record_units(uniform=True)
-    if isinstance(domain, L2Ball) and power == 2:
-        return float(width[0] ** 2)
-    if isinstance(domain, L1Ball):
-        return float(width[0] ** power)
-    return float((width**power).sum())
+    return domain.farthest_apart(power) / float(domain.record_units(uniform=True)[0]) ** power

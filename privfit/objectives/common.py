@@ -16,7 +16,6 @@ from privfit._kernels.centers import cells as kernel_cells
 from privfit._kernels.centers import set_gaps as kernel_set_gaps
 from privfit._kernels.linear import LANE_WIDTH, PANEL_ROWS, QUAD_SIZE
 from privfit.base.typing import Floats, Integers
-from privfit.domains import Domain
 from privfit.records.packing import MAX_RECORDS, DenseRecords, Run, aligned, tiles
 
 ADJACENCIES = ("replace", "add_remove")
@@ -104,13 +103,6 @@ def room_for(records: Any, adjacency: str) -> int:
     """How many records there may be: their number if it is public, or else `MAX_RECORDS`."""
     check_adjacency(adjacency)
     return int(records.n_records) if adjacency == "replace" else MAX_RECORDS
-
-
-def whole_bounds(domain: Domain) -> tuple[Integers, Integers]:
-    """(d,) the least and the largest integer of each column of a record, in record units."""
-    unit = float(domain.record_units(uniform=True)[0])
-    low, high = np.ceil(domain.low / unit), np.floor(domain.high / unit)
-    return low.astype(np.int64), high.astype(np.int64)
 
 
 def check_adjacency(adjacency: str) -> None:

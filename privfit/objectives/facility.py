@@ -26,7 +26,6 @@ from privfit.objectives.common import (
     lane_groups,
     quads,
     set_gaps,
-    whole_bounds,
 )
 from privfit.records.packing import (
     MAX_RECORDS,
@@ -278,7 +277,7 @@ class FacilityObjective(Objective):
     def bounds(self) -> tuple[Integers, Integers]:
         """(d,) the least and the largest integer of each column, in record units."""
         assert self.domain is not None
-        return whole_bounds(self.domain)
+        return self.domain.whole_bounds
 
     @property
     def record_unit(self) -> float:

@@ -34,7 +34,7 @@ from privfit._kernels.linear import PANEL_ROWS
 from privfit._kernels.smooth import HALF_BITS
 from privfit.base.dyadic import Dyadic
 from privfit.base.typing import Floats, Integers
-from privfit.domains import Box, Domain
+from privfit.domains import Domain
 from privfit.records.packing import DenseRecords, SparseRecords
 
 if TYPE_CHECKING:
@@ -72,11 +72,7 @@ class MarginGrid:
 
     def largest(self, sizes: Floats) -> float:
         """The most that sum of sizes_j abs(2 x_j - middle_j), and the last size, can be."""
-        domain = self._domain
-        if isinstance(domain, Box):
-            return float(sizes[:-1] @ self.widest + sizes[-1])
-        reach = np.where(domain.high > 0, domain.high, 1.0)  # of a column; no column is negative
-        return float(domain.norm(np.append(sizes[:-1] * self.widest / reach, sizes[-1]))[0])
+        return self._domain.rescaled_norm(sizes, self.widest)
 
     def weights(self, meant: Dyadic, enough: float = math.inf) -> Weights:
         """Weights (d + 1,) in as many limbs as bring the error of a margin below `enough`.

@@ -21,7 +21,7 @@ import numpy as np
 
 from privfit._kernels import threads
 from privfit.base.typing import Array, Integers
-from privfit.domains import Domain, Schema
+from privfit.domains import Domain
 from privfit.domains.frames import numbers_of
 from privfit.records.packing import MAX_RECORDS
 
@@ -140,7 +140,7 @@ def share_threads(parts: Sequence[Any], n_threads: int | None) -> int:
 
 def as_table(X: Any, domain: Domain) -> Any:
     """The records of a part: named columns side by side, unless the domain asks for names."""
-    if isinstance(X, Mapping) and not isinstance(domain, Schema):
+    if isinstance(X, Mapping) and domain.column_names is None:
         return numbers_of(X)
     return X
 
