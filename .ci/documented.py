@@ -60,7 +60,7 @@ NOT_RUN = {
     "pip install .": INSTALLS,
     'pip install ".[test]"': INSTALLS,
     'pip install ".[cli,plot]"': INSTALLS,
-    'pip install -e ".[test,lint,cli,plot]"': INSTALLS,
+    'pip install -e ".[test,lint,cli,plot]" "setuptools>=77"': INSTALLS,
     "git clone <this repository>": "names no repository",
     "cd privfit": "the root is where commands run",
     "python -m venv .venv": INSTALLS,
