@@ -14,10 +14,11 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from privfit.base.cautions import PrivacyLeakWarning, caution_score
 from privfit.base.typing import Array
-from privfit.base.validation import is_partitioned, is_sparse
+from privfit.base.validation import is_sparse
 from privfit.domains import Box, Domain
 from privfit.domains.frames import column_names, numbers_of
 from privfit.domains.reading import LevelReader, objects, positions
+from privfit.records import is_partitioned
 
 ONE_KIND = "classes must be labels of one kind; pass classes=[...] of numbers or of texts"
 

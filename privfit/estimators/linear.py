@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from privfit._kernels.random import BitSource
 from privfit.base.cautions import caution
 from privfit.base.typing import Array, Floats
-from privfit.base.validation import is_partitioned
 from privfit.domains import Domain
 from privfit.estimators.common import (
     ExactAccuracy,
@@ -29,8 +28,8 @@ from privfit.estimators.common import (
 )
 from privfit.linear import auto, descent, functional, perturbation, select_refine
 from privfit.objectives import LinearObjective
-from privfit.objectives.partitioned import linear_objective
 from privfit.privacy.ledger import Budget, Grant, Ledger
+from privfit.records import is_partitioned
 from privfit.runs.paths import Generation, public_size, realised
 from privfit.runs.spaces import Reals
 from privfit.searches import sample_aggregate
@@ -100,7 +99,7 @@ class _Records:
         return packed.against(head)
 
     def _objective(self, y: Any, **settings: Any) -> LinearObjective:
-        return linear_objective(
+        return LinearObjective(
             self.table, y, self.loss, self.domain, n_threads=self.n_threads,
             adjacency=self.adjacency, fit_intercept=self.fit_intercept, **self.weights, **settings,
         )  # fmt: skip

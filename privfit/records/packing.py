@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from privfit._kernels.linear import PANEL_ROWS, SparseRows
 from privfit.base.typing import Integers
-from privfit.base.validation import is_partitioned, is_sparse
+from privfit.base.validation import is_sparse
 from privfit.domains import Domain
 from privfit.domains.frames import length
 from privfit.domains.reading import LevelReader, positions, two_classes
@@ -65,6 +65,11 @@ class DenseRecords:
     panels: NDArray[np.int16]
     runs: tuple[Run, ...]
     n_features: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all records."""
+        return self.panels.nbytes
 
     @property
     def pairs(self) -> int:
@@ -125,6 +130,12 @@ class SparseRecords:
         if "by_column" in self.__dict__:
             result.__dict__["by_column"] = self.by_column.of(result.runs)
         return result
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all records."""
+        arrays = self.one_start, self.one_column, self.value_start, self.value_column, self.value
+        return sum(array.nbytes for array in arrays)
 
     @property
     def mean_entries(self) -> float:
@@ -277,7 +288,7 @@ def _joined_sparse(tables: Sequence[SparseRecords]) -> SparseRecords:
     )
 
 
-# ------------------------------------------------------------------------------------- checking
+# --------------------------------------------------------------------------------------- checking
 
 
 def check_domain(domain: Any, what: str) -> Domain:
@@ -298,11 +309,6 @@ def check_domain(domain: Any, what: str) -> Domain:
 def check_records(X: Any, domain: Any, what: str) -> tuple[Any, Domain]:
     """X as an array, CSR matrix or encoded schema, and the domain bound to its columns."""
     domain = check_domain(domain, what)
-    if is_partitioned(X):
-        raise TypeError(
-            f"{what} needs records in memory, but X ({type(X).__name__}) lies in parts; make it by "
-            "its function in privfit.records, such as linear_objective"
-        )
     X = domain.read(X)
     if X.shape[0] == 0:
         raise ValueError("X must have at least one record; pass a non-empty table")
@@ -341,7 +347,7 @@ def _blocks(X: Any, domain: Domain, uniform: bool) -> Iterator[tuple[int, Any]]:
         yield first, domain.quantise_rows(X[first : first + rows], uniform)
 
 
-# -------------------------------------------------------------------------------------- packing
+# ---------------------------------------------------------------------------------------- packing
 
 
 def pack(

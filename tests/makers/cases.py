@@ -28,6 +28,11 @@ GRIDS = (
 )
 
 
+def packed(objective: Any) -> Any:
+    """The packed records of an objective in memory."""
+    return objective._sums.whole("this test")
+
+
 @dataclass(frozen=True)
 class Case:
     """A domain and a way to make records for it, some of them outside the declared bounds."""
