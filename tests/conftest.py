@@ -12,10 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from makers.places import ROOT, TESTS
 
 import privfit
 from privfit.objectives.common import Objective
+
+TESTS = Path(__file__).resolve().parent
+
+pytest.register_assert_rewrite("makers")
 
 if importlib.util.find_spec("hypothesis"):  # the smoke test runs without it
     from hypothesis import HealthCheck, settings
@@ -87,7 +90,7 @@ def fresh_python() -> Callable[..., subprocess.CompletedProcess[str]]:
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     """Where the real data lie; a machine without them may skip, continuous integration may not."""
-    folder = Path(os.environ.get("PRIVFIT_DATA", ROOT.parent / "shared" / "data"))
+    folder = Path(os.environ.get("PRIVFIT_DATA", TESTS.parents[1] / "shared" / "data"))
     if not (folder / "SHA256SUMS").exists():
         reason = f"no real data in {folder}; set PRIVFIT_DATA to the folder that holds them"
         if os.environ.get("CI", "").lower() == "true":

@@ -17,7 +17,7 @@ import pytest
 import reference
 import scipy.sparse as sp
 from makers.cases import ADJACENCIES
-from test_errors import messages_of
+from makers.raises import messages_of
 
 from privfit import (
     Box,

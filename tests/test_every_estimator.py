@@ -29,6 +29,7 @@ import scipy.sparse as sp
 import scipy.special
 from makers.cases import case, encoded, scikit_learn_checks
 from makers.places import ROOT
+from makers.raises import messages_of, raises_in
 from scipy.spatial.distance import cdist
 from sklearn.base import ClassifierMixin, ClusterMixin, clone
 from sklearn.exceptions import DataConversionWarning, NotFittedError
@@ -36,7 +37,6 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
-from test_errors import messages_of, raises_in
 
 import privfit
 from privfit import (

@@ -23,8 +23,8 @@ import scipy.special
 from hypothesis import given
 from hypothesis import strategies as st
 from makers.cases import ADJACENCIES, DISTANCE_DOMAINS, case, distance_rows, same
-from test_errors import messages_of, raises_in
-from test_privtree import shape_log, shape_of
+from makers.raises import messages_of, raises_in
+from makers.trees import shape_log, shape_of
 
 import privfit
 from privfit import (

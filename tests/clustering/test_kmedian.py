@@ -19,9 +19,9 @@ import pytest
 import reference
 import scipy.sparse as sp
 from makers.cases import ADJACENCIES
+from makers.raises import assert_reached, messages_of
+from makers.trees import leaves_of, shape_log, shapes
 from scipy.spatial.distance import cdist
-from test_errors import assert_reached, messages_of
-from test_privtree import leaves_of, shape_log, shapes
 
 import privfit
 from privfit import (

@@ -12,9 +12,9 @@ import pytest
 import scipy.sparse as sp
 from makers.binary_tables import FreeGrant, World
 from makers.cases import scikit_learn_checks
+from makers.raises import messages_of, raises_in
 from sklearn.base import clone
 from sklearn.naive_bayes import BernoulliNB as Plain
-from test_errors import messages_of, raises_in
 
 import privfit
 from privfit import (

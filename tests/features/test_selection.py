@@ -15,9 +15,9 @@ import pytest
 import scipy.sparse as sp
 from makers.binary_tables import FreeGrant, World, count_by_hand, sample_by_hand
 from makers.cases import scikit_learn_checks
+from makers.raises import messages_of, raises_in
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from test_errors import messages_of, raises_in
 
 import privfit
 from privfit import (

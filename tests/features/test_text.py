@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from makers.raises import messages_of, raises_in
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.estimator_checks import check_estimator
-from test_errors import messages_of, raises_in
 
 import privfit
 from privfit import BernoulliNB, HashWords, Ledger, SelectFeatures

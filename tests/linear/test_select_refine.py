@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from makers.cases import ADJACENCIES, DOMAINS, case
-from test_descent import (
+from makers.descents import (
     COUNTING,
     SMALL,
     WIDE,
@@ -25,7 +25,7 @@ from test_descent import (
     fitted,
     largest_changes,
 )
-from test_errors import assert_reached, messages_of
+from makers.raises import assert_reached, messages_of
 
 from privfit import (
     Box,

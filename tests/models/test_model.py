@@ -27,8 +27,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from makers.cases import DOMAINS, GRIDS, case
 from makers.places import ROOT
+from makers.raises import assert_reached, messages_of
 from sklearn.base import clone
-from test_errors import assert_reached, messages_of
 
 import privfit
 from privfit import (

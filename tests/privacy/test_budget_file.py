@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from makers.raises import assert_reached
 from sklearn.base import clone
-from test_errors import assert_reached
 
 import privfit
 from privfit import Budget, BudgetError, Ledger, LogisticRegression, open_ledger

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 from makers.cases import same
 from makers.places import ROOT
-from test_errors import assert_reached
+from makers.raises import assert_reached
 
 import privfit
 from privfit import (

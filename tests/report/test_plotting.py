@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_errors import assert_reached, messages_of
+from makers.raises import assert_reached, messages_of
 
 import privfit
 from privfit import (

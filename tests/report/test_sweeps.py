@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 import scipy.stats
+from makers.raises import assert_reached, messages_of
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
-from test_errors import assert_reached, messages_of
 
 import privfit
 from privfit import (

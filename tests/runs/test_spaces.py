@@ -10,11 +10,15 @@ import itertools
 import math
 import re
 from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import reference
 import scipy.stats
+from makers.raises import assert_reached, messages_of
+from makers.spaces import check_inside
 
 from privfit import (
     Bits,
@@ -26,6 +30,7 @@ from privfit import (
     RecordObjective,
     Subsets,
 )
+from privfit.runs import spaces
 from privfit.runs.spaces import Space
 
 LEAST = 1e-7  # p-value
@@ -54,24 +59,6 @@ def space(request):
 
 def coins(seed: int = 1) -> np.random.Generator:
     return np.random.default_rng(seed)
-
-
-def check_inside(space: Space, P: np.ndarray) -> None:
-    assert P.shape[1:] == space.shape
-    if isinstance(space, Reals):
-        assert P.dtype == np.float64
-        assert (space.low <= P).all()
-        assert (space.high >= P).all()
-        if space.units is not None:
-            whole = P / space.units
-            assert np.array_equal(whole, np.rint(whole))
-    elif isinstance(space, Subsets):
-        assert P.dtype == np.int64
-        assert P.min() >= 0
-        assert P.max() < space.n
-        assert all(len(set(row)) == space.k for row in P.tolist())
-    else:
-        assert P.dtype == bool
 
 
 def proposals(space: Space) -> dict[str, np.ndarray]:
@@ -433,6 +420,8 @@ WRONG = [
     *((partial(Reals, *bounds, 2, units=units), r"must have a point of the grid between them")
       for bounds, units in [((0.1, 0.2), 0.25), (([0, 0.1], [1, 0.2]), 0.25),
                             (([0.1, 0.1], [0.2, 1.0]), 0.25), ((1, 2), [0.5, 512.0])]),
+    (partial(Reals(-1, 1, 3).on_grid_of, SimpleNamespace(candidate_units=np.ones(2))),
+     r"candidates \(shape \(3,\)\) must have the shape of the objective's, \(2,\); pass Reals"),
 ]  # fmt: skip
 
 
@@ -440,6 +429,11 @@ WRONG = [
 def test_wrong_sizes_and_bounds_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_every_raise_is_reached_by_a_case_above():
+    seen = "\n".join(messages_of(call) for call, _ in WRONG)
+    assert_reached([Path(spaces.__file__)], seen)
 
 
 def test_spaces_are_frozen_and_their_bounds_their_own():

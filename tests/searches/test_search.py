@@ -26,9 +26,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import reference
-import test_spaces
 from makers.cases import ADJACENCIES, labels
-from test_errors import assert_reached, messages_of, raises_in
+from makers.raises import assert_reached, messages_of, raises_in
+from makers.spaces import check_inside
 
 import privfit
 from privfit import (
@@ -868,7 +868,7 @@ def test_every_released_candidate_lies_in_the_space(problem, name):
             scales = np.array([float(v) for v in reference.centred_scales(objective.domain)])
             assert (np.abs(selected[:, :-1]) * scales <= 1 + unit * scales).all()
         else:
-            test_spaces.check_inside(problem.space.on_grid_of(objective), selected)
+            check_inside(problem.space.on_grid_of(objective), selected)
 
 
 def test_a_path_gives_its_last_selection_or_a_mean():
@@ -1282,9 +1282,9 @@ def test_a_search_called_by_itself_refuses_before_it_draws(drawn):
 
 def test_every_raise_is_reached_by_a_case_above():
     package = File(privfit.__file__).parent
-    names = ("spaces", "paths", "privgene", "dpsga", "subsample", "solvers")
-    sources = [package / f"{name}.py" for name in names]
-    cases = [*REFUSED, *WRONG_SETTINGS, *test_spaces.WRONG, (conduct_without_a_size, ""),
+    names = ("privgene", "dpsga", "subsample", "solvers")
+    sources = [package / "runs/paths.py", *(package / f"searches/{name}.py" for name in names)]
+    cases = [*REFUSED, *WRONG_SETTINGS, (conduct_without_a_size, ""),
              (partial(charge_infinity, Ledger(1.0)), "")]  # fmt: skip
     seen = "\n".join(messages_of(call) for call, _ in cases)
     assert_reached(sources, seen)
@@ -1308,7 +1308,7 @@ def test_starts_of_privgene_stay_in_boxes_without_zero_or_a_sign():
         for settings in (PrivGene(1, 60, 60, average=0.0), EEM(2, 60, paper=True)):
             found = search(MANY, space, 1.0, 0.0, settings, random_state=1)
             for selected in found.path.generations:
-                test_spaces.check_inside(space.on_grid_of(MANY), selected)
+                check_inside(space.on_grid_of(MANY), selected)
 
 
 def test_shares_of_a_grant_add_up(drawn):
