@@ -34,6 +34,17 @@ if importlib.util.find_spec("hypothesis"):  # the smoke test runs without it
     settings.load_profile("privfit")
 
 
+MARKERS = {"data_folder": "data", "cluster": "cluster"}  # by fixture
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that asks for the real data or for a cluster is marked as such."""
+    for item in items:
+        for fixture in MARKERS.keys() & set(getattr(item, "fixturenames", ())):
+            item.add_marker(MARKERS[fixture])
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20240229)

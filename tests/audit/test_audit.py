@@ -384,6 +384,7 @@ RUNS = {"TopK": 20_000, "GammaVector": 1600, "DiscreteLaplace": 6000}
 STATISTICS = {"TopK": lambda order: frozenset(order.tolist())}
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("which", WORST)
 def test_every_mechanism_stays_below_epsilon_and_a_factor_two_is_found(which):
     """A doubled epsilon of 2 stands out in this many runs, on each of the four seeds tried."""
@@ -472,6 +473,7 @@ def test_equal_inputs_show_nothing():
         assert audit_outcomes(*draws).lower_bound == 0
 
 
+@pytest.mark.statistical
 def test_certified_bounds_hold_as_often_as_promised():
     """At confidence 0.9 on a pair of coins of known epsilon; 300 audits."""
     rng = np.random.default_rng(3)
@@ -554,6 +556,7 @@ def low_bits(value):
     return bool(abs(value) < 0.5 and (value * 2.0**53) % 1)
 
 
+@pytest.mark.statistical
 def test_float_laplace_noise_gives_its_input_away():
     """Scale 1, counts 0 and 1, said to be 1-DP: some outputs of 0 are impossible for 1."""
     generator = np.random.default_rng(5)

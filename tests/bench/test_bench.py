@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 import types
 from pathlib import Path
@@ -33,11 +32,6 @@ from bench import (
 )
 from bench.cells import Cell
 from bench.store import Store, run
-
-FOLDER = Path(os.environ.get("PRIVFIT_DATA", ROOT.parent / "shared" / "data"))
-needs_data = pytest.mark.skipif(
-    not (FOLDER / "spambase.csv.gz").exists(), reason="set PRIVFIT_DATA to the data's folder"
-)
 
 POINTS = [Cell("linear", "spambase", "Objective", e, 0.0) for e in (0.1, 1.0)]
 
@@ -186,7 +180,7 @@ def test_targets_name_cells_of_the_table_and_the_untuned_data_first() -> None:
     assert asked["mushroom", 1e-6, 0.3162] == pytest.approx(0.9783 - 0.005)  # add_remove comes last
 
 
-@needs_data
+@pytest.mark.usefixtures("data_folder")
 def test_a_slice_runs_is_shown_and_is_not_run_again(tmp_path: Path, capsys: Any) -> None:
     chosen = ["--tasks", "linear,features", "--data", "spambase;sms_spam",
               "--solvers", "Objective;total count", "--epsilons", "1", "--deltas", "0",
@@ -230,7 +224,7 @@ def test_the_quick_profile_names_cells_that_exist() -> None:
         assert set(solvers) <= set(cells.TASKS[task].solvers)
 
 
-@needs_data
+@pytest.mark.usefixtures("data_folder")
 def test_a_data_set_can_be_declared_without_bins_or_with_equal_ones() -> None:
     plain, binned = datasets.load("adult, no bins"), datasets.load("adult, 8 bins")
     assert plain.schema.width == 108

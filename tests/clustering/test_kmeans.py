@@ -424,6 +424,7 @@ LOOK = {
 }  # fmt: skip
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("which", LOOK)
 def test_runs_on_neighbours_show_no_more_than_epsilon(which):
     """And runs with many times the budget show that the audit looks."""

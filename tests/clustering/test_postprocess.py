@@ -108,6 +108,7 @@ def test_proposals_are_the_twins():
                 assert log_u == pytest.approx(expected[3], rel=1e-12)
 
 
+@pytest.mark.statistical
 def test_proposals_are_normal():
     problem = chains.blobs(d=3, k=1, n=1, sets=1, n_assign=1)
     problem.centers[:] = 0
@@ -210,6 +211,7 @@ def exact_law(problem, tilt, steps):
     return np.linalg.matrix_power(P, steps)[start], pi / pi.sum(), P
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("tilt", [0.0, 1.0])
 def test_detailed_balance_on_a_tiny_space(tilt):
     released = np.array([[-3.0, 1.0], [2.0, 0.5], [-2.0, 1.5], [6.0, 1.0]])
@@ -235,6 +237,7 @@ def test_detailed_balance_on_a_tiny_space(tilt):
     assert scipy.stats.chisquare(counts, other * runs).pvalue < 1e-30
 
 
+@pytest.mark.statistical
 def test_density_of_the_mixture_is_in_the_acceptance():
     """One point on a line: its law is the likelihood, whatever the mixture that proposes."""
     slots = np.repeat([0, 1], [3072, 1024]).astype(np.uint16)

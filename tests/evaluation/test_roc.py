@@ -102,6 +102,7 @@ def test_the_ranges_are_needed():
     assert worst_loss("replace", 2, 2)[1] > 2 * 0.5
 
 
+@pytest.mark.statistical
 def test_medians_follow_their_law():
     """Chi-square at 1e-6 against the enumerated distribution."""
     places, law = [3, 0, 2, 1, 4], median_distribution([3, 0, 2, 1, 4], 2, 1.0, 4)
@@ -466,6 +467,7 @@ def curve_audit(adjacency, runs=1500, **way):
     return audit(run, adjacency, runs)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(
     "way",
@@ -476,12 +478,14 @@ def test_audits_find_no_more_than_the_budget_of_a_curve(adjacency, way):
     assert curve_audit(adjacency, **way).passes(2.0)
 
 
+@pytest.mark.statistical
 def test_an_audit_finds_a_sensitivity_of_replaced_records_that_is_too_small(monkeypatch):
     assert 0.5 < curve_audit("replace", thresholds=[0.5]).lower_bound <= 2.0
     monkeypatch.setattr(Flat, "sensitivity", lambda self, adjacency: 1)
     assert not curve_audit("replace", thresholds=[0.5]).passes(2.0)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_audits_find_no_more_than_the_budget_of_a_matrix(adjacency):
     def run(data, rng):

@@ -152,6 +152,7 @@ def test_noise_pays_exactly_for_what_one_record_changes(ones, adjacency):
     assert exact <= fine.mechanism.sensitivity <= exact * (1 + 1e-12)
 
 
+@pytest.mark.statistical
 @every_adjacency
 def test_an_audit_certifies_less_than_the_promise_and_sees_too_little_noise(adjacency):
     """The record (1, 1) of class 1 is added, or changes its class."""

@@ -432,6 +432,7 @@ SHIPPED = {
 }
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(("settings", "delta"), SHIPPED.values(), ids=SHIPPED)
 @pytest.mark.parametrize("score", ["total_count", "purity_index"])
 def test_the_counterexample_does_not_break_what_is_shipped(settings, delta, score):
@@ -448,6 +449,7 @@ def test_the_counterexample_does_not_break_what_is_shipped(settings, delta, scor
     assert audit.lower_bound <= 1.0
 
 
+@pytest.mark.statistical
 def test_noise_on_counts_passes_an_audit_under_replacement():
     """A record that keeps its features and changes its class moves every difference by two."""
     asked = [problem(np.ones((6, 2)), y, "purity_index", 2, "replace")

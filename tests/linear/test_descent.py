@@ -556,6 +556,7 @@ AUDITED = {
 }
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("d", CANARIES)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("name", AUDITED)
@@ -565,6 +566,7 @@ def test_whole_fits_stay_within_epsilon(name, adjacency, d):
     assert report.passes(BUDGET), report
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", AUDITED)
 def test_the_black_box_sees_a_sensitivity_that_is_too_small(name, monkeypatch):
     """A twentieth of it, or of a range."""

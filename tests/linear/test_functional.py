@@ -465,6 +465,7 @@ def audit(adjacency: str, delta: float, runs: int = 800) -> Any:
     return audit_runs(run, *objectives, runs=runs, confidence=SURE, delta=delta, rng=11)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("delta", [0.0, 1e-3])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_fits_stay_within_epsilon(adjacency, delta):
@@ -473,6 +474,7 @@ def test_fits_stay_within_epsilon(adjacency, delta):
     assert report.passes(1.0), report
 
 
+@pytest.mark.statistical
 def test_the_black_box_sees_a_sensitivity_that_is_too_small(monkeypatch):
     right = module.sensitivities
     monkeypatch.setattr(module, "sensitivities",

@@ -639,6 +639,7 @@ def intercept_problem(labels, loss, ridge):
     return Problem(objective, loss, ridge)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     ("loss", "delta"), [(Logistic(), 0.0), (Logistic(), 1e-3), (HuberHinge(0.5), 0.0)], ids=str
 )
@@ -725,6 +726,7 @@ def neighbours_of(canary, loss, ridge):
             for X, y in ((first, [1]), (second, [0]))]  # fmt: skip
 
 
+@pytest.mark.statistical
 @every_canary
 @pytest.mark.parametrize("delta", [0.0, 1e-3])
 def test_audits_of_tilted_minimisers_find_nothing(delta, canary):
@@ -734,6 +736,7 @@ def test_audits_of_tilted_minimisers_find_nothing(delta, canary):
     assert found.passes(1.0)
 
 
+@pytest.mark.statistical
 @every_canary
 def test_an_audit_finds_a_tilt_that_is_too_short(canary):
     first, second = neighbours_of(canary, Logistic(), 2.0)
@@ -741,6 +744,7 @@ def test_an_audit_finds_a_tilt_that_is_too_short(canary):
     assert not audit_runs(mechanism, first, second, runs=900, confidence=SURE, rng=3).passes(1.0)
 
 
+@pytest.mark.statistical
 @every_canary
 @pytest.mark.parametrize(
     ("method", "loss", "delta"),

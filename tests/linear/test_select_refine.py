@@ -297,12 +297,14 @@ def audit(adjacency: str, runs: int) -> Any:
     return audit_runs(whole, *objectives, runs=runs, confidence=SURE, delta=1e-3, rng=7)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_whole_fits_stay_within_epsilon(adjacency):
     report = audit(adjacency, runs=300)
     assert report.passes(1.0), report
 
 
+@pytest.mark.statistical
 def test_the_black_box_sees_a_range_and_sensitivities_that_are_too_small(monkeypatch):
     """A twentieth of them."""
     for kind, method in [(ClippedGradient, "sensitivity"), (LinearSlopes, "range")]:

@@ -149,6 +149,7 @@ def test_selections_return_plain_indices(mechanism):
         assert type(chosen) is int
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("mechanism", SELECTIONS, ids=name)
 def test_range_zero_is_a_uniform_choice(mechanism):
     blind, source = dataclasses.replace(mechanism, range=0), BitSource(5)
@@ -241,6 +242,7 @@ def test_discrete_gaussian_has_the_declared_variance():
 # ------------------------------------------------------------------------------------ GammaVector
 
 
+@pytest.mark.statistical
 def test_gamma_vector_has_its_length_and_direction():
     """Length Gamma(d, sensitivity / epsilon), direction uniform."""
     value, mechanism, source = np.array([1.0, -2.0, 0.5]), GammaVector(0.5, 3.0), BitSource(1)

@@ -121,6 +121,7 @@ def test_without_decay_a_path_has_no_bound():
     assert reference.path_cost(mpmath.mpf(1) / 3, 0, 40, 1) > 10
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("roots", [0, 1])
 def test_shapes_are_drawn_as_often_as_the_formula_says(roots, adjacency):

@@ -119,6 +119,7 @@ def test_medians_are_exact_where_noise_is_small():
     assert SmoothMedians(1e4, "replace", 2)(places, 0).tolist()[2] == 5
 
 
+@pytest.mark.statistical
 def test_smooth_medians_follow_their_law():
     """Chi-square at 1e-6 against the enumerated distribution."""
     places, runs = np.array([3, 0, 2, 1, 4]), 8_000

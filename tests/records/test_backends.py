@@ -991,6 +991,7 @@ def test_a_scheduler_sees_a_task_now_and_then(some_workers, tmp_path, monkeypatc
         assert len(seen) == tasks
 
 
+@pytest.mark.cluster
 def test_workers_of_one_process_do_not_mix_their_parts(rng, tmp_path):
     np.save(tmp_path / "X.npy", rng.uniform(-1, 1, (900, 3)))
     whole = CentersObjective(np.load(tmp_path / "X.npy"), 3, UNIT)

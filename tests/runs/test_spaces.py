@@ -251,6 +251,7 @@ def check_uniform(labels: list, expected: list, times: int) -> None:
     assert scipy.stats.chisquare(list(counts.values())).pvalue > LEAST
 
 
+@pytest.mark.statistical
 def test_some_moves_are_uniform_over_all_moves():
     for space in (Reals(-1, 1, 4), Subsets(6, 3), Bits(5)):
         w = space.middle
@@ -259,6 +260,7 @@ def test_some_moves_are_uniform_over_all_moves():
         check_uniform([tuple(row) for row in drawn.tolist()], every, 9000)
 
 
+@pytest.mark.statistical
 def test_a_nudge_is_uniform_over_all_moves_and_hits_the_last_coordinate():
     for space in (Reals(-1, 1, 4), Subsets(6, 3), Bits(5)):
         w = space.middle
@@ -277,6 +279,7 @@ def test_a_nudge_moves_by_a_share_of_the_coordinates_own_width():
     assert np.unique(np.abs(changes[:, 1])).tolist() == [0, 2]
 
 
+@pytest.mark.statistical
 def test_samples_of_reals_are_uniform():
     space = Reals([-1, 5], [1, 6], 2)
     P = space.sample(4000, coins())
@@ -286,6 +289,7 @@ def test_samples_of_reals_are_uniform():
         assert test.pvalue > LEAST
 
 
+@pytest.mark.statistical
 def test_samples_of_sets_and_strings_are_uniform():
     every = [frozenset(c) for c in itertools.combinations(range(6), 3)]
     P = Subsets(6, 3).sample(6000, coins())
@@ -295,6 +299,7 @@ def test_samples_of_sets_and_strings_are_uniform():
     check_uniform([tuple(row) for row in P.tolist()], strings, 6000)
 
 
+@pytest.mark.statistical
 def test_jitter_of_reals_is_normal_at_its_rate():
     space = Reals([-50, -5], [50, 5], 2)
     P = np.zeros((8000, 2))
@@ -307,6 +312,7 @@ def test_jitter_of_reals_is_normal_at_its_rate():
     assert scipy.stats.binomtest(both, 8000, 0.09).pvalue > LEAST
 
 
+@pytest.mark.statistical
 def test_jitter_of_sets_swaps_each_member_at_its_rate_for_any_index():
     space = Subsets(30, 3)
     P = np.tile([4, 0, 7], (6000, 1))
@@ -321,6 +327,7 @@ def test_jitter_of_sets_swaps_each_member_at_its_rate_for_any_index():
     assert scipy.stats.chisquare(np.delete(counts, [4, 0, 7])).pvalue > LEAST
 
 
+@pytest.mark.statistical
 def test_jitter_of_bits_flips_each_at_its_rate():
     P = Bits(3).sample(6000, coins())
     flips = Bits(3).jitter(P, 0.1, 0.3, coins(2)) ^ P
@@ -342,6 +349,7 @@ def test_jitter_at_rate_zero_is_none_and_at_rate_one_everywhere():
 # --------------------------------------------------------------------------------------- crossover
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     ("space", "ends"),
     [(Reals(-1, 1, 5), (-1.0, 1.0)), (Reals(-1, 1, (5, 1)), (-1.0, 1.0)), (Bits(5), (False, True))],
@@ -355,6 +363,7 @@ def test_a_splice_is_a_head_of_one_parent_and_a_tail_of_the_other(space, ends):
     check_uniform(heads.tolist(), [1, 2, 3, 4], 6000)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     ("space", "ends"), [(Reals(-1, 1, 3), (-1.0, 1.0)), (Bits(3), (False, True))], ids=repr
 )
@@ -372,6 +381,7 @@ def test_a_lone_gene_comes_from_a_parent():
         assert ((mixed == A) | (mixed == B)).all()
 
 
+@pytest.mark.statistical
 def test_children_of_sets_are_uniform_subsets_of_the_union():
     space = Subsets(9, 3)
     A, B = np.tile([0, 1, 2], (9000, 1)), np.tile([2, 5, 3], (9000, 1))

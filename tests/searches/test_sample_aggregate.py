@@ -623,6 +623,7 @@ def audit(name: str, adjacency: str, delta: float, runs: int = 600) -> Any:
     return audit_runs(run, *objectives, runs=runs, confidence=SURE, delta=delta, rng=7)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(("adjacency", "delta"), [("replace", 0.0), ("add_remove", 1e-3)])
 @pytest.mark.parametrize("name", ["gupt", "majority"])
 def test_fits_stay_within_epsilon(name, adjacency, delta):
@@ -631,6 +632,7 @@ def test_fits_stay_within_epsilon(name, adjacency, delta):
     assert report.passes(1.0), report
 
 
+@pytest.mark.statistical
 def test_the_black_box_sees_a_diameter_that_is_too_small(monkeypatch):
     right = module.diameters
     monkeypatch.setattr(module, "diameters", lambda bounds: (right(bounds)[0] // 10, 1.0))

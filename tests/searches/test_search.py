@@ -709,6 +709,7 @@ def audit_search(name: str, adjacency: str, delta: float, runs: int) -> Any:
                       statistic=ones, rng=11)  # fmt: skip
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(("adjacency", "delta"), [("replace", 0.0), ("add_remove", 1e-3)])
 @pytest.mark.parametrize("name", CANARIES)
 def test_whole_searches_stay_within_epsilon(name, adjacency, delta):
@@ -716,6 +717,7 @@ def test_whole_searches_stay_within_epsilon(name, adjacency, delta):
     assert report.passes(BUDGET), report
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(("adjacency", "delta"), [("replace", 1e-3), ("add_remove", 0.0)])
 @pytest.mark.parametrize("name", ["local", "dpsga"])
 def test_whole_searches_stay_within_epsilon_the_other_way_round(name, adjacency, delta):
@@ -723,6 +725,7 @@ def test_whole_searches_stay_within_epsilon_the_other_way_round(name, adjacency,
     assert report.passes(BUDGET), report
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", CANARIES)
 def test_the_black_box_sees_a_range_that_was_halved_twice(name, monkeypatch):
     for kind, method in [(RecordObjective, "range"), (RecordObjective, "spread"),
