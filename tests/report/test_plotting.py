@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import gc
-import io
 import types
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from makers.pictures import (
+    COINS,
+    POINTS,
+    clusters_of,
+    curve_of,
+    pictures,
+    png_of,
+    release_of,
+    sweep_of,
+)
 from makers.raises import assert_reached, messages_of
 
 import privfit
@@ -26,7 +35,6 @@ from privfit import (
     Numeric,
     PrivacyLeakWarning,
     RecordObjective,
-    Release,
     Schema,
     Subsets,
     compose,
@@ -42,39 +50,6 @@ from privfit.report.sweeps import Sweep, Trial
 
 matplotlib = pytest.importorskip("matplotlib")
 
-COINS = np.random.default_rng(11)
-POINTS = np.clip(COINS.choice([-0.6, 0.1, 0.7], (900, 1)) + COINS.normal(0, 0.05, (900, 2)), -1, 1)
-
-
-def sweep_of(name: str = "A", shift: float = 0.0, seeds: int = 3, **changes) -> Sweep:
-    epsilons = (0.1, 1.0, 10.0)
-    trials = [
-        Trial(setting, seed, shift + level + 0.01 * seed)
-        for seed in range(seeds)
-        for setting, level in zip((*epsilons, "not private", "larger class"),
-                                  (0.6, 0.7, 0.8, 0.85, 0.55), strict=True)
-    ]  # fmt: skip
-    fields = {"measure": "accuracy", "delta": 1e-6, **changes}
-    return Sweep(name=name, settings="", test_size=0.2, n_records=50, seeds=seeds,
-                 epsilons=epsilons, references=("not private", "larger class"),
-                 trials=tuple(trials), **fields)  # fmt: skip
-
-
-def curve_of(epsilon: float = 1.0):
-    y = np.arange(400) % 2
-    score = np.clip(np.random.default_rng(3).normal(0.4 + 0.2 * y, 0.15), 0, 1)
-    return roc_curve(y, score, epsilon, random_state=1)
-
-
-def release_of(*events: Event, epsilon: float = 1.0, delta: float = 1e-6) -> Release:
-    return Release("fit", epsilon, delta, "replace", events)
-
-
-def clusters_of(k: int = 3, **options) -> KMeans:
-    return KMeans(k, **{"epsilon": 5.0, "domain": (-1, 1), "random_state": 0, **options}).fit(
-        POINTS
-    )
-
 
 def labels_of(ax) -> list[str]:
     return [text.get_text() for text in ax.get_legend().get_texts()]
@@ -83,12 +58,6 @@ def labels_of(ax) -> list[str]:
 def line_named(ax, start: str):
     (found,) = (line for line in ax.lines if line.get_label().startswith(start))
     return found
-
-
-def png_of(ax, **options) -> bytes:
-    drawn = io.BytesIO()
-    ax.figure.savefig(drawn, format="png", **options)
-    return drawn.getvalue()
 
 
 # ----------------------------------------------------------------------------------------- accuracy
@@ -363,27 +332,15 @@ def test_a_ledger_without_groups_needs_no_legend():
 # --------------------------------------------------------------------------------- all the pictures
 
 
-def pictures() -> dict:
-    ledger = Ledger(1.0)
-    with ledger.group("train"):
-        ledger.reserve(0.5, name="fit")
-    return {
-        "sweep": partial(draw_sweep, sweep_of()),
-        "roc": partial(draw_roc, curve_of()),
-        "clusters": partial(draw_clusters, clusters_of(solver="lloyd")),
-        "ledger": partial(draw_budget, ledger),
-        "run": partial(draw_budget, release_of(Event("selection", 0.1, 40))),
-    }
-
-
 def test_pictures_need_no_pyplot_and_change_no_setting(fresh_python):
     done = fresh_python(
-        "import sys, matplotlib, test_plotting\n"
+        "import sys, matplotlib\n"
+        "from makers.pictures import COINS, pictures, png_of\n"
         "def settings():\n"  # to ask for the backend would load pyplot
         "    return {k: matplotlib.rcParams[k] for k in matplotlib.rcParams if k != 'backend'}\n"
         "before = settings()\n"
-        "for draw in test_plotting.pictures().values():\n"
-        "    test_plotting.png_of(draw())\n"
+        "for draw in pictures().values():\n"
+        "    png_of(draw())\n"
         "assert settings() == before\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
