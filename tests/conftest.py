@@ -37,12 +37,24 @@ if importlib.util.find_spec("hypothesis"):  # the smoke test runs without it
 MARKERS = {"data_folder": "data", "cluster": "cluster"}  # by fixture
 
 
+def spread(count: int, cases: int) -> set[int]:
+    """At most so many of the cases, spread by the golden ratio, in step with no parameter."""
+    return {int(cases * ((i + 1) * 0.6180339887 % 1)) for i in range(count)}
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test that asks for the real data or for a cluster is marked as such."""
+    """Mark what asks for the real data or for a cluster, and all but a few of many cases."""
+    tests: dict[str, list[pytest.Item]] = {}
     for item in items:
         for fixture in MARKERS.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker(MARKERS[fixture])
+        if item.get_closest_marker("few"):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in tests.values():
+        kept = spread(cases[0].get_closest_marker("few").args[0], len(cases))
+        for i in set(range(len(cases))) - kept:
+            cases[i].add_marker("slow")
 
 
 @pytest.fixture
