@@ -19,6 +19,7 @@ def test_a_folder_of_tests_is_a_room_or_known():
     assert folders <= ROOMS | {"bench", "makers", "papers"}
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(TESTS).as_posix())
 def test_no_test_is_imported(path):
     parts = set()

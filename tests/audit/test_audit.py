@@ -222,6 +222,7 @@ OBJECTIVES = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("case", OBJECTIVES)
 def test_right_ranges_pass_and_halved_ones_are_caught(case, adjacency):
@@ -244,6 +245,7 @@ def test_right_ranges_pass_and_halved_ones_are_caught(case, adjacency):
     assert not twice.passes(1.0)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("kind", SELECTIONS, ids=name)
 def test_every_selection_passes_on_an_objective(kind, adjacency):
@@ -384,6 +386,7 @@ RUNS = {"TopK": 20_000, "GammaVector": 1600, "DiscreteLaplace": 6000}
 STATISTICS = {"TopK": lambda order: frozenset(order.tolist())}
 
 
+@pytest.mark.few(1)
 @pytest.mark.statistical
 @pytest.mark.parametrize("which", WORST)
 def test_every_mechanism_stays_below_epsilon_and_a_factor_two_is_found(which):
@@ -403,6 +406,7 @@ def test_every_mechanism_stays_below_epsilon_and_a_factor_two_is_found(which):
     assert doubled.passes(4.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_many_draws_come_close_to_the_truth(adjacency):
     """Discrete Laplace on one count, a hundred thousand draws in one call."""

@@ -118,6 +118,7 @@ def test_a_refusal_is_kept_and_not_asked_for_again(tmp_path: Path, capsys: Any) 
     assert "2 refused" in next(accuracy.status(first, POINTS, 1))
 
 
+@pytest.mark.slow
 def test_two_processes_measure_what_one_does(tmp_path: Path) -> None:
     one, two = (Store(tmp_path / f"{n}.json", tmp_path / f"{n}.jsonl") for n in (1, 2))
     jobs = one.missing(POINTS, 2)
@@ -135,6 +136,7 @@ def test_no_fit_is_begun_after_the_limit(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------- cells
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("task", cells.TASKS)
 def test_every_cell_of_a_task_is_named_once_and_has_a_fingerprint(task: str) -> None:
     found = list(cells.product(task))
@@ -224,6 +226,7 @@ def test_the_quick_profile_names_cells_that_exist() -> None:
         assert set(solvers) <= set(cells.TASKS[task].solvers)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("data_folder")
 def test_a_data_set_can_be_declared_without_bins_or_with_equal_ones() -> None:
     plain, binned = datasets.load("adult, no bins"), datasets.load("adult, 8 bins")
@@ -283,6 +286,7 @@ def test_a_missing_interpreter_is_refused_with_the_way_to_make_it(tmp_path: Path
         contestants.Worker(tmp_path / "python")
 
 
+@pytest.mark.slow
 def test_a_worker_hands_each_table_over_once_and_under_a_name_of_its_own(tmp_path: Path) -> None:
     """A second table once had the first one's name, and was never read."""
     (tmp_path / "diffprivlib").mkdir()
@@ -361,6 +365,7 @@ def test_a_race_of_some_fits_leaves_the_others_as_they_were() -> None:
 # ----------------------------------------------------------------------------- results as they come
 
 
+@pytest.mark.slow
 def test_a_bench_that_dies_has_kept_every_row_that_was_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -384,6 +389,7 @@ def test_a_bench_that_dies_has_kept_every_row_that_was_measured(
     assert [row["name"] for row in json.loads(path.read_text())["rows"]] == measured
 
 
+@pytest.mark.slow
 def test_a_bench_that_dies_at_its_end_has_kept_all_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

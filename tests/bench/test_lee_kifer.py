@@ -49,6 +49,7 @@ def test_the_chain_works_on_the_release_that_it_is_compared_with(few):
     assert np.allclose(chained.cluster_centers_, published, atol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("data_folder")
 def test_tables_are_those_at_hand():
     sizes = {name: script.table(name).shape for name in script.CLUSTERS}

@@ -56,6 +56,7 @@ def lloyd_trace(
 # ------------------------------------------------------------------------- the chain and its twin
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("tilt", [0.0, 1.0])
 @pytest.mark.parametrize(
     "arguments",
@@ -126,7 +127,8 @@ def test_proposals_are_normal():
 
 def test_same_path_on_every_instruction_set(fresh_python):
     script = (
-        "import chains, hashlib\n"
+        "import hashlib\n"
+        "from makers import chains\n"
         "from privfit._kernels import simd\n"
         "for quadratic in (False, True):\n"
         "    state = chains.blobs(d=6, k=4, n=50, quadratic=quadratic, domain='l2').state(1)\n"
@@ -211,6 +213,7 @@ def exact_law(problem, tilt, steps):
     return np.linalg.matrix_power(P, steps)[start], pi / pi.sum(), P
 
 
+@pytest.mark.few(1)
 @pytest.mark.statistical
 @pytest.mark.parametrize("tilt", [0.0, 1.0])
 def test_detailed_balance_on_a_tiny_space(tilt):
@@ -379,6 +382,7 @@ def test_consistent_by_hand():
 # -------------------------------------------------------------------------------------------- mcmc
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("anneal", [False, True])
 @pytest.mark.parametrize(
     "arguments",
@@ -525,6 +529,7 @@ def test_units_do_not_matter():
 # ----------------------------------------------------------------------------------- little k-means
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("n", "d", "k"), [(1, 1, 1), (5, 2, 7), (257, 3, 4), (1000, 2, 15), (6000, 7, 2)]
 )

@@ -152,6 +152,7 @@ def test_noise_pays_exactly_for_what_one_record_changes(ones, adjacency):
     assert exact <= fine.mechanism.sensitivity <= exact * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @every_adjacency
 def test_an_audit_certifies_less_than_the_promise_and_sees_too_little_noise(adjacency):
@@ -267,6 +268,7 @@ def test_without_a_seed_every_fit_differs():
     assert not np.array_equal(*counts)
 
 
+@pytest.mark.few(33)
 @pytest.mark.filterwarnings(
     "ignore::privfit.PrivacyLeakWarning", "ignore:invalid value encountered in cast:RuntimeWarning"
 )

@@ -73,6 +73,7 @@ def test_columns_never_change():
 EXPECTED = [5389, 417, 3573, 6388]
 
 
+@pytest.mark.slow
 def test_columns_do_not_depend_on_the_process(fresh_python):
     script = (
         "from privfit.features.text import hashed;print([hashed(8192)(w) for w in ('free', 'txt')])"

@@ -95,6 +95,7 @@ def coded(domain: Any, rows: Any) -> list[list[int]]:
 # ------------------------------------------------------------------------------------------- sums
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("grid", GRIDS, ids=str)
 @pytest.mark.parametrize("name", DOMAINS)
@@ -135,6 +136,7 @@ def residuals_of(objective: Any, rows: Any, y: Any, w: Any) -> list[int]:
     return found
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 @pytest.mark.parametrize("name", DOMAINS)
@@ -193,6 +195,7 @@ def test_threads_tiles_layouts_and_orders_do_not_matter(name, order, rng, knobs,
 # ---------------------------------------------------------------------------------- sensitivities
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("name", SMALL)
 def test_no_record_moves_second_moments_further_than_the_sensitivity(name, adjacency):
@@ -212,6 +215,7 @@ def test_no_record_moves_second_moments_further_than_the_sensitivity(name, adjac
     assert found >= (0.999 if adjacency == "add_remove" else 0.7) * bound
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 @pytest.mark.parametrize("name", SMALL)
@@ -279,6 +283,7 @@ GRADIENTS = {
 }
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 @pytest.mark.parametrize("name", GRADIENTS)
@@ -344,6 +349,7 @@ def test_gaussian_parameters_add_up_to_the_budget(rng):
     assert 5 * steps.parameter**2 == pytest.approx(0.7 * mu**2, rel=1e-6)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("epsilon", [1e-4, 1e9])
 @pytest.mark.parametrize("delta", [0.0, 1e-9, 0.5])
 def test_tiny_and_huge_budgets_give_a_model(epsilon, delta, rng):
@@ -428,6 +434,7 @@ SGD = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 @pytest.mark.parametrize("name", SGD)
 def test_no_slot_moves_sgd_further_than_the_sensitivity(name, loss, rng):
@@ -463,6 +470,7 @@ def test_no_slot_moves_sgd_further_than_the_sensitivity(name, loss, rng):
     assert furthest > 0.2 * bound
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 @pytest.mark.parametrize("ridge", [0.0, 0.1])
 @pytest.mark.parametrize("name", DOMAINS)
@@ -556,6 +564,7 @@ AUDITED = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.statistical
 @pytest.mark.parametrize("d", CANARIES)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -566,6 +575,7 @@ def test_whole_fits_stay_within_epsilon(name, adjacency, d):
     assert report.passes(BUDGET), report
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", AUDITED)
 def test_the_black_box_sees_a_sensitivity_that_is_too_small(name, monkeypatch):

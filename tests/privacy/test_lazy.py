@@ -26,6 +26,7 @@ every_law = pytest.mark.parametrize("kind", LAWS, ids=lambda kind: kind.__name__
 RARE = 1e-8
 
 
+@pytest.mark.few(4)
 @pytest.mark.statistical
 @every_law
 @pytest.mark.parametrize("bits", [40, 90])

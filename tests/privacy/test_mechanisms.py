@@ -242,6 +242,7 @@ def test_discrete_gaussian_has_the_declared_variance():
 # ------------------------------------------------------------------------------------ GammaVector
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_gamma_vector_has_its_length_and_direction():
     """Length Gamma(d, sensitivity / epsilon), direction uniform."""
@@ -441,6 +442,7 @@ def float_noise(source):
     }
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("source", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.name)
 def test_no_module_draws_float_noise(source):
     name = source.relative_to(PACKAGE).as_posix()

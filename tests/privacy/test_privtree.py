@@ -61,6 +61,7 @@ def many_records(adjacency: str) -> tuple[list[tuple[int, ...]], Any]:
     return [tuple(np.repeat(range(4), cells).tolist()) for cells in counts], pairs
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(
     ("data", "depth", "roots", "epsilon", "told"),
@@ -84,6 +85,7 @@ def test_no_shape_tells_neighbours_apart_by_more_than_epsilon(
     assert told * epsilon < worst <= epsilon * (1 + 1e-12)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_cost_of_a_shape_does_not_grow_with_its_depth_and_needs_its_constants(
@@ -121,6 +123,7 @@ def test_without_decay_a_path_has_no_bound():
     assert reference.path_cost(mpmath.mpf(1) / 3, 0, 40, 1) > 10
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("roots", [0, 1])
@@ -163,6 +166,7 @@ def test_leaves_cover_every_cell_once_in_order(rng):
         assert repr(leaves) == f"Leaves(<{len(first)} cells>)"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n", [0, 1])
 def test_shapes_of_hardly_any_record_end(n):
     """Empty cells are halved with probability at most 1/4 once they are below a root."""
@@ -186,6 +190,7 @@ def facilities(X: Any, domain: Any, n_threads: int) -> Any:
 FEW = [name for name, domain in DISTANCE_DOMAINS.items() if domain.width <= FEW_COLUMNS]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("make", "name"),
     [*((centres, name) for name in DISTANCE_DOMAINS), *((facilities, name) for name in FEW)],
@@ -259,6 +264,7 @@ def test_a_partition_spends_epsilon_and_no_more(adjacency, rng):
     assert Partition.plan(Tree(), bounds, 5, 1.0, adjacency).shape.roots == 4  # log2 of 3 k
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", DISTANCE_DOMAINS)
 def test_cells_are_grown_where_records_are_and_counted(name, rng):
     """With next to no noise: counts are those of the records in each box, whatever their order."""

@@ -199,6 +199,7 @@ def expected(adult):
 # ---------------------------------------------------------------------------------------- streaming
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("solver", LINEAR)
 def test_a_parquet_stream_releases_what_memory_does(solver, adult, files, expected, small_blocks):
     path = files / ("adult.parquet" if solver in ON_ALL else "few.parquet")
@@ -207,6 +208,7 @@ def test_a_parquet_stream_releases_what_memory_does(solver, adult, files, expect
     assert model.feature_names_in_.tolist() == list(adult.schema.columns)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["adult.arrow", "adult.csv", "folder", "table"])
 def test_other_tables_release_the_same(name, adult, files, expected, small_blocks, tmp_path):
     if name == "folder":
@@ -224,6 +226,7 @@ def test_other_tables_release_the_same(name, adult, files, expected, small_block
     assert model.release_.to_json() == expected("local")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 def test_a_memory_mapped_array_releases_the_same(adjacency, numbers, files, small_blocks):
     X, y = numbers
@@ -258,6 +261,7 @@ def convex_case(name: str, numbers: Any) -> tuple[Any, Any, Any]:
     return model, X, y
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", CONVEX)
 def test_streamed_convex_fits_are_the_same(name, numbers, small_blocks, monkeypatch):
     model, X, y = convex_case(name, numbers)
@@ -273,6 +277,7 @@ def test_streamed_convex_fits_are_the_same(name, numbers, small_blocks, monkeypa
     assert model.fit(Stream(X, memory_limit="64MB"), y).release_.to_json() == once
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("solver", ["local", "moves", "gradient", "hybrid", "objective"])
 def test_several_classes_release_the_same(solver, numbers, small_blocks, monkeypatch):
     """Each block is packed once, whatever the number of classes."""
@@ -312,6 +317,7 @@ def test_parts_answer_for_any_class_in_any_order(rng):
     assert apart.scores(P).tolist() == whole.scores(P).tolist()  # though class 0 was not last
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("solver", CENTERS)
 def test_streamed_centres_are_the_same(solver, numbers, small_blocks, monkeypatch):
     monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
@@ -323,6 +329,7 @@ def test_streamed_centres_are_the_same(solver, numbers, small_blocks, monkeypatc
     assert model.private_inertia(records, 1.0) == cost
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("metric", METRICS, ids=["l1", "l2", "own"])
 @pytest.mark.parametrize("columns", [2, 5])
 def test_streamed_facilities_are_the_same(columns, metric, numbers, small_blocks, monkeypatch):
@@ -339,6 +346,7 @@ def test_streamed_facilities_are_the_same(columns, metric, numbers, small_blocks
         assert model.private_cost(records, 1.0) == cost
 
 
+@pytest.mark.slow
 def test_a_streamed_table_of_facilities_is_the_same(adult, files, small_blocks):
     """Columns of a schema; and of numbers, whose order is that of the fit."""
     places = adult.schema.points(8, np.random.default_rng(1))
@@ -632,6 +640,7 @@ print(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell")
 def test_the_memory_limit_is_kept(fresh_python, tmp_path):
     """320 MB of records; packed they take 160 MB, and the program itself some 210 MB."""
@@ -991,7 +1000,6 @@ def test_a_scheduler_sees_a_task_now_and_then(some_workers, tmp_path, monkeypatc
         assert len(seen) == tasks
 
 
-@pytest.mark.cluster
 def test_workers_of_one_process_do_not_mix_their_parts(rng, tmp_path):
     np.save(tmp_path / "X.npy", rng.uniform(-1, 1, (900, 3)))
     whole = CentersObjective(np.load(tmp_path / "X.npy"), 3, UNIT)

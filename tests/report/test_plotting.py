@@ -158,6 +158,7 @@ def clusterings() -> dict[str, tuple]:
     }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["box", "many", "ball", "l2 median", "l1 median"])
 def test_centres_are_those_released_and_borders_equally_near_two_of_them(name):
     model, metric = clusterings()[name]
@@ -332,10 +333,11 @@ def test_a_ledger_without_groups_needs_no_legend():
 # --------------------------------------------------------------------------------- all the pictures
 
 
+@pytest.mark.slow
 def test_pictures_need_no_pyplot_and_change_no_setting(fresh_python):
     done = fresh_python(
         "import sys, matplotlib\n"
-        "from makers.pictures import COINS, pictures, png_of\n"
+        "from makers.pictures import pictures, png_of\n"
         "def settings():\n"  # to ask for the backend would load pyplot
         "    return {k: matplotlib.rcParams[k] for k in matplotlib.rcParams if k != 'backend'}\n"
         "before = settings()\n"
@@ -347,6 +349,7 @@ def test_pictures_need_no_pyplot_and_change_no_setting(fresh_python):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", pictures())
 def test_pictures_are_drawn_on_the_axes_given(name):
     from matplotlib.figure import Figure
@@ -358,6 +361,7 @@ def test_pictures_are_drawn_on_the_axes_given(name):
     assert not ax.get_title()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", pictures())
 @pytest.mark.parametrize("dpi", [100, 200])
 def test_texts_stay_inside_the_picture(name, dpi):
@@ -374,6 +378,7 @@ def test_texts_stay_inside_the_picture(name, dpi):
             assert inside or text in ax.get_xticklabels(), text  # ticks beyond limits are not shown
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", pictures())
 def test_figures_are_written_whole_and_alike(name, tmp_path):
     ax = pictures()[name]()
@@ -401,6 +406,7 @@ def reachable(start: object) -> list[object]:
     return found
 
 
+@pytest.mark.slow
 def test_nothing_of_the_records_is_in_the_axes():
     X = COINS.uniform(-1, 1, (700, 2))
     model = KMeans(3, 5.0, domain=(-1, 1), solver="lloyd").fit(X)

@@ -235,6 +235,7 @@ def run(settings: Any, objective: Any, space: Any, grant: Any, seed: Any = 7, **
 # ---------------------------------------------------------------------------------------- white box
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_every_selection_of_a_search_is_as_private_as_it_says(problem, name, adjacency):
     settings, delta = SETTINGS[name], 0.0 if adjacency == "replace" else 1e-3
@@ -573,6 +574,7 @@ def drawn(monkeypatch):
     return found
 
 
+@pytest.mark.few(31)
 @pytest.mark.parametrize(("adjacency", "delta"), [("replace", 1e-6), ("add_remove", 0.0)])
 def test_as_many_selections_are_charged_as_planned_and_drawn(
     problem, name, adjacency, delta, drawn, monkeypatch
@@ -611,6 +613,7 @@ def test_as_many_selections_are_charged_as_planned_and_drawn(
     assert Release.from_json(release.to_json()).verify()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("settings", "delta", "expected"),
     [
@@ -709,6 +712,7 @@ def audit_search(name: str, adjacency: str, delta: float, runs: int) -> Any:
                       statistic=ones, rng=11)  # fmt: skip
 
 
+@pytest.mark.few(1)
 @pytest.mark.statistical
 @pytest.mark.parametrize(("adjacency", "delta"), [("replace", 0.0), ("add_remove", 1e-3)])
 @pytest.mark.parametrize("name", CANARIES)
@@ -717,6 +721,7 @@ def test_whole_searches_stay_within_epsilon(name, adjacency, delta):
     assert report.passes(BUDGET), report
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(("adjacency", "delta"), [("replace", 1e-3), ("add_remove", 0.0)])
 @pytest.mark.parametrize("name", ["local", "dpsga"])
@@ -725,6 +730,7 @@ def test_whole_searches_stay_within_epsilon_the_other_way_round(name, adjacency,
     assert report.passes(BUDGET), report
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", CANARIES)
 def test_the_black_box_sees_a_range_that_was_halved_twice(name, monkeypatch):
@@ -752,6 +758,7 @@ def paths_equal(first: Path, second: Path) -> bool:
     )
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("problem", ["logistic box", "hinge l2", "zero_one schema", "centres",
                                      "facilities"])  # fmt: skip
 def test_number_of_threads_and_order_of_rows_do_not_matter(problem, name, threads_used, rng):
@@ -771,6 +778,7 @@ def test_number_of_threads_and_order_of_rows_do_not_matter(problem, name, thread
     assert np.array_equal(other.answer, expected.answer)
 
 
+@pytest.mark.few(23)
 @pytest.mark.parametrize("problem", ["own reals", "own subsets", "own bits"])
 def test_order_of_own_records_does_not_matter(problem, name, rng):
     rows = large(problem, rng)
@@ -783,6 +791,7 @@ def test_order_of_own_records_does_not_matter(problem, name, rng):
     assert paths_equal(first.path, second.path)
 
 
+@pytest.mark.few(10)
 def test_a_seed_decides_everything_and_another_seed_changes_it(name):
     problem = PROBLEMS["logistic box"]
     objective = all_of(problem)
@@ -795,6 +804,7 @@ def test_a_seed_decides_everything_and_another_seed_changes_it(name):
     assert not all(paths_equal(paths[0], other) for other in paths[1:])
 
 
+@pytest.mark.few(2)
 def test_without_a_seed_the_operating_system_decides(name):
     problem = PROBLEMS["own reals"]
     space = Reals(-1, 1, 6)
@@ -832,6 +842,7 @@ def test_ctrl_c_leaves_the_budget_charged_and_the_draws_on_record(name, drawn):
 # ------------------------------------------------------------------------------ paths and listeners
 
 
+@pytest.mark.few(38)
 def test_listeners_hear_of_every_generation_and_of_released_values_only(problem, name):
     told: list[Generation] = []
     found = search(all_of(problem), problem.space, 1.0, 1e-6, SETTINGS[name], random_state=1,
@@ -847,6 +858,7 @@ def test_listeners_hear_of_every_generation_and_of_released_values_only(problem,
     }  # fmt: skip
 
 
+@pytest.mark.few(25)
 def test_a_listener_cannot_change_the_path(problem, name):
     def spoil(generation: Generation) -> None:
         generation.parameters[...] = 1
@@ -861,6 +873,7 @@ def test_a_listener_cannot_change_the_path(problem, name):
     assert paths_equal(quiet.path, spoilt.path)
 
 
+@pytest.mark.few(50)
 def test_every_released_candidate_lies_in_the_space(problem, name):
     objective = all_of(problem)
     found = search(objective, problem.space, 1.0, 0.0, SETTINGS[name], random_state=1)
@@ -1089,6 +1102,7 @@ def steps_of(settings: Any) -> list[float]:
     return asked
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", [Local, partial(EEM, population=4)], ids=["local", "eem"])
 def test_steps_decay_or_fall_to_the_last_one(kind):
     assert np.allclose(steps_of(kind(generations=4, step=0.2, decay=0.5)), [0.2, 0.1, 0.05, 0.025])
@@ -1331,6 +1345,7 @@ def test_shares_of_a_grant_add_up(drawn):
 # ----------------------------------------------------------------------------------------- learning
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 @pytest.mark.parametrize("scale", [1.0, 1e-6, 1e6])
 @pytest.mark.parametrize("offset", [0.0, 3.0])
@@ -1346,6 +1361,7 @@ def test_local_search_learns_to_separate(loss, scale, offset, rng):
     assert accuracy > 0.9
 
 
+@pytest.mark.few(3)
 def test_every_solver_beats_a_random_candidate(name, rng):
     """At a large budget, on many records."""
     X = rng.uniform(-1, 1, (3000, 2))
