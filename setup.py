@@ -1,21 +1,31 @@
 """The compiled kernels: which extensions there are, and how they are built.
 
+Compiled modules are kept in build/modules, each named by a digest of all that it was made from. A
+later build from this tree compiles only what is not there; after `pip install .`, that is nothing.
+
 Environment: PRIVFIT_DEBUG=1 builds with bounds checks and assertions, without optimisation;
 PRIVFIT_OPENMP=0 builds without OpenMP.
 """
 
+import hashlib
 import os
 import platform
+import re
 import runpy
+import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import Cython
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
 
 KERNELS = Path("privfit") / "_kernels"
+TILES = KERNELS / "tiles.c"
 BUILDS = runpy.run_path(str(KERNELS / "builds.py"))
 DEBUG = os.environ.get("PRIVFIT_DEBUG", "0") == "1"
 X86 = platform.machine().lower() in {"x86_64", "amd64"}
@@ -44,8 +54,136 @@ OPENMP = {
     "unix": [(["-fopenmp"], ["-fopenmp"]), (["-Xpreprocessor", "-fopenmp"], ["-lomp"])],
 }
 
+# What Cython adds to every module with typed memoryviews, compiled once: half of a build's time.
+SHARED = "privfit._kernels._cyutility"
+CYTHON = {
+    "compiler_directives": DIRECTIVES,
+    "shared_utility_qualified_name": SHARED,
+    "build_dir": str(Path("build") / "cython"),
+}
 
-class BuildKernels(build_ext):
+KEPT = Path("build") / "modules"
+VERSIONS = 4  # of each module are kept, those used last
+
+# Variables that compilers read by themselves; CC, CFLAGS and the like become a compiler's settings.
+VARIABLES = (
+    "CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "MACOSX_DEPLOYMENT_TARGET", "SDKROOT",
+    "CL", "_CL_", "LINK", "_LINK_",
+)  # fmt: skip
+# Settings of a compiler that do not change what it makes. Folders of headers are judged apart.
+INERT = {"verbose", "dry_run", "force", "include_dirs", "_paths"}
+
+
+class CleanBuild(build):
+    """Starts with an empty folder: what an older tree left in it would become part of a wheel."""
+
+    def run(self) -> None:
+        if Path(self.build_lib).is_relative_to(self.build_base):
+            shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
+
+
+class ReusingBuild(build_ext):
+    """Compiles the extensions that no earlier build has made from the same inputs.
+
+    The inputs of an extension are its attributes, the files that it depends on, and the toolchain.
+    """
+
+    def build_extensions(self) -> None:
+        toolchain = self.toolchain()
+        self.kept = {}
+        for extension in self.extensions:
+            extension.texts = texts(extension)
+            module = KEPT / self.get_ext_filename(extension.name)
+            self.kept[extension.name] = module / digest(vars(extension), toolchain)
+            if self.force:
+                self.kept[extension.name].unlink(missing_ok=True)
+        self.translate([e for e in self.extensions if not self.kept[e.name].exists()])
+        super().build_extensions()
+
+    def build_extension(self, extension: Extension) -> None:
+        module, kept = Path(self.get_ext_fullpath(extension.name)), self.kept[extension.name]
+        module.parent.mkdir(parents=True, exist_ok=True)
+        module.unlink(missing_ok=True)  # it may be newer than its sources, and of other flags
+        if kept.exists():
+            shutil.copy(kept, module)
+            kept.touch()
+            return
+        self.compile_extension(extension)
+        if texts(extension) == extension.texts:  # no source was edited meanwhile
+            keep(module, kept)
+
+    def compile_extension(self, extension: Extension) -> None:
+        super().build_extension(extension)
+
+    def translate(self, extensions: list[Extension]) -> None:
+        """Let Cython write the C files of these extensions."""
+        if extensions:
+            shutil.rmtree(CYTHON["build_dir"], ignore_errors=True)  # Cython copies headers to it
+        all_translated = cythonize(extensions, force=True, **CYTHON)
+        for extension, translated in zip(extensions, all_translated, strict=True):
+            extension.sources = translated.sources
+
+    def toolchain(self) -> list[object]:
+        """What all extensions are made with: compiler, Cython, Python, and their settings."""
+        if not getattr(self.compiler, "initialized", True):  # Microsoft's finds its path late
+            self.compiler.initialize()
+        settings = {name: value for name, value in vars(self.compiler).items() if name not in INERT}
+        headers = [
+            folder
+            for folder in self.compiler.include_dirs
+            if not Path(folder).is_relative_to(sys.prefix)  # of a virtual environment
+        ]
+        variables = {name: os.environ.get(name) for name in VARIABLES}
+        built_for = (sys.version, self.plat_name, self.debug)
+        return [settings, self.version(), headers, variables, built_for, Cython.__version__, CYTHON]
+
+    def version(self) -> bytes | None:
+        """What the compiler says of itself; Microsoft's has its version in its path."""
+        command = getattr(self.compiler, "compiler_so", None)
+        if command is None or shutil.which(command[0]) is None:
+            return None
+        return subprocess.run([*command, "--version"], capture_output=True, check=False).stdout
+
+
+def digest(*parts: object) -> str:
+    """The SHA-256 of plain values."""
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def texts(extension: Extension) -> str:
+    """The SHA-256 of the files that an extension is made from."""
+    return BUILDS["digest"](map(Path, extension.depends))
+
+
+def inputs(*sources: Path) -> list[str]:
+    """The sources, their own declarations, and all files beside them that one of these names."""
+    names = {
+        path: rf"\b{path.stem}\b" if path.suffix == ".pxd" else rf"[\"'</]{path.name}\b"
+        for path in KERNELS.iterdir()
+        if path.suffix in BUILDS["SUFFIXES"]
+    }
+    found = {*sources, *(names.keys() & {source.with_suffix(".pxd") for source in sources})}
+    unread = list(found)
+    while unread:
+        text = unread.pop().read_text(encoding="utf-8")
+        named = {path for path, name in names.items() if re.search(name, text)} - found
+        found |= named
+        unread += named
+    return sorted(map(str, found))
+
+
+def keep(module: Path, kept: Path) -> None:
+    """Copy a compiled module to where later builds look for it; drop the version used least."""
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(shutil.copy(module, kept.with_suffix(".part")))
+    draft.replace(kept)  # an interrupted build keeps no half of a module
+    versions = sorted(kept.parent.iterdir(), key=lambda path: path.stat().st_mtime)
+    for version in versions[:-VERSIONS]:
+        version.unlink()
+
+
+class BuildKernels(ReusingBuild):
     """Adds what depends on the compiler: flags, OpenMP if it has it, the tiles for each CPU."""
 
     def finalize_options(self) -> None:
@@ -58,8 +196,9 @@ class BuildKernels(build_ext):
         suffix = self.get_ext_filename("simd").removeprefix("simd")
         stamp = BUILDS["stamp_in"](modules, suffix)
         stamp.unlink(missing_ok=True)
+        sources = BUILDS["fingerprint"](KERNELS)  # before one of them is edited
         super().run()
-        stamp.write_text(BUILDS["fingerprint"](KERNELS) + "\n")
+        stamp.write_text(sources + "\n")
 
     def build_extensions(self) -> None:
         kind = "msvc" if self.compiler.compiler_type == "msvc" else "unix"
@@ -68,22 +207,18 @@ class BuildKernels(build_ext):
             extension.extra_compile_args = FLAGS[kind] + compile_openmp
             extension.extra_link_args = link_openmp
             if extension.name.endswith(".simd"):
-                extension.extra_objects = self.tiles(kind)
+                extension.tiles = tiles(kind)
         super().build_extensions()
 
-    def tiles(self, kind: str) -> list[str]:
-        """Compile tiles.c once for each instruction set."""
-        variants = {"baseline": [], "avx2": AVX2[kind]} if X86 else {"baseline": []}
-        objects = []
-        for name, flags in variants.items():
-            macros = [("PRIVFIT_TABLE", f"privfit_tiles_{name}")]
-            objects += self.compiler.compile(
-                [str(KERNELS / "tiles.c")],
-                output_dir=str(Path(self.build_temp) / name),
-                macros=macros + [("PRIVFIT_DEBUG", "1")] * DEBUG,
-                extra_postargs=FLAGS[kind] + flags,
+    def compile_extension(self, extension: Extension) -> None:
+        extension.extra_objects = [
+            object_file
+            for variant, settings in getattr(extension, "tiles", {}).items()
+            for object_file in self.compiler.compile(
+                [str(TILES)], output_dir=str(Path(self.build_temp) / variant), **settings
             )
-        return objects
+        ]
+        super().compile_extension(extension)
 
     def openmp(self, kind: str) -> tuple[list[str], list[str]]:
         """The flags that make a parallel program compile and link, or none."""
@@ -109,31 +244,37 @@ class BuildKernels(build_ext):
         return [], []
 
 
-def kernel(name: str) -> Extension:
+def tiles(kind: str) -> dict[str, dict[str, list]]:
+    """How tiles.c is compiled for each instruction set."""
+    variants = {"baseline": [], "avx2": AVX2[kind]} if X86 else {"baseline": []}
+    return {
+        name: {
+            "macros": [("PRIVFIT_TABLE", f"privfit_tiles_{name}")]
+            + [("PRIVFIT_DEBUG", "1")] * DEBUG,
+            "extra_postargs": FLAGS[kind] + flags,
+        }
+        for name, flags in variants.items()
+    }
+
+
+def kernel(name: str, *sources: Path) -> Extension:
+    """The extension of a `.pyx` file; it depends on further sources."""
+    source = KERNELS / f"{name}.pyx"
     return Extension(
         f"privfit._kernels.{name}",
-        [str(KERNELS / f"{name}.pyx")],
+        [str(source)],
         include_dirs=[str(KERNELS)],
-        depends=[str(path) for path in KERNELS.glob("*.[hc]")],
+        depends=inputs(source, *sources),
         define_macros=[("PRIVFIT_HAVE_AVX2", "1")] * X86,
     )
 
 
 NAMES = (
-    "objects",
-    "simd", "threads", "linear", "smooth", "centers", "facility", "counts", "random", "select",
+    "objects", "threads", "linear", "smooth", "centers", "facility", "counts", "random", "select",
     "chain", "cells",
 )  # fmt: skip
 
-# What Cython adds to every module with typed memoryviews, compiled once: half of a build's time.
-SHARED = "privfit._kernels._cyutility"
-
 setup(
-    ext_modules=cythonize(
-        [*map(kernel, NAMES), Extension(SHARED, [str(KERNELS / "_cyutility.c")])],
-        shared_utility_qualified_name=SHARED,
-        compiler_directives=DIRECTIVES,
-        build_dir="build/cython-debug" if DEBUG else "build/cython",
-    ),
-    cmdclass={"build_ext": BuildKernels},
+    ext_modules=[kernel("simd", TILES), *map(kernel, NAMES), Extension(SHARED, [])],
+    cmdclass={"build": CleanBuild, "build_ext": BuildKernels},
 )

@@ -2,18 +2,15 @@
 
 A cell is a task, its data, a solver by name, a budget and a neighbour relation. `fit(cell, seed)`
 gives one number: test accuracy, or a cost. `fingerprint(cell)` changes with the version of privfit,
-with the declared schema, with the solver's settings and defaults, and with the code of its module,
-so that a number from another state of the code is known as stale. Seeded fits are for benchmarks:
-they are not private.
+with the declared schema, with the solver's settings and defaults, and with the code that the task
+reaches (`stamps.py`), so that a number from another state of the code is known as stale. Seeded
+fits are for benchmarks: they are not private.
 """
 
 from __future__ import annotations
 
-import ast
 import functools
 import hashlib
-import importlib
-import inspect
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -21,9 +18,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import privfit
-from bench import clusters, datasets, medians, trials
+from bench import clusters, datasets, medians, stamps, trials
 from bench.trials import CONSTANT, DELTA, PLAIN
-from privfit import EEM, Lloyd, PrivGene
+from privfit import (
+    EEM,
+    BernoulliNB,
+    HashWords,
+    KMeans,
+    KMedian,
+    LinearSVC,
+    Lloyd,
+    LogisticRegression,
+    PrivGene,
+    SelectFeatures,
+    roc_curve,
+)
 from privfit.clustering.kmeans import METHODS as KMEANS
 
 ADJACENCIES = ("replace", "add_remove")
@@ -50,14 +59,14 @@ class Task:
     """A kind of fit: its data sets, its solvers by name, and how one is measured.
 
     fit         (data, settings, epsilon, delta, adjacency, seed) -> the number measured
-    estimator   the class whose rule 'auto' is
+    entrances   the classes and functions of privfit that it calls, whatever the solver
     """
 
     measure: str
     data: tuple[str, ...]
     solvers: dict[str, Any]
     fit: Callable[..., float]
-    estimator: str
+    entrances: tuple[Any, ...]
     references: tuple[str, ...] = (PLAIN,)
     higher: bool = False
     deltas: tuple[float, ...] = DELTAS  # that change anything
@@ -112,14 +121,14 @@ TASKS: dict[str, Task] = {
         "test accuracy",
         ("adult", "bank_full", "credit_default", "spambase", "mushroom",
          "adult, no bins", "bank_full, no bins", "credit_default, no bins"),
-        trials.SOLVERS, trials.accuracy, "LogisticRegression", (PLAIN, CONSTANT), higher=True,
+        trials.SOLVERS, trials.accuracy, (LogisticRegression,), (PLAIN, CONSTANT), higher=True,
     ),
     "svm": Task(
-        "test accuracy", ("adult", "bank_full"), trials.VECTORS, trials.accuracy,
-        "LogisticRegression", (PLAIN, CONSTANT), higher=True,
+        "test accuracy", ("adult", "bank_full"), trials.VECTORS, trials.accuracy, (LinearSVC,),
+        (PLAIN, CONSTANT), higher=True,
     ),
     "generations": Task(
-        "test accuracy", ("adult",), trials.BY_COUNT, trials.accuracy, "LogisticRegression",
+        "test accuracy", ("adult",), trials.BY_COUNT, trials.accuracy, (LogisticRegression,),
         (PLAIN, CONSTANT), higher=True,
     ),
     "kmeans": Task(
@@ -130,13 +139,13 @@ TASKS: dict[str, Task] = {
         | {"lloyd, paper": Lloyd(paper=True), "lloyd, mcmc": ("lloyd", "mcmc"),
            "lloyd, anneal": ("lloyd", "anneal"), "privgene, paper": PrivGene(paper=True),
            "eem, paper": EEM(paper=True)},
-        _kmeans, "KMeans",
+        _kmeans, (KMeans,),
     ),
     "kmedian": Task(
         "cost a record",
         ("mushroom, k = 4", "mushroom, k = 16", "spambase, k = 4", "spambase, k = 16",
          "s1, k = 15", "gowalla_pois, k = 5"),
-        medians.METHODS, _kmedian, "KMedian", (PLAIN, RANDOM),
+        medians.METHODS, _kmedian, (KMedian,), (PLAIN, RANDOM),
     ),
     "features": Task(
         "test accuracy",
@@ -146,14 +155,14 @@ TASKS: dict[str, Task] = {
          "difference_count"}, "information gain": {"criterion": "information_gain",
          "n_public": 5000}, "total count": {"criterion": "total_count"}, "clusters of counts":
          {"method": "clusters"}, "noise on all scores": {"method": "noisy"}},
-        _features, "SelectFeatures", (PLAIN, CONSTANT), higher=True,
+        _features, (HashWords, SelectFeatures, BernoulliNB), (PLAIN, CONSTANT), higher=True,
     ),
     "roc": Task(
         "area between curves",
         tuple(f"sms_spam, {model}" for model in ("BernoulliNB", "LogisticRegression",
               "LogisticRegression, 60 messages", "BernoulliNB, 400 words")),
         {way: way for way in ("default", "no smoothing", "medians, wavelet")},
-        _roc, "roc", (CONSTANT,), deltas=(0.0,),
+        _roc, (roc_curve,), (CONSTANT,), deltas=(0.0,),
     ),
 }  # fmt: skip
 
@@ -200,19 +209,6 @@ def product(
 
 # ------------------------------------------------------------------------------------ fingerprints
 
-# Where the code of what has no settings class is; for 'auto' also all that it imports.
-MODULES = {
-    "LogisticRegression": ("privfit.estimators.linear",),
-    "KMeans": ("privfit.estimators.cluster", "privfit.clustering.kmeans"),
-    "KMedian": ("privfit.clustering.kmedian",),
-    "SelectFeatures": (
-        "privfit.features.selection",
-        "privfit.features.scores",
-        "privfit.features.bayes",
-    ),
-    "roc": ("privfit.evaluation.roc",),
-}
-
 
 def fingerprint(cell: Cell) -> str:
     """Eight digits that change with what the number of a cell depends on; see the module."""
@@ -232,35 +228,7 @@ def _fingerprint(task: str, solver: str, declared: str) -> str:
     if solver in REFERENCES:
         sets = f"{medians.RANDOM_SETS} sets" if solver == RANDOM else ""
         return hashlib.sha256((declared + sets).encode()).hexdigest()[:8]
-    model = TASKS[task].solvers[solver]
-    settings = model.settings if isinstance(model, trials.Vector) else model
-    own = type(settings).__module__
-    modules = {own} if own.startswith("privfit.") else set(MODULES[TASKS[task].estimator])
-    if settings == "auto":
-        modules = modules.union(*map(_imports, modules))
-    parts = [privfit.__version__, declared, repr(model), *(_code(name) for name in sorted(modules))]
+    kind = TASKS[task]
+    code = stamps.stamp(*kind.entrances)
+    parts = [privfit.__version__, declared, repr(kind.solvers[solver]), code]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:8]
-
-
-def _imports(module: str) -> set[str]:
-    """The modules of privfit that this one takes names from, where solvers are chosen and set."""
-    values = vars(importlib.import_module(module)).values()
-    found = {
-        getattr(value, "__module__", None) or getattr(value, "__name__", "") for value in values
-    }
-    return {
-        str(name) for name in found
-        if str(name).startswith("privfit.") and "_kernels" not in str(name)
-    }  # fmt: skip
-
-
-@functools.cache
-def _code(module: str) -> str:
-    """Source without comments, docstrings and layout."""
-    tree = ast.parse(inspect.getsource(importlib.import_module(module)))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
-            node
-        ):
-            node.body = node.body[1:] or [ast.Pass()]
-    return ast.unparse(tree)

@@ -20,16 +20,14 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-sys.path += [str(HERE.parent), str(HERE.parent / "tests")]  # an installed privfit comes first
-
-from makers import chains  # noqa: E402
+sys.path.append(str(HERE.parent))  # after site-packages: an installed privfit comes first
 
 from bench import datasets  # noqa: E402
 from bench.fits import table_lines  # noqa: E402
+from bench.plain_chain import PlainChain  # noqa: E402
 from bench.results import keep, refresh  # noqa: E402
 from privfit import CentersObjective, DiscreteLaplace, L1Ball  # noqa: E402
-from privfit._kernels import chain  # noqa: E402
-from privfit.clustering.postprocess import LloydTrace, consistent, kmeans, mcmc  # noqa: E402
+from privfit.clustering.postprocess import CHUNK, LloydTrace, consistent, kmeans, mcmc  # noqa: E402
 
 EPSILONS = (0.05, 0.1, 0.3162, 1.0)
 T = 5
@@ -186,30 +184,46 @@ def plot(table, path):
 # ------------------------------------------------------------------------------------------- speed
 
 
-def speed(repeat):
-    """Interleaved: the chain on 30,000 points, and its naive twin in Python; best of `repeat`.
+def blobs_trace(n, d, k, epsilon=0.5, seed=0):
+    """What noisy Lloyd releases of n records in k clusters."""
+    rng = np.random.default_rng(seed)
+    middles = rng.uniform(-0.8, 0.8, (k, d)) / d
+    X = middles[rng.integers(k, size=n)] + rng.normal(0, 0.1 / d, (n, d))
+    objective = CentersObjective(X, k, L1Ball(1.0), n_threads=1)
+    return noisy_lloyd(objective, middles, epsilon, rng)[0]
 
-    Seconds are those of the thread on its core, as both sides use one. A step costs the twin the
-    same on fewer points, and it takes long to set up many.
+
+class Race:
+    """Called by `mcmc` after each chunk of its steps: then the loop in Python makes some, too."""
+
+    STEPS = 1_000  # of the loop
+
+    def __init__(self, plain):
+        self.plain_chain, self.ours, self.plain = plain, [], []
+        self.begin = time.thread_time()
+
+    def __call__(self, _):
+        now = time.thread_time()
+        self.ours.append(now - self.begin)  # the first has all that comes before the walk
+        self.plain_chain.walk(self.STEPS)
+        self.begin = time.thread_time()
+        self.plain.append(self.begin - now)
+
+
+def speed(repeat):
+    """Interleaved: the chain on 30,000 records, and the same walk in Python; best of `repeat`.
+
+    Seconds are those of the thread on its core, as both sides use one. A step costs the loop the
+    same on fewer records, and it takes long to set up many.
     """
     rows = []
     for d, k in ((2, 5), (2, 15), (3, 5), (3, 15), (4, 5), (4, 15), (10, 5), (10, 15)):
-        shape = {"d": d, "k": k, "sets": T + 1, "n_assign": T, "domain": "l1", "noise": 20.0}
-        state = chains.blobs(n=30_000, **shape).state(1)
-        twin = chains.blobs(n=100, **shape).twin(1)
-        steps, slow_steps = 1 << 16, 4 * chain.CROWD_SIZE
-        quick, slow = [], []
-        for _ in range(repeat):
-            begin = time.thread_time()
-            state.walk(steps)
-            quick.append(time.thread_time() - begin)
-            begin = time.thread_time()
-            twin.walk(slow_steps, 1.0, 1.0)
-            slow.append(time.thread_time() - begin)
-        rate, twin_rate = steps / min(quick), slow_steps / min(slow)
-        share = state.counters[2] / (repeat * steps)
-        rows.append([d, k, f"{rate / 1e6:.1f}", f"{twin_rate:,.0f}", f"{rate / twin_rate:,.0f}",
-                     f"{share:.2f}"])  # fmt: skip
+        trace = blobs_trace(30_000, d, k)
+        race = Race(PlainChain(trace, 1_000, 1))
+        done = mcmc(trace, k, steps=(repeat + 1) * CHUNK, rng=1, n_init=1, callback=race)
+        rate, plain_rate = CHUNK / min(race.ours[1:]), Race.STEPS / min(race.plain)
+        rows.append([d, k, f"{rate / 1e6:.1f}", f"{plain_rate:,.0f}", f"{rate / plain_rate:,.0f}",
+                     f"{done.accepted / done.steps:.2f}"])  # fmt: skip
         print(*rows[-1], file=sys.stderr, flush=True)
     header = [
         "d",

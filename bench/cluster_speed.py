@@ -1,13 +1,17 @@
 """Speed of clustering: one Lloyd step against scikit-learn's, and a whole fit against diffprivlib.
 
-`python bench/clusters.py --speed` runs this. A step of ours gives exact counts and sums of all
-clusters, or sums of clipped residuals. An iteration of scikit-learn is the difference of fits with
-many iterations and with one, so that its checks and copies are left out. Rounds are interleaved and
-the best counts.
+python bench/cluster_speed.py                       # a million records, both tables
+python bench/cluster_speed.py --write               # refresh bench/README.md
+
+A step of ours gives exact counts and sums of all clusters, or sums of clipped residuals. An
+iteration of scikit-learn is the difference of fits with many iterations and with one, so that its
+checks and copies are left out. Rounds are interleaved and the best counts.
 """
 
 from __future__ import annotations
 
+import argparse
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,12 +20,16 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-import privfit
-from bench import baselines, clusters, machine, tables
-from bench.cells import Cell
-from bench.contestants import Worker, diffprivlib_kmeans
-from bench.fits import table_lines
-from bench.kernels import _milliseconds, _times, race
+HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent))  # after site-packages: an installed privfit comes first
+
+import privfit  # noqa: E402
+from bench import baselines, clusters, machine, tables  # noqa: E402
+from bench.cells import Cell  # noqa: E402
+from bench.contestants import PYTHON, Worker, diffprivlib_kmeans  # noqa: E402
+from bench.fits import table_lines  # noqa: E402
+from bench.kernels import _milliseconds, _times, race  # noqa: E402
+from bench.results import refresh  # noqa: E402
 
 ITERATIONS = 6
 
@@ -87,7 +95,7 @@ def fit_rows(python: Path, repeat: int, threads: tuple[int, ...]) -> Iterator[li
                _times(peer / best)]  # fmt: skip
 
 
-def lines(n: int, repeat: int, threads: tuple[int, ...], python: Path | None) -> Iterator[str]:
+def lines(n: int, repeat: int, threads: tuple[int, ...], python: Path) -> Iterator[str]:
     """Both tables; the second where there is an interpreter with diffprivlib."""
     with machine.Others() as others:
         rows = [row for count in threads for row in step_rows(n, repeat, count)]
@@ -98,7 +106,7 @@ def lines(n: int, repeat: int, threads: tuple[int, ...], python: Path | None) ->
         ["step", "size", "threads", "privfit ms", "scikit-learn's iteration ms", "ratio",
          "argmin and sums ms", "ratio"], rows,
     )  # fmt: skip
-    if python is None or not python.exists():
+    if not python.exists():
         yield ""
         yield "diffprivlib was not there: run `python bench/peers.py --setup`."
         return
@@ -107,3 +115,23 @@ def lines(n: int, repeat: int, threads: tuple[int, ...], python: Path | None) ->
         ["fit", "threads", "privfit ms", "diffprivlib ms", "ratio"],
         fit_rows(python, repeat, threads),
     )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    add("--records", type=int, default=1_000_000, help="of the steps; default 1,000,000")
+    add("--repeat", type=int, default=7, help="interleaved rounds; default 7")
+    add("--python", type=Path, default=PYTHON,
+        help="an interpreter that has diffprivlib; default that of peers.py --setup")  # fmt: skip
+    add("--write", action="store_true", help="refresh bench/README.md")
+    options = parser.parse_args(arguments)
+    text = "\n".join(lines(options.records, options.repeat, (1, 2), options.python)) + "\n"
+    print(text)
+    if options.write:
+        refresh(HERE / "README.md", text, "cluster speed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -3,7 +3,6 @@
 python bench/clusters.py                             # every data set and solver, 10 seeds
 python bench/clusters.py --solvers auto,tree,lloyd --filter s1 --seeds 3
 python bench/clusters.py --write                     # refresh bench/README.md and clusters.json
-python bench/clusters.py --speed --write             # steps and fits against the clock, alone
 
 NICV is the mean squared distance of a record to its nearest centre, after each column was scaled
 to [-1, 1] by its declared range. Neighbours differ by one record added or removed; epsilon is pure.
@@ -189,29 +188,11 @@ def parse(arguments=None):
     add("--adjacency", default="add_remove", choices=("add_remove", "replace"))
     add("--json", type=Path, metavar="PATH", help="write the numbers here, row by row")
     add("--write", action="store_true", help="refresh bench/clusters.json and bench/README.md")
-    add("--speed", action="store_true", help="time steps and fits instead; see cluster_speed.py")
-    add("--repeat", type=int, default=7, help="interleaved rounds of --speed; default 7")
-    add("--records", type=int, default=1_000_000, help="of the steps of --speed")
-    add("--python", type=Path, help="an interpreter that has diffprivlib, for --speed")
     return parser.parse_args(arguments)
-
-
-def speed(options):
-    from bench import cluster_speed
-    from bench.contestants import PYTHON
-
-    python = options.python or PYTHON
-    text = "\n".join(cluster_speed.lines(options.records, options.repeat, (1, 2), python)) + "\n"
-    print(text)
-    if options.write:
-        refresh(HERE / "README.md", text, "cluster speed")
-    return 0
 
 
 def main(arguments=None):
     options = parse(arguments)
-    if options.speed:
-        return speed(options)
     chosen = [task for task in TASKS.values() if re.search(options.filter, task.name)]
     if not chosen:
         raise SystemExit(f"--filter {options.filter!r} matches no data set; see TASKS")

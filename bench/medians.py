@@ -238,7 +238,8 @@ def swap_rows(n: int, f: int, repeat: int, threads: int | None) -> Iterator[list
     start = time.perf_counter()
     objective = FacilityObjective(X, places, (d / 4, d / 2), Box(0, 1), threads)
     built = time.perf_counter() - start
-    small = objective._matrix[:some, :n].copy()
+    distances = objective._sums.whole("this bench").distances()
+    small = distances.matrix[:some, :n].copy()
     table = small.T.astype(np.float64)  # as numpy would hold it: records by facilities
     rows = np.ascontiguousarray(table.T)
     yield ["distance matrix", f"{n:,} x {f:,}, d={d}", "-", "-", f"{built * 1e3:,.0f}", "-"]
@@ -246,8 +247,9 @@ def swap_rows(n: int, f: int, repeat: int, threads: int | None) -> Iterator[list
         members = np.random.default_rng(k).choice(f, k, replace=False)
         view = objective.at(members)
         ours = machine.best_of(view.all_scores, repeat)
-        first, second = view._distances.astype(np.float64)
-        which, own = view._which, objective._matrix[members, :n].T.astype(np.float64)
+        two, which = distances.nearest_two(members)
+        first, second = two.astype(np.float64)
+        own = distances.matrix[members, :n].T.astype(np.float64)
 
         def scratch(k: int = k, own: Any = own) -> Any:
             """Every swap from nothing: the minimum over the k columns of the new set, of a few."""
@@ -290,7 +292,7 @@ def swap_rows(n: int, f: int, repeat: int, threads: int | None) -> Iterator[list
     growth = objective.growth()
     growth.add(3)
     ours = machine.best_of(growth.scores, repeat)
-    near = objective._matrix[3, :n].astype(np.float64)
+    near = distances.matrix[3, :n].astype(np.float64)
 
     def whole() -> Any:
         return np.minimum(table, near[:, None]).sum(axis=0)

@@ -28,8 +28,6 @@ from bench import machine  # noqa: E402
 from bench.fits import table_lines  # noqa: E402
 from bench.results import keep, refresh  # noqa: E402
 from privfit import Box, LinearObjective, LogisticRegression, Stream  # noqa: E402
-from privfit.objectives.partitioned import LinearPart, PartitionedLinear  # noqa: E402
-from privfit.records import place  # noqa: E402
 
 DOMAIN = Box(-1, 1)
 D = 50
@@ -43,12 +41,8 @@ def table(rows, first=0):
     return X, (X[:, 0] - X[:, 1] + rng.normal(0, 0.3, rows) > 0).astype(np.int8)
 
 
-def part(X, y):
-    return LinearPart(LinearObjective(X, y, "logistic", DOMAIN))
-
-
 def over(X, y, n_threads=None):
-    return PartitionedLinear(place(X, y, part, n_threads), "logistic", DOMAIN, n_threads=n_threads)
+    return LinearObjective(X, y, "logistic", DOMAIN, n_threads=n_threads)
 
 
 def race(runners, rounds, busy=time.process_time):

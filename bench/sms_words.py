@@ -84,6 +84,6 @@ def common_fold(seed: int) -> Fold:
 
 def scores(data: Fold, criterion: str) -> Floats:
     """Exact scores of all words; not private."""
-    counts = BinaryRecords.of(data.X, data.y, 2).counts(1)
+    counts = BinaryRecords.of(data.X, data.y, 2, n_threads=1).counts()
     how = SCORES[criterion]
     return np.asarray(how.integers(counts, len(data.y)) / how.units)

@@ -95,7 +95,7 @@ def by_clusters_as_published(data: Fold, epsilon: float, seed: int, criterion: s
 
 def centred(data: Fold, epsilon: float, seed: int, criterion: str, tau: float) -> NDArray[np.bool_]:
     """Words whose noisy centre reaches tau."""
-    counts = BinaryRecords.of(data.X, data.y, 2).at_most(R, seed, 1).counts(1)
+    counts = BinaryRecords.of(data.X, data.y, 2, n_threads=1).at_most(R, seed).counts()
     return published_selections.clusters(
         counts, SCORES[criterion], tau, epsilon, seed, most=R, centers=CENTERS, rounds=ROUNDS
     )

@@ -167,8 +167,8 @@ def measure_counting(rounds, sizes=SIZES):
             "X.T @ dense": lambda X=X, Y=dense: X.T @ Y,
             "dense.T @ X": lambda X=X, Y=dense: Y.T @ X,
             "pack": lambda X=X, y=y: BinaryRecords.of(X, y, 2),
-            "count, 1 thread": lambda r=records: r.counts(1),
-            "count, 2 threads": lambda r=records: r.counts(2),
+            "count, 1 thread": BinaryRecords.of(X, y, 2, n_threads=1).counts,
+            "count, 2 threads": BinaryRecords.of(X, y, 2, n_threads=2).counts,
         }, rounds)  # fmt: skip
         best |= best_times({"sparse.T @ X": lambda X=X, Y=labels: Y.T @ X}, 1)
         shown = ", ".join(f"{name} {1e3 * value:.3f}" for name, value in best.items())

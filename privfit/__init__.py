@@ -9,9 +9,11 @@ from privfit.base.cautions import (
     UnwiseBudgetWarning,
 )
 from privfit.base.version import __version__ as __version__
-from privfit.clustering.kmeans import Hybrid, Lloyd, Tree, UniformGrid
+from privfit.clustering.kmeans import Hybrid, Lloyd, UniformGrid
 from privfit.clustering.kmedian import Coreset, Greedy, Gupta, Synopsis
-from privfit.domains import Box, Categorical, Domain, Grid, L1Ball, L2Ball, Numeric, Schema
+from privfit.clustering.postprocess import mcmc
+from privfit.clustering.trace import LloydTrace
+from privfit.domains import Box, Categorical, Domain, L1Ball, L2Ball, Numeric, Schema
 from privfit.evaluation.roc import (
     ConfusionMatrix,
     RocCurve,
@@ -50,12 +52,11 @@ from privfit.privacy.mechanisms import (
 from privfit.privacy.neighbours import Neighbours
 from privfit.records import Stream
 from privfit.report.sweeps import Sweep, sweep
-from privfit.runs.paths import Generation, Path
 from privfit.runs.spaces import Bits, Reals, Subsets
 from privfit.searches.dpsga import DPSGA
 from privfit.searches.privgene import EEM, Local, PrivGene
-from privfit.searches.sample_aggregate import Gupt, Majority
-from privfit.searches.solvers import search
+from privfit.searches.sample_aggregate import Gupt, Majority, aggregate
+from privfit.searches.solvers import Found, search
 from privfit.searches.subsample import Subsample
 
 if _typing.TYPE_CHECKING:
@@ -90,13 +91,12 @@ __all__ = [
     "Event",
     "Exponential",
     "FacilityObjective",
+    "Found",
     "FrankWolfe",
     "Functional",
     "GammaVector",
-    "Generation",
     "Gradient",
     "Greedy",
-    "Grid",
     "Gupt",
     "Gupta",
     "HashWords",
@@ -110,6 +110,7 @@ __all__ = [
     "LinearObjective",
     "LinearSVC",
     "Lloyd",
+    "LloydTrace",
     "Local",
     "LogisticRegression",
     "Majority",
@@ -119,7 +120,6 @@ __all__ = [
     "Numeric",
     "ObjectivePerturbation",
     "OutputPerturbation",
-    "Path",
     "Peeling",
     "PermuteAndFlip",
     "PermutedSGD",
@@ -142,14 +142,15 @@ __all__ = [
     "Sweep",
     "Synopsis",
     "TopK",
-    "Tree",
     "UniformGrid",
     "UnwiseBudgetWarning",
     "accuracy_score",
+    "aggregate",
     "calibrate",
     "compose",
     "confusion_matrix",
     "load",
+    "mcmc",
     "open_ledger",
     "roc_auc_score",
     "roc_curve",
@@ -170,12 +171,32 @@ _ESTIMATORS = (
 )
 
 
+# Names that have left for their rooms: here they warn for one version.
+_MOVED = {
+    "Generation": "privfit.runs",
+    "Grid": "privfit.domains",
+    "Path": "privfit.runs",
+    "Tree": "privfit.clustering",
+}
+
+
 def __getattr__(name: str) -> _typing.Any:
     """Estimators load scikit-learn, so they load when first used."""
     if name in _ESTIMATORS:
         from privfit import estimators
 
         return getattr(estimators, name)
+    if name in _MOVED:
+        import importlib
+        import warnings
+
+        room = _MOVED[name]
+        warnings.warn(
+            f"privfit.{name} is {room}.{name} now; import it from there",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return getattr(importlib.import_module(room), name)
     raise AttributeError(f"module 'privfit' has no attribute {name!r}")
 
 

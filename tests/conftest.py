@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import privfit
-from privfit.objectives.common import Objective
+from privfit.records.rows import KernelCalls
 
 TESTS = Path(__file__).resolve().parent
 
@@ -68,8 +68,8 @@ def knobs(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def turn(**values: float) -> None:
         for name, value in values.items():
-            assert hasattr(Objective, f"_{name}"), f"objectives have no knob {name}"
-            monkeypatch.setattr(Objective, f"_{name}", value)
+            assert hasattr(KernelCalls, name), f"calls of kernels have no knob {name}"
+            monkeypatch.setattr(KernelCalls, name, value)
 
     return turn
 
@@ -78,14 +78,14 @@ def knobs(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 def threads_used(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of threads that objectives asked for, with threads worth any work."""
     used: list[int] = []
-    ask = Objective._threads
+    ask = KernelCalls.threads
 
     def spy(self: Any, work: float) -> int:
         used.append(ask(self, work))
         return used[-1]
 
-    monkeypatch.setattr(Objective, "_thread_work", 0.0)
-    monkeypatch.setattr(Objective, "_threads", spy)
+    monkeypatch.setattr(KernelCalls, "thread_work", 0.0)
+    monkeypatch.setattr(KernelCalls, "threads", spy)
     return used
 
 

@@ -71,11 +71,10 @@ from privfit import (
     Stream,
     Subsample,
     Synopsis,
-    Tree,
     UniformGrid,
 )
 from privfit._kernels.threads import has_openmp
-from privfit.clustering import kmeans, kmedian
+from privfit.clustering import Tree, kmeans, kmedian
 from privfit.estimators import linear
 from privfit.estimators.common import as_domain
 

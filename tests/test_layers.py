@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import privfit
+from privfit import domains
 
 PACKAGE = Path(privfit.__file__).parent
 
@@ -100,6 +101,55 @@ def test_objectives_and_domains_never_see_epsilon():
             names |= {node.arg for node in ast.walk(ast.parse(source.read_text()))
                       if isinstance(node, ast.arg)}  # fmt: skip
             assert not names & {"epsilon", "delta", "ledger", "grant", "budget"}, source.name
+
+
+KINDS = set(domains.__all__) - {"Domain", "Grid"}  # of domains, and of their columns
+
+
+def kinds_in(node: ast.AST | None) -> bool:
+    """Whether a type, a text or a collection of them names a kind of domains."""
+    if isinstance(node, ast.Tuple | ast.List | ast.Set):
+        return any(map(kinds_in, node.elts))
+    if isinstance(node, ast.BinOp):
+        return kinds_in(node.left) or kinds_in(node.right)
+    return getattr(node, "id", getattr(node, "attr", getattr(node, "value", None))) in KINDS
+
+
+def asks_for_a_kind(node: ast.AST) -> bool:
+    """Whether a piece of code asks which kind of domain, or of column, something is."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        if node.func.id in {"isinstance", "issubclass"}:
+            return kinds_in(node.args[1])
+        if node.func.id in {"hasattr", "getattr"}:
+            asked = ast.unparse(node.args[0]).rpartition(".")[2]
+            return asked.rstrip("_") in {"domain", "schema"}
+    if isinstance(node, ast.Compare):
+        return any(map(kinds_in, (node.left, *node.comparators)))
+    if isinstance(node, ast.Dict):
+        return any(map(kinds_in, node.keys))
+    return isinstance(node, ast.MatchClass) and kinds_in(node.cls)
+
+
+@pytest.mark.parametrize("code", [
+    "isinstance(x, Schema)", "isinstance(x, int | domains.L1Ball)", "issubclass(x, (int, Box))",
+    "type(x) is L2Ball", "type(x) in (Box, L1Ball)", "type(x).__name__ == 'Numeric'",
+    "{L1Ball: 1, L2Ball: 2}[type(x)]", "{'Box': 1}", "hasattr(self.domain_, 'columns')",
+    "getattr(schema, 'radius', None)", "match x:\n    case Categorical():\n        pass",
+])  # fmt: skip
+def test_a_test_of_a_kind_of_domains_is_found(code):
+    assert any(map(asks_for_a_kind, ast.walk(ast.parse(code))))
+
+
+def test_only_domains_know_their_kinds():
+    """Others ask a domain for what they need to know, so that a new kind needs no change there."""
+    found = [
+        f"{source.relative_to(PACKAGE)}:{node.lineno}: {ast.unparse(node)}"
+        for source in SOURCES
+        if part_of(source) != "domains"
+        for node in ast.walk(ast.parse(source.read_text()))
+        if asks_for_a_kind(node)
+    ]
+    assert not found, "\n".join(found)
 
 
 def test_importing_privfit_imports_nothing_that_is_optional(fresh_python):

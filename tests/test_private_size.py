@@ -62,7 +62,6 @@ from privfit import (
     Stream,
     Subsample,
     Synopsis,
-    Tree,
     UniformGrid,
     accuracy_score,
     confusion_matrix,
@@ -71,12 +70,11 @@ from privfit import (
     search,
     sweep,
 )
-from privfit.clustering import kmeans, kmedian
+from privfit.clustering import Tree, kmeans, kmedian
 from privfit.domains import Domain
 from privfit.estimators import linear
 from privfit.features.selection import METHODS as SELECTIONS
 from privfit.models.model import dumps
-from privfit.objectives.partitioned import linear_objective, record_objective
 from privfit.searches.sample_aggregate import aggregate
 
 N = 98_765
@@ -333,7 +331,7 @@ def test_objectives_do_not_show_it():
     made = [LinearObjective(X, Y, domain=Box(-1, 1), adjacency="add_remove"),
             CentersObjective(X, 2, Box(-1, 1), adjacency="add_remove"),
             FacilityObjective(X, PLACES, (0, 1), Box(-1, 1)),
-            linear_objective(Stream(X), Y, domain=Box(-1, 1), adjacency="add_remove")]  # fmt: skip
+            LinearObjective(Stream(X), Y, domain=Box(-1, 1), adjacency="add_remove")]  # fmt: skip
     for objective in made:
         assert not shows(iter([repr(objective), str(objective)]))
 
@@ -450,7 +448,7 @@ def test_functions_of_ones_own_are_refused_without_it(told):
     few = DPSGA(**FEW)
     for score in (lambda x, P: fixed, lambda x, P: x, lambda x, P: {}[N]):
         for records in (X[:, 0], Stream(X[:, :1])):
-            own = record_objective(records, score, 0, 1)
+            own = RecordObjective(records, score, 0, 1)
             wrong(told, lambda own=own: search(own, Reals(-1, 1, 1), 1.0, solver=few, **public))
     for metric in (lambda x, f: np.zeros((N, 7)), lambda x, f: np.full((len(x), 6), np.nan)):
         wrong(told, lambda metric=metric: KMedian(

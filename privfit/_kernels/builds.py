@@ -21,12 +21,17 @@ REMEDY = "run `pip install .` or `python setup.py build_ext --inplace`"
 
 
 def fingerprint(folder: Path) -> str:
-    """The SHA-256 of the kernels' sources, the same for all line endings."""
-    digest = hashlib.sha256()
-    for source in sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES):
+    """The digest of all sources of the kernels."""
+    return digest(path for path in folder.iterdir() if path.suffix in SUFFIXES)
+
+
+def digest(sources: Iterable[Path]) -> str:
+    """The SHA-256 of names and texts, the same for all line endings."""
+    sha256 = hashlib.sha256()
+    for source in sorted(sources):
         text = source.read_bytes().replace(b"\r\n", b"\n")
-        digest.update(f"{source.name} {len(text)}\n".encode() + text)
-    return digest.hexdigest()
+        sha256.update(f"{source.name} {len(text)}\n".encode() + text)
+    return sha256.hexdigest()
 
 
 def stamp_in(folder: Path, suffix: str = EXTENSION_SUFFIXES[0]) -> Path:

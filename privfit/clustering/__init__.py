@@ -2,7 +2,8 @@
 
 from privfit.clustering.kmeans import Hybrid, Lloyd, Tree, UniformGrid
 from privfit.clustering.kmedian import Coreset, Greedy, Gupta, Synopsis
-from privfit.clustering.postprocess import LloydTrace, mcmc
+from privfit.clustering.postprocess import mcmc
+from privfit.clustering.trace import LloydTrace
 
 __all__ = [
     "Coreset",

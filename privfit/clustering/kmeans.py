@@ -53,9 +53,8 @@ from privfit._kernels.random import BitSource
 from privfit.base.means import weighted_means
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite
-from privfit.clustering.postprocess import LloydTrace
 from privfit.clustering.starts import packed, spread_out
-from privfit.domains import L1Ball, L2Ball, Schema
+from privfit.clustering.trace import LloydTrace
 from privfit.objectives import CentersObjective
 from privfit.objectives.common import MOST_SUM
 from privfit.privacy.accounting import Event, calibrate, compose, gaussian_calibrate
@@ -289,7 +288,6 @@ def _trace(
     unit, domain = objective.candidate_units, objective.domain
     origin = objective.middle * unit
     low, high = (bound * unit - origin for bound in objective.bounds)
-    ball = isinstance(domain, L1Ball | L2Ball)
     return LloydTrace(
         np.array(used) - origin,
         np.array(counts),
@@ -299,8 +297,8 @@ def _trace(
         low=low,
         high=high,
         kind="laplace" if isinstance(step.mechanism, DiscreteLaplace) else "gaussian",
-        domain=("l1" if isinstance(domain, L1Ball) else "l2") if ball else "box",
-        radius=float(high[0]) if ball else 0.0,
+        domain={1: "l1", 2: "l2", math.inf: "box"}[domain.order],
+        radius=float(high[0]) if domain.order < math.inf else 0.0,
         origin=origin,
     )
 
@@ -370,7 +368,7 @@ def _count_weight(
     elif settings.residual:
         best = V * 0.15 / 0.85
     else:
-        M = F * typical_length(objective) / unit
+        M = F * objective.domain.typical_length / unit
         best = (V * M * M / d) ** (1 / 3) if norm == 1 else math.sqrt(V * M / math.sqrt(d))
     return max(1, round(best))
 
@@ -432,21 +430,6 @@ def _mu_left(budget: Budget, spent: tuple[Event, ...]) -> float:
 # ------------------------------------------------------------------------------------ public rules
 
 
-def typical_length(objective: CentersObjective) -> float:
-    """Root mean square distance from the middle, of records uniform in the domain."""
-    domain, d = objective.domain, objective.n_features
-    if isinstance(domain, L2Ball):
-        return float(domain.high[0]) * math.sqrt(d / (d + 2))
-    if isinstance(domain, L1Ball):
-        return float(domain.high[0]) * math.sqrt(2 * d / ((d + 1) * (d + 2)))
-    variance = np.square(domain.high - domain.low) / 12
-    if isinstance(domain, Schema):
-        for group in domain.groups:  # one of so many corners
-            levels = group.stop - group.start
-            variance[group] = (1 - 1 / levels) / levels
-    return math.sqrt(float(variance.sum()))
-
-
 def _radius_by_rule(objective: CentersObjective, norm: int) -> float:
     """Of residuals: 0.866 typical lengths k^(-1/d), that is 0.5 sqrt(d) k^(-1/d) on [-1, 1]^d.
 
@@ -454,7 +437,7 @@ def _radius_by_rule(objective: CentersObjective, norm: int) -> float:
     such is the l1 norm of a vector of that l2 norm in a random direction.
     """
     d = objective.n_features
-    radius = math.sqrt(0.75) * typical_length(objective) * objective.n_clusters ** (-1 / d)
+    radius = math.sqrt(0.75) * objective.domain.typical_length * objective.n_clusters ** (-1 / d)
     return max(radius, objective.candidate_units) * (
         max(1.0, math.sqrt(2 * d / math.pi)) if norm == 1 else 1
     )
@@ -657,7 +640,8 @@ class Tree:
     Examples
     --------
     >>> import numpy as np
-    >>> from privfit import KMeans, Tree
+    >>> from privfit import KMeans
+    >>> from privfit.clustering import Tree
     >>> X = np.random.default_rng(0).normal([[-0.5], [0.5]], 0.1, (2, 5000)).reshape(-1, 1)
     >>> model = KMeans(2, epsilon=1.0, domain=(-1, 1), solver=Tree(depth=12)).fit(X)
     >>> model.cluster_centers_.shape

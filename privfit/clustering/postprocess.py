@@ -13,8 +13,8 @@ arrays of noisy counts and sums.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,124 +25,12 @@ from privfit._kernels import chain
 from privfit._kernels.linear import BLOCK_ROWS, PANEL_ROWS, QUAD_SIZE
 from privfit._kernels.random import BitSource
 from privfit.base.means import seeds
+from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite, is_whole
-from privfit.privacy.ledger import Release
+from privfit.clustering.consistency import consistent
+from privfit.clustering.trace import DOMAINS, LloydTrace, check_trace
 
 __all__ = ["LloydTrace", "Progress", "Synthetic", "consistent", "mcmc"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
-KINDS = ("laplace", "gaussian")
-DOMAINS = ("box", "l1", "l2")
-
-
-@dataclass(frozen=True, eq=False)
-class LloydTrace:
-    """What T iterations of noisy Lloyd released, about a public point `origin`.
-
-    centroids     (T, k, d): the centroids that assigned the records in each iteration
-    counts        (T, k): noisy numbers of records in each cluster
-    sums          (T, k, d): noisy sums of the records in each cluster
-    scale_counts  scale of the noise of a count: b of Laplace noise, or a standard deviation
-    scale_sums    scale of the noise of each coordinate of a sum, in the units of the records
-    low, high     (d,): least and largest value of each coordinate of a record
-    kind          "laplace" or "gaussian"
-    domain        "box", or "l1" or "l2" for records in a ball about the origin
-    radius        of the ball; 0 for a box
-    origin        (d,): the point, in the records' own coordinates; 0 by default
-    """
-
-    centroids: Floats
-    counts: Floats
-    sums: Floats
-    scale_counts: float
-    scale_sums: float
-    low: Floats
-    high: Floats
-    kind: str = "laplace"
-    domain: str = "box"
-    radius: float = 0.0
-    origin: Any = None
-
-    def __post_init__(self) -> None:
-        if self.origin is None:
-            object.__setattr__(self, "origin", np.zeros(np.shape(self.low)))
-        arrays = ("centroids", "counts", "sums", "low", "high", "origin")
-        for name in arrays:
-            try:
-                array = np.array(getattr(self, name), dtype=np.float64)
-            except (TypeError, ValueError):
-                raise ValueError(
-                    f"{name} must be an array of numbers; pass released values"
-                ) from None
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
-        if self.centroids.ndim != 3 or 0 in self.centroids.shape:
-            raise ValueError(
-                f"centroids (shape {self.centroids.shape}) must be (T, k, d), none of them 0; pass "
-                "the centroids of every iteration"
-            )
-        T, k, d = self.centroids.shape
-        for name, shape in (
-            ("counts", (T, k)),
-            ("sums", (T, k, d)),
-            ("low", (d,)),
-            ("high", (d,)),
-            ("origin", (d,)),
-        ):
-            if getattr(self, name).shape != shape:
-                raise ValueError(
-                    f"{name} (shape {getattr(self, name).shape}) must be {shape}, to match the "
-                    f"centroids; pass one value for each"
-                )
-        for name in arrays:
-            if not np.isfinite(getattr(self, name)).all():
-                raise ValueError(f"{name} must be finite; pass released values")
-        for name in ("scale_counts", "scale_sums"):
-            if not is_finite(getattr(self, name)) or getattr(self, name) <= 0:
-                raise ValueError(
-                    f"{name} ({getattr(self, name)!r}) must be a positive number; pass the scale "
-                    "of the noise"
-                )
-        if self.kind not in KINDS:
-            raise ValueError(f"kind ({self.kind!r}) must be one of {KINDS}; pass that of the noise")
-        if self.domain not in DOMAINS:
-            raise ValueError(
-                f"domain ({self.domain!r}) must be one of {DOMAINS}; pass that of the records"
-            )
-        if not (self.low <= self.high).all():
-            raise ValueError("low must not exceed high; pass the bounds of each column")
-        if not is_finite(self.radius) or (self.radius > 0) != (self.domain != "box"):
-            raise ValueError(
-                f"radius ({self.radius!r}) must be 0 for a box and positive for a ball; pass that "
-                "of the records' domain"
-            )
-        if self.domain != "box" and not (np.maximum(-self.low, self.high) <= self.radius).all():
-            raise ValueError("low and high must lie within the radius; pass those of the ball")
-
-    @classmethod
-    def from_release(cls, release: Release) -> LloydTrace:
-        """The trace that a noisy Lloyd fit left in its release, under `parameters["trace"]`."""
-        trace = release.parameters.get("trace")
-        if isinstance(trace, cls):
-            return trace
-        if not isinstance(trace, Mapping):
-            raise ValueError(
-                f"release {release.name!r} must hold a trace of Lloyd iterations; pass the release "
-                "of a fit by noisy Lloyd, or make a LloydTrace of your own arrays"
-            )
-        try:
-            return cls(**trace)
-        except TypeError:
-            raise ValueError(
-                f"the trace of release {release.name!r} must have the fields of LloydTrace and no "
-                "others; pass the release unchanged"
-            ) from None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name, as a release keeps them."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -170,97 +58,6 @@ class Synthetic:
     accepted: int
     centers: Floats
     steps: int
-
-
-# ------------------------------------------------------------------------------------- consistency
-
-
-def consistent(trace: LloydTrace) -> LloydTrace:
-    """The trace with counts and sums that one data set could have, as near as possible.
-
-    Minimises sum abs(s^ - s~) / scale_sums + sum abs(n^ - n~) / scale_counts by a linear program.
-    Totals are equal over iterations; n^ >= 0; low n^ <= s^ <= high n^, and l1(s^) <= radius n^ on
-    the L1 ball. The L2 ball takes l1(s^) <= sqrt(d) radius n^, which is what of it is linear.
-    """
-    from scipy import sparse
-    from scipy.optimize import linprog
-
-    _check_trace(trace)
-    T, k, d = trace.sums.shape
-    m = T * k
-    top = max(trace.radius, np.abs(trace.low).max(), np.abs(trace.high).max())
-    unit = 2.0 ** math.frexp(top)[1] if top > 0 else 1.0  # sums in units in which records are small
-    # Variables: n^ (m), s^ (m d), abs(n^ - n~), abs(s^ - s~) alike, and on a ball abs(s^) (m d).
-    ball = trace.domain != "box"
-    eye_n, eye_s = sparse.identity(m), sparse.identity(m * d)
-    spread = sparse.kron(eye_n, np.ones((d, 1)))  # a cluster's value at each of its coordinates
-    low = sparse.kron(eye_n, trace.low[:, None] / unit)
-    high = sparse.kron(eye_n, trace.high[:, None] / unit)
-
-    def rows(**blocks: Any) -> list[Any]:
-        """A row of blocks by variable; what is not named is zero."""
-        names = ("n", "s", "gap_n", "gap_s", "size")[: 5 if ball else 4]
-        return [blocks.get(name) for name in names]
-
-    at_most = [
-        rows(n=eye_n, gap_n=-eye_n), rows(n=-eye_n, gap_n=-eye_n),
-        rows(s=eye_s, gap_s=-eye_s), rows(s=-eye_s, gap_s=-eye_s),
-        rows(n=low, s=-eye_s), rows(n=-high, s=eye_s),
-    ]  # fmt: skip
-    n, s = trace.counts.ravel(), trace.sums.ravel() / unit
-    bounds = [n, -n, s, -s, np.zeros(m * d), np.zeros(m * d)]
-    if ball:
-        reach = trace.radius / unit * (math.sqrt(d) if trace.domain == "l2" else 1.0)
-        at_most += [
-            rows(s=eye_s, size=-eye_s), rows(s=-eye_s, size=-eye_s),
-            rows(n=-reach * eye_n, size=spread.T),
-        ]  # fmt: skip
-        bounds += [np.zeros(m * d), np.zeros(m * d), np.zeros(m)]
-    # Totals: iteration t less iteration t + 1.
-    steps = sparse.diags([np.ones(T - 1), -np.ones(T - 1)], [0, 1], shape=(T - 1, T))
-    over = sparse.kron(steps, np.ones((1, k)))
-    equal = [rows(n=over), rows(s=sparse.kron(over, sparse.identity(d)))] if T > 1 else []
-    widths = [m, m * d, m, m * d, m * d][: 5 if ball else 4]
-    each = [0.0, 0.0, 1 / trace.scale_counts, unit / trace.scale_sums, 0.0][: len(widths)]
-    cost = np.repeat(each, widths)
-    sign = [(0, None)] * m + [(None, None)] * (m * d) + [(0, None)] * sum(widths[2:])
-    solution = linprog(
-        cost, A_ub=_blocks(at_most, widths), b_ub=np.concatenate(bounds),
-        A_eq=_blocks(equal, widths) if equal else None,
-        b_eq=np.zeros((T - 1) * (1 + d)) if equal else None,
-        bounds=sign, method="highs",
-    )  # fmt: skip
-    if solution.x is None:  # all zeros are feasible, so this is a solver's own trouble
-        raise RuntimeError(
-            f"the linear program must have a solution, but HiGHS says {solution.message!r}; pass a "
-            "trace whose numbers differ less in size"
-        )
-    counts, sums = solution.x[:m], solution.x[m : m + m * d] * unit
-    return replace(trace, counts=np.maximum(counts, 0.0).reshape(T, k), sums=sums.reshape(T, k, d))
-
-
-def _check_trace(trace: Any) -> None:
-    if not isinstance(trace, LloydTrace):
-        raise TypeError(
-            f"trace ({type(trace).__name__}) must be a LloydTrace; pass "
-            "LloydTrace.from_release(release), or make one of your own arrays"
-        )
-
-
-def _blocks(rows: list[list[Any]], widths: list[int]) -> Any:
-    """A sparse matrix of block rows; None is a block of zeros."""
-    from scipy import sparse
-
-    full = []
-    for row in rows:
-        height = next(block.shape[0] for block in row if block is not None)
-        full.append(
-            [
-                sparse.csr_matrix((height, width)) if block is None else block
-                for block, width in zip(row, widths, strict=True)
-            ]
-        )
-    return sparse.bmat(full, format="csr")
 
 
 # --------------------------------------------------------------------------------------- the chain
@@ -314,8 +111,60 @@ def mcmc(
         Propose from the T sets of means that the iterations released, each with its own counts.
         Ours also proposes from the centroids of the first iteration, which no record has moved:
         one proposal in T + 1, which reaches what noise has emptied.
+
+    Returns
+    -------
+    Synthetic
+        The most likely synthetic data set that the chain met, and its clusters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import KMeans, LloydTrace, mcmc
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (1000, 2))
+    >>> model = KMeans(3, 1.0, domain=(-1, 1), solver="lloyd").fit(X)
+    >>> mcmc(LloydTrace.from_release(model.release_), n_clusters=3, steps=1000).centers.shape
+    (3, 2)
     """
-    _check_trace(trace)
+    _check_walk(trace, n_clusters, steps, n_records, delta, n_init, tolerance)
+    source = BitSource.of(rng)
+    state = _Chain(trace, consistent(trace), n_records, delta, source, paper)
+    if steps is None:
+        steps = max(300_000, 10 * len(state.points)) if anneal else 30_000
+    has_settled = _settling(tolerance, max(CHUNK, len(state.points)))
+    done = 0
+    while done < steps:
+        count = min(CHUNK, steps - done)
+        blocks = np.arange(done, done + count, chain.CROWD_SIZE) / steps
+        betas = _betas(blocks) if anneal else np.ones_like(blocks)
+        state.walk(betas, count, tilt=0.0 if anneal else 1.0)
+        done += count
+        if callback is not None:
+            callback(Progress(done, steps, state.best_value))
+        if has_settled(done, state.best_value):
+            break
+    points = state.best[:, : trace.low.size]
+    found = kmeans(points, n_clusters, n_init, np.random.default_rng(source.bits(128)))
+    return Synthetic(
+        points * state.unit + trace.origin,
+        state.likelihood(state.best),
+        state.accepted,
+        found * state.unit + trace.origin,
+        done,
+    )
+
+
+def _check_walk(
+    trace: LloydTrace,
+    n_clusters: int,
+    steps: int | None,
+    n_records: int | None,
+    delta: float,
+    n_init: int,
+    tolerance: float | None,
+) -> None:
+    """Refuse what `mcmc` cannot use."""
+    check_trace(trace)
     for name, value in (("n_clusters", n_clusters), ("n_init", n_init)):
         if not is_whole(value) or value < 1:
             raise ValueError(f"{name} ({value!r}) must be a positive whole number; pass one")
@@ -336,33 +185,20 @@ def mcmc(
             f"centroids (shape {trace.centroids.shape}) must be at most {MOST // k - 1} sets of "
             "this size; pass fewer iterations"
         )
-    source = BitSource.of(rng)
-    state = _Chain(trace, consistent(trace), n_records, delta, source, paper)
-    if steps is None:
-        steps = max(300_000, 10 * len(state.points)) if anneal else 30_000
-    sweep = max(CHUNK, len(state.points))
-    best, done, looked = -math.inf, 0, 0
-    while done < steps:
-        count = min(CHUNK, steps - done)
-        blocks = np.arange(done, done + count, chain.CROWD_SIZE) / steps
-        betas = _betas(blocks) if anneal else np.ones_like(blocks)
-        state.walk(betas, count, tilt=0.0 if anneal else 1.0)
-        done += count
-        if callback is not None:
-            callback(Progress(done, steps, state.best_value))
-        if tolerance is not None and done - looked >= sweep:
-            if state.best_value - best < tolerance:
-                break
-            best, looked = state.best_value, done
-    points = state.best[:, : trace.low.size]
-    found = kmeans(points, n_clusters, n_init, np.random.default_rng(source.bits(128)))
-    return Synthetic(
-        points * state.unit + trace.origin,
-        state.likelihood(state.best),
-        state.accepted,
-        found * state.unit + trace.origin,
-        done,
-    )
+
+
+def _settling(tolerance: float | None, sweep: int) -> Callable[[int, float], bool]:
+    """Whether the last sweep raised the best value by less than the tolerance, if there is one."""
+    best, looked = -math.inf, 0
+
+    def has_settled(done: int, value: float) -> bool:
+        nonlocal best, looked
+        if tolerance is None or done - looked < sweep:
+            return False
+        gain, best, looked = value - best, value, done
+        return gain < tolerance
+
+    return has_settled
 
 
 def _betas(progress: Floats) -> Floats:
@@ -398,9 +234,7 @@ class _Chain:
         # the linear program moves sums of small clusters far.
         means = self._inside(trace.sums[-1] / np.maximum(trace.counts[-1], 1.0)[:, None], bounds)
         sets = np.rint(np.concatenate([trace.centroids, means[None] * self.unit]) / self.unit)
-        if (
-            paper
-        ):  # set t of T + 1 has the counts of iteration t, and the first one proposes nothing
+        if paper:  # set t of T + 1 has the counts of iteration t; the first one proposes nothing
             slots = _slots(near.counts) + np.uint16(k)
         else:
             slots = _slots(np.concatenate([near.counts, near.counts[-1:]]))

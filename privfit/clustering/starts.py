@@ -6,13 +6,10 @@ declared domain alone.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from privfit.base.means import weighted_means
 from privfit.base.typing import Floats
-from privfit.domains import L1Ball, L2Ball
 from privfit.objectives import CentersObjective
 
 __all__ = ["packed", "spread_out"]
@@ -25,7 +22,7 @@ def spread_out(objective: CentersObjective, coins: np.random.Generator) -> Float
     need no square domain.
     """
     k = objective.n_clusters
-    points = _uniform(objective, max(500, 20 * k), coins)
+    points = objective.domain.uniform_points(max(500, 20 * k), coins)
     return weighted_means(points, np.ones(len(points)), k, coins, 1)
 
 
@@ -35,9 +32,9 @@ def packed(objective: CentersObjective, coins: np.random.Generator) -> Floats:
     The starts of Su et al. (2016), which Lee and Kifer take: points are drawn until each keeps its
     distance, and a is halved between what worked and what failed in 100 draws for one of them.
     """
-    k = objective.n_clusters
-    best = _uniform(objective, k, coins)
-    low, high = 0.0, float((objective.domain.high - objective.domain.low).max()) / 2
+    domain = objective.domain
+    best = domain.uniform_points(objective.n_clusters, coins)
+    low, high = 0.0, float((domain.high - domain.low).max()) / 2
     for _ in range(20):
         a = (low + high) / 2
         found = _packed_at(objective, a, coins)
@@ -47,35 +44,13 @@ def packed(objective: CentersObjective, coins: np.random.Generator) -> Floats:
 
 def _packed_at(objective: CentersObjective, a: float, coins: np.random.Generator) -> Floats | None:
     """k such points, or None if 100 draws do not bring the next one."""
+    domain = objective.domain
     found: list[Floats] = []
     for _ in range(objective.n_clusters):
-        draws = _within(objective, _uniform(objective, 100, coins), a)
+        draws = domain.drawn_in(domain.uniform_points(100, coins), a)
         apart = np.array([np.linalg.norm(draws - point, axis=1) >= 2 * a for point in found])
         free = np.flatnonzero(apart.all(axis=0)) if found else np.arange(len(draws))
         if not len(free):
             return None
         found.append(draws[free[0]])
     return np.array(found)
-
-
-def _within(objective: CentersObjective, points: Floats, a: float) -> Floats:
-    """Uniform points drawn together towards the middle, until they are a from the border."""
-    domain = objective.domain
-    if isinstance(domain, L1Ball | L2Ball):
-        radius = float(domain.high[0])
-        inset = a * (math.sqrt(objective.n_features) if isinstance(domain, L1Ball) else 1.0)
-        return points * max(0.0, 1 - inset / radius)
-    middle, width = (domain.low + domain.high) / 2, domain.high - domain.low
-    shrink = np.maximum(0.0, 1 - 2 * a / np.where(width > 0, width, np.inf))
-    return np.asarray(middle + (points - middle) * shrink)
-
-
-def _uniform(objective: CentersObjective, m: int, coins: np.random.Generator) -> Floats:
-    """Points (m, d) uniform in the domain; in the box of a schema."""
-    domain, d = objective.domain, objective.n_features
-    if not isinstance(domain, L1Ball | L2Ball):
-        return coins.uniform(domain.low, domain.high, (m, d))
-    radius, norm = float(domain.high[0]), 1 if isinstance(domain, L1Ball) else 2
-    ways = (coins.laplace if norm == 1 else coins.normal)(size=(m, d))
-    ways /= np.linalg.norm(ways, ord=norm, axis=1, keepdims=True)
-    return np.asarray(ways * radius * coins.random((m, 1)) ** (1 / d))

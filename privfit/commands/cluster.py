@@ -16,7 +16,7 @@ from privfit.commands.pictures import claim_picture_if
 from privfit.commands.schemafile import add_declared, read_declared
 from privfit.commands.spending import add_budget, open_run, report, seed_of
 from privfit.commands.tables import CsvForm, read_records, read_table
-from privfit.domains import Numeric, Schema
+from privfit.domains import Schema
 from privfit.report import plotting
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run", "show_centres"]
@@ -87,7 +87,6 @@ def run(options: argparse.Namespace, console: Console) -> None:
 def _estimator_of(options: argparse.Namespace, schema: Schema) -> Any:
     """k-means, or k-median where public places are given; not yet fitted."""
     from privfit.estimators import KMeans, KMedian
-    from privfit.estimators.common import decode_records
 
     shared = {
         "n_clusters": options.clusters, "epsilon": options.epsilon, "delta": options.delta,
@@ -99,7 +98,7 @@ def _estimator_of(options: argparse.Namespace, schema: Schema) -> Any:
     if options.postprocess is not None:
         raise InputError("--postprocess is for k-means; leave it out, or pass no --places")
     places = read_table(options.places, schema, None, CsvForm.of(options))
-    return KMedian(**shared, facilities=decode_records(places.columns, schema).toarray())
+    return KMedian(**shared, facilities=schema.rounded(places.columns).toarray())
 
 
 def _most_numbers(model: Any, schema: Schema) -> int:
@@ -121,12 +120,7 @@ def show_centres(model: Any, console: Console) -> None:
 
 def _centres(model: Any) -> tuple[list[str], Any]:
     """The names of the coded columns, and (k, d) centres in the units of the table's numbers."""
-    schema, values = model.domain_, np.array(model.cluster_centers_)
-    if not isinstance(schema, Schema):
-        return [f"x{j}" for j in range(values.shape[1])], values
-    start = 0
-    for column in schema.columns.values():
-        if isinstance(column, Numeric) and not column.bins:
-            values[:, start] = column.low + values[:, start] * (column.high - column.low)
-        start += column.width
-    return schema.feature_names, values
+    domain, values = model.domain_, np.array(model.cluster_centers_)
+    for j, (low, high) in domain.shares.items():
+        values[:, j] = low + values[:, j] * (high - low)
+    return domain.coded_names(), values

@@ -23,8 +23,8 @@ def load_model(path: str) -> Any:
 
 def schema_of(model: Any, path: str) -> Schema:
     """The columns that a model was fitted to, by name."""
-    domain = getattr(model, "domain_", None)
-    if not isinstance(domain, Schema):
+    domain: Schema | None = getattr(model, "domain_", None)
+    if domain is None or domain.column_names is None:
         raise InputError(
             f"{path!r} must be a model of named columns; fit it with a Schema, as privfit fit does"
         )

@@ -20,8 +20,8 @@ from typing import Any
 from privfit.commands.arguments import COUNT
 from privfit.commands.console import Console, InputError
 from privfit.commands.tables import Target, add_csv_form, as_labels
-from privfit.domains import Categorical, Schema
-from privfit.domains.box import read_toml
+from privfit.domains import Schema
+from privfit.domains.toml import read_toml
 
 __all__ = ["Declared", "add_declared", "read_declared"]
 
@@ -108,8 +108,8 @@ def _target(schema: Schema, data: dict[str, Any], options: argparse.Namespace) -
     classes: Sequence[Any] | None = options.classes and as_labels(options.classes)
     if classes is None and name == data.get("label"):
         classes = data.get("classes")
-    if classes is None and isinstance(column, Categorical) and not column.other:
-        classes = column.values
+    if classes is None and column is not None:
+        classes = column.choices
     if not _are_labels(classes):
         raise InputError(
             f"--target ({name!r}) must have two or more different declared classes; "

@@ -11,7 +11,6 @@ import numpy as np
 from privfit.commands.cluster import show_centres
 from privfit.commands.console import Console, InputError
 from privfit.commands.models import load_model
-from privfit.domains import Schema
 from privfit.privacy.ledger import Budget, Release
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
@@ -85,8 +84,7 @@ def _centred(model: Any) -> tuple[Any, Any]:
     none was fitted, the weights are as they are.
     """
     weights, intercept = model.coef_.copy(), model.intercept_.copy()
-    shares = isinstance(model.domain_, Schema) and model.fit_intercept
-    for group in model.domain_.groups if shares else []:
+    for group in model.domain_.groups if model.fit_intercept else []:
         shared = weights[:, group].mean(axis=1)
         weights[:, group] -= shared[:, None]
         intercept += shared

@@ -197,7 +197,7 @@ def read_chunks(
     """The records of a file, some thousands at a time."""
     readers: dict[str, Any] = {
         name: _Numbers(name, column, schema.missing)
-        if isinstance(column, Numeric)
+        if column.holds_numbers
         else _Levels(name, column, MORE_VALUES)
         for name, column in schema.columns.items()
     }

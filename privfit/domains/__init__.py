@@ -4,6 +4,11 @@ A domain clips, codes and rounds a record by itself, and answers for its geometr
 and boxes, from which every sensitivity follows.
 """
 
-from privfit.domains.box import Box, Categorical, Domain, Grid, L1Ball, L2Ball, Numeric, Schema
+from privfit.domains.balls import L1Ball, L2Ball
+from privfit.domains.box import Box
+from privfit.domains.columns import Categorical, Numeric
+from privfit.domains.domain import Domain
+from privfit.domains.grid import Grid
+from privfit.domains.schema import Schema
 
 __all__ = ["Box", "Categorical", "Domain", "Grid", "L1Ball", "L2Ball", "Numeric", "Schema"]

@@ -16,7 +16,6 @@ from privfit._kernels import threads
 from privfit._kernels.random import BitSource
 from privfit.base.cautions import caution
 from privfit.base.typing import Floats
-from privfit.base.validation import is_partitioned
 from privfit.domains import Box
 from privfit.estimators.common import (
     ExactAccuracy,
@@ -27,36 +26,36 @@ from privfit.estimators.common import (
     reread_table,
 )
 from privfit.features.bayes import NaiveBayes, naive_bayes
-from privfit.objectives.partitioned import BinaryPart, PartitionedBinary
 from privfit.privacy.ledger import Budget, Ledger
-from privfit.records import place
+from privfit.records import is_partitioned
 from privfit.records.binary import BinaryRecords, bound_ones
-from privfit.records.parts import as_table
 from privfit.runs.paths import public_size
 from privfit.searches.solvers import open_grant
 
 BINARY = Box(0, 1)  # columns of zeros and ones, for whoever counts and names them
 
 
-def binary_records(estimator: Any, X: Any, y: Any, declared: Any) -> tuple[Any, NDArray[Any]]:
+def binary_records(
+    estimator: Any, X: Any, y: Any, declared: Any
+) -> tuple[BinaryRecords, NDArray[Any]]:
     """The records, wherever they lie, and their classes: one for all of them if y is None."""
-    what = type(estimator).__name__
+    what, n_threads = type(estimator).__name__, estimator.n_threads
     if is_partitioned(X):
         classes = np.zeros(1) if y is None else read_labels(y, declared, what, True)[1]
-        parts = place(X, y, partial(_part, classes=classes), estimator.n_threads)
-        return PartitionedBinary(parts, len(classes)), classes
+        read = partial(_read, classes=classes)
+        return BinaryRecords.of(X, y, len(classes), n_threads, read), classes
     table = read_table(estimator, X, None)
     if y is None:
         codes, classes = np.zeros(table.shape[0], dtype=np.int32), np.zeros(1)
     else:
         codes, classes = read_labels(y, declared, what)
-    return BinaryRecords.of(table, codes, len(classes)), classes
+    return BinaryRecords.of(table, codes, len(classes), n_threads), classes
 
 
-def _part(X: Any, y: Any, *, classes: NDArray[Any]) -> BinaryPart:
-    table = read_table(None, as_table(X, BINARY), None)
-    codes = np.zeros(table.shape[0]) if y is None else read_labels(y, classes, "fit")[0]
-    return BinaryPart(BinaryRecords.of(table, codes, len(classes)))
+def _read(X: Any, y: Any, *, classes: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
+    """A block of records and their positions among the classes."""
+    table = read_table(None, X, None)
+    return table, np.zeros(table.shape[0]) if y is None else read_labels(y, classes, "fit")[0]
 
 
 class BernoulliNB(ExactAccuracy, BaseEstimator):  # type: ignore[misc]
@@ -154,10 +153,7 @@ class BernoulliNB(ExactAccuracy, BaseEstimator):  # type: ignore[misc]
         caution(self.epsilon, self.delta, source, records, self.adjacency)
         grant = open_grant(what, "", self.epsilon, self.delta, self.ledger, self.adjacency)
         assert grant is not None
-        counts = naive_bayes(
-            records, ones, settings, grant, source, adjacency=self.adjacency,
-            n_threads=self.n_threads,
-        )  # fmt: skip
+        counts = naive_bayes(records, ones, settings, grant, source, adjacency=self.adjacency)
         remember_columns(self, X, BINARY.bind(records.n_features))
         self.classes_ = classes
         for name, value in counts.fitted(self.alpha).items():

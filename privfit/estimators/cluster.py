@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from privfit._kernels.random import BitSource
 from privfit.base.cautions import caution, caution_score
 from privfit.base.typing import Floats
-from privfit.base.validation import is_partitioned, is_sparse, is_whole
+from privfit.base.validation import is_sparse, is_whole
 from privfit.clustering import kmeans, kmedian
 from privfit.clustering.kmedian import private_cost
 from privfit.clustering.postprocess import mcmc
@@ -22,16 +22,15 @@ from privfit.domains import Domain
 from privfit.estimators.common import (
     as_domain,
     check_names,
-    decode_records,
     read_table,
     refuse,
     remember_columns,
     reread_table,
 )
 from privfit.objectives import CentersObjective, FacilityObjective
-from privfit.objectives.partitioned import centers_objective, facility_objective
 from privfit.privacy.ledger import Grant, Ledger
 from privfit.privacy.released import ReleasedFloat
+from privfit.records import is_partitioned
 from privfit.runs.paths import Generation, realised
 from privfit.runs.spaces import Space, Subsets
 from privfit.searches.sample_aggregate import Gupt
@@ -100,7 +99,7 @@ class _Clusterer(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore
 
     def _distances(self, X: Any, metric: str) -> Floats:
         """(n, k) distances of records, as the domain codes and clips them."""
-        records = decode_records(reread_table(self, X, self.domain_), self.domain_, uniform=True)
+        records = self.domain_.rounded(reread_table(self, X, self.domain_), uniform=True)
         if not is_sparse(records):
             return np.asarray(cdist(records, self.cluster_centers_, metric))
         blocks = (records[i : i + BLOCK].toarray() for i in range(0, records.shape[0], BLOCK))
@@ -268,7 +267,7 @@ class KMeans(_Clusterer):
                 "solver ('gupt') needs all records at once, but X lies in parts; pass another "
                 "solver, or an array in memory"
             )
-        return centers_objective(
+        return CentersObjective(
             table, self.n_clusters, domain, n_threads=self.n_threads, adjacency=self.adjacency
         )
 
@@ -309,7 +308,7 @@ class KMeans(_Clusterer):
         most the largest squared distance of the domain to its nearest centre.
         """
         check_is_fitted(self)
-        objective = centers_objective(
+        objective = CentersObjective(
             self._reread(X), len(self.cluster_centers_), self.domain_, n_threads=self.n_threads,
             adjacency=self.adjacency,
         )  # fmt: skip
@@ -502,7 +501,7 @@ class KMedian(_Clusterer):
         if not callable(self.metric):
             domain = None if self.domain is None else as_domain(self.domain, type(self).__name__)
             table = X if is_partitioned(X) else read_table(self, X, domain)
-        return facility_objective(
+        return FacilityObjective(
             table, self.facilities, clip, domain, self.n_threads, metric=self.metric
         )
 
@@ -524,7 +523,7 @@ class KMedian(_Clusterer):
         epsilon under 'replace' and hi / epsilon under 'add_remove'.
         """
         check_is_fitted(self)
-        objective = facility_objective(
+        objective = FacilityObjective(
             self._reread(X), self.cluster_centers_, self.clip_, self.domain_, self.n_threads,
             metric=self.metric_,
         )  # fmt: skip

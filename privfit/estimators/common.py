@@ -14,10 +14,11 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from privfit.base.cautions import PrivacyLeakWarning, caution_score
 from privfit.base.typing import Array
-from privfit.base.validation import is_partitioned, is_sparse
-from privfit.domains import Box, Domain, Schema
+from privfit.base.validation import is_sparse
+from privfit.domains import Box, Domain
 from privfit.domains.frames import column_names, numbers_of
 from privfit.domains.reading import LevelReader, objects, positions
+from privfit.records import is_partitioned
 
 ONE_KIND = "classes must be labels of one kind; pass classes=[...] of numbers or of texts"
 
@@ -59,7 +60,7 @@ def read_table(estimator: Any, X: Any, domain: Domain | None) -> Any:
             f"X ({type(X).__name__}) must be in memory here; pass an array, or to `fit` of an "
             "estimator that takes records in parts (docs/backends.md)"
         )
-    if isinstance(domain, Schema):
+    if domain is not None and domain.column_names is not None:
         return X
     X = numbers_of(X)
     if is_sparse(X) and X.dtype.kind not in "fiubc":  # old versions of SciPy cannot convert it
@@ -94,12 +95,12 @@ def remember_columns(estimator: Any, X: Any, domain: Domain) -> None:
         estimator.feature_names_in_ = names
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
-    estimator.n_features_in_ = len(domain.columns) if isinstance(domain, Schema) else domain.width
+    estimator.n_features_in_ = domain.n_columns
 
 
 def reread_table(estimator: Any, X: Any, domain: Domain) -> Any:
     """X checked against the columns seen when fitting."""
-    if isinstance(domain, Schema):
+    if domain.column_names is not None:
         return X
     check_names(estimator, X, domain)
     table = read_table(estimator, X, domain)
@@ -113,10 +114,10 @@ def reread_table(estimator: Any, X: Any, domain: Domain) -> Any:
 
 def _names(X: Any, domain: Domain) -> Array | None:
     """Column names: those of a schema, or those of X if it has columns and all names are text."""
-    columns = domain.columns if isinstance(domain, Schema) else column_names(X)
+    columns = domain.column_names or column_names(X)
     if columns is None or not all(isinstance(name, str) for name in columns):
         return None
-    return np.array(list(columns), dtype=object)
+    return np.array(columns, dtype=object)
 
 
 def check_names(estimator: Any, X: Any, domain: Domain) -> None:
@@ -144,21 +145,6 @@ def check_names(estimator: Any, X: Any, domain: Domain) -> None:
         if not unseen and not missing:
             lines += ["Feature names must be in the same order as they were in fit."]
         raise ValueError("\n".join(lines) + "\n")
-
-
-def decode_records(X: Any, domain: Domain, uniform: bool = False) -> Any:
-    """Records (n, d) as the model sees them: coded, clipped and rounded as in fitting.
-
-    `uniform` has one unit for all columns, as distances do.
-    """
-    if isinstance(domain, Schema):
-        return domain.encode(X) * float(domain.record_units()[0])
-    domain, table = domain.bind(X.shape[1]), X.astype(np.float64)
-    if is_sparse(table):
-        table.sum_duplicates()
-    whole: Any = domain.quantise(table, uniform)
-    units = domain.record_units(uniform)
-    return whole.multiply(units).tocsr() if is_sparse(whole) else whole * units + domain.origin
 
 
 def read_labels(y: Any, declared: Any, what: str, in_parts: bool = False) -> tuple[Array, Array]:

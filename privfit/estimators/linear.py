@@ -16,12 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from privfit._kernels.random import BitSource
 from privfit.base.cautions import caution
 from privfit.base.typing import Array, Floats
-from privfit.base.validation import is_partitioned
-from privfit.domains import Domain, Schema
+from privfit.domains import Domain
 from privfit.estimators.common import (
     ExactAccuracy,
     as_domain,
-    decode_records,
     read_labels,
     read_table,
     refuse,
@@ -30,8 +28,8 @@ from privfit.estimators.common import (
 )
 from privfit.linear import auto, descent, functional, perturbation, select_refine
 from privfit.objectives import LinearObjective
-from privfit.objectives.partitioned import linear_objective
 from privfit.privacy.ledger import Budget, Grant, Ledger
+from privfit.records import is_partitioned
 from privfit.runs.paths import Generation, public_size, realised
 from privfit.runs.spaces import Reals
 from privfit.searches import sample_aggregate
@@ -101,7 +99,7 @@ class _Records:
         return packed.against(head)
 
     def _objective(self, y: Any, **settings: Any) -> LinearObjective:
-        return linear_objective(
+        return LinearObjective(
             self.table, y, self.loss, self.domain, n_threads=self.n_threads,
             adjacency=self.adjacency, fit_intercept=self.fit_intercept, **self.weights, **settings,
         )  # fmt: skip
@@ -253,7 +251,7 @@ class _LinearClassifier(ExactAccuracy, BaseEstimator):  # type: ignore[misc]
         """z = <x, coef> + intercept: (n,) for two classes, else (n, classes)."""
         check_is_fitted(self)
         table = reread_table(self, X, self.domain_)
-        z = np.asarray(decode_records(table, self._grid_domain) @ self.coef_.T) + self.intercept_
+        z = np.asarray(self._grid_domain.rounded(table) @ self.coef_.T) + self.intercept_
         return z[:, 0] if len(self.classes_) == 2 else z
 
     @property
@@ -277,10 +275,7 @@ class _LinearClassifier(ExactAccuracy, BaseEstimator):  # type: ignore[misc]
     def coef_names_(self) -> list[str]:
         """The names of the columns of `coef_`, where records have names."""
         check_is_fitted(self)
-        if isinstance(self.domain_, Schema):
-            return self.domain_.feature_names
-        names = getattr(self, "feature_names_in_", None)
-        return [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names)
+        return self.domain_.coded_names(getattr(self, "feature_names_in_", None))
 
 
 def _codes(y: Any, *, classes: Array) -> NDArray[np.int64]:

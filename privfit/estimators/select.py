@@ -171,7 +171,6 @@ class SelectFeatures(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             bound_ones(self.max_ones, records.n_features),
             self.adjacency,
             records.n_records if self.adjacency == "replace" else declared,
-            self.n_threads,
         )
 
     def _get_support_mask(self) -> NDArray[np.bool_]:

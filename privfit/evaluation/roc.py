@@ -42,21 +42,19 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privfit._kernels.random import BitSource
 from privfit.base.cautions import PrivacyLeakWarning, caution
 from privfit.base.typing import Floats, Integers
-from privfit.base.validation import is_finite, is_partitioned, is_whole
-from privfit.domains.frames import length
-from privfit.domains.reading import LevelReader, positions, raw_numbers, two_classes
+from privfit.base.validation import is_finite, is_whole
 from privfit.evaluation.binormal import Points, monotone, simplex, smoothed
 from privfit.evaluation.cumulative import Flat, Haar, Measurement, best_hierarchy, padded_bits
 from privfit.evaluation.priroc import MEDIANS_SHARE, Counted, PriROC
@@ -67,8 +65,8 @@ from privfit.privacy.medians import MOST_LEVELS, RecursiveMedians
 from privfit.privacy.privtree import rounded_down
 from privfit.privacy.released import ReleasedFloat
 from privfit.privacy.smooth_medians import SmoothMedians
-from privfit.records import place
-from privfit.records.parts import Parts
+from privfit.records import Sums, sums_of
+from privfit.records.graded import GRID, GradedRows
 from privfit.runs.paths import public_size
 
 __all__ = [
@@ -82,7 +80,6 @@ __all__ = [
 ]
 
 
-GRID = 2**12  # places of a score
 RANGES = {"add_remove": 2, "replace": 4}  # of the scores of `Medians`
 NOISES = ("auto", "flat", "hierarchy", "wavelet", "gaussian")
 OPTIONS = ("auto", None, 0.3, "auto", True)  # of `roc_curve`: thresholds ... smooth, if left out
@@ -387,7 +384,7 @@ def accuracy_score(
 
 def exact_roc(y_true: ArrayLike, y_score: ArrayLike, pos_label: Any = 1) -> tuple[Floats, Floats]:
     """False and true positive rates at every score; **not private**."""
-    table = _Table.read(y_true, y_score, pos_label)
+    table = GradedRows.pack(y_score, y_true, pos_label=pos_label)
     order = np.argsort(-table.score, kind="stable")
     down = table.score[order]
     ties_end = np.flatnonzero(np.append(down[1:] != down[:-1], True))
@@ -402,101 +399,27 @@ def exact_roc(y_true: ArrayLike, y_score: ArrayLike, pos_label: Any = 1) -> tupl
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Table:
-    """Private scores and labels, checked."""
+    """Private scores and labels, wherever they are."""
 
-    score: Floats
-    positive: NDArray[np.bool_]
+    sums: Sums[GradedRows]
     bounds: tuple[float, float]
 
-    n_features = 1
+    @classmethod
+    def of(cls, y_true: Any, y_score: Any, pos_label: Any, bounds: Any = (0.0, 1.0)) -> _Table:
+        inside, pack = _check_bounds(bounds), partial(GradedRows.pack, pos_label=pos_label)
+        return cls(sums_of(y_score, y_true, pack), inside)
 
     @property
     def n_records(self) -> int:
-        return len(self.score)
-
-    @classmethod
-    def read(cls, y_true: Any, y_score: Any, pos_label: Any, bounds: Any = (0.0, 1.0)) -> _Table:
-        score = raw_numbers(y_score) if isinstance(y_score, list) else np.asarray(y_score)
-        y = y_true if isinstance(y_true, list) else np.asarray(y_true)
-        if score.ndim != 1 or score.dtype.kind not in "fiub":
-            raise ValueError(
-                f"y_score ({score.ndim} dimensions, dtype {score.dtype}) must be a vector of "
-                "numbers; pass one score for each record"
-            )
-        if length(y) != score.size:
-            raise ValueError(
-                "y_true must have one label for each score; pass vectors of one length"
-            )
-        if score.size == 0:
-            raise ValueError("y_score must have at least one record; pass a non-empty test set")
-        with np.errstate(over="ignore"):  # what is huge is clipped, and nothing tells of it
-            score = score.astype(np.float64, copy=False)
-        if np.isnan(score).any():
-            raise ValueError("y_score must not hold NaN; fill it with a public value before")
-        return cls(score, _positive(y, pos_label), _check_bounds(bounds))
-
-    @classmethod
-    def of(cls, y_true: Any, y_score: Any, pos_label: Any, bounds: Any = (0.0, 1.0)) -> Any:
-        """Read vectors, or make parts read theirs."""
-        if not is_partitioned(y_score):
-            return cls.read(y_true, y_score, pos_label, bounds)
-        make = partial(_part, pos_label=pos_label, bounds=_check_bounds(bounds))
-        return _PartitionedTable(place(y_score, y_true, make), _check_bounds(bounds))
+        return self.sums.n_records
 
     def histogram(self) -> Integers:
         """int64 (2, G): negatives and positives in each place of the grid of scores."""
-        low, high = self.bounds
-        inside = np.clip(self.score, low, high) - low  # first: nothing then overflows, or warns
-        place = np.minimum(inside * (GRID / (high - low)), GRID - 1).astype(np.intp)
-        return np.bincount(place + GRID * self.positive, minlength=2 * GRID).reshape(2, GRID)
+        return self.sums.sum(GradedRows.histogram, *self.bounds)
 
-    def between(self, cuts: Any) -> Integers:
+    def between(self, cuts: ArrayLike) -> Integers:
         """int64 (2, m): negatives and positives between rising thresholds."""
-        m = len(cuts) + 1
-        place = np.searchsorted(cuts, self.score, side="right")
-        return np.bincount(place + m * self.positive, minlength=2 * m).reshape(2, m)
-
-
-def _part(y_score: Any, y_true: Any, *, pos_label: Any, bounds: Any) -> _Table:
-    if isinstance(y_score, Mapping):
-        [column] = y_score.values()
-        y_score = raw_numbers(column)
-    return _Table.read(y_true, y_score, pos_label, bounds)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _PartitionedTable:
-    """The counts of a `_Table`, over parts."""
-
-    parts: Parts
-    bounds: tuple[float, float]
-
-    @property
-    def n_records(self) -> int:
-        return self.parts.n_records
-
-    def histogram(self) -> Integers:
-        return self.parts.sum("histogram")
-
-    def between(self, cuts: Any) -> Integers:
-        return self.parts.sum("between", np.asarray(cuts))
-
-
-def _positive(y: Any, pos_label: Any) -> NDArray[np.bool_]:
-    """Which labels are the positive one, each read by itself."""
-    if not (is_whole(pos_label) and pos_label == 1):
-        kind = getattr(y, "dtype", np.dtype(object)).kind
-        if kind != "O" and isinstance(pos_label, str) != (kind in "US"):
-            raise ValueError(
-                f"pos_label ({pos_label!r}) must be of the kind of y_true; pass one of its labels"
-            )
-        return LevelReader(positions([pos_label], "pos_label")).codes(y) == 0
-    groups = two_classes(y)
-    if groups is None:
-        raise ValueError(
-            "y_true must hold 0 and 1, or -1 and +1; pass pos_label=... to name the positive class"
-        )
-    return np.asarray(groups == 0)
+        return self.sums.sum(GradedRows.between, np.asarray(cuts, dtype=np.float64))
 
 
 # -------------------------------------------------------------------------------------- public plan

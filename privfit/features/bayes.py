@@ -84,7 +84,6 @@ def naive_bayes(
     source: BitSource,
     *,
     adjacency: str = "replace",
-    n_threads: int | None = None,
 ) -> NoisyCounts:
     """Release noisy counts of records that keep at most `max_ones` features each.
 
@@ -92,7 +91,7 @@ def naive_bayes(
     """
     noise = settings.noise(max_ones, grant.budget, adjacency)
     grant.plan(noise.event)
-    counts = records.at_most(max_ones, source.bits(64), n_threads).counts(n_threads)
+    counts = records.at_most(max_ones, source.bits(64)).counts()
     exact = np.concatenate([counts.sizes, counts.ones.ravel()])
     noisy = noise.release(grant, exact, source)
     sizes = np.maximum(noisy[: records.n_classes], 1.0)

@@ -82,7 +82,6 @@ class FeatureScores:
     max_ones: int
     adjacency: str
     bound: int | None = None
-    n_threads: int | None = None
 
     def __post_init__(self) -> None:
         if self.criterion not in SCORES:
@@ -122,9 +121,7 @@ class FeatureScores:
 
     def counts(self, source: BitSource) -> ClassCounts:
         """Exact counts of the records, each reduced to at most s ones by fresh coins."""
-        return self.records.at_most(self.max_ones, source.bits(64), self.n_threads).counts(
-            self.n_threads
-        )
+        return self.records.at_most(self.max_ones, source.bits(64)).counts()
 
     def scores(self, source: BitSource) -> Integers:
         """int64 (d,): exact scores."""

@@ -51,7 +51,7 @@ import numpy as np
 from privfit._kernels.linear import RESIDUAL_UNIT
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite
-from privfit.domains import Domain, L1Ball, L2Ball, Schema
+from privfit.domains import Domain
 from privfit.objectives import LinearObjective
 from privfit.objectives.coding import Compact
 from privfit.privacy.budget_noise import deviation, noise_for
@@ -199,8 +199,7 @@ def _plan(
     if settings.paper:  # which has no delta
         budget = Budget(budget.epsilon)
     coding = Compact(domain, not settings.paper, objective.fit_intercept)
-    grouped = isinstance(domain, Schema) and bool(domain.groups)
-    columns = np.arange(d if grouped else coding.width)
+    columns = np.arange(d if domain.groups else coding.width)
     # As published, records scaled to the unit ball add s x / 2 and x x' / 4.
     printed = 2 * coding.longest(2) if settings.paper else None
     weight = settings.weight or printed or (1.0 if budget.delta else 2.0)
@@ -216,7 +215,7 @@ def _plan(
 def sensitivities(domain: Domain, coding: Compact, A: int, adjacency: str) -> tuple[int, float]:
     """How far one record moves the coefficients in l1 and in l2: the table above, in integers."""
     replaced = adjacency == "replace"
-    if isinstance(domain, L1Ball | L2Ball):
+    if domain.order < math.inf:
         return _in_ball(domain, coding, A, replaced)
     hot, numbers, b = _entries(domain, coding)
     H, M = sum(hot), A + b + sum(numbers)
@@ -235,22 +234,20 @@ def sensitivities(domain: Domain, coding: Compact, A: int, adjacency: str) -> tu
 def _entries(domain: Domain, coding: Compact) -> tuple[list[int], list[int], int]:
     """The sizes of a record's entries: of each group, of each number, of the intercept."""
     largest = coding.reach.tolist()
-    groups = domain.groups if isinstance(domain, Schema) else []
-    hot = [largest[group.start] for group in groups]
-    inside = {j for group in groups for j in range(group.start, group.stop)}
-    numbers = [largest[j] for j in range(domain.width) if j not in inside]
-    return hot, numbers, 0 if groups else coding.constant
+    hot = [largest[group.start] for group in domain.groups]
+    numbers = [largest[j] for j in domain.numbers]
+    return hot, numbers, 0 if hot else coding.constant
 
 
-def _in_ball(domain: L1Ball | L2Ball, coding: Compact, A: int, replaced: bool) -> tuple[int, float]:
+def _in_ball(domain: Domain, coding: Compact, A: int, replaced: bool) -> tuple[int, float]:
     r, b, d = int(coding.reach[0]), coding.constant, domain.width
-    longest = r if isinstance(domain, L1Ball) else _root_up(d * r * r)
+    longest = r if domain.order == 1 else _root_up(d * r * r)  # in l1
     W, squares = longest + b, r * r + b * b
     if not replaced:
         l1 = A * W + -(-(W * W + squares) // 2)
     else:
         quadratic = longest * longest + r * r
-        if isinstance(domain, L2Ball):
+        if domain.order == 2:
             quadratic = min(quadratic, _root_up(d * d * r**4 // 2 + 1) + r * r)
         l1 = 2 * A * W + 2 * longest * b + quadratic
     return l1, _l2(A, squares, r**4, b, replaced)

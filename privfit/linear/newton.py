@@ -109,7 +109,7 @@ import scipy  # its submodules load when first used
 
 from privfit.base.dyadic import Dyadic, FixedMatrix, integers
 from privfit.base.typing import Floats, Integers
-from privfit.domains import Domain, L1Ball, L2Ball, Schema
+from privfit.domains import Domain
 from privfit.linear.losses import HuberHinge, Logistic, Loss
 from privfit.objectives import LinearObjective
 from privfit.objectives.smooth import (
@@ -138,7 +138,6 @@ __all__ = [
     "UnitCoding",
     "coding_of",
     "gamma_for",
-    "numbers_of",
 ]
 
 
@@ -199,12 +198,12 @@ def coding_of(domain: Domain, radius: float | None = None, intercept: bool = Tru
     low, high = (np.rint(bound / units).astype(np.int64) for bound in (domain.low, domain.high))
     middle = np.zeros(domain.width, dtype=np.int64)
     constant = 1.0  # the intercept's column
-    if isinstance(domain, Schema):
+    if domain.groups or domain.shares:  # coded columns lie in [0, 1]
         rows, squared_norm = _schema_rows(domain, radius, intercept)
         constant = 0.5
         if radius is None and intercept:  # else zero stays zero
-            middle[numbers_of(domain)] = 1 << a
-    elif isinstance(domain, L1Ball | L2Ball):
+            middle[domain.numbers] = 1 << a
+    elif domain.order < math.inf:
         rows = scipy.sparse.csr_array(scipy.sparse.diags(np.ldexp(1.0, a) / high))
         squared_norm = 1.0
     else:
@@ -237,20 +236,20 @@ def _box_rows(widest: Integers, a: int) -> Any:
     )
 
 
-def _schema_rows(schema: Schema, radius: float | None, intercept: bool) -> tuple[Any, float]:
+def _schema_rows(domain: Domain, radius: float | None, intercept: bool) -> tuple[Any, float]:
     """The same for a schema, and the largest squared norm of a record.
 
     Contrasts are orthogonal to the middle of a group, 1/2 everywhere. Clipped numbers come first.
     Their squares add up to no more than they do, each being at most 1.
     """
-    numbers = numbers_of(schema)
+    numbers = domain.numbers
     if not intercept:
-        grouped = len(schema.groups)
-        rows = scipy.sparse.csr_array(scipy.sparse.eye(schema.width))
+        grouped = len(domain.groups)
+        rows = scipy.sparse.csr_array(scipy.sparse.eye(domain.width))
         squared_norm = float(grouped)
     else:
-        squared_norm = sum(1 - 1 / levels for levels in _levels(schema) if levels)
-        parts = [contrasts(levels) if levels else np.ones((1, 1)) for levels in _levels(schema)]
+        squared_norm = sum(1 - 1 / levels for levels in _levels(domain) if levels)
+        parts = [contrasts(levels) if levels else np.ones((1, 1)) for levels in _levels(domain)]
         rows = scipy.sparse.block_diag(list(map(scipy.sparse.csr_array, parts)), format="csr")
     if radius is None:
         return rows, squared_norm + numbers.size / (4 if intercept else 1)
@@ -259,18 +258,11 @@ def _schema_rows(schema: Schema, radius: float | None, intercept: bool) -> tuple
     return rows[order], squared_norm + min(radius, radius**2)
 
 
-def numbers_of(domain: Domain) -> Integers:
-    """The columns that are numbers: all but those of one-hot groups."""
-    groups = domain.groups if isinstance(domain, Schema) else []
-    grouped = [column for part in groups for column in range(part.start, part.stop)]
-    return np.setdiff1d(np.arange(domain.width), grouped)
-
-
-def _levels(schema: Schema) -> Iterator[int]:
+def _levels(domain: Domain) -> Iterator[int]:
     """The levels of each one-hot group, and 0 for a number, in the order of their columns."""
-    groups = {part.start: part.stop - part.start for part in schema.groups}
+    groups = {part.start: part.stop - part.start for part in domain.groups}
     column = 0
-    while column < schema.width:
+    while column < domain.width:
         levels = groups.get(column, 0)
         yield levels
         column += levels or 1
@@ -278,15 +270,15 @@ def _levels(schema: Schema) -> Iterator[int]:
 
 def _factors(domain: Domain, scale: float, radius: float | None, intercept: bool) -> list[Shape]:
     """The shapes of the coded columns, in their order, without the intercept."""
-    if isinstance(domain, Schema):
+    if domain.groups or domain.shares:
         group = Contrasts if intercept else Cross
         if radius is not None:
             groups = [group(levels, scale) for levels in _levels(domain) if levels]
-            return [Cross(numbers_of(domain).size, radius * scale), *groups]
+            return [Cross(domain.numbers.size, radius * scale), *groups]
         number = Cube(1, scale / 2 if intercept else scale)
         return [group(levels, scale) if levels else number for levels in _levels(domain)]
-    if isinstance(domain, L1Ball | L2Ball):
-        return [(Cross if isinstance(domain, L1Ball) else Ball)(domain.width, scale)]
+    if domain.order < math.inf:
+        return [(Cross if domain.order == 1 else Ball)(domain.width, scale)]
     filled = domain.high > domain.low if intercept else (domain.low != 0) | (domain.high != 0)
     return [Cube(int(np.count_nonzero(filled)), scale)]
 
@@ -351,7 +343,7 @@ class Problem:
         self.coding = coding_of(objective.domain, radius, objective.fit_intercept)
         self._origin = objective.domain.origin
         self._n = objective.n_records
-        numbers = numbers_of(objective.domain) if radius is not None else np.arange(0)
+        numbers = objective.domain.numbers if radius is not None else np.arange(0)
         self._sums = objective.smooth(
             loss.smoothing, numbers, radius or math.inf, loss.knots, loss.curvature
         )
@@ -551,8 +543,7 @@ def _stretch(coding: UnitCoding, domain: Domain) -> float:
     The error of an entry reaches a centred column, and so does that of the intercept, as often as
     the middle is far from 0. A record of a schema fills one column of each group.
     """
-    ones = np.ones(domain.width + 1)
-    filled = domain.norm(ones)[0] if isinstance(domain, Schema) else ones.size
+    filled = len(domain.filled()) + 1  # with the intercept
     units = np.append(1 + np.ldexp(np.abs(coding.middle), -coding.a - 1), 1.0)
     sizes = abs(coding.columns.matrix) * coding.scale
     rows, columns = sizes @ units, units * (sizes.T @ np.ones(sizes.shape[0]))

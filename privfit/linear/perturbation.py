@@ -103,14 +103,13 @@ from privfit._kernels.random import BitSource
 from privfit.base.dyadic import Dyadic, integers
 from privfit.base.typing import Floats
 from privfit.base.validation import is_finite
-from privfit.domains import Domain, Schema
+from privfit.domains import Domain
 from privfit.linear.losses import LEAST, MOST, HuberHinge, Logistic, Loss, SmoothLoss, Tabled
 from privfit.linear.newton import (
     Problem,
     UnitCoding,
     coding_of,
     gamma_for,
-    numbers_of,
 )
 from privfit.objectives import LinearObjective
 from privfit.objectives.common import room_for
@@ -593,7 +592,7 @@ class ObjectivePerturbation(_Perturbation):
 
     def looks(self, domain: Domain, budget: Budget) -> float:
         """The share of epsilon that buys a look at the numbers; 0 for none."""
-        many = isinstance(domain, Schema) and numbers_of(domain).size >= MANY_NUMBERS
+        many = len(domain.shares) >= MANY_NUMBERS
         share = USUAL_LOOK if self.look is None else self.look
         return share if many and self.fits(budget) else 0.0
 
@@ -684,7 +683,7 @@ def _chosen_radius(
     The radii are chosen so that the largest halves the noise of a number: a point of the l1 ball
     has a deviation of sqrt 2 radius / m in each of m coordinates, one of the cube 1 / sqrt 12.
     """
-    numbers = numbers_of(objective.domain)
+    numbers = objective.domain.numbers
     radii = numbers.size * np.array([1 / 64, 1 / 32, 1 / 16])
     counts = objective.size_counts(numbers, radii)
     noisy = np.cumsum(grant.release(counting, counts, source))

@@ -37,7 +37,7 @@ from privfit.base.json import layout, parse
 from privfit.base.typing import Array
 from privfit.base.validation import is_whole
 from privfit.base.version import __version__
-from privfit.domains import Box, Domain, Schema
+from privfit.domains import Box, Domain
 from privfit.evaluation.roc import ConfusionMatrix, RocCurve
 from privfit.features.bayes import NaiveBayes, NoisyCounts
 from privfit.features.text import hashed, listed
@@ -427,11 +427,11 @@ def _domain(file: _File, declared: Any) -> tuple[Domain, dict[str, Any]]:
         declared = Box(*declared)
     if not isinstance(declared, Domain):
         raise ValueError(f"domain must be two bounds or a declared domain; {UNCHANGED}")
-    if isinstance(declared, Schema):
-        file.agree("columns", file.parts["columns"], list(declared.columns))
-        domain: Domain = declared
+    domain: Domain = declared
+    if domain.column_names is None:
+        domain = domain.bind(found["n_features_in_"])
     else:
-        domain = declared.bind(found["n_features_in_"])
+        file.agree("columns", file.parts["columns"], domain.column_names)
     file.agree("domain", str(domain), file.release.domain)
     return domain, {"domain_": domain, **found}
 

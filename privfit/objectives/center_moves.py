@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from privfit._kernels import centers as kernels
-from privfit._kernels.linear import PANEL_ROWS, QUAD_SIZE
 from privfit.base.typing import Floats, Integers
-from privfit.domains import L2Ball
 from privfit.objectives.common import check_adjacency, integer_range
-from privfit.records.packing import aligned, tiles
+from privfit.records.centers import CentersRows
 
 if TYPE_CHECKING:
     from privfit.objectives.centers import CentersObjective
@@ -26,31 +23,11 @@ class CenterMoves:
     def __init__(self, objective: CentersObjective, centers: ArrayLike) -> None:
         self._objective = objective
         self._whole = objective._candidates(np.asarray(centers, dtype=np.float64)[None])[0]
-        self._load()
 
     @property
     def centers(self) -> Floats:
         """The parent."""
         return self._whole * self._objective._record_unit
-
-    def _load(self) -> None:
-        """Each record's two nearest centres, if distances fit in 32 bits."""
-        objective = self._objective
-        form = objective._kernel_form(self._whole)
-        self._state: NDArray[np.int32] | None = None
-        self._shift = 0
-        if form is None:
-            return
-        k = objective.n_clusters
-        n_threads = objective._threads(float(objective.n_records) * k * objective.n_features)
-        w, start, self._shift = form
-        rows = objective._records.panels.shape[0] * PANEL_ROWS
-        self._state = np.empty((3, rows), dtype=np.int32)
-        buffer = aligned((n_threads, QUAD_SIZE, objective._tile_rows), np.int32)
-        kernels.nearest_two(
-            objective._records.as_pairs, tiles(objective._runs, objective._tile_rows), w, start, k,
-            objective.power, buffer, self._state, n_threads,
-        )  # fmt: skip
 
     def _moves(self, which: ArrayLike, centers: ArrayLike) -> tuple[Integers, Floats]:
         objective = self._objective
@@ -84,20 +61,7 @@ class CenterMoves:
             return np.empty(0, dtype=np.int64)
         new = objective._candidates(np.repeat(centers[:, None], objective.n_clusters, axis=1))[:, 0]
         objective._check_room(self._covers(which, new))
-        form = self._form(new, which)
-        if self._state is None or form is None:
-            return objective.scores(self.candidates(which, centers))
-        w, start, replaced, place = form
-        work = float(objective.n_records) * len(which) * (4 + objective.n_features / 8)
-        n_threads = objective._threads(work)
-        out = np.zeros((n_threads, w.shape[0] * QUAD_SIZE), dtype=np.int64)
-        buffer = aligned((n_threads, QUAD_SIZE + 1, objective._tile_rows), np.int32)
-        for part in objective._slices(work):
-            kernels.swaps(
-                objective._records.as_pairs, part, self._state, w, start, replaced,
-                objective.power, buffer, out,
-            )  # fmt: skip
-        return -(out.sum(axis=0)[place] + objective._added_back(self._shift))
+        return -objective._sums.sum(CentersRows.moved_costs, self._whole, which, new)
 
     def _covers(self, which: Integers, new: Floats) -> Floats:
         """(m,): `CentersObjective._cover` of the changed sets, without making them."""
@@ -106,28 +70,10 @@ class CenterMoves:
         kept[np.arange(len(which)), which] = objective._farthest(new[None])[0]
         return np.asarray(kept.min(axis=1))
 
-    def _form(
-        self, new: Floats, which: Integers
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], Integers] | None:
-        """New centres in quads that replace one and the same centre, and where each one stands."""
-        objective = self._objective
-        order = np.argsort(which, kind="stable")
-        rows: list[int] = []
-        place = np.empty(len(which), dtype=np.int64)
-        for index in np.unique(which):
-            members = order[which[order] == index]
-            place[members] = len(rows) + np.arange(len(members))
-            rows += [*members, *[members[-1]] * (-len(members) % QUAD_SIZE)]
-        form = objective._kernel_form(new[rows], self._shift)
-        if form is None:
-            return None
-        return form[0], form[1], which[rows][::QUAD_SIZE].astype(np.int32), place
-
     def step(self, which: int, center: ArrayLike) -> None:
         """Replace one centre of the parent."""
         index, new = self._moves([which], np.asarray(center, dtype=np.float64)[None])
         self._whole = self._objective._candidates(self.candidates(index, new))[0]
-        self._load()
 
 
 class CenterSteps:
@@ -203,7 +149,7 @@ class CenterSteps:
             for one in (up, down):
                 tops = [one[which == centre].max() for centre in np.unique(which)]
                 bound = max(bound, sum(sorted(tops)[-2:]))
-        return integer_range(float(bound), 1.0, 0, exact=not isinstance(objective.domain, L2Ball))
+        return integer_range(float(bound), 1.0, 0, exact=objective.domain.exact_distances)
 
     def step(self, coord: Any, step: Any) -> None:
         """Move the parent."""

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Sequence
-from functools import cached_property
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from privfit._kernels import centers as kernels
 from privfit._kernels import threads
-from privfit._kernels.linear import QUAD_SIZE
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_whole
-from privfit.domains import Domain, Grid, L1Ball, L2Ball, Schema
+from privfit.domains import Domain, Grid
 from privfit.objectives.center_moves import CenterMoves, CenterSteps
 from privfit.objectives.common import (
     MOST_SUM,
@@ -26,24 +22,17 @@ from privfit.objectives.common import (
     check_finite,
     integer_range,
     on_grid,
-    quad_starts,
-    quads,
     set_gaps,
-    whole_bounds,
 )
-from privfit.records.packing import (
-    MAX_RECORDS,
-    DenseRecords,
-    aligned,
-    check_records,
-    joined,
-    pack,
-)
+from privfit.records.cells import Halved
+from privfit.records.centers import CentersRows
+from privfit.records.packing import MAX_RECORDS, check_domain
+from privfit.records.places import sums_of
 
 LEAST_BITS = 4  # of records on the coarsest grid that is taken by itself
 
 
-class CentersObjective(Objective):
+class CentersObjective(Objective[CentersRows]):
     """Minus the cost of sets of centres: squared l2 (k-means) or l1 (k-median) distances.
 
     Candidates are (m, k, d) on the grid of the records; put them there with `snap`. Distances are
@@ -51,8 +40,8 @@ class CentersObjective(Objective):
 
     Parameters
     ----------
-    X : array or CSR/CSC matrix
-        Private records. Packed once; X itself is not kept.
+    X : array, CSR/CSC matrix, Stream or Dask collection; with a `Schema` any table
+        Private records. Packed once, where they are; X itself is not kept.
     n_clusters : int
         Number k of centres in a candidate.
     domain : Domain
@@ -82,8 +71,6 @@ class CentersObjective(Objective):
     [-0.625, -0.5625]
     """
 
-    layout = "dense"  # how records are packed
-
     def __init__(
         self,
         X: Any,
@@ -106,46 +93,15 @@ class CentersObjective(Objective):
         threads.resolve(n_threads)
         self.n_clusters, self.power, self._n_threads = int(n_clusters), int(power), n_threads
         self.adjacency = adjacency
-        self._load(X, domain)
+        regrid = partial(_roomy, power=self.power, adjacency=adjacency)
+        declared = check_domain(domain, "CentersObjective")
+        pack = partial(CentersRows.pack, domain=declared, regrid=regrid, power=self.power,
+                       n_threads=n_threads)  # fmt: skip
+        self._sums = sums_of(X, None, pack, n_threads)
+        self.n_features = self._sums.n_features
+        self.domain: Domain = regrid(declared.bind(self.n_features))
         unit = self._record_unit = float(self.domain.record_units(uniform=True)[0])
         self._low, self._high = self.domain.low / unit, self.domain.high / unit
-
-    def _load(self, X: Any, domain: Domain | None) -> None:
-        """Check and pack the records."""
-        if isinstance(domain, Schema):  # it codes records as it reads them
-            domain = self._roomy(domain)
-        X, bound = check_records(X, domain, "CentersObjective")
-        self.domain = self._roomy(bound)
-        self.n_records, self.n_features = X.shape
-        records = pack(X, self.domain, layout="dense", uniform=True)
-        assert isinstance(records, DenseRecords)
-        self._records, self._runs = records, records.runs
-
-    def _roomy(self, domain: Any) -> Any:
-        """The domain, where records are added or removed on a grid that has room for 2^32 costs.
-
-        A rule of the domain alone, so that parts of the records have the same grid.
-        """
-        if self.adjacency == "replace":
-            return domain
-        while MAX_RECORDS * _farthest_apart(domain, self.power) >= MOST_SUM:
-            grid = domain.grid
-            if grid.a <= LEAST_BITS:
-                raise ValueError(
-                    f"domain ({domain.width} columns) must leave room for the costs of 2^32 "
-                    "records under adjacency='add_remove'; pass a domain of fewer columns"
-                )
-            a, b = grid.a - 1, min(grid.b + 1, 16)  # a grid has at least c + 8 of both
-            domain = dataclasses.replace(domain, grid=Grid(a, b, min(grid.c, a + b - 8)))
-        return domain
-
-    def joined(self, others: Sequence[CentersObjective]) -> CentersObjective:
-        """One objective over the records of all, which must be alike in all else."""
-        result: CentersObjective = self._emptied(others)
-        records = joined([one._records for one in (self, *others)])
-        assert isinstance(records, DenseRecords)
-        result._records, result._runs = records, records.runs
-        return result
 
     @property
     def unit(self) -> float:
@@ -190,73 +146,9 @@ class CentersObjective(Objective):
                 f"domain, or a domain with a smaller Grid(a=...){self._remedy(adjacency)}"
             )
 
-    @cached_property
-    def _squares(self) -> int:
-        """The sum of the records' own squares, which all candidates share."""
-        panels, total = self._records.panels, 0
-        step = max(1, (1 << 18) // panels[0].size)
-        for first in range(0, len(panels), step):
-            x = panels[first : first + step].astype(np.float64).ravel()
-            total += int(x @ x)  # whole numbers below 2^53: exact in any order
-        return total
-
-    def _kernel_form(
-        self, whole: Floats, shift: int | None = None
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32], int] | None:
-        """Centres (n, d) as quads, their start values, and the shift to add back for each record.
-
-        None where 32 bits may not do. For l2 the kernel computes norm2(c)^2 - 2 <x, c> - shift;
-        its bounds over the box show that it fits. A shift that is not given is put in the middle.
-        """
-        pairs = self._records.pairs
-        if self.power == 1:
-            reach = np.maximum(np.abs(whole - self._low), np.abs(self._high - whole))
-            if reach.max() > 32767 or reach.sum(axis=1).max() >= 2.0**31:
-                return None
-            return quads(whole, pairs), quad_starts(np.zeros(len(whole))), 0
-        squares = np.square(whole).sum(axis=1)
-        least = squares - 2 * np.maximum(self._low * whole, self._high * whole).sum(axis=1)
-        most = squares - 2 * np.minimum(self._low * whole, self._high * whole).sum(axis=1)
-        if shift is None:
-            shift = math.floor((least.min() + most.max()) / 2)
-        extreme = max(most.max() - shift, shift - least.min())
-        if np.abs(whole).max() > 16383 or extreme >= 2.0**31 - 1:
-            return None
-        return quads(-2 * whole, pairs), quad_starts(squares - shift), shift
-
-    def _added_back(self, shift: int) -> int:
-        """What the kernel's sums of distances lack, modulo 2^64: only costs themselves must fit."""
-        added = self.n_records * shift + (self._squares if self.power == 2 else 0)
-        return (added + 2**63) % 2**64 - 2**63
-
     def scores(self, P: ArrayLike) -> Integers:
         """int64 (m,): minus the cost of each set of centres (m, k, d), in units of `unit`."""
-        whole = self._scored(P)
-        m, k, d = whole.shape
-        padded_k = -(-k // QUAD_SIZE) * QUAD_SIZE
-        padded = np.concatenate([whole, np.repeat(whole[:, -1:], padded_k - k, axis=1)], axis=1)
-        form = self._kernel_form(padded.reshape(-1, d))
-        work = float(self.n_records) * m * k * (1 + d / 16)
-        n_threads = self._threads(work)
-        out = np.zeros((n_threads, m), dtype=np.int64)
-        if form is None:
-            centres = self._padded(whole)
-            buffer = aligned((n_threads, 2, self._tile_rows), np.float64)
-            for part in self._slices(8 * work):
-                kernels.costs_wide(self._records.panels, part, centres, self.power, buffer, out)
-            return -out.sum(axis=0)
-        w, start, shift = form
-        w = w.reshape(m, padded_k // QUAD_SIZE, -1, QUAD_SIZE)
-        start = start.reshape(m, padded_k // QUAD_SIZE, QUAD_SIZE)
-        narrow = aligned((n_threads, self._tile_rows), np.int32)
-        for part in self._slices(work):
-            kernels.costs(self._records.as_pairs, part, w, start, self.power, narrow, out)
-        return -(out.sum(axis=0) + self._added_back(shift))
-
-    def _padded(self, whole: Floats) -> Floats:
-        result = np.zeros((*whole.shape[:-1], 2 * self._records.pairs))
-        result[..., : self.n_features] = whole
-        return result
+        return -self._sums.sum(CentersRows.costs, self._scored(P))
 
     def outermost(self, low: Floats, high: Floats) -> Floats:
         """Of the sets of centres between two, the one farthest from the domain's records."""
@@ -280,7 +172,7 @@ class CentersObjective(Objective):
             bound = np.minimum(gaps + gaps.T, cover[:, None] + cover)
         else:
             bound = np.minimum(gaps, cover[:, None])
-        return integer_range(float(bound.max()), 1.0, 0, exact=not isinstance(self.domain, L2Ball))
+        return integer_range(float(bound.max()), 1.0, 0, exact=self.domain.exact_distances)
 
     def spread(self, P: ArrayLike, adjacency: str) -> int:
         """A bound on `range` from each candidate alone, for more of them than pairs allow."""
@@ -292,8 +184,8 @@ class CentersObjective(Objective):
         return self._most(self._scored(P))
 
     def _most(self, whole: Floats) -> int:
-        exact = not isinstance(self.domain, L2Ball)
-        return integer_range(float(self._cover(whole).max()), 1.0, 0, exact=exact)
+        most = float(self._cover(whole).max())
+        return integer_range(most, 1.0, 0, exact=self.domain.exact_distances)
 
     def _gaps(self, whole: Floats) -> Floats:
         """(m, m) rho(C, C') for this domain, in score units.
@@ -301,31 +193,21 @@ class CentersObjective(Objective):
         The supremum of dist(t, c) - dist(t, c') over records t is, for squared l2 distances,
         norm2(c)^2 - norm2(c')^2 + 2 sup <t, c' - c>, and at most l1(c - c') for l1 distances.
         """
-        radius = float(self._high[0])
         squares = np.square(whole).sum(axis=2)
         if self.power == 1:
-            return set_gaps(whole, np.zeros_like(squares), "l1", self)
-        if isinstance(self.domain, L2Ball):
-            return set_gaps(2 * radius * whole, squares, "l2", self)
-        if isinstance(self.domain, L1Ball):
-            return set_gaps(2 * radius * whole, squares, "linf", self)
+            return set_gaps(whole, np.zeros_like(squares), "l1", self._n_threads)
         level = squares - whole @ (self._low + self._high)
-        return set_gaps(whole * (self._high - self._low), level, "l1", self)
+        wide = whole * (self._high - self._low)
+        return set_gaps(wide, level, self.domain.dual_norm, self._n_threads)
 
     def _step_gaps(self, old: Floats, new: Floats) -> tuple[Floats, Floats]:
         """(m,) sup of dist(t, new) - dist(t, old), and the other way round, for centres (m, d)."""
-        radius = float(self._high[0])
         if self.power == 1:
             span = np.abs(new - old).sum(axis=1)
             return span, span
         rise = np.square(new).sum(axis=1) - np.square(old).sum(axis=1)
-        if isinstance(self.domain, L2Ball):
-            span = 2 * radius * np.sqrt(np.square(new - old).sum(axis=1))
-        elif isinstance(self.domain, L1Ball):
-            span = 2 * radius * np.abs(new - old).max(axis=1)
-        else:
-            rise -= (new - old) @ (self._low + self._high)
-            span = np.abs(new - old) @ (self._high - self._low)
+        rise -= (new - old) @ (self._low + self._high)
+        span = self.domain.spans(new - old) / self._record_unit
         return rise + span, span - rise
 
     def _cover(self, whole: Floats) -> Floats:
@@ -334,18 +216,7 @@ class CentersObjective(Objective):
 
     def _farthest(self, whole: Floats) -> Floats:
         """(m, k): the largest distance of a record to each centre, in score units."""
-        radius = float(self._high[0])
-        squares = np.square(whole).sum(axis=2)
-        if self.power == 2 and isinstance(self.domain, L2Ball):
-            farthest = np.square(np.sqrt(squares) + radius)
-        elif self.power == 2 and isinstance(self.domain, L1Ball):
-            farthest = squares + radius**2 + 2 * radius * np.abs(whole).max(axis=2)
-        elif isinstance(self.domain, L1Ball):
-            farthest = np.abs(whole).sum(axis=2) + radius
-        else:
-            reach = np.maximum(np.abs(whole - self._low), np.abs(self._high - whole))
-            farthest = (reach**self.power).sum(axis=2)
-        return np.asarray(farthest)
+        return self.domain.farthest(whole * self._record_unit, self.power) / self.unit
 
     def lloyd(self, centers: ArrayLike) -> tuple[Integers, Integers]:
         """Counts (k,) and sums (k, d) of the records nearest to each centre, in record units.
@@ -371,90 +242,43 @@ class CentersObjective(Objective):
 
     def _clusters(self, centers: ArrayLike, radius: int, norm: int) -> tuple[Integers, Integers]:
         whole = self._candidates(np.asarray(centers, dtype=np.float64)[None])[0]
-        k, d = whole.shape
-        work = float(self.n_records) * (k * (2 + d / 8) + (4 if norm == 0 else 8) * d)
-        n_threads = self._threads(work)
-        counts = np.zeros((n_threads, k), dtype=np.int64)
-        sums = np.zeros((n_threads, k, 2 * self._records.pairs), dtype=np.int64)
-        form, padded = self._kernel_form(whole), self._padded(whole)
-        about = (padded.astype(np.int32), radius, norm)
-        if form is None:
-            wide = aligned((n_threads, 2, self._tile_rows), np.float64)
-            which = aligned((n_threads, self._tile_rows), np.int32)
-            for part in self._slices(8 * work):
-                kernels.lloyd_wide(
-                    self._records.panels, part, padded, self.power, *about, wide, which, counts,
-                    sums,
-                )  # fmt: skip
-        else:
-            buffer = aligned((n_threads, QUAD_SIZE + 2, self._tile_rows), np.int32)
-            for part in self._slices(work):
-                kernels.lloyd(
-                    self._records.panels, part, form[0], form[1], self.power, *about, buffer,
-                    counts, sums,
-                )  # fmt: skip
-        return counts.sum(axis=0), sums.sum(axis=0)[:, :d]
+        found = self._sums.sum(CentersRows.clusters, whole, radius, norm)
+        return found[:, 0], found[:, 1:]
 
     # ----------------------------------------------------------- what is public about the records
 
-    @cached_property
+    @property
     def bounds(self) -> tuple[Integers, Integers]:
         """(d,) the least and the largest integer of each column, in record units."""
-        return whole_bounds(self.domain)
+        return self.domain.whole_bounds
 
-    @cached_property
+    @property
     def middle(self) -> Integers:
         """(d,) a public point, in record units, about which records are short; see `reach`."""
-        low, high = self.bounds
-        middle = (low + high) // 2
-        if isinstance(self.domain, Schema):
-            for group in self.domain.groups:
-                middle[group] = 0
-        return middle
+        return self.domain.whole_middle
 
     def reach(self, norm: int) -> int:
         """The largest l1 or l2 norm of a record less `middle`, in record units, rounded up."""
-        low, high = self.bounds
-        if isinstance(self.domain, L1Ball):
-            return int(high[0])
-        if isinstance(self.domain, L2Ball):  # l1 is at most sqrt(d) l2
-            return int(high[0]) if norm == 2 else math.isqrt(self.n_features * int(high[0]) ** 2)
-        ends = np.maximum(high - self.middle, self.middle - low).tolist()
-        if isinstance(self.domain, Schema):  # one entry of a group is one, the others are zero
-            for group in self.domain.groups:
-                ends[group] = [ends[group.start]] + [0] * (group.stop - group.start - 1)
-        square = sum(v * v for v in ends)
-        return sum(ends) if norm == 1 else math.isqrt(square) + (math.isqrt(square) ** 2 < square)
+        return self.domain.whole_reach(norm)
 
     def project(self, centers: ArrayLike) -> Floats:
         """Centres (..., d) moved into the domain and onto the grid."""
-        centers = np.asarray(centers, dtype=np.float64)
-        if isinstance(self.domain, L1Ball | L2Ball):
-            flat = self.domain.quantise(centers.reshape(-1, self.n_features), uniform=True)
-            return np.asarray(flat, dtype=np.float64).reshape(centers.shape) * self._record_unit
-        low, high = self.bounds
-        return np.clip(np.rint(centers / self._record_unit), low, high) * self._record_unit
+        return self.domain.project(np.asarray(centers, dtype=np.float64))
 
     # --------------------------------------------------------------------------------------- cells
 
-    def cells(self, axes: ArrayLike) -> NDArray[np.uint64]:
-        """(n,) the cell of each record after these halvings of `bounds`, one bit each."""
-        return self._cells(self._records, self.bounds, axes)
+    def cells(self, axes: ArrayLike) -> Halved[CentersRows]:
+        """Counts the records in cells of these halvings of `bounds`. Private: to be released."""
+        return Halved.along(self._sums, axes)
 
     def grid_counts(self, parts: ArrayLike) -> Integers:
         """The number of records in each cell of a grid with so many equal parts a column."""
-        parts = np.asarray(parts, dtype=np.int64)
-        low, high = self.bounds
-        total = np.zeros(int(np.prod(parts)), dtype=np.int64)
-        stride = total.size // np.cumprod(parts)  # the last column varies fastest
-        for block in self._records.blocks(1 << 16):
-            place = (block.astype(np.int64) - low) * parts // (high - low + 1)
-            total += np.bincount(place @ stride, minlength=total.size)
-        return total
+        return self._sums.sum(CentersRows.grid_counts, np.asarray(parts, dtype=np.int64))
 
     def decoded(self) -> tuple[Floats, None]:
         """Private: records (n, d) as floats, clipped and rounded, and no labels."""
-        whole = np.concatenate(list(self._records.blocks(1 << 16)))
+        records = self._sums.whole("this solver").dense
+        whole = np.concatenate(list(records.blocks(1 << 16)))
         return whole.astype(np.float64) * self._record_unit, None
 
     def at(self, centers: ArrayLike) -> CenterMoves:
@@ -466,11 +290,29 @@ class CentersObjective(Objective):
         return CenterSteps(self, centers)
 
 
+D = TypeVar("D", bound=Domain)
+
+
+def _roomy(domain: D, power: int, adjacency: str) -> D:
+    """The domain, where records are added or removed on a grid that has room for 2^32 costs.
+
+    A rule of the domain alone, so that records have one grid wherever they are.
+    """
+    if adjacency == "replace":
+        return domain
+    while MAX_RECORDS * _farthest_apart(domain, power) >= MOST_SUM:
+        grid = domain.grid
+        if grid.a <= LEAST_BITS:
+            raise ValueError(
+                f"domain ({domain.width} columns) must leave room for the costs of 2^32 records "
+                "under adjacency='add_remove'; pass a domain of fewer columns"
+            )
+        a, b = grid.a - 1, min(grid.b + 1, 16)  # a grid has at least c + 8 of both
+        changed: Any = domain  # a dataclass, as all domains are
+        domain = dataclasses.replace(changed, grid=Grid(a, b, min(grid.c, a + b - 8)))
+    return domain
+
+
 def _farthest_apart(domain: Domain, power: int) -> float:
     """The largest cost of a record of the domain and a centre within it, in score units."""
-    width = (domain.high - domain.low) / domain.record_units(uniform=True)
-    if isinstance(domain, L2Ball) and power == 2:
-        return float(width[0] ** 2)
-    if isinstance(domain, L1Ball):
-        return float(width[0] ** power)
-    return float((width**power).sum())
+    return domain.farthest_apart(power) / float(domain.record_units(uniform=True)[0]) ** power

@@ -42,7 +42,8 @@ from privfit._kernels.linear import RESIDUAL_UNIT
 from privfit.base.typing import Floats, Integers
 from privfit.objectives.coding import ABOVE, Coding
 from privfit.objectives.common import MOST_SUM, check_adjacency
-from privfit.objectives.linear import MOST_RESIDUAL, LinearObjective
+from privfit.objectives.linear import LinearObjective
+from privfit.records.linear import MOST_RESIDUAL, Image
 
 __all__ = ["ClippedGradient", "SecondMoments", "permuted_descent"]
 
@@ -126,7 +127,7 @@ class ClippedGradient:
         clip: float,
         order: int = 2,
     ) -> None:
-        self._coding, self._order = coding, order
+        self._objective, self._coding, self._order = objective, coding, order
         factor, offset = coding.columns
         most = np.maximum(np.abs(objective.domain.low), np.abs(objective.domain.high))
         packed = np.rint(most / objective.domain.record_units())
@@ -145,8 +146,8 @@ class ClippedGradient:
         unit = 2.0 ** (self._shift - self._bits) * coding.unit * RESIDUAL_UNIT
         self._bound = max(1, min(math.floor(clip / unit), MOST_RESIDUAL * longest))
         self._drop = max(HALF, (self._bound << self._shift).bit_length() - SUM_BITS)
-        image = np.vstack([(self._matrix[:, :d] * factor).T, self._matrix @ offset])
-        self._packed_sums = objective.capped(image, self._shift, order == 2, self._bound)
+        columns = np.vstack([(self._matrix[:, :d] * factor).T, self._matrix @ offset])
+        self._image = Image(columns, self._shift, order == 2, self._bound)
 
     @property
     def unit(self) -> float:
@@ -172,6 +173,9 @@ class ClippedGradient:
         high, low = s >> HALF, s & ((1 << HALF) - 1)
         return (self._matrix @ high + (self._matrix @ low >> HALF)) >> (self._drop - HALF)
 
+    def _packed_sums(self, w: ArrayLike) -> Integers:
+        return self._objective.gradient(w, 1.0, self._image)
+
 
 def permuted_descent(
     objective: LinearObjective,
@@ -189,9 +193,10 @@ def permuted_descent(
     """
     scale, length = coding.unit, coding.longest(2)
     factor, offset = coding.columns
-    blocks = (block for _, block in objective._layout.records.labelled_blocks(1 << 16))
+    rows = objective._sums.whole("this solver")
+    blocks = (block for _, block in rows.records.labelled_blocks(1 << 16))
     table = scipy.sparse.vstack([scipy.sparse.csr_array(block) for block in blocks], format="csr")
-    labels = [np.full(run.count, 1.0 + 2 * run.flip) for run in objective._runs]
+    labels = [np.full(run.count, 1.0 + 2 * run.flip) for run in rows.runs]
     weights = np.zeros(coding.width)
     kernels.permuted_descent(
         table.indptr.astype(np.int64),

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_sparse
-from privfit.domains import Box, Domain, L2Ball, Schema
+from privfit.domains import Domain
 
 ABOVE = 1 + 1e-12  # above the rounding of a few float64 operations
 
@@ -121,13 +121,13 @@ class Coding(Centred):
 
     def _centres(self, domain: Domain) -> Floats:
         ends = super()._centres(domain)
-        for group in _groups(domain):
+        for group in domain.groups:
             ends[group] = 0.0
         return ends
 
     def _exponents(self, domain: Domain) -> Integers:
         k = super()._exponents(domain)
-        for group in _groups(domain):
+        for group in domain.groups:
             k[group] = 0
         return k
 
@@ -157,32 +157,15 @@ class Coding(Centred):
 
         The intercept is left out.
         """
-        sizes, domain = self.reach[: self._domain.width].tolist(), self._domain
-        if isinstance(domain, Box | Schema):
-            return sum(sizes[j] ** power for j in self._filled(columns))
-        if power == 1 and isinstance(domain, L2Ball):  # l1 <= sqrt(d) l2
-            return int(sizes[0]) * (math.isqrt(len(sizes) - 1) + 1)
-        return int(sizes[0] ** power)
-
-    def _filled(self, columns: Iterable[int] | None) -> list[int]:
-        """Of these columns, those that a record can fill at once: of a one-hot group the first."""
-        domain = self._domain
-        index = np.arange(domain.width) if columns is None else np.array([*columns], dtype=np.int64)
-        if not isinstance(domain, Schema):
-            return index.tolist()
-        owner = np.arange(domain.width)
-        for group in domain.groups:
-            owner[group] = group.start
-        return index[np.unique(owner[index], return_index=True)[1]].tolist()
+        return self._domain.power_sum(self._sizes, power, columns)
 
     def square_changes(self, columns: Iterable[int] | None = None) -> int:
         """A bound on the sum of (u_j^2 - v_j^2)^2 over these columns (all) of two records u, v."""
-        domain = self._domain
-        if isinstance(domain, Schema):  # a group's old column falls to 0, and its new one rises
-            grouped = {j for group in domain.groups for j in range(group.start, group.stop)}
-            hot = [j for j in self._filled(columns) if j in grouped]
-            return self.sums(4, columns) + self.sums(4, hot)
-        return self.sums(4, columns) * (1 if isinstance(domain, Box) else 2)
+        return self._domain.square_changes(self._sizes, columns)
+
+    @property
+    def _sizes(self) -> list[int]:
+        return self.reach[: self._domain.width].tolist()
 
     def longest(self, order: int) -> float:
         """A bound on the l1 (order 1) or l2 norm (order 2) of a coded record."""
@@ -220,7 +203,7 @@ class Compact(Coding):
         if not self._centre:
             return domain.exponents + 1
         k = super()._exponents(domain)
-        for group in _groups(domain):
+        for group in domain.groups:
             k[group] += 1
         return k
 
@@ -242,11 +225,6 @@ class Broad(Compact):
 
     def _exponents(self, domain: Domain) -> Integers:
         k = super()._exponents(domain) - 1
-        for group in _groups(domain):
+        for group in domain.groups:
             k[group] += 1
         return k
-
-
-def _groups(domain: Domain) -> list[slice]:
-    """The columns of each one-hot group."""
-    return domain.groups if isinstance(domain, Schema) else []

@@ -1,44 +1,52 @@
-"""What the objectives share: checks, grids, kernel layouts of candidates, interruptible calls."""
+"""What the objectives share: sums over records, checks, and gaps between sets of places."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
-from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privfit._kernels import threads
-from privfit._kernels.centers import cells as kernel_cells
 from privfit._kernels.centers import set_gaps as kernel_set_gaps
-from privfit._kernels.linear import LANE_WIDTH, PANEL_ROWS, QUAD_SIZE
-from privfit.base.typing import Floats, Integers
-from privfit.domains import Domain
-from privfit.records.packing import MAX_RECORDS, DenseRecords, Run, aligned, tiles
+from privfit.base.typing import Floats
+from privfit.records.packing import MAX_RECORDS
+from privfit.records.rows import KernelCalls
+from privfit.records.sums import R, Sums, joined
 
 ADJACENCIES = ("replace", "add_remove")
 METRICS = ("l1", "l2", "linf")  # by number, as the kernel knows them
-MOST_HALVINGS = 62  # bits of a cell's code
 MOST_SUM = 2**62  # no score, prior or sum reaches it: two of them still add up in 64 bits
 
+O = TypeVar("O", bound="Objective[Any]")  # noqa: E741
 
-class Objective:
-    """What the compiled objectives share: threads, tiles, and calls short enough to interrupt."""
 
-    _runs: tuple[Run, ...]
+class Objective(Generic[R]):
+    """What the compiled objectives share: their records are a `Sums`, wherever these are."""
+
+    _sums: Sums[R]
     _n_threads: int | None
-    n_records: int
     adjacency: str = "replace"  # sums have room for as many records as this relation allows
-
-    _tile_rows = 256  # records whose panels and margins share the first two levels of cache
-    _slice_work = 4e8  # elementary steps between two looks at the keyboard, some 50 ms
-    _thread_work = 2e6  # below this many steps, a second thread costs more than it gives
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of private records>"
+
+    @property
+    def n_records(self) -> int:
+        """How many records there are; private if records are added or removed."""
+        return self._sums.n_records
+
+    def joined(self: O, others: Sequence[O]) -> O:
+        """One objective over the records of all, which must be alike in all else."""
+        return self._over(joined([one._sums for one in (self, *others)]))
+
+    def _over(self: O, sums: Sums[Any]) -> O:
+        """The same objective of other records."""
+        result = copy(self)
+        result._sums = sums
+        return result
 
     def room(self, adjacency: str | None = None) -> int:
         """How many records a sum must have room for, by a relation and by this objective's own.
@@ -54,63 +62,11 @@ class Objective:
             return ""
         return ", or adjacency='add_remove' to the objective, which then takes coarser units"
 
-    def _emptied(self, others: Sequence[Any]) -> Any:
-        """A copy for the records of all; what was worked out from its own is forgotten."""
-        result = copy(self)
-        for name in ("_tile_tables", "_squares", "_matrix"):
-            result.__dict__.pop(name, None)
-        result.n_records = self.n_records + sum(one.n_records for one in others)
-        return result
-
-    @cached_property
-    def _tile_tables(self) -> dict[int, Integers]:
-        return {}
-
-    def _threads(self, work: float) -> int:
-        return threads.resolve(self._n_threads) if work > self._thread_work else 1
-
-    def _slices(self, work: float, rows: int | None = None) -> Iterator[Integers]:
-        """All tiles, in parts of bounded work; between parts Python sees Ctrl-C."""
-        rows = rows or self._tile_rows
-        if rows not in self._tile_tables:
-            self._tile_tables[rows] = tiles(self._runs, rows)
-        table = self._tile_tables[rows]
-        step = max(1, int(len(table) * self._slice_work / max(work, 1.0)))
-        for first in range(0, len(table), step):
-            yield table[first : first + step]
-
-    def _cells(
-        self, records: DenseRecords, bounds: tuple[Integers, Integers], axes: ArrayLike
-    ) -> NDArray[np.uint64]:
-        """(n,) the cell of each record in a box halved across these columns, one bit each."""
-        axes, d = np.ascontiguousarray(axes, dtype=np.int32), records.n_features
-        if axes.ndim != 1 or len(axes) > MOST_HALVINGS:
-            raise ValueError(
-                f"axes (shape {axes.shape}) must be at most {MOST_HALVINGS} columns; pass "
-                "Halvings(low, high).axes"
-            )
-        if len(axes) and not (0 <= axes.min() and axes.max() < d):
-            raise ValueError(f"axes must lie in 0..{d - 1}; pass columns to halve")
-        work = float(self.n_records) * (len(axes) + d)
-        box = np.array([bounds[0], bounds[1] + 1], dtype=np.int32)
-        out = np.empty(len(records.panels) * PANEL_ROWS, dtype=np.uint64)
-        buffer = np.empty((self._threads(work), 2, d), dtype=np.int32)
-        for part in self._slices(work):
-            kernel_cells(records.panels, part, axes, box, buffer, out)
-        return np.concatenate([out[run.first : run.first + run.count] for run in self._runs])
-
 
 def room_for(records: Any, adjacency: str) -> int:
     """How many records there may be: their number if it is public, or else `MAX_RECORDS`."""
     check_adjacency(adjacency)
     return int(records.n_records) if adjacency == "replace" else MAX_RECORDS
-
-
-def whole_bounds(domain: Domain) -> tuple[Integers, Integers]:
-    """(d,) the least and the largest integer of each column of a record, in record units."""
-    unit = float(domain.record_units(uniform=True)[0])
-    low, high = np.ceil(domain.low / unit), np.floor(domain.high / unit)
-    return low.astype(np.int64), high.astype(np.int64)
 
 
 def check_adjacency(adjacency: str) -> None:
@@ -154,56 +110,19 @@ def on_grid(P: Floats, units: Floats | float, remedy: str) -> Floats:
     return np.asarray(whole)
 
 
-def quads(whole: Floats, pairs: int) -> NDArray[np.int32]:
-    """(m, d) integers as (quads, pairs, QUAD) pairs of int16; the last row fills the last quad."""
-    m = len(whole)
-    padded = np.zeros((-(-m // QUAD_SIZE) * QUAD_SIZE, 2 * pairs), dtype=np.int16)
-    padded[:m, : whole.shape[1]] = whole
-    padded[m:] = padded[m - 1]
-    parts = padded.reshape(-1, QUAD_SIZE, pairs, 2).transpose(0, 2, 1, 3)
-    return np.ascontiguousarray(parts).view(np.int32)[..., 0]
-
-
-def quad_starts(start: NDArray[Any]) -> NDArray[np.int32]:
-    """(m,) start values as (quads, QUAD)."""
-    m = len(start)
-    padded = np.empty(-(-m // QUAD_SIZE) * QUAD_SIZE, dtype=np.int32)
-    padded[:m] = wrap32(start)
-    padded[m:] = padded[m - 1]
-    return padded.reshape(-1, QUAD_SIZE)
-
-
-def wrap32(whole: NDArray[Any]) -> NDArray[np.int32]:
-    """Integers modulo 2^32: sums wrap too, and only a final margin has to fit."""
-    return whole.astype(np.int64).astype(np.int32)
-
-
-def lane_groups(whole: Floats) -> NDArray[np.int32]:
-    """(m, d + 1) integers as (groups, d + 1, WIDTH), candidates side by side."""
-    m, width = whole.shape
-    padded = np.zeros((-(-m // LANE_WIDTH) * LANE_WIDTH, width), dtype=np.int32)
-    padded[:m] = wrap32(whole)
-    result = aligned((len(padded) // LANE_WIDTH, width, LANE_WIDTH), np.int32)
-    result[:] = padded.reshape(-1, LANE_WIDTH, width).transpose(0, 2, 1)
-    return result
-
-
-def set_gaps(centers: Floats, level: Floats, metric: str, run: Objective) -> Floats:
+def set_gaps(centers: Floats, level: Floats, metric: str, n_threads: int | None) -> Floats:
     """(m, m) bounds on cost(t, C) - cost(t, C') over all records t, for sets (m, k, d).
 
     For two centres the supremum is level(c) - level(c') + distance(c, c') in the metric that is
     dual to the domain: 'l1' for a box, 'l2' and 'linf' for the balls.
     """
     m, k, d = centers.shape
-    work = float(m * m) * k * k * d
-    n_threads = run._threads(work)
+    calls, work = KernelCalls(n_threads), float(m * m) * k * k * d
     columns = np.ascontiguousarray(centers.transpose(0, 2, 1))
     gaps = np.empty((m, m))
-    step = max(1, int(m * run._slice_work / max(work, 1.0)))
-    for first in range(0, m, step):
-        part = slice(first, first + step)
+    for part in calls.steps(m, work):
         kernel_set_gaps(
             columns[part], level[part], columns, level, METRICS.index(metric),
-            np.empty((n_threads, k)), gaps[part],
+            np.empty((calls.threads(work), k)), gaps[part],
         )  # fmt: skip
     return gaps

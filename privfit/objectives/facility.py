@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import scipy  # its submodules load when first used
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from privfit._kernels import facility as kernels
 from privfit._kernels import threads
-from privfit._kernels.linear import LANE_WIDTH, PANEL_ROWS, QUAD_SIZE
 from privfit.base.typing import Floats, Integers
 from privfit.domains import Box, Domain
 from privfit.objectives.common import (
@@ -23,36 +20,19 @@ from privfit.objectives.common import (
     all_same,
     check_adjacency,
     integer_range,
-    lane_groups,
-    quads,
     set_gaps,
-    whole_bounds,
 )
-from privfit.records.packing import (
-    MAX_RECORDS,
-    DenseRecords,
-    Run,
-    SparseRecords,
-    aligned,
-    check_records,
-    pack,
-    repacked,
-)
+from privfit.records.cells import Halved
+from privfit.records.facilities import FEW_COLUMNS, FacilityRows, OwnRuler, Ruler
+from privfit.records.places import sums_of
 
 Metric: TypeAlias = str | Callable[[Any, Any], ArrayLike]
 
-BLOCK = 1 << 19  # distances of a user's own function that are computed at a time
-# Distances that are made, looked at and forgotten: 0.6 ns each for two columns, but 0.9 with four
-# times as many, which the cache does not hold, or with a sixteenth.
-STRIP = 1 << 22
 FEW_MOVES = 256  # up to here, ranges are computed over all pairs of moves
 FEW_SETS = 4  # whose gaps to the others are computed first
-# Up to here records are kept, and their distances made when they are first needed: 'synopsis' needs
-# none. A distance takes 0.4 (l1) to 1.5 ns (l2) of two columns, 3 to 35 ns of a hundred.
-FEW_COLUMNS = 3
 
 
-class FacilityObjective(Objective):
+class FacilityObjective(Objective[FacilityRows]):
     """Minus the clipped distance of records to the nearest facility of a public set.
 
     Candidates are int (m, k): indices into the facilities. Distances are computed once, clipped to
@@ -61,8 +41,8 @@ class FacilityObjective(Objective):
 
     Parameters
     ----------
-    X : array or CSR/CSC matrix
-        Private records.
+    X : array, CSR/CSC matrix, Stream or Dask collection; with a `Schema` any table
+        Private records. Packed once, where they are; X itself is not kept.
     facilities : (f, d) array
         Public places; for a metric of your own, any sequence that it understands.
     clip : (lo, hi)
@@ -76,7 +56,8 @@ class FacilityObjective(Objective):
     metric : 'l1', 'l2' or callable (records, facilities) -> (rows, f)
         A function of your own must treat each record by itself, as is checked on single records of
         each block. Its values are clipped and rounded by us, so that sensitivity does not rest on
-        it, and the range is hi - lo: nothing is known about how facilities lie to each other.
+        it, and the range is hi - lo: nothing is known about how facilities lie to each other. It is
+        sent to where the records are.
 
     Notes
     -----
@@ -93,8 +74,6 @@ class FacilityObjective(Objective):
     >>> bool(scores[0] > scores[1])
     True
     """
-
-    _records: DenseRecords | None
 
     def __init__(
         self,
@@ -117,16 +96,12 @@ class FacilityObjective(Objective):
         low, high = _check_clip(clip)
         threads.resolve(n_threads)
         self.clip, self.bits, self.metric = (low, high), bits, metric
-        self._n_threads, self._records = n_threads, None
+        self._n_threads = n_threads
         if callable(metric):
-            self._load(X, None)
-            self._measure_clip(facilities)
-            self._fill_own(X, facilities, metric)
+            self._measure_by(metric, X, facilities)
         else:
             places = _check_places(facilities)
-            X = self._load(X, domain or spanned_box(places))
-            self._measure_places(places)
-            self._fill(X)
+            self._measure_places(X, places, domain or spanned_box(places))
 
     @classmethod
     def of_distances(
@@ -152,122 +127,34 @@ class FacilityObjective(Objective):
 
     # ----------------------------------------------------------------------------------- distances
 
-    def _load(self, X: Any, domain: Domain | None) -> Any:
-        """The records, checked; their number and their domain are kept."""
-        self.domain: Domain | None = None
-        if domain is not None:
-            X, self.domain = check_records(X, domain, "FacilityObjective")
-        self.n_records = X.shape[0] if hasattr(X, "shape") else len(X)
-        return X
+    def _measure_places(self, X: Any, places: Floats, declared: Domain) -> None:
+        """Records, units and bounds of l1 or l2 distances: coordinates are on the domain's grid."""
+        measure = partial(
+            _ruler, places=places, clip=self.clip, metric=str(self.metric), bits=self.bits
+        )
+        pack = partial(
+            FacilityRows.pack, domain=declared, measure=measure, n_threads=self._n_threads
+        )
+        distances = 0 if places.shape[1] <= FEW_COLUMNS else len(places)  # of a packed record
+        self._sums = sums_of(X, None, pack, self._n_threads, distances)
+        self.n_features, self.n_facilities = self._sums.n_features, len(places)
+        self.domain: Domain | None = declared.bind(self.n_features)
+        ruler = measure(self.domain)
+        self._places: Floats | None = ruler.places
+        self._shift, self.unit = ruler.shift, self.record_unit * 2.0**ruler.shift
+        self.largest: int = ruler.rounded(ruler.high - ruler.low)
 
-    def _measure_places(self, places: Floats) -> None:
-        """Units and bounds of l1 or l2 distances: coordinates are on the domain's grid."""
-        assert self.domain is not None
-        domain, record_unit = self.domain, self.record_unit
-        if domain.width != places.shape[1]:
-            raise ValueError(
-                f"X has {domain.width} columns but facilities {places.shape[1]}; pass equal columns"
-            )
-        self.n_features, self.n_facilities = domain.width, len(places)
-        self._places: Floats | None = np.rint(places / record_unit)
-        # No distance exceeds the widest; a clip beyond it is no clip.
-        reach = np.maximum(np.abs(domain.low), np.abs(domain.high)) / record_unit
-        sides = np.abs(self._places).max(axis=0) + reach
-        widest = float(sides.sum() if self.metric == "l1" else np.ceil(np.sqrt((sides**2).sum())))
-        if sides.max() > 32767 or widest >= 2.0**31 - 1:
-            raise ValueError(
-                "facilities lie too far outside the domain for exact distances; pass a domain that "
-                "contains them"
-            )
+    def _measure_by(self, metric: Callable[..., Any], X: Any, facilities: Any) -> None:
+        """Records, units and bounds of a user's distances."""
         low, high = self.clip
-        self._low = round(min(low / record_unit, widest))
-        self._high = round(min(high / record_unit, widest))
-        self._shift = 0
-        while self._rounded(self._high - self._low) >= 1 << self.bits:
-            self._shift += 1
-        self.largest: int = self._rounded(self._high - self._low)
-        self.unit = record_unit * 2.0**self._shift
-
-    def _rounded(self, distance: int) -> int:
-        """A distance in score units."""
-        return (distance + (1 << self._shift >> 1)) >> self._shift
-
-    def _empty_matrix(self) -> NDArray[Any]:
-        shape, kind = _matrix_shape(self.n_facilities, self.n_records, self.bits)
-        return aligned(shape, kind, zero=False)  # sums stop before the padding of a row
-
-    def _fill(self, X: Any) -> None:
-        """Keep records of few columns; of others, keep their distances alone."""
-        assert self.domain is not None
-        # Whether cells can be found must not depend on the records: few columns are always dense.
-        layout = "dense" if self.has_cells or self.metric == "l2" else "auto"
-        records = pack(X, self.domain, layout=layout, uniform=True)
-        if isinstance(records, SparseRecords) and records.value.size:
-            records = pack(X, self.domain, layout="dense", uniform=True)
-        self._runs = records.runs
-        if self.has_cells:
-            assert isinstance(records, DenseRecords)
-            self._records = records
-        else:
-            self._matrix = self._distances(records)
-
-    @cached_property
-    def _matrix(self) -> NDArray[Any]:
-        """(f, n padded): clipped distances in score units."""
-        return self._distances(self._kept)
-
-    @property
-    def _kept(self) -> DenseRecords:
-        assert self._records is not None
-        return self._records
-
-    def _distances(self, records: DenseRecords | SparseRecords) -> NDArray[Any]:
-        matrix = self._empty_matrix()
-        if isinstance(records, SparseRecords):
-            self._onehot_distances(records, matrix)
-        elif self.metric == "l1":
-            self._l1_distances(records, matrix)
-        else:
-            self._l2_distances(records, matrix)
-        return matrix
-
-    def _onehot_distances(self, records: SparseRecords, matrix: NDArray[Any]) -> None:
-        """Records of zeros and ones: additions alone.
-
-        l1(x - f) = sum of abs(f_j) + sum over the ones of abs(1 - f_j) - abs(f_j).
-        """
-        assert self._places is not None
-        work = float(self.n_records) * self._places.size
-        zero, one = np.abs(self._places), np.abs(records.one - self._places)
-        weights = lane_groups(np.column_stack([one - zero, zero.sum(axis=1)]))
-        buffer = aligned((self._threads(work), PANEL_ROWS, LANE_WIDTH), np.int32)
-        for part in self._slices(work, 1024):
-            kernels.onehot_distances(
-                records.rows, part, weights, self._low, self._high, self._shift, buffer, matrix
-            )
-
-    def _l1_distances(self, records: DenseRecords, matrix: NDArray[Any]) -> None:
-        assert self._places is not None
-        work = float(self.n_records) * self._places.size
-        weights = quads(self._places, records.pairs)
-        buffer = aligned((self._threads(work), QUAD_SIZE, 128), np.int32)
-        for part in self._slices(work, 128):
-            kernels.dense_distances(
-                records.as_pairs, part, weights, self._low, self._high, self._shift, buffer, matrix
-            )
-
-    def _l2_distances(self, records: DenseRecords, matrix: NDArray[Any]) -> None:
-        """Whole squares below 2^53, a correctly rounded root."""
-        assert self._places is not None
-        places = np.zeros((self.n_facilities, 2 * records.pairs))
-        places[:, : self._places.shape[1]] = self._places
-        work = 4.0 * self.n_records * places.size
-        buffer = aligned((self._threads(work), 128), np.float64)
-        for part in self._slices(work, 128):
-            kernels.root_distances(
-                records.panels, part, places, self._low, self._high, 2.0**self._shift, buffer,
-                matrix,
-            )  # fmt: skip
+        self.unit = 2.0 ** (math.frexp(high - low)[1] - self.bits)
+        if round((high - low) / self.unit) >= 1 << self.bits:
+            self.unit *= 2
+        ruler = OwnRuler(facilities, metric, self.clip, self.unit, self.bits)
+        pack = partial(FacilityRows.pack_own, ruler=ruler, n_threads=self._n_threads)
+        self.domain, self._places, self._shift = None, None, 0
+        self.n_facilities, self.largest = len(facilities), round((high - low) / self.unit)
+        self._sums = sums_of(X, None, pack, self._n_threads, self.n_facilities)
 
     @property
     def has_cells(self) -> bool:
@@ -278,7 +165,7 @@ class FacilityObjective(Objective):
     def bounds(self) -> tuple[Integers, Integers]:
         """(d,) the least and the largest integer of each column, in record units."""
         assert self.domain is not None
-        return whole_bounds(self.domain)
+        return self.domain.whole_bounds
 
     @property
     def record_unit(self) -> float:
@@ -294,10 +181,10 @@ class FacilityObjective(Objective):
                 "solver that needs distances alone"
             )
 
-    def cells(self, axes: ArrayLike) -> NDArray[np.uint64]:
-        """(n,) the cell of each record after these halvings of `bounds`, one bit each."""
+    def cells(self, axes: ArrayLike) -> Halved[FacilityRows]:
+        """Counts the records in cells of these halvings of `bounds`. Private: to be released."""
         self.check_cells()
-        return self._cells(self._kept, self.bounds, axes)
+        return Halved.along(self._sums, axes)
 
     def places(self) -> Floats:
         """(f, d): the public facilities on the grid of the records."""
@@ -325,53 +212,6 @@ class FacilityObjective(Objective):
         found[np.arange(len(members)), members] = 0.0
         return found
 
-    def _measure_clip(self, facilities: Any) -> None:
-        """Units and bounds of a user's distances."""
-        self.n_facilities = len(facilities)
-        if not 0 < self.n_records <= MAX_RECORDS or self.n_facilities == 0:
-            raise ValueError(
-                "X and facilities must hold at least one record and one facility; pass non-empty "
-                "ones"
-            )
-        self._places, self._shift = None, 0
-        low, high = self.clip
-        self.unit = 2.0 ** (math.frexp(high - low)[1] - self.bits)
-        if round((high - low) / self.unit) >= 1 << self.bits:
-            self.unit *= 2
-        self.largest = round((high - low) / self.unit)
-
-    def _fill_own(self, records: Any, facilities: Any, metric: Callable[..., Any]) -> None:
-        """Fill the matrix with a user's distances, a block of records at a time."""
-        low, high = self.clip
-        self._runs = (Run(0, self.n_records, 0),)
-
-        def integers(first: int, last: int) -> Floats:
-            rows = records.iloc[first:last] if hasattr(records, "iloc") else records[first:last]
-            values = np.asarray(metric(rows, facilities), dtype=np.float64)
-            if values.shape != (last - first, self.n_facilities):
-                raise ValueError(
-                    f"metric must return one row a record and {self.n_facilities} columns, one a "
-                    "facility; return an array (rows, f)"
-                )
-            if np.isnan(values).any():
-                raise ValueError(
-                    "metric returned NaN; return a number for every record and facility"
-                )
-            return np.asarray(np.rint((np.clip(values, low, high) - low) / self.unit))
-
-        self._matrix = self._empty_matrix()
-        step = max(1, BLOCK // self.n_facilities)
-        for first in range(0, self.n_records, step):
-            last = min(first + step, self.n_records)
-            block = integers(first, last)
-            for i in {first, last - 1} if last - first > 1 else ():
-                if not np.array_equal(integers(i, i + 1)[0], block[i - first]):
-                    raise ValueError(
-                        "metric must treat each record by itself; it gave another distance to a "
-                        "record that stood alone. Round inside metric"
-                    )
-            self._matrix[:, first:last] = block.T
-
     # ---------------------------------------------------------------------------- scores and ranges
 
     def _candidates(self, P: ArrayLike) -> Integers:
@@ -388,12 +228,7 @@ class FacilityObjective(Objective):
 
     def scores(self, P: ArrayLike) -> Integers:
         """int64 (m,): minus the summed distances (less lo) to each set, in units of `unit`."""
-        P = self._candidates(P)
-        work = float(self.n_records) * P.size / 4
-        out = np.zeros((self._threads(work), len(P)), dtype=np.int64)
-        for part in self._slices(work, 2048):
-            kernels.least_sums(self._matrix, part, P, out)
-        return -out.sum(axis=0)
+        return -self._sums.sum(FacilityRows.costs, self._candidates(P))
 
     def prior(self, P: ArrayLike) -> Integers:
         """int64 (m,): there is no data-free part."""
@@ -418,7 +253,7 @@ class FacilityObjective(Objective):
             bound = there + back if adjacency == "replace" else np.maximum(there, back)
             if self._in_units(float(bound.max()), adjacency) == self.spread(P, adjacency):
                 return self.spread(P, adjacency)
-        gaps = set_gaps(self._places[P], np.zeros(P.shape), str(self.metric), self)
+        gaps = set_gaps(self._places[P], np.zeros(P.shape), str(self.metric), self._n_threads)
         bound = gaps + gaps.T if adjacency == "replace" else gaps
         return self._in_units(float(bound.max()), adjacency)
 
@@ -451,37 +286,18 @@ class FacilityObjective(Objective):
 
     def growth(self, members: Sequence[int] = ()) -> FacilityGrowth:
         """A view of a growing set, empty at first, that scores all additions of one facility."""
-        view = self._empty_growth()
+        view = FacilityGrowth(self)
         for member in members:
             view.add(member)
         return view
 
-    def _empty_growth(self) -> FacilityGrowth:
-        return FacilityGrowth(self)
-
-    def nearest(self, members: Integers, rank: int) -> Integers:
-        """(n,): each record's distance, less lo, to the rank-th nearest of some facilities.
-
-        Ranks count from 0. In score units; private.
-        """
-        if rank == 0:
-            least = self._matrix[members[0], : self.n_records].copy()
-            for facility in members[1:]:
-                np.minimum(least, self._matrix[facility, : self.n_records], out=least)
-            return least.astype(np.int64)
-        found = np.empty(self.n_records, dtype=np.int64)
-        step = max(1, BLOCK // len(members))
-        for first in range(0, self.n_records, step):
-            part = slice(first, min(first + step, self.n_records))
-            # A record's distances side by side: partitions along columns crawl.
-            block = np.ascontiguousarray(self._matrix[members, part].T)
-            found[part] = np.partition(block, rank, axis=1)[:, rank]
-        return found
-
     def nearer(self, members: Integers, rank: int, levels: Integers) -> Integers:
-        """int64: how many records have less than each of these distances by `nearest`; private."""
-        values = np.sort(self.nearest(members, rank))
-        return np.asarray(np.searchsorted(values, levels, side="left"), dtype=np.int64)
+        """int64: how many records have less than each of these distances, less lo; private.
+
+        Distances are those to the rank-th nearest of some facilities, ranks counted from 0, in
+        score units.
+        """
+        return self._sums.sum(FacilityRows.nearer, members, rank, levels)
 
     def narrowed(self, low: int, high: int) -> FacilityObjective:
         """The same records with stored distances clipped further, to low..high in score units.
@@ -494,79 +310,39 @@ class FacilityObjective(Objective):
                 f"low ({low}) and high ({high}) must rise within 0..{self.largest}; pass bounds "
                 "in score units above lo"
             )
-        narrow = copy.copy(self)
+        narrow = self._over(self._sums.viewed(FacilityRows.narrowed, low, high))
         narrow.clip = (self.clip[0] + low * self.unit, self.clip[0] + high * self.unit)
         narrow.largest = high - low
-        narrow._narrow(low, high)
         return narrow
 
-    def _narrow(self, low: int, high: int) -> None:
-        """Clip the table further; one that is not made yet is made so.
 
-        Both are the same: bounds are whole score units above lo, from where distances are rounded.
-        """
-        if "_matrix" not in self.__dict__:
-            first = self._low
-            self._low = first + (low << self._shift)
-            self._high = min(self._high, first + (high << self._shift))
-            return
-        wide, self._matrix = self._matrix, self._empty_matrix()
-        bounds = np.array([low, high]).astype(wide.dtype)
-        for facility, row in enumerate(wide[:, : self.n_records]):
-            self._matrix[facility, : self.n_records] = np.clip(row, *bounds) - bounds[0]
+def _ruler(
+    domain: Domain, places: Floats, clip: tuple[float, float], metric: str, bits: int
+) -> Ruler:
+    """How distances of the domain's records to these places are stored.
 
-    # ---------------------------------------------------------------------- fewer records, and more
-
-    @property
-    def layout(self) -> str:
-        """What is kept of the records."""
-        return "distances" if self._records is None else "records"
-
-    def joined(self, others: Sequence[FacilityObjective]) -> FacilityObjective:
-        """One objective over the records of all, which must be alike in all else."""
-        result: FacilityObjective = self._emptied(others)
-        result._runs = (Run(0, result.n_records, 0),)
-        everyone = (self, *others)
-        if self._records is not None:
-            blocks = [block for one in everyone for block in one._kept.blocks(1 << 16)]
-            result._records = repacked(blocks)
-        else:
-            rows = [one._matrix[:, : one.n_records] for one in everyone]
-            result._matrix = result._empty_matrix()
-            np.concatenate(rows, axis=1, out=result._matrix[:, : result.n_records])
-        return result
-
-    def strips(self) -> Iterator[FacilityObjective]:
-        """The same records a few at a time, where their distances are not made yet.
-
-        Few enough that these stay in the cache while they are looked at, and are then forgotten.
-        """
-        if "_matrix" in self.__dict__:
-            yield self
-            return
-        step = max(1, STRIP // (self.n_facilities * PANEL_ROWS))
-        records = self._kept
-        for first in range(0, len(records.panels), step):
-            strip: FacilityObjective = self._emptied([])
-            strip.n_records = min(step * PANEL_ROWS, self.n_records - first * PANEL_ROWS)
-            strip._runs = (Run(0, strip.n_records, 0),)
-            panels = records.panels[first : first + step]
-            strip._records = replace(records, panels=panels, runs=strip._runs)
-            yield strip
-
-    def _groups(self, work: float) -> Iterator[slice]:
-        """All facilities, in parts of bounded work; between parts Python sees Ctrl-C."""
-        step = max(64, int(self.n_facilities * self._slice_work / max(work, 1.0)))
-        for first in range(0, self.n_facilities, step):
-            yield slice(first, min(first + step, self.n_facilities))
-
-
-def _matrix_shape(facilities: int, records: int, bits: int) -> tuple[tuple[int, int], Any]:
-    """Rows of whole strips, an odd number of cache lines apart: even ones collide in the cache."""
-    kind = np.dtype(np.uint16 if bits == 16 else np.uint8)
-    strips = -(-records // kernels.STRIP_ROWS)
-    lines = strips * kernels.STRIP_ROWS * kind.itemsize // 64
-    return (facilities, (lines | 1) * 64 // kind.itemsize), kind
+    A rule of the domain alone, so that records have one unit wherever they are.
+    """
+    if domain.width != places.shape[1]:
+        raise ValueError(
+            f"X has {domain.width} columns but facilities {places.shape[1]}; pass equal columns"
+        )
+    unit = float(domain.record_units(uniform=True)[0])
+    whole = np.rint(places / unit)
+    # No distance exceeds the widest; a clip beyond it is no clip.
+    reach = np.maximum(np.abs(domain.low), np.abs(domain.high)) / unit
+    sides = np.abs(whole).max(axis=0) + reach
+    widest = float(sides.sum() if metric == "l1" else np.ceil(np.sqrt((sides**2).sum())))
+    if sides.max() > 32767 or widest >= 2.0**31 - 1:
+        raise ValueError(
+            "facilities lie too far outside the domain for exact distances; pass a domain that "
+            "contains them"
+        )
+    low, high = (round(min(bound / unit, widest)) for bound in clip)
+    ruler = Ruler(whole, metric, bits, low, high, 0)
+    while ruler.rounded(high - low) >= 1 << bits:
+        ruler = replace(ruler, shift=ruler.shift + 1)
+    return ruler
 
 
 def _check_places(facilities: ArrayLike) -> Floats:
@@ -605,7 +381,6 @@ class FacilityMoves:
     def __init__(self, objective: FacilityObjective, members: ArrayLike) -> None:
         self._objective = objective
         self._members = objective._candidates(np.asarray(members)[None])[0]
-        self._load()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of private records>"
@@ -616,16 +391,6 @@ class FacilityMoves:
         return self._members.copy()
 
     w = model = members  # as searches call it
-
-    def _load(self) -> None:
-        objective = self._objective
-        n = objective.n_records
-        self._distances = np.empty((2, n), dtype=objective._matrix.dtype)
-        self._which = np.empty(n, dtype=np.int32)
-        kernels.nearest_two(
-            objective._matrix, self._members, self._distances, self._which,
-            objective._threads(float(n) * len(self._members) * 4),
-        )  # fmt: skip
 
     def _moves(self, which: ArrayLike, facilities: ArrayLike) -> tuple[Integers, Integers]:
         which, facilities = np.atleast_1d(np.asarray(which)), np.atleast_1d(np.asarray(facilities))
@@ -657,36 +422,11 @@ class FacilityMoves:
             return np.empty(0, dtype=np.int64)
         if which.size > 2 * self._objective.n_facilities:  # one pass serves all swaps
             return self.all_scores()[which, facilities]
-        return self._scores(which, facilities)
-
-    def _scores(self, which: Integers, facilities: Integers) -> Integers:
-        objective = self._objective
-        order = np.argsort(which, kind="stable")
-        work = float(objective.n_records) * len(which) / 2
-        n_threads = objective._threads(work)
-        out = np.zeros((n_threads, len(which)), dtype=np.int64)
-        rows = 1024
-        buffer = np.empty((n_threads, rows), dtype=objective._matrix.dtype)
-        for part in objective._slices(work, rows):
-            kernels.swap_sums(
-                objective._matrix, part, self._distances, self._which, which[order],
-                facilities[order], buffer, out,
-            )  # fmt: skip
-        result = np.empty(len(which), dtype=np.int64)
-        result[order] = -out.sum(axis=0)
-        return result
+        return -self._objective._sums.sum(FacilityRows.swapped, self._members, which, facilities)
 
     def all_scores(self) -> Integers:
         """int64 (k, f): the scores with member i replaced by facility j, all in one pass."""
-        objective, k = self._objective, len(self._members)
-        work = float(objective.n_records) * objective.n_facilities
-        buffer = aligned((objective._threads(work), k + 1, kernels.TOGETHER), np.int32)
-        out = np.empty((objective.n_facilities, k), dtype=np.int64)
-        for part in objective._groups(work):
-            kernels.all_swap_sums(
-                objective._matrix[part], self._distances, self._which, buffer, out[part]
-            )
-        return -out.T
+        return -self._objective._sums.sum(FacilityRows.all_swapped, self._members)
 
     def prior(self, which: ArrayLike, facilities: ArrayLike) -> Integers:
         """int64 (m,): there is no data-free part."""
@@ -714,7 +454,6 @@ class FacilityMoves:
     def step(self, which: int, facility: int) -> None:
         """Replace one facility of the parent."""
         self._members = self.candidates([which], [facility])[0]
-        self._load()
 
 
 class FacilityGrowth:
@@ -723,14 +462,9 @@ class FacilityGrowth:
     def __init__(self, objective: FacilityObjective) -> None:
         self._objective = objective
         self._members: list[int] = []
-        self._load()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of private records>"
-
-    def _load(self) -> None:
-        kind = self._objective._matrix.dtype
-        self._nearest = np.full(self._objective.n_records, np.iinfo(kind).max, dtype=kind)
 
     @property
     def members(self) -> Integers:
@@ -739,18 +473,7 @@ class FacilityGrowth:
 
     def scores(self) -> Integers:
         """int64 (f,): the scores of the set with each facility added."""
-        return -self._sums(self._nearest)
-
-    def _sums(self, nearest: NDArray[Any]) -> Integers:
-        """int64 (f,): the sums over records of the lesser of a distance and `nearest`."""
-        objective = self._objective
-        work = float(objective.n_records) * objective.n_facilities / 8
-        out = np.empty(objective.n_facilities, dtype=np.int64)
-        for part in objective._groups(work):
-            kernels.addition_sums(
-                objective._matrix[part], nearest, out[part], objective._threads(work)
-            )
-        return out
+        return -self._objective._sums.sum(FacilityRows.grown, self.members)
 
     def range(self, adjacency: str) -> int:
         """The range of these scores between neighbours, in score units, rounded up.
@@ -786,27 +509,12 @@ class FacilityGrowth:
                 f"radius ({radius}) must lie in 0..{farthest}; pass a distance below hi in score "
                 "units"
             )
-        return self._covered(radius)
-
-    def _covered(self, radius: int) -> Integers:
-        alone = self._nearest > radius
-        kind = self._nearest.dtype.type
-        # min(v, radius + 1) - min(v, radius) is 1 for a distance v beyond the radius, else 0.
-        beyond = self._sums(np.where(alone, kind(radius + 1), kind(0)))
-        beyond -= self._sums(np.where(alone, kind(radius), kind(0)))
-        return int(alone.sum()) - beyond
+        return self._objective._sums.sum(FacilityRows.covered, self.members, radius)
 
     def add(self, facility: int) -> None:
         """Let a facility join."""
-        index = int(self._objective._candidates([[facility]])[0, 0])
-        self._join(index)
-        self._members.append(index)
-
-    def _join(self, facility: int) -> None:
-        row = self._objective._matrix[facility, : self._objective.n_records]
-        self._nearest = np.minimum(self._nearest, row)
+        self._members.append(int(self._objective._candidates([[facility]])[0, 0]))
 
     def counts(self) -> Integers:
         """int64 (k,): how many records are nearest to each member, ties to the first."""
-        view = self._objective.at(self._members)
-        return np.bincount(view._which, minlength=len(self._members)).astype(np.int64)
+        return self._objective._sums.sum(FacilityRows.nearest_counts, self.members)

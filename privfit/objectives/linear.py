@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import scipy  # its submodules load when first used
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privfit._kernels import linear as kernels
 from privfit._kernels import threads
@@ -27,38 +26,26 @@ from privfit.objectives.common import (
     integer_range,
     on_grid,
 )
-from privfit.objectives.layouts import (
-    NO_CAPS,
-    Caps,
-    DenseLayout,
-    SparseFollower,
-    SparseLayout,
-)
 from privfit.objectives.linear_moves import LinearMoves, LinearSlopes
-from privfit.objectives.smooth import SmoothSums
-from privfit.records.packing import (
-    MAX_RECORDS,
-    DenseRecords,
-    check_labels,
-    check_records,
-    joined,
-    pack,
-)
+from privfit.objectives.smooth import Smoothing, SmoothSums
+from privfit.records.linear import Image, LinearRows, LossGrid
+from privfit.records.packing import MAX_RECORDS, check_domain
+from privfit.records.places import sums_of
 
-MOST_RESIDUAL = round(1 / kernels.RESIDUAL_UNIT)
 MOST_LOSS = 2.0**50  # of one record: a float64 has four bits below its unit
 USUAL_WEIGHT = 10.0  # of a column in units of its scale: searches look no further by default
 
 
-class LinearObjective(Objective):
+class LinearObjective(Objective[LinearRows]):
     """Minus the loss of linear models z = <x, w> + intercept, or <x, w>, over labelled records.
 
     Parameters
     ----------
-    X : array, CSR/CSC matrix, DataFrame or dict of columns (with a `Schema`)
-        Private records. Packed once; X itself is not kept.
+    X : array, CSR/CSC matrix, Stream or Dask collection; with a `Schema` any table
+        Private records. Packed once, where they are; X itself is not kept.
     y : (n,) of 0/1 or -1/+1
-        Private labels. A model predicts 1 where z > 0.
+        Private labels; the name of a column of a `Stream`, or a Dask collection cut like X. A model
+        predicts 1 where z > 0.
     loss : 'logistic', 'hinge' or 'zero_one'
     domain : Domain
         The declared domain of a record.
@@ -77,6 +64,8 @@ class LinearObjective(Objective):
     fit_intercept : bool
         Whether candidates (m, d + 1) end with an intercept. Otherwise they are (m, d), and records
         are x, not (x, 1).
+    labels : callable (y) -> (n,), optional
+        Turns labels into those above, a block of them at a time, where they are.
 
     Notes
     -----
@@ -114,6 +103,7 @@ class LinearObjective(Objective):
         n_classes: int | None = None,
         adjacency: str = "replace",
         fit_intercept: bool = True,
+        labels: Callable[[Any], Any] | None = None,
     ) -> None:
         check_adjacency(adjacency)
         if fit_intercept not in (True, False):
@@ -140,29 +130,21 @@ class LinearObjective(Objective):
         self.loss, self.C, self.l2, self._n_threads = loss, float(C), float(l2), n_threads
         self.n_classes, self.head, self.adjacency = n_classes, 0, adjacency
         self.fit_intercept = bool(fit_intercept)
-        self._load(X, y, domain, layout)
-
-    def _load(self, X: Any, y: Any, domain: Domain | None, layout: str) -> None:
-        """Check and pack the records."""
-        X, self.domain = check_records(X, domain, "LinearObjective")
-        groups = check_labels(y, X.shape[0], self.n_classes)
-        self.n_records, self.n_features = X.shape
-        records = pack(X, self.domain, groups, layout=layout)
-        self._runs, grid = records.runs, self.grid
-        kernel_loss = kernels.Loss(self.loss, grid.a, grid.b, self.score_bits, self.C)
-        self._layout = (
-            DenseLayout(records, kernel_loss, grid.a)
-            if isinstance(records, DenseRecords)
-            else SparseLayout(records, kernel_loss, grid.a)
-        )
+        rule = partial(_loss_grid, loss, float(C), adjacency)
+        pack = partial(
+            LinearRows.pack, domain=check_domain(domain, "LinearObjective"), loss=rule,
+            layout=layout, n_classes=n_classes, labels=labels, n_threads=n_threads,
+        )  # fmt: skip
+        self._sums = sums_of(X, y, pack, n_threads)
+        self.n_features = self._sums.n_features
+        self.domain: Domain = pack.keywords["domain"].bind(self.n_features)
+        self.score_bits = rule(self.domain).bits
 
     def joined(self, others: Sequence[LinearObjective]) -> LinearObjective:
         """One objective over the records of all, which must be alike in all else."""
-        result = self._emptied(others)
-        records: Any = joined([one._layout.records for one in (self, *others)])
-        result._layout = replace(self._layout, records=records)
-        result._take_side()  # some may have told another class
-        return result
+        if self.n_classes is not None:  # some may have told another class
+            others = [one.against(self.head) for one in others]
+        return super().joined(others)
 
     def against(self, head: int) -> LinearObjective:
         """The objective that tells another class from the rest; records are packed once for all."""
@@ -173,37 +155,14 @@ class LinearObjective(Objective):
             )
         if head == self.head:
             return self
-        result: LinearObjective = self._emptied([])
+        result = self._over(self._sums.viewed(LinearRows.against, head))
         result.head = head
-        result._take_side()
         return result
-
-    def _take_side(self) -> None:
-        """Let the records of class `head` be those of class 1."""
-        records: Any = self._layout.records.against(self.head)
-        self._layout, self._runs = replace(self._layout, records=records), records.runs
-
-    @property
-    def layout(self) -> str:
-        """How records are packed."""
-        return "dense" if isinstance(self._layout, DenseLayout) else "sparse"
 
     @property
     def grid(self) -> Grid:
         """Bits of records, candidates and scores."""
         return self.domain.grid
-
-    @cached_property
-    def score_bits(self) -> int:
-        """c: the grid's, or fewer if sums over 2^32 records would not fit else.
-
-        A rule of the domain's width and C alone, so that parts of the records have the same unit.
-        """
-        if self.adjacency == "replace":
-            return self.grid.c
-        loss = self.C * (USUAL_WEIGHT * (self.domain.width + 1) + 1)
-        fit = math.floor(math.log2((MOST_SUM // MAX_RECORDS - 2) / loss))
-        return max(0, min(self.grid.c, fit))
 
     @property
     def unit(self) -> float:
@@ -236,7 +195,7 @@ class LinearObjective(Objective):
         P = self._padded(P)
         whole = on_grid(P, self.domain.weight_units(), "domain.snap(P)")
         margin = float((np.abs(P) @ self._largest_record).max())
-        if margin * 2.0 ** (self.grid.a + self.grid.b) >= 2.0**52:  # partial sums must be exact
+        if not self._has_exact(margin):
             raise ValueError(
                 "candidates are too large for exact margins; pass smaller weights, or a Grid with "
                 "smaller bits"
@@ -261,6 +220,10 @@ class LinearObjective(Objective):
             )
         return P, whole
 
+    def _has_exact(self, margin: float) -> bool:
+        """Whether all partial sums on the way to margins of this size are exact in float64."""
+        return margin * 2.0 ** (self.grid.a + self.grid.b) < 2.0**52
+
     def _has_room(self, margin: float, adjacency: str | None = None) -> bool:
         """Whether losses at this margin are exact, and their sum over all records is."""
         if self.loss == "zero_one":
@@ -277,41 +240,9 @@ class LinearObjective(Objective):
         """(d + 1,) the largest size of each column; 1 for the intercept, which may always be 0."""
         return np.append(np.maximum(np.abs(self.domain.low), np.abs(self.domain.high)), 1.0)
 
-    def _narrow(self, norm: Floats) -> NDArray[np.bool_]:
-        """(m,) which margins, bounded by these norms, are sure to fit in 32 bits."""
-        grid = self.grid
-        fits = (norm + 1) * 2.0 ** (grid.a + grid.b) < 2.0**31
-        if self.loss == "hinge":
-            fits &= self.C * (norm + 1) * 2.0**self.score_bits < 2.0**24
-        return np.asarray(fits)
-
-    def _narrow_candidates(self, P: Floats, whole: Floats) -> NDArray[np.bool_]:
-        """(m,) which candidates' margins and weights are sure to fit in 32 bits."""
-        narrow = self._narrow(np.abs(P) @ self._largest_record)  # quick, and enough for most
-        if not narrow.all():
-            narrow = self._narrow(self.domain.norm(P))
-        return narrow & self._layout.fits(whole)
-
-    def _short(self, P: Floats) -> bool:
-        """Whether the sum of weights over a sparse record's ones is sure to fit in 16 bits.
-
-        It is the margin of that record with its other columns at 0, if 0 is inside the domain.
-        """
-        if isinstance(self._layout, DenseLayout):
-            return False
-        inside = (self.domain.low <= 0).all() and (self.domain.high >= 0).all()
-        return bool(inside and (self.domain.norm(P) * 2.0**self.grid.b < 2.0**15).all())
-
     def scores(self, P: ArrayLike) -> Integers:
         """int64 (m,): minus the loss of each candidate (m, n_weights), in units of `unit`."""
-        P, whole = self._scored(P)
-        narrow = self._narrow_candidates(P, whole)
-        result = np.empty(len(P), dtype=np.int64)
-        if narrow.any():
-            result[narrow] = -self._layout.losses(whole[narrow], self, self._short(P[narrow]))
-        if not narrow.all():
-            result[~narrow] = -self._layout.losses_wide(whole[~narrow], self)
-        return result
+        return -self._sums.sum(LinearRows.losses, self._scored(P)[1])
 
     def prior(self, P: ArrayLike) -> Integers:
         """int64 (m,): the data-free part of the objective, -l2/2 norm2(w)^2, in score units.
@@ -364,14 +295,14 @@ class LinearObjective(Objective):
         span = B if self.loss == "logistic" else self.C * min(2 * B, 1 + B)
         return integer_range((2 if replaced else 1) * span, self.unit, 2 if replaced else 1)
 
-    def gradient(self, w: ArrayLike, cap: float, caps: Caps = NO_CAPS) -> Integers:
+    def gradient(self, w: ArrayLike, cap: float, image: Image | None = None) -> Integers:
         """int64 (n_weights,): sums of y x_j min(r, cap), in units of `gradient_unit`.
 
         r is minus the slope of the loss at a record's margin m: sigma(-m) for the logistic loss,
         max(1 - m, 0) for the hinge (capped, this is the slope of Huber's hinge). Entry j scores
         the move +e_j and its negative the move -e_j, all moves in one pass. Columns are taken in
-        units of their scale 2^e_j (1 for the unit box, the balls and a schema). `caps` are further
-        caps, one for each packed row, in units of RESIDUAL_UNIT: see `clipping`.
+        units of their scale 2^e_j (1 for the unit box, the balls and a schema). An image caps each
+        record further, by its length there: see `clipping`.
         """
         if self.loss == "zero_one":
             raise ValueError(
@@ -383,8 +314,7 @@ class LinearObjective(Objective):
             raise ValueError(
                 f"w (shape {np.shape(w)}) must be one candidate; pass a vector (n_weights,)"
             )
-        narrow = self._narrow_candidates(P, whole)
-        return self._layout.gradient(whole[0], not narrow[0], top, self, caps)[: self.n_weights]
+        return self._sums.sum(LinearRows.gradient, whole[0], top, image)[: self.n_weights]
 
     def _cap(self, cap: float) -> int:
         if not is_finite(cap) or not 0 < cap <= 1:
@@ -399,51 +329,26 @@ class LinearObjective(Objective):
         x_max = max(constant, round(float(units.max())))
         return (4 if adjacency == "replace" else 2) * x_max * self._cap(cap)
 
-    def caps(self, columns: Integers, shift: int, squared: bool, bound: int) -> Caps:
-        """(packed rows,): bound / norm of each record's image, in residual units, at most 1.
-
-        A record goes to sum_j x_j columns[j] + columns[d], with x_j in record units; sizes are
-        divided by 2^shift, rounded up, and added, or their squares. Private: release none of it.
-        """
-        lengths = self._layout.lengths(np.ascontiguousarray(columns), shift, squared, self)
-        if squared:  # a root of at most 2^31 is off by 2^-51 of itself, and one more is above it
-            lengths = np.sqrt(lengths.astype(np.float64)).astype(np.int64) + 1
-        return np.minimum(bound // np.maximum(lengths, 1), MOST_RESIDUAL).astype(np.int16)
-
-    def capped(self, *image: Any) -> Callable[[ArrayLike], Integers]:
-        """The gradient of a candidate, each record capped by its image: see `caps`."""
-        caps = self.caps(*image)
-        return lambda w: self.gradient(w, 1.0, caps)
-
-    def follower(self) -> Callable[[Floats, int], Integers]:
-        """The gradient of a candidate and a cap in residual units, quick if asked of near ones."""
-        follower = SparseFollower(self._layout) if isinstance(self._layout, SparseLayout) else None
-
-        def gradient(w: Floats, cap: int) -> Integers:
-            P, whole = self._candidates(w[None])
-            narrow = bool(self._narrow_candidates(P, whole)[0])
-            if follower is not None and narrow:
-                return follower.gradient(whole[0], cap, self)[: self.n_weights]
-            return self._layout.gradient(whole[0], not narrow, cap, self)[: self.n_weights]
-
-        return gradient
+    def followed_gradient(self, w: Floats, cap: int) -> Integers:
+        """`gradient` with a cap in residual units, quick if asked for one model after another."""
+        whole = self._candidates(w[None])[1][0]
+        return self._sums.sum(LinearRows.followed_gradient, whole, cap)[: self.n_weights]
 
     def smooth(self, *loss: Any) -> SmoothSums:
         """Sums of slopes and curvatures of a smooth loss, as Newton's method asks for them."""
-        return SmoothSums(self, *loss)
+        return SmoothSums(self._sums, Smoothing(*loss))
 
     def size_counts(self, numbers: Integers, radii: Floats) -> Integers:
         """int64 (radii + 1,): records by the l1 norm of numbers, in classes up to each radius."""
-        return SmoothSums(self, 0.0, numbers, math.inf).size_counts(radii)
+        return self._sums.sum(LinearRows.size_counts, numbers, radii)
 
     def second_moments(self) -> Integers:
         """int64 (d + 1, d + 1): the sum of x~ x~', the intercept last, in units of 4^-a."""
-        return self._layout.second_moments(self)
+        return self._sums.sum(LinearRows.second_moments)
 
     def label_counts(self) -> Integers:
         """int64 (2,): the records of class 0 and of class 1."""
-        positive = sum(run.count for run in self._runs if run.flip == 0)
-        return np.array([self.n_records - positive, positive])
+        return self._sums.sum(LinearRows.label_counts)
 
     def decoded(self) -> tuple[Any, Integers]:
         """Private: records (n, d) as floats or CSR, clipped and rounded, and labels 0/1.
@@ -461,8 +366,11 @@ class LinearObjective(Objective):
 
         For solvers that need more than scores. Nothing of it may leave but by a grant's `release`.
         """
+        return self._decoded_blocks(self._sums.whole("this solver"), rows)
+
+    def _decoded_blocks(self, packed: LinearRows, rows: int) -> Iterator[tuple[Any, float]]:
         units = self.domain.record_units()
-        for run, block in self._layout.records.labelled_blocks(rows):
+        for run, block in packed.records.labelled_blocks(rows):
             real: Any = block.astype(np.float64)
             if is_sparse(real):
                 real.data *= units[real.indices]
@@ -482,6 +390,19 @@ class LinearObjective(Objective):
     def centred(self) -> Centred:
         """The coding of every column as [-1/2, 1/2]."""
         return Centred(self.domain, self.fit_intercept)
+
+
+def _loss_grid(loss: str, C: float, adjacency: str, domain: Domain) -> LossGrid:
+    """The loss, with the grid's c bits of a score, or fewer if sums over 2^32 records need them.
+
+    A rule of the domain's width and C alone, so that records have one unit wherever they are.
+    """
+    bits = domain.grid.c
+    if adjacency == "add_remove":
+        most = C * (USUAL_WEIGHT * (domain.width + 1) + 1)
+        fit = math.floor(math.log2((MOST_SUM // MAX_RECORDS - 2) / most))
+        bits = max(0, min(bits, fit))
+    return LossGrid(loss, C, bits)
 
 
 def _logistic_gap(B: Floats, D: Floats) -> Floats:

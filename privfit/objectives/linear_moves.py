@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privfit.base.typing import Floats, Integers
-from privfit.objectives.common import check_adjacency, integer_range, on_grid, wrap32
+from privfit.objectives.common import check_adjacency, integer_range, on_grid
+from privfit.records.linear import LinearRows
 
 if TYPE_CHECKING:
     from privfit.objectives.linear import LinearObjective
@@ -25,7 +26,7 @@ class LinearMoves:
         if w.ndim != 1:
             raise ValueError(f"w (shape {w.shape}) must be one candidate; pass a vector")
         self._objective = objective
-        self._move_to(w)
+        self._move_to(objective._candidates(w[None])[1][0])
 
     @property
     def w(self) -> Floats:
@@ -37,14 +38,12 @@ class LinearMoves:
         """The parent as a candidate of the objective: itself."""
         return self.w
 
-    def _move_to(self, w: Floats) -> None:
-        """Take w as the parent, with its margins if they fit in 32 bits."""
+    def _move_to(self, whole: Floats) -> None:
+        """Take these weights, in whole units of the grid, as the parent."""
         objective = self._objective
-        P, whole = objective._candidates(w[None])
-        norm = objective.domain.norm(P)
-        fits = objective._narrow(norm) & objective._layout.fits(whole)
-        self._parent = objective._layout.parent(whole[0], objective) if fits[0] else None
-        self._whole, self._norm = whole[0], float(norm[0])
+        padded = whole * objective.domain.weight_units()
+        self._whole, self._norm = whole, float(objective.domain.norm(padded)[0])
+        self._margin = float(np.abs(padded) @ objective._largest_record)
 
     def _moves(self, coords: ArrayLike, steps: ArrayLike) -> tuple[Integers, Floats, Floats]:
         """Coordinates, steps in whole units, and bounds on the norms of the moved candidates."""
@@ -70,6 +69,9 @@ class LinearMoves:
     def candidates(self, coords: ArrayLike, steps: ArrayLike) -> Floats:
         """(m, n_weights): the moved candidates themselves."""
         coords, whole, _ = self._moves(coords, steps)
+        return self._moved(coords, whole)
+
+    def _moved(self, coords: Integers, whole: Floats) -> Floats:
         P = np.tile(self._whole, (len(coords), 1))
         P[np.arange(len(coords)), coords] += whole
         return (P * self._objective.domain.weight_units())[:, : self._objective.n_weights]
@@ -80,10 +82,10 @@ class LinearMoves:
         coords, whole, norms = self._moves(coords, steps)
         if coords.size == 0:
             return np.empty(0, dtype=np.int64)
-        if self._parent is None or not objective._narrow(norms).all():
-            units = objective.domain.weight_units()[coords]
-            return objective.scores(self.candidates(coords, whole * units))
-        return -self._parent.moved_losses(coords, wrap32(whole), objective)
+        margin = self._margin - self._norm + float(norms.max())
+        if not (objective._has_exact(margin) and objective._has_room(margin)):
+            objective._scored(self._moved(coords, whole))
+        return -objective._sums.sum(LinearRows.moved_losses, self._whole, coords, whole)
 
     def prior(self, coords: ArrayLike, steps: ArrayLike) -> Integers:
         """int64 (m,): `LinearObjective.prior` of the moved candidates."""
@@ -98,17 +100,11 @@ class LinearMoves:
 
     def step(self, coord: int, step: float) -> None:
         """Move the parent."""
-        coords, steps, norms = self._moves([coord], [step])
+        coords, steps, _ = self._moves([coord], [step])
+        self._objective._candidates(self._moved(coords, steps))
         moved = self._whole.copy()
         moved[coords] += steps
-        objective = self._objective
-        narrow = objective._narrow(norms) & objective._layout.fits(moved[None])
-        if self._parent is None or not narrow[0]:
-            self._move_to((moved * objective.domain.weight_units())[: objective.n_weights])
-            return
-        self._parent.step(int(coords[0]), int(wrap32(steps)[0]))
-        self._whole = moved
-        self._norm = float(objective.domain.norm(moved * objective.domain.weight_units())[0])
+        self._move_to(moved)
 
     def range(self, coords: ArrayLike, steps: ArrayLike, adjacency: str) -> int:
         """The range of these moves' scores: at least that of `LinearObjective.range`, and quick.
@@ -149,7 +145,6 @@ class LinearSlopes:
     def __init__(self, objective: LinearObjective, position: ArrayLike, cap: float) -> None:
         self._objective, self._cap = objective, objective._cap(cap)
         self.w = np.array(position, dtype=np.float64)
-        self._gradient = objective.follower()
 
     @property
     def model(self) -> Floats:
@@ -158,7 +153,8 @@ class LinearSlopes:
 
     def scores(self, coords: Integers, steps: Floats) -> Integers:
         """int64 (m,): the gradient along each move."""
-        gradient = self._objective.centred.gradient(self._gradient(self.model, self._cap))
+        found = self._objective.followed_gradient(self.model, self._cap)
+        gradient = self._objective.centred.gradient(found)
         return gradient[coords] * np.sign(steps).astype(np.int64)
 
     def prior(self, coords: Integers, steps: Floats) -> Integers:

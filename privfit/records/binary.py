@@ -23,23 +23,24 @@ replace        2 (s + 1)   2 (s + 1)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy  # its submodules load when first used
 from numpy.typing import NDArray
 
-from privfit._kernels import threads
 from privfit._kernels.counts import count_ones, sample_ones
 from privfit.base.typing import Integers
 from privfit.base.validation import is_sparse, is_whole
-from privfit.records.packing import CHUNK_BYTES, TABLE_RECORDS
+from privfit.records.packing import CHUNK_BYTES, TABLE_RECORDS, Run
+from privfit.records.places import sums_of
+from privfit.records.rows import Rows
+from privfit.records.sums import Sums
 
 __all__ = ["BinaryRecords", "ClassCounts", "count_sensitivity"]
-
-
-THREAD_WORK = 2e6  # ones below which a second thread costs more than it gives
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,19 +51,33 @@ class ClassCounts:
     sizes: Integers
 
 
-@dataclass(frozen=True, repr=False)
-class BinaryRecords:
+class BinaryRows(Rows):
     """Lists of ones: record i has the features column[start[i] : start[i + 1]] and a class."""
 
-    start: Integers
-    column: NDArray[np.int32]
-    label: NDArray[np.int32]
-    n_features: int
-    n_classes: int
+    def __init__(
+        self,
+        start: Integers,
+        column: NDArray[np.int32],
+        label: NDArray[np.int32],
+        n_features: int,
+        n_classes: int,
+        n_threads: int | None = None,
+    ) -> None:
+        super().__init__((Run(0, len(label), 0),), n_features, n_threads)
+        self.start, self.column, self.label, self.n_classes = start, column, label, n_classes
 
     @classmethod
-    def of(cls, X: Any, label: Any, n_classes: int) -> BinaryRecords:
-        """The records of an array or a sparse matrix (n, d), with classes 0, 1, ... (n,)."""
+    def pack(
+        cls,
+        X: Any,
+        y: Any,
+        *,
+        n_classes: int,
+        read: Callable[[Any, Any], tuple[Any, Any]] | None = None,
+        n_threads: int | None = None,
+    ) -> BinaryRows:
+        """The records of a table (n, d) with classes 0, 1, ... (n,), as `read` reads both."""
+        X, label = (X, y) if read is None else read(X, y)
         if X.shape[0] > TABLE_RECORDS:
             raise ValueError(
                 f"X must have at most {TABLE_RECORDS} records in memory; pass more as a Stream"
@@ -73,34 +88,70 @@ class BinaryRecords:
                 "y must have one label for each record of X; pass a vector of that length"
             )
         start, column = _ones_of_sparse(X) if is_sparse(X) else _ones_of_dense(X)
-        return cls(start, column, label, int(X.shape[1]), n_classes)
+        return cls(start, column, label, int(X.shape[1]), n_classes, n_threads)
 
-    @property
-    def n_records(self) -> int:
-        """How many records there are; private if records are added or removed."""
-        return len(self.label)
-
-    def at_most(self, ones: int, key: int, n_threads: int | None = None) -> BinaryRecords:
-        """The same records, those with more ones reduced to a sample by the coins of `key`."""
+    def at_most(self, ones: int, key: int) -> BinaryRows:
+        """The view where records with more ones are reduced to a sample by the coins of `key`."""
         length = np.diff(self.start)
         longest = int(length.max(initial=0))
         if longest <= ones:
             return self
-        start = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.minimum(length, ones))])
-        column = np.empty(int(start[-1]), dtype=np.int32)
-        work = np.empty((self._threads(n_threads), 2, longest), dtype=np.uint64)
-        sample_ones(self.start, self.column, ones, key, start, work, column)
-        return replace(self, start=start, column=column)
+        rows = self._view()
+        rows.start = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.minimum(length, ones))])
+        rows.column = np.empty(int(rows.start[-1]), dtype=np.int32)
+        work = np.empty((self.threads(self.column.size), 2, longest), dtype=np.uint64)
+        sample_ones(self.start, self.column, ones, key, rows.start, work, rows.column)
+        return rows
 
-    def _threads(self, n_threads: int | None) -> int:
-        return threads.resolve(n_threads) if self.column.size > THREAD_WORK else 1
-
-    def counts(self, n_threads: int | None = None) -> ClassCounts:
-        """Exact counts, for any order of the records and any number of threads."""
+    def counts(self) -> Integers:
+        """int64 (classes, d + 1): the records of a class with each feature, and all of them."""
         shape = (self.n_classes, self.n_features + 1)
         table = np.empty(shape, dtype=np.int64)
-        work = np.zeros((self._threads(n_threads), *shape), dtype=np.int32)
+        work = np.zeros((self.threads(self.column.size), *shape), dtype=np.int32)
         count_ones(self.start, self.column, self.label, work, table)
+        return table
+
+
+@dataclass(frozen=True, repr=False)
+class BinaryRecords:
+    """Records of binary features, wherever they are, and what they count to."""
+
+    sums: Sums[BinaryRows]
+    n_classes: int
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        y: Any,
+        n_classes: int,
+        n_threads: int | None = None,
+        read: Callable[[Any, Any], tuple[Any, Any]] | None = None,
+    ) -> BinaryRecords:
+        """The records X (n, d), in memory or elsewhere, with classes 0, 1, ... (n,).
+
+        `read(X, y)` makes both such tables, where they are.
+        """
+        make = partial(BinaryRows.pack, n_classes=n_classes, read=read, n_threads=n_threads)
+        return cls(sums_of(X, y, make, n_threads), n_classes)
+
+    @property
+    def n_records(self) -> int:
+        """How many records there are; private if records are added or removed."""
+        return self.sums.n_records
+
+    @property
+    def n_features(self) -> int:
+        """How many features a record may have."""
+        return self.sums.n_features
+
+    def at_most(self, ones: int, key: int) -> BinaryRecords:
+        """The same records, those with more ones reduced to a sample by the coins of `key`."""
+        return replace(self, sums=self.sums.viewed(BinaryRows.at_most, ones, key))
+
+    def counts(self) -> ClassCounts:
+        """Exact counts, for any order of the records and any number of threads."""
+        table = self.sums.sum(BinaryRows.counts)
         return ClassCounts(table[:, :-1], table[:, -1])
 
 
@@ -121,7 +172,7 @@ def bound_ones(max_ones: Any, n_features: int) -> int:
     return min(int(max_ones), n_features)
 
 
-# ----------------------------------------------------------------------------------------- reading
+# ---------------------------------------------------------------------------------------- reading
 
 
 def _ones_of_sparse(X: Any) -> tuple[Integers, NDArray[np.int32]]:

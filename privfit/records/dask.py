@@ -6,7 +6,7 @@ time that one takes on its way through a scheduler. It goes to one worker, which
 while it answers for its own partitions, and so on down a tree; sums come back the same way. Nothing
 but candidates and sums of integers crosses the network; the driver never sees a record.
 
-**Faults.** Questions name all that they need (`parts`), so asking again is free and exact. Every
+**Faults.** Questions name all that they need (`rows`), so asking again is free and exact. Every
 sum carries the number of records that it covers. A worker that is gone adds nothing, so that the
 sum covers too few and is not used; what nobody holds any more is packed again, from the
 collection's own graph, and the whole question is asked anew. Draws are made by the driver, once.
@@ -29,9 +29,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from privfit.base.typing import Integers
-from privfit.records.parts import Make, Parts, join_small, share_threads
+from privfit.records.rows import Rows
+from privfit.records.sums import Make, Question, R, Sums, join_small, share_threads
 
-Question: TypeAlias = "tuple[str, tuple[Any, ...]]"
+Asked: TypeAlias = Question[Any, Integers]
 Homes: TypeAlias = "list[tuple[str, list[int]]]"  # workers and the partitions that they answer for
 
 FAN_IN = 8  # workers that a worker asks: messages of a level are few, and so are levels
@@ -41,7 +42,7 @@ AWAKE = 30.0  # seconds between two tasks, without which a scheduler may close f
 WAIT = 60.0  # seconds to wait for a first worker, or for another if all are gone
 
 
-# ---------------------------------------------------------------------------------- on the workers
+# --------------------------------------------------------------------------------- on the workers
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,46 +83,47 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
 
 
 @dataclass
-class _Held:
-    """The parts of one fit on this worker; one question at a time, since parts keep margins."""
+class _Share:
+    """A fit's tables on this worker; one question at a time, since tables keep margins."""
 
-    parts: dict[tuple[int, ...], Any] = field(default_factory=dict)  # by numbers of partitions
+    tables: dict[tuple[int, ...], Rows] = field(default_factory=dict)  # by numbers of partitions
     lock: threading.Lock = field(default_factory=threading.Lock)
     joined: bool = False
 
     def numbers(self) -> set[int]:
         """The partitions that are held."""
-        return {index for numbers in list(self.parts) for index in numbers}
+        return {index for numbers in list(self.tables) for index in numbers}
 
-    def hold(self, index: int, part: Any) -> None:
-        """Hold a part, unless this partition is held already."""
+    def hold(self, index: int, table: Rows) -> None:
+        """Hold a table, unless this partition is held already."""
         with self.lock:
             if index not in self.numbers():
-                self.parts[index,], self.joined = part, False
+                self.tables[index,], self.joined = table, False
 
-    def answer(self, question: Question, indices: list[int], n_threads: int) -> _Sum:
+    def answer(self, question: Asked, indices: list[int], n_threads: int) -> _Sum:
         """The sum of the answers of these partitions, as far as they are held."""
-        name, arguments = question
         with self.lock:
             try:
                 found = self._of(indices)
                 at_once = share_threads(found, n_threads)
                 each: Any = _pool(n_threads).map if at_once > 1 else map
-                totals = each(lambda part: getattr(part, name)(*arguments), found)
-                return _add(map(_Sum, totals, [part.n_records for part in found]))
+                totals = each(question, found)
+                return _add(map(_Sum, totals, [table.n_records for table in found]))
             except Exception as error:  # returned: Dask logs what is raised, and its arguments
                 return _Sum(failure=_portable(error))
 
-    def _of(self, indices: list[int]) -> list[Any]:
-        """The parts of these partitions; small ones are joined, and any others forgotten."""
+    def _of(self, indices: list[int]) -> list[Rows]:
+        """The tables of these partitions; small ones are joined, and any others forgotten."""
         mine = set(indices)
-        self.parts = {numbers: part for numbers, part in self.parts.items() if mine >= {*numbers}}
+        self.tables = {
+            numbers: table for numbers, table in self.tables.items() if mine >= {*numbers}
+        }
         if not self.joined:
-            self.parts, self.joined = join_small(self.parts), True
-        return list(self.parts.values())
+            self.tables, self.joined = join_small(self.tables), True
+        return list(self.tables.values())
 
 
-_HELD: defaultdict[tuple[str, str], _Held] = defaultdict(_Held)  # by fit and worker
+_HELD: defaultdict[tuple[str, str], _Share] = defaultdict(_Share)  # by fit and worker
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ def _loaded(partition: Any) -> Any:
     return partition.load() if isinstance(partition, _Recipe) else partition
 
 
-def _pack(fit: str, index: int, X: Any, y: Any, make: Make) -> _Card:
+def _pack(fit: str, index: int, X: Any, y: Any, make: Make[Rows]) -> _Card:
     """Pack a partition and hold it here. A refusal is returned: Dask logs what is raised."""
     from distributed import get_worker
 
@@ -158,14 +160,14 @@ def _pack(fit: str, index: int, X: Any, y: Any, make: Make) -> _Card:
     if (X.shape[0] if hasattr(X, "shape") else len(X)) == 0:
         return _Card()
     try:
-        part = make(X, y)
+        table = make(X, y)
     except (ValueError, TypeError, ImportError) as error:
         return _Card(refusal=error.with_traceback(None))
-    _HELD[fit, get_worker().address].hold(index, part)
-    return _Card(part.n_records, part.n_features)
+    _HELD[fit, get_worker().address].hold(index, table)
+    return _Card(table.n_records, table.n_features)
 
 
-async def _ask(fit: str, question: Question, homes: Homes, dask_worker: Any = None) -> _Sum:
+async def _ask(fit: str, question: Asked, homes: Homes, dask_worker: Any = None) -> _Sum:
     """The sum of this worker, which is the first of `homes`, and of the others below it."""
     (_, indices), *below = homes
     here = _HELD[fit, dask_worker.address].answer
@@ -178,7 +180,7 @@ async def _ask(fit: str, question: Question, homes: Homes, dask_worker: Any = No
     )  # fmt: skip
 
 
-async def _pass_on(fit: str, question: Question, homes: Homes, dask_worker: Any) -> _Sum:
+async def _pass_on(fit: str, question: Asked, homes: Homes, dask_worker: Any) -> _Sum:
     """What the first of these workers says, by the same message as that of `Client.run`."""
     from distributed.protocol.pickle import dumps
 
@@ -200,10 +202,10 @@ def _drop(fit: str) -> None:
         _HELD.pop(key, None)
 
 
-# ----------------------------------------------------------------------------------- on the driver
+# ---------------------------------------------------------------------------------- on the driver
 
 
-def place_on_workers(X: Any, y: Any, make: Make) -> Parts:
+def place_on_workers(X: Any, y: Any, make: Make[R]) -> Sums[R]:
     """Pack the partitions of a Dask collection, each on one worker."""
     client = _client()
     return _Workers(client, _partitions(X, y, client), make)
@@ -272,24 +274,24 @@ def _delayed(collection: Any, **options: bool) -> list[Any]:
     return list(np.ravel(np.array(collection.to_delayed(**options), dtype=object)))
 
 
-class _Workers(Parts):
-    """Parts held by the workers of a client."""
+class _Workers(Sums[R]):
+    """Tables held by the workers of a client."""
 
-    def __init__(self, client: Any, partitions: list[tuple[Any, Any]], make: Make) -> None:
+    def __init__(self, client: Any, partitions: list[tuple[Any, Any]], make: Make[R]) -> None:
         self._client, self._partitions, self._make = client, partitions, make
         self._fit = f"privfit-{uuid.uuid4().hex}"
         self._home: dict[int, str] = {}  # the worker of each partition
         self._cards: dict[int, _Card] = {}
-        self._used: set[str] = set()  # workers that may hold parts of this fit
+        self._used: set[str] = set()  # workers that may hold tables of this fit
         self._last_task = time.monotonic()
         weakref.finalize(self, _drop_everywhere, client, self._fit, self._used)
         self._settle()
         filled = [card for card in self._cards.values() if card.n_records]
-        super().__init__([c.n_records for c in filled], [c.n_features for c in filled])
+        self._count([card.n_records for card in filled], [card.n_features for card in filled])
 
-    def sum(self, question: str, *arguments: Any) -> Integers:
+    def _sum(self, question: Question[R, Integers]) -> Integers:
         for _ in range(MOST_ROUNDS):
-            found = self._round((question, arguments))
+            found = self._round(question)
             if found.failure is not None:
                 raise found.failure
             if found.n_records == self.n_records:
@@ -302,12 +304,12 @@ class _Workers(Parts):
             "have the memory for their partitions, and fit again"
         )
 
-    def try_one(self, question: str, *arguments: Any) -> None:
-        failure = self._round((question, arguments), workers=1).failure
+    def _try_one(self, question: Question[R, Integers]) -> None:
+        failure = self._round(question, workers=1).failure
         if failure is not None:
             raise failure
 
-    # ------------------------------------------------------------------------------ where parts are
+    # ---------------------------------------------------------------------------- where tables are
 
     def _settle(self) -> None:
         """See to it that every partition has a worker that is there and holds it."""
@@ -374,9 +376,9 @@ class _Workers(Parts):
             task, *arguments, workers=[address], allow_other_workers=False, pure=False
         )
 
-    # ----------------------------------------------------------------------------------- a question
+    # ---------------------------------------------------------------------------------- a question
 
-    def _round(self, question: Question, workers: int | None = None) -> _Sum:
+    def _round(self, question: Asked, workers: int | None = None) -> _Sum:
         """Ask all (or so many) workers and add up; a sum over too few records if one left."""
         by_worker: dict[str, list[int]] = defaultdict(list)
         for index, address in self._home.items():
@@ -444,7 +446,7 @@ class _Workers(Parts):
 
 
 def _drop_everywhere(client: Any, fit: str, addresses: set[str]) -> None:
-    """Let the workers forget a fit's parts; one that is gone has forgotten them."""
+    """Let the workers forget a fit's tables; one that is gone has forgotten them."""
     if getattr(client, "status", "") != "running":
         return
     from distributed import fire_and_forget

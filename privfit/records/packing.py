@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from privfit._kernels.linear import PANEL_ROWS, SparseRows
 from privfit.base.typing import Integers
-from privfit.base.validation import is_partitioned, is_sparse
-from privfit.domains import Domain, Schema
-from privfit.domains.frames import length, numbers_of
+from privfit.base.validation import is_sparse
+from privfit.domains import Domain
+from privfit.domains.frames import length
 from privfit.domains.reading import LevelReader, positions, two_classes
 
 MAX_RECORDS = 2**32  # a public bound: sums are proved not to overflow up to here
@@ -65,6 +65,11 @@ class DenseRecords:
     panels: NDArray[np.int16]
     runs: tuple[Run, ...]
     n_features: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all records."""
+        return self.panels.nbytes
 
     @property
     def pairs(self) -> int:
@@ -125,6 +130,12 @@ class SparseRecords:
         if "by_column" in self.__dict__:
             result.__dict__["by_column"] = self.by_column.of(result.runs)
         return result
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all records."""
+        arrays = self.one_start, self.one_column, self.value_start, self.value_column, self.value
+        return sum(array.nbytes for array in arrays)
 
     @property
     def mean_entries(self) -> float:
@@ -277,7 +288,7 @@ def _joined_sparse(tables: Sequence[SparseRecords]) -> SparseRecords:
     )
 
 
-# ------------------------------------------------------------------------------------- checking
+# --------------------------------------------------------------------------------------- checking
 
 
 def check_domain(domain: Any, what: str) -> Domain:
@@ -298,22 +309,7 @@ def check_domain(domain: Any, what: str) -> Domain:
 def check_records(X: Any, domain: Any, what: str) -> tuple[Any, Domain]:
     """X as an array, CSR matrix or encoded schema, and the domain bound to its columns."""
     domain = check_domain(domain, what)
-    if is_partitioned(X):
-        raise TypeError(
-            f"{what} needs records in memory, but X ({type(X).__name__}) lies in parts; make it by "
-            "its function in privfit.records, such as linear_objective"
-        )
-    if isinstance(domain, Schema):
-        X = domain.encode(X)
-    else:
-        X = numbers_of(X)
-        X = X if isinstance(X, np.ndarray) or is_sparse(X) else np.asarray(X)
-        _check_table(X)
-        if is_sparse(X):
-            X = scipy.sparse.csr_array(X)
-            if not X.has_canonical_format:
-                X = X.copy()  # the caller's arrays are left alone
-                X.sum_duplicates()
+    X = domain.read(X)
     if X.shape[0] == 0:
         raise ValueError("X must have at least one record; pass a non-empty table")
     if max(X.shape) > TABLE_RECORDS:
@@ -322,18 +318,6 @@ def check_records(X: Any, domain: Any, what: str) -> tuple[Any, Domain]:
             "as a Stream"
         )
     return X, domain.bind(X.shape[1])
-
-
-def _check_table(X: Any) -> None:
-    if X.ndim != 2:
-        raise ValueError(f"X ({X.ndim} dimensions) must have two dimensions; pass records as rows")
-    if X.dtype.kind not in "fiub":
-        raise ValueError(
-            f"X (dtype {X.dtype}) must hold real numbers; pass numbers, or declare a Schema for "
-            "columns of text"
-        )
-    if X.shape[1] == 0:
-        raise ValueError("X must have at least one column; pass a non-empty table")
 
 
 def check_labels(y: Any, n: int, n_classes: int | None = None) -> Integers:
@@ -358,31 +342,12 @@ def check_labels(y: Any, n: int, n_classes: int | None = None) -> Integers:
 
 def _blocks(X: Any, domain: Domain, uniform: bool) -> Iterator[tuple[int, Any]]:
     """(first row, quantised block): int16 arrays or CSR matrices of a few megabytes each."""
-    n, d = X.shape
-    if isinstance(domain, Schema):
-        rows = max(1, CHUNK_BYTES // 8)  # already quantised; blocks only bound the unpacking
-        for first in range(0, n, rows):
-            yield first, X[first : first + rows]
-        return
-    rows = max(1, CHUNK_BYTES // (8 * d))
-    for first in range(0, n, rows):
-        block = X[first : first + rows]
-        with np.errstate(over="ignore"):  # a warning would tell that some record is huge
-            if is_sparse(block):
-                entries = block.data.astype(np.float64)
-                block = scipy.sparse.csr_array(
-                    (entries, block.indices, block.indptr), shape=block.shape
-                )
-            else:
-                entries = block = np.ascontiguousarray(block, dtype=np.float64)
-        if not np.isfinite(entries).all():
-            raise ValueError(
-                "X must be finite; fill NaN and infinity before, or declare a Schema with fill="
-            )
-        yield first, domain.quantise(block, uniform)
+    rows = max(1, CHUNK_BYTES // (8 * domain.n_columns))
+    for first in range(0, X.shape[0], rows):
+        yield first, domain.quantise_rows(X[first : first + rows], uniform)
 
 
-# -------------------------------------------------------------------------------------- packing
+# ---------------------------------------------------------------------------------------- packing
 
 
 def pack(

@@ -1,10 +1,10 @@
 """More records than memory: packed once into a cache on disk, then read back block by block.
 
-Each block of the source is made a part, and the part's arrays (int16 columns in the kernels' own
-layout, a quarter of float64) are written to a cache file, which is mapped. In a pass, every thread
-takes one block after the other; the system reads ahead of it. A block that has answered is let go,
-so that no more is resident than `memory_limit` allows. The first blocks, as many as have room, stay
-in memory and are not written.
+Each block of the source is packed to a table, and the table's arrays (int16 columns in the kernels'
+own layout, a quarter of float64) are written to a cache file, which is mapped. In a pass, every
+thread takes one block after the other; the system reads ahead of it. A block that has answered is
+let go, so that no more is resident than `memory_limit` allows. The first blocks, as many as have
+room, stay in memory and are not written.
 
 **The cache holds private records.** It has no name: the file is unlinked as soon as it is open, so
 that nobody else can open it, and it is gone when the process ends, however it ends. It lies in
@@ -29,15 +29,16 @@ from functools import partial
 from io import BytesIO
 from itertools import count
 from types import FunctionType
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 
 from privfit._kernels import threads
 from privfit.base.typing import Array, Integers
 from privfit.base.validation import is_whole
-from privfit.records.parts import Make, Part, Parts, share_threads
+from privfit.records.rows import Rows
 from privfit.records.sources import source_of
+from privfit.records.sums import Make, Question, R, Sums, share_threads
 
 UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
          "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}  # fmt: skip
@@ -113,27 +114,27 @@ class Stream:
         return self._source.columns
 
     def place(
-        self, y: Any, make: Make, n_threads: int | None = None, more_columns: int = 0
-    ) -> Parts:
-        """The parts that `make` makes of the blocks, in a cache on disk."""
+        self, y: Any, make: Make[R], n_threads: int | None = None, more_columns: int = 0
+    ) -> Sums[R]:
+        """The sums over tables that `make` packs of the blocks, in a cache on disk."""
         cache = _Cache(self._folder)
         # A pass has a block for each thread, and packing takes more.
         most = min(LARGEST_BLOCK, self._limit // max(8, 4 * threads.resolve(n_threads)))
         room = min(self._limit // 2, self._limit - 2 * most - _resident())
         sources = self._source.blocks(y, most, more_columns)
         packed = _packed(sources, make, min(threads.resolve(n_threads), MOST_PACKERS))
-        blocks: list[_Block] = []
-        for part in _joined(packed, min(most, PACKED_BLOCK)):
-            blocks.append(_Block(part, cache, room))
+        blocks: list[_Block[R]] = []
+        for table in _joined(packed, min(most, PACKED_BLOCK)):
+            blocks.append(_Block(table, cache, room))
             room -= blocks[-1].in_memory
             if self._progress is not None:
                 self._progress(len(blocks))
         return _Streamed(blocks, n_threads)
 
 
-def _packed(blocks: Iterator[Any], make: Make, packers: int) -> Iterator[Any]:
-    """The parts of the blocks in their order, a few of them being made at a time."""
-    waiting = deque[Future[Any]]()
+def _packed(blocks: Iterator[Any], make: Make[R], packers: int) -> Iterator[R]:
+    """The tables of the blocks in their order, a few of them being made at a time."""
+    waiting = deque[Future[R]]()
     with ThreadPoolExecutor(packers) as pool:
         for X, labels in blocks:
             waiting.append(pool.submit(make, X, labels))
@@ -144,16 +145,16 @@ def _packed(blocks: Iterator[Any], make: Make, packers: int) -> Iterator[Any]:
             yield waiting.popleft().result()
 
 
-def _joined(parts: Iterator[Any], most: int) -> Iterator[Any]:
-    """The same records in parts of nearly so many bytes, as far as parts can be joined."""
-    group: list[Any] = []
+def _joined(tables: Iterator[R], most: int) -> Iterator[R]:
+    """The same records in tables of nearly so many bytes, as far as they can be joined."""
+    group: list[R] = []
     total = 0
-    for part in parts:
-        kind, size = getattr(part, "kind", None), sum(c.nbytes for c in _taken_apart(part)[2])
-        if group and (kind is None or kind != group[0].kind or total + size > most):
+    for table in tables:
+        size = 0 if table.kind is None else table.nbytes
+        if group and (table.kind is None or table.kind != group[0].kind or total + size > most):
             yield group[0].joined(group[1:]) if group[1:] else group[0]
             group, total = [], 0
-        group.append(part)
+        group.append(table)
         total += size
     if group:
         yield group[0].joined(group[1:]) if group[1:] else group[0]
@@ -206,7 +207,7 @@ class _Cache:
 
     def __init__(self, folder: Any) -> None:
         try:
-            # 0600, and unlinked at once; it lives as long as the parts that are mapped from it.
+            # 0600, and unlinked at once; it lives as long as the tables that are mapped from it.
             self._file = tempfile.TemporaryFile(buffering=0, dir=folder)  # noqa: SIM115
         except OSError as error:
             raise ValueError(
@@ -224,7 +225,7 @@ class _Cache:
     def write(self, chunks: list[memoryview]) -> _Region:
         """A region with these chunks, each at a multiple of 64 from its beginning."""
         offsets, length = _offsets(chunks)
-        with self._lock:  # parts that answer at the same time write what they keep
+        with self._lock:  # tables that answer at the same time write what they keep
             try:
                 return self._write(chunks, offsets, length)
             except OSError as error:
@@ -286,19 +287,19 @@ class _Unpickler(pickle.Unpickler):
         return self.named[index]
 
 
-def _taken_apart(part: Any) -> tuple[bytes, list[Any], list[memoryview]]:
-    """The part without them, its functions and classes, and its arrays as they are in memory."""
+def _taken_apart(table: Rows) -> tuple[bytes, list[Any], list[memoryview]]:
+    """The table without them, its functions and classes, and its arrays as they are in memory."""
     buffers: list[pickle.PickleBuffer] = []
     pickler = _Pickler(form := BytesIO(), protocol=5, buffer_callback=buffers.append)
-    pickler.dump(part)
+    pickler.dump(table)
     return form.getvalue(), pickler.named, [buffer.raw() for buffer in buffers]
 
 
-class _Block:
-    """A part, and the regions of the cache that its arrays are mapped from: none if it stays."""
+class _Block(Generic[R]):
+    """A table, and the regions of the cache that its arrays are mapped from: none if it stays."""
 
-    def __init__(self, part: Any, cache: _Cache, room: int) -> None:
-        form, named, chunks = _taken_apart(part)
+    def __init__(self, table: R, cache: _Cache, room: int) -> None:
+        form, named, chunks = _taken_apart(table)
         offsets, length = _offsets(chunks)
         self.in_memory = length if length <= room else 0
         self._regions = [] if self.in_memory else [cache.write(chunks)]
@@ -306,11 +307,11 @@ class _Block:
             views = [region.view[i : i + c.nbytes] for i, c in zip(offsets, chunks, strict=True)]
             unpickler = _Unpickler(BytesIO(form), buffers=views)
             unpickler.named = named
-            part = unpickler.load()
-        self.part = part
-        if isinstance(part, Part):  # the part must not hold what holds it
-            part.passing = True
-            part.keep = partial(_keep, cache, self._regions)  # type: ignore[method-assign]
+            table = unpickler.load()
+        self.table = table
+        table.passing = True
+        # The table must not hold what holds it.
+        table.keep = partial(_keep, cache, self._regions)  # type: ignore[method-assign]
 
     def let_go(self) -> None:
         """Give its pages back."""
@@ -319,25 +320,25 @@ class _Block:
 
 
 def _keep(cache: _Cache, regions: list[_Region], values: Array) -> Array:
-    """The array in the cache, mapped, its region among those of its part."""
+    """The array in the cache, mapped, its region among those of its table."""
     regions.append(cache.write([np.ascontiguousarray(values).data.cast("B")]))
     return np.frombuffer(regions[-1].view, values.dtype, values.size).reshape(values.shape)
 
 
-class _Streamed(Parts):
+class _Streamed(Sums[R]):
     """Blocks, each asked by one of a few threads."""
 
-    def __init__(self, blocks: list[_Block], n_threads: int | None) -> None:
-        parts = [block.part for block in blocks]
-        super().__init__([p.n_records for p in parts], [p.n_features for p in parts])
-        self._blocks, self._at_once = blocks, share_threads(parts, n_threads)
+    def __init__(self, blocks: list[_Block[R]], n_threads: int | None) -> None:
+        tables = [block.table for block in blocks]
+        self._count([one.n_records for one in tables], [one.n_features for one in tables])
+        self._blocks, self._at_once = blocks, share_threads(tables, n_threads)
         self._threads = ThreadPoolExecutor(self._at_once, thread_name_prefix="privfit")
 
-    def try_one(self, question: str, *arguments: Any) -> None:
-        getattr(self._blocks[0].part, question)(*arguments)
+    def _try_one(self, question: Question[R, Integers]) -> None:
+        question(self._blocks[0].table)
         self._blocks[0].let_go()
 
-    def sum(self, question: str, *arguments: Any) -> Integers:
+    def _sum(self, question: Question[R, Integers]) -> Integers:
         turns, stopped = count(), threading.Event()
 
         def answer() -> Integers | None:
@@ -345,7 +346,7 @@ class _Streamed(Parts):
             total = None
             while (turn := next(turns)) < len(self._blocks) and not stopped.is_set():
                 block = self._blocks[turn]
-                total = _added(total, getattr(block.part, question)(*arguments))
+                total = _added(total, question(block.table))
                 block.let_go()
             return total
 

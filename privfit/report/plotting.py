@@ -23,7 +23,7 @@ import numpy as np
 from privfit.base.files import write_atomically
 from privfit.base.typing import Floats
 from privfit.base.validation import is_whole
-from privfit.domains import Domain, L1Ball, L2Ball, Numeric, Schema
+from privfit.domains import Domain
 from privfit.privacy.accounting import Event, compose, gaussian_total
 from privfit.privacy.ledger import Budget, Ledger, Release
 
@@ -250,16 +250,13 @@ class _View:
                 f"model ({type(model).__name__}) must be a fitted KMeans or KMedian with a "
                 "domain; fit it first"
             )
-        names = _column_names(model, domain)
+        names = domain.coded_names(getattr(model, "feature_names_in_", None))
         if len(names) < 2:
             raise ValueError("model must have two columns or more; there is no plane to draw")
         i, j = _two_columns(columns, names, domain)
-        offset, scale = np.zeros(2), np.ones(2)
-        if isinstance(domain, Schema):
-            for axis, name in enumerate((names[i], names[j])):
-                column = domain.columns.get(name)
-                if isinstance(column, Numeric):  # a number, coded as [0, 1]; others are levels
-                    offset[axis], scale[axis] = column.low, column.high - column.low
+        # A number of a schema is coded as [0, 1]; levels and other columns are shown as they are.
+        ends = np.array([domain.shares.get(axis, (0.0, 1.0)) for axis in (i, j)], dtype=np.float64)
+        offset, scale = ends[:, 0], ends[:, 1] - ends[:, 0]
         metric = getattr(model, "metric_", "l2")
         shown = np.asarray(centers, dtype=np.float64)[:, [i, j]]
         return cls(domain, (i, j), (names[i], names[j]), metric, shown, offset, scale)
@@ -270,10 +267,7 @@ class _View:
 
     def coded(self, points: Any) -> Floats:
         """(n, 2): these columns of records as the domain codes them."""
-        if isinstance(self.domain, Schema):
-            table = self.domain.encode(points) * float(self.domain.record_units()[0])
-            return np.asarray(table.tocsc()[:, list(self.pair)].toarray(), dtype=np.float64)
-        return np.asarray(points, dtype=np.float64)[:, list(self.pair)]
+        return self.domain.coordinates(points, self.pair)
 
     @property
     def whole(self) -> bool:
@@ -287,13 +281,7 @@ class _View:
 
     def outline(self) -> Floats:
         """(m, 2): corners of what the domain allows for the two columns."""
-        if isinstance(self.domain, L2Ball):
-            angle = np.linspace(0, 2 * math.pi, 240, endpoint=False)
-            return self.domain.radius * np.column_stack([np.cos(angle), np.sin(angle)])
-        if isinstance(self.domain, L1Ball):
-            return self.domain.radius * np.array([[1.0, 0], [0, 1], [-1, 0], [0, -1]])
-        (left, bottom), (right, top) = self.bounds
-        return np.array([[left, bottom], [right, bottom], [right, top], [left, top]])
+        return self.domain.outline(*self.pair)
 
     def distances(self, x: Floats, y: Floats) -> Floats:
         """(k, m, m): of a lattice to each centre, by the two columns; squared if they are l2."""
@@ -305,19 +293,10 @@ class _View:
         return across[:, None, :] ** power + up[:, :, None] ** power
 
 
-def _column_names(model: Any, domain: Domain) -> list[str]:
-    if isinstance(domain, Schema):
-        return domain.feature_names
-    names = getattr(model, "feature_names_in_", None)
-    return [f"x{j}" for j in range(domain.width)] if names is None else [str(n) for n in names]
-
-
 def _two_columns(columns: Any, names: list[str], domain: Domain) -> tuple[int, int]:
     """Positions of the two columns that were asked for."""
     if columns is None:
-        numbers = [
-            j for j, n in enumerate(names) if isinstance(domain, Schema) and n in domain.columns
-        ]
+        numbers = list(domain.shares)
         first, second = numbers[:2] if len(numbers) > 1 else (0, 1)
         return first, second
     found = [

@@ -427,13 +427,13 @@ class _Bench:
     def _coded(self) -> Any:
         """The records as the private model sees them."""
         from privfit.estimators import BernoulliNB, KMeans
-        from privfit.estimators.common import as_domain, decode_records, read_table
+        from privfit.estimators.common import as_domain, read_table
 
         if isinstance(self.template, BernoulliNB):
             return read_table(self.template, self.X, None)
         domain = as_domain(self.template.domain, self.name)
         table = read_table(self.template, self.X, domain)
-        coded = decode_records(table, domain, uniform=isinstance(self.template, KMeans))
+        coded = domain.rounded(table, uniform=isinstance(self.template, KMeans))
         return _short_indices(coded) if is_sparse(coded) else coded
 
 

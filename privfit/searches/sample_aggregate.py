@@ -86,14 +86,7 @@ def blocks_by_rule(n: int, budget: Budget, least: int) -> int:
 
 def diameters(bounds: Domain) -> tuple[int, float]:
     """How far two points within the bounds can be apart in l1 and in l2, in record units."""
-    units = bounds.record_units()
-    widths = np.rint((bounds.high - bounds.low) / units).astype(np.int64).tolist()
-    if isinstance(bounds, L1Ball):
-        return widths[0], float(widths[0])
-    square = sum(width * width for width in widths)
-    if isinstance(bounds, L2Ball):
-        return math.isqrt(square) + 1, float(widths[0])
-    return max(1, sum(widths)), max(1.0, math.sqrt(square) * (1 + 1e-12))
+    return bounds.l1_diameter, bounds.l2_diameter
 
 
 def block_sums(
@@ -449,7 +442,9 @@ class _CentersTask:
         self.references = _spread_out(objective.domain, k, coins)
         self.fallback = self.references.ravel()
         bounds = settings.bounds
-        self.bounds = _rows_of(objective.domain, k) if bounds is None else _as_bounds(bounds, k * d)
+        self.bounds = (
+            objective.domain.repeated(k, FINEST) if bounds is None else _as_bounds(bounds, k * d)
+        )
         self._estimator = settings.estimator
         self.named = settings.estimator or f"{LLOYD_STEPS} of Lloyd's steps"
 
@@ -496,15 +491,6 @@ def lloyd_steps(records: Floats, centers: Floats, steps: int = LLOYD_STEPS) -> F
         count = member.sum(axis=1, keepdims=True)
         centers = np.where(count > 0, member @ records / np.maximum(count, 1), centers)
     return centers
-
-
-def _rows_of(domain: Domain, k: int) -> Domain:
-    """Bounds of k points of the domain in a row."""
-    if isinstance(domain, L1Ball):
-        return L1Ball(k * domain.radius, k * domain.width, FINEST)
-    if isinstance(domain, L2Ball):
-        return L2Ball(math.sqrt(k) * domain.radius, k * domain.width, FINEST)
-    return Box(np.tile(domain.low, k), np.tile(domain.high, k), grid=FINEST)
 
 
 # ----------------------------------------------------------------------------------------- majority

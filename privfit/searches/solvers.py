@@ -62,6 +62,12 @@ class Found:
 
     `answer` is the candidate; `path` what each generation released; `release` the proof of what
     it cost (None for an infinite epsilon, which is not private).
+
+    >>> import numpy as np
+    >>> from privfit import Bits, Found, RecordObjective, search
+    >>> objective = RecordObjective(np.zeros(9), lambda x, P: np.zeros((len(x), len(P))), -1.0, 0.0)
+    >>> isinstance(search(objective, Bits(4), 1.0), Found)
+    True
     """
 
     answer: NDArray[Any]

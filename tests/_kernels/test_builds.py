@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import runpy
 import shutil
 import subprocess
 import sys
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 from makers.places import ROOT
@@ -95,6 +99,332 @@ def test_the_fingerprint_does_not_know_line_endings_and_other_files(tmp_path, fr
     folder = kernels(tmp_path / "windows", SOURCES | {"random.pyi": "", "__init__.py": ""})
     (folder / "fixed.h").write_bytes(b"#define ONE 1\r\n")
     assert builds.fingerprint(folder) == fresh
+
+
+# ----------------------------------------------------------------- nothing is compiled twice
+#
+# setup.py as it stands, on tiny sources, with tools that write down what they are asked to make.
+
+TINY = {
+    "linear.pyx": "from privfit._kernels.random cimport ONE\n",
+    "random.pyx": "",
+    "random.pxd": 'cdef extern from "fixed.h":\n    int ONE\n',
+    "fixed.h": "#define ONE 1\n",
+    "tiles.c": '#include "lanes.h"\n',
+    "lanes.h": "",
+}
+
+
+class Compiler:
+    """Makes nothing, and says that it is some version."""
+
+    compiler_type = "unix"
+
+    def __init__(self, flags: str, version: str, headers: str) -> None:
+        Path("compiler.py").write_text(f"print({version!r})\n")
+        self.compiler_so = [sys.executable, "compiler.py", flags]
+        self.include_dirs = [headers]
+
+    def compile(self, sources: list[str], **options: object) -> list[str]:
+        return sources
+
+    def link_executable(self, *arguments: object, **options: object) -> None:
+        pass
+
+
+class MicrosoftCompiler(Compiler):
+    """Finds itself when it is first used; its version is a part of its path."""
+
+    compiler_type = "msvc"
+    path: str
+
+    def __init__(self) -> None:
+        self.initialized, self.include_dirs = False, []
+
+    def initialize(self) -> None:
+        self.cc, self.initialized = self.path, True
+
+
+class Extension:
+    """As setuptools has it: a name, sources, and attributes."""
+
+    def __init__(self, name: str, sources: list[str], **attributes: object) -> None:
+        vars(self).update(name=name, sources=sources, depends=[])
+        vars(self).update(attributes)
+
+
+class BuildExt:
+    """As setuptools has it, but a module is a text: the inputs that it was made from."""
+
+    parallel = force = debug = plat_name = None
+    build_temp = "build/temp"
+    compiled: list[str]
+
+    def run(self) -> None:
+        self.build_extensions()
+
+    def get_ext_filename(self, name: str) -> str:
+        return name.replace(".", "/") + EXTENSION_SUFFIXES[0]
+
+    def get_ext_fullpath(self, name: str) -> str:
+        return f"build/lib/{self.get_ext_filename(name)}"
+
+    def build_extensions(self) -> None:
+        for extension in self.extensions:
+            self.build_extension(extension)
+
+    def build_extension(self, extension: Extension) -> None:
+        assert all(source.endswith(".c") for source in extension.sources)
+        module = Path(self.get_ext_fullpath(extension.name))
+        if not module.exists():  # as if all that exist were newer than their sources
+            module.write_text("".join(Path(path).read_text() for path in extension.depends))
+            self.compiled.append(extension.name.rpartition(".")[2])
+
+
+class Build:
+    """As setuptools has it: the command that runs the others."""
+
+    build_base, build_lib = "build", "build/lib"
+
+    def run(self) -> None:
+        pass
+
+
+def cythonize(extensions: list[Extension], **options: object) -> list[Extension]:
+    return [Extension(extension.name, [f"{extension.name}.c"]) for extension in extensions]
+
+
+class Tree:
+    """A tree of tiny sources, where `build` runs setup.py and gives the names it compiled."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.kernels = folder / "privfit" / "_kernels"
+        self.kernels.mkdir(parents=True)
+        shutil.copy(ROOT / "setup.py", folder)
+        shutil.copy(ROOT / "privfit" / "_kernels" / "builds.py", self.kernels)
+        names = [path.name for path in (ROOT / "privfit" / "_kernels").glob("*.pyx")]
+        for name, text in (dict.fromkeys(names, "") | TINY).items():
+            (self.kernels / name).write_text(text)
+        self.all = {"_cyutility", *(name.removesuffix(".pyx") for name in names)}
+        self.modules = folder / "build" / "lib" / "privfit" / "_kernels"
+        self.setup = folder / "setup.py"
+        self.monkeypatch = monkeypatch
+        monkeypatch.chdir(folder)
+        for switch in ("PRIVFIT_DEBUG", "PRIVFIT_OPENMP", "CPATH"):
+            monkeypatch.delenv(switch, raising=False)
+
+    def module(self, name: str) -> str:
+        return (self.modules / f"{name}{EXTENSION_SUFFIXES[0]}").read_text()
+
+    def build(
+        self, cython: str = "3.2.1", flags: str = "-O3", version: str = "12.2",
+        headers: str = "python", microsoft: bool = False, force: bool = False,
+        whole: bool = False, command: type[BuildExt] = BuildExt,
+    ) -> set[str]:  # fmt: skip
+        compiled: list[str] = []
+
+        def setup(ext_modules: list[Extension], cmdclass: dict[str, Any]) -> None:
+            if whole:
+                cmdclass["build"]().run()
+            build = cmdclass["build_ext"]()
+            build.extensions, build.compiled, build.force = ext_modules, compiled, force
+            unix = Compiler(flags, version, headers)
+            build.compiler = MicrosoftCompiler() if microsoft else unix
+            build.run()
+
+        for name, contents in {
+            "Cython": {"__version__": cython},
+            "Cython.Build": {"cythonize": cythonize},
+            "setuptools": {"Extension": Extension, "setup": setup},
+            "setuptools.command": {},
+            "setuptools.command.build": {"build": Build},
+            "setuptools.command.build_ext": {"build_ext": command},
+        }.items():
+            module = ModuleType(name)
+            vars(module).update(contents)
+            self.monkeypatch.setitem(sys.modules, name, module)
+        runpy.run_path(str(self.setup), run_name="__main__")
+        assert len(compiled) == len(set(compiled))
+        return set(compiled)
+
+    def kept(self, name: str) -> list[Path]:
+        folder = self.setup.parent / "build" / "modules" / "privfit" / "_kernels"
+        return list((folder / f"{name}{EXTENSION_SUFFIXES[0]}").iterdir())
+
+    def edit(self, name: str, text: str = "\n") -> None:
+        path = self.kernels / name
+        path.write_text(path.read_text() + text)
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
+    """A tree whose kernels were built."""
+    if not (ROOT / "setup.py").exists():
+        pytest.skip("no sources beside these tests")
+    tree = Tree(tmp_path, monkeypatch)
+    assert tree.build() == tree.all
+    return tree
+
+
+def test_a_second_build_compiles_nothing(tree):
+    before = tree.module("linear")
+    shutil.rmtree(tree.modules)
+    assert tree.build() == set()
+    assert tree.module("linear") == before
+    assert builds.stamp_in(tree.modules).read_text().strip() == builds.fingerprint(tree.kernels)
+
+
+@pytest.mark.parametrize(
+    ("name", "compiled"),
+    [
+        ("linear.pyx", {"linear"}),
+        ("random.pyx", {"random"}),
+        ("random.pxd", {"random", "linear"}),
+        ("fixed.h", {"random", "linear"}),
+        ("tiles.c", {"simd"}),
+        ("lanes.h", {"simd"}),
+    ],
+)
+def test_a_changed_source_compiles_the_modules_that_are_made_from_it(tree, name, compiled):
+    tree.edit(name)
+    assert tree.build() == compiled
+    assert tree.build() == set()
+
+
+def test_an_older_source_compiles_too(tree):
+    tree.edit("fixed.h")
+    os.utime(tree.kernels / "fixed.h", (0, 0))
+    assert tree.build() == {"random", "linear"}
+
+
+def test_a_touched_source_compiles_nothing(tree):
+    for path in tree.kernels.iterdir():
+        path.touch()
+    assert tree.build() == set()
+
+
+@pytest.mark.parametrize(
+    "switch", [("PRIVFIT_DEBUG", "1"), ("PRIVFIT_OPENMP", "0"), ("CPATH", "headers")]
+)
+def test_a_switch_of_the_environment_compiles_anew_and_back_nothing(tree, switch):
+    with tree.monkeypatch.context() as there:
+        there.setenv(*switch)
+        assert tree.build() == tree.all
+        assert tree.build() == set()
+    assert tree.build() == set()
+
+
+@pytest.mark.parametrize(
+    "tools",
+    [{"cython": "3.3.0"}, {"flags": "-O3 -g"}, {"version": "13.1"}, {"headers": "other"}],
+    ids=["Cython", "flags of the environment", "compiler", "headers"],
+)
+def test_other_tools_compile_anew(tree, tools):
+    assert tree.build(**tools) == tree.all
+
+
+def test_another_version_of_microsofts_compiler_compiles_anew(tree, monkeypatch):
+    for path in ("14.38/cl.exe", "14.44/cl.exe"):
+        monkeypatch.setattr(MicrosoftCompiler, "path", path, raising=False)
+        assert tree.build(microsoft=True) == tree.all
+        assert tree.build(microsoft=True) == set()
+
+
+def test_another_python_compiles_anew(tree, monkeypatch):
+    monkeypatch.setattr(sys, "version", sys.version.replace("3.", "3.9"))
+    assert tree.build() == tree.all
+
+
+def test_another_virtual_environment_compiles_nothing(tree, tmp_path, monkeypatch):
+    for name in ("one", "two"):
+        monkeypatch.setattr(sys, "prefix", str(tmp_path / name))
+        compiled = tree.build(headers=str(tmp_path / name / "include"))
+    assert compiled == set()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [('["-O3"]', '["-O2"]'), ('"overflowcheck": False', '"overflowcheck": True')],
+    ids=["flag", "directive"],
+)
+def test_a_changed_recipe_compiles_anew(tree, old, new):
+    text = tree.setup.read_text()
+    assert old in text
+    tree.setup.write_text(text.replace(old, new))
+    assert tree.build() == tree.all
+
+
+@pytest.mark.parametrize("new", ['"-mavx"', '"-mavx512f"'])
+def test_a_changed_flag_of_one_extension_compiles_that_one(tree, new, monkeypatch):
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    tree.build()
+    text = tree.setup.read_text()
+    assert '"-mavx2"' in text
+    tree.setup.write_text(text.replace('"-mavx2"', new))
+    assert tree.build() == {"simd"}
+
+
+def test_a_forced_build_compiles_everything(tree):
+    assert tree.build(force=True) == tree.all
+    assert tree.build() == set()
+
+
+def test_a_reverted_source_brings_back_its_module(tree):
+    module = tree.module("linear")
+    tree.edit("linear.pyx", "# edited\n")
+    assert tree.build() == {"linear"}
+    assert "# edited\n" in tree.module("linear")
+    (tree.kernels / "linear.pyx").write_text(TINY["linear.pyx"])
+    assert tree.build() == set()
+    assert tree.module("linear") == module
+
+
+def test_a_module_whose_compilation_failed_is_compiled_again(tree):
+    class Failing(BuildExt):
+        def build_extension(self, extension):
+            super().build_extension(extension)
+            if extension.name.endswith(".random"):
+                raise OSError("no space left on device")
+
+    tree.edit("random.pxd")
+    with pytest.raises(OSError, match="no space left"):
+        tree.build(command=Failing)
+    assert not builds.stamp_in(tree.modules).exists()
+    assert "random" in tree.build()
+    assert tree.build() == set()
+
+
+def test_a_module_whose_source_was_edited_meanwhile_is_not_kept(tree):
+    class Slow(BuildExt):
+        def build_extension(self, extension):
+            tree.edit("linear.pyx", "# later\n")
+            super().build_extension(extension)
+
+    sooner = TINY["linear.pyx"] + "# sooner\n"
+    for command in (Slow, BuildExt):
+        (tree.kernels / "linear.pyx").write_text(sooner)
+        before = builds.fingerprint(tree.kernels)
+        assert tree.build(command=command) == {"linear"}
+        assert builds.stamp_in(tree.modules).read_text().strip() == before
+    assert "# later" not in tree.module("linear")
+
+
+def test_the_versions_of_a_module_that_were_used_last_are_kept(tree):
+    for edit in range(5):
+        tree.edit("linear.pyx", f"# {edit}\n")
+        assert tree.build() == {"linear"}
+        (tree.kernels / "linear.pyx").write_text(TINY["linear.pyx"])
+        assert tree.build() == set()  # used again and again
+    assert len(tree.kept("linear")) == 4
+    tree.edit("linear.pyx", "# 0\n")
+    assert tree.build() == {"linear"}
+
+
+def test_what_an_older_tree_left_is_not_installed(tree):
+    (tree.modules / "renamed.py").write_text("")
+    assert tree.build(whole=True) == set()
+    assert not (tree.modules / "renamed.py").exists()
+    assert tree.module("linear")
 
 
 # ------------------------------------------------------------------------------ a clone, as it is

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from makers.cases import labels, same
+from makers.cases import labels, packed, same
 from makers.places import TESTS
 from makers.portrait import portrait
 
@@ -47,8 +47,9 @@ def test_else_the_environment_else_the_cores_of_the_process(monkeypatch):
 
 def test_a_small_call_uses_one_thread(rng):
     objective = LinearObjective(rng.uniform(-1, 1, (50, 2)), labels(rng, 50), domain=Box(-1, 1))
-    assert objective._threads(50.0) == 1
-    assert objective._threads(1e9) == threads.resolve()
+    rows = packed(objective)
+    assert rows.threads(50.0) == 1
+    assert rows.threads(1e9) == threads.resolve()
 
 
 def test_threads_really_run(fresh_python):
@@ -100,10 +101,10 @@ import os, signal, warnings
 import numpy as np
 import privfit
 from privfit._kernels import threads
-from privfit.objectives.common import Objective
+from privfit.records.rows import KernelCalls
 
 warnings.simplefilter("ignore")  # newer Pythons warn that this process has threads
-Objective._thread_work = 0.0
+KernelCalls.thread_work = 0.0
 rng = np.random.default_rng(0)
 X, y = rng.uniform(-1, 1, (5000, 6)), rng.integers(0, 2, 5000)
 domain = privfit.Box(-1, 1, 6)

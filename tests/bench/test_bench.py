@@ -6,6 +6,7 @@ import json
 import math
 import sys
 import types
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ sys.path.append(str(ROOT))  # last, so that an installed privfit stays the one u
 from bench import (
     accuracy,
     cells,
+    chain,
     contestants,
     datasets,
     fits,
@@ -27,11 +29,14 @@ from bench import (
     machine,
     noisy_descent,
     peers,
+    plain_chain,
     results,
+    stamps,
     targets,
 )
 from bench.cells import Cell
 from bench.store import Store, run
+from privfit.clustering.postprocess import mcmc
 
 POINTS = [Cell("linear", "spambase", "Objective", e, 0.0) for e in (0.1, 1.0)]
 
@@ -148,28 +153,14 @@ def test_every_cell_of_a_task_is_named_once_and_has_a_fingerprint(task: str) -> 
     assert len(set(marks.values())) == len(marks)
 
 
-def test_the_fingerprint_of_auto_covers_the_modules_of_its_solvers() -> None:
-    modules = cells._imports("privfit.estimators.linear")
-    assert {
-        "privfit.linear.descent",
-        "privfit.searches.privgene",
-        "privfit.linear.perturbation",
-    } <= modules
-
-
-def test_code_is_the_same_without_comments_and_docstrings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    texts = {
-        "plain": "def f(x):\n    return x + 1\n",
-        "told": '"""Of f."""\n\n\ndef f(x):\n    """One more."""\n    return (x + 1)  # more\n',
-        "other": "def f(x):\n    return x + 2\n",
-    }
-    for name, text in texts.items():
-        (tmp_path / f"bench_code_{name}.py").write_text(text)
-    plain, told, other = (cells._code(f"bench_code_{name}") for name in texts)
-    assert plain == told != other
+@pytest.mark.parametrize("task", cells.TASKS)
+def test_the_entrances_of_a_task_reach_its_solvers_and_the_kernels(task: str) -> None:
+    kind = cells.TASKS[task]
+    reached = stamps.ours().reached(map(stamps.file_of, kind.entrances))
+    models = [getattr(model, "settings", model) for model in kind.solvers.values()]
+    settings = [model for model in models if type(model).__module__.startswith("privfit.")]
+    assert {stamps.file_of(type(each)) for each in settings} <= reached
+    assert ROOT / "privfit" / "_kernels" / "tiles.c" in reached
 
 
 def test_targets_name_cells_of_the_table_and_the_untuned_data_first() -> None:
@@ -241,6 +232,124 @@ def test_verdicts_follow_the_interval_of_the_difference() -> None:
     assert accuracy.verdict([-0.1, -0.11, -0.12]) == "reversed"
     assert accuracy.verdict([-0.1, 0.1]) == "undecided"
     assert accuracy.verdict([0.1]) == "-"
+
+
+# ------------------------------------------------------------------------------------------ stamps
+
+FLAT = {
+    "__init__.py": "from shop.fit import Fit\n",
+    "fit.py": (
+        '"""Fits."""\n'
+        "import numpy as np\n"
+        "from typing import TYPE_CHECKING\n"
+        "from shop import noise\n"
+        "from shop._kernels import tiles\n"
+        "from shop.limits import LOW as low, HIGH\n"
+        "if TYPE_CHECKING:\n"
+        "    from shop.colours import Colour\n"
+        "class Fit:\n"
+        "    def run(self, colour: 'Colour'):\n"
+        "        return np.clip(tiles.sums(noise.SCALE), low, HIGH)\n"
+    ),
+    "noise.py": "SCALE = 2.5\n",
+    "limits.py": "LOW = 0\nHIGH = 9\n",
+    "colours.py": "class Colour:\n    pass\n",
+    "report.py": "from shop.fit import Fit\nTITLE = 'what was found'\n",
+    "_kernels/__init__.py": "",
+    "_kernels/tiles.pyx": (
+        "from shop._kernels.lanes cimport lane\n\ndef sums(x):  # of all\n    return lane(x) // 2\n"
+    ),
+    "_kernels/lanes.pxd": 'cdef extern from "lanes.h":\n    int lane(int x)\n',
+    "_kernels/lanes.h": "#include <math.h>\n/* Twice,\n   or so. */\n#define lane(x) (2 * (x))\n",
+}
+ROOMS = {
+    "__init__.py": "from shop.fits.fit import Fit\n",
+    "fits/__init__.py": '"""Fits."""\nfrom .fit import Fit\n__all__ = ["Fit"]\n',
+    "fits/fit.py": (
+        '"""Fits, in a room."""\n'
+        "import numpy\n\n"
+        "from ..privacy import budget_noise  # renamed\n"
+        "from shop._kernels import tiles as kernels\n"
+        "from shop.base import HIGH as top, LOW, Colour\n\n\n"
+        "class Fit:\n"
+        '    """Of records."""\n\n'
+        "    def run(self, colour: 'Colour'):\n"
+        "        # now with a comment\n"
+        "        return numpy.clip(kernels.sums(budget_noise.SCALE), LOW, top)\n"
+    ),
+    "privacy/__init__.py": "",
+    "privacy/budget_noise.py": "SCALE = 2.5\n",
+    "base/__init__.py": (
+        "from shop.base.limits import HIGH, LOW\n"
+        "from shop.base.colours import Colour\n"
+        "from shop.base.report import TITLE\n"
+    ),
+    "base/limits.py": "HIGH = 9\n\nLOW = 0\n",
+    "base/colours.py": FLAT["colours.py"],
+    "base/report.py": FLAT["report.py"],
+    "_kernels/__init__.py": "",
+    "_kernels/tiles.pyx": (
+        "# Tiles.\nfrom shop._kernels.lanes cimport (\n    lane,\n)\n"
+        "def sums(x):\n    return lane(x) // 2\n"
+    ),
+    "_kernels/lanes.pxd": FLAT["_kernels/lanes.pxd"],
+    "_kernels/lanes.h": "#define lane(x) (2 * (x))  // twice\n",
+}
+
+
+def stamped(folder: Path, files: dict[str, str], start: str) -> str:
+    for name, text in files.items():
+        path = folder / "shop" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return stamps.Package("shop", (folder,)).stamp([folder / "shop" / start])
+
+
+def test_a_stamp_stays_when_modules_are_moved_renamed_and_described(tmp_path: Path) -> None:
+    flat = stamped(tmp_path / "flat", FLAT, "fit.py")
+    assert stamped(tmp_path / "rooms", ROOMS, "fits/fit.py") == flat
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("noise.py", "2.5", "2.6"),
+        ("fit.py", "LOW as low, HIGH", "HIGH as low, HIGH"),  # a name that means something else
+        ("fit.py", "numpy as np", "math as np"),
+        ("fit.py", "np.clip", "np.add"),
+        ("_kernels/tiles.pyx", "// 2", "// 3"),
+        ("_kernels/lanes.h", "(2 * (x))", "(4 * (x))"),
+    ],
+)
+def test_a_stamp_changes_with_what_the_code_does(
+    tmp_path: Path, file: str, old: str, new: str
+) -> None:
+    changed = FLAT | {file: FLAT[file].replace(old, new)}
+    assert changed != FLAT
+    first, second = (stamped(tmp_path / str(i), f, "fit.py") for i, f in enumerate((FLAT, changed)))
+    assert first != second
+
+
+def test_a_stamp_does_not_know_what_is_not_imported(tmp_path: Path) -> None:
+    changed = FLAT | {"report.py": "TITLE = 'another'\n", "__init__.py": "VERSION = 2\n"}
+    first, second = (stamped(tmp_path / str(i), f, "fit.py") for i, f in enumerate((FLAT, changed)))
+    assert first == second
+
+
+# ----------------------------------------------------------------------------------------- imports
+
+
+def test_no_bench_imports_itself_through_others() -> None:
+    package = stamps.Package("bench", (ROOT,))
+    files = (ROOT / "bench").glob("*.py")
+    TopologicalSorter({path: package.imported(path) for path in files}).prepare()
+
+
+def test_no_bench_imports_from_the_tests() -> None:
+    package = stamps.Package("bench", (ROOT,))
+    bound = (each for path in (ROOT / "bench").glob("*.py") for each in package.bound(path))
+    tests = {"tests", "makers", "reference", "conftest"}
+    assert {each.module.partition(".")[0] for each in bound} & tests == set()
 
 
 # ------------------------------------------------------------------------------------------- peers
@@ -345,6 +454,21 @@ def test_numpys_noisy_descent_learns_and_its_noise_grows_with_the_sensitivity() 
         for adjacency in ("replace", "add_remove")
     ]
     assert lengths[0] / lengths[1] == pytest.approx(2, rel=0.05)
+
+
+# ------------------------------------------------------------------------------------------- chain
+
+
+def test_the_chain_in_python_walks_like_the_kernel() -> None:
+    trace, n, steps = chain.blobs_trace(300, 2, 3), 300, 4000
+    plain = plain_chain.PlainChain(trace, n, 1)
+    plain.walk(steps)
+    ours = mcmc(trace, 3, steps=steps, n_records=n, rng=1, n_init=1)
+    assert plain.accepted / steps == pytest.approx(ours.accepted / steps, abs=0.03)
+    rows = np.concatenate([trace.sums, trace.counts[..., None]], axis=2)
+    for of, nearest in zip(rows, np.transpose(plain.cells), strict=False):
+        np.subtract.at(of, nearest, np.column_stack([plain.points, np.ones(n)]))
+    np.testing.assert_allclose(plain.rows, rows, atol=1e-9)
 
 
 # -------------------------------------------------------------------------------------------- fits

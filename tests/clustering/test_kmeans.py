@@ -36,7 +36,6 @@ from privfit import (
     CentersObjective,
     DiscreteGaussian,
     DiscreteLaplace,
-    Grid,
     Hybrid,
     KMeans,
     L1Ball,
@@ -46,13 +45,13 @@ from privfit import (
     Local,
     PrivGene,
     Schema,
-    Tree,
     UniformGrid,
 )
 from privfit._kernels import threads
 from privfit._kernels.random import BitSource
 from privfit.audit import audit_runs
 from privfit.base.means import weighted_means
+from privfit.clustering import Tree
 from privfit.clustering.kmeans import (
     METHODS,
     centre_space,
@@ -60,9 +59,9 @@ from privfit.clustering.kmeans import (
     joint_sensitivity,
     lloyd,
     spread_out,
-    typical_length,
 )
 from privfit.clustering.postprocess import LloydTrace, mcmc
+from privfit.domains import Grid
 from privfit.objectives import center_moves
 from privfit.privacy.accounting import compose
 from privfit.privacy.ledger import Grant
@@ -660,15 +659,13 @@ def test_typical_length_is_that_of_uniform_records(domain):
     coins = np.random.default_rng(4)
     if isinstance(domain, Schema):
         points = domain.points(40_000, coins)
-        X = pd.DataFrame({"a": ["x"], "b": [1.0]})
     else:
         points = coins.uniform(domain.low, domain.high, (40_000, domain.width))
-        X = points[:1]
         norm = {L1Ball: 1, L2Ball: 2}.get(type(domain))
         if norm:
             points = points[np.linalg.norm(points, ord=norm, axis=1) <= domain.radius]
     spread = math.sqrt(np.square(points - points.mean(axis=0)).sum(axis=1).mean())
-    assert typical_length(CentersObjective(X, 2, domain)) == pytest.approx(spread, rel=0.02)
+    assert domain.typical_length == pytest.approx(spread, rel=0.02)
 
 
 def test_auto_is_a_tree_up_to_two_columns_and_a_hybrid_beyond(rng):

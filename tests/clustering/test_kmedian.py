@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 import reference
 import scipy.sparse as sp
-from makers.cases import ADJACENCIES
+from makers.cases import ADJACENCIES, packed
 from makers.raises import assert_reached, messages_of
 from makers.trees import leaves_of, shape_log, shapes
 from scipy.spatial.distance import cdist
@@ -356,7 +356,8 @@ def test_focus_keeps_the_distances_that_decide(monkeypatch, rng):
     monkeypatch.setattr(FacilityObjective, "narrowed", spy)
     X, places = rng.uniform(0, 1, (500, 8)), rng.uniform(0, 1, (100, 8))
     objective = FacilityObjective(X, places, (0, 8), Box(0, 1))
-    table = objective.nearest(np.arange(100), 0), objective.nearest(np.arange(100), 100 // 12)
+    nearest = packed(objective).distances().nearest
+    table = nearest(np.arange(100), 0), nearest(np.arange(100), 100 // 12)
     grant = Ledger(1000.0).reserve(1000.0)
     methods.greedy(objective, Subsets(100, 3), Greedy(), grant, 1)
     low, high = bounds[0]

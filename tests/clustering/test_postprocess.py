@@ -127,8 +127,7 @@ def test_proposals_are_normal():
 
 def test_same_path_on_every_instruction_set(fresh_python):
     script = (
-        "import hashlib\n"
-        "from makers import chains\n"
+        "import hashlib\nfrom makers import chains\n"
         "from privfit._kernels import simd\n"
         "for quadratic in (False, True):\n"
         "    state = chains.blobs(d=6, k=4, n=50, quadratic=quadratic, domain='l2').state(1)\n"

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from makers.cases import DOMAINS, GRIDS, case, encoded
 
-from privfit import Box, Categorical, Grid, L1Ball, L2Ball, Numeric, Schema
+from privfit import Box, Categorical, L1Ball, L2Ball, Numeric, Schema
+from privfit.domains import Grid
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 NEARBY = st.floats(-3, 3)
@@ -276,6 +277,121 @@ def test_points_lie_in_the_domain_and_on_its_grid(name, rng):
         assert 0 <= points.min() <= points.max() <= 1
     else:
         assert np.array_equal(domain.quantise(points, uniform=True), whole)
+
+
+# --------------------------------------------------------------------------------------- geometry
+
+
+BODIES = [*(case(name).domain for name in ("box", "l1", "l2", "schema")),
+          Box([-1, 0, 0.5, -3], [1, 3, 2.5, -2])]  # fmt: skip
+
+
+def records_of(domain, rng) -> np.ndarray:
+    """Records of a domain on its grid: some from within, and some far out."""
+    if isinstance(domain, Schema):
+        points = domain.points(60, rng)
+        share = rng.integers(0, 2, (60, domain.numbers.size))
+        return np.concatenate([points, _with_numbers(points, domain.numbers, share)])
+    ways = rng.normal(size=(30, domain.width)) * rng.choice([0.0, 1.0], (30, domain.width))
+    corners = np.concatenate([np.eye(domain.width), -np.eye(domain.width), ways]) * 1e6
+    return np.concatenate([domain.points(60, rng), domain.project(corners)])
+
+
+def _with_numbers(points, numbers, values):
+    points = points.copy()
+    points[:, numbers] = values
+    return points
+
+
+@pytest.mark.parametrize("domain", BODIES, ids=repr)
+def test_no_two_records_are_farther_apart_than_the_domain_says(domain, rng):
+    X = records_of(domain, rng)
+    apart = X[:, None] - X
+    units, above = domain.record_units(), 1 + 1e-12
+    for power in (1, 2):
+        distances = (np.abs(apart) ** power).sum(axis=2)
+        assert distances.max() <= domain.farthest_apart(power) * above
+        assert distances.max() >= domain.farthest_apart(power) / (4 * domain.width)
+        assert (distances.max(axis=0) <= domain.farthest(X, power) * above).all()
+    assert (np.abs(apart) / units).sum(axis=2).max() <= domain.l1_diameter
+    assert np.sqrt(np.square(apart / units).sum(axis=2)).max() <= domain.l2_diameter * above
+    V = rng.normal(size=(20, domain.width))
+    assert ((apart @ V.T).max(axis=(0, 1)) <= domain.spans(V) * above).all()
+
+
+@pytest.mark.parametrize("domain", BODIES, ids=repr)
+def test_no_record_is_larger_than_the_domain_says(domain, rng):
+    X = records_of(domain, rng)
+    whole = np.rint(np.abs(X) / domain.record_units()).astype(object)
+    sizes = np.rint(np.maximum(-domain.low, domain.high) / domain.record_units()).astype(int)
+    some = np.arange(0, domain.width, 2)
+    for power in (1, 2, 4):
+        assert (whole**power).sum(axis=1).max() <= domain.power_sum(sizes.tolist(), power)
+        part = domain.power_sum(sizes.tolist(), power, some)
+        assert (whole[:, some] ** power).sum(axis=1).max() <= part
+    changes = ((whole[:, None] ** 2 - whole**2) ** 2).sum(axis=2)
+    assert changes.max() <= domain.square_changes(sizes.tolist())
+    weights = rng.uniform(0, 1, domain.width + 1)
+    reach = np.maximum(-domain.low, domain.high)
+    assert (np.abs(X) @ weights[:-1]).max() + weights[-1] <= (
+        domain.rescaled_norm(weights, reach) * (1 + 1e-12)
+    )
+
+
+@pytest.mark.parametrize("domain", BODIES, ids=repr)
+def test_records_are_short_about_the_middle_of_the_widest_unit(domain, rng):
+    unit = domain.record_units(uniform=True)[0]
+    low, high = domain.whole_bounds
+    whole = np.rint(records_of(domain, rng) / unit)
+    assert (low <= whole.min(axis=0)).all()
+    assert (whole.max(axis=0) <= high).all()
+    about = whole - domain.whole_middle
+    for norm in (1, 2):
+        assert np.linalg.norm(about, ord=norm, axis=1).max() <= domain.whole_reach(norm)
+
+
+@pytest.mark.parametrize("domain", BODIES, ids=repr)
+def test_points_drawn_in_keep_their_distance_from_the_border(domain, rng):
+    points = domain.uniform_points(300, rng)
+    distance = 0.2 * float((domain.high - domain.low).min()) / 2 / math.sqrt(domain.width)
+    kept = domain.drawn_in(points, distance)
+    ways = rng.normal(size=points.shape)
+    ways *= distance / np.linalg.norm(ways, axis=1, keepdims=True)
+    for inside in (points, kept, kept + ways):
+        assert (domain.low - 1e-9 <= inside).all()
+        assert (inside <= domain.high + 1e-9).all()
+        if domain.order < math.inf:
+            lengths = np.linalg.norm(inside, ord=domain.order, axis=1)
+            assert lengths.max() <= domain.high[0] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("domain", BODIES, ids=repr)
+def test_records_side_by_side_lie_in_the_repeated_domain(domain, rng):
+    row = domain.repeated(3, Grid(a=14))
+    assert (row.width, row.grid) == (3 * domain.width, Grid(a=14))
+    rows = rng.permutation(records_of(domain, rng))[:60].reshape(20, -1)
+    coarsest = row.record_units().max()
+    assert np.abs(row.rounded(rows) - rows).max() <= coarsest  # nothing is clipped
+
+
+def test_a_domain_names_its_columns():
+    box, schema = Box(0, 1, 2), case("schema").domain
+    assert (box.n_columns, box.column_names, box.shares) == (2, None, {})
+    assert box.coded_names() == ["x0", "x1"]
+    assert box.coded_names(["a", "b"]) == ["a", "b"]
+    assert (schema.n_columns, schema.column_names) == (4, ["colour", "age", "flag", "income"])
+    assert schema.coded_names() == schema.coded_names(["a", "b"]) == schema.feature_names
+    age = schema.columns["age"]
+    assert schema.shares == {4: (age.low, age.high)}
+    assert schema.numbers.tolist() == [4]
+    assert schema.filled() == [0, 4, 5, 7]
+    assert schema.filled([9, 2, 3, 4]) == [2, 4, 9]
+
+
+def test_only_a_closed_list_of_values_has_choices():
+    assert Categorical(["a", "b"]).choices == ("a", "b")
+    assert Categorical(["a", "b"], other=True).choices is None
+    assert Numeric(0, 1).choices is None
 
 
 # ------------------------------------------------------------------------------ bounds and widths

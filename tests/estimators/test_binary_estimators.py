@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from privfit import BernoulliNB, Budget, Ledger, PrivacyLeakWarning, SelectFeatures
 from privfit._kernels.random import BitSource
+from privfit.records.rows import KernelCalls
 
 SECRET = 0.1234567890123
 GENERATOR = np.random.default_rng(5)
@@ -136,7 +137,7 @@ def test_nothing_is_drawn_from_the_bits_before_the_charge(kind):
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 def test_threads_and_the_form_of_a_table_do_not_matter(kind, delta, adjacency, monkeypatch):
-    monkeypatch.setattr("privfit.records.binary.THREAD_WORK", -1.0)
+    monkeypatch.setattr(KernelCalls, "thread_work", -1.0)
     options = {"delta": delta, "adjacency": adjacency, "max_ones": 2}
     one = make(kind, n_threads=1, **options).fit(X, Y)
     for form in (np.asfortranarray, sp.csr_array, sp.coo_array, pd.DataFrame, np.float32):

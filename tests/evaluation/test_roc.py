@@ -37,6 +37,7 @@ from privfit.evaluation import binormal, cumulative, priroc, roc
 from privfit.evaluation.cumulative import Flat, Haar, Hierarchy, best_hierarchy
 from privfit.evaluation.priroc import Counted, PriROC
 from privfit.evaluation.roc import Medians, _Table, exact_roc
+from privfit.records import graded
 
 ADJACENCIES = ("replace", "add_remove")
 SURE = 1 - 1e-6  # of audits that gate
@@ -728,7 +729,7 @@ def test_every_raise_is_reached():
             call()
         except (ValueError, TypeError) as error:
             seen += f"\n{error}"
-    for module in (roc, priroc, binormal, cumulative):
+    for module in (roc, priroc, binormal, cumulative, graded):
         for node in ast.walk(ast.parse(Path(module.__file__).read_text())):
             if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
                 message = node.exc.args[0]
@@ -784,6 +785,6 @@ def test_curves_of_spam_are_closer_than_the_papers(data_folder):
 
 def test_no_score_is_so_large_that_a_warning_tells_of_it():
     y, score = np.repeat([0, 1], 50), np.linspace(0, 1, 100)
-    inside = _Table.read(y, np.append(score[:-2], [0.0, 1.0]), 1).histogram()
-    far = _Table.read(y, np.append(score[:-2], [-1e308, np.inf]), 1).histogram()
+    inside = _Table.of(y, np.append(score[:-2], [0.0, 1.0]), 1).histogram()
+    far = _Table.of(y, np.append(score[:-2], [-1e308, np.inf]), 1).histogram()
     np.testing.assert_array_equal(far, inside)

@@ -45,6 +45,7 @@ from privfit.features.scores import GAIN_UNITS, SCORES, _phi, psi
 from privfit.features.selection import FeatureScores, Split, best_of
 from privfit.privacy.budget_noise import CountNoise
 from privfit.records.binary import BinaryRecords, ClassCounts, bound_ones, count_sensitivity
+from privfit.records.rows import KernelCalls
 
 ADJACENCIES = ("add_remove", "replace")
 CERTAIN = 1 - 1e-6
@@ -118,13 +119,13 @@ def test_entries_that_a_sparse_record_repeats_are_one_feature():
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 1000])
 def test_threads_and_the_order_of_records_do_not_matter(n, rng, monkeypatch):
-    monkeypatch.setattr("privfit.records.binary.THREAD_WORK", -1.0)
+    monkeypatch.setattr(KernelCalls, "thread_work", -1.0)
     X = sp.csr_array(rng.random((n, 40)) < 0.2)
     y = rng.integers(0, 2, n)
-    one = BinaryRecords.of(X, y, 2).counts(1)
+    one = BinaryRecords.of(X, y, 2, n_threads=1).counts()
     order = rng.permutation(n)
     for threads in (1, 2, 7) if has_openmp() else (1,):
-        other = BinaryRecords.of(X[order], y[order], 2).counts(threads)
+        other = BinaryRecords.of(X[order], y[order], 2, threads).counts()
         assert np.array_equal(one.ones, other.ones)
         assert np.array_equal(one.sizes, other.sizes)
 
@@ -140,7 +141,8 @@ def test_counts_of_two_tables_add_up(rng):
 
 
 def rows_of(records: BinaryRecords) -> list[list[int]]:
-    return [part.tolist() for part in np.split(records.column, records.start[1:-1])]
+    rows = records.sums.whole("this test")
+    return [part.tolist() for part in np.split(rows.column, rows.start[1:-1])]
 
 
 def test_a_record_keeps_at_most_so_many_of_its_own_features(rng):
@@ -157,12 +159,12 @@ def test_a_record_keeps_at_most_so_many_of_its_own_features(rng):
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("key", [0, 2**64 - 1, 123456789])
 def test_samples_are_those_by_hand(key, threads, rng, monkeypatch):
-    monkeypatch.setattr("privfit.records.binary.THREAD_WORK", -1.0)
+    monkeypatch.setattr(KernelCalls, "thread_work", -1.0)
     X = rng.random((60, 50)) < rng.random((60, 1))
-    whole = BinaryRecords.of(X, np.zeros(60), 1)
+    whole = BinaryRecords.of(X, np.zeros(60), 1, threads)
     for most in (1, 2, 7, 49):
         naive = [sample_by_hand(row, most, key) for row in rows_of(whole)]
-        assert rows_of(whole.at_most(most, key, threads)) == naive
+        assert rows_of(whole.at_most(most, key)) == naive
 
 
 def test_a_sample_depends_on_the_record_and_the_key_alone(rng):

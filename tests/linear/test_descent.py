@@ -34,7 +34,6 @@ from privfit import (
     Budget,
     FrankWolfe,
     Gradient,
-    Grid,
     Ledger,
     LinearObjective,
     PermutedSGD,
@@ -43,6 +42,7 @@ from privfit import (
 )
 from privfit._kernels.linear import RESIDUAL_UNIT
 from privfit.audit import audit_runs
+from privfit.domains import Grid
 from privfit.linear import descent
 from privfit.linear.descent import METHODS, frank_wolfe, gradient, permuted_sgd
 from privfit.objectives.clipping import ClippedGradient, SecondMoments, permuted_descent

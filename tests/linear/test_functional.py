@@ -23,7 +23,6 @@ from makers.cases import (
 from privfit import (
     Box,
     Categorical,
-    Grid,
     L1Ball,
     L2Ball,
     Ledger,
@@ -36,6 +35,7 @@ from privfit import (
     Schema,
 )
 from privfit.audit import audit_runs
+from privfit.domains import Grid
 from privfit.linear import functional as module
 from privfit.linear.functional import Functional, _plan, functional, sensitivities
 from privfit.objectives.coding import Compact

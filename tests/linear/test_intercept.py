@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import reference
-from makers.cases import ADJACENCIES, DOMAINS, LOSSES, case, encoded, extreme_rows, labels
+from makers.cases import ADJACENCIES, DOMAINS, LOSSES, case, encoded, extreme_rows, labels, packed
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression as PlainLogistic
 
@@ -21,7 +21,6 @@ from privfit import (
     Categorical,
     FrankWolfe,
     Gradient,
-    Grid,
     Gupt,
     L1Ball,
     L2Ball,
@@ -41,6 +40,7 @@ from privfit import (
     Subsample,
 )
 from privfit.audit import paired
+from privfit.domains import Grid
 from privfit.estimators import linear
 from privfit.linear.functional import sensitivities
 from privfit.models.model import dumps, loads
@@ -152,7 +152,7 @@ def test_no_intercept_scores_as_an_intercept_of_0(name, loss, layout, rng):
         assert view.range(coords, steps, adjacency) == other.range(coords, steps, adjacency)
     if loss != "zero_one":
         assert np.array_equal(without.gradient(P[1], 0.5), with_one.gradient(Q[1], 0.5)[:d])
-        follow, after = without.follower(), with_one.follower()
+        follow, after = without.followed_gradient, with_one.followed_gradient
         for w, v in zip(P, Q, strict=True):
             assert np.array_equal(follow(w, 100), after(v, 100)[:d])
 
@@ -467,8 +467,7 @@ def test_an_audit_finds_records_beyond_what_ranges_were_derived_for(solver, monk
 
     def wider(self: Any, X: Any, *rest: Any, **more: Any) -> None:
         right(self, X, *rest, **more)
-        records: Any = self._layout.records
-        records.panels[:] *= 3
+        packed(self).records.panels[:] *= 3
 
     monkeypatch.setattr(LinearObjective, "__init__", wider)
     assert not paired(run_with(False, solver), first, second).passes()

@@ -27,7 +27,7 @@ from privfit.linear.losses import KNOT_BITS, REACH, Logistic
 from privfit.linear.newton import SLOPE_ERROR, Problem, gamma_for
 from privfit.linear.perturbation import tilt_deviation, tilt_rate
 from privfit.models.model import dumps
-from privfit.objectives.smooth import CELLS, MARGIN_BITS, PULL_BITS, MarginGrid, SmoothSums
+from privfit.objectives.smooth import CELLS, MARGIN_BITS, PULL_BITS, MarginGrid
 from privfit.privacy.ledger import Budget
 
 pytestmark = pytest.mark.filterwarnings("ignore::privfit.base.cautions.UnwiseBudgetWarning")
@@ -149,7 +149,7 @@ def test_sums_are_those_of_the_twin(name, size, layout, rng):
         slopes += reference.pulled(row, sign * slope, a, PULL_BITS)
         bent = bend * reference.smooth_margin(row, along.whole.tolist(), [MARGIN_BITS])
         bends += reference.pulled(row, bent, a, PULL_BITS)
-    sums = SmoothSums(objective, 0.0, NOTHING, math.inf, loss.knots, loss.curvature)
+    sums = objective.smooth(0.0, NOTHING, math.inf, loss.knots, loss.curvature)
     at = weights.whole, weights.bits
     assert whole_of(sums.slopes(*at)[:, 0]) == slopes.tolist()
     assert whole_of(sums.bends(*at, along.whole)) == bends.tolist()

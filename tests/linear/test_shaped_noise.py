@@ -35,7 +35,7 @@ from privfit._kernels.random import BitSource
 from privfit.audit import audit_runs
 from privfit.base.dyadic import Dyadic
 from privfit.linear import auto, perturbation
-from privfit.linear.newton import Logistic, Problem, coding_of, numbers_of
+from privfit.linear.newton import Logistic, Problem, coding_of
 from privfit.linear.perturbation import (
     PerturbedMinimiser,
     objective_perturbation,
@@ -203,7 +203,7 @@ def records_of(domain, rng):
         return domain.quantise(raw) * domain.record_units()
     points = [domain.points(300, rng)]
     groups = [range(part.start, part.stop) for part in domain.groups]
-    numbers = numbers_of(domain)
+    numbers = domain.numbers
     for hot in itertools.product(*groups):
         for low in (0.0, 1.0):
             corner = np.zeros((1, domain.width))
@@ -230,7 +230,7 @@ def clipped(X, numbers, radius):
 def test_the_shape_holds_every_record_and_no_more_than_it_must(domain, radius, intercept, rng):
     coding, X = coding_of(domain, radius, intercept), records_of(domain, rng)
     if radius is not None:
-        X = clipped(X, numbers_of(domain), radius)
+        X = clipped(X, domain.numbers, radius)
     coded = np.column_stack([X, np.ones(len(X))]) @ coding.matrix.toarray().T
     assert coding.shape.size == coded.shape[1]
     assert max(coding.shape.norm(phi) for phi in coded) <= 1
@@ -248,7 +248,7 @@ def test_clipping_scales_the_numbers_of_a_record_alone(layout, rng):
     X, y = random_table(MIXED, 60, rng), rng.integers(2, size=60)
     objective = LinearObjective(X, y, "logistic", MIXED, layout=layout)
     rows, labels = objective.decoded()
-    rows = clipped(rows.toarray() if sp.issparse(rows) else rows, numbers_of(MIXED), 0.8)
+    rows = clipped(rows.toarray() if sp.issparse(rows) else rows, MIXED.numbers, 0.8)
     problem = Problem(objective, Logistic(), 1.5, 0.8)
     S = np.column_stack([rows, np.ones(60)]) @ problem.coding.matrix.toarray().T
     S *= np.where(labels, 1.0, -1.0)[:, None]
@@ -280,7 +280,7 @@ def signed_records(name, intercept=True):
               if all(sum(row[part]) == 1 for part in domain.groups)]
     )  # fmt: skip
     if radius is not None:
-        corners = clipped(corners, numbers_of(domain), radius)
+        corners = clipped(corners, domain.numbers, radius)
     coding = coding_of(domain, radius, intercept)
     coded = np.column_stack([corners, np.ones(len(corners))]) @ coding.matrix.toarray().T
     return np.vstack([coded, -coded]), coding
@@ -454,7 +454,7 @@ def test_counts_of_the_look_change_by_one_record(rng):
     sizes = np.asarray(objective.decoded()[0][:, :16].sum(axis=1)).ravel()
     radii = np.array([sizes.min(), np.median(sizes), 15.0])
     by_hand = [(sizes <= radii[0]).sum(), (sizes <= radii[1]).sum(), 40]
-    assert np.cumsum(objective.size_counts(numbers_of(MANY), radii)).tolist() == [*by_hand, 40]
+    assert np.cumsum(objective.size_counts(MANY.numbers, radii)).tolist() == [*by_hand, 40]
     seen = []
 
     class Spy:

@@ -12,7 +12,8 @@ import pytest
 import reference
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from privfit import Box, Categorical, Grid, L1Ball, L2Ball, Numeric, Schema
+from privfit import Box, Categorical, L1Ball, L2Ball, Numeric, Schema
+from privfit.domains import Grid
 
 LOSSES = ("logistic", "hinge", "zero_one")
 ADJACENCIES = ("replace", "add_remove")
@@ -25,6 +26,11 @@ GRIDS = (
     Grid(a=14, b=0, c=6),
     Grid(a=9, b=8, c=9),
 )
+
+
+def packed(objective: Any) -> Any:
+    """The packed records of an objective in memory."""
+    return objective._sums.whole("this test")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ import reference
 from privfit import (
     Box,
     Categorical,
-    Grid,
     L1Ball,
     L2Ball,
     Ledger,
@@ -21,6 +20,7 @@ from privfit import (
     Numeric,
     Schema,
 )
+from privfit.domains import Grid
 
 SMALL = {
     "box": Box([-1, 0], [1, 3], grid=Grid(a=2, b=8, c=0)),

@@ -10,7 +10,6 @@ import dask
 import numpy as np
 
 from privfit import Box, CentersObjective, LinearObjective
-from privfit.objectives.partitioned import CentersPart, LinearPart
 from privfit.records import dask as workers
 
 UNIT = Box(-1, 1)
@@ -28,12 +27,12 @@ def array_rows(path: str, first: int, last: int) -> Any:
     return np.load(path, mmap_mode="r")[first:last]
 
 
-def linear_part(X: Any, y: Any) -> LinearPart:
-    return LinearPart(LinearObjective(X, y, "logistic", UNIT))
+def linear(X: Any, y: Any, n_threads: int | None = None) -> LinearObjective:
+    return LinearObjective(X, y, "logistic", UNIT, n_threads=n_threads)
 
 
-def centers_part(X: Any, y: Any) -> CentersPart:
-    return CentersPart(CentersObjective(X, 3, UNIT))
+def centers(X: Any) -> CentersObjective:
+    return CentersObjective(X, 3, UNIT)
 
 
 def kill(pid: int) -> None:
@@ -47,6 +46,6 @@ def held(fit: str) -> list[int]:
 
 
 def forget_half(fit: str, dask_worker: Any = None) -> None:
-    parts = workers._HELD[fit, dask_worker.address].parts
-    for index in list(parts)[: len(parts) // 2 + 1]:
-        del parts[index]
+    tables = workers._HELD[fit, dask_worker.address].tables
+    for index in list(tables)[: len(tables) // 2 + 1]:
+        del tables[index]

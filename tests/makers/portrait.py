@@ -16,12 +16,12 @@ from privfit import (
     Categorical,
     CentersObjective,
     FacilityObjective,
-    Grid,
     L2Ball,
     LinearObjective,
     Numeric,
     Schema,
 )
+from privfit.domains import Grid
 
 
 def numbers(n: int, d: int, seed: int) -> np.ndarray:

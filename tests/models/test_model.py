@@ -43,7 +43,6 @@ from privfit import (
     Domain,
     Gradient,
     Greedy,
-    Grid,
     Gupt,
     Gupta,
     HashWords,
@@ -67,7 +66,6 @@ from privfit import (
     SelectFeatures,
     SparseVector,
     Subsample,
-    Tree,
     UniformGrid,
     confusion_matrix,
     estimators,
@@ -75,8 +73,9 @@ from privfit import (
 )
 from privfit.base.files import write_atomically
 from privfit.base.json import layout, parse
-from privfit.clustering import kmeans, kmedian
+from privfit.clustering import Tree, kmeans, kmedian
 from privfit.clustering.postprocess import LloydTrace
+from privfit.domains import Grid
 from privfit.domains.reading import canonical
 from privfit.estimators import linear
 from privfit.features import selection as feature_methods

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from makers.cases import ADJACENCIES, GRIDS, case, same
 
-from privfit import Box, CentersObjective, Grid, L1Ball, L2Ball
+from privfit import Box, CentersObjective, L1Ball, L2Ball
 from privfit._kernels import threads
+from privfit.domains import Grid
 
 POWERS = (2, 1)
 

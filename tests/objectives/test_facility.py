@@ -11,11 +11,12 @@ import reference
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from makers.cases import ADJACENCIES, case, same
+from makers.cases import ADJACENCIES, case, packed, same
 from scipy.spatial.distance import cdist
 
-from privfit import Box, Categorical, FacilityObjective, Grid, L1Ball, Schema
+from privfit import Box, Categorical, FacilityObjective, L1Ball, Schema
 from privfit._kernels import threads
+from privfit.domains import Grid
 from privfit.records.packing import DenseRecords, SparseRecords, pack
 
 BITS = (16, 8)
@@ -490,7 +491,7 @@ def test_own_distances_in_blocks_are_those_of_the_whole(monkeypatch, rng):
     X, places = rng.uniform(0, 1, (70, 3)), rng.uniform(0, 1, (9, 3))
     P = rng.integers(0, 9, (6, 3))
     expected = answers(FacilityObjective(X, places, (0, 3), metric=city), P)
-    monkeypatch.setattr("privfit.objectives.facility.BLOCK", 9 * 8)
+    monkeypatch.setattr("privfit.records.facilities.BLOCK", 9 * 8)
     same(answers(FacilityObjective(X, places, (0, 3), metric=city), P), expected)
 
 
@@ -530,11 +531,10 @@ def test_ranked_distances_are_those_of_sorting(monkeypatch, rng):
     table = np.array(table_of(objective, X, places))
     some = np.array([4, 1, 17, 9, 12])
     for step in (1 << 22, 5 * 7):
-        monkeypatch.setattr("privfit.objectives.facility.BLOCK", step)
+        monkeypatch.setattr("privfit.records.facilities.BLOCK", step)
         for rank in range(5):
-            assert np.array_equal(
-                objective.nearest(some, rank), np.sort(table[:, some], axis=1)[:, rank]
-            )
+            nearest = packed(objective).distances().nearest(some, rank)
+            assert np.array_equal(nearest, np.sort(table[:, some], axis=1)[:, rank])
 
 
 def test_counts_are_of_the_nearest_member_and_ties_go_to_the_first(rng):
@@ -601,7 +601,8 @@ def test_the_default_domain_comes_from_the_public_facilities(rng):
 def test_a_stored_distance_takes_one_or_two_bytes(rng):
     X, places = rng.uniform(0, 1, (1000, 2)), rng.uniform(0, 1, (50, 2))
     for bits in BITS:
-        matrix = FacilityObjective(X, places, (0, 2), Box(0, 1), bits=bits)._matrix
+        objective = FacilityObjective(X, places, (0, 2), Box(0, 1), bits=bits)
+        matrix = packed(objective).distances().matrix
         assert matrix.nbytes <= 1.2 * 50 * 1000 * bits // 8
         assert matrix.shape[1] >= 1000
 

@@ -23,14 +23,16 @@ from makers.cases import (
     encoded,
     extreme_rows,
     labels,
+    packed,
     population,
     same,
 )
 
-from privfit import Box, Categorical, Grid, L1Ball, LinearObjective, Numeric, Schema
+from privfit import Box, Categorical, L1Ball, LinearObjective, Numeric, Schema
 from privfit._kernels import linear as kernels
 from privfit._kernels import threads
-from privfit.objectives.common import quads, wrap32
+from privfit.domains import Grid
+from privfit.records.candidates import quads, wrap32
 from privfit.records.packing import pack, tiles
 
 LAYOUTS = ("dense", "sparse")
@@ -166,7 +168,8 @@ def test_margins_are_exact(name, layout, grid, rng):
     for w in whole:
         z = [reference.margin(x, w, grid.a) for x in rows]
         expected.append(sum(max(one - (v if t else -v), 0) for v, t in zip(z, y, strict=True)))
-    wide = objective._layout.losses_wide(np.array(whole, dtype=np.float64), objective)
+    records = packed(objective)
+    wide = records.layout.losses_wide(np.array(whole, dtype=np.float64), records)
     assert wide.tolist() == expected
     small = domain.norm(P) < 2.0 ** (31 - grid.a - grid.b) / 16
     assert 3 <= small.sum() < len(P)
@@ -421,12 +424,12 @@ def test_narrow_and_wide_kernels_give_the_same_integers(loss, grid, layout, rng)
     limit = 2.0 ** (31 - grid.a - grid.b)
     P = np.vstack([domain.candidates(9, rng, radius=r * limit) for r in (0.001, 0.05, 0.15)])
     objective = LinearObjective(X, y, loss, domain, layout=layout)
-    whole = P / domain.weight_units()
-    narrow = objective._narrow(domain.norm(P)) & objective._layout.fits(whole)
+    whole, records = P / domain.weight_units(), packed(objective)
+    narrow = records.narrow(domain.norm(P)) & records.layout.fits(whole)
     assert narrow.sum() >= 9
     whole = whole[narrow]
-    wide = objective._layout.losses_wide(whole, objective)
-    assert np.array_equal(objective._layout.losses(whole, objective), wide)
+    wide = records.layout.losses_wide(whole, records)
+    assert np.array_equal(records.layout.losses(whole, records), wide)
 
 
 # ------------------------------------------------------------------------- one-coordinate moves
@@ -832,10 +835,10 @@ def test_paired_candidates_score_as_single_ones_up_to_the_last_bit_that_fits(rng
         dense = LinearObjective(records, label, loss, schema, layout="dense")
         kept = P[schema.norm(P) < 32]
         assert len(kept) > 40
-        assert sparse._short(kept)
+        assert packed(sparse)._short(kept / schema.weight_units())
         assert np.array_equal(sparse.scores(kept), dense.scores(kept))
         beyond = np.vstack([kept, kept[:1] + np.eye(kept.shape[1])[-1] * 2**-10])
-        assert not sparse._short(beyond)
+        assert not packed(sparse)._short(beyond / schema.weight_units())
         assert np.array_equal(sparse.scores(beyond), dense.scores(beyond))
 
 
@@ -847,6 +850,6 @@ def test_candidates_are_not_paired_where_zero_is_outside_the_domain(rng):
     P = np.tile(np.append(np.tile([31.0, -31.0], 8), 0.0), (32, 1))
     P[:, 1] += np.arange(32) / 1024
     assert (box.norm(P) < 32).all()
-    assert not sparse._short(P)
+    assert not packed(sparse)._short(P / box.weight_units())
     dense = LinearObjective(X, label, "hinge", box, layout="dense")
     assert np.array_equal(sparse.scores(P), dense.scores(P))

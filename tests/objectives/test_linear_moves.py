@@ -15,7 +15,6 @@ from privfit import (
     Categorical,
     CentersObjective,
     FacilityObjective,
-    Grid,
     L1Ball,
     L2Ball,
     LinearObjective,
@@ -25,6 +24,7 @@ from privfit import (
     Schema,
 )
 from privfit._kernels import linear as kernels
+from privfit.domains import Grid
 
 ONE = round(1 / kernels.RESIDUAL_UNIT)
 SLOPES = ("logistic", "hinge")

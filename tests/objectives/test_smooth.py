@@ -10,18 +10,21 @@ import mpmath
 import numpy as np
 import pytest
 import reference
+from makers.cases import packed
 
-from privfit import Box, Categorical, Grid, L1Ball, L2Ball, LinearObjective, Numeric, Schema
+from privfit import Box, Categorical, L1Ball, L2Ball, LinearObjective, Numeric, Schema
 from privfit._kernels import smooth as kernels
 from privfit.base.dyadic import Dyadic
+from privfit.domains import Grid
 from privfit.linear.newton import PAIRS, HuberHinge, InverseGuess, Logistic, coding_of
 from privfit.objectives.smooth import (
     MARGIN_BITS,
     PULL_BITS,
     MarginGrid,
-    SmoothSums,
     exact_slopes,
 )
+from privfit.records.rows import KernelCalls
+from privfit.records.smooth import Smoothing, SmoothPass
 
 NOTHING = np.arange(0)
 SCHEMA = Schema(
@@ -115,7 +118,7 @@ def test_sums_are_those_of_the_twin(name, layout, width, rng):
         weights = grid.weights(meant(domain, rng) + meant(domain, rng, 1e-25), enough)
         limit = math.ldexp(radius, objective.grid.a)
         slopes, fine, bends = twin(objective, width, numbers, limit, weights, along)
-        sums, at = SmoothSums(objective, width, numbers, radius), (weights.whole, weights.bits)
+        sums, at = objective.smooth(width, numbers, radius), (weights.whole, weights.bits)
         assert whole_of(sums.bends(*at, along.whole)) == bends
         assert whole_of(sums.slopes(*at)[:, 0]) == slopes
         assert whole_of(sums.bends(*at, along.whole)) == bends  # from what was kept
@@ -131,7 +134,7 @@ def test_order_threads_and_parts_do_not_matter(layout, rng, monkeypatch):
     grid = MarginGrid(SCHEMA, middles(SCHEMA))
     weights = grid.weights(meant(SCHEMA, rng))
     at, v = (weights.whole, weights.bits), grid.near(meant(SCHEMA, rng).floats()).whole
-    monkeypatch.setattr(LinearObjective, "_thread_work", 0.0)
+    monkeypatch.setattr(KernelCalls, "thread_work", 0.0)
 
     def totals(rows, **settings):
         part = {name: column[rows] for name, column in X.items()}
@@ -260,12 +263,13 @@ def test_wide_tables_are_summed_exactly(layout, rng):
     objective = LinearObjective(X, [0, 1, 1], domain=Box(-1, 1), layout=layout)
     w = np.where(np.arange(d + 1) % 2, 1.0, -1.0) * rng.random(d + 1)
     whole = MarginGrid(objective.domain, np.zeros(d, np.int64)).near(w).whole[0]
-    sums = SmoothSums(objective, 0.0, NOTHING, math.inf)
-    w, z = np.zeros(sums._records.columns, np.int64), np.zeros(objective._layout.rows, np.int64)
-    w[sums._places] = whole
-    kernels.margins(sums._records, next(objective._slices(1.0)), w, z, 1)
+    rows = packed(objective)
+    sums = SmoothPass(rows.layout, Smoothing(0.0, NOTHING, math.inf), d)
+    w, z = np.zeros(sums.records.columns, np.int64), np.zeros(rows.layout.rows, np.int64)
+    w[sums.places] = whole
+    kernels.margins(sums.records, next(rows.slices(1.0)), w, z, 1)
     exact = (sum(map(int, whole[:-1])) << objective.grid.a) + int(whole[-1])
-    assert z[[run.first for run in objective._runs]].tolist() == [exact] * 2
+    assert z[[run.first for run in rows.runs]].tolist() == [exact] * 2
 
 
 def test_a_guess_of_the_inverse_is_that_of_the_pairs_one_by_one(rng):

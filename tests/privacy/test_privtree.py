@@ -15,16 +15,17 @@ import numpy as np
 import pytest
 import reference
 import scipy.stats
-from makers.cases import ADJACENCIES, DISTANCE_DOMAINS, distance_rows
+from makers.cases import ADJACENCIES, DISTANCE_DOMAINS, distance_rows, packed
 from makers.raises import messages_of, raises_in
 from makers.trees import names_of, rate_of, shape_log, shapes
 
 import privfit
-from privfit import Box, CentersObjective, FacilityObjective, Grid, Ledger, Tree
+from privfit import Box, CentersObjective, FacilityObjective, Ledger
 from privfit._kernels import threads
 from privfit._kernels.random import BitSource
 from privfit.audit import neighbours
-from privfit.objectives.facility import FEW_COLUMNS
+from privfit.clustering import Tree
+from privfit.domains import Grid
 from privfit.privacy.privtree import (
     TESTS,
     Cells,
@@ -34,6 +35,7 @@ from privfit.privacy.privtree import (
     check_depth,
     rounded_down,
 )
+from privfit.records.facilities import FEW_COLUMNS
 
 FALSE_ALARM = 1e-7  # of each of four draws of many trees
 
@@ -178,6 +180,11 @@ def test_shapes_of_hardly_any_record_end(n):
 # ---------------------------------------------------------------------------------------- geometry
 
 
+def cells_of(objective: Any, axes: Any) -> np.ndarray:
+    """(n,): the cells of single records."""
+    return packed(objective).cells(objective.cells(axes).axes)
+
+
 def centres(X: Any, domain: Any, n_threads: int) -> Any:
     return CentersObjective(X, 2, domain, n_threads=n_threads)
 
@@ -203,7 +210,8 @@ def test_cells_equal_the_twin(make, name, rng, threads_used):
         low, high = (bound.tolist() for bound in objective.bounds)
         for depth in (0, 1, 7, 62):
             axes = Halvings(*objective.bounds, depth).axes
-            codes = [format(code, f"0{len(axes)}b")[: len(axes)] for code in objective.cells(axes)]
+            cells = cells_of(objective, axes)
+            codes = [format(code, f"0{len(axes)}b")[: len(axes)] for code in cells]
             assert codes == [reference.cell(x, axes, low, high) for x in rows]
     assert {1, threads.resolve(3)} <= set(threads_used)
 
@@ -214,7 +222,7 @@ def test_corners_of_cells_hold_their_records_and_cover_the_domain(name, rng):
     objective = CentersObjective(X, 2, DISTANCE_DOMAINS[name])
     rows = np.array(reference.records(X, DISTANCE_DOMAINS[name], uniform=True))
     halvings = Halvings(*objective.bounds, 9)
-    depth, codes = len(halvings.axes), objective.cells(halvings.axes)
+    depth, codes = len(halvings.axes), cells_of(objective, halvings.axes)
     for level in (0, 4, depth):
         low, high = halvings.corners(codes >> np.uint64(depth - level), level)
         assert (low <= rows).all()
@@ -241,7 +249,7 @@ def test_halvings_take_the_widest_column_and_stop_at_a_grid_step():
     assert len(Halvings(*whole([0] * 9, [4096] * 9)).axes) == 62
     still = CentersObjective(np.ones((1, 2)), 1, Box(1, 1))
     assert Halvings(*still.bounds).axes.size == 0
-    assert still.cells(Halvings(*still.bounds).axes).tolist() == [0]
+    assert cells_of(still, Halvings(*still.bounds).axes).tolist() == [0]
 
 
 # -------------------------------------------------------------------------------- shape and counts
@@ -271,7 +279,7 @@ def test_cells_are_grown_where_records_are_and_counted(name, rng):
     X, domain = distance_rows(name, rng, 500), DISTANCE_DOMAINS[name]
     objective = CentersObjective(X, 2, domain)
     plan = Partition.plan(Tree(0.5, roots=2, depth=8), objective.bounds, 1, 4000.0, "replace")
-    codes = objective.cells(plan.halvings.axes)
+    codes = cells_of(objective, plan.halvings.axes)
     rows = np.array(reference.records(X, domain, uniform=True))
     for order in (codes, codes[::-1]):
         grant = Ledger(4000.0).reserve(4000.0)

@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import pairwise
 from multiprocessing import forkserver
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from makers.cases import same
+from makers.cases import packed
 from makers.places import ROOT
 from makers.raises import assert_reached
 
@@ -30,8 +29,6 @@ from privfit import (
     EEM,
     BernoulliNB,
     Budget,
-    CentersObjective,
-    FacilityObjective,
     Gradient,
     KMeans,
     KMedian,
@@ -42,6 +39,7 @@ from privfit import (
     Local,
     LogisticRegression,
     ObjectivePerturbation,
+    RecordObjective,
     SelectFeatures,
     SmoothLoss,
     Stream,
@@ -50,20 +48,13 @@ from privfit import (
     confusion_matrix,
     roc_curve,
 )
-from privfit.objectives.partitioned import (
-    CentersPart,
-    FacilityPart,
-    LinearPart,
-    PartitionedCenters,
-    PartitionedFacility,
-    PartitionedLinear,
-    facility_objective,
-    record_objective,
-)
-from privfit.objectives.smooth import from_halves
 from privfit.records import dask as workers
-from privfit.records import parts, place, stream
-from privfit.records.parts import Parts
+from privfit.records import stream, sums
+from privfit.records.centers import CentersRows
+from privfit.records.linear import Image, LinearRows
+from privfit.records.packing import Run
+from privfit.records.rows import Rows
+from privfit.records.sums import Sums
 
 pyarrow = pytest.importorskip("pyarrow", reason='needs pip install "privfit[parquet]"')
 csv, feather, parquet = (
@@ -78,11 +69,11 @@ sys.path.append(str(ROOT))  # last, so that an installed privfit stays the one u
 from makers.partitions import (  # noqa: E402, what needs dask
     UNIT,
     array_rows,
-    centers_part,
+    centers,
     forget_half,
     held,
     kill,
-    linear_part,
+    linear,
     table_rows,
 )
 
@@ -292,31 +283,6 @@ def test_several_classes_release_the_same(solver, numbers, small_blocks, monkeyp
     assert told == [1, 2, 3]
 
 
-def test_parts_answer_for_any_class_in_any_order(rng):
-    """Parts that told different classes last are joined; caps outlast a change of class."""
-    X, y = rng.uniform(-1, 1, (90, 4)), rng.integers(0, 3, 90)
-    whole = LinearObjective(X, y, domain=UNIT, n_classes=3)
-    pieces = [LinearPart(LinearObjective(X[a:b], y[a:b], domain=UNIT, n_classes=3))
-              for a, b in pairwise((0, 30, 70, 90))]  # fmt: skip
-    P = UNIT.bind(4).candidates(3, rng)
-    for i, part in enumerate(pieces):
-        part.against(i, "label_counts")
-    apart = PartitionedLinear(Joined(pieces), "logistic", UNIT, n_classes=3)
-    image = np.arange(15).reshape(5, 3), 2, True, 500
-    for head in (0, 2, 1, 0):
-        here, there = whole.against(head), apart.against(head)
-        assert np.array_equal(there.scores(P), here.scores(P))
-        assert np.array_equal(there.capped(*image)(P[0]), here.capped(*image)(P[0]))
-        assert np.array_equal(there.follower()(P[0], 9), here.follower()(P[0], 9))
-        sums = [one.smooth(0.0, np.arange(0), np.inf) for one in (there, here)]
-        at = np.arange(5)[None] << 40, np.array([50])
-        for fine in (False, True):
-            slopes, others = (one.slopes(*at, fine) for one in sums)
-            assert np.array_equal(from_halves(slopes, 45), from_halves(others, 45))
-        assert np.array_equal(there.at(P[0]).scores([1], [0.5]), here.at(P[0]).scores([1], [0.5]))
-    assert apart.scores(P).tolist() == whole.scores(P).tolist()  # though class 0 was not last
-
-
 @pytest.mark.few(3)
 @pytest.mark.parametrize("solver", CENTERS)
 def test_streamed_centres_are_the_same(solver, numbers, small_blocks, monkeypatch):
@@ -335,7 +301,7 @@ def test_streamed_centres_are_the_same(solver, numbers, small_blocks, monkeypatc
 def test_streamed_facilities_are_the_same(columns, metric, numbers, small_blocks, monkeypatch):
     """Records of two columns are kept, and measured for each question; others are measured once."""
     monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
-    monkeypatch.setattr("privfit.objectives.facility.STRIP", 20 * 160)
+    monkeypatch.setattr("privfit.records.facilities.STRIP", 20 * 160)
     X = numbers[0][:2000, :columns]
     records = Stream(X, memory_limit="64MB")
     for name, solver in MEDIANS.items():
@@ -361,60 +327,6 @@ def test_a_streamed_table_of_facilities_is_the_same(adult, files, small_blocks):
     assert model.feature_names_in_.tolist() == ["age", "hours"]
     with pytest.raises(ValueError, match=r"feature names should match those that were passed"):
         model.private_cost(Stream(ages.select(["hours", "age"])), 1.0)
-
-
-def test_parts_of_facilities_answer_for_themselves(rng, small_blocks, monkeypatch):
-    """All questions, of distances clipped twice over, from memory, strips and small parts."""
-    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 12)
-    monkeypatch.setattr("privfit.objectives.facility.STRIP", 12 * 32)
-    for d, metric in ((3, "l1"), (2, "l2"), (6, "l1"), (1, METRICS[2])):
-        X, places = rng.uniform(-1, 1, (700, d)), rng.uniform(-1, 1, (12, d))
-        make = partial(facility_objective, facilities=places, clip=(0.1, 2.0), metric=metric)
-        whole, streamed = make(X), make(Stream(X, memory_limit="64MB"))
-        joined = Joined([FacilityPart(make(X[a:b])) for a, b in pairwise((0, 1, 20, 333, 700))])
-        apart = PartitionedFacility(joined, places, (0.1, 2.0), metric=metric)
-        assert len(streamed._parts._blocks) > 2
-        for objective in (streamed, apart):
-            narrow = [one.narrowed(90, 6000).narrowed(500, 5000) for one in (whole, objective)]
-            for here, there in ((whole, objective), narrow):
-                same(answers(there), answers(here))
-
-
-class Joined(Parts):
-    """Parts in memory, joined to one."""
-
-    def __init__(self, pieces: list[Any]) -> None:
-        super().__init__([one.n_records for one in pieces], [one.n_features for one in pieces])
-        self._all = pieces[0].joined(pieces[1:])
-
-    def sum(self, question: str, *arguments: Any) -> Any:
-        return getattr(self._all, question)(*arguments)
-
-
-def answers(objective: FacilityObjective) -> dict[str, Any]:
-    """All that records say of facilities."""
-    f, swaps = objective.n_facilities, objective.at([3, 5, 8])
-    swaps.step(1, 9)
-    growth = objective.growth([7, 2])
-    found = {
-        "scores": objective.scores([[1, 2, 3], [4, 5, 5]]),
-        "few swaps": swaps.scores([2, 0, 1], [0, 4, 9]),
-        "no swaps": swaps.scores(np.arange(0), np.arange(0)),
-        "many swaps": swaps.scores(np.arange(30) % 3, np.arange(30) % f),
-        "all swaps": swaps.all_scores(),
-        "additions": growth.scores(),
-        "covered": growth.covered(500),
-        "counts": growth.counts(),
-        "nearer": objective.nearer(np.arange(0, f, 2), 2, np.arange(0, 7000, 500)),
-    }
-    if objective.has_cells:
-        cells = objective.cells([0, 0, 0])
-        found["cells"] = (
-            np.bincount(cells.astype(int), minlength=8)
-            if isinstance(cells, np.ndarray)
-            else cells.count(np.arange(8, dtype=np.uint64), np.uint64(0))
-        )
-    return found
 
 
 @pytest.mark.parametrize("max_ones", [None, 2])
@@ -451,62 +363,38 @@ def test_streamed_curves_are_the_same(thresholds, numbers, tmp_path, small_block
 
 
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
-def test_walks_over_parts_score_every_move_exactly(layout, rng, small_blocks, monkeypatch):
-    """Also moves that are far apart, and after a view went astray."""
-    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 12)
-    X, y = rng.uniform(-1, 1, (700, 4)), rng.integers(0, 2, 700)
-    whole = LinearObjective(X, y, "logistic", UNIT)
-    make = lambda X, y: LinearPart(LinearObjective(X, y, "logistic", UNIT, layout=layout))  # noqa: E731
-    parts = place(Stream(X, memory_limit="64MB"), y, make)
-    for passing in (True, False):
-        for block in parts._blocks:
-            block.part.passing = passing
-        here, there = (
-            whole.at(np.zeros(5)),
-            PartitionedLinear(parts, "logistic", UNIT).at([0.0] * 5),
-        )
-        for coord, step in ((1, 0.5), (4, -1.0), (1, 0.25)):
-            coords, steps = np.array([0, 1, 4, 4]), np.array([0.5, -0.25, 1.0, -2.0])
-            assert np.array_equal(here.scores(coords, steps), there.scores(coords, steps))
-            here.step(coord, step)
-            there.step(coord, step)
-        far = PartitionedLinear(parts, "logistic", UNIT).at(np.ones(5))
-        assert np.array_equal(far.scores([2], [0.5]), whole.at(np.ones(5)).scores([2], [0.5]))
-        assert far.scores(np.arange(0), []).size == 0
-    assert len(parts._blocks) > 4
-
-
-@pytest.mark.parametrize("layout", ["dense", "sparse"])
-def test_small_parts_are_joined_and_answer_as_before(layout, rng, monkeypatch):
-    monkeypatch.setattr(parts, "SMALL", 90)
-    monkeypatch.setattr(parts, "JOINED", 200)
+def test_small_tables_are_joined_and_answer_as_before(layout, rng, monkeypatch):
+    monkeypatch.setattr(sums, "SMALL", 90)
+    monkeypatch.setattr(sums, "JOINED", 200)
     sizes = [1, 16, 17, 33, 89, 90, 40, 64]
     X, y = rng.uniform(-1, 1, (sum(sizes), 4)), rng.integers(0, 2, sum(sizes))
     X[rng.random(X.shape) < 0.3] = 0.0
     X[rng.random(X.shape) < 0.2] = 1.0
     cuts = np.cumsum([0, *sizes])
     pieces = {
-        (i,): LinearPart(LinearObjective(X[a:b], y[a:b], domain=UNIT, layout=layout))
+        (i,): packed(LinearObjective(X[a:b], y[a:b], domain=UNIT, layout=layout))
         for i, (a, b) in enumerate(pairwise(cuts))
     }
-    whole, found = LinearObjective(X, y, domain=UNIT), parts.join_small(pieces)
+    whole, found = packed(LinearObjective(X, y, domain=UNIT)), sums.join_small(pieces)
     assert sorted(i for numbers in found for i in numbers) == [*range(8)]
     assert 2 < len(found) < 8
-    assert sum(part.n_records for part in found.values()) == len(X)
-    P = UNIT.bind(4).candidates(9, rng)
-    moves = P[0], np.arange(5), np.full(5, 0.5)
-    image = np.arange(15).reshape(5, 3), 2, True, 500
-    for question, arguments in (
-        ("scores", (P,)), ("gradient", (P[0], 0.5)), ("second_moments", ()), ("label_counts", ()),
-        ("moved_scores", moves), ("followed_gradient", (P[0], 9)),
-        ("gradient", (P[0], 1.0, *image)), ("size_counts", (np.array([0, 2]), np.array([0.5]))),
-    ):  # fmt: skip
-        answers = [getattr(part, question)(*arguments) for part in found.values()]
-        assert np.array_equal(sum(answers), getattr(LinearPart(whole), question)(*arguments))
-    centres = [CentersPart(CentersObjective(X[a:b], 3, UNIT)) for a, b in pairwise(cuts)]
-    C = whole.domain.points(3, rng)
-    assert np.array_equal(centres[0].joined(centres[1:]).clusters(C),
-                          CentersPart(CentersObjective(X, 3, UNIT)).clusters(C))  # fmt: skip
+    assert sum(table.n_records for table in found.values()) == len(X)
+    w = UNIT.bind(4).candidates(9, rng) / whole.domain.weight_units()
+    image = Image(np.arange(15).reshape(5, 3), 2, True, 500)
+    questions: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+        (LinearRows.losses, (w,)), (LinearRows.gradient, (w[0], 2048)),
+        (LinearRows.second_moments, ()), (LinearRows.label_counts, ()),
+        (LinearRows.moved_losses, (w[0], np.arange(5), np.full(5, 512.0))),
+        (LinearRows.followed_gradient, (w[0], 9)), (LinearRows.gradient, (w[0], 4096, image)),
+        (LinearRows.size_counts, (np.array([0, 2]), np.array([0.5]))),
+    ]  # fmt: skip
+    for question, arguments in questions:
+        answers = [question(table, *arguments) for table in found.values()]
+        assert np.array_equal(sum(answers), question(whole, *arguments))
+    first, *others = [packed(centers(X[a:b])) for a, b in pairwise(cuts)]
+    C = whole.domain.points(3, rng) * 4096
+    assert np.array_equal(CentersRows.clusters(first.joined(others), np.rint(C)),
+                          CentersRows.clusters(packed(centers(X)), np.rint(C)))  # fmt: skip
 
 
 def near(records: Any, P: Any) -> Any:
@@ -519,22 +407,9 @@ def test_ones_own_scores_of_a_table_take_columns_by_name(numbers, small_blocks, 
     score = lambda rows, P: -np.abs(rows["b"][:, None] - P)  # noqa: E731
     records = Stream(pyarrow.table(table), memory_limit="64MB")
     P = np.array([-0.5, 0.0, 0.5])
-    here, there = (record_objective(one, score, -2.0, 0.0) for one in (table, records))
-    assert len(there._parts._blocks) > 2
+    here, there = (RecordObjective(one, score, -2.0, 0.0) for one in (table, records))
+    assert len(there._sums._blocks) > 2
     assert np.array_equal(here.scores(P), there.scores(P))
-
-
-def test_ones_own_scores_are_the_same(numbers, small_blocks, monkeypatch):
-    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
-    X, space = numbers[0][FEW], privfit.Reals(-1, 1, 1)
-    found = [
-        privfit.search(objective, space, 1.0, solver=DPSGA(generations=2), random_state=1).answer
-        for objective in (
-            record_objective(X, near, -2.0, 0.0),
-            record_objective(Stream(X, memory_limit="64MB"), near, -2.0, 0.0),
-        )
-    ]
-    assert np.array_equal(*found)
 
 
 @pytest.mark.parametrize("limit", ["64MB", "10GB"])
@@ -546,12 +421,12 @@ def test_blocks_that_do_not_stay_are_let_go(limit, rng, monkeypatch):
     if limit == "64MB":
         monkeypatch.setattr(stream, "_resident", lambda: 64_000_000)
     X, y = rng.uniform(-1, 1, (9000, 4)), rng.integers(0, 2, 9000)
-    parts = place(Stream(X, memory_limit=limit), y, linear_part, 2)
+    objective = linear(Stream(X, memory_limit=limit), y, 2)
     before = threading.active_count()
     for _ in range(2):  # threads stay from one question to the next
-        parts.sum("scores", np.zeros((1, 5)))
+        objective.scores(np.zeros((1, 5)))
         assert threading.active_count() <= before + 2
-    n = len(parts._blocks)
+    n = len(objective._sums._blocks)
     assert n > 4
     assert len(calls) == (2 * n if limit == "64MB" else 0)
 
@@ -562,9 +437,10 @@ def test_after_an_error_nobody_is_left_answering(monkeypatch):
     asked: list[int] = []
     gone = threading.Event()
 
-    class Slow:
+    class Slow(Rows):
         def __init__(self, X: Any, y: Any) -> None:
-            self.first, self.n_records, self.n_features = int(X[0, 0]), len(X), 1
+            super().__init__((Run(0, len(X), 0),), 1)
+            self.first = int(X[0, 0])
 
         def question(self) -> Any:
             if self.first == 0:
@@ -575,9 +451,9 @@ def test_after_an_error_nobody_is_left_answering(monkeypatch):
             time.sleep(0.05)
             return np.zeros(1, dtype=np.int64)
 
-    parts = Stream(np.arange(1000.0)[:, None], memory_limit="64MB").place(None, Slow, 2)
+    slow = Stream(np.arange(1000.0)[:, None], memory_limit="64MB").place(None, Slow, 2)
     with pytest.raises(OSError, match="the disk is gone"):
-        parts.sum("question")
+        slow.sum(Slow.question)
     count = len(asked)
     time.sleep(0.1)
     assert len(asked) == count < 99
@@ -598,24 +474,36 @@ def test_a_system_without_advice_on_pages_streams_as_well(rng, monkeypatch):
         monkeypatch.delattr(stream.mmap, name, raising=False)
     monkeypatch.setattr(stream, "_resident", lambda: 1 << 60)
     X, y = rng.uniform(-1, 1, (300, 4)), rng.integers(0, 2, 300)
-    parts = place(Stream(X, memory_limit="64MB"), y, linear_part)
     P = UNIT.bind(4).candidates(3, rng)
-    assert np.array_equal(parts.sum("scores", P), LinearObjective(X, y, domain=UNIT).scores(P))
+    assert np.array_equal(linear(Stream(X, memory_limit="64MB"), y).scores(P),
+                          linear(X, y).scores(P))  # fmt: skip
 
 
 def test_blocks_are_joined_up_to_a_size_if_they_are_of_one_kind(rng, monkeypatch):
     """The fourth block is sparse, so that it stands alone."""
     monkeypatch.setattr(stream, "LARGEST_BLOCK", 1000 * 4 * 8)
     X, y = rng.uniform(-1, 1, (7000, 4)), rng.integers(0, 2, 7000)
-    whole, P = LinearObjective(X, y, domain=UNIT), UNIT.bind(4).candidates(3, rng)
     made = iter(["dense"] * 3 + ["sparse"] + ["dense"] * 3)
 
-    def make(X: Any, y: Any) -> LinearPart:
-        return LinearPart(LinearObjective(X, y, "logistic", UNIT, layout=next(made)))
+    def make(X: Any, y: Any) -> LinearRows:
+        rows: LinearRows = packed(LinearObjective(X, y, "logistic", UNIT, layout=next(made)))
+        return rows
 
-    parts = place(Stream(X, memory_limit="64MB"), y, make, 1)
-    assert [block.part.n_records for block in parts._blocks] == [3000, 1000, 3000]
-    assert np.array_equal(parts.sum("scores", P), whole.scores(P))
+    streamed = Stream(X, memory_limit="64MB").place(y, make, 1)
+    assert [block.table.n_records for block in streamed._blocks] == [3000, 1000, 3000]
+    assert streamed.sum(LinearRows.label_counts).tolist() == [*np.bincount(y)]
+
+
+def test_a_block_is_serialised_once(rng, monkeypatch):
+    """Also where it is joined with others before, and where it stays in memory."""
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1000 * 4 * 8)
+    real, calls = stream._taken_apart, []
+    monkeypatch.setattr(stream, "_taken_apart", lambda table: (calls.append(table), real(table))[1])
+    X = rng.uniform(-1, 1, (7000, 4))
+    for largest, blocks in ((1, 7), (3 * 8100, 3)):
+        monkeypatch.setattr(stream, "PACKED_BLOCK", largest)
+        calls.clear()
+        assert len(centers(Stream(X, memory_limit="64MB"))._sums._blocks) == len(calls) == blocks
 
 
 def test_progress_tells_of_blocks_and_the_cache_has_no_name(rng, tmp_path, monkeypatch):
@@ -623,12 +511,12 @@ def test_progress_tells_of_blocks_and_the_cache_has_no_name(rng, tmp_path, monke
     told: list[int] = []
     X, y = rng.uniform(-1, 1, (3000, 4)), rng.integers(0, 2, 3000)
     records = Stream(X, memory_limit="64MB", folder=tmp_path, progress=told.append)
-    parts = place(records, y, linear_part)
-    assert told == list(range(1, len(parts._blocks) + 1))
+    streamed = linear(records, y)._sums
+    assert told == list(range(1, len(streamed._blocks) + 1))
     assert list(tmp_path.iterdir()) == []
     assert "private" in repr(records)
-    assert "private" in repr(parts)
-    assert "private" in repr(parts._blocks[0].part)
+    assert "private" in repr(streamed)
+    assert "private" in repr(streamed._blocks[0].table)
 
 
 MEMORY = """
@@ -777,13 +665,13 @@ def test_ones_own_score_is_tried_on_a_cluster_before_the_charge(some_workers):
     import dask.array
 
     X = np.random.default_rng(2).uniform(-1, 1, (4000, 1))
-    there = record_objective(dask.array.from_array(X, chunks=(500, 1)), near, -2.0, 0.0)
-    P, packed = np.array([[-0.5], [0.25]]), there._parts._pack
+    there = RecordObjective(dask.array.from_array(X, chunks=(500, 1)), near, -2.0, 0.0)
+    P, packed = np.array([[-0.5], [0.25]]), there._sums._pack
     there.check(P)
-    there._parts._pack = None  # nothing is packed again
-    assert np.array_equal(there.scores(P), record_objective(X, near, -2.0, 0.0).scores(P))
-    there._parts._pack = packed
-    wrong = record_objective(dask.array.from_array(X, chunks=(500, 1)), failing, -2.0, 0.0)
+    there._sums._pack = None  # nothing is packed again
+    assert np.array_equal(there.scores(P), RecordObjective(X, near, -2.0, 0.0).scores(P))
+    there._sums._pack = packed
+    wrong = RecordObjective(dask.array.from_array(X, chunks=(500, 1)), failing, -2.0, 0.0)
     ledger = Ledger(1.0)
     with pytest.raises(ValueError, match="score raised KeyError for each of the first records"):
         privfit.search(wrong, privfit.Reals(-1, 1, 1), 1.0, solver=DPSGA(2), ledger=ledger)
@@ -803,7 +691,7 @@ def test_arrays_and_frames_release_the_same(some_workers, numbers, files):
               for one in parts_of(array_rows, files / "X.npy", 6000, 4)]  # fmt: skip
     lazy = dask.array.concatenate(blocks)
     labels = dask.array.from_array(y, chunks=1500)
-    model = KMeans(3, 1.0, domain=UNIT, solver=privfit.Tree(depth=6), random_state=5)
+    model = KMeans(3, 1.0, domain=UNIT, solver=privfit.clustering.Tree(depth=6), random_state=5)
     once = model.fit(X).release_.to_json()
     futures = some_workers.scatter([X[:2500], X[2500:]])
     for records in (lazy, lazy.persist(), lazy.rechunk((1500, 2)), futures):
@@ -847,21 +735,21 @@ def test_facilities_and_several_classes_on_workers_release_the_same(some_workers
 def test_a_worker_killed_between_two_newton_steps_changes_nothing(
     some_workers, numbers, files, monkeypatch
 ):
-    pids, real, asked = [*some_workers.run(os.getpid).values()], workers._Workers.sum, []
+    pids, real, asked = [*some_workers.run(os.getpid).values()], workers._Workers._sum, []
 
-    def ask(self: Any, question: str, *arguments: Any) -> Any:
-        asked.append(question)
-        if asked.count("slope_sums") == 3 and question == "bend_sums":
+    def ask(self: Any, question: Any) -> Any:
+        asked.append(question.of)
+        if asked.count(LinearRows.slopes) == 3 and question.of is LinearRows.bends:
             kill(pids.pop()) if len(pids) > 2 else None
-        return real(self, question, *arguments)
+        return real(self, question)
 
     model, X, y = convex_case("tilted", numbers)
     once = model.fit(X, y).release_.to_json()
-    monkeypatch.setattr(workers._Workers, "sum", ask)
+    monkeypatch.setattr(workers._Workers, "_sum", ask)
     parts = [parts_of(array_rows, files / f"{name}.npy", 6000, 7) for name in "Xy"]
     assert model.fit(*parts).release_.to_json() == once
     assert len(pids) == 2
-    assert {*asked} == {"slope_sums", "bend_sums"}
+    assert {*asked} == {LinearRows.slopes, LinearRows.bends}
 
 
 @pytest.mark.parametrize("solver", ["local", "gradient"])
@@ -892,51 +780,49 @@ def test_a_worker_killed_while_it_packs_or_answers_changes_nothing(some_workers,
             (tmp_path / name).unlink()
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def make(X: Any, y: Any) -> LinearPart:  # by value, so that workers know it
-        class Mortal(LinearPart):
-            def scores(self, P: Any) -> Any:
-                die_once("answer")
-                return super().scores(P)
-
+    def labels(y: Any) -> Any:  # by value, so that workers know it
         die_once("pack")
-        return Mortal(LinearObjective(X, y, "logistic", UNIT))
+        return y
+
+    def losses(rows: LinearRows, whole: Any) -> Any:
+        die_once("answer")
+        return rows.losses(whole)
 
     records = parts_of(array_rows, tmp_path / "X.npy", 4000, 6)
-    labels = parts_of(array_rows, tmp_path / "y.npy", 4000, 6)
+    known = parts_of(array_rows, tmp_path / "y.npy", 4000, 6)
     (tmp_path / "pack").touch()
-    parts = place(records, labels, make)
+    there = LinearObjective(records, known, "logistic", UNIT, labels=labels)
     (tmp_path / "answer").touch()
-    found = parts.sum("scores", P)
+    found = there._sums.sum(losses, P / there.domain.weight_units())
     assert not (tmp_path / "pack").exists()
     assert not (tmp_path / "answer").exists()
-    assert np.array_equal(found, LinearObjective(X, y, domain=UNIT).scores(P))
+    assert np.array_equal(-found, linear(X, y).scores(P))
 
 
-def test_parts_are_held_by_workers_alone_and_are_let_go(some_workers, rng, tmp_path):
+def test_tables_are_held_by_workers_alone_and_are_let_go(some_workers, rng, tmp_path):
     np.save(tmp_path / "X.npy", rng.uniform(-1, 1, (4000, 4)))
     X = np.load(tmp_path / "X.npy")
     records = parts_of(array_rows, tmp_path / "X.npy", 4000, 20)
-    parts = place(records, None, centers_part)
-    objective, whole = PartitionedCenters(parts, 3, UNIT), CentersObjective(X, 3, UNIT)
+    objective, whole = centers(records), centers(X)
     P = whole.snap(rng.uniform(-1, 1, (4, 3, 4)))
     assert np.array_equal(objective.scores(P), whole.scores(P))
-    fit = parts._fit
+    fit = objective._sums._fit
     assert sorted(i for some in some_workers.run(held, fit).values() for i in some) == [*range(20)]
 
     # Dask's own memory, which it may send around, has no part of the records.
     stored = some_workers.run(lambda dask_worker: [str(type(v)) for v in dask_worker.data.values()])
     assert not any(
-        "ndarray" in kind or "Part" in kind for kinds in stored.values() for kind in kinds
+        "ndarray" in kind or "Rows" in kind for kinds in stored.values() for kind in kinds
     )
 
-    # A worker that lost some parts gives a sum over too few records: it is not used.
+    # A worker that lost some tables gives a sum over too few records: it is not used.
     some_workers.run(forget_half, fit)
     assert np.array_equal(objective.scores(P), whole.scores(P))
     counts, sums = objective.lloyd(P[0])
     assert np.array_equal(counts, whole.lloyd(P[0])[0])
     assert np.array_equal(sums, whole.lloyd(P[0])[1])
 
-    del objective, parts
+    del objective
     gc.collect()
     deadline = time.monotonic() + 120
     while any(some_workers.run(held, fit).values()) and time.monotonic() < deadline:
@@ -951,34 +837,33 @@ def test_sums_of_many_workers_are_added_in_a_tree(some_workers, rng, tmp_path, m
     X = np.load(tmp_path / "X.npy")
     records = parts_of(array_rows, tmp_path / "X.npy", 900, 5)
     empty = parts_of(array_rows, tmp_path / "X.npy", 0, 1)
-    parts = place([*empty, *records], None, centers_part)
-    whole = CentersObjective(X, 3, UNIT)
+    whole = centers(X)
     P = whole.snap(rng.uniform(-1, 1, (4, 3, 3)))
-    assert np.array_equal(parts.sum("scores", P), whole.scores(P))
+    assert np.array_equal(centers([*empty, *records]).scores(P), whole.scores(P))
 
 
 def test_a_partition_that_changes_is_refused(some_workers, tmp_path):
     np.save(tmp_path / "X.npy", np.zeros((10, 2)))
-    parts = place(parts_of(array_rows, tmp_path / "X.npy", 10, 2), None, centers_part)
+    there = centers(parts_of(array_rows, tmp_path / "X.npy", 10, 2))._sums
     np.save(tmp_path / "X.npy", np.zeros((9, 2)))
-    parts._home.clear()
+    there._home.clear()
     with pytest.raises(RuntimeError, match=r"a partition has changed since it was first read; fit"):
-        parts._settle()
+        there._settle()
 
 
 def test_a_question_is_given_up_at_some_time(some_workers, tmp_path, monkeypatch):
     np.save(tmp_path / "X.npy", np.zeros((10, 2)))
-    parts = place(parts_of(array_rows, tmp_path / "X.npy", 10, 2), None, centers_part)
-    monkeypatch.setattr(parts, "_run", lambda *_: {})
+    there = centers(parts_of(array_rows, tmp_path / "X.npy", 10, 2))
+    monkeypatch.setattr(there._sums, "_run", lambda *_: {})
     with pytest.raises(RuntimeError, match=r"workers were lost in 20 attempts at one question; "):
-        parts.sum("scores", np.zeros((1, 3, 2)))
+        there.scores(np.zeros((1, 3, 2)))
 
 
 def test_a_failure_to_answer_is_raised_and_not_asked_again(some_workers, tmp_path, capfd):
     np.save(tmp_path / "X.npy", np.zeros((10, 2)))
-    parts = place(parts_of(array_rows, tmp_path / "X.npy", 10, 4), None, centers_part)
+    there = centers(parts_of(array_rows, tmp_path / "X.npy", 10, 4))
     with pytest.raises(AttributeError, match="no attribute 'temperature'"):
-        parts.sum("temperature", SECRET)
+        there._sums.sum(lambda rows, value: rows.temperature * value, SECRET)
     assert str(int(SECRET)) not in "".join(capfd.readouterr())
 
     class OddError(Exception):  # pickles, but cannot be read back
@@ -991,18 +876,18 @@ def test_a_failure_to_answer_is_raised_and_not_asked_again(some_workers, tmp_pat
 def test_a_scheduler_sees_a_task_now_and_then(some_workers, tmp_path, monkeypatch):
     """Or it might close for want of use, if it was told to."""
     np.save(tmp_path / "X.npy", np.zeros((10, 2)))
-    parts = place(parts_of(array_rows, tmp_path / "X.npy", 10, 2), None, centers_part)
+    there = centers(parts_of(array_rows, tmp_path / "X.npy", 10, 2))
     seen = []
     monkeypatch.setattr(some_workers, "submit", lambda *_, **__: seen.append(1))
     for awake, tasks in ((60.0, 0), (0.0, 1)):
         monkeypatch.setattr(workers, "AWAKE", awake)
-        parts.sum("scores", np.zeros((1, 3, 2)))
+        there.scores(np.zeros((1, 3, 2)))
         assert len(seen) == tasks
 
 
-def test_workers_of_one_process_do_not_mix_their_parts(rng, tmp_path):
+def test_workers_of_one_process_do_not_mix_their_tables(rng, tmp_path):
     np.save(tmp_path / "X.npy", rng.uniform(-1, 1, (900, 3)))
-    whole = CentersObjective(np.load(tmp_path / "X.npy"), 3, UNIT)
+    whole = centers(np.load(tmp_path / "X.npy"))
     P = whole.snap(rng.uniform(-1, 1, (4, 3, 3)))
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=2, processes=False,
@@ -1010,11 +895,11 @@ def test_workers_of_one_process_do_not_mix_their_parts(rng, tmp_path):
         distributed.Client(made) as client,
     ):  # fmt: skip
         client.wait_for_workers(2, timeout=60)
-        parts = place(parts_of(array_rows, tmp_path / "X.npy", 900, 6), None, centers_part)
-        parts._see_who_holds_what = lambda: pytest.fail("a sum fell short")
-        assert np.array_equal(parts.sum("scores", P), whole.scores(P))
-        assert len(set(parts._home.values())) == 2
-        del parts
+        there = centers(parts_of(array_rows, tmp_path / "X.npy", 900, 6))
+        there._sums._see_who_holds_what = lambda: pytest.fail("a sum fell short")
+        assert np.array_equal(there.scores(P), whole.scores(P))
+        assert len(set(there._sums._home.values())) == 2
+        del there
 
 
 def test_a_bad_partition_is_refused_without_a_word_on_its_values(some_workers, tmp_path, capfd):
@@ -1033,10 +918,16 @@ def test_a_bad_partition_is_refused_without_a_word_on_its_values(some_workers, t
 # ----------------------------------------------------------------------------------------- refusals
 
 
-class Fixed(Parts):
-    """Parts of declared sizes that have no answers."""
+class Fixed(Sums[Any]):
+    """Tables of declared sizes that have no answers."""
 
-    def sum(self, question: str, *arguments: Any) -> Any:
+    def __init__(self, sizes: list[int], widths: list[int]) -> None:
+        self._count(sizes, widths)
+
+    def _sum(self, question: Any) -> Any:
+        raise NotImplementedError
+
+    def _try_one(self, question: Any) -> None:
         raise NotImplementedError
 
 
@@ -1067,14 +958,10 @@ IN_PARTS = Stream(np.zeros((4, 2)))
 REFUSALS: list[tuple[Callable[[Path], object], str]] = [
     (lambda _: Fixed([0], [2]), r"X must have at least one record; pass a non-empty table"),
     (lambda _: Fixed([2**32 + 1], [2]), r"X must have at most 4294967296 records"),
-    (lambda _: PartitionedLinear(Fixed([9], [2]), "logistic", UNIT).gradient([0.0] * 3, 1.0, [1]),
-     r"caps \(list\) must be with the records, which lie in parts; pass objective\.caps"),
-    (lambda _: PartitionedCenters(Fixed([9], [2]), 2, UNIT).joined([0]),
-     r"others must lie in parts, like the PartitionedCenters that they join; pass objectives of"),
     (lambda _: Fixed([1, 1], [2, 3]), r"X must have the same columns in all its parts; pass equal"),
-    (lambda _: PartitionedLinear(Fixed([9], [2]), "logistic", UNIT).labelled_blocks(1),
+    (lambda _: linear(IN_PARTS, [0] * 4).labelled_blocks(1),
      r"this solver needs all records at once, but they lie in parts; pass an array in memory"),
-    (lambda _: PartitionedCenters(Fixed([9], [2]), 2, UNIT).decoded(), r"needs all records"),
+    (lambda _: centers(IN_PARTS).decoded(), r"needs all records"),
     (lambda folder: Stream(written(folder, "x.txt", "1")), r"unknown kinds \(\.txt\); pass one"),
     (lambda _: Stream([1, 2]), r"source \(list\) must be an array, a path, a list of paths"),
     (lambda folder: Stream(folder / "none.csv"), r"source \('.*none\.csv'\) must exist; pass the"),
@@ -1083,18 +970,17 @@ REFUSALS: list[tuple[Callable[[Path], object], str]] = [
     (lambda _: Stream(np.zeros((2, 2)), columns=["a"]), r"columns must be left out for an array"),
     (lambda folder: Stream(written(folder, "x.csv", CSV), columns=["z"]),
      r"columns \(\['z'\]\) must be in the source; pass names that it has"),
-    (lambda _: place(IN_PARTS, np.zeros(3), linear_part), r"y must have one label for each record"),
-    (lambda folder: place(Stream(written(folder, "x.csv", CSV)), "z", linear_part),
+    (lambda _: linear(IN_PARTS, np.zeros(3)), r"y must have one label for each record"),
+    (lambda folder: linear(Stream(written(folder, "x.csv", CSV)), "z"),
      r"y \(z\) must name a column of the source, which holds the labels; pass its name"),
-    (lambda folder: place(Stream(written(folder, "x.csv", CSV)), np.zeros(2), linear_part),
+    (lambda folder: linear(Stream(written(folder, "x.csv", CSV)), np.zeros(2)),
      r"y \(ndarray\) must name a column"),
-    (lambda folder: place(Stream(written(folder, "x.csv", BAD_CSV)), None, centers_part),
+    (lambda folder: centers(Stream(written(folder, "x.csv", BAD_CSV))),
      r"X must (be finite|hold numbers)"),
-    (lambda folder: place(Stream(written(folder, "x.csv.gz", "no gzip")), None, centers_part),
+    (lambda folder: centers(Stream(written(folder, "x.csv.gz", "no gzip"))),
      r"source \('.*x\.csv\.gz'\) could not be read to its end; check that the file is whole"),
-    (lambda folder: place(Stream([written(folder, f"{name}.csv", text)
-                                  for name, text in (("x", CSV), ("z", "a,c\n"))]),
-                          "label", linear_part),
+    (lambda folder: linear(Stream([written(folder, f"{name}.csv", text)
+                                   for name, text in (("x", CSV), ("z", "a,c\n"))]), "label"),
      r"source \('.*z\.csv'\) must have the column 'b' once, like the first of its files; rename"),
     (lambda folder: Stream(written(folder, "x.csv", CSV), delimiter=";;"),
      r"delimiter \(';;'\) must be one ASCII character, and neither a quote nor the end of a line"),
@@ -1105,9 +991,9 @@ REFUSALS: list[tuple[Callable[[Path], object], str]] = [
     *((lambda _, limit=limit: Stream(np.zeros((2, 2)), memory_limit=limit),
        r"memory_limit \(.*\) must be at least 64MB; pass a text such as '1GB' or a number")
       for limit in ("1MB", "x", "5 parsecs", None, 10, "-1GB")),
-    (lambda _: place(Stream(np.zeros((4, 2)), folder="/nowhere"), None, centers_part),
+    (lambda _: centers(Stream(np.zeros((4, 2)), folder="/nowhere")),
      r"folder \('/nowhere'\) must be one that a cache can be written to .*; pass another folder"),
-    (lambda _: no_module("distributed", lambda: place([dask.delayed(0)], None, centers_part)),
+    (lambda _: no_module("distributed", lambda: centers([dask.delayed(0)])),
      r'need dask\.distributed; run pip install "privfit\[dask\]"'),
     (lambda _: workers._delayed(np.zeros(3)), r"y \(ndarray\) must be partitioned like X; pass a"),
     (lambda _: lonely_workers(), r"the cluster has had no worker for 0 seconds; start some"),
@@ -1149,15 +1035,15 @@ def test_dask_needs_a_client(monkeypatch):
 
     monkeypatch.setattr(distributed, "get_client", none)
     with pytest.raises(ValueError, match=r"Dask collections need a client; start one with "):
-        place([dask.delayed(np.zeros)((4, 2))], None, centers_part)
+        centers([dask.delayed(np.zeros)((4, 2))])
     monkeypatch.setattr(distributed, "get_client", lambda: SimpleNamespace(asynchronous=True))
     with pytest.raises(ValueError, match=r"fit waits for answers, but this client is asynchron"):
-        place([dask.delayed(np.zeros)((4, 2))], None, centers_part)
+        centers([dask.delayed(np.zeros)((4, 2))])
 
 
 def test_labels_are_cut_like_records(some_workers):
     with pytest.raises(ValueError, match=r"y \(1 partitions\) must be cut like X \(2 partitions\)"):
-        place([dask.delayed(np.zeros)((4, 2))] * 2, [dask.delayed(np.zeros)(4)], linear_part)
+        linear([dask.delayed(np.zeros)((4, 2))] * 2, [dask.delayed(np.zeros)(4)])
 
 
 def test_every_raise_is_reached_by_a_case_above(tmp_path):
@@ -1178,8 +1064,7 @@ def test_every_raise_is_reached_by_a_case_above(tmp_path):
         "the cache of packed records cannot be written (File too large); free some room, or pass "
         "Stream(..., folder=...) with more",
     ]
-    names = ("__init__", "parts", "stream", "sources", "dask")
+    names = ("__init__", "places", "rows", "sums", "stream", "sources", "dask")
     package = Path(privfit.__file__).parent
     sources = [package / "records" / f"{name}.py" for name in names]
-    sources.append(package / "objectives" / "partitioned.py")
     assert_reached(sources, "\n".join(seen))

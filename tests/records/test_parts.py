@@ -1,4 +1,4 @@
-"""Objectives over parts answer what those in memory do, or say why not; nothing is read in vain."""
+"""Objectives of streams have the units of those in memory; nothing is read in vain."""
 
 from __future__ import annotations
 
@@ -18,18 +18,14 @@ from privfit import (
     Local,
     PrivGene,
     Reals,
+    RecordObjective,
     Stream,
     Subsample,
     Subsets,
     search,
 )
-from privfit.objectives.partitioned import (
-    centers_objective,
-    facility_objective,
-    linear_objective,
-    record_objective,
-)
 from privfit.records import stream
+from privfit.records.sums import Held
 from privfit.searches.solvers import check_plan
 
 UNIT = Box(-1, 1)
@@ -51,83 +47,16 @@ def streamed(X: Any) -> Stream:
     return Stream(X, memory_limit="64MB")
 
 
-# ---------------------------------------------------------------------------- caps, layout, joining
-
-
-def image(d: int) -> tuple[Any, ...]:
-    """A map of records, the low bits to drop, squares, and the bound of a length."""
-    return np.arange(1, 2 * (d + 1) + 1).reshape(d + 1, 2) << 10, 4, True, 1 << 24
-
-
-@pytest.mark.parametrize("cap", [0.1, 0.5, 1.0])
-def test_gradients_over_parts_take_caps_of_single_records(table, cap):
-    X, y = table
-    here = LinearObjective(X, y > 0, domain=UNIT)
-    there = linear_objective(streamed(X), y > 0, domain=UNIT)
-    w, caps = np.array([0.5, -1.0, 0.25]), image(2)
-    capped = here.gradient(w, cap, here.caps(*caps))
-    assert not np.array_equal(capped, here.gradient(w, cap))  # the caps do something
-    assert np.array_equal(there.gradient(w, cap, there.caps(*caps)), capped)
-    assert np.array_equal(there.gradient(w, cap), here.gradient(w, cap))
-    assert np.array_equal(there.capped(*caps)(w), here.capped(*caps)(w))
-    with pytest.raises(TypeError, match=r"caps \(ndarray\) must be with the records, which lie in"):
-        there.gradient(w, cap, here.caps(*caps))
-
-
-def test_caps_of_several_classes_over_parts(table):
-    X, y = table
-    here, there = (linear_objective(one, y, domain=UNIT, n_classes=3) for one in (X, streamed(X)))
-    w, caps = np.array([0.5, -1.0, 0.25]), image(2)
-    for head in (2, 0, 1):
-        one, other = here.against(head), there.against(head)
-        assert np.array_equal(other.gradient(w, 0.5, other.caps(*caps)),
-                              one.gradient(w, 0.5, one.caps(*caps)))  # fmt: skip
-
-
-def test_layouts_of_parts_are_their_own(table):
-    X, y = table
-    assert linear_objective(streamed(X), y > 0, domain=UNIT).layout == "parts"
-    assert centers_objective(streamed(X), 2, UNIT).layout == "dense"
-    assert facility_objective(streamed(X), PLACES, (0, 1), UNIT).layout == "distances"
-
-
-def test_objectives_over_parts_can_be_joined(table):
-    X, y = table
-    P = UNIT.bind(2).candidates(5, np.random.default_rng(0))
-    for labels, more in ((y > 0, {}), (y, {"n_classes": 3})):
-        whole = LinearObjective(X, labels, domain=UNIT, **more)
-        first, second = (
-            linear_objective(streamed(X[rows]), labels[rows], domain=UNIT, **more)
-            for rows in (slice(300), slice(300, 900))
-        )
-        both = first.joined([second])
-        assert both.n_records == 900
-        assert np.array_equal(both.scores(P), whole.scores(P))
-        if more:
-            assert np.array_equal(both.against(2).scores(P), whole.against(2).scores(P))
-    centers = CentersObjective(X, 2, UNIT)
-    C = centers.snap(np.random.default_rng(1).uniform(-1, 1, (4, 2, 2)))
-    first, second = (centers_objective(streamed(X[rows]), 2, UNIT)
-                     for rows in (slice(300), slice(300, 900)))  # fmt: skip
-    assert np.array_equal(first.joined([second]).scores(C), centers.scores(C))
-    shops = FacilityObjective(X, PLACES, (0, 1), UNIT)
-    first, second = (facility_objective(streamed(X[rows]), PLACES, (0, 1), UNIT)
-                     for rows in (slice(300), slice(300, 900)))  # fmt: skip
-    assert np.array_equal(first.joined([second]).scores([[0, 1]]), shops.scores([[0, 1]]))
-    with pytest.raises(TypeError, match=r"others must lie in parts, like the PartitionedFacility"):
-        first.joined([shops])
-
-
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
-def test_parts_have_the_unit_of_the_whole(rng, adjacency):
-    """Where a coarser one is needed, every part takes it, and so does the driver."""
+def test_streams_have_the_unit_of_memory(rng, adjacency):
+    """Where a coarser one is needed, every block takes it, and so does the objective."""
     X, y = rng.uniform(-1, 1, (60, 70)), rng.integers(0, 2, 60)
     settings = {"domain": UNIT, "C": 1e5, "adjacency": adjacency}
     P = UNIT.bind(70).candidates(3, rng, 0.1)
-    here, there = (linear_objective(one, y, "hinge", **settings) for one in (X, streamed(X)))
+    here, there = (LinearObjective(one, y, "hinge", **settings) for one in (X, streamed(X)))
     assert here.unit == there.unit == (2.0**-12 if adjacency == "replace" else 2.0**-3)
     assert np.array_equal(here.scores(P), there.scores(P))
-    here, there = (centers_objective(one, 2, UNIT, adjacency=adjacency)
+    here, there = (CentersObjective(one, 2, UNIT, adjacency=adjacency)
                    for one in (X, streamed(X)))  # fmt: skip
     assert here.domain == there.domain
     assert here.domain.grid.a == (12 if adjacency == "replace" else 10)
@@ -147,9 +76,8 @@ class Deaf:
     """Answers no question about records."""
 
     def __init__(self, monkeypatch: Any) -> None:
-        monkeypatch.setattr(stream._Streamed, "sum", self.refuse)
-        for kind in (LinearObjective, CentersObjective, FacilityObjective):
-            monkeypatch.setattr(kind, "scores", self.refuse)
+        for kind in (stream._Streamed, Held):
+            monkeypatch.setattr(kind, "sum", self.refuse)
 
     @staticmethod
     def refuse(*arguments: Any) -> None:
@@ -165,9 +93,9 @@ def test_a_plan_is_checked_without_a_look_at_records(settings, adjacency, table,
     cases: list[tuple[Any, Any]] = []
     for records in (X, streamed(X)):
         cases += [
-            (linear_objective(records, y > 0, domain=UNIT), Reals(-1, 1, 3)),
-            (centers_objective(records, 2, UNIT), Reals(-1, 1, (2, 2))),
-            (facility_objective(records, PLACES, (0, 1), UNIT), Subsets(3, 2)),
+            (LinearObjective(records, y > 0, domain=UNIT), Reals(-1, 1, 3)),
+            (CentersObjective(records, 2, UNIT), Reals(-1, 1, (2, 2))),
+            (FacilityObjective(records, PLACES, (0, 1), UNIT), Subsets(3, 2)),
         ]
     Deaf(monkeypatch)
     for objective, space in cases:
@@ -187,15 +115,15 @@ def test_a_corner_of_a_lopsided_space_is_checked_before_the_charge(rng):
     assert not ledger.entries
 
 
-def test_ones_own_score_is_tried_on_one_part(monkeypatch):
+def test_ones_own_score_is_tried_on_one_block(monkeypatch):
     seen: list[int] = []
 
     def score(records: Any, P: Any) -> Any:
         seen.append(len(records))
         return np.zeros((len(records), len(P)))
 
-    objective = record_objective(streamed(np.zeros((5000, 2))), score, 0, 1)
-    assert len(objective._parts._blocks) > 4
+    objective = RecordObjective(streamed(np.zeros((5000, 2))), score, 0, 1)
+    assert len(objective._sums._blocks) > 4
     objective.check(np.zeros((4, 1)))
     assert max(seen) <= 64
     assert sum(seen) <= 3 * 64
@@ -203,7 +131,7 @@ def test_ones_own_score_is_tried_on_one_part(monkeypatch):
 
 def test_a_score_that_fails_is_refused_before_a_streamed_search_is_charged():
     ledger = Ledger(1.0)
-    own = record_objective(streamed(np.zeros((500, 1))), lambda rows, P: {}["secret"], 0, 1)
+    own = RecordObjective(streamed(np.zeros((500, 1))), lambda rows, P: {}["secret"], 0, 1)
     with pytest.raises(ValueError, match="score raised KeyError for each of the first records"):
         search(own, Reals(-1, 1, 1), 1.0, solver=DPSGA(generations=1), ledger=ledger)
     assert not ledger.entries
@@ -218,8 +146,8 @@ def test_bad_records_of_a_stream_count_as_low(rng):
         return np.where(rows < -0.5, np.nan, rows) * P[:, 0]
 
     P = np.array([[-1.0], [0.5]])
-    here, there = (record_objective(one, fragile, -1, 1) for one in (X, streamed(X)))
+    here, there = (RecordObjective(one, fragile, -1, 1) for one in (X, streamed(X)))
     assert np.array_equal(here.scores(P), there.scores(P))
     kept = X[(X[:, 0] >= -0.5) & (X[:, 0] <= 0.99)]
-    plain = record_objective(kept, lambda rows, P: rows * P[:, 0], -1, 1)
+    plain = RecordObjective(kept, lambda rows, P: rows * P[:, 0], -1, 1)
     assert np.array_equal(here.scores(P), plain.scores(P))

@@ -18,9 +18,18 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from pyarrow import feather, parquet
 
-from privfit import Box, Categorical, KMeans, LogisticRegression, Numeric, Schema, Stream, roc_curve
+from privfit import (
+    Box,
+    Categorical,
+    KMeans,
+    LogisticRegression,
+    Numeric,
+    RecordObjective,
+    Schema,
+    Stream,
+    roc_curve,
+)
 from privfit.commands.tables import read_table
-from privfit.objectives.partitioned import record_objective
 from privfit.records.packing import check_records
 
 SCHEMA = Schema(
@@ -352,12 +361,12 @@ def test_a_function_of_ones_own_gets_arrays(tmp_path):
 
     path = tmp_path / "x.csv"
     path.write_text("a,b\n0.5,x\n,y\n1\n")
-    objective = record_objective(Stream(path), score, low=-1.0, high=0.0)
-    memory = record_objective({"a": ["0.5", "", "1"]}, score, low=-1.0, high=0.0)
+    objective = RecordObjective(Stream(path), score, low=-1.0, high=0.0)
+    memory = RecordObjective({"a": ["0.5", "", "1"]}, score, low=-1.0, high=0.0)
     P = np.array([0.0, 1.0])
     assert objective.scores(P).tolist() == memory.scores(P).tolist()
     table = pyarrow.table({"a": pyarrow.array(["0.5", None, "1"]).dictionary_encode()})
-    assert record_objective(Stream(table), score, low=-1.0, high=0.0).scores(P).tolist() == (
+    assert RecordObjective(Stream(table), score, low=-1.0, high=0.0).scores(P).tolist() == (
         memory.scores(P).tolist()
     )
 

@@ -41,12 +41,10 @@ from privfit import (
     roc_curve,
     search,
 )
-from privfit import (
-    Path as Walk,
-)
 from privfit.privacy.accounting import gaussian_total
 from privfit.report.plotting import draw_budget, draw_clusters, draw_roc, draw_sweep, save_figure
 from privfit.report.sweeps import Sweep, Trial
+from privfit.runs import Path as Walk
 
 matplotlib = pytest.importorskip("matplotlib")
 

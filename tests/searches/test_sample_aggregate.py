@@ -24,7 +24,6 @@ from privfit import (
     BudgetError,
     CentersObjective,
     FacilityObjective,
-    Grid,
     L1Ball,
     L2Ball,
     Ledger,
@@ -37,6 +36,7 @@ from privfit import (
     Schema,
 )
 from privfit.audit import audit_runs
+from privfit.domains import Grid
 from privfit.privacy.accounting import Event
 from privfit.privacy.ledger import Budget
 from privfit.searches import sample_aggregate as module

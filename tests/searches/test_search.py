@@ -42,13 +42,11 @@ from privfit import (
     CentersObjective,
     Event,
     FacilityObjective,
-    Generation,
     L2Ball,
     Ledger,
     LinearObjective,
     Local,
     Numeric,
-    Path,
     PrivacyLeakWarning,
     PrivGene,
     Reals,
@@ -57,17 +55,18 @@ from privfit import (
     Schema,
     Subsample,
     Subsets,
-    Tree,
     calibrate,
     search,
 )
 from privfit._kernels import threads
 from privfit._kernels.random import BitSource
 from privfit.audit import audit_runs, audit_scores, neighbours
+from privfit.clustering import Tree
 from privfit.objectives.linear_moves import LinearMoves, LinearSlopes
 from privfit.privacy.accounting import METHODS, compose, gaussian_calibrate
 from privfit.privacy.ledger import Grant
 from privfit.privacy.mechanisms import Exponential, NoisyMax, PermuteAndFlip, TopK
+from privfit.runs import Generation, Path
 from privfit.runs.paths import Conduct
 from privfit.searches.dpsga import thesis_delta
 from privfit.searches.privgene import climbs_slopes, privgene

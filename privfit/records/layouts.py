@@ -17,8 +17,9 @@ from privfit._kernels import linear as kernels
 from privfit._kernels.linear import BLOCK_ROWS, LANE_WIDTH, PANEL_ROWS, QUAD_SIZE
 from privfit._kernels.smooth import Packed
 from privfit.base.typing import Floats, Integers
-from privfit.objectives.common import Objective, lane_groups, quad_starts, quads, wrap32
+from privfit.records.candidates import lane_groups, quad_starts, quads, wrap32
 from privfit.records.packing import DenseRecords, SparseRecords, aligned, tiles
+from privfit.records.rows import Rows
 
 HALF_BLOCK = BLOCK_ROWS // 2  # records whose gradients fit in 32 bits
 
@@ -38,25 +39,25 @@ class DenseLayout:
         """(m,) which candidates' weights fit in 16 bits."""
         return np.asarray(np.abs(whole[:, :-1]).max(axis=1) <= 32767)
 
-    def losses(self, whole: Floats, run: Objective, short: bool = False) -> Integers:
+    def losses(self, whole: Floats, rows: Rows, short: bool = False) -> Integers:
         """int64 (m,): the loss of each candidate."""
-        work = float(run.n_records) * len(whole) * (8 + self.records.pairs / 8)
-        n_threads = run._threads(work)
+        work = float(rows.n_records) * len(whole) * (8 + self.records.pairs / 8)
+        n_threads = rows.threads(work)
         w, start = self._weights(whole)
         out = np.zeros((n_threads, start.size), dtype=np.int64)
-        buffer = aligned((n_threads, QUAD_SIZE, run._tile_rows), np.int32)
-        for part in run._slices(work):
+        buffer = aligned((n_threads, QUAD_SIZE, rows.tile_rows), np.int32)
+        for part in rows.slices(work):
             kernels.dense_losses(self.records.as_pairs, part, w, start, self.loss, buffer, out)
         return out.sum(axis=0)[: len(whole)]
 
-    def losses_wide(self, whole: Floats, run: Objective) -> Integers:
+    def losses_wide(self, whole: Floats, rows: Rows) -> Integers:
         """The same where margins may not fit in 32 bits."""
-        work = float(run.n_records) * len(whole) * 4 * (10 + self.records.pairs)
-        n_threads = run._threads(work)
+        work = float(rows.n_records) * len(whole) * 4 * (10 + self.records.pairs)
+        n_threads = rows.threads(work)
         w, start = self._wide_weights(whole)
         out = np.zeros((n_threads, len(whole)), dtype=np.int64)
-        buffer = np.empty((n_threads, run._tile_rows))
-        for part in run._slices(work):
+        buffer = np.empty((n_threads, rows.tile_rows))
+        for part in rows.slices(work):
             kernels.dense_losses_wide(self.records.panels, part, w, start, self.loss, buffer, out)
         return out.sum(axis=0)
 
@@ -74,15 +75,15 @@ class DenseLayout:
         return np.ascontiguousarray(w[0, :, 0]), int(start[0, 0])
 
     def gradient(
-        self, whole: Floats, wide: bool, cap: int, run: Objective, caps: Caps = NO_CAPS
+        self, whole: Floats, wide: bool, cap: int, rows: Rows, caps: Caps = NO_CAPS
     ) -> Integers:
         """int64 (d + 1,): clipped gradient sums of one candidate; `caps` of each packed row."""
         records, d = self.records, self.records.n_features
-        work = float(run.n_records) * (20 + records.pairs / 2)
-        n_threads = run._threads(work)
+        work = float(rows.n_records) * (20 + records.pairs / 2)
+        n_threads = rows.threads(work)
         out = np.zeros((n_threads, 2 * records.pairs + 1), dtype=np.int64)
         buffer = aligned((n_threads, 3, HALF_BLOCK), np.int32)
-        for part in run._slices(work, 16 * run._tile_rows):
+        for part in rows.slices(work, 16 * rows.tile_rows):
             if wide:
                 weights, starts = self._wide_weights(whole[None])
                 margins = np.empty((n_threads, HALF_BLOCK))
@@ -120,7 +121,7 @@ class DenseLayout:
         """The records for the kernels of smooth losses."""
         return Packed.dense(self.records.as_pairs, self.a)
 
-    def lengths(self, columns: Integers, shift: int, squared: bool, run: Objective) -> Integers:
+    def lengths(self, columns: Integers, shift: int, squared: bool, rows: Rows) -> Integers:
         """int64 (packed rows,): norms of the records' images; see `sparse_lengths`."""
         records = self.records
         matrix, found = columns[:-1].astype(np.float64), []
@@ -134,7 +135,7 @@ class DenseLayout:
         )
         return result
 
-    def second_moments(self, run: Objective) -> Integers:
+    def second_moments(self, rows: Rows) -> Integers:
         """int64 (d + 1, d + 1): the sum of x~ x~'."""
         d = self.records.n_features
         total = np.zeros((d + 1, d + 1), dtype=np.int64)
@@ -143,10 +144,10 @@ class DenseLayout:
             total += (x.T @ x).astype(np.int64)  # whole numbers below 2^53: exact in any order
         return total
 
-    def parent(self, whole: Floats, run: Objective) -> DenseParent:
+    def parent(self, whole: Floats, rows: Rows) -> DenseParent:
         """The margins of one candidate."""
         z = aligned((self.records.panels.shape[0] * PANEL_ROWS,), np.int32)
-        n_threads = run._threads(float(run.n_records) * (2 + self.records.pairs))
+        n_threads = rows.threads(float(rows.n_records) * (2 + self.records.pairs))
         kernels.dense_margin(self.records.as_pairs, *self._weights_of_one(whole), z, n_threads)
         return DenseParent(self, z)
 
@@ -158,15 +159,15 @@ class DenseParent:
     layout: DenseLayout
     z: NDArray[np.int32]
 
-    def moved_losses(self, coords: Integers, steps: NDArray[np.int32], run: Objective) -> Integers:
+    def moved_losses(self, coords: Integers, steps: NDArray[np.int32], rows: Rows) -> Integers:
         """int64 (m,): the loss after each move."""
         records, intercept = self.layout.records, self.layout.records.n_features
         scaled = np.where(coords == intercept, steps << self.layout.a, steps).astype(np.int32)
-        work = float(run.n_records) * len(coords) * 8
-        n_threads = run._threads(work)
+        work = float(rows.n_records) * len(coords) * 8
+        n_threads = rows.threads(work)
         out = np.zeros((n_threads, len(coords)), dtype=np.int64)
-        buffer = aligned((n_threads, run._tile_rows), np.int32)
-        for part in run._slices(work):
+        buffer = aligned((n_threads, rows.tile_rows), np.int32)
+        for part in rows.slices(work):
             kernels.dense_moves(
                 records.as_pairs, part, self.z, coords, scaled, intercept, self.layout.loss, buffer,
                 out,
@@ -194,42 +195,42 @@ class SparseLayout:
         """(m,) which candidates' weights fit: all, since sums wrap and margins are bounded."""
         return np.ones(len(whole), dtype=bool)
 
-    def losses(self, whole: Floats, run: Objective, short: bool = False) -> Integers:
+    def losses(self, whole: Floats, rows: Rows, short: bool = False) -> Integers:
         """int64 (m,): the loss of each candidate; `short` margins fit in 16 bits of weights."""
-        work = float(run.n_records) * len(whole) * (8 + self.records.mean_entries / 4)
-        n_threads = run._threads(work)
+        work = float(rows.n_records) * len(whole) * (8 + self.records.mean_entries / 4)
+        n_threads = rows.threads(work)
         w = lane_groups(whole)
         half = LANE_WIDTH // 2
         pairs = w[..., :half] + (w[..., half:] << 16) if short else w[:0]
         out = np.zeros((n_threads, w.shape[0] * LANE_WIDTH), dtype=np.int64)
         buffer = aligned((n_threads, 32, LANE_WIDTH), np.int32)
-        for part in run._slices(work):
+        for part in rows.slices(work):
             kernels.sparse_losses(self.records.rows, part, w, pairs, self.a, self.loss, buffer, out)
         return out.sum(axis=0)[: len(whole)]
 
-    def losses_wide(self, whole: Floats, run: Objective) -> Integers:
+    def losses_wide(self, whole: Floats, rows: Rows) -> Integers:
         """The same where margins may not fit in 32 bits."""
-        work = float(run.n_records) * len(whole) * 4 * (10 + self.records.mean_entries)
-        n_threads = run._threads(work)
+        work = float(rows.n_records) * len(whole) * 4 * (10 + self.records.mean_entries)
+        n_threads = rows.threads(work)
         out = np.zeros((n_threads, len(whole)), dtype=np.int64)
-        buffer = np.empty((n_threads, run._tile_rows))
-        for part in run._slices(work):
+        buffer = np.empty((n_threads, rows.tile_rows))
+        for part in rows.slices(work):
             kernels.sparse_losses_wide(
                 self.records.rows, part, whole, self.a, self.loss, buffer, out
             )
         return out.sum(axis=0)
 
     def gradient(
-        self, whole: Floats, wide: bool, cap: int, run: Objective, caps: Caps = NO_CAPS
+        self, whole: Floats, wide: bool, cap: int, rows: Rows, caps: Caps = NO_CAPS
     ) -> Integers:
         """int64 (d + 1,): clipped gradient sums of one candidate; `caps` of each packed row."""
-        work = float(run.n_records) * (20 + 2 * self.records.mean_entries)
-        n_threads = run._threads(work)
+        work = float(rows.n_records) * (20 + 2 * self.records.mean_entries)
+        n_threads = rows.threads(work)
         narrow_w = wrap32(whole) if not wide else np.zeros(0, dtype=np.int32)
         out = np.zeros((n_threads, 2, len(whole)), dtype=np.int64)
         buffer = aligned((n_threads, 2, BLOCK_ROWS), np.int32)
         margins = np.empty((n_threads, BLOCK_ROWS if wide else 0))
-        for part in run._slices(work, 8 * run._tile_rows):
+        for part in rows.slices(work, 8 * rows.tile_rows):
             kernels.sparse_gradient(
                 self.records.rows, part, whole, narrow_w, self.a, self.loss, cap, caps, margins,
                 buffer, out,
@@ -251,34 +252,34 @@ class SparseLayout:
         """The records for the kernels of smooth losses."""
         return Packed.sparse(self.records.rows, self.records.n_features, self.a)
 
-    def lengths(self, columns: Integers, shift: int, squared: bool, run: Objective) -> Integers:
+    def lengths(self, columns: Integers, shift: int, squared: bool, rows: Rows) -> Integers:
         """int64 (packed rows,): norms of the records' images; see `sparse_lengths`."""
-        work = float(run.n_records) * (1 + self.records.mean_entries) * columns.shape[1] / 4
-        n_threads = run._threads(work)
-        result = np.empty(run.n_records, dtype=np.int64)
-        for part in run._slices(work):
+        work = float(rows.n_records) * (1 + self.records.mean_entries) * columns.shape[1] / 4
+        n_threads = rows.threads(work)
+        result = np.empty(rows.n_records, dtype=np.int64)
+        for part in rows.slices(work):
             kernels.sparse_lengths(
                 self.records.rows, part, columns, self.a, shift, squared, result, n_threads
             )
         return result
 
-    def second_moments(self, run: Objective) -> Integers:
+    def second_moments(self, rows: Rows) -> Integers:
         """int64 (d + 1, d + 1): the sum of x~ x~'."""
         d = self.records.n_features
-        work = float(run.n_records) * (1 + self.records.mean_entries**2)
-        n_threads = run._threads(work)
+        work = float(rows.n_records) * (1 + self.records.mean_entries**2)
+        n_threads = rows.threads(work)
         sums = np.zeros((n_threads, d + 1, d + 1), dtype=np.int64)
-        for part in run._slices(work):
+        for part in rows.slices(work):
             kernels.sparse_moments(self.records.rows, part, self.a, sums)
         upper = np.triu(sums.sum(axis=0))
         return upper + np.triu(upper, 1).T
 
-    def parent(self, whole: Floats, run: Objective) -> SparseParent:
+    def parent(self, whole: Floats, rows: Rows) -> SparseParent:
         """The margins and losses of one candidate."""
-        parts = tiles(run._runs, run._tile_rows)
-        n_threads = run._threads(float(run.n_records) * (10 + self.records.mean_entries))
-        state = np.empty((run.n_records, 2), dtype=np.int32)
-        z, losses = np.empty((2, run.n_records), dtype=np.int32)
+        parts = tiles(rows.runs, rows.tile_rows)
+        n_threads = rows.threads(float(rows.n_records) * (10 + self.records.mean_entries))
+        state = np.empty((rows.n_records, 2), dtype=np.int32)
+        z, losses = np.empty((2, rows.n_records), dtype=np.int32)
         kernels.sparse_margins(self.records.rows, parts, wrap32(whole), self.a, z, n_threads)
         kernels.losses_each(z, parts, self.loss, losses, n_threads)
         state[:, 0], state[:, 1] = z, losses
@@ -292,24 +293,23 @@ class SparseParent:
         self._layout, self._state, self._total = layout, state, total
         self._batch: _Batch | None = None
 
-    def moved_losses(self, coords: Integers, steps: NDArray[np.int32], run: Objective) -> Integers:
+    def moved_losses(self, coords: Integers, steps: NDArray[np.int32], rows: Rows) -> Integers:
         """int64 (m,): the loss after each move."""
         many = 4096  # moves of one column may all fall into one segment: bound a segment's work
         if len(coords) > many:
             parts = [slice(first, first + many) for first in range(0, len(coords), many)]
-            return np.concatenate([self.moved_losses(coords[p], steps[p], run) for p in parts])
+            return np.concatenate([self.moved_losses(coords[p], steps[p], rows) for p in parts])
         batch, key = self._batch, coords.tobytes()
         if batch is None or batch.key != key:  # a walk asks for the same columns again and again
             self._batch = batch = _Batch(key, self._layout)
         columns = self._layout.records.by_column
-        n_threads = run._threads(batch.work)
+        n_threads = rows.threads(batch.work)
         out = np.zeros((n_threads, len(coords)), dtype=np.int64)
         buffer = aligned((n_threads, 2, BLOCK_ROWS), np.int32)
-        step = max(1, int(len(batch.segments) * run._slice_work / max(batch.work, 1.0)))
-        for first in range(0, len(batch.segments), step):
+        for part in rows.steps(len(batch.segments), batch.work):
             kernels.sparse_moves(
-                self._state, batch.segments[first : first + step], batch.moves, columns.row,
-                columns.value, steps[batch.order], self._layout.loss, buffer, out,
+                self._state, batch.segments[part], batch.moves, columns.row, columns.value,
+                steps[batch.order], self._layout.loss, buffer, out,
             )  # fmt: skip
         result = np.empty(len(coords), dtype=np.int64)
         result[batch.order] = self._total + out.sum(axis=0)
@@ -347,31 +347,31 @@ class SparseFollower:
         self._whole: Floats | None = None
         self._z = np.empty(0, dtype=np.int32)
 
-    def gradient(self, whole: Floats, cap: int, run: Objective) -> Integers:
+    def gradient(self, whole: Floats, cap: int, rows: Rows) -> Integers:
         """`SparseLayout.gradient` of one candidate whose margin fits in 32 bits."""
-        self._follow(whole, run)
+        self._follow(whole, rows)
         layout = self._layout
-        work = float(run.n_records) * (20 + layout.records.mean_entries)
-        n_threads = run._threads(work)
+        work = float(rows.n_records) * (20 + layout.records.mean_entries)
+        n_threads = rows.threads(work)
         start = int(wrap32(whole[-1:] * 2.0**layout.a)[0])
         out = np.zeros((n_threads, 2, len(whole)), dtype=np.int64)
         buffer = aligned((n_threads, 2, BLOCK_ROWS), np.int32)
-        for part in run._slices(work, 8 * run._tile_rows):
+        for part in rows.slices(work, 8 * rows.tile_rows):
             kernels.sparse_gradient_at(
                 layout.records.rows, part, self._z, start, layout.loss, cap, buffer, out
             )
         ones, values = out.sum(axis=0)
         return (ones << layout.a) + values
 
-    def _follow(self, whole: Floats, run: Objective) -> None:
+    def _follow(self, whole: Floats, rows: Rows) -> None:
         """Bring the margins up to date; one that is interrupted starts afresh."""
         layout, before, self._whole = self._layout, self._whole, None
         changed = None if before is None else np.flatnonzero(whole[:-1] != before[:-1])
         if before is None or changed is None or len(changed) > 4:
-            n_threads = run._threads(float(run.n_records) * (10 + layout.records.mean_entries))
-            self._z = np.empty(run.n_records, dtype=np.int32)
+            n_threads = rows.threads(float(rows.n_records) * (10 + layout.records.mean_entries))
+            self._z = np.empty(rows.n_records, dtype=np.int32)
             kernels.sparse_margins(
-                layout.records.rows, tiles(run._runs, run._tile_rows),
+                layout.records.rows, tiles(rows.runs, rows.tile_rows),
                 wrap32(np.append(whole[:-1], 0.0)), layout.a, self._z, n_threads,
             )  # fmt: skip
         else:

@@ -1,0 +1,250 @@
+"""Schemas: named columns, numbers or categories, coded as [0, 1] and one-hot groups."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy  # its submodules load when first used
+from numpy.typing import ArrayLike
+
+from privfit._kernels import threads
+from privfit._kernels.linear import group_pair_norms
+from privfit.base.typing import Floats, Integers
+from privfit.domains.box import Box
+from privfit.domains.columns import Column, columns_from
+from privfit.domains.domain import Domain, Quantised, check_width
+from privfit.domains.frames import columns_of
+from privfit.domains.grid import Grid, frozen, whole_units
+from privfit.domains.plain import as_plain
+from privfit.domains.reading import NumberReader
+from privfit.domains.toml import read_toml, toml_text
+
+__all__ = ["Schema"]
+
+
+@dataclass(frozen=True, eq=False)
+class Schema(Domain):
+    """Named columns with declared ranges or values, coded as [0, 1] and one-hot groups.
+
+    ``Schema({"age": Numeric(17, 90), "sex": Categorical(["Female", "Male"], other=True)})``
+    reads a DataFrame, an Arrow table or a dict of columns by name, and an array or a list of
+    records by position. Each cell is read by itself (docs/reading.md).
+
+    Parameters
+    ----------
+    columns
+        A name and a declared range or values for each column.
+    grid
+        Bits of records, candidates and scores.
+    missing
+        Texts that stand for a missing value, besides None, NaN, NaT and pandas.NA. A category that
+        is declared is never missing.
+
+    Examples
+    --------
+    >>> from privfit import Categorical, Numeric, Schema
+    >>> schema = Schema({"age": Numeric(17, 90), "sex": Categorical(["Female", "Male"])})
+    >>> schema.encode({"age": [17, 90], "sex": ["Male", "Female"]}).shape
+    (2, 3)
+    """
+
+    columns: Mapping[str, Column]
+    grid: Grid = field(default_factory=Grid)
+    missing: Sequence[str] = ("",)
+    n_features: int | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        columns = dict(self.columns)
+        if not columns:
+            raise ValueError("Schema needs at least one column; pass {'name': Numeric(low, high)}")
+        for name, column in columns.items():
+            if not isinstance(column, Column):
+                raise TypeError(
+                    f"Schema column {name!r} must be declared; pass Numeric(low, high) or "
+                    "Categorical([...])"
+                )
+        if not _are_texts(self.missing):
+            raise ValueError(
+                f"missing ({self.missing!r}) must be a list of texts; pass those that stand for a "
+                'missing value, such as missing=("", "NA", "?")'
+            )
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "missing", tuple(self.missing))
+        object.__setattr__(self, "n_features", sum(column.width for column in columns.values()))
+
+    @classmethod
+    def from_toml(cls, path: str | os.PathLike[str]) -> Schema:
+        """The schema that a TOML file declares; whatever else the file holds is left alone.
+
+        ::
+
+            missing = ["", "NA", "?"]                         # by default "" alone
+
+            [columns]
+            age = {low = 17, high = 90}                       # also bins, fill
+            sex = {values = ["Female", "Male"], other = true}
+
+            [grid]                                            # may be left out, whole or in part
+            a = 12
+        """
+        declared = read_toml(path)
+        grid = Grid.from_dict(declared.get("grid", {}))
+        return cls(columns_from(declared.get("columns")), grid, declared.get("missing", ("",)))
+
+    def to_toml(self) -> str:
+        """The text of a TOML file that `from_toml` reads as this schema.
+
+        >>> from privfit import Categorical, Numeric, Schema
+        >>> declared = {"age": Numeric(17, 90), "sex": Categorical(["f", "m"], other=True)}
+        >>> print(Schema(declared).to_toml(), end="")
+        [columns]
+        age = {low = 17, high = 90}
+        sex = {values = ["f", "m"], other = true}
+        """
+        tables = {"columns": as_plain(self.columns)}
+        if self.grid != Grid():
+            tables["grid"] = self.grid.to_dict()
+        first = {} if self.missing == ("",) else {"missing": list(self.missing)}
+        return toml_text(first, tables)
+
+    def __repr__(self) -> str:
+        return f"Schema(<{len(self.columns)} columns, {self.n_features} encoded>)"
+
+    def bind(self, n_features: int) -> Schema:
+        check_width(self, n_features)
+        return self
+
+    def repeated(self, k: int, grid: Grid) -> Box:
+        return Box(np.tile(self.low, k), np.tile(self.high, k), grid=grid)
+
+    # ----------------------------------------------------------------------------------- columns
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.columns)
+
+    @property
+    def column_names(self) -> list[str]:
+        return list(self.columns)
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the encoded columns."""
+        return [coded for name, column in self.columns.items() for coded in column.names(name)]
+
+    def coded_names(self, names: Sequence[str] | None = None) -> list[str]:
+        return self.feature_names
+
+    @property
+    def groups(self) -> list[slice]:
+        return [part for part, column in self._parts() if column.coded_range is None]
+
+    @property
+    def shares(self) -> dict[int, tuple[float, float]]:
+        ranges = {part.start: column.coded_range for part, column in self._parts()}
+        return {first: declared for first, declared in ranges.items() if declared is not None}
+
+    def _parts(self) -> list[tuple[slice, Column]]:
+        ends = np.cumsum([column.width for column in self.columns.values()])
+        return [
+            (slice(int(end) - column.width, int(end)), column)
+            for end, column in zip(ends, self.columns.values(), strict=True)
+        ]
+
+    # ----------------------------------------------------------------------------------- reading
+
+    def encode(self, X: Any) -> scipy.sparse.csr_array:
+        """Records (n, d) as int16 units of 2^-a: one entry for each declared column of a record."""
+        one = 1 << self.grid.a
+        n, cells = columns_of(X, list(self.columns))
+        reader = NumberReader(self.missing)
+        index = np.empty((n, len(self.columns)), dtype=np.int32)
+        value = np.empty((n, len(self.columns)), dtype=np.int16)
+        for i, (name, (part, column)) in enumerate(zip(self.columns, self._parts(), strict=True)):
+            place, share = column.code(cells[i], name, reader)
+            index[:, i] = part.start + place
+            value[:, i] = whole_units(share, 1 / one)
+        start = np.arange(n + 1, dtype=np.int64) * len(self.columns)
+        encoded = scipy.sparse.csr_array(
+            (value.ravel(), index.ravel(), start), shape=(n, self.width)
+        )
+        encoded.eliminate_zeros()
+        return encoded
+
+    def read(self, X: Any) -> scipy.sparse.csr_array:
+        """A table in memory, encoded: its records are on the grid as they are read."""
+        return self.encode(X)
+
+    def quantise_rows(self, rows: Any, uniform: bool = False) -> Quantised:
+        return rows
+
+    def rounded(self, X: Any, uniform: bool = False) -> Any:
+        return self.encode(X) * float(self.record_units()[0])
+
+    def coordinates(self, points: Any, columns: Sequence[int]) -> Floats:
+        coded = self.rounded(points).tocsc()[:, list(columns)]
+        return np.asarray(coded.toarray(), dtype=np.float64)
+
+    # ---------------------------------------------------------------------------------- geometry
+
+    @property
+    def _declared_low(self) -> Floats:
+        return np.zeros(self.width)
+
+    @property
+    def _declared_high(self) -> Floats:
+        return np.ones(self.width)
+
+    @cached_property
+    def low(self) -> Floats:
+        return frozen(np.zeros(self.width))
+
+    @cached_property
+    def high(self) -> Floats:
+        return frozen(np.ones(self.width))
+
+    def points(self, m: int, rng: np.random.Generator) -> Floats:
+        """(m, d) encoded records: numbers uniform in [0, 1], one level of each group."""
+        result = np.trunc(rng.uniform(0, 1, (m, self.width)) * (1 << self.grid.a))
+        for group in self.groups:
+            hot = rng.integers(group.start, group.stop, m)
+            result[:, group] = 0
+            result[np.arange(m), hot] = 1 << self.grid.a
+        return result * self.record_units()
+
+    @cached_property
+    def _reduction(self) -> tuple[Integers, Floats]:
+        """The first encoded column of each declared one, and the least it adds to S(v)."""
+        starts = np.array([part.start for part, _ in self._parts()], dtype=np.int64)
+        least = [-np.inf if column.coded_range is None else 0.0 for column in self.columns.values()]
+        return starts, np.array(least)
+
+    def _largest(self, V: Floats) -> Floats:
+        """S(v) = v_b + sum over groups of max_j v_j + sum over numbers of max(v_j, 0)."""
+        starts, least = self._reduction
+        tops = np.maximum(np.maximum.reduceat(V[..., :-1], starts, axis=-1), least)
+        return np.asarray(tops.sum(axis=-1) + V[..., -1])
+
+    def norm(self, V: ArrayLike) -> Floats:
+        V = np.atleast_2d(np.asarray(V, dtype=np.float64))
+        return np.maximum(self._largest(V), self._largest(-V))
+
+    def pair_norms(self, P: Floats) -> Floats:
+        starts, least = self._reduction
+        m, n_threads = len(P), threads.resolve() if P.size * len(P) > 1 << 21 else 1
+        norms = np.empty((m, m))
+        group_pair_norms(
+            np.ascontiguousarray(P.T), np.append(starts, self.width), least,
+            np.empty((n_threads, 4, m)), norms,
+        )  # fmt: skip
+        return norms
+
+
+def _are_texts(values: Any) -> bool:
+    listed = isinstance(values, Sequence) and not isinstance(values, str)
+    return listed and all(isinstance(value, str) for value in values)

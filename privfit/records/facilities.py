@@ -1,0 +1,506 @@
+"""Records measured from public facilities: tables of clipped distances, and sums over them.
+
+Of few columns records are kept, and their distances are made when they are first needed; records
+that stream by work them out again for each question, a strip of records at a time: for two columns
+that takes as long as reading them, and no room on disk. Of other records distances alone are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Concatenate, ParamSpec
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privfit._kernels import facility as kernels
+from privfit._kernels.linear import LANE_WIDTH, PANEL_ROWS, QUAD_SIZE
+from privfit.base.typing import Array, Floats, Integers
+from privfit.domains import Domain
+from privfit.domains.frames import numbers_of
+from privfit.records.candidates import lane_groups, quads
+from privfit.records.cells import CellRows
+from privfit.records.packing import (
+    MAX_RECORDS,
+    DenseRecords,
+    Run,
+    SparseRecords,
+    aligned,
+    check_records,
+    pack,
+    repacked,
+    tiles,
+)
+from privfit.records.rows import KernelCalls, Rows
+
+Q = ParamSpec("Q")
+
+BLOCK = 1 << 19  # distances of a user's own function that are computed at a time
+# Distances that are made, looked at and forgotten: 0.6 ns each for two columns, but 0.9 with four
+# times as many, which the cache does not hold, or with a sixteenth.
+STRIP = 1 << 22
+# Up to here records are kept, and their distances made when they are first needed: 'synopsis' needs
+# none. A distance takes 0.4 (l1) to 1.5 ns (l2) of two columns, 3 to 35 ns of a hundred.
+FEW_COLUMNS = 3
+
+
+# -------------------------------------------------------------------------------------- distances
+
+
+@dataclass(frozen=True, eq=False)
+class Ruler:
+    """How l1 or l2 distances are stored: clipped to low..high record units, less low, in 2^shift.
+
+    Parameters
+    ----------
+    places : (f, d)
+        The facilities in record units.
+    bits : 16 or 8
+        Size of a stored distance.
+    """
+
+    places: Floats
+    metric: str
+    bits: int
+    low: int
+    high: int
+    shift: int
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether records have few enough columns to be kept beside their distances."""
+        return self.places.shape[1] <= FEW_COLUMNS
+
+    def rounded(self, distance: int) -> int:
+        """A distance in score units."""
+        return (distance + (1 << self.shift >> 1)) >> self.shift
+
+    def narrowed(self, low: int, high: int) -> Ruler:
+        """Distances clipped further, to low..high in score units above the present low.
+
+        Clipped before they are rounded or after, they are the same: bounds are whole score units
+        above low, from where distances are rounded.
+        """
+        first = self.low
+        top = min(self.high, first + (high << self.shift))
+        return replace(self, low=first + (low << self.shift), high=top)
+
+    def table(self, records: DenseRecords | SparseRecords, calls: KernelCalls) -> Array:
+        """(f, n padded): the distances of these records."""
+        n = sum(run.count for run in records.runs)
+        matrix = _empty_table(len(self.places), n, self.bits)
+        work = float(n) * self.places.size
+        if isinstance(records, SparseRecords):
+            self._onehot_distances(records, work, calls, matrix)
+        elif self.metric == "l1":
+            self._l1_distances(records, work, calls, matrix)
+        else:
+            self._l2_distances(records, 4 * work, calls, matrix)
+        return matrix
+
+    def _onehot_distances(
+        self, records: SparseRecords, work: float, calls: KernelCalls, matrix: Array
+    ) -> None:
+        """Records of zeros and ones: additions alone.
+
+        l1(x - f) = sum of abs(f_j) + sum over the ones of abs(1 - f_j) - abs(f_j).
+        """
+        zero, one = np.abs(self.places), np.abs(records.one - self.places)
+        weights = lane_groups(np.column_stack([one - zero, zero.sum(axis=1)]))
+        buffer = aligned((calls.threads(work), PANEL_ROWS, LANE_WIDTH), np.int32)
+        pieces = tiles(records.runs, 1024)
+        for part in calls.steps(len(pieces), work):
+            kernels.onehot_distances(
+                records.rows, pieces[part], weights, self.low, self.high, self.shift, buffer, matrix
+            )
+
+    def _l1_distances(
+        self, records: DenseRecords, work: float, calls: KernelCalls, matrix: Array
+    ) -> None:
+        weights = quads(self.places, records.pairs)
+        buffer = aligned((calls.threads(work), QUAD_SIZE, 128), np.int32)
+        pieces = tiles(records.runs, 128)
+        for part in calls.steps(len(pieces), work):
+            kernels.dense_distances(
+                records.as_pairs, pieces[part], weights, self.low, self.high, self.shift, buffer,
+                matrix,
+            )  # fmt: skip
+
+    def _l2_distances(
+        self, records: DenseRecords, work: float, calls: KernelCalls, matrix: Array
+    ) -> None:
+        """Whole squares below 2^53, a correctly rounded root."""
+        places = np.zeros((len(self.places), 2 * records.pairs))
+        places[:, : self.places.shape[1]] = self.places
+        buffer = aligned((calls.threads(work), 128), np.float64)
+        pieces = tiles(records.runs, 128)
+        for part in calls.steps(len(pieces), work):
+            kernels.root_distances(
+                records.panels, pieces[part], places, self.low, self.high, 2.0**self.shift, buffer,
+                matrix,
+            )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class OwnRuler:
+    """How distances of a user's own function are stored: clipped, less clip[0], in `unit`."""
+
+    facilities: Any
+    metric: Callable[[Any, Any], ArrayLike]
+    clip: tuple[float, float]
+    unit: float
+    bits: int
+
+    def table(self, X: Any, n: int) -> Array:
+        """(f, n padded): the distances of these records, a block of them at a time."""
+        f = len(self.facilities)
+        matrix = _empty_table(f, n, self.bits)
+        step = max(1, BLOCK // f)
+        for first in range(0, n, step):
+            last = min(first + step, n)
+            block = self._integers(X, first, last)
+            for i in {first, last - 1} if last - first > 1 else ():
+                if not np.array_equal(self._integers(X, i, i + 1)[0], block[i - first]):
+                    raise ValueError(
+                        "metric must treat each record by itself; it gave another distance to a "
+                        "record that stood alone. Round inside metric"
+                    )
+            matrix[:, first:last] = block.T
+        return matrix
+
+    def _integers(self, X: Any, first: int, last: int) -> Floats:
+        """(rows, f): stored distances of some records."""
+        (low, high), f = self.clip, len(self.facilities)
+        rows = X.iloc[first:last] if hasattr(X, "iloc") else X[first:last]
+        values = np.asarray(self.metric(rows, self.facilities), dtype=np.float64)
+        if values.shape != (last - first, f):
+            raise ValueError(
+                f"metric must return one row a record and {f} columns, one a facility; return an "
+                "array (rows, f)"
+            )
+        if np.isnan(values).any():
+            raise ValueError("metric returned NaN; return a number for every record and facility")
+        return np.asarray(np.rint((np.clip(values, low, high) - low) / self.unit))
+
+
+def _empty_table(facilities: int, records: int, bits: int) -> Array:
+    shape, kind = table_shape(facilities, records, bits)
+    return aligned(shape, kind, zero=False)  # sums stop before the padding of a row
+
+
+def table_shape(facilities: int, records: int, bits: int) -> tuple[tuple[int, int], Any]:
+    """Rows of whole strips, an odd number of cache lines apart: even ones collide in the cache."""
+    kind = np.dtype(np.uint16 if bits == 16 else np.uint8)
+    strips = -(-records // kernels.STRIP_ROWS)
+    lines = strips * kernels.STRIP_ROWS * kind.itemsize // 64
+    return (facilities, (lines | 1) * 64 // kind.itemsize), kind
+
+
+class Distances(Rows):
+    """A table (f, n padded) of clipped distances in score units, and sums over its records."""
+
+    def __init__(self, matrix: Array, n_records: int, n_threads: int | None = None) -> None:
+        super().__init__((Run(0, n_records, 0),), 0, n_threads)
+        self.matrix = matrix
+
+    @property
+    def n_facilities(self) -> int:
+        """How many facilities there are."""
+        return len(self.matrix)
+
+    @property
+    def nbytes(self) -> int:
+        return self.matrix.nbytes
+
+    def joined(self, others: Sequence[Distances]) -> Distances:
+        rows = [one.matrix[:, : one.n_records] for one in (self, *others)]
+        total = sum(row.shape[1] for row in rows)
+        matrix = _empty_table(self.n_facilities, total, 8 * self.matrix.itemsize)
+        np.concatenate(rows, axis=1, out=matrix[:, :total])
+        return Distances(matrix, total, self.n_threads)
+
+    def narrowed(self, low: int, high: int) -> Distances:
+        """The same distances clipped further, less low."""
+        n, wide = self.n_records, self.matrix
+        matrix = _empty_table(self.n_facilities, n, 8 * wide.itemsize)
+        bounds = np.array([low, high]).astype(wide.dtype)
+        for facility, row in enumerate(wide[:, :n]):
+            matrix[facility, :n] = np.clip(row, *bounds) - bounds[0]
+        return Distances(matrix, n, self.n_threads)
+
+    def costs(self, P: Integers) -> Integers:
+        """int64 (m,): the summed distances to each set of facilities (m, k)."""
+        work = float(self.n_records) * P.size / 4
+        out = np.zeros((self.threads(work), len(P)), dtype=np.int64)
+        for part in self.slices(work, 2048):
+            kernels.least_sums(self.matrix, part, P, out)
+        return out.sum(axis=0)
+
+    # -------------------------------------------------------------------------- one member swapped
+
+    def nearest_two(self, members: Integers) -> tuple[Array, Array]:
+        """(2, n) distances to the nearest two members, and (n,) the nearest one's position."""
+
+        def found() -> tuple[Array, Array]:
+            n = self.n_records
+            distances = np.empty((2, n), dtype=self.matrix.dtype)
+            which = np.empty(n, dtype=np.int32)
+            n_threads = self.threads(float(n) * len(members) * 4)
+            kernels.nearest_two(self.matrix, members, distances, which, n_threads)
+            return distances, which
+
+        nearest: tuple[Array, Array] = self._last("nearest", (members,), found)
+        return nearest
+
+    def swapped(self, members: Integers, which: Integers, facilities: Integers) -> Integers:
+        """int64 (m,): the costs with member which[i] replaced by facilities[i]."""
+        nearest, order = self.nearest_two(members), np.argsort(which, kind="stable")
+        work = float(self.n_records) * len(which) / 2
+        n_threads = self.threads(work)
+        out = np.zeros((n_threads, len(which)), dtype=np.int64)
+        rows = 1024
+        buffer = np.empty((n_threads, rows), dtype=self.matrix.dtype)
+        for part in self.slices(work, rows):
+            kernels.swap_sums(
+                self.matrix, part, *nearest, which[order], facilities[order], buffer, out
+            )
+        result = np.empty(len(which), dtype=np.int64)
+        result[order] = out.sum(axis=0)
+        return result
+
+    def all_swapped(self, members: Integers) -> Integers:
+        """int64 (k, f): the costs with member i replaced by facility j, all in one pass."""
+        nearest, k = self.nearest_two(members), len(members)
+        work = float(self.n_records) * self.n_facilities
+        buffer = aligned((self.threads(work), k + 1, kernels.TOGETHER), np.int32)
+        out = np.empty((self.n_facilities, k), dtype=np.int64)
+        for part in self.steps(self.n_facilities, work, 64):
+            kernels.all_swap_sums(self.matrix[part], *nearest, buffer, out[part])
+        return out.T
+
+    def nearest_counts(self, members: Integers) -> Integers:
+        """int64 (k,): how many records are nearest to each member, ties to the first."""
+        which = self.nearest_two(members)[1]
+        return np.bincount(which, minlength=len(members)).astype(np.int64)
+
+    # ---------------------------------------------------------------------------- one member added
+
+    def _nearest(self, members: Integers) -> Array:
+        """(n,): distances to the nearest member, the largest number if there is none."""
+        kind = self.matrix.dtype
+        known, nearest = self._taken("grown") or (members[:0], None)
+        if nearest is None or not np.array_equal(known, members[: len(known)]):
+            known = members[:0]
+            nearest = np.full(self.n_records, np.iinfo(kind).max, dtype=kind)
+        for facility in members[len(known) :]:
+            nearest = np.minimum(nearest, self.matrix[facility, : self.n_records])
+        self._put("grown", (), (members, nearest))
+        return nearest
+
+    def grown(self, members: Integers) -> Integers:
+        """int64 (f,): the costs of the members with each facility added."""
+        return self._lesser_sums(self._nearest(members))
+
+    def _lesser_sums(self, nearest: Array) -> Integers:
+        """int64 (f,): the sums over records of the lesser of a distance and `nearest`."""
+        work = float(self.n_records) * self.n_facilities / 8
+        out = np.empty(self.n_facilities, dtype=np.int64)
+        for part in self.steps(self.n_facilities, work, 64):
+            kernels.addition_sums(self.matrix[part], nearest, out[part], self.threads(work))
+        return out
+
+    def covered(self, members: Integers, radius: int) -> Integers:
+        """int64 (f,): the records that each facility has within the radius, and no member has."""
+        nearest = self._nearest(members)
+        alone, kind = nearest > radius, nearest.dtype.type
+        # min(v, radius + 1) - min(v, radius) is 1 for a distance v beyond the radius, else 0.
+        beyond = self._lesser_sums(np.where(alone, kind(radius + 1), kind(0)))
+        beyond -= self._lesser_sums(np.where(alone, kind(radius), kind(0)))
+        return int(alone.sum()) - beyond
+
+    # ---------------------------------------------------------------------------- single distances
+
+    def nearest(self, members: Integers, rank: int) -> Integers:
+        """(n,): each record's distance to the rank-th nearest of some facilities, from 0 on."""
+        if rank == 0:
+            least = self.matrix[members[0], : self.n_records].copy()
+            for facility in members[1:]:
+                np.minimum(least, self.matrix[facility, : self.n_records], out=least)
+            return least.astype(np.int64)
+        found = np.empty(self.n_records, dtype=np.int64)
+        step = max(1, BLOCK // len(members))
+        for first in range(0, self.n_records, step):
+            part = slice(first, min(first + step, self.n_records))
+            # A record's distances side by side: partitions along columns crawl.
+            block = np.ascontiguousarray(self.matrix[members, part].T)
+            found[part] = np.partition(block, rank, axis=1)[:, rank]
+        return found
+
+    def nearer(self, members: Integers, rank: int, levels: Integers) -> Integers:
+        """int64: how many records have less than each of these distances by `nearest`."""
+        values = np.sort(self.nearest(members, rank))
+        return np.asarray(np.searchsorted(values, levels, side="left"), dtype=np.int64)
+
+
+# ---------------------------------------------------------------------------------------- records
+
+
+class FacilityRows(CellRows):
+    """Records of few columns and how they are measured, or the distances of others."""
+
+    def __init__(
+        self,
+        source: DenseRecords | Distances,
+        n_features: int,
+        ruler: Ruler | None = None,
+        domain: Domain | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        super().__init__(source.runs, n_features, n_threads)
+        self._ruler, self._domain = ruler, domain
+        self.dense = source if isinstance(source, DenseRecords) else None
+        self._distances = source if isinstance(source, Distances) else None
+        if domain is not None:
+            self.bounds = domain.whole_bounds
+
+    @classmethod
+    def pack(
+        cls,
+        X: Any,
+        y: None,
+        *,
+        domain: Domain,
+        measure: Callable[[Domain], Ruler],
+        n_threads: int | None = None,
+    ) -> FacilityRows:
+        """Check and pack records; how they are measured follows from the domain's columns."""
+        X, domain = check_records(X, domain, "FacilityObjective")
+        ruler = measure(domain)
+        # Whether cells can be found must not depend on the records: few columns are always dense.
+        layout = "dense" if ruler.has_cells or ruler.metric == "l2" else "auto"
+        records = pack(X, domain, layout=layout, uniform=True)
+        if isinstance(records, SparseRecords) and records.value.size:
+            records = pack(X, domain, layout="dense", uniform=True)
+        if ruler.has_cells and isinstance(records, DenseRecords):
+            return cls(records, X.shape[1], ruler, domain, n_threads)
+        table = Distances(ruler.table(records, KernelCalls(n_threads)), X.shape[0])
+        return cls(table, X.shape[1], ruler, domain, n_threads)
+
+    @classmethod
+    def pack_own(
+        cls, X: Any, y: None, *, ruler: OwnRuler, n_threads: int | None = None
+    ) -> FacilityRows:
+        """Measure records by a user's own function; columns of a table stand side by side."""
+        if isinstance(X, Mapping):
+            X = numbers_of(X)
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        if not 0 < n <= MAX_RECORDS or len(ruler.facilities) == 0:
+            raise ValueError(
+                "X and facilities must hold at least one record and one facility; pass non-empty "
+                "ones"
+            )
+        return cls(Distances(ruler.table(X, n), n), 0, n_threads=n_threads)
+
+    @property
+    def kind(self) -> str:
+        return "distances" if self.dense is None else "records"
+
+    @property
+    def nbytes(self) -> int:
+        return self._source.nbytes
+
+    @property
+    def _source(self) -> DenseRecords | Distances:
+        """What is kept of the records."""
+        source = self._distances if self.dense is None else self.dense
+        assert source is not None
+        return source
+
+    def joined(self, others: Sequence[FacilityRows]) -> FacilityRows:
+        source: DenseRecords | Distances
+        if self.dense is None:
+            assert self._distances is not None
+            source = self._distances.joined([one.distances() for one in others])
+        else:
+            everyone = [one.dense for one in (self, *others) if one.dense is not None]
+            source = repacked([block for one in everyone for block in one.blocks(1 << 16)])
+        return FacilityRows(source, self.n_features, self._ruler, self._domain, self.n_threads)
+
+    def narrowed(self, low: int, high: int) -> FacilityRows:
+        """The view where distances are clipped further, to low..high in score units."""
+        rows = self._view()
+        if self._distances is not None:
+            rows._distances = self._distances.narrowed(low, high)
+        if self._ruler is not None:
+            rows._ruler = self._ruler.narrowed(low, high)
+        return rows
+
+    # ----------------------------------------------------------------------------------- distances
+
+    def distances(self) -> Distances:
+        """The table of all distances, made when it is first needed."""
+        if self._distances is None:
+            self._distances = Distances(self._measured(self.dense), self.n_records)
+        self._distances.n_threads, self._distances.passing = self.n_threads, self.passing
+        return self._distances
+
+    def _measured(self, records: DenseRecords | None) -> Array:
+        assert self._ruler is not None
+        assert records is not None
+        return self._ruler.table(records, self)
+
+    def _tables(self) -> Iterator[Distances]:
+        """The table of all records, or of a few at a time where they stream by.
+
+        Few enough that distances stay in the cache while they are looked at; then they are
+        forgotten.
+        """
+        if not self.passing or self._distances is not None:
+            yield self.distances()
+            return
+        assert self.dense is not None
+        assert self._ruler is not None
+        step = max(1, STRIP // (len(self._ruler.places) * PANEL_ROWS))
+        for first in range(0, len(self.dense.panels), step):
+            n = min(step * PANEL_ROWS, self.n_records - first * PANEL_ROWS)
+            panels = self.dense.panels[first : first + step]
+            strip = replace(self.dense, panels=panels, runs=(Run(0, n, 0),))
+            yield Distances(self._measured(strip), n, self.n_threads)
+
+    def _sum(
+        self, question: Callable[Concatenate[Distances, Q], Integers],
+        *args: Q.args, **named: Q.kwargs,
+    ) -> Integers:  # fmt: skip
+        first, *others = (question(table, *args, **named) for table in self._tables())
+        return np.asarray(sum(others, first))
+
+    # ----------------------------------------------------------------------------------- questions
+
+    def costs(self, P: Integers) -> Integers:
+        """int64 (m,): the summed distances to each set of facilities (m, k)."""
+        return self._sum(Distances.costs, P)
+
+    def swapped(self, members: Integers, which: Integers, facilities: Integers) -> Integers:
+        """int64 (m,): the costs with member which[i] replaced by facilities[i]."""
+        return self._sum(Distances.swapped, members, which, facilities)
+
+    def all_swapped(self, members: Integers) -> Integers:
+        """int64 (k, f): the costs with any member replaced by any facility."""
+        return self._sum(Distances.all_swapped, members)
+
+    def nearest_counts(self, members: Integers) -> Integers:
+        """int64 (k,): how many records are nearest to each member."""
+        return self._sum(Distances.nearest_counts, members)
+
+    def grown(self, members: Integers) -> Integers:
+        """int64 (f,): the costs of the members with each facility added."""
+        return self._sum(Distances.grown, members)
+
+    def covered(self, members: Integers, radius: int) -> Integers:
+        """int64 (f,): the records that each facility has within the radius, and no member has."""
+        return self._sum(Distances.covered, members, radius)
+
+    def nearer(self, members: Integers, rank: int, levels: Integers) -> Integers:
+        """int64: how many records have less than each of these distances to one of the members."""
+        return self._sum(Distances.nearer, members, rank, levels)

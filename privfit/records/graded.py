@@ -1,0 +1,80 @@
+"""Records of a test set, graded by a model: a score and a label each, and counts of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.base.typing import Floats, Integers
+from privfit.base.validation import is_whole
+from privfit.domains.frames import length
+from privfit.domains.reading import LevelReader, positions, raw_numbers, two_classes
+from privfit.records.packing import Run
+from privfit.records.rows import Rows
+
+GRID = 2**12  # places of a score
+
+
+class GradedRows(Rows):
+    """A score for each record, and whether it is positive."""
+
+    def __init__(self, score: Floats, positive: NDArray[np.bool_]) -> None:
+        super().__init__((Run(0, len(score), 0),), 1)
+        self.score, self.positive = score, positive
+
+    @classmethod
+    def pack(cls, y_score: Any, y_true: Any, *, pos_label: Any = 1) -> GradedRows:
+        """Check scores and labels, each record by itself."""
+        if isinstance(y_score, Mapping) and len(y_score) == 1:
+            [column] = y_score.values()
+            y_score = raw_numbers(column)
+        score = raw_numbers(y_score) if isinstance(y_score, list) else np.asarray(y_score)
+        y = y_true if isinstance(y_true, list) else np.asarray(y_true)
+        if score.ndim != 1 or score.dtype.kind not in "fiub":
+            raise ValueError(
+                f"y_score ({score.ndim} dimensions, dtype {score.dtype}) must be a vector of "
+                "numbers; pass one score for each record"
+            )
+        if length(y) != score.size:
+            raise ValueError(
+                "y_true must have one label for each score; pass vectors of one length"
+            )
+        if score.size == 0:
+            raise ValueError("y_score must have at least one record; pass a non-empty test set")
+        with np.errstate(over="ignore"):  # what is huge is clipped, and nothing tells of it
+            score = score.astype(np.float64, copy=False)
+        if np.isnan(score).any():
+            raise ValueError("y_score must not hold NaN; fill it with a public value before")
+        return cls(score, _positive(y, pos_label))
+
+    def histogram(self, low: float, high: float) -> Integers:
+        """int64 (2, G): negatives and positives in each place of the grid of scores low..high."""
+        inside = np.clip(self.score, low, high) - low  # first: nothing then overflows, or warns
+        place = np.minimum(inside * (GRID / (high - low)), GRID - 1).astype(np.intp)
+        return np.bincount(place + GRID * self.positive, minlength=2 * GRID).reshape(2, GRID)
+
+    def between(self, cuts: Floats) -> Integers:
+        """int64 (2, m): negatives and positives between rising thresholds."""
+        m = len(cuts) + 1
+        place = np.searchsorted(cuts, self.score, side="right")
+        return np.bincount(place + m * self.positive, minlength=2 * m).reshape(2, m)
+
+
+def _positive(y: Any, pos_label: Any) -> NDArray[np.bool_]:
+    """Which labels are the positive one, each read by itself."""
+    if not (is_whole(pos_label) and pos_label == 1):
+        kind = getattr(y, "dtype", np.dtype(object)).kind
+        if kind != "O" and isinstance(pos_label, str) != (kind in "US"):
+            raise ValueError(
+                f"pos_label ({pos_label!r}) must be of the kind of y_true; pass one of its labels"
+            )
+        return LevelReader(positions([pos_label], "pos_label")).codes(y) == 0
+    groups = two_classes(y)
+    if groups is None:
+        raise ValueError(
+            "y_true must hold 0 and 1, or -1 and +1; pass pos_label=... to name the positive class"
+        )
+    return np.asarray(groups == 0)

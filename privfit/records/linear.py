@@ -1,0 +1,295 @@
+"""Labelled records packed for linear models: losses, gradients, moves and moments of candidates.
+
+Candidates come as whole numbers of grid units (m, d + 1), the intercept last, and exact margins are
+the caller's promise. Which width of integers is sure to hold them is decided here, from the domain
+alone: it changes speed and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit._kernels import linear as kernels
+from privfit.base.typing import Floats, Integers
+from privfit.domains import Domain
+from privfit.records.candidates import wrap32
+from privfit.records.layouts import (
+    NO_CAPS,
+    Caps,
+    DenseLayout,
+    DenseParent,
+    SparseFollower,
+    SparseLayout,
+    SparseParent,
+)
+from privfit.records.packing import (
+    DenseRecords,
+    SparseRecords,
+    check_labels,
+    check_records,
+    joined,
+    pack,
+)
+from privfit.records.rows import Rows
+from privfit.records.smooth import Smoothing, SmoothPass, sizes
+
+MOST_RESIDUAL = round(1 / kernels.RESIDUAL_UNIT)
+FEW_STEPS = 4  # by which margins follow a candidate; of more they are computed afresh
+
+
+@dataclass(frozen=True)
+class LossGrid:
+    """A loss, its weight C, and the bits of a score."""
+
+    name: str
+    C: float
+    bits: int
+
+
+@dataclass(frozen=True, eq=False)
+class Image:
+    """A public map of records, and the bound on a record's gradient there.
+
+    A record goes to sum_j x_j columns[j] + columns[d], with x_j in record units; sizes are divided
+    by 2^shift, rounded up, and added, or their squares. It is capped at bound / length.
+    """
+
+    columns: Integers
+    shift: int
+    squared: bool
+    bound: int
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells it from others."""
+        return self.columns, self.shift, self.squared, self.bound
+
+
+class LinearRows(Rows):
+    """Labelled records, and the loss that they are asked about.
+
+    Of several classes, `head` is the one that is class 1; all others are class 0.
+    """
+
+    def __init__(
+        self,
+        records: DenseRecords | SparseRecords,
+        domain: Domain,
+        loss: LossGrid,
+        n_threads: int | None = None,
+    ) -> None:
+        super().__init__(records.runs, records.n_features, n_threads)
+        self.domain, self.loss, self.head = domain, loss, 0
+        grid = domain.grid
+        kernel_loss = kernels.Loss(loss.name, grid.a, grid.b, loss.bits, loss.C)
+        self.layout = (
+            DenseLayout(records, kernel_loss, grid.a)
+            if isinstance(records, DenseRecords)
+            else SparseLayout(records, kernel_loss, grid.a)
+        )
+        # The largest size of each column, 1 for the intercept, in margins of a candidate's unit.
+        largest = np.append(np.maximum(np.abs(domain.low), np.abs(domain.high)), 1.0)
+        self._reaches = largest * domain.weight_units()
+
+    @classmethod
+    def pack(
+        cls,
+        X: Any,
+        y: Any,
+        *,
+        domain: Domain,
+        loss: Callable[[Domain], LossGrid],
+        layout: str = "auto",
+        n_classes: int | None = None,
+        labels: Callable[[Any], Any] | None = None,
+        n_threads: int | None = None,
+    ) -> LinearRows:
+        """Check and pack records; the loss follows from the domain once its width is known."""
+        X, domain = check_records(X, domain, "LinearObjective")
+        groups = check_labels(y if labels is None else labels(y), X.shape[0], n_classes)
+        return cls(pack(X, domain, groups, layout=layout), domain, loss(domain), n_threads)
+
+    @property
+    def records(self) -> DenseRecords | SparseRecords:
+        """The packed records."""
+        return self.layout.records
+
+    @property
+    def kind(self) -> str:
+        return type(self.layout).__name__
+
+    @property
+    def nbytes(self) -> int:
+        return self.records.nbytes
+
+    def joined(self, others: Sequence[LinearRows]) -> LinearRows:
+        records = joined([one.records for one in (self, *others)])
+        return LinearRows(records, self.domain, self.loss, self.n_threads).against(self.head)
+
+    def against(self, head: int) -> LinearRows:
+        """The view where another class is class 1; records are packed once for all."""
+        if head == self.head:
+            return self
+        rows = self._view()
+        records: Any = self.records.against(head)
+        rows.head, rows.layout = head, replace(self.layout, records=records)
+        rows.runs = records.runs
+        return rows
+
+    # -------------------------------------------------------------------------- widths of integers
+
+    def narrow(self, reach: Floats) -> NDArray[np.bool_]:
+        """(m,) which margins, of at most these sizes, are sure to fit in 32 bits."""
+        grid, loss = self.domain.grid, self.loss
+        fits = (reach + 1) * 2.0 ** (grid.a + grid.b) < 2.0**31
+        if loss.name == "hinge":
+            fits &= loss.C * (reach + 1) * 2.0**loss.bits < 2.0**24
+        return np.asarray(fits)
+
+    def _norms(self, whole: Floats) -> Floats:
+        return self.domain.norm(whole * self.domain.weight_units())
+
+    def _narrow_candidates(self, whole: Floats) -> NDArray[np.bool_]:
+        """(m,) which candidates' margins and weights are sure to fit in 32 bits."""
+        narrow = self.narrow(np.abs(whole) @ self._reaches)  # quick, and enough for most
+        if not narrow.all():
+            narrow = self.narrow(self._norms(whole))
+        return narrow & self.layout.fits(whole)
+
+    def _short(self, whole: Floats) -> bool:
+        """Whether the sum of weights over a sparse record's ones is sure to fit in 16 bits.
+
+        It is the margin of that record with its other columns at 0, if 0 is inside the domain.
+        """
+        if isinstance(self.layout, DenseLayout):
+            return False
+        inside = (self.domain.low <= 0).all() and (self.domain.high >= 0).all()
+        return bool(inside and (self._norms(whole) * 2.0**self.domain.grid.b < 2.0**15).all())
+
+    # ----------------------------------------------------------------------------------- questions
+
+    def losses(self, whole: Floats) -> Integers:
+        """int64 (m,): the loss of each candidate."""
+        narrow = self._narrow_candidates(whole)
+        if narrow.all():
+            return self.layout.losses(whole, self, self._short(whole))
+        result = np.empty(len(whole), dtype=np.int64)
+        if narrow.any():
+            some = whole[narrow]
+            result[narrow] = self.layout.losses(some, self, self._short(some))
+        result[~narrow] = self.layout.losses_wide(whole[~narrow], self)
+        return result
+
+    def moved_losses(self, whole: Floats, coords: Integers, steps: Floats) -> Integers:
+        """int64 (m,): the losses of one candidate (d + 1,) moved by steps[i] along coords[i]."""
+        # Margins of one candidate serve few moves of records that stream by.
+        parent = None if self.passing else self._parent_of(whole, coords, steps)
+        if parent is None:
+            P = np.tile(whole, (len(coords), 1))
+            P[np.arange(len(coords)), coords] += steps
+            return self.losses(P)
+        answer = parent.moved_losses(coords, wrap32(steps), self)
+        self._put("parent", (), (whole, parent))
+        return answer
+
+    def _parent_of(
+        self, whole: Floats, coords: Integers, steps: Floats
+    ) -> DenseParent | SparseParent | None:
+        """Margins of this candidate, if those of all its moves fit in 32 bits."""
+        farthest = float((np.abs(steps) * self._reaches[coords]).max())
+        if not self._is_narrow(whole, farthest):
+            return None
+        before, parent = self._taken("parent") or (whole, None)
+        if parent is None or not self._follow(parent, before, whole):
+            parent = self.layout.parent(whole, self)
+        return parent
+
+    def _is_narrow(self, whole: Floats, farther: float) -> bool:
+        """Whether one candidate is, and all that reach so much farther."""
+        reach = np.abs(whole) @ self._reaches + farther
+        return bool(
+            (self.narrow(reach) or self.narrow(self._norms(whole[None])[0] + farther))
+            and self.layout.fits(whole[None])[0]
+        )
+
+    def _follow(self, parent: DenseParent | SparseParent, before: Floats, whole: Floats) -> bool:
+        """Move margins to this candidate in a few steps, if margins fit on the way."""
+        steps = whole - before
+        changed = np.flatnonzero(steps)
+        if len(changed) > FEW_STEPS:
+            return False
+        if len(changed) and not self._is_narrow(before, float(np.abs(steps) @ self._reaches)):
+            return False
+        for coord, step in zip(changed.tolist(), wrap32(steps[changed]).tolist(), strict=True):
+            parent.step(coord, step)
+        return True
+
+    def gradient(self, whole: Floats, cap: int, image: Image | None = None) -> Integers:
+        """int64 (d + 1,): sums of y x_j min(r, cap), the cap in residual units.
+
+        With an image, the cap of a record is further bounded by its length there.
+        """
+        narrow = self._narrow_candidates(whole[None])[0]
+        caps = NO_CAPS if image is None else self._caps(image)
+        return self.layout.gradient(whole, not narrow, cap, self, caps)
+
+    def _caps(self, image: Image) -> Caps:
+        """(packed rows,): bound / length of each record's image, in residual units, at most 1."""
+
+        def capped() -> Caps:
+            columns = np.ascontiguousarray(image.columns)
+            lengths = self.layout.lengths(columns, image.shift, image.squared, self)
+            if image.squared:  # a root of at most 2^31 is off by 2^-51 of itself: one more is above
+                lengths = np.sqrt(lengths.astype(np.float64)).astype(np.int64) + 1
+            caps = np.minimum(image.bound // np.maximum(lengths, 1), MOST_RESIDUAL)
+            return caps.astype(np.int16)
+
+        return self._stay("caps", image.key, capped)
+
+    def followed_gradient(self, whole: Floats, cap: int) -> Integers:
+        """`gradient`, quick if it is asked for one candidate after another near by."""
+        narrow = bool(self._narrow_candidates(whole[None])[0])
+        if self.passing or not narrow or isinstance(self.layout, DenseLayout):
+            return self.layout.gradient(whole, not narrow, cap, self)
+        follower = self._taken("follower") or SparseFollower(self.layout)
+        answer = follower.gradient(whole, cap, self)
+        self._put("follower", (), follower)
+        return np.asarray(answer)
+
+    def second_moments(self) -> Integers:
+        """int64 (d + 1, d + 1): the sum of x~ x~', the intercept last, in units of 4^-a."""
+        return self.layout.second_moments(self)
+
+    def label_counts(self) -> Integers:
+        """int64 (2,): the records of class 0 and of class 1."""
+        positive = sum(run.count for run in self.runs if run.flip == 0)
+        return np.array([self.n_records - positive, positive])
+
+    def slopes(self, smoothing: Smoothing, w: Integers, bits: Integers, fine: bool) -> Integers:
+        """int64 (2, 1 or 2, d + 1): see `SmoothSums.slopes`."""
+        sums = self._smoothed(smoothing)
+        answer = sums.slopes(self, w, bits, fine)
+        self._put("smooth", smoothing.key, sums)
+        return answer
+
+    def bends(self, smoothing: Smoothing, w: Integers, bits: Integers, v: Integers) -> Integers:
+        """int64 (2, d + 1): see `SmoothSums.bends`."""
+        sums = self._smoothed(smoothing)
+        answer = sums.bends(self, w, bits, v)
+        self._put("smooth", smoothing.key, sums)
+        return answer
+
+    def _smoothed(self, smoothing: Smoothing) -> SmoothPass:
+        sums: SmoothPass | None = self._taken("smooth", smoothing.key)
+        return sums or SmoothPass(self.layout, smoothing, self.n_features)
+
+    def size_counts(self, numbers: Integers, radii: Floats) -> Integers:
+        """int64 (radii + 1,): records by the l1 norm of numbers, in classes up to each radius."""
+        places = np.searchsorted(radii, sizes(self.layout, numbers, self))
+        runs = [places[run.first : run.first + run.count] for run in self.runs]
+        return np.bincount(np.concatenate(runs), minlength=len(radii) + 1).astype(np.int64)

@@ -1,0 +1,152 @@
+"""What all kinds of packed records share: calls of kernels, and what is kept between questions.
+
+A kind of packed records answers *questions*: methods that return integers of one shape, each the
+sum over its records. `sums` asks them, wherever the records are.
+
+**Every question names all that it needs.** It says "the moves around this candidate", never "the
+moves around where you stand". Packed records may keep margins from one question to the next and
+bring them up to date, but that saves time and nothing else: records that were packed anew a moment
+ago, on another machine, give the same integers. So a question may be asked twice, answered twice,
+or asked of a stand-in, and there is no state to restore when a worker dies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from privfit._kernels import threads
+from privfit.base.typing import Array, Integers
+from privfit.records.packing import Run, tiles
+
+P = TypeVar("P", bound="Rows")
+Key = tuple[Any, ...]
+
+
+class KernelCalls:
+    """How many threads a kernel gets, and slices of its work that are short enough to interrupt."""
+
+    tile_rows: ClassVar[int] = 256  # records whose panels and margins share two levels of cache
+    slice_work: ClassVar[float] = 4e8  # steps between two looks at the keyboard, some 50 ms
+    thread_work: ClassVar[float] = 2e6  # below it, a second thread costs more than it gives
+
+    def __init__(self, n_threads: int | None = None) -> None:
+        self.n_threads = n_threads
+
+    def threads(self, work: float) -> int:
+        """The number of threads for so many elementary steps."""
+        return threads.resolve(self.n_threads) if work > self.thread_work else 1
+
+    def steps(self, count: int, work: float, least: int = 1) -> Iterator[slice]:
+        """`count` pieces of work in slices of bounded work; between two Python sees Ctrl-C."""
+        step = max(least, int(count * self.slice_work / max(work, 1.0)))
+        for first in range(0, count, step):
+            yield slice(first, min(first + step, count))
+
+
+class Rows(KernelCalls):
+    """Private records of one kind, packed for their kernels.
+
+    `keep` puts an array where it may stay; records that stream by have it on disk. Such records are
+    `passing`: they keep no more than what is dear to make again.
+    """
+
+    passing = False
+
+    def __init__(
+        self, runs: tuple[Run, ...], n_features: int, n_threads: int | None = None
+    ) -> None:
+        super().__init__(n_threads)
+        self.runs, self.n_features = runs, n_features
+        self.n_records = sum(run.count for run in runs)
+        self._kept: dict[str, tuple[Key, Any]] = {}  # of this view
+        self._stored: dict[str, tuple[Key, Any]] = {}  # of all views: facts that none changes
+        self._tiles: dict[int, Integers] = {}
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of private records>"
+
+    # ------------------------------------------------------------------------ fewer, larger tables
+
+    @property
+    def kind(self) -> str | None:
+        """Records of one kind can be joined; None of a kind that need not be."""
+        return None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the packed records, of a kind that can be joined."""
+        raise NotImplementedError
+
+    def joined(self: P, others: Sequence[P]) -> P:
+        """One table with all their records, which must be alike in all else."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------------------ kernels' tiles
+
+    def slices(self, work: float, rows: int | None = None) -> Iterator[Integers]:
+        """All tiles of so many rows, in slices of bounded work."""
+        rows = rows or self.tile_rows
+        if rows not in self._tiles:
+            self._tiles[rows] = tiles(self.runs, rows)
+        table = self._tiles[rows]
+        for part in self.steps(len(table), work):
+            yield table[part]
+
+    # -------------------------------------------------------------------- what outlasts a question
+
+    def keep(self, values: Array) -> Array:
+        """The array, where it may stay."""
+        return values
+
+    def _view(self: P) -> P:
+        """The same records, to be seen otherwise: nothing that was kept of them holds."""
+        result = copy(self)
+        result._kept, result._tiles = {}, {}
+        return result
+
+    def seen(self: P, view: Callable[[P], P], key: Key) -> P:
+        """The view of these records; the last one, if it was for the same key."""
+        rows: P = self._last("view", key, lambda: view(self))
+        rows.n_threads = self.n_threads
+        return rows
+
+    def _last(self, name: str, key: Key, make: Callable[[], Any]) -> Any:
+        """What was made last under this name if it was for the same key, to be read alone."""
+        value = self._taken(name, key)
+        if value is None:
+            value = make()
+        self._put(name, key, value)
+        return value
+
+    def _taken(self, name: str, key: Key = ()) -> Any:
+        """What was put under this name for the same key, or None.
+
+        It is taken away, so that nobody else changes it meanwhile, and nobody finds it half changed
+        after an error.
+        """
+        known, value = self._kept.pop(name, (None, None))
+        return value if known is not None and _same(known, key) else None
+
+    def _put(self, name: str, key: Key, value: Any) -> None:
+        """Keep it for the next question, unless records stream by."""
+        if not self.passing and value is not self:
+            self._kept[name] = key, value
+
+    def _stay(self, name: str, key: Key, make: Callable[[], Array]) -> Array:
+        """The array that was made last for this key; it stays, on disk if records stream by."""
+        known, value = self._stored.get(name, (None, None))
+        if known is None or not _same(known, key):
+            self._stored.pop(name, None)  # before it is replaced, it makes room
+            value = self.keep(make())
+            self._stored[name] = key, value
+        return np.asarray(value)
+
+
+def _same(one: Key, other: Key) -> bool:
+    return len(one) == len(other) and all(
+        a is b or np.array_equal(a, b) for a, b in zip(one, other, strict=True)
+    )
