@@ -19,6 +19,7 @@ import numpy as np
 
 import privfit
 from privfit.audit import paired
+from privfit.clustering import Tree
 from privfit.evaluation import roc
 from privfit.linear import perturbation
 from privfit.privacy import mechanisms, privtree
@@ -378,7 +379,7 @@ FACILITIES = np.array(list(itertools.product((-1.0, 0.0, 1.0), repeat=2)))
 def clustering_settings() -> dict[str, dict[str, Any]]:
     p = privfit
     linear = linear_settings()
-    hybrid = p.Hybrid(tree=p.Tree(restarts=1), lloyd=p.Lloyd(steps=2, residual=True))
+    hybrid = p.Hybrid(tree=Tree(restarts=1), lloyd=p.Lloyd(steps=2, residual=True))
     shared = {name: linear[name] for name in ("eem", "privgene", "dpsga")}
     return {
         "KMeans": {
@@ -386,7 +387,7 @@ def clustering_settings() -> dict[str, dict[str, Any]]:
             "lloyd": p.Lloyd(steps=3),
             "lloyd, residuals": p.Lloyd(steps=3, residual=True),
             "grid": p.UniformGrid(cells=16, restarts=1),
-            "tree": p.Tree(restarts=1),
+            "tree": Tree(restarts=1),
             "hybrid": hybrid,
             "gupt": p.Gupt(blocks=10, estimator=SwingingCentres()),
             "local": p.Local(generations=8),

@@ -12,10 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from makers.places import ROOT, TESTS
 
 import privfit
 from privfit.records.rows import KernelCalls
+
+TESTS = Path(__file__).resolve().parent
+
+pytest.register_assert_rewrite("makers")
 
 if importlib.util.find_spec("hypothesis"):  # the smoke test runs without it
     from hypothesis import HealthCheck, settings
@@ -29,6 +32,29 @@ if importlib.util.find_spec("hypothesis"):  # the smoke test runs without it
         suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     )
     settings.load_profile("privfit")
+
+
+MARKERS = {"data_folder": "data", "cluster": "cluster"}  # by fixture
+
+
+def spread(count: int, cases: int) -> set[int]:
+    """At most so many of the cases, spread by the golden ratio, in step with no parameter."""
+    return {int(cases * ((i + 1) * 0.6180339887 % 1)) for i in range(count)}
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what asks for the real data or for a cluster, and all but a few of many cases."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        for fixture in MARKERS.keys() & set(getattr(item, "fixturenames", ())):
+            item.add_marker(MARKERS[fixture])
+        if item.get_closest_marker("few"):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in tests.values():
+        kept = spread(cases[0].get_closest_marker("few").args[0], len(cases))
+        for i in set(range(len(cases))) - kept:
+            cases[i].add_marker("slow")
 
 
 @pytest.fixture
@@ -87,7 +113,7 @@ def fresh_python() -> Callable[..., subprocess.CompletedProcess[str]]:
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     """Where the real data lie; a machine without them may skip, continuous integration may not."""
-    folder = Path(os.environ.get("PRIVFIT_DATA", ROOT.parent / "shared" / "data"))
+    folder = Path(os.environ.get("PRIVFIT_DATA", TESTS.parents[1] / "shared" / "data"))
     if not (folder / "SHA256SUMS").exists():
         reason = f"no real data in {folder}; set PRIVFIT_DATA to the folder that holds them"
         if os.environ.get("CI", "").lower() == "true":

@@ -17,7 +17,7 @@ import pytest
 import reference
 import scipy.sparse as sp
 from makers.cases import ADJACENCIES
-from test_errors import messages_of
+from makers.raises import messages_of
 
 from privfit import (
     Box,
@@ -78,6 +78,7 @@ def test_scores_and_prior_of_a_heavy_hinge_do_not_wrap_together():
         objective.prior(P)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", [np.asarray, sp.csr_array])
 def test_records_of_four_million_columns_end_inside_the_ball(wrap):
     """Squares of so many leading parts wrapped: a norm of 2,048 passed for a radius of 1."""
@@ -227,6 +228,7 @@ def test_the_coarser_grid_of_a_wide_box():
     assert found == {15: 12, 16: 11, 63: 11, 64: 10, 1000: 9}
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("power", [1, 2])
 def test_centre_scores_are_exact_up_to_the_bound_and_refused_beyond(power, adjacency):
@@ -372,6 +374,7 @@ def test_as_many_as_2_32_records_in_all_places_and_no_more():
 # -------------------------------------------------------------------------------- whole estimators
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", [LogisticRegression, LinearSVC])
 def test_a_fit_of_many_columns_under_add_remove_is_not_refused(kind, rng):
     X = sp.random_array((60, 20_000), density=0.001, rng=rng) if hasattr(sp, "random_array") else (

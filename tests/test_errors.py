@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 import tempfile
@@ -16,6 +15,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from makers.cases import packed
+from makers.raises import assert_reached, messages_of, raises_in
 
 import privfit
 from privfit import (
@@ -414,6 +414,7 @@ THREADS: list[Case] = [
 ALL = [*DOMAINS, *RECORDS, *LINEAR, *CENTERS, *FACILITY, *RECORD, *THREADS]
 
 
+@pytest.mark.few(60)
 @pytest.mark.parametrize(
     ("call", "message"),
     ALL,
@@ -426,37 +427,6 @@ def test_wrong_input_has_one_clear_message(call, message):
     assert str(SECRET) not in text
     assert str(LABEL) not in text
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
-
-
-def messages_of(call: Callable[[], Any]) -> str:
-    try:
-        call()
-    except Exception as error:
-        return str(error)
-    return ""
-
-
-def raises_in(source: Path) -> list[tuple[int, list[str]]]:
-    """(line, fixed parts of the message) of every `raise` in a file."""
-    found = []
-    for node in ast.walk(ast.parse(source.read_text())):
-        if not (isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args):
-            continue
-        message = node.exc.args[0]
-        parts = message.values if isinstance(message, ast.JoinedStr) else [message]
-        found.append((node.lineno, [p.value for p in parts if isinstance(p, ast.Constant)]))
-    return found
-
-
-def assert_reached(sources: list[Path], seen: str) -> None:
-    """Every raise of these files has its message among those seen."""
-    missed = [
-        f"{source.name}:{line}: {' ... '.join(parts)}"
-        for source in sources
-        for line, parts in raises_in(source)
-        if not all(part in seen for part in parts)
-    ]
-    assert not missed, "no case reaches\n" + "\n".join(missed)
 
 
 def test_every_raise_is_reached_by_a_case_above():

@@ -29,6 +29,7 @@ import scipy.sparse as sp
 import scipy.special
 from makers.cases import case, encoded, scikit_learn_checks
 from makers.places import ROOT
+from makers.raises import messages_of, raises_in
 from scipy.spatial.distance import cdist
 from sklearn.base import ClassifierMixin, ClusterMixin, clone
 from sklearn.exceptions import DataConversionWarning, NotFittedError
@@ -36,7 +37,6 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
-from test_errors import messages_of, raises_in
 
 import privfit
 from privfit import (
@@ -237,6 +237,7 @@ INVALID_CAST = "ignore:invalid value encountered in cast:RuntimeWarning"
 
 # Privacy forbids none of the others. Those of sample_weight and partial_fit do not apply: both are
 # absent on purpose. Classes are read off the data there, which is what the warning says.
+@pytest.mark.few(49)
 @pytest.mark.filterwarnings("ignore::privfit.PrivacyLeakWarning", INVALID_CAST)
 @every_check
 def test_scikit_learn_is_content(estimator, check):
@@ -341,6 +342,7 @@ def test_declared_labels_do_not_make_scikit_learn_guess():
 # -------------------------------------------------------------------------------- several classes
 
 
+@pytest.mark.few(9)
 @every_classifier
 @every_solver
 def test_several_classes_share_one_budget(kind, solver, selections):
@@ -399,6 +401,7 @@ DOMAINS = {
 }
 
 
+@pytest.mark.few(9)
 @every_classifier
 @every_solver
 @pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
@@ -418,6 +421,7 @@ def test_records_are_read_alike_when_fitting_and_predicting(kind, solver, select
         assert same_model(model, make(kind, domain=domain, solver=solver).fit(inside, Y[:100]))
 
 
+@pytest.mark.few(13)
 @every_estimator
 @pytest.mark.parametrize(
     "form",
@@ -449,6 +453,7 @@ def test_entries_that_a_sparse_record_repeats_are_added_before_they_are_clipped(
     assert np.array_equal(repeated.data, before)
 
 
+@pytest.mark.few(16)
 @every_estimator
 @pytest.mark.parametrize(
     "form",
@@ -480,6 +485,7 @@ def people(rng: np.random.Generator, n: int) -> tuple[Any, pd.DataFrame]:
     return made.domain, pd.DataFrame(table, columns=list(made.domain.columns))
 
 
+@pytest.mark.few(3)
 @every_estimator
 def test_a_schema_reads_frames_dicts_and_arrays_alike(kind, rng):
     schema, frame = people(rng, N)
@@ -650,6 +656,7 @@ def test_only_a_model_of_probabilities_gives_them():
 # ------------------------------------------------------------------------------------------- ledger
 
 
+@pytest.mark.few(15)
 @every_method
 def test_a_shared_ledger_is_charged_once_a_fit(kind, solver, draws):
     ledger = Ledger(3.0, 1e-5)
@@ -716,6 +723,7 @@ def test_clones_and_copies_spend_from_the_same_ledger(kind):
     assert len(ledger.entries) == 3
 
 
+@pytest.mark.few(3)
 @every_estimator
 def test_cross_validation_spends_for_every_fold(kind):
     ledger = Ledger(10.0, 1e-4)
@@ -729,6 +737,7 @@ def test_cross_validation_spends_for_every_fold(kind):
     assert ledger.spent.epsilon == 10.0  # two more folds fitted before the third was refused
 
 
+@pytest.mark.few(2)
 @every_estimator
 def test_a_grid_search_spends_for_every_fit_and_keeps_the_best(kind):
     ledger = Ledger(100.0, 1e-4)
@@ -779,6 +788,7 @@ WAYS = {
 }
 
 
+@pytest.mark.few(11)
 @every_estimator
 @pytest.mark.parametrize(("save", "load"), WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("domain", [(-1, 1), Box([-1] * 3, [1] * 3), L2Ball(1.0), SCHEMA], ids=repr)
@@ -816,6 +826,7 @@ class Stop:
             raise self.error
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize(
     ("kind", "solver", "at", "until"),
     [pytest.param(kind, case[0], *case[2:], id=f"{kind.__name__}-{name}")
@@ -1045,6 +1056,7 @@ BAD_OF: dict[Any, list[Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.few(137)
 @pytest.mark.parametrize(
     ("kind", "table", "labels", "changes", "message"),
     [pytest.param(kind, *bad.values, id=f"{kind.__name__}-{bad.id}")
@@ -1123,6 +1135,7 @@ def test_bad_input_to_a_fitted_model_is_refused_without_showing_it(kind, table, 
         assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
+@pytest.mark.few(5)
 @every_method
 def test_little_and_dull_data_are_fitted(kind, solver, draws):
     """One record, constant columns, a domain of one point, all labels alike, one column."""
@@ -1214,6 +1227,7 @@ def reachable(root: Any) -> list[Any]:
     return found
 
 
+@pytest.mark.few(26)
 @every_method
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 def test_a_fitted_model_holds_released_values_only(kind, solver, draws, adjacency):
@@ -1243,6 +1257,7 @@ def test_a_fitted_model_holds_released_values_only(kind, solver, draws, adjacenc
         }  # fmt: skip
 
 
+@pytest.mark.few(27)
 @every_method
 @pytest.mark.parametrize(("save", "load"), WAYS.values(), ids=WAYS)
 def test_no_record_is_in_a_saved_model(kind, solver, draws, save, load):
@@ -1269,6 +1284,7 @@ def test_no_word_of_a_table_is_in_a_saved_model(kind, save, load):
     assert struct.pack("<d", SECRET + 0.25) not in save(model)
 
 
+@pytest.mark.few(2)
 @every_estimator
 def test_a_fitted_model_lets_go_of_the_records(kind):
     table, labels = X.copy(), Y.copy()
@@ -1305,6 +1321,7 @@ def test_what_a_model_shows_is_harmless(kind, capfd, caplog):
 # ------------------------------------------------------------------------------------------- random
 
 
+@pytest.mark.few(8)
 @every_method
 def test_threads_and_the_order_of_records_do_not_matter(kind, solver, draws, threads_used, rng):
     expected = make(kind, solver=solver, n_threads=1).fit(X, Y)
@@ -1319,6 +1336,7 @@ def test_threads_and_the_order_of_records_do_not_matter(kind, solver, draws, thr
     assert not parallel or max(threads_used) == (4 if has_openmp() else 1)
 
 
+@pytest.mark.few(2)
 @every_estimator
 def test_without_a_seed_every_fit_differs(kind):
     """Of sets of facilities there are few, but twelve alike would be a chance below 1e-12."""
@@ -1362,6 +1380,7 @@ def test_a_fit_changes_nothing_that_it_was_given(kind, solver, draws):
     assert set(vars(model)) == set(before) | fitted_names(model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CLUSTERERS)
 def test_a_clustering_can_be_made_again_of_other_records(kind):
     wider = np.c_[X, X[:, 0]]
@@ -1384,6 +1403,7 @@ def test_a_model_can_be_fitted_again_to_other_records(kind):
     assert np.array_equal(model.predict(wider), np.array(["u", "v"])[expected.predict(wider)])
 
 
+@pytest.mark.few(4)
 @every_method
 def test_a_solver_is_given_by_name_or_by_settings(kind, solver, draws):
     name = next(name for name, (made, _) in KNOWN[kind].items() if isinstance(solver, made))
@@ -1431,6 +1451,7 @@ def test_an_infinite_budget_is_not_private_and_says_so(kind):
 # ----------------------------------------------------------------------------------------- progress
 
 
+@pytest.mark.few(17)
 @every_method
 def test_a_callback_hears_released_values_in_order(kind, solver, draws):
     heard: list[Any] = []
@@ -1508,6 +1529,7 @@ def adult() -> Any:
     return datasets.load("adult").split()
 
 
+@pytest.mark.few(1)
 @pytest.mark.skipif(not (ROOT / "bench" / "schemas").exists(), reason="no benchmarks beside these")
 @pytest.mark.parametrize(("kind", "least"), [(LogisticRegression, 0.82), (LinearSVC, 0.81)])
 def test_models_of_census_records_are_accurate(kind, least, data_folder):

@@ -238,6 +238,7 @@ def listening(told: Told, **more: Any) -> dict[str, Any]:
     return told.public(n_public=PUBLIC, callback=told.generations.append, verbose=1, **more)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", [LogisticRegression, LinearSVC])
 @pytest.mark.parametrize("name", ["auto", *LINEAR])
 def test_a_linear_fit_does_not_show_it(kind, name, told):
@@ -248,6 +249,7 @@ def test_a_linear_fit_does_not_show_it(kind, name, told):
     fitted(told, kind(1.0, delta, **declared, **listening(told)), X, Y)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["auto", *KMEANS])
 def test_a_k_means_fit_does_not_show_it(name, told):
     model = KMeans(2, 1.0, 1e-6, domain=(-1, 1), solver=KMEANS.get(name, name), **listening(told))
@@ -255,6 +257,7 @@ def test_a_k_means_fit_does_not_show_it(name, told):
     told.run(lambda: model.private_inertia(X, 1.0).release)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", ["auto", *KMEDIAN])
 def test_a_k_median_fit_does_not_show_it(name, told):
     solver = KMEDIAN.get(name, name)
@@ -391,6 +394,7 @@ def quiet(told: Told, call: Callable[[], Any]) -> None:
         assert not shows(messages(error))  # noqa: PT017
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_a_wrong_table_is_refused_without_it(table, told):
     public = told.public(n_public=PUBLIC)

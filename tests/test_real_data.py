@@ -53,6 +53,7 @@ def read(folder: Path, name: str) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", FACTS)
 def test_tables_are_those_of_the_readme(name, data_folder):
     rows, columns, label, value, share = FACTS[name]
@@ -72,6 +73,7 @@ def test_files_have_the_published_hashes(data_folder):
             assert hashlib.sha256((data_folder / name).read_bytes()).hexdigest() == digest
 
 
+@pytest.mark.slow
 def test_missing_values_are_those_of_the_readme(data_folder):
     adult, mushroom = read(data_folder, "adult"), read(data_folder, "mushroom")
     missing = {name: Counter(column)["?"] for name, column in adult.items() if "?" in set(column)}

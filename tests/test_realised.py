@@ -160,6 +160,7 @@ def test_every_solver_but_the_perturbed_ones_is_here():
         assert {name for which, name in tried if which is fit} == set(METHODS[fit]) - PERTURBED
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", FITS)
 def test_settings_that_are_used_again_release_the_same(name):
     model, release, kind = fitted(name)
@@ -174,6 +175,7 @@ def _given(shown: Plain, model: Any) -> Plain:
     return {**shown, "estimator": None} if isinstance(shown.get("estimator"), str) else shown
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     "name", [name for name, (_, _, unused) in FITS.items() if unused is not None]
 )
@@ -230,6 +232,7 @@ def draws_of(fit: Any, shown: Plain) -> int:
     return DRAWS[shown["solver"]](shown)
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize(
     ("name", "delta"),
     [
@@ -248,6 +251,7 @@ def test_draws_follow_from_the_settings(name, delta):
     assert release.verify()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("solver", ["local", "eem", "gradient", "dpsga", "majority"])
 def test_draws_of_several_classes_are_those_of_each(solver):
     release = linear(solver, y=THREE).release_
@@ -269,6 +273,7 @@ def test_a_walk_of_one_number_of_steps_shows_both_ends_of_its_schedule():
     assert release.settings["cap"] == 0.5
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 def test_private_numbers_of_records_are_in_no_settings(adjacency):
     """A rule that needs the number of records has the public one under add_remove."""

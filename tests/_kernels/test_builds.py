@@ -454,6 +454,7 @@ def run_in(clone: Path, *arguments: str, site: bool = True) -> subprocess.Comple
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_python_at_the_root_of_a_clone_takes_the_installed_kernels(clone):
     script = (
         "import privfit, privfit._kernels.linear as k; print(privfit.__file__, k.__file__, sep='|')"

@@ -200,6 +200,7 @@ print(json.dumps([len(everything), len({x for part in everything for x in part})
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.parametrize("filled", [True, False])
 def test_a_forked_child_never_repeats_its_parents_bits(fresh_python, filled):
@@ -259,6 +260,7 @@ def test_bits_have_the_length_asked_for():
     assert scripted(2**63 | 1, 0).bits(1) == 1
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("n", [2, 3, 10, 1000, 2**63 - 1, 2**63, 2**63 + 1, 3 * 2**62, 2**64 - 1])
 def test_draw_below_is_uniform(n):
     source = BitSource(n % 1000)
@@ -300,6 +302,7 @@ RATIONALS = [
 ]  # fmt: skip
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("bits", [1, 8, 64, 124, 128, 192, 700])
 def test_exp_interval_brackets_the_exponential_and_is_narrow(bits):
     rng = np.random.default_rng(bits)
@@ -356,6 +359,7 @@ def test_is_below_decides_ties_exactly():
             assert not is_below(scripted(second, third + 1), prefix, 64, interval)
 
 
+@pytest.mark.statistical
 def test_bernoulli_takes_a_rational_probability():
     p = Fraction(1, 3)
 
@@ -370,6 +374,8 @@ def test_bernoulli_takes_a_rational_probability():
     assert not bernoulli(scripted(word, word + 1), interval)
 
 
+@pytest.mark.few(1)
+@pytest.mark.statistical
 @pytest.mark.parametrize("g", [Fraction(0), Fraction(1, 10**12), Fraction(2, 3), Fraction(5, 2)])
 def test_bernoulli_exp_has_its_probability(g):
     source = BitSource(3)
@@ -410,6 +416,8 @@ def laplace_upper(rate, t):
     return np.exp(-rate * t) / (1 + math.exp(-rate))
 
 
+@pytest.mark.few(5)
+@pytest.mark.statistical
 @pytest.mark.parametrize("rate", [0.05, 0.3, 0.9999, 1.0, 1.5, 4.0, 12.0])
 def test_discrete_laplace_has_its_law(rate):
     draws = laplace(rate, 300_000, 11)
@@ -422,6 +430,8 @@ def test_discrete_laplace_has_its_law(rate):
     assert agrees(counts, p)
 
 
+@pytest.mark.few(1)
+@pytest.mark.statistical
 @pytest.mark.parametrize("rate", [1e-3, 1e-6, 1e-9, 1e-12, 2.0**-50])
 def test_wide_discrete_laplace_has_its_law(rate):
     """Bins of equal probability on each side, and low digits that are all but uniform."""
@@ -437,6 +447,7 @@ def test_wide_discrete_laplace_has_its_law(rate):
     assert agrees(np.bincount(np.abs(draws) % 8, minlength=8), [1 / 8] * 8) or rate == 1e-3
 
 
+@pytest.mark.statistical
 def test_discrete_laplace_is_symmetric():
     for rate in (0.01, 0.5, 2.0):
         draws = laplace(rate, 200_000, 17)
@@ -483,6 +494,7 @@ def test_digits_of_discrete_laplace_decide_ties_exactly():
         assert out[0] == expected
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("variance", [Fraction(1, 3), 16, Fraction(10**12 + 7, 3), 2**80])
 def test_quick_verdicts_on_gaussian_proposals_are_the_exact_ones(variance):
     """The twin draws the same proposals and words, and decides each with 200 bits."""
@@ -507,6 +519,7 @@ def gaussian(variance, size, seed):
     return out
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     "variance", [Fraction(1, 9), Fraction(1), Fraction(17, 4), Fraction(301, 3)]
 )
@@ -521,6 +534,7 @@ def test_discrete_gaussian_has_its_law(variance):
     assert agrees([(draws > 0).sum(), (draws < 0).sum()], [0.5, 0.5])
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("variance", [Fraction(10**6), Fraction(10**20, 3), Fraction(2**97)])
 def test_wide_discrete_gaussian_has_its_law(variance):
     draws = gaussian(variance, 20_000, 23)
@@ -605,6 +619,7 @@ def test_the_polynomial_is_as_close_as_stated():
     assert (weight >= 2.0**30 * exact * (1 + 2.0**-15)).all()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("widest", [2**8, 2**24, 2**31 - 648, 2**31, 2**45, 2**64 - 1])
 def test_proposal_weights_are_upper_bounds(widest):
     """Of 2^30 exp(-gap rate) for exact gaps and rates, dropped bits and float errors included."""
@@ -685,6 +700,8 @@ def test_permute_and_flip_decides_around_its_threshold_exactly(g):
     assert chosen(threshold, second + 1) == 0
 
 
+@pytest.mark.few(1)
+@pytest.mark.statistical
 @pytest.mark.parametrize("rate", [0.01, 0.3, 1.0, 5.0])
 def test_exponential_mechanism_has_its_law(rate):
     scores = [3, 0, 5, -4, 5, 2, -20]
@@ -692,6 +709,8 @@ def test_exponential_mechanism_has_its_law(rate):
     assert agrees(counts, softmax(scores, rate))
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 def test_exponential_mechanism_over_many_gaps():
     """Forty candidates, each a fortieth below the last, at once."""
     scores = -np.arange(40) * 25
@@ -699,6 +718,7 @@ def test_exponential_mechanism_over_many_gaps():
     assert agrees(counts, softmax(scores, 0.004))
 
 
+@pytest.mark.statistical
 def test_equal_scores_and_a_single_candidate():
     for value in (0, -(2**63), 2**63 - 1):
         counts = np.bincount(choose([value] * 7, 1.0, 5000, 37).ravel(), minlength=7)
@@ -706,6 +726,8 @@ def test_equal_scores_and_a_single_candidate():
         assert choose([value], 1.0, 1, 1).tolist() == [[0]]
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 def test_scores_at_both_ends_of_int64():
     scores = [2**63 - 1, -(2**63), 0, 2**62]
     counts = np.bincount(choose(scores, Fraction(1, 2**62), 15_000, 41).ravel(), minlength=4)
@@ -716,6 +738,7 @@ def test_scores_at_both_ends_of_int64():
     assert agrees(np.bincount(both, minlength=3), [0, *softmax([1, 0], 1.0)])
 
 
+@pytest.mark.statistical
 def test_ratios_of_a_billion_billion():
     """epsilon / range of 1e-12 and 1e12."""
     source = BitSource(47)
@@ -743,6 +766,7 @@ print("done")
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "epsilons",
     [
@@ -759,6 +783,8 @@ def test_every_candidate_can_be_drawn_at_steep_rates(fresh_python, epsilons):
     assert done.stdout.strip() == "done"
 
 
+@pytest.mark.few(1)
+@pytest.mark.statistical
 @pytest.mark.parametrize("m", [1023, 1024, 1025, 2048, 2049])
 def test_blocks_of_candidates_do_not_show(m):
     """The winner may be the last of all; equal scores are drawn uniformly across blocks."""
@@ -775,6 +801,8 @@ def test_blocks_of_candidates_do_not_show(m):
     assert agrees([last[0], 8000 - last[0]], [share, 1 - share])
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 def test_thousands_of_candidates_have_their_law():
     rng = np.random.default_rng(61)
     scores = rng.integers(0, 300, 5000)
@@ -809,6 +837,8 @@ def peeling(scores, rate, k):
         yield order, p
 
 
+@pytest.mark.few(1)
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     ("scores", "rate", "k"),
     [
@@ -835,6 +865,8 @@ def test_top_k_of_all_is_a_permutation():
         assert sorted(order.tolist()) == list(range(m))
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 def test_the_rest_is_uniform_once_the_best_of_many_blocks_are_gone():
     """Two leaders in different blocks, far above 3000 equal ones."""
     scores = np.full(3000, -(10**6))
@@ -861,6 +893,8 @@ def walk(scores, rate):
     return p
 
 
+@pytest.mark.few(10)
+@pytest.mark.statistical
 @pytest.mark.parametrize("rate", [1e-6, 0.2, 1.0, 3.0])
 @pytest.mark.parametrize("scores", [[0, -1, -3, 1, 1], [7], [2, 2, 2], [2**63 - 1, -(2**63), 0, 5]])
 def test_permute_and_flip_has_its_law(scores, rate):
@@ -890,6 +924,8 @@ def noisy_max_law(scores, rate, reach=400):
     return np.array(p)
 
 
+@pytest.mark.few(2)
+@pytest.mark.statistical
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
 def test_noisy_max_has_its_law(epsilon):
     scores, source = [0, 2, 3, 3, -1], BitSource(89)
@@ -898,6 +934,7 @@ def test_noisy_max_has_its_law(epsilon):
     assert agrees(np.bincount(draws, minlength=5), noisy_max_law(scores, epsilon / 2))
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_uniform_distinct_is_uniform(count):
     source = BitSource(97)
@@ -906,6 +943,7 @@ def test_uniform_distinct_is_uniform(count):
     assert agrees([found[order] for order in law], [1 / len(law)] * len(law))
 
 
+@pytest.mark.statistical
 def test_the_chi_square_used_here_bites():
     """A distribution off by one part in twenty is found."""
     scores = [3, 0, 5, -4, 5, 2, -20]

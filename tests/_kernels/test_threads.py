@@ -262,6 +262,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "call",
     ["dense scores", "sparse scores", "wide scores", "dense moves", "sparse moves",
@@ -271,6 +272,7 @@ def test_ctrl_c_stops_a_long_call(call):
     assert last_words(call) == "interrupted\n"
 
 
+@pytest.mark.slow
 def test_a_call_that_looks_for_no_signals_would_be_found():
     assert last_words("deaf") == "finished\n"
 

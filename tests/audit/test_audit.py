@@ -222,6 +222,7 @@ OBJECTIVES = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("case", OBJECTIVES)
 def test_right_ranges_pass_and_halved_ones_are_caught(case, adjacency):
@@ -244,6 +245,7 @@ def test_right_ranges_pass_and_halved_ones_are_caught(case, adjacency):
     assert not twice.passes(1.0)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("kind", SELECTIONS, ids=name)
 def test_every_selection_passes_on_an_objective(kind, adjacency):
@@ -384,6 +386,8 @@ RUNS = {"TopK": 20_000, "GammaVector": 1600, "DiscreteLaplace": 6000}
 STATISTICS = {"TopK": lambda order: frozenset(order.tolist())}
 
 
+@pytest.mark.few(1)
+@pytest.mark.statistical
 @pytest.mark.parametrize("which", WORST)
 def test_every_mechanism_stays_below_epsilon_and_a_factor_two_is_found(which):
     """A doubled epsilon of 2 stands out in this many runs, on each of the four seeds tried."""
@@ -402,6 +406,7 @@ def test_every_mechanism_stays_below_epsilon_and_a_factor_two_is_found(which):
     assert doubled.passes(4.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_many_draws_come_close_to_the_truth(adjacency):
     """Discrete Laplace on one count, a hundred thousand draws in one call."""
@@ -472,6 +477,7 @@ def test_equal_inputs_show_nothing():
         assert audit_outcomes(*draws).lower_bound == 0
 
 
+@pytest.mark.statistical
 def test_certified_bounds_hold_as_often_as_promised():
     """At confidence 0.9 on a pair of coins of known epsilon; 300 audits."""
     rng = np.random.default_rng(3)
@@ -554,6 +560,7 @@ def low_bits(value):
     return bool(abs(value) < 0.5 and (value * 2.0**53) % 1)
 
 
+@pytest.mark.statistical
 def test_float_laplace_noise_gives_its_input_away():
     """Scale 1, counts 0 and 1, said to be 1-DP: some outputs of 0 are impossible for 1."""
     generator = np.random.default_rng(5)

@@ -110,6 +110,7 @@ def test_guesses_do_not_see_the_order_of_equal_canaries():
     assert abs(found.right - 1000) < 150  # six deviations
 
 
+@pytest.mark.statistical
 def test_certified_guesses_are_wrong_no_more_often_than_promised():
     """300 audits at confidence 0.9 of randomised response, where the bound is sharp."""
     drawn = np.random.default_rng(4).binomial(100, scipy.special.expit(1.0), 300).tolist()

@@ -121,6 +121,7 @@ def test_the_strain_of_medians_counts_both_cells_that_a_record_moves_between():
     assert strain(Medians(0.5, "add_remove", 2), first, second) == 2.0
 
 
+@pytest.mark.slow
 def test_the_strain_of_a_tilted_minimiser_is_that_of_its_density():
     """One column: densities by hand, of noise exp(-beta l2(b)) and of the Hessian."""
     domain, ridge = Box(-1, 1, 1), 2.0
@@ -243,6 +244,7 @@ def fit(solver):
 RECORD = st.tuples(st.floats(-3, 3), st.floats(-3, 3), st.integers(0, 1))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("solver", [Local(generations=4), Gradient(steps=3)], ids=["local", "grad"])
 @given(rows=st.lists(RECORD, min_size=1, max_size=12), other=RECORD, seed=st.integers(0, 9))
 def test_no_two_neighbours_strain_a_fit_too_much(solver, rows, other, seed):

@@ -126,6 +126,7 @@ def test_a_halved_sensitivity_in_the_code_itself_is_found(what):
     assert audit.measure(tries).passes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", samplers.SAMPLERS, ids=lambda sampler: sampler.name)
 def test_a_sampler_follows_its_law_and_one_that_is_half_too_sharp_is_found(sampler):
     """False alarms: 1e-6 a sampler."""

@@ -81,6 +81,7 @@ def told(call: Callable[[], Any], category: type[Warning] = Warning) -> list[str
 # ----------------------------------------------------------------------------------------- budgets
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", ALL)
 def test_a_large_delta_is_warned_of_once(name):
     (text,) = told(lambda: ALL[name](1.0, 0.5))
@@ -88,6 +89,7 @@ def test_a_large_delta_is_warned_of_once(name):
     assert text.endswith("pass a delta far below 1 / the number of records, such as 1e-6")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ALL)
 def test_delta_is_compared_with_the_number_of_records_where_that_is_public(name):
     wise, unwise = 0.9 / N, 1.1 / N
@@ -95,6 +97,7 @@ def test_delta_is_compared_with_the_number_of_records_where_that_is_public(name)
     assert len(told(lambda: ALL[name](1.0, unwise), UnwiseBudgetWarning)) == 1
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", ENTRANCES)
 def test_delta_is_compared_with_the_declared_number_where_the_real_one_is_private(name):
     run = ENTRANCES[name]
@@ -111,6 +114,7 @@ def test_delta_is_compared_with_nothing_where_no_number_is_public():
     assert len(told(lambda: run(1.0, 0.02, adjacency="add_remove"))) == 1
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", ALL)
 def test_a_large_epsilon_is_warned_of_once(name):
     assert told(lambda: ALL[name](20.0, 0.0)) == []
@@ -170,6 +174,7 @@ def test_a_warning_points_at_the_line_that_called():
 # ------------------------------------------------------------------------------------------- seeds
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", ALL)
 def test_a_seed_is_warned_of_once_a_process(name):
     (text,) = told(lambda: [ALL[name](1.0, 0.0, random_state=i) for i in range(2)])

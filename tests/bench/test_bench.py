@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 import types
 from graphlib import TopologicalSorter
@@ -38,11 +37,6 @@ from bench import (
 from bench.cells import Cell
 from bench.store import Store, run
 from privfit.clustering.postprocess import mcmc
-
-FOLDER = Path(os.environ.get("PRIVFIT_DATA", ROOT.parent / "shared" / "data"))
-needs_data = pytest.mark.skipif(
-    not (FOLDER / "spambase.csv.gz").exists(), reason="set PRIVFIT_DATA to the data's folder"
-)
 
 POINTS = [Cell("linear", "spambase", "Objective", e, 0.0) for e in (0.1, 1.0)]
 
@@ -129,6 +123,7 @@ def test_a_refusal_is_kept_and_not_asked_for_again(tmp_path: Path, capsys: Any) 
     assert "2 refused" in next(accuracy.status(first, POINTS, 1))
 
 
+@pytest.mark.slow
 def test_two_processes_measure_what_one_does(tmp_path: Path) -> None:
     one, two = (Store(tmp_path / f"{n}.json", tmp_path / f"{n}.jsonl") for n in (1, 2))
     jobs = one.missing(POINTS, 2)
@@ -146,6 +141,7 @@ def test_no_fit_is_begun_after_the_limit(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------- cells
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("task", cells.TASKS)
 def test_every_cell_of_a_task_is_named_once_and_has_a_fingerprint(task: str) -> None:
     found = list(cells.product(task))
@@ -177,7 +173,7 @@ def test_targets_name_cells_of_the_table_and_the_untuned_data_first() -> None:
     assert asked["mushroom", 1e-6, 0.3162] == pytest.approx(0.9783 - 0.005)  # add_remove comes last
 
 
-@needs_data
+@pytest.mark.usefixtures("data_folder")
 def test_a_slice_runs_is_shown_and_is_not_run_again(tmp_path: Path, capsys: Any) -> None:
     chosen = ["--tasks", "linear,features", "--data", "spambase;sms_spam",
               "--solvers", "Objective;total count", "--epsilons", "1", "--deltas", "0",
@@ -221,7 +217,8 @@ def test_the_quick_profile_names_cells_that_exist() -> None:
         assert set(solvers) <= set(cells.TASKS[task].solvers)
 
 
-@needs_data
+@pytest.mark.slow
+@pytest.mark.usefixtures("data_folder")
 def test_a_data_set_can_be_declared_without_bins_or_with_equal_ones() -> None:
     plain, binned = datasets.load("adult, no bins"), datasets.load("adult, 8 bins")
     assert plain.schema.width == 108
@@ -398,6 +395,7 @@ def test_a_missing_interpreter_is_refused_with_the_way_to_make_it(tmp_path: Path
         contestants.Worker(tmp_path / "python")
 
 
+@pytest.mark.slow
 def test_a_worker_hands_each_table_over_once_and_under_a_name_of_its_own(tmp_path: Path) -> None:
     """A second table once had the first one's name, and was never read."""
     (tmp_path / "diffprivlib").mkdir()
@@ -491,6 +489,7 @@ def test_a_race_of_some_fits_leaves_the_others_as_they_were() -> None:
 # ----------------------------------------------------------------------------- results as they come
 
 
+@pytest.mark.slow
 def test_a_bench_that_dies_has_kept_every_row_that_was_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -514,6 +513,7 @@ def test_a_bench_that_dies_has_kept_every_row_that_was_measured(
     assert [row["name"] for row in json.loads(path.read_text())["rows"]] == measured
 
 
+@pytest.mark.slow
 def test_a_bench_that_dies_at_its_end_has_kept_all_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,7 @@ def run(*arguments: str) -> int:
     return experiments.main("some_paper", "About it.", ["--jobs", "1", *arguments])
 
 
+@pytest.mark.slow
 def test_every_point_of_every_seed_is_measured_anew_unless_kept(paper):
     assert run("--out", str(paper)) == 0
     assert len([call for call in CALLS if call == (1.0, 3)]) == 2  # `low`, and `crossing` by it

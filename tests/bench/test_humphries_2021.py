@@ -57,6 +57,7 @@ def test_all_that_is_declared_was_measured(figures):
         assert figure.seeds >= 10 or name in ("6.1", "8.2")  # no coin is flipped there
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "shape"), SHAPES.items())
 def test_tables_are_coded_as_the_thesis_says(name, shape):
     table = humphries_tasks.table(name)
@@ -154,6 +155,7 @@ def test_what_was_best_on_the_seeds_of_tuning_is_fitted(monkeypatch):
     assert not set(humphries_tasks.TUNING) & set(range(100))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["6.1", "8.2"])
 def test_curves_give_finite_numbers(figures, name):
     for panel in figures[name].panels:

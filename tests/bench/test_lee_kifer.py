@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from makers.figures_of_papers import check_claims, check_fits, check_page, needs
+from makers.figures_of_papers import check_claims, check_fits, check_page
 
 from bench import lee_kifer as script
 from privfit import Lloyd
@@ -49,7 +49,8 @@ def test_the_chain_works_on_the_release_that_it_is_compared_with(few):
     assert np.allclose(chained.cluster_centers_, published, atol=1e-3)
 
 
-@needs("s1")
+@pytest.mark.slow
+@pytest.mark.usefixtures("data_folder")
 def test_tables_are_those_at_hand():
     sizes = {name: script.table(name).shape for name in script.CLUSTERS}
     assert sizes == {

@@ -78,6 +78,7 @@ def test_a_restart_is_a_fit_of_the_estimator(solver):
     assert errors[0] == errors[1]
 
 
+@pytest.mark.slow
 def test_our_algorithms_err_as_the_printed_ones():
     """200 restarts of each at epsilon 0.1: 0.010 and 0.06, as Algorithms 1 and 2 to the letter."""
     x, y, test = paper.fold("separable", 0)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from makers.figures_of_papers import check_claims, check_fits, check_page, needs
+from makers.figures_of_papers import check_claims, check_fits, check_page
 
 from bench import clusters
 from bench import privgene_2013 as script
@@ -35,6 +35,7 @@ def few(monkeypatch):
         cached.cache_clear()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("figure", ["2", "3", "4", "5"])
 def test_every_curve_can_be_drawn(few, figure):
     for panel in script.FIGURES[figure]().panels:
@@ -83,7 +84,8 @@ def test_the_support_vector_machine_has_the_printed_weight(few, monkeypatch):
     assert seen == [10.0, 10.0, 1.0]
 
 
-@needs("adult")
+@pytest.mark.slow
+@pytest.mark.usefixtures("data_folder")
 @pytest.mark.parametrize(
     ("name", "size", "width"),
     [("adult", 48_842, 108), ("bank_full", 45_211, 51), ("adult, LIBSVM", 48_842, 123)],
@@ -97,7 +99,8 @@ def test_columns_lie_between_minus_one_and_one(name, size, width):
         assert set(np.unique(X)) == {-1, 1}
 
 
-@needs("adult")
+@pytest.mark.slow
+@pytest.mark.usefixtures("data_folder")
 def test_an_iteration_releases_one_vector_and_the_last_is_the_answer():
     """On Banking: 45 of them, which is 1.25e-3 of four fifths of its records."""
     panel = script.FIGURES["7"]().panels[0]

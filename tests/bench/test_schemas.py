@@ -59,6 +59,7 @@ def test_files_declare_a_column_a_line(name):
     assert len(lines) == len(Schema.from_toml(datasets.SCHEMAS / f"{name}.toml").columns)
 
 
+@pytest.mark.few(1)
 @every_set
 def test_records_are_those_of_the_readme(name, data_folder):
     data = load(name)
@@ -71,6 +72,7 @@ def test_records_are_those_of_the_readme(name, data_folder):
     assert repr(rows) in repr(data)
 
 
+@pytest.mark.slow
 @every_set
 def test_only_undocumented_values_go_to_other(name, data_folder):
     data = load(name)
@@ -91,6 +93,7 @@ def test_only_undocumented_values_go_to_other(name, data_folder):
     }
 
 
+@pytest.mark.slow
 @every_set
 def test_only_heavy_tails_are_clipped_and_no_number_is_missing(name, data_folder):
     data = load(name)
@@ -102,6 +105,7 @@ def test_only_heavy_tails_are_clipped_and_no_number_is_missing(name, data_folder
             assert (values.max() <= column.high) == (name != "spambase"), key
 
 
+@pytest.mark.slow
 @every_set
 def test_a_split_shares_out_whole_records(name, data_folder):
     data = load(name)
@@ -125,6 +129,7 @@ def test_a_split_depends_on_the_seed_alone(data_folder):
     assert not np.array_equal(declared.y, other.y)
 
 
+@pytest.mark.slow
 @every_set
 def test_an_objective_takes_a_loaded_set(name, data_folder):
     train, test = load(name).split()

@@ -46,6 +46,7 @@ def test_all_that_is_declared_was_measured(figures):
         assert figure.seeds >= 10
 
 
+@pytest.mark.slow
 def test_messages_are_those_of_the_paper():
     texts, y = sms_words.messages()
     assert (len(texts), int(y.sum())) == (5_574, 5_574 - 747)

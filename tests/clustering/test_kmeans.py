@@ -23,8 +23,8 @@ import scipy.special
 from hypothesis import given
 from hypothesis import strategies as st
 from makers.cases import ADJACENCIES, DISTANCE_DOMAINS, case, distance_rows, same
-from test_errors import messages_of, raises_in
-from test_privtree import shape_log, shape_of
+from makers.raises import messages_of, raises_in
+from makers.trees import shape_log, shape_of
 
 import privfit
 from privfit import (
@@ -131,6 +131,7 @@ def cost(X, centers):
 # --------------------------------------------------------------------------- sums of residuals
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("k", [1, 5, 9])
 @pytest.mark.parametrize("norm", [1, 2])
 @pytest.mark.parametrize("name", DISTANCE_DOMAINS)
@@ -224,6 +225,7 @@ def test_reach_is_the_longest_record(name, norm):
         assert max(lengths) == objective.reach(norm)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("radius", [None, 1, 3], ids=["sums", "radius 1", "radius 3"])
 @pytest.mark.parametrize("norm", [1, 2])
@@ -342,6 +344,7 @@ TOLD = {"lloyd": 0.99, "grid": 0.99, "tree": 0.6, "hybrid": 0.6, "residuals": 0.
         "lloyd of the paper": 0.6, "hybrid of the paper": 0.6}  # fmt: skip
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("which", [*METHOD, *SEARCH])
 def test_no_neighbour_is_told_apart_beyond_epsilon(which, adjacency, rng):
@@ -363,6 +366,7 @@ def test_no_neighbour_is_told_apart_beyond_epsilon(which, adjacency, rng):
     assert worst > TOLD.get(which, 0.05)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("which", [*METHOD, *SEARCH])
 @pytest.mark.parametrize(("d", "k"), [(1, 64), (37, 5), (100, 1), (100, 64)])
@@ -423,6 +427,8 @@ LOOK = {
 }  # fmt: skip
 
 
+@pytest.mark.few(1)
+@pytest.mark.statistical
 @pytest.mark.parametrize("which", LOOK)
 def test_runs_on_neighbours_show_no_more_than_epsilon(which):
     """And runs with many times the budget show that the audit looks."""
@@ -454,6 +460,7 @@ def test_runs_on_neighbours_show_no_more_than_epsilon(which):
 SIZES = [(1, 1), (1, 64), (2, 5), (3, 2), (10, 16), (33, 3), (64, 1), (65, 2), (100, 1), (100, 64)]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("solver", [*METHOD, *SEARCH, "auto"])
 def test_spent_is_epsilon_for_all_sizes(solver, rng):
     """d from 1 to 100, k from 1 to 64; each kind of guarantee in turn."""
@@ -474,6 +481,7 @@ def test_spent_is_epsilon_for_all_sizes(solver, rng):
             model.fit(X)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("share", [0.5, 0.99])
 @pytest.mark.parametrize("epsilon", [1e-3, 10.0, 100.0, 1e4])
 def test_a_hybrid_keeps_within_any_budget(epsilon, share):
@@ -486,6 +494,7 @@ def test_a_hybrid_keeps_within_any_budget(epsilon, share):
         assert 0.9 * epsilon < release.cost() <= epsilon
 
 
+@pytest.mark.slow
 def test_the_plan_does_not_depend_on_the_records(rng):
     for adjacency, delta, name in itertools.product(ADJACENCIES, (0.0, 1e-5), METHOD):
         releases = [
@@ -541,6 +550,7 @@ AWKWARD = {
 }  # fmt: skip
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", AWKWARD)
 @pytest.mark.parametrize("solver", [*METHOD, *SEARCH])
 def test_awkward_data_give_centres_inside_the_domain(solver, name):
@@ -664,6 +674,7 @@ def test_auto_is_a_tree_up_to_two_columns_and_a_hybrid_beyond(rng):
         assert model.release_.settings["solver"] == name
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("d", [2, 5])
 def test_auto_finds_clusters_that_are_there(d, rng):
     """Means of five seeds at epsilon 1: within a third of what is reached without privacy."""
@@ -735,6 +746,7 @@ def test_repeated_points_and_their_weights_are_the_same(rng):
 # ------------------------------------------------------------------- searches over sets of centres
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("name", DISTANCE_DOMAINS)
 def test_moves_of_one_coordinate_equal_full_scores_and_keep_the_range(
@@ -888,6 +900,7 @@ def two_groups(domain, n=600):
     return means, np.repeat(means, n // 2, axis=0) + noise
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 @pytest.mark.parametrize("name", CHAINED)
 @pytest.mark.parametrize("postprocess", ["mcmc", "anneal"])

@@ -19,9 +19,9 @@ import pytest
 import reference
 import scipy.sparse as sp
 from makers.cases import ADJACENCIES, packed
+from makers.raises import assert_reached, messages_of
+from makers.trees import leaves_of, shape_log, shapes
 from scipy.spatial.distance import cdist
-from test_errors import assert_reached, messages_of
-from test_privtree import leaves_of, shape_log, shapes
 
 import privfit
 from privfit import (
@@ -92,6 +92,7 @@ def run_of(settings: Any) -> Any:
 # ------------------------------------------------------------------------------------------ budgets
 
 
+@pytest.mark.few(12)
 @every_solver
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
@@ -107,6 +108,7 @@ def test_what_is_drawn_was_planned_and_fits_the_budget(settings, draws, adjacenc
     assert Release.from_json(release.to_json()).parameters["facilities"] == list(model.facilities_)
 
 
+@pytest.mark.few(3)
 @every_solver
 @pytest.mark.parametrize("k", [1, 4, 7])
 @pytest.mark.parametrize("epsilon", [0.003, 30.0])
@@ -123,6 +125,7 @@ SIZES = [(1, 1), (1, 64), (2, 3), (3, 64), (10, 16), (33, 3), (100, 1), (100, 64
 ANY_SIZE = {name: case[0] for name, case in SETTINGS.items() if name != "local, paper"}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", [*ANY_SIZE, "auto"])
 def test_spent_is_epsilon_for_all_sizes(name, rng):
     """d from 1 to 100, k from 1 to 64; each kind of guarantee in turn."""
@@ -146,6 +149,7 @@ FORMS = {"numbers": np.array, "ones": lambda X: (X > 0.5) * 1.0, "alike": np.one
          "table": pd.DataFrame}  # fmt: skip
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("metric", ["l1", "l2"])
 @pytest.mark.parametrize("d", [1, 2, 3, 4, 20])
 def test_auto_depends_on_the_number_of_columns_and_not_on_records(d, metric, rng):
@@ -238,6 +242,7 @@ AUDITED = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("settings", "k"), AUDITED.values(), ids=AUDITED)
 def test_no_transcript_tells_neighbours_apart_by_more_than_epsilon(
@@ -300,6 +305,7 @@ def outcomes(settings: Any, x: float, adjacency: str, epsilon: float, runs: int,
     return chosen
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("settings", BLACK_BOX.values(), ids=BLACK_BOX)
 def test_fits_of_neighbours_stay_within_epsilon(settings):
     epsilon = 1.5

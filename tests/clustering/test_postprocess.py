@@ -56,6 +56,7 @@ def lloyd_trace(
 # ------------------------------------------------------------------------- the chain and its twin
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("tilt", [0.0, 1.0])
 @pytest.mark.parametrize(
     "arguments",
@@ -108,6 +109,7 @@ def test_proposals_are_the_twins():
                 assert log_u == pytest.approx(expected[3], rel=1e-12)
 
 
+@pytest.mark.statistical
 def test_proposals_are_normal():
     problem = chains.blobs(d=3, k=1, n=1, sets=1, n_assign=1)
     problem.centers[:] = 0
@@ -210,6 +212,8 @@ def exact_law(problem, tilt, steps):
     return np.linalg.matrix_power(P, steps)[start], pi / pi.sum(), P
 
 
+@pytest.mark.few(1)
+@pytest.mark.statistical
 @pytest.mark.parametrize("tilt", [0.0, 1.0])
 def test_detailed_balance_on_a_tiny_space(tilt):
     released = np.array([[-3.0, 1.0], [2.0, 0.5], [-2.0, 1.5], [6.0, 1.0]])
@@ -235,6 +239,7 @@ def test_detailed_balance_on_a_tiny_space(tilt):
     assert scipy.stats.chisquare(counts, other * runs).pvalue < 1e-30
 
 
+@pytest.mark.statistical
 def test_density_of_the_mixture_is_in_the_acceptance():
     """One point on a line: its law is the likelihood, whatever the mixture that proposes."""
     slots = np.repeat([0, 1], [3072, 1024]).astype(np.uint16)
@@ -376,6 +381,7 @@ def test_consistent_by_hand():
 # -------------------------------------------------------------------------------------------- mcmc
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("anneal", [False, True])
 @pytest.mark.parametrize(
     "arguments",
@@ -522,6 +528,7 @@ def test_units_do_not_matter():
 # ----------------------------------------------------------------------------------- little k-means
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("n", "d", "k"), [(1, 1, 1), (5, 2, 7), (257, 3, 4), (1000, 2, 15), (6000, 7, 2)]
 )

@@ -20,6 +20,7 @@ from privfit.commands.console import EXIT_CODES, InputError, end_of
 from privfit.commands.main import _parser, main
 
 
+@pytest.mark.slow
 def test_demo_fits_with_and_without_privacy(capsys, monkeypatch):
     monkeypatch.setattr(demo, "_race", partial(demo._race, rounds=1))
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # runs without any extra
@@ -118,6 +119,7 @@ def test_the_page_calls_commands_that_exist():
     ]
 
 
+@pytest.mark.slow
 def test_the_module_runs_as_a_program_without_extras(fresh_python):
     done = fresh_python(
         "import runpy, sys; sys.argv = ['privfit', 'budget', '--json', '--selections', '10'];"

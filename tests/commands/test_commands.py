@@ -100,6 +100,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 # -------------------------------------------------------------------------------- from CSV to model
 
 
+@pytest.mark.slow
 def test_a_data_owner_comes_from_a_table_to_a_model(data_folder, tmp_path, run, monkeypatch):
     adult = data_folder / "adult.csv.gz"
     monkeypatch.chdir(tmp_path)
@@ -423,6 +424,7 @@ TABLES = {
 }
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize("what", TABLES)
 @pytest.mark.parametrize("holdout", [[], ["--holdout", "0.2"]], ids=["", "holdout"])
 def test_a_broken_table_costs_nothing(folder, run, what, holdout):
@@ -527,6 +529,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.few(15)
 @pytest.mark.parametrize("what", OPTIONS)
 def test_a_wrong_option_costs_nothing(folder, run, what):
     options, sentence, code = OPTIONS[what]
@@ -616,6 +619,7 @@ for folder in folders:
 """
 
 
+@pytest.mark.slow
 def test_without_permission_nothing_is_spent():
     """As a user who owns nothing: an unreadable file, a folder or model that may not be written."""
     modes = {"people.csv": 0, "schema.toml": 0, "budget.json": 0, ".": 0o555, "model.json": 0o444}
@@ -642,6 +646,7 @@ def test_without_permission_nothing_is_spent():
     assert after == before
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_found_before_anything_is_spent(folder):
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
@@ -653,6 +658,7 @@ def test_a_full_disk_is_found_before_anything_is_spent(folder):
     assert contents(folder) == before
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_disk_behind_stdout_is_told(folder):
     with open("/dev/full", "w") as full:
@@ -662,6 +668,7 @@ def test_a_full_disk_behind_stdout_is_told(folder):
     assert "Exception ignored" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error(folder, run):
     assert run(*FIT)[0] == 0
     (folder / "people.csv").write_text(people(60_000))
@@ -696,6 +703,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_the_charge_in_the_file(folder):
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED, *SHARED, "--solver", "local"],
@@ -709,6 +717,7 @@ def test_an_interrupt_leaves_the_charge_in_the_file(folder):
     assert sorted(contents(folder)) == ["budget.json", "people.csv", "schema.toml"]
 
 
+@pytest.mark.slow
 def test_two_runs_at_once_share_one_budget(folder):
     """The file has 1.5, and each run asks for 1."""
     command = [sys.executable, "-m", "privfit", *SHARED, "--out"]
@@ -1041,6 +1050,7 @@ def test_what_cannot_be_drafted_is_refused(folder, run, content, options, senten
     check_refused(folder, run, ["schema", "people.csv", *options], sentence)
 
 
+@pytest.mark.slow
 def test_a_header_of_very_many_columns_is_read_at_once(folder):
     names = [f"c{j}" for j in range(100_000)]  # looking for each among all takes half an hour
     (folder / "wide.csv").write_text(",".join(names) + "\n" + ",".join("1" for _ in names) + "\n")

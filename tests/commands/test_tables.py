@@ -202,6 +202,7 @@ def test_numbers_and_flags_are_categories_by_value(write):
     assert np.asarray(table.columns["b"]).tolist() == [True, False, True, False]
 
 
+@pytest.mark.slow
 def test_many_categories_have_room(write):
     names = [f"level {i}" for i in range(40_000)]
     path = write(text_of([("a",), *((name,) for name in names)]))

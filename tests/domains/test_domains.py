@@ -37,6 +37,7 @@ def tables(numbers=NUMBERS, columns: int = 4):
 # ---------------------------------------------------------------------------------- quantisation
 
 
+@pytest.mark.few(18)
 @pytest.mark.parametrize("grid", GRIDS, ids=str)
 @pytest.mark.parametrize("name", DOMAINS)
 def test_records_are_those_of_the_exact_twin(name, grid, rng):
@@ -53,6 +54,7 @@ def test_a_box_rounds_towards_zero_and_clips(X, grid):
     assert np.array_equal(domain.quantise(X), encoded(domain, X))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("ball", BALLS)
 @given(X=st.one_of(tables(), tables(NEARBY)), grid=st.sampled_from(GRIDS))
 def test_a_ball_holds_every_record_in_exact_arithmetic(ball, X, grid):
@@ -218,6 +220,7 @@ def test_no_record_exceeds_the_norm(name, rng):
     assert (np.abs(z).max(axis=0) <= domain.norm(P) * (1 + 1e-12)).all()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", DOMAINS)
 def test_pair_norms_are_norms_of_differences(name, rng):
     domain = case(name).domain

@@ -117,6 +117,7 @@ quick = settings(
 record = st.tuples(ANYTHING, ANYTHING, ANYTHING, ANYTHING)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", EXACT)
 def test_one_record_changes_no_other_and_is_read_as_specified(name):
     @quick
@@ -128,6 +129,7 @@ def test_one_record_changes_no_other_and_is_read_as_specified(name):
     contract()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: repr(odd)[:20])
 def test_each_odd_cell_is_read_as_specified_and_touches_no_other(odd):
     rows = [(1, "a", 3, 0.25), (2, "z", 7, 0.7)]
@@ -138,6 +140,7 @@ def test_each_odd_cell_is_read_as_specified_and_touches_no_other(odd):
             assert mine.tolist() == reference.schema_record(new, SCHEMA), name
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", INFERRING)
 def test_what_a_library_makes_of_a_column_changes_no_other_record(name):
     """One cell may turn numbers into floats, texts or objects; the other rows stay as they are."""
@@ -408,6 +411,7 @@ LABELS = {
 }  # fmt: skip
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", LABELS)
 def test_a_label_is_read_by_itself(name):
     @quick
@@ -493,6 +497,7 @@ NUMBERS = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("domain", [Box(-1, 1), L2Ball(1.5)], ids=["box", "ball"])
 @pytest.mark.parametrize("name", NUMBERS)
 def test_a_record_of_numbers_is_read_by_itself_or_refused(name, domain):
@@ -545,6 +550,7 @@ def frames():
     }  # fmt: skip
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "domain",
     [Schema({"a": Numeric(-1, 1), "b": Categorical([0, 1, 2])}), Box([-1, 0], [1, 2])],

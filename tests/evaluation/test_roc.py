@@ -87,6 +87,7 @@ def worst_loss(adjacency, span, levels=2, epsilon=0.5, size=5):
     return loss, width
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("levels", [1, 2, 3])
 def test_medians_cost_what_they_say_on_every_pair_of_neighbours(adjacency, levels):
@@ -103,6 +104,8 @@ def test_the_ranges_are_needed():
     assert worst_loss("replace", 2, 2)[1] > 2 * 0.5
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 def test_medians_follow_their_law():
     """Chi-square at 1e-6 against the enumerated distribution."""
     places, law = [3, 0, 2, 1, 4], median_distribution([3, 0, 2, 1, 4], 2, 1.0, 4)
@@ -188,6 +191,7 @@ def exact_spread(measurement):
     return float(np.trace(shares @ np.linalg.inv(A.T @ A) @ shares.T) / m)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("measurement", [Flat(6), Haar(6), Haar(8), best_hierarchy(8)], ids=repr)
 def test_the_spread_that_rules_stand_on_is_about_right(measurement):
     assert exact_spread(measurement) == pytest.approx(measurement.spread, rel=0.2)
@@ -234,6 +238,7 @@ def area(points):
     return float(np.sum(np.diff(points.fpr) * (points.tpr[1:] + points.tpr[:-1]) / 2))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mu", [0.3, 1.0, 2.5])
 def test_a_binormal_curve_is_found_through_noise(mu):
     """Noise of scale 10 on 8 cells of 400 records: the mean error of the area falls."""
@@ -285,6 +290,7 @@ WAYS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", AWKWARD)
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_a_curve_rises_from_corner_to_corner(name, way):
@@ -419,6 +425,7 @@ def test_a_confusion_matrix_is_never_negative(name, adjacency):
         assert 0 <= accuracy_score(y, score, epsilon, adjacency=adjacency, random_state=1) <= 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_counts_of_matrix_and_accuracy_move_as_declared(adjacency, monkeypatch):
     """Every pair of neighbours of three records: l1 of what reaches the mechanism."""
@@ -467,6 +474,8 @@ def curve_audit(adjacency, runs=1500, **way):
     return audit(run, adjacency, runs)
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(
     "way",
@@ -477,12 +486,16 @@ def test_audits_find_no_more_than_the_budget_of_a_curve(adjacency, way):
     assert curve_audit(adjacency, **way).passes(2.0)
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 def test_an_audit_finds_a_sensitivity_of_replaced_records_that_is_too_small(monkeypatch):
     assert 0.5 < curve_audit("replace", thresholds=[0.5]).lower_bound <= 2.0
     monkeypatch.setattr(Flat, "sensitivity", lambda self, adjacency: 1)
     assert not curve_audit("replace", thresholds=[0.5]).passes(2.0)
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_audits_find_no_more_than_the_budget_of_a_matrix(adjacency):
     def run(data, rng):
@@ -608,6 +621,7 @@ def test_half_of_the_counts_budget_for_each_class_leaves_half_of_it_unspent():
         assert np.abs(Haar(3).measure(cells)).sum() == 1 + 3  # over both classes
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("paper", [True, PriROC("grid", alpha=0.05), PriROC("laplace")])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_published_curves_are_those_of_the_records_where_noise_is_small(paper, adjacency):
@@ -746,6 +760,7 @@ def messages(folder):
     return X, np.array([label == "spam" for label, _ in rows])
 
 
+@pytest.mark.slow
 def test_curves_of_spam_are_closer_than_the_papers(data_folder):
     """The median l1 distance of 24 runs on 558 messages, and of a second classifier."""
     from sklearn.linear_model import LogisticRegression as Plain

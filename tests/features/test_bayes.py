@@ -12,9 +12,9 @@ import pytest
 import scipy.sparse as sp
 from makers.binary_tables import FreeGrant, World
 from makers.cases import scikit_learn_checks
+from makers.raises import messages_of, raises_in
 from sklearn.base import clone
 from sklearn.naive_bayes import BernoulliNB as Plain
-from test_errors import messages_of, raises_in
 
 import privfit
 from privfit import (
@@ -152,6 +152,8 @@ def test_noise_pays_exactly_for_what_one_record_changes(ones, adjacency):
     assert exact <= fine.mechanism.sensitivity <= exact * (1 + 1e-12)
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 @every_adjacency
 def test_an_audit_certifies_less_than_the_promise_and_sees_too_little_noise(adjacency):
     """The record (1, 1) of class 1 is added, or changes its class."""
@@ -266,6 +268,7 @@ def test_without_a_seed_every_fit_differs():
     assert not np.array_equal(*counts)
 
 
+@pytest.mark.few(33)
 @pytest.mark.filterwarnings(
     "ignore::privfit.PrivacyLeakWarning", "ignore:invalid value encountered in cast:RuntimeWarning"
 )

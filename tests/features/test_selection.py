@@ -15,9 +15,9 @@ import pytest
 import scipy.sparse as sp
 from makers.binary_tables import FreeGrant, World, count_by_hand, sample_by_hand
 from makers.cases import scikit_learn_checks
+from makers.raises import messages_of, raises_in
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from test_errors import messages_of, raises_in
 
 import privfit
 from privfit import (
@@ -218,6 +218,7 @@ def by_hand(score: str, counts: ClassCounts) -> np.ndarray:
     return np.array(gains)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("score", COUNTED)
 @every_adjacency
 def test_sensitivity_and_range_of_counted_scores_are_exact(score, adjacency):
@@ -243,6 +244,7 @@ def test_the_spread_of_a_statistic_is_exact(score, ones, adjacency):
     assert np.abs(change).sum(axis=1).max() <= l1
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("ones", [1, 2, 3])
 @every_adjacency
@@ -277,6 +279,7 @@ def test_the_spread_of_all_counts_is_exact(ones, adjacency):
     assert np.square(change).sum(axis=1).max() == count_sensitivity(ones, adjacency)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 @every_adjacency
 def test_sensitivity_and_range_of_information_gain_are_bounds(n, adjacency):
@@ -349,6 +352,7 @@ def test_psi_is_the_difference_of_m_ln_m():
 # --------------------------------------------------------------------------- audits of what we ship
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("score", SCORES)
 @every_adjacency
 def test_peeling_keeps_its_promise_on_all_small_data_sets(score, adjacency):
@@ -391,6 +395,7 @@ def passing_probability(
 ANSWERS = [(set(), 1), ({0}, 1), ({1}, 1), ({2}, 1), ({0, 1}, 2), ({0, 2}, 2), ({1, 2}, 2)]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("score", COUNTED)
 @every_adjacency
 def test_a_sparse_vector_keeps_its_promise_on_all_small_data_sets(score, adjacency):
@@ -411,6 +416,7 @@ def test_a_sparse_vector_keeps_its_promise_on_all_small_data_sets(score, adjacen
             assert worst <= 1.0 + 1e-9
 
 
+@pytest.mark.slow
 def test_a_sparse_vector_draws_from_the_distribution_of_the_proof():
     """Bounds of 6 standard deviations at a fixed seed: a false alarm in 1e-8 of runs."""
     mechanism, runs = AboveThreshold(2.0, 2, 3, 1, 2, 0.5), 20_000
@@ -434,6 +440,8 @@ SHIPPED = {
 }
 
 
+@pytest.mark.few(1)
+@pytest.mark.statistical
 @pytest.mark.parametrize(("settings", "delta"), SHIPPED.values(), ids=SHIPPED)
 @pytest.mark.parametrize("score", ["total_count", "purity_index"])
 def test_the_counterexample_does_not_break_what_is_shipped(settings, delta, score):
@@ -450,6 +458,8 @@ def test_the_counterexample_does_not_break_what_is_shipped(settings, delta, scor
     assert audit.lower_bound <= 1.0
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 def test_noise_on_counts_passes_an_audit_under_replacement():
     """A record that keeps its features and changes its class moves every difference by two."""
     asked = [problem(np.ones((6, 2)), y, "purity_index", 2, "replace")
@@ -515,6 +525,7 @@ def sparse_vector_runs(
     return first
 
 
+@pytest.mark.slow
 def test_sparse_vector_with_the_published_constants_leaks_and_the_audit_sees_it():
     """Lap(c S / epsilon_2) on scores that may rise or fall costs 1.5 epsilon; twice that is right.
 

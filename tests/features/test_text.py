@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from makers.raises import messages_of, raises_in
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.estimator_checks import check_estimator
-from test_errors import messages_of, raises_in
 
 import privfit
 from privfit import BernoulliNB, HashWords, Ledger, SelectFeatures
@@ -73,6 +73,7 @@ def test_columns_never_change():
 EXPECTED = [5389, 417, 3573, 6388]
 
 
+@pytest.mark.slow
 def test_columns_do_not_depend_on_the_process(fresh_python):
     script = (
         "from privfit.features.text import hashed;print([hashed(8192)(w) for w in ('free', 'txt')])"

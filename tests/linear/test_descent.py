@@ -18,20 +18,24 @@ import numpy as np
 import pytest
 import reference
 from makers.cases import ADJACENCIES, DOMAINS, GRIDS, case, encoded, extreme_rows, labels
-from test_errors import assert_reached, messages_of
+from makers.descents import (
+    COUNTING,
+    SMALL,
+    WIDE,
+    assert_nothing_is_charged,
+    every_record,
+    fitted,
+    largest_changes,
+)
+from makers.raises import assert_reached, messages_of
 
 from privfit import (
     Box,
     Budget,
-    Categorical,
     FrankWolfe,
     Gradient,
-    L1Ball,
-    L2Ball,
     Ledger,
     LinearObjective,
-    LogisticRegression,
-    Numeric,
     PermutedSGD,
     Reals,
     Schema,
@@ -91,6 +95,7 @@ def coded(domain: Any, rows: Any) -> list[list[int]]:
 # ------------------------------------------------------------------------------------------- sums
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("grid", GRIDS, ids=str)
 @pytest.mark.parametrize("name", DOMAINS)
@@ -131,6 +136,7 @@ def residuals_of(objective: Any, rows: Any, y: Any, w: Any) -> list[int]:
     return found
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 @pytest.mark.parametrize("name", DOMAINS)
@@ -188,38 +194,8 @@ def test_threads_tiles_layouts_and_orders_do_not_matter(name, order, rng, knobs,
 
 # ---------------------------------------------------------------------------------- sensitivities
 
-SMALL = {
-    "box": Box([-1, 0], [1, 3], grid=Grid(a=2, b=8, c=0)),
-    "far box": Box([6], [7], grid=Grid(a=4, b=8, c=0)),
-    "l1": L1Ball(1.0, 2, grid=Grid(a=2, b=8, c=0)),
-    "l2": L2Ball(1.0, 2, grid=Grid(a=2, b=8, c=0)),
-    "schema": Schema(
-        {"sex": Categorical(["f", "m"]), "age": Numeric(0, 1), "job": Categorical("abc")},
-        grid=Grid(a=2, b=8, c=0),
-    ),
-}
 
-
-def every_record(domain: Any) -> np.ndarray:
-    """All records of a small domain, as they are declared."""
-    if isinstance(domain, Schema):
-        ages = np.arange(5) / 4
-        rows = list(itertools.product("fm", ages, "abc"))
-        return np.array(rows, dtype=object)
-    whole = np.array(reference.every_record(domain), dtype=float)
-    return whole * domain.record_units()
-
-
-def largest_changes(sums: list[np.ndarray], nothing: np.ndarray, order: int) -> dict[str, float]:
-    """How far the sums move when a record is replaced, or added, over all records of a domain."""
-    table = np.array([(s - nothing).astype(object) for s in sums]).astype(float)
-    replaced = table[:, None] - table[None]
-    return {
-        "replace": float(np.linalg.norm(replaced, order, axis=2).max()),
-        "add_remove": float(np.linalg.norm(table, order, axis=1).max()),
-    }
-
-
+@pytest.mark.few(6)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("name", SMALL)
 def test_no_record_moves_second_moments_further_than_the_sensitivity(name, adjacency):
@@ -239,6 +215,7 @@ def test_no_record_moves_second_moments_further_than_the_sensitivity(name, adjac
     assert found >= (0.999 if adjacency == "add_remove" else 0.7) * bound
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 @pytest.mark.parametrize("name", SMALL)
@@ -306,6 +283,7 @@ GRADIENTS = {
 }
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 @pytest.mark.parametrize("name", GRADIENTS)
@@ -371,6 +349,7 @@ def test_gaussian_parameters_add_up_to_the_budget(rng):
     assert 5 * steps.parameter**2 == pytest.approx(0.7 * mu**2, rel=1e-6)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("epsilon", [1e-4, 1e9])
 @pytest.mark.parametrize("delta", [0.0, 1e-9, 0.5])
 def test_tiny_and_huge_budgets_give_a_model(epsilon, delta, rng):
@@ -455,6 +434,7 @@ SGD = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 @pytest.mark.parametrize("name", SGD)
 def test_no_slot_moves_sgd_further_than_the_sensitivity(name, loss, rng):
@@ -490,6 +470,7 @@ def test_no_slot_moves_sgd_further_than_the_sensitivity(name, loss, rng):
     assert furthest > 0.2 * bound
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 @pytest.mark.parametrize("ridge", [0.0, 0.1])
 @pytest.mark.parametrize("name", DOMAINS)
@@ -583,6 +564,8 @@ AUDITED = {
 }
 
 
+@pytest.mark.few(1)
+@pytest.mark.statistical
 @pytest.mark.parametrize("d", CANARIES)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("name", AUDITED)
@@ -592,6 +575,8 @@ def test_whole_fits_stay_within_epsilon(name, adjacency, d):
     assert report.passes(BUDGET), report
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", AUDITED)
 def test_the_black_box_sees_a_sensitivity_that_is_too_small(name, monkeypatch):
     """A twentieth of it, or of a range."""
@@ -609,24 +594,11 @@ def test_the_black_box_sees_a_sensitivity_that_is_too_small(name, monkeypatch):
 
 # ----------------------------------------------------------------------------------------- refusals
 
-X3, Y3 = np.zeros((4, 3)), np.array([0, 1, 0, 1])
-
-
-def model(solver: Any, **changes: Any) -> Any:
-    options = {"domain": (-1, 1), "classes": [0, 1], "solver": solver, **changes}
-    return LogisticRegression(options.pop("epsilon", 1.0), options.pop("delta", 1e-6), **options)
-
-
-def fitted(solver: Any, **changes: Any) -> Any:
-    return model(solver, **changes).fit(X3, Y3)
-
 
 def checked(settings: Any, objective: Any, adjacency: str = "replace", size: Any = 4) -> None:
     settings.check(objective, Budget(1.0, 1e-6), adjacency, size)
 
 
-COUNTING = LinearObjective(X3, Y3, "zero_one", SIGNED)
-WIDE = LinearObjective(np.zeros((2, 5000)), [0, 1], "logistic", Box(-1, 1))
 SIZE = r"n_public must be given under adjacency='add_remove'"
 SETTINGS = [
     *((partial(Gradient, steps=value), r"steps \(.*\) must be a positive whole number")
@@ -670,16 +642,6 @@ REFUSED = [
 def test_wrong_settings_are_refused_with_the_remedy(call, message):
     with pytest.raises((ValueError, TypeError), match=message):
         call()
-
-
-def assert_nothing_is_charged(refused: Any) -> None:
-    """Those of the calls that are whole fits leave their ledger alone."""
-    ledger = Ledger(10.0, 1e-3)
-    for call, message in refused:
-        if call.func is fitted:
-            with pytest.raises((ValueError, TypeError), match=message):
-                fitted(*call.args, **call.keywords, ledger=ledger)
-    assert not ledger.entries
 
 
 def test_refusals_come_before_the_charge():

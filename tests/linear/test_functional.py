@@ -102,6 +102,7 @@ def objective_of(name: str, rng: Any, n: int = 40, **changes: Any) -> LinearObje
 # ------------------------------------------------------------------------------------- the coding
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("centre", [True, False])
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
 @pytest.mark.parametrize("name", DOMAINS)
@@ -188,6 +189,7 @@ def test_sensitivities_of_the_l1_ball_are_attained():
     assert max(gaps) == sensitivities(domain, Compact(domain), 5, "replace")[0]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("name", ["box", "l1", "l2", "schema"])
@@ -393,6 +395,7 @@ CHECKED = [LogisticRegression(epsilon=1000, domain=(-5, 5), solver="functional")
 CHECKS = scikit_learn_checks(CHECKED)
 
 
+@pytest.mark.few(13)
 @pytest.mark.filterwarnings(
     "ignore::privfit.PrivacyLeakWarning", "ignore:invalid value encountered in cast:RuntimeWarning"
 )
@@ -465,6 +468,8 @@ def audit(adjacency: str, delta: float, runs: int = 800) -> Any:
     return audit_runs(run, *objectives, runs=runs, confidence=SURE, delta=delta, rng=11)
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 @pytest.mark.parametrize("delta", [0.0, 1e-3])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_fits_stay_within_epsilon(adjacency, delta):
@@ -473,6 +478,8 @@ def test_fits_stay_within_epsilon(adjacency, delta):
     assert report.passes(1.0), report
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 def test_the_black_box_sees_a_sensitivity_that_is_too_small(monkeypatch):
     right = module.sensitivities
     monkeypatch.setattr(module, "sensitivities",

@@ -115,6 +115,7 @@ def coded(kind: type[Any], domain: Any, whole: np.ndarray) -> np.ndarray:
 # ---------------------------------------------------------------------------------------- objective
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize(
     ("name", "layout"),  # zero is no record of the box per column: it has no sparse layout
     [(name, layout) for name in DOMAINS for layout in ("dense", "sparse")
@@ -156,6 +157,7 @@ def test_no_intercept_scores_as_an_intercept_of_0(name, loss, layout, rng):
             assert np.array_equal(follow(w, 100), after(v, 100)[:d])
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 @pytest.mark.parametrize("name", SMALL)
 def test_no_record_changes_scores_of_two_candidates_by_more_than_the_range(name, loss, rng):
@@ -182,6 +184,7 @@ def test_no_record_changes_scores_of_two_candidates_by_more_than_the_range(name,
 # ------------------------------------------------------------------------------------------ codings
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("kind", CODINGS)
 @pytest.mark.parametrize("name", DOMAINS)
 def test_codings_keep_zero_and_their_sums_are_exact(name, kind, rng):
@@ -236,6 +239,7 @@ def test_no_record_moves_second_moments_further_than_the_sensitivity(name):
             assert found[adjacency] >= 0.7 * bound or (name, adjacency) == FAR
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("name", SMALL)
 def test_no_record_moves_a_gradient_further_than_the_sensitivity(name, order, rng):
@@ -314,6 +318,7 @@ def test_every_solver_is_tried():
     assert set(linear.METHODS) - {"majority"} <= set(SHORT)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("solver", SHORT)
 def test_every_solver_fits_weights_alone(solver):
     for kind, (name, domain), adjacency in itertools.product(
@@ -333,6 +338,7 @@ def test_every_solver_fits_weights_alone(solver):
         assert np.array_equal(again.decision_function(X), model.decision_function(X))
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("solver", sorted(set(SHORT) - set(linear.WHOLE)))
 @pytest.mark.parametrize("name", ["ball", "schema"])
 def test_streams_release_what_memory_does(name, solver, tmp_path):
@@ -448,6 +454,7 @@ def run_with(intercept: bool, solver: str) -> Any:
     return run
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("solver", ["objective", "local", "functional"])
 def test_an_audit_finds_records_beyond_what_ranges_were_derived_for(solver, monkeypatch):
     """Planted: records three times as long. Right code passes on the same pair."""

@@ -124,6 +124,7 @@ def meant_for(domain: Any, rng: np.random.Generator, size: float) -> Any:
     return Dyadic.of(rng.standard_normal(domain.width + 1) * size / 2 ** (domain.grid.a + 1))
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
 @pytest.mark.parametrize("size", [0.1, 3.0, 40.0, 1e12])
 @every_loss
@@ -158,6 +159,7 @@ def whole_of(halves: Any) -> list[int]:
     return [int(high) * 2**32 + int(low) for high, low in halves.T]
 
 
+@pytest.mark.few(2)
 @every_loss
 def test_slopes_are_as_exact_as_the_solver_counts_on(name, rng):
     """Against rational numbers, at margins that floats have exactly."""
@@ -245,6 +247,7 @@ def test_a_loss_that_bends_too_fast_is_refused_before_the_charge(rng):
 # --------------------------------------------------------------------------------------------- fits
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 @every_loss
@@ -322,6 +325,7 @@ def audited(loss: SmoothLoss, adjacency: str, delta: float) -> float:
     return max(one.strain for one in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 @pytest.mark.parametrize("name", ["softened", "around one"])

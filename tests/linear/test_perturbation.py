@@ -189,6 +189,7 @@ def test_slopes_and_curvatures_by_hand_are_derivatives(loss):
     assert math.isclose(loss_curvatures(width, s).max(), loss.curvature, rel_tol=1e-4)
 
 
+@pytest.mark.few(7)
 @every_loss
 @pytest.mark.parametrize("name", DOMAINS)
 @pytest.mark.parametrize(
@@ -279,6 +280,7 @@ def exactly_coded(objective):
             yield [sign * coding.scale * mpmath.fdot(row, [*nu, 1]) for row in M]
 
 
+@pytest.mark.few(2)
 @every_loss
 def test_no_step_of_newton_is_needed(loss, rng, monkeypatch):
     """Where no direction helps, steps downhill lead to the same end: there is no other answer."""
@@ -334,6 +336,7 @@ FAR = {
 }
 
 
+@pytest.mark.few(4)
 @both
 @pytest.mark.parametrize("case", FAR.values(), ids=FAR)
 def test_boxes_far_from_zero_are_learned(case, adjacency):
@@ -399,6 +402,7 @@ def test_awkward_tables_are_fitted(labels):
 # ----------------------------------------------------------- how far neighbours' minimisers lie
 
 
+@pytest.mark.few(1)
 @every_loss
 @both
 def test_minimisers_of_neighbours_are_as_near_as_is_said(loss, adjacency, rng):
@@ -441,6 +445,7 @@ def test_rates_of_the_issue(epsilon, ridge, replaced, added):
     assert round(tilt_rate(epsilon, ridge, Logistic(), "add_remove"), 4) == added
 
 
+@pytest.mark.few(2)
 @both
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 5.0, 30.0])
 def test_the_rate_costs_epsilon_by_a_fine_grid(epsilon, adjacency):
@@ -480,6 +485,7 @@ def gaussian_delta(mu, epsilon):
     return cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * cdf(-mu / 2 - epsilon / mu)
 
 
+@pytest.mark.few(1)
 @both
 @pytest.mark.parametrize("delta", [1e-9, 1e-6, 0.01, 0.4])
 def test_the_deviation_costs_epsilon_and_delta(delta, adjacency):
@@ -530,6 +536,7 @@ def worst_ratio(loss, ridge, beta, adjacency):
     return max(float(ratios(D, E).max()) for D, E in neighbouring(adjacency))
 
 
+@pytest.mark.few(9)
 @every_loss
 @both
 @pytest.mark.parametrize(("epsilon", "ridge"), [(1.0, 1.0), (0.5, 3.0), (2.0, 40.0)])
@@ -599,6 +606,7 @@ def normal_log_density(b, sigma):
     return -(b**2) / (2 * sigma**2) - math.log(sigma * math.sqrt(2 * math.pi))
 
 
+@pytest.mark.few(3)
 @every_loss
 @both
 def test_gaussian_tilts_of_one_dimension_keep_their_delta(loss, adjacency):
@@ -613,6 +621,7 @@ def test_gaussian_tilts_of_one_dimension_keep_their_delta(loss, adjacency):
         assert np.maximum(p - math.exp(epsilon) * q, 0).sum() * (u[1] - u[0]) <= delta
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("angle", [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, math.pi])
 def test_gaussian_tilts_of_two_dimensions_keep_their_delta(angle):
     """One record replaced by another at an angle: the case that needs all corners of (s, s')."""
@@ -639,6 +648,8 @@ def intercept_problem(labels, loss, ridge):
     return Problem(objective, loss, ridge)
 
 
+@pytest.mark.few(1)
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     ("loss", "delta"), [(Logistic(), 0.0), (Logistic(), 1e-3), (HuberHinge(0.5), 0.0)], ids=str
 )
@@ -689,6 +700,7 @@ def test_the_cover_hides_where_solver_and_tilt_stopped(size, delta):
         assert cost(fault) > mechanism.epsilon_3
 
 
+@pytest.mark.few(3)
 @both
 @pytest.mark.parametrize("fault", [False, True])
 def test_a_fall_back_to_zero_would_be_found(fault, adjacency, rng):
@@ -725,6 +737,8 @@ def neighbours_of(canary, loss, ridge):
             for X, y in ((first, [1]), (second, [0]))]  # fmt: skip
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 @every_canary
 @pytest.mark.parametrize("delta", [0.0, 1e-3])
 def test_audits_of_tilted_minimisers_find_nothing(delta, canary):
@@ -734,6 +748,8 @@ def test_audits_of_tilted_minimisers_find_nothing(delta, canary):
     assert found.passes(1.0)
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 @every_canary
 def test_an_audit_finds_a_tilt_that_is_too_short(canary):
     first, second = neighbours_of(canary, Logistic(), 2.0)
@@ -741,6 +757,8 @@ def test_an_audit_finds_a_tilt_that_is_too_short(canary):
     assert not audit_runs(mechanism, first, second, runs=900, confidence=SURE, rng=3).passes(1.0)
 
 
+@pytest.mark.few(1)
+@pytest.mark.statistical
 @every_canary
 @pytest.mark.parametrize(
     ("method", "loss", "delta"),
@@ -763,6 +781,7 @@ def test_audits_of_whole_fits_find_nothing(method, loss, delta, canary):
 # ---------------------------------------------------------------------------- fits and their ledger
 
 
+@pytest.mark.few(8)
 @both
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize(
@@ -793,6 +812,7 @@ def test_a_fit_learns_and_its_release_verifies(kind, solver, delta, adjacency, r
     assert np.array_equal(told[0].parameters, np.append(model.coef_, model.intercept_))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("solver", ["output", "objective", "privatesvm"])
 def test_several_classes_share_one_budget(solver, delta, rng):
@@ -868,6 +888,7 @@ def test_rules_are_public_and_monotone():
     assert OutputPerturbation(tolerance=1e-3).stops_at(Logistic(), most) == 1e-3
 
 
+@pytest.mark.slow
 def test_the_published_private_svm_draws_twice_the_noise(rng):
     objective = LinearObjective(*table(rng), "hinge", Box(-1, 1))
     spread = {}
@@ -1011,6 +1032,7 @@ def test_settings_refuse_other_objectives():
         PrivateSVM().check(object(), Budget(1.0), "replace", 3)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (ROOT / "bench" / "schemas").exists(), reason="no benchmarks beside these")
 def test_objective_perturbation_is_accurate_on_adult(data_folder):
     """Asked: 0.838 at a pure epsilon of 1, replace; found: 0.8482 over 10 splits, each +- 0.003."""
@@ -1026,6 +1048,7 @@ def test_objective_perturbation_is_accurate_on_adult(data_folder):
     assert np.mean(found) >= 0.838
 
 
+@pytest.mark.few(5)
 @pytest.mark.filterwarnings("ignore::privfit.PrivacyLeakWarning",
                             "ignore:invalid value encountered in cast:RuntimeWarning")  # fmt: skip
 @scikit_learn_checks([LogisticRegression(1000, domain=(-5, 5), solver="objective")])

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from makers.cases import ADJACENCIES, DOMAINS, case
-from test_descent import (
+from makers.descents import (
     COUNTING,
     SMALL,
     WIDE,
@@ -25,7 +25,7 @@ from test_descent import (
     fitted,
     largest_changes,
 )
-from test_errors import assert_reached, messages_of
+from makers.raises import assert_reached, messages_of
 
 from privfit import (
     Box,
@@ -99,6 +99,7 @@ CHOSEN = {"box": [[0], [1], []], "far box": [[0]], "l1": [[1]], "l2": [[0]],
           "schema": [[0], [2], [1, 2], [0, 2, 4], [3, 4, 5], []]}  # fmt: skip
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("name", "columns"), [(n, c) for n, all_ in CHOSEN.items() for c in all_])
 def test_no_record_moves_moments_of_chosen_columns_further_than_stated(name, columns, adjacency):
@@ -117,6 +118,7 @@ def test_no_record_moves_moments_of_chosen_columns_further_than_stated(name, col
         assert found >= 0.5 * bound
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 @pytest.mark.parametrize("name", SMALL)
 def test_no_record_moves_a_gradient_of_chosen_columns_further_than_stated(name, loss, rng):
@@ -139,6 +141,7 @@ def test_no_record_moves_a_gradient_of_chosen_columns_further_than_stated(name, 
         assert 0.3 * bound < found <= bound
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 @pytest.mark.parametrize("name", SMALL)
@@ -165,6 +168,7 @@ def test_log_ratios_of_a_selection_span_at_most_its_epsilon(name, loss, adjacenc
 # -------------------------------------------------------------------------------------------- costs
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 30.0])
 @pytest.mark.parametrize("delta", [1e-9, 1e-3])
 def test_a_gaussian_release_beside_others_fills_the_budget_and_no_more(epsilon, delta):
@@ -178,6 +182,7 @@ def test_a_gaussian_release_beside_others_fills_the_budget_and_no_more(epsilon, 
     assert gaussian_calibrate(epsilon, delta, []) == mu
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("share", [1, 3])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("epsilon", [0.1, 2.0])
@@ -213,6 +218,7 @@ def test_a_share_of_the_squared_parameter_buys_the_selections(rng):
         assert left == pytest.approx((1 - share) * mu**2, rel=0.02)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_number_of_selections_is_a_rule_in_n_and_mu(adjacency, rng):
     X = rng.uniform(-1, 1, (300, 3))
@@ -235,6 +241,7 @@ def sparse_truth(rng: Any, n: int = 2000, width: int = 100, loss: str = "logisti
     return LinearObjective(X, y, loss, Box(-1, 1, width)), X, y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 def test_few_columns_of_many_are_found_where_a_gradient_drowns(loss, rng):
     """Three seeds each, at a signal of 0.55: the hybrid leads by far."""
@@ -297,12 +304,16 @@ def audit(adjacency: str, runs: int) -> Any:
     return audit_runs(whole, *objectives, runs=runs, confidence=SURE, delta=1e-3, rng=7)
 
 
+@pytest.mark.few(1)
+@pytest.mark.statistical
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_whole_fits_stay_within_epsilon(adjacency):
     report = audit(adjacency, runs=300)
     assert report.passes(1.0), report
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 def test_the_black_box_sees_a_range_and_sensitivities_that_are_too_small(monkeypatch):
     """A twentieth of them."""
     for kind, method in [(ClippedGradient, "sensitivity"), (LinearSlopes, "range")]:
@@ -353,6 +364,7 @@ def table_of(rng: Any, constant: bool, n: int = 300) -> Any:
     return {"age": ages, "job": rng.choice(["a", "b", "?"], n)}, ages > 30
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("epsilon", [0.05, 3.0])
 @pytest.mark.parametrize("kind", [LogisticRegression, LinearSVC])

@@ -109,6 +109,7 @@ def points_of(shape, count, seed):
     return np.array([shape.point(source)(60)[0].floats() for _ in range(count)])
 
 
+@pytest.mark.few(6)
 @every_shape
 @pytest.mark.parametrize("what", ["point", "noise"])
 def test_more_bits_refine_a_draw_within_the_error_it_told(shape, what):
@@ -125,6 +126,8 @@ def test_more_bits_refine_a_draw_within_the_error_it_told(shape, what):
             assert np.linalg.norm(exact.floats()) <= shape.longest
 
 
+@pytest.mark.few(1)
+@pytest.mark.statistical
 @every_shape
 def test_points_are_uniform_in_their_body(shape):
     """The norm of a uniform point has the distribution function x^p; its square's mean is known."""
@@ -137,6 +140,8 @@ def test_points_are_uniform_in_their_body(shape):
     assert abs(squares.mean() - shape.mean_square) < 6 * error
 
 
+@pytest.mark.few(1)
+@pytest.mark.statistical
 @pytest.mark.parametrize("levels", [2, 3, 4, 5])
 def test_points_of_contrasts_have_the_law_of_rejected_ones(levels):
     """Beside points of a cube that fall into the hull, by each coordinate and by each level."""
@@ -153,6 +158,8 @@ def test_points_of_contrasts_have_the_law_of_rejected_ones(levels):
         assert scipy.stats.ks_2samp(one, other).pvalue > RARE
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 def test_marginals_have_their_closed_forms():
     cross = points_of(Cross(6, 2.0), 3000, 11)[:, 1]
     assert scipy.stats.kstest(1 - (1 - np.abs(cross) / 2) ** 6, "uniform").pvalue > RARE
@@ -163,6 +170,8 @@ def test_marginals_have_their_closed_forms():
     assert scipy.stats.kstest((2 + 3 * ball - ball**3) / 4, "uniform").pvalue > RARE
 
 
+@pytest.mark.few(1)
+@pytest.mark.statistical
 @every_shape
 def test_the_norm_of_gamma_noise_is_a_gamma_variable(shape):
     """Density exp(-K(b) / scale): K(b) is Gamma(p, scale), whatever the shape."""
@@ -210,6 +219,7 @@ def clipped(X, numbers, radius):
     return np.array([clipped_numbers(x, numbers.tolist(), limit) for x in whole]) / 4096
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("domain", "radius"),
     [(MIXED, None), (MIXED, 0.5), (MIXED, 1.5), (MANY, 1.0), (MANY, None),
@@ -342,6 +352,7 @@ def _share_all_but_one(one, other):
     return len(one) == 1 or bool(set(one) & set(other))
 
 
+@pytest.mark.few(3)
 @both
 @pytest.mark.parametrize("name", TINY)
 @pytest.mark.parametrize(
@@ -366,6 +377,8 @@ def tiny_problem(rows, ridge):
     return Problem(objective, Logistic(), ridge)
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 def test_the_code_draws_from_the_density_of_the_proof():
     """The gradient at a released model is the tilt, whose norm is Gamma(p, 1 / beta)."""
     ridge, shape = 20.0, coding_of(TINY["three levels"]).shape
@@ -384,6 +397,8 @@ def test_the_code_draws_from_the_density_of_the_proof():
     assert abs((share > 1 - 1e-6).mean() - 1 / 3) < 6 * math.sqrt(2 / 9 / 400)
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 @pytest.mark.parametrize(("epsilon", "finds"), [(1.0, False), (12.0, True)])
 def test_audits_find_a_tilt_that_is_too_short_and_no_other(epsilon, finds):
     one, other = tiny_problem([("a", 1)], 4.0), tiny_problem([("b", 0)], 4.0)

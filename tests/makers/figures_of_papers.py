@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -20,13 +18,6 @@ sys.path.append(str(ROOT))  # last, so that an installed privfit stays the one u
 from bench.experiments import Panel
 
 PAGES = ROOT / "docs" / "papers"
-FOLDER = Path(os.environ.get("PRIVFIT_DATA", ROOT.parent / "shared" / "data"))
-
-
-def needs(name: str) -> pytest.MarkDecorator:
-    """Skip a test where this table is not at hand."""
-    there = (FOLDER / f"{name}.csv.gz").exists()
-    return pytest.mark.skipif(not there, reason="set PRIVFIT_DATA to the data's folder")
 
 
 def panels(script: ModuleType) -> list[Panel]:

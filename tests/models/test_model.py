@@ -27,8 +27,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from makers.cases import DOMAINS, GRIDS, case
 from makers.places import ROOT
+from makers.raises import assert_reached, messages_of
 from sklearn.base import clone
-from test_errors import assert_reached, messages_of
 
 import privfit
 from privfit import (
@@ -260,6 +260,7 @@ def bits(value: Any) -> Any:
 # ------------------------------------------------------------------------------------ comes back
 
 
+@pytest.mark.few(6)
 @every_model
 def test_a_model_comes_back_bit_for_bit(name, tmp_path):
     model = fitted(name)
@@ -292,6 +293,7 @@ def test_parameters_come_back_and_a_run_does_not(name):
             assert again[key] == value
 
 
+@pytest.mark.few(16)
 @every_model
 def test_a_loaded_model_is_written_alike_and_fits_again(name):
     model = fitted(name)
@@ -311,6 +313,7 @@ def fitted_labels(model: Any) -> tuple[Any, ...]:
     return (THREE if len(model.classes_) == 3 else Y,)
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize(
     "labels",
     [
@@ -535,6 +538,7 @@ MARKED: dict[str, Any] = {
 }
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", MARKED)
 def test_no_record_and_no_number_of_records_is_in_a_file(name, seed):
@@ -721,6 +725,7 @@ REFUSED: dict[str, tuple[Callable[[], str | bytes], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.few(47)
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_wrong_file_is_refused_with_the_remedy(name, tmp_path):
     make, message = REFUSED[name]
@@ -791,6 +796,7 @@ NOT_WRITTEN: dict[str, tuple[Callable[[], Any], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", NOT_WRITTEN)
 def test_what_is_not_released_is_not_written(name, tmp_path):
     make, message = NOT_WRITTEN[name]
@@ -831,6 +837,7 @@ JUNK = [None, True, 0, -1, 10**30, 0.5, 1e300, "", "x", "auto", [], [[]], [1, [2
         [[1], [2, 3]]]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [LOGISTIC, "schema", CLUSTERS, "mcmc", "median without a domain",
                                   COUNTED, "selection by threshold", "listed words"])  # fmt: skip
 def test_no_junk_gets_past_the_checks_or_ends_in_another_error(name):
@@ -913,6 +920,7 @@ def test_an_interrupt_leaves_what_was_there(tmp_path, monkeypatch):
     assert path.read_text() == "old"
 
 
+@pytest.mark.slow
 @posix
 def test_a_full_disk_leaves_what_was_there(fresh_python, tmp_path):
     path = tmp_path / "model.json"
@@ -929,6 +937,7 @@ def test_a_full_disk_leaves_what_was_there(fresh_python, tmp_path):
     assert [one.name for one in tmp_path.iterdir()] == ["model.json"]
 
 
+@pytest.mark.slow
 @posix
 def test_a_kill_leaves_an_old_or_a_new_file(tmp_path):
     path = tmp_path / "model.json"

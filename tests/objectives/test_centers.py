@@ -81,6 +81,7 @@ def problem(request, rng):
 # ------------------------------------------------------------------------------ against the twins
 
 
+@pytest.mark.few(19)
 @pytest.mark.parametrize("k", [1, 3, 4, 6])
 def test_scores_equal_the_twin(problem, k, rng):
     domain, power, X = problem
@@ -93,6 +94,7 @@ def test_scores_equal_the_twin(problem, k, rng):
     assert objective.unit == float(reference.record_units(domain, uniform=True)[0]) ** power
 
 
+@pytest.mark.few(15)
 @pytest.mark.parametrize("k", [1, 4, 5])
 def test_lloyd_equals_the_twin(problem, k, rng):
     domain, power, X = problem
@@ -138,6 +140,7 @@ def test_ties_go_to_the_lowest_index(power):
     assert sums.tolist() == [[2048], [-2048], [0], [1024], [0], [0]]
 
 
+@pytest.mark.few(10)
 def test_every_record_is_counted_once(problem, rng):
     domain, power, X = problem
     objective = CentersObjective(X, 5, domain, power=power)
@@ -158,6 +161,7 @@ def test_order_of_rows_does_not_matter(problem, rng):
     same(answers(shuffled, P), answers(objective, P))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("power", POWERS)
 @settings(max_examples=20)
 @given(
@@ -176,6 +180,7 @@ def test_answers_of_shards_add_up(power, shard, name):
     same({key: sum(part[key] for part in parts) for key in whole}, whole)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("power", POWERS)
 @pytest.mark.parametrize("k", [1, 5])
 def test_number_of_threads_does_not_matter(power, k, threads_used, rng):
@@ -204,6 +209,7 @@ def test_size_of_tiles_does_not_matter(power, rows, knobs, rng):
     same(answers(objective, P), expected)
 
 
+@pytest.mark.few(16)
 @pytest.mark.parametrize("n", [1, 15, 16, 17, 255, 256, 257])
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_a_score_is_the_sum_of_its_records_integers(n, d, rng):
@@ -272,6 +278,7 @@ def test_order_of_centres_does_not_matter_to_the_cost(problem, rng):
 # ----------------------------------------------------------------------------- one-centre changes
 
 
+@pytest.mark.few(28)
 @pytest.mark.parametrize("k", [1, 2, 5])
 def test_changes_equal_full_scores_along_a_chain_of_steps(problem, k, rng):
     domain, power, X = problem
@@ -385,6 +392,7 @@ def test_range_is_that_of_the_table(name, power, adjacency, rng):
             assert objective.range(P, adjacency) == expected
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("power", POWERS)
 @pytest.mark.parametrize("domain", [Box(-1, 1, 2), L1Ball(1.0, 2), L2Ball(1.0, 2)], ids=repr)
 def test_range_is_within_a_quarter_of_brute_force_on_average(domain, power, rng):

@@ -87,6 +87,7 @@ def test_one_hot_and_dense_records_are_measured_in_two_ways():
 # ------------------------------------------------------------------------------ against the twins
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("k", [1, 2, 5])
@@ -176,6 +177,7 @@ def test_order_of_rows_does_not_matter(problem, bits, rng):
     same(answers(shuffled, P), expected)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("bits", BITS)
 @settings(max_examples=15)
 @given(shard=st.lists(st.integers(0, 3), min_size=50, max_size=50))
@@ -193,6 +195,7 @@ def test_scores_of_shards_add_up(bits, shard):
     same({key: sum(part[key] for part in parts) for key in whole}, whole)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("bits", BITS)
 def test_number_of_threads_does_not_matter(problem, bits, threads_used, rng):
     X, places, clip, domain = problem
@@ -323,6 +326,7 @@ def test_a_refused_step_leaves_the_parent_where_it_was():
 # ------------------------------------------------------------------------------------------ ranges
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("clip", [(0.0, 1.0), (0.3, 0.9), (0.0, 40.0), (1.0, 3.0)])
 @pytest.mark.parametrize("metric", METRICS)
@@ -349,6 +353,7 @@ def test_range_is_never_exceeded_by_integer_scores(name, metric, clip, bits, rng
             assert pair <= singles[0].range(P[:2], adjacency)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("clip", [(0.0, 0.7), (0.0, 4.0), (0.5, 1.0)])
 def test_range_is_within_a_quarter_of_brute_force_on_average(clip, k, rng):
@@ -391,6 +396,7 @@ def test_range_and_prior_do_not_depend_on_records(problem, rng):
     assert one.unit == other.unit
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("clip", [(0.0, 1.0), (0.3, 0.9), (0.0, 40.0)])
 @pytest.mark.parametrize("metric", METRICS)
 def test_ranges_of_views_are_never_exceeded(metric, clip, rng):

@@ -116,6 +116,7 @@ def candidates_with_margins(z: list[int], grid: Grid) -> np.ndarray:
     return np.column_stack([weight, intercept]) * 2.0**-grid.b
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("grid", [*GRIDS, Grid(a=14, b=13, c=14), Grid(a=13, b=15)], ids=str)
 @pytest.mark.parametrize(
     ("loss", "C"),
@@ -139,6 +140,7 @@ def test_every_integer_is_within_0_6_units_of_the_true_loss(loss, C, grid, rng):
             assert not wrong, f"{layout}: (margin, integer, truth) {wrong[:3]}"
 
 
+@pytest.mark.slow
 def test_logistic_integers_are_within_0_6_units_for_a_million_margins(rng):
     """Float64 is truth enough here: its error is below a thousandth of a unit."""
     grid = Grid(c=14)
@@ -149,6 +151,7 @@ def test_logistic_integers_are_within_0_6_units_for_a_million_margins(rng):
     assert np.abs(integers - truth).max() < 0.6
 
 
+@pytest.mark.few(18)
 @pytest.mark.parametrize("grid", GRIDS, ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", DOMAINS)
@@ -240,6 +243,7 @@ def test_rational_losses_equal_the_twin(data, loss, layout, grid, d, n, C):
             )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("d", [1, 4, 5])
 def test_a_score_is_the_sum_of_its_records_integers(d, loss, rng):
@@ -283,6 +287,7 @@ def test_dense_and_sparse_layouts_agree(problem):
     same(answers(dense, P), answers(LinearObjective(X, y, loss, domain), P))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("loss", LOSSES)
 @settings(max_examples=12)
@@ -302,6 +307,7 @@ def test_scores_of_shards_add_up(loss, layout, data):
     same({key: sum(part[key] for part in parts) for key in whole}, whole)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_number_of_threads_does_not_matter(loss, layout, threads_used, rng):
@@ -429,6 +435,7 @@ def test_narrow_and_wide_kernels_give_the_same_integers(loss, grid, layout, rng)
 # ------------------------------------------------------------------------- one-coordinate moves
 
 
+@pytest.mark.few(21)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_moves_equal_full_scores_along_a_chain_of_steps(problem, layout, rng):
     name, loss, X, y, _ = problem
@@ -494,6 +501,7 @@ def test_a_refused_step_leaves_the_parent_where_it_was(layout, rng):
 # ------------------------------------------------------------------- gradients and second moments
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("grid", GRIDS, ids=str)
 def test_residuals_are_within_0_6_units_of_the_truth(grid, layout, rng):
@@ -514,6 +522,7 @@ def test_residuals_are_within_0_6_units_of_the_truth(grid, layout, rng):
                 assert got == reference.gradient([[1]], [label], [r], grid.a)
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("radius", [1.0, 1e5], ids=["narrow", "wide"])
 @pytest.mark.parametrize("name", DOMAINS)
@@ -536,6 +545,7 @@ def test_gradient_is_the_sum_of_residuals_times_records(name, radius, layout, rn
     assert objective.gradient_unit == 2.0**-domain.grid.a / ONE
 
 
+@pytest.mark.few(18)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("grid", GRIDS, ids=str)
 @pytest.mark.parametrize("name", DOMAINS)
@@ -559,6 +569,7 @@ def candidate_sets(domain, rng):
             np.vstack([siblings[:3], domain.candidates(3, rng, radius=100.0)])]  # fmt: skip
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", DOMAINS)
 @pytest.mark.parametrize(("loss", "C"), [*((loss, 1.0) for loss in LOSSES), ("hinge", 0.3)])
 def test_range_is_never_exceeded_by_integer_scores(name, loss, C, rng):
@@ -578,6 +589,7 @@ def test_range_is_never_exceeded_by_integer_scores(name, loss, C, rng):
             assert realised <= records[0].range(P, adjacency)
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("loss", "C"), [("logistic", 1.0), ("hinge", 1.0), ("hinge", 2.5)])
 @pytest.mark.parametrize("name", DOMAINS)
@@ -622,6 +634,7 @@ def test_range_is_within_a_quarter_of_brute_force_on_average(name, loss, rng):
     assert np.mean(ratios) <= 1.25
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", DOMAINS)
 def test_gradient_range_is_reached_and_never_exceeded(name, layout, rng):

@@ -127,6 +127,7 @@ def test_linear_models_of_centred_weights_are_the_nearest_on_the_grid(coded, rng
     objective.scores(W)  # they are candidates
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
 @pytest.mark.parametrize("loss", SLOPES)
 def test_centred_gradient_equals_the_twin(coded, loss, layout, rng):
@@ -145,6 +146,7 @@ def test_centred_gradient_equals_the_twin(coded, loss, layout, rng):
         assert found.tolist() == [v * 2 ** (coded.grid.a + 2) for v in twin]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
 @pytest.mark.parametrize("radius", [1.0, 1e4], ids=["narrow", "wide"])
 @pytest.mark.parametrize("name", DOMAINS)
@@ -172,6 +174,7 @@ def test_hinge_residuals_are_within_0_6_units_of_the_clipped_slope(name, radius,
 # ------------------------------------------------------------------ the range of moves by the slope
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("cap", [1.0, 0.5, 0.01])
 @pytest.mark.parametrize("loss", SLOPES)
 def test_range_of_slopes_bounds_all_records_and_is_reached(tiny, loss, cap, rng):
@@ -217,6 +220,7 @@ def test_slopes_do_not_keep_the_array_they_were_given():
 # ------------------------------------------------------------------- the range of moves by the loss
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("loss", "C"), [*((loss, 1.0) for loss in LOSSES), ("hinge", 0.3)])
 def test_range_of_moves_bounds_that_of_their_candidates_and_all_records(tiny, loss, C, rng):
     domain, _, X = tiny
@@ -237,6 +241,7 @@ def test_range_of_moves_bounds_that_of_their_candidates_and_all_records(tiny, lo
     assert largest > 0
 
 
+@pytest.mark.few(26)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("loss", "C"), [*((loss, 1.0) for loss in LOSSES), ("hinge", 2.5)])
 @pytest.mark.parametrize("name", DOMAINS)
@@ -319,6 +324,7 @@ def test_spread_is_at_least_the_range(adjacency, rng):
     assert len(kinds) == 4
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_spread_bounds_all_records(tiny, adjacency, rng):
     domain, _, X = tiny

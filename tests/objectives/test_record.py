@@ -111,6 +111,7 @@ def test_a_candidate_scores_the_same_in_any_company(rng):
     assert np.array_equal(together, [objective.scores(P[i : i + 1])[0] for i in range(4)])
 
 
+@pytest.mark.slow
 def test_many_candidates_are_scored_in_small_blocks():
     """No block holds more than a few million scores."""
     seen = []

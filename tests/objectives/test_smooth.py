@@ -101,6 +101,7 @@ def added(one, other):
     return [x + y for x, y in zip(one, other, strict=True)]
 
 
+@pytest.mark.few(16)
 @every_width
 @every_layout
 @every_domain
@@ -203,6 +204,7 @@ def true_loss(m, width):
     return s, None
 
 
+@pytest.mark.few(2)
 @every_width
 def test_slopes_are_as_near_as_the_proof_has_it(width):
     """Given their margin; and a margin that is off by 2^-51 of itself moves them by the swing."""
@@ -244,6 +246,7 @@ print(simd.active())
 """
 
 
+@pytest.mark.slow
 def test_bits_do_not_depend_on_the_instruction_set(fresh_python):
     found = [fresh_python(BITS, PRIVFIT_SIMD=kind).stdout.split("\n")
              for kind in ("baseline", "auto")]  # fmt: skip

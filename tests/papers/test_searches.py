@@ -358,6 +358,7 @@ def _() -> str:
 CHECKED = CHECKS.keys()
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(("page", "what"), CHECKED, ids=[" ".join(key) for key in CHECKED])
 def test_ours_is_what_the_page_says(page, what):
     CHECKS.compare(page, what)
@@ -370,6 +371,7 @@ def test_every_row_has_a_check_and_every_check_a_row():
 # ------------------------------------------------------------------------- what budgets must not do
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("heads", [1, 3])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 1 / 3, 7e-5])
 @pytest.mark.parametrize("rounds", [1, 2, 7])

@@ -60,6 +60,7 @@ def naive_epsilon(ranges, delta):
     )
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("delta", [1e-6, 1e-3, 0.05])
 @pytest.mark.parametrize("eps_s", [0.05, 0.5, 2.0])
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -126,6 +127,7 @@ def fixed_epsilon(eps_s, n, delta):
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("n", "eps_s", "delta"), [(1001, 0.0149, 1e-6), (3000, 0.01, 1e-6), (10**5, 0.002, 1e-9)]
 )
@@ -169,6 +171,7 @@ def test_eps_s_is_rounded_up_and_delta_down():
     assert exact < total(0.5, 3, 2.0**-20 * (1 - 1e-12)) < exact * (1 + 1e-4)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("n", "anchors"),
     [
@@ -398,6 +401,7 @@ def test_one_large_selection_last_is_worse_than_first():
     assert last <= compose_ordered([small, large], 0.05) <= last * 1.01
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("ranges", [(1.0, 0.4, 0.4), (0.5, 0.6, 0.7), (0.2, 0.2, 1.0)])
 def test_compose_covers_every_order(ranges):
     bound = compose([Event("selection", e) for e in ranges], 0.02)
@@ -480,6 +484,7 @@ def test_calibrated_selections_fit_the_budget(n, epsilon, delta, method):
     assert total(eps_s * (1 + 2e-4), n, delta, method) > epsilon
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     ("n", "epsilon", "delta"),
@@ -491,6 +496,7 @@ def test_calibrated_selections_fit_at_the_extremes(n, epsilon, delta, method):
     assert total(eps_s, n, delta, method) <= epsilon
 
 
+@pytest.mark.slow
 @quick
 @given(few, epsilons, deltas, st.sampled_from(METHODS), nudges)
 def test_calibrate_is_monotone(n, epsilon, delta, method, nudge):
@@ -509,12 +515,14 @@ def test_total_is_monotone(n, eps_s, delta, method, nudge):
     assert total(eps_s, n + 1, delta, method) >= epsilon
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n", [2, 16, 128, 1024, 2048])
 def test_total_rises_with_n_where_the_grid_changes(n):
     costs = [total(0.01, k, 1e-6) for k in (n - 1, n, n + 1)]
     assert costs == sorted(costs)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n", [10**6, 3 * 10**7, 10**9, 10**18])
 def test_selections_beyond_all_measure_do_not_come_free(n):
     """Curves overflow there; one selection of size 1 loses 0.12 in the mean, so n lose 0.12 n."""
@@ -523,6 +531,7 @@ def test_selections_beyond_all_measure_do_not_come_free(n):
         Ledger(1.0, 1e-6).reserve(1.0, 1e-6).plan(Event("selection", 1.0, n))
 
 
+@pytest.mark.slow
 @quick
 @given(epsilons, st.floats(-12, -0.3).map(lambda x: 10.0**x), nudges)
 def test_gaussian_calibrate_fits_and_is_monotone(epsilon, delta, nudge):
@@ -532,6 +541,7 @@ def test_gaussian_calibrate_fits_and_is_monotone(epsilon, delta, nudge):
     assert gaussian_calibrate(epsilon, min(0.99, delta * (1 + nudge))) >= mu
 
 
+@pytest.mark.slow
 def test_a_thousand_selections_are_calibrated_with_few_curves_and_once():
     """A curve of 1,001 selections is all the work there is; bisection alone would take forty."""
     for cache in (accounting._calibrate, accounting._epsilon, privacy_curves.selections):

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from makers.raises import assert_reached
 from sklearn.base import clone
-from test_errors import assert_reached
 
 import privfit
 from privfit import Budget, BudgetError, Ledger, LogisticRegression, open_ledger
@@ -189,6 +189,7 @@ with ledger.group(group) if group else ledger.scope("all"):
 """
 
 
+@pytest.mark.slow
 def test_processes_together_spend_the_budget_once_and_lose_nothing(path):
     """They also race to make the file."""
     processes = [start(HAMMER, path, "", 1 / 32) for _ in range(4)]
@@ -198,6 +199,7 @@ def test_processes_together_spend_the_budget_once_and_lose_nothing(path):
     assert ledger.spent.epsilon == 1.0
 
 
+@pytest.mark.slow
 def test_groups_are_common_to_processes(path):
     open_ledger(path, 1.0, 1e-6).reserve(0.5, name="common")
     processes = [start(HAMMER, path, group, 1 / 16) for group in ("train", "test", "train")]
@@ -241,6 +243,7 @@ print(reported, len(ledger.entries))
 """
 
 
+@pytest.mark.slow
 @posix
 def test_a_kill_at_any_moment_leaves_a_file_that_counts_all_that_was_granted(path):
     rounds = 60
@@ -267,6 +270,7 @@ model.fit(X, X[:, 0] > 0)
 """
 
 
+@pytest.mark.slow
 @posix
 def test_an_interrupt_in_the_middle_of_a_fit_leaves_its_charge(path):
     process = start(INTERRUPTED, path)
@@ -294,6 +298,7 @@ except OSError as error:
 """
 
 
+@pytest.mark.slow
 @posix
 def test_a_full_disk_hands_out_nothing_and_leaves_the_file(path):
     open_ledger(path, 1.0).reserve(0.5)
@@ -535,6 +540,7 @@ def open_folder():
         yield Path(name)
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.skipif(getattr(os, "geteuid", lambda: 1)() != 0, reason="only root can become another")
 def test_what_another_user_may_not_do_is_refused_in_a_sentence(open_folder):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_errors import assert_reached
+from makers.raises import assert_reached
 
 import privfit
 from privfit import (

@@ -250,6 +250,7 @@ def sprees(by: str) -> list[Strategy]:
     return [spree("pure", 1, 1), spree("pure", 1.5, 0.5), spree("selection", 0.7, 1.5)]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("by", FILTERS)
 def test_no_strategy_exceeds_delta_under_a_filter(by, monkeypatch):
     strategies = sprees(by)
@@ -264,6 +265,7 @@ def test_no_strategy_exceeds_delta_under_a_filter(by, monkeypatch):
         assert worst(TIGHT, by) > 1.3 * DELTA
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("by", ["gdp", "zcdp"])
 def test_a_filter_that_counts_half_of_a_release_is_found(by, monkeypatch):
     kind = f"_{by}_size"
@@ -374,6 +376,7 @@ def nothing_unplanned(monkeypatch):
     monkeypatch.setattr(grants, "in_plain_sum", lambda counts, epsilon: False)
 
 
+@pytest.mark.few(2)
 @pytest.mark.usefixtures("nothing_unplanned")
 @pytest.mark.parametrize(("solver", "delta"), CASES)
 def test_every_solver_plans_all_classes_before_its_first_draw(solver, delta):
@@ -383,6 +386,7 @@ def test_every_solver_plans_all_classes_before_its_first_draw(solver, delta):
     assert model.release_.verify()
 
 
+@pytest.mark.few(1)
 @pytest.mark.usefixtures("nothing_unplanned")
 @pytest.mark.parametrize("public", [{}, {"adjacency": "add_remove"}], ids=["n", "no n"])
 def test_the_steps_of_the_hybrid_are_planned_though_their_number_is_not(public):

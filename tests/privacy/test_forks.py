@@ -69,6 +69,7 @@ CLOSED = (
 )
 
 
+@pytest.mark.slow
 def test_a_ledger_in_memory_made_before_four_forks_is_spent_once(tmp_path):
     *children, here = told(
         """
@@ -83,6 +84,7 @@ print(json.dumps(spend(ledger)))
     assert here == 1.0
 
 
+@pytest.mark.slow
 def test_the_copy_of_a_child_shows_what_was_spent_and_a_new_ledger_is_its_own(tmp_path):
     shown, own, grandchild = told(
         """
@@ -100,6 +102,7 @@ print(json.dumps(in_child(lambda: in_child(lambda: spend(ledger, 0.25)))))
     assert grandchild == f"refused: this ledger {CLOSED}"
 
 
+@pytest.mark.slow
 def test_nested_ledgers_and_journals_are_closed_in_a_child_too(tmp_path):
     nested, journal, coins = told(
         """
@@ -122,6 +125,7 @@ with Checkpoint(path + ".journal", 1.0) as kept:
     assert "is the journal of another process, of which this one is a fork; fit there, or" in coins
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", ["Ledger(1.0)", "open_ledger(path, 1.0)"])
 def test_a_grant_reserved_before_a_fork_is_closed_in_the_child(tmp_path, made):
     *refused, here = told(
@@ -176,6 +180,7 @@ print(json.dumps(ledger.spent.epsilon))
     assert (ledger.spent, len(ledger.releases)) == (Budget(0.9), 3)
 
 
+@pytest.mark.slow
 def test_a_release_that_the_parent_could_not_write_is_not_written_by_the_child(tmp_path):
     path = tmp_path / "budget.json"
     told(
@@ -195,6 +200,7 @@ spend(ledger, 0.25)
     assert sorted(release.name for release in open_ledger(path).releases) == ["first", "fit", "fit"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", ["Ledger(1.0)", "open_ledger(path, 1.0)"])
 def test_a_lock_that_another_thread_holds_at_the_fork_does_not_hang_the_child(tmp_path, made):
     """Also not the file's: the child keeps no lock alive, and the parent's stays its own."""
@@ -221,6 +227,7 @@ thread.join()
     assert shown == [0.0, 0.75 if "open" in made else 0.25]
 
 
+@pytest.mark.slow
 def test_a_child_of_a_process_that_holds_the_locks_of_a_file_waits_for_it(tmp_path):
     """The child may not go ahead, and when the parent is done it has what the parent left."""
     waited, free = told(
@@ -288,6 +295,7 @@ print(json.dumps([removed, granted, len(entries), len({name for _, name, _ in en
 """
 
 
+@pytest.mark.slow
 def test_removing_the_lock_file_again_and_again_loses_no_charge(tmp_path):
     count = 50
     ((removed, granted, charged, different),) = told(REMOVED, tmp_path / "budget.json", count)
@@ -295,6 +303,7 @@ def test_removing_the_lock_file_again_and_again_loses_no_charge(tmp_path):
     assert granted == charged == different == 4 * count
 
 
+@pytest.mark.slow
 def test_without_the_lock_of_the_folder_charges_are_lost_and_the_test_above_sees_it(tmp_path):
     """The planted fault: only the file that is removed is locked."""
     fault = """
@@ -308,6 +317,7 @@ os.replace = lambda *names: (time.sleep(0.002), quick(*names))  # so that it is 
     assert charged < granted
 
 
+@pytest.mark.slow
 def test_a_lock_file_that_is_replaced_in_the_middle_of_a_change_loses_nothing(tmp_path):
     """Step by step: one holds the lock, it is removed, another tries; the second must wait."""
     path = tmp_path / "budget.json"

@@ -26,6 +26,8 @@ every_law = pytest.mark.parametrize("kind", LAWS, ids=lambda kind: kind.__name__
 RARE = 1e-8
 
 
+@pytest.mark.few(4)
+@pytest.mark.statistical
 @every_law
 @pytest.mark.parametrize("bits", [40, 90])
 def test_draws_have_their_law(kind, bits):
@@ -64,6 +66,7 @@ def test_trials_that_float64_leaves_open_are_decided_exactly(kind, monkeypatch):
     assert bool(asked) == (kind is not Uniforms)
 
 
+@pytest.mark.statistical
 def test_a_fraction_of_an_exponential_number_is_not_quite_uniform(monkeypatch):
     """With two bits as a whole number, what is left has the density of exp(-x / 4) on [0, 1]."""
     monkeypatch.setattr(lazy, "GEOMETRIC_BITS", 2)

@@ -149,6 +149,7 @@ def test_selections_return_plain_indices(mechanism):
         assert type(chosen) is int
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("mechanism", SELECTIONS, ids=name)
 def test_range_zero_is_a_uniform_choice(mechanism):
     blind, source = dataclasses.replace(mechanism, range=0), BitSource(5)
@@ -241,6 +242,8 @@ def test_discrete_gaussian_has_the_declared_variance():
 # ------------------------------------------------------------------------------------ GammaVector
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 def test_gamma_vector_has_its_length_and_direction():
     """Length Gamma(d, sensitivity / epsilon), direction uniform."""
     value, mechanism, source = np.array([1.0, -2.0, 0.5]), GammaVector(0.5, 3.0), BitSource(1)
@@ -413,9 +416,9 @@ FLOAT_NOISE = {"laplace", "gumbel", "normal", "standard_normal", "multivariate_n
 # Who may: proposals, which see no records; the command that makes up records; and audits, which
 # choose directions to look in.
 MAY = {
-    ("strains.py", None): {"standard_normal"},
+    ("audit/strains.py", None): {"standard_normal"},
     ("runs/spaces.py", "Reals"): {"normal"},
-    ("demo.py", None): {"geometric", "logistic", "normal"},
+    ("commands/demo.py", None): {"geometric", "logistic", "normal"},
 }
 
 
@@ -439,11 +442,13 @@ def float_noise(source):
     }
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("source", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.name)
 def test_no_module_draws_float_noise(source):
+    name = source.relative_to(PACKAGE).as_posix()
     for owner, method in float_noise(source):
-        allowed = MAY.get((source.name, owner), set()) | MAY.get((source.name, None), set())
-        assert method in allowed, f"{source.name}: {owner or 'module'} calls {method}"
+        allowed = MAY.get((name, owner), set()) | MAY.get((name, None), set())
+        assert method in allowed, f"{name}: {owner or 'module'} calls {method}"
 
 
 def test_the_search_for_float_noise_finds_the_one_that_is_there():

@@ -16,7 +16,8 @@ import pytest
 import reference
 import scipy.stats
 from makers.cases import ADJACENCIES, DISTANCE_DOMAINS, distance_rows, packed
-from test_errors import messages_of, raises_in
+from makers.raises import messages_of, raises_in
+from makers.trees import names_of, rate_of, shape_log, shapes
 
 import privfit
 from privfit import Box, CentersObjective, FacilityObjective, Ledger
@@ -29,7 +30,6 @@ from privfit.privacy.privtree import (
     TESTS,
     Cells,
     Halvings,
-    Leaves,
     Partition,
     SplitTree,
     check_depth,
@@ -38,45 +38,6 @@ from privfit.privacy.privtree import (
 from privfit.records.facilities import FEW_COLUMNS
 
 FALSE_ALARM = 1e-7  # of each of four draws of many trees
-
-# ------------------------------------------------------------- shapes as sets of strings of bits
-
-
-def shapes(roots: int, depth: int) -> list[frozenset[str]]:
-    """Every shape of a tree of so many levels, of which the first ones are always there."""
-    below = [reference.trees(depth - roots, "".join(bits))
-             for bits in itertools.product("01", repeat=roots)]  # fmt: skip
-    return [frozenset().union(*parts) for parts in itertools.product(*below)]
-
-
-def shape_of(leaves: Leaves) -> frozenset[str]:
-    return frozenset(names_of(leaves))
-
-
-def names_of(leaves: Leaves) -> list[str]:
-    return [format(code, f"0{level}b") if level else ""
-            for code, level in zip(leaves.codes.tolist(), leaves.levels.tolist(), strict=True)
-            ]  # fmt: skip
-
-
-def leaves_of(shape: frozenset[str]) -> Leaves:
-    """In the order of their codes, as the mechanism gives them."""
-    names = sorted(shape)
-    codes = np.array([int(name, 2) if name else 0 for name in names], dtype=np.uint64)
-    return Leaves(codes, np.array([len(name) for name in names]))
-
-
-def shape_log(mechanism: SplitTree, shape: frozenset[str], cells: Any) -> mpmath.mpf:
-    """ln P of a shape, given the sorted cells of all records."""
-    texts = [format(c, f"0{mechanism.depth}b") for c in map(int, cells)]
-    return reference.tree_log_probability(
-        shape, texts, rate_of(mechanism), mechanism.decay, mechanism.roots, mechanism.depth
-    )
-
-
-def rate_of(mechanism: SplitTree) -> mpmath.mpf:
-    return mpmath.mpf(mechanism.epsilon) / {"replace": 4, "add_remove": 3}[mechanism.adjacency]
-
 
 # ----------------------------------------------------------------------------------------- the law
 
@@ -102,6 +63,7 @@ def many_records(adjacency: str) -> tuple[list[tuple[int, ...]], Any]:
     return [tuple(np.repeat(range(4), cells).tolist()) for cells in counts], pairs
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(
     ("data", "depth", "roots", "epsilon", "told"),
@@ -125,6 +87,7 @@ def test_no_shape_tells_neighbours_apart_by_more_than_epsilon(
     assert told * epsilon < worst <= epsilon * (1 + 1e-12)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_cost_of_a_shape_does_not_grow_with_its_depth_and_needs_its_constants(
@@ -162,6 +125,8 @@ def test_without_decay_a_path_has_no_bound():
     assert reference.path_cost(mpmath.mpf(1) / 3, 0, 40, 1) > 10
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("roots", [0, 1])
 def test_shapes_are_drawn_as_often_as_the_formula_says(roots, adjacency):
@@ -203,6 +168,7 @@ def test_leaves_cover_every_cell_once_in_order(rng):
         assert repr(leaves) == f"Leaves(<{len(first)} cells>)"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n", [0, 1])
 def test_shapes_of_hardly_any_record_end(n):
     """Empty cells are halved with probability at most 1/4 once they are below a root."""
@@ -231,6 +197,7 @@ def facilities(X: Any, domain: Any, n_threads: int) -> Any:
 FEW = [name for name, domain in DISTANCE_DOMAINS.items() if domain.width <= FEW_COLUMNS]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("make", "name"),
     [*((centres, name) for name in DISTANCE_DOMAINS), *((facilities, name) for name in FEW)],
@@ -305,6 +272,7 @@ def test_a_partition_spends_epsilon_and_no_more(adjacency, rng):
     assert Partition.plan(Tree(), bounds, 5, 1.0, adjacency).shape.roots == 4  # log2 of 3 k
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", DISTANCE_DOMAINS)
 def test_cells_are_grown_where_records_are_and_counted(name, rng):
     """With next to no noise: counts are those of the records in each box, whatever their order."""

@@ -105,6 +105,7 @@ def fit_as_doubles(parts, whole):
     return sum(map(Fraction, parts)) <= Fraction(whole) + Fraction(math.ulp(whole)) / 2
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.lists(TYPED, min_size=1, max_size=12), TYPED)
 @example([0.1, 0.1], 0.3)

@@ -76,6 +76,7 @@ def worst_loss(adjacency, epsilon, levels=1, size=5, most=3):
     )
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("levels", [1, 2])
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 4.0])
@@ -119,6 +120,8 @@ def test_medians_are_exact_where_noise_is_small():
     assert SmoothMedians(1e4, "replace", 2)(places, 0).tolist()[2] == 5
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 def test_smooth_medians_follow_their_law():
     """Chi-square at 1e-6 against the enumerated distribution."""
     places, runs = np.array([3, 0, 2, 1, 4]), 8_000
@@ -132,6 +135,7 @@ def test_smooth_medians_follow_their_law():
     assert statistic < chi2.isf(1e-6, len(expected) - 1)
 
 
+@pytest.mark.slow
 def test_a_law_is_one_for_any_budget():
     for epsilon in (1e-9, 1e-3, 1.0, 1e6, 1e300):
         for places in ([0, 0, 0], [9, 0, 0, 0, 10**6], [1] * 4096):

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from makers.cases import packed
 from makers.places import ROOT
-from test_errors import assert_reached
+from makers.raises import assert_reached
 
 import privfit
 from privfit import (
@@ -190,6 +190,7 @@ def expected(adult):
 # ---------------------------------------------------------------------------------------- streaming
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("solver", LINEAR)
 def test_a_parquet_stream_releases_what_memory_does(solver, adult, files, expected, small_blocks):
     path = files / ("adult.parquet" if solver in ON_ALL else "few.parquet")
@@ -198,6 +199,7 @@ def test_a_parquet_stream_releases_what_memory_does(solver, adult, files, expect
     assert model.feature_names_in_.tolist() == list(adult.schema.columns)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["adult.arrow", "adult.csv", "folder", "table"])
 def test_other_tables_release_the_same(name, adult, files, expected, small_blocks, tmp_path):
     if name == "folder":
@@ -215,6 +217,7 @@ def test_other_tables_release_the_same(name, adult, files, expected, small_block
     assert model.release_.to_json() == expected("local")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 def test_a_memory_mapped_array_releases_the_same(adjacency, numbers, files, small_blocks):
     X, y = numbers
@@ -249,6 +252,7 @@ def convex_case(name: str, numbers: Any) -> tuple[Any, Any, Any]:
     return model, X, y
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", CONVEX)
 def test_streamed_convex_fits_are_the_same(name, numbers, small_blocks, monkeypatch):
     model, X, y = convex_case(name, numbers)
@@ -264,6 +268,7 @@ def test_streamed_convex_fits_are_the_same(name, numbers, small_blocks, monkeypa
     assert model.fit(Stream(X, memory_limit="64MB"), y).release_.to_json() == once
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("solver", ["local", "moves", "gradient", "hybrid", "objective"])
 def test_several_classes_release_the_same(solver, numbers, small_blocks, monkeypatch):
     """Each block is packed once, whatever the number of classes."""
@@ -278,6 +283,7 @@ def test_several_classes_release_the_same(solver, numbers, small_blocks, monkeyp
     assert told == [1, 2, 3]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("solver", CENTERS)
 def test_streamed_centres_are_the_same(solver, numbers, small_blocks, monkeypatch):
     monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
@@ -289,6 +295,7 @@ def test_streamed_centres_are_the_same(solver, numbers, small_blocks, monkeypatc
     assert model.private_inertia(records, 1.0) == cost
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("metric", METRICS, ids=["l1", "l2", "own"])
 @pytest.mark.parametrize("columns", [2, 5])
 def test_streamed_facilities_are_the_same(columns, metric, numbers, small_blocks, monkeypatch):
@@ -305,6 +312,7 @@ def test_streamed_facilities_are_the_same(columns, metric, numbers, small_blocks
         assert model.private_cost(records, 1.0) == cost
 
 
+@pytest.mark.slow
 def test_a_streamed_table_of_facilities_is_the_same(adult, files, small_blocks):
     """Columns of a schema; and of numbers, whose order is that of the fit."""
     places = adult.schema.points(8, np.random.default_rng(1))
@@ -520,6 +528,7 @@ print(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell")
 def test_the_memory_limit_is_kept(fresh_python, tmp_path):
     """320 MB of records; packed they take 160 MB, and the program itself some 210 MB."""

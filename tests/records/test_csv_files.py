@@ -63,6 +63,7 @@ def test_any_bytes_are_read_as_by_the_naive_twin(data, block, rows):
         assert read(data, block, rows) == ([], [])
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(BYTES, st.sampled_from([1, 2, 3, 8, 64, 1 << 21]), st.sampled_from([4, 9, 1 << 17]))
 def test_declared_line_breaks_are_read_as_by_the_naive_twin(data, block, widest):
@@ -72,6 +73,7 @@ def test_declared_line_breaks_are_read_as_by_the_naive_twin(data, block, widest)
         assert read(data, block, line_breaks=True) == expected(data, widest=widest)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(BYTES, st.sampled_from([1, 2, 3, 8, 1 << 21]), st.sampled_from([4, 7, 20]))
 def test_a_record_that_is_too_long_loses_its_last_fields(data, block, longest):
@@ -81,6 +83,7 @@ def test_a_record_that_is_too_long_loses_its_last_fields(data, block, longest):
         assert read(data, block) == expected(data, longest=longest)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     st.lists(st.binary(max_size=12).map(lambda line: line.replace(b"\n", b"")), min_size=1),
@@ -150,6 +153,7 @@ NUMBERS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=2000, deadline=None)
 @given(NUMBERS)
 def test_a_cell_writes_the_number_that_python_reads(text):
@@ -194,6 +198,7 @@ class Places:
         return self.known.get(text, -1)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(

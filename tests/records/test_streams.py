@@ -108,6 +108,7 @@ def check_line(name: str, lines: list[bytes], at: int, odd: bytes) -> None:
     assert after.tobytes() == from_memory([*lines[:at], odd, *lines[at + 1 :]]).tobytes()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_line_changes_no_other_record_and_reads_as_from_memory(name):
     @quick
@@ -118,6 +119,7 @@ def test_a_line_changes_no_other_record_and_reads_as_from_memory(name):
     contract()
 
 
+@pytest.mark.few(21)
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("odd", ODD_LINES, ids=lambda odd: repr(odd)[:20])
 def test_each_odd_line_changes_no_other_record(name, odd):
@@ -150,6 +152,7 @@ def test_one_text_among_a_thousand_that_look_missing_changes_no_other(tmp_path):
         assert codes.tolist() == [0] * 999 + [level]
 
 
+@pytest.mark.slow
 def test_one_odd_cell_in_the_first_megabyte_changes_no_other(tmp_path):
     lines = [f"{1 + i % 2},a,{i % 9},0.5" for i in range(150_000)]
     path, found = tmp_path / "x.csv", []
@@ -246,6 +249,7 @@ def through_format(name: str, rows: list[tuple[Any, ...]]) -> np.ndarray:
             return assume(False)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_cell_changes_no_other_record_and_the_rest_reads_as_from_memory(name):
     @quick

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import gc
-import io
 import types
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from test_errors import assert_reached, messages_of
+from makers.pictures import (
+    COINS,
+    POINTS,
+    clusters_of,
+    curve_of,
+    pictures,
+    png_of,
+    release_of,
+    sweep_of,
+)
+from makers.raises import assert_reached, messages_of
 
 import privfit
 from privfit import (
@@ -26,54 +35,18 @@ from privfit import (
     Numeric,
     PrivacyLeakWarning,
     RecordObjective,
-    Release,
     Schema,
     Subsets,
     compose,
     roc_curve,
     search,
 )
-from privfit import (
-    Path as Walk,
-)
 from privfit.privacy.accounting import gaussian_total
 from privfit.report.plotting import draw_budget, draw_clusters, draw_roc, draw_sweep, save_figure
 from privfit.report.sweeps import Sweep, Trial
+from privfit.runs import Path as Walk
 
 matplotlib = pytest.importorskip("matplotlib")
-
-COINS = np.random.default_rng(11)
-POINTS = np.clip(COINS.choice([-0.6, 0.1, 0.7], (900, 1)) + COINS.normal(0, 0.05, (900, 2)), -1, 1)
-
-
-def sweep_of(name: str = "A", shift: float = 0.0, seeds: int = 3, **changes) -> Sweep:
-    epsilons = (0.1, 1.0, 10.0)
-    trials = [
-        Trial(setting, seed, shift + level + 0.01 * seed)
-        for seed in range(seeds)
-        for setting, level in zip((*epsilons, "not private", "larger class"),
-                                  (0.6, 0.7, 0.8, 0.85, 0.55), strict=True)
-    ]  # fmt: skip
-    fields = {"measure": "accuracy", "delta": 1e-6, **changes}
-    return Sweep(name=name, settings="", test_size=0.2, n_records=50, seeds=seeds,
-                 epsilons=epsilons, references=("not private", "larger class"),
-                 trials=tuple(trials), **fields)  # fmt: skip
-
-
-def curve_of(epsilon: float = 1.0):
-    y = np.arange(400) % 2
-    score = np.clip(np.random.default_rng(3).normal(0.4 + 0.2 * y, 0.15), 0, 1)
-    return roc_curve(y, score, epsilon, random_state=1)
-
-
-def release_of(*events: Event, epsilon: float = 1.0, delta: float = 1e-6) -> Release:
-    return Release("fit", epsilon, delta, "replace", events)
-
-
-def clusters_of(k: int = 3, **options) -> KMeans:
-    return KMeans(k, **{"epsilon": 5.0, "domain": (-1, 1), "random_state": 0, **options}).fit(
-        POINTS
-    )
 
 
 def labels_of(ax) -> list[str]:
@@ -83,12 +56,6 @@ def labels_of(ax) -> list[str]:
 def line_named(ax, start: str):
     (found,) = (line for line in ax.lines if line.get_label().startswith(start))
     return found
-
-
-def png_of(ax, **options) -> bytes:
-    drawn = io.BytesIO()
-    ax.figure.savefig(drawn, format="png", **options)
-    return drawn.getvalue()
 
 
 # ----------------------------------------------------------------------------------------- accuracy
@@ -189,6 +156,7 @@ def clusterings() -> dict[str, tuple]:
     }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["box", "many", "ball", "l2 median", "l1 median"])
 def test_centres_are_those_released_and_borders_equally_near_two_of_them(name):
     model, metric = clusterings()[name]
@@ -363,33 +331,23 @@ def test_a_ledger_without_groups_needs_no_legend():
 # --------------------------------------------------------------------------------- all the pictures
 
 
-def pictures() -> dict:
-    ledger = Ledger(1.0)
-    with ledger.group("train"):
-        ledger.reserve(0.5, name="fit")
-    return {
-        "sweep": partial(draw_sweep, sweep_of()),
-        "roc": partial(draw_roc, curve_of()),
-        "clusters": partial(draw_clusters, clusters_of(solver="lloyd")),
-        "ledger": partial(draw_budget, ledger),
-        "run": partial(draw_budget, release_of(Event("selection", 0.1, 40))),
-    }
-
-
+@pytest.mark.slow
 def test_pictures_need_no_pyplot_and_change_no_setting(fresh_python):
     done = fresh_python(
-        "import sys, matplotlib, test_plotting\n"
+        "import sys, matplotlib\n"
+        "from makers.pictures import pictures, png_of\n"
         "def settings():\n"  # to ask for the backend would load pyplot
         "    return {k: matplotlib.rcParams[k] for k in matplotlib.rcParams if k != 'backend'}\n"
         "before = settings()\n"
-        "for draw in test_plotting.pictures().values():\n"
-        "    test_plotting.png_of(draw())\n"
+        "for draw in pictures().values():\n"
+        "    png_of(draw())\n"
         "assert settings() == before\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", pictures())
 def test_pictures_are_drawn_on_the_axes_given(name):
     from matplotlib.figure import Figure
@@ -401,6 +359,7 @@ def test_pictures_are_drawn_on_the_axes_given(name):
     assert not ax.get_title()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", pictures())
 @pytest.mark.parametrize("dpi", [100, 200])
 def test_texts_stay_inside_the_picture(name, dpi):
@@ -417,6 +376,7 @@ def test_texts_stay_inside_the_picture(name, dpi):
             assert inside or text in ax.get_xticklabels(), text  # ticks beyond limits are not shown
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", pictures())
 def test_figures_are_written_whole_and_alike(name, tmp_path):
     ax = pictures()[name]()
@@ -444,6 +404,7 @@ def reachable(start: object) -> list[object]:
     return found
 
 
+@pytest.mark.slow
 def test_nothing_of_the_records_is_in_the_axes():
     X = COINS.uniform(-1, 1, (700, 2))
     model = KMeans(3, 5.0, domain=(-1, 1), solver="lloyd").fit(X)

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 import scipy.stats
+from makers.raises import assert_reached, messages_of
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
-from test_errors import assert_reached, messages_of
 
 import privfit
 from privfit import (
@@ -104,6 +104,7 @@ def test_trials_do_not_depend_on_the_jobs(whole):
 SOME = {"public": True, "seeds": 2, "epsilons": [0.5, 50.0]}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("model", "table", "labels", "references"),
     [
@@ -165,6 +166,7 @@ def stop_after(trials: int):
     return progress
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_an_interrupted_sweep_is_kept_and_resumed(whole, n_jobs):
     threads = threading.active_count()

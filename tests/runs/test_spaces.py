@@ -10,11 +10,15 @@ import itertools
 import math
 import re
 from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import reference
 import scipy.stats
+from makers.raises import assert_reached, messages_of
+from makers.spaces import check_inside
 
 from privfit import (
     Bits,
@@ -26,6 +30,7 @@ from privfit import (
     RecordObjective,
     Subsets,
 )
+from privfit.runs import spaces
 from privfit.runs.spaces import Space
 
 LEAST = 1e-7  # p-value
@@ -54,24 +59,6 @@ def space(request):
 
 def coins(seed: int = 1) -> np.random.Generator:
     return np.random.default_rng(seed)
-
-
-def check_inside(space: Space, P: np.ndarray) -> None:
-    assert P.shape[1:] == space.shape
-    if isinstance(space, Reals):
-        assert P.dtype == np.float64
-        assert (space.low <= P).all()
-        assert (space.high >= P).all()
-        if space.units is not None:
-            whole = P / space.units
-            assert np.array_equal(whole, np.rint(whole))
-    elif isinstance(space, Subsets):
-        assert P.dtype == np.int64
-        assert P.min() >= 0
-        assert P.max() < space.n
-        assert all(len(set(row)) == space.k for row in P.tolist())
-    else:
-        assert P.dtype == bool
 
 
 def proposals(space: Space) -> dict[str, np.ndarray]:
@@ -264,6 +251,7 @@ def check_uniform(labels: list, expected: list, times: int) -> None:
     assert scipy.stats.chisquare(list(counts.values())).pvalue > LEAST
 
 
+@pytest.mark.statistical
 def test_some_moves_are_uniform_over_all_moves():
     for space in (Reals(-1, 1, 4), Subsets(6, 3), Bits(5)):
         w = space.middle
@@ -272,6 +260,7 @@ def test_some_moves_are_uniform_over_all_moves():
         check_uniform([tuple(row) for row in drawn.tolist()], every, 9000)
 
 
+@pytest.mark.statistical
 def test_a_nudge_is_uniform_over_all_moves_and_hits_the_last_coordinate():
     for space in (Reals(-1, 1, 4), Subsets(6, 3), Bits(5)):
         w = space.middle
@@ -290,6 +279,7 @@ def test_a_nudge_moves_by_a_share_of_the_coordinates_own_width():
     assert np.unique(np.abs(changes[:, 1])).tolist() == [0, 2]
 
 
+@pytest.mark.statistical
 def test_samples_of_reals_are_uniform():
     space = Reals([-1, 5], [1, 6], 2)
     P = space.sample(4000, coins())
@@ -299,6 +289,7 @@ def test_samples_of_reals_are_uniform():
         assert test.pvalue > LEAST
 
 
+@pytest.mark.statistical
 def test_samples_of_sets_and_strings_are_uniform():
     every = [frozenset(c) for c in itertools.combinations(range(6), 3)]
     P = Subsets(6, 3).sample(6000, coins())
@@ -308,6 +299,7 @@ def test_samples_of_sets_and_strings_are_uniform():
     check_uniform([tuple(row) for row in P.tolist()], strings, 6000)
 
 
+@pytest.mark.statistical
 def test_jitter_of_reals_is_normal_at_its_rate():
     space = Reals([-50, -5], [50, 5], 2)
     P = np.zeros((8000, 2))
@@ -320,6 +312,7 @@ def test_jitter_of_reals_is_normal_at_its_rate():
     assert scipy.stats.binomtest(both, 8000, 0.09).pvalue > LEAST
 
 
+@pytest.mark.statistical
 def test_jitter_of_sets_swaps_each_member_at_its_rate_for_any_index():
     space = Subsets(30, 3)
     P = np.tile([4, 0, 7], (6000, 1))
@@ -334,6 +327,7 @@ def test_jitter_of_sets_swaps_each_member_at_its_rate_for_any_index():
     assert scipy.stats.chisquare(np.delete(counts, [4, 0, 7])).pvalue > LEAST
 
 
+@pytest.mark.statistical
 def test_jitter_of_bits_flips_each_at_its_rate():
     P = Bits(3).sample(6000, coins())
     flips = Bits(3).jitter(P, 0.1, 0.3, coins(2)) ^ P
@@ -355,6 +349,7 @@ def test_jitter_at_rate_zero_is_none_and_at_rate_one_everywhere():
 # --------------------------------------------------------------------------------------- crossover
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     ("space", "ends"),
     [(Reals(-1, 1, 5), (-1.0, 1.0)), (Reals(-1, 1, (5, 1)), (-1.0, 1.0)), (Bits(5), (False, True))],
@@ -368,6 +363,7 @@ def test_a_splice_is_a_head_of_one_parent_and_a_tail_of_the_other(space, ends):
     check_uniform(heads.tolist(), [1, 2, 3, 4], 6000)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     ("space", "ends"), [(Reals(-1, 1, 3), (-1.0, 1.0)), (Bits(3), (False, True))], ids=repr
 )
@@ -385,6 +381,7 @@ def test_a_lone_gene_comes_from_a_parent():
         assert ((mixed == A) | (mixed == B)).all()
 
 
+@pytest.mark.statistical
 def test_children_of_sets_are_uniform_subsets_of_the_union():
     space = Subsets(9, 3)
     A, B = np.tile([0, 1, 2], (9000, 1)), np.tile([2, 5, 3], (9000, 1))
@@ -433,6 +430,8 @@ WRONG = [
     *((partial(Reals, *bounds, 2, units=units), r"must have a point of the grid between them")
       for bounds, units in [((0.1, 0.2), 0.25), (([0, 0.1], [1, 0.2]), 0.25),
                             (([0.1, 0.1], [0.2, 1.0]), 0.25), ((1, 2), [0.5, 512.0])]),
+    (partial(Reals(-1, 1, 3).on_grid_of, SimpleNamespace(candidate_units=np.ones(2))),
+     r"candidates \(shape \(3,\)\) must have the shape of the objective's, \(2,\); pass Reals"),
 ]  # fmt: skip
 
 
@@ -440,6 +439,11 @@ WRONG = [
 def test_wrong_sizes_and_bounds_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_every_raise_is_reached_by_a_case_above():
+    seen = "\n".join(messages_of(call) for call, _ in WRONG)
+    assert_reached([Path(spaces.__file__)], seen)
 
 
 def test_spaces_are_frozen_and_their_bounds_their_own():

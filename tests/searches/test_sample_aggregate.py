@@ -176,6 +176,7 @@ def test_neighbours_are_as_close_as_promised_whatever_the_statistic():
     assert 0.5 < worst <= 1 + 1e-12
 
 
+@pytest.mark.slow
 def test_neighbours_whose_records_are_packed_in_another_order_are_as_close():
     """A record that changes its label moves to the other end of the packed table."""
     bounds, fallback = Box(-1, 1, 1, grid=Grid(a=2, b=6, c=0)), np.zeros(1)
@@ -203,6 +204,7 @@ def test_neighbours_whose_records_are_packed_in_another_order_are_as_close():
 # ---------------------------------------------------------------------------------------- aggregate
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_any_statistic_of_any_arrays_is_aggregated(delta, adjacency):
@@ -316,6 +318,7 @@ def test_examples_hold():
 # ------------------------------------------------------------------------------------ linear models
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("kind", [LogisticRegression, LinearSVC])
@@ -341,6 +344,7 @@ DECLARED = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", DECLARED)
 def test_one_block_and_little_noise_give_the_model_of_the_estimator(name):
     domain = DECLARED[name]
@@ -360,6 +364,7 @@ def test_one_block_and_little_noise_give_the_model_of_the_estimator(name):
     assert np.isfinite(bounded.coef_).all()
 
 
+@pytest.mark.slow
 def test_any_estimator_of_weights_will_do():
     for estimator in (Plain(), Perceptron(), None):
         solver = Gupt(estimator, blocks=30)
@@ -388,6 +393,7 @@ def test_sparse_records_give_the_model_of_dense_ones():
     assert np.array_equal(dense.intercept_, sparse.intercept_)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_several_classes_share_one_budget(delta):
     three = (X[:, 0] > 0.3).astype(int) + 2 * (X[:, 0] < -0.3)
@@ -409,6 +415,7 @@ def test_a_seed_fixes_a_fit():
     assert not np.array_equal(one.coef_, other.coef_)
 
 
+@pytest.mark.slow
 def test_both_adjacencies_give_the_very_same_model():
     """One block changes in either case; the number of blocks is public in both."""
     fit = {"domain": (-1, 1), "classes": [0, 1], "solver": "gupt", "random_state": 5}
@@ -417,6 +424,7 @@ def test_both_adjacencies_give_the_very_same_model():
     assert np.array_equal(one.coef_, two.coef_)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("solver", ["gupt", Gupt(paper=True), Gupt(blocks=50), "majority"])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
@@ -484,6 +492,7 @@ KINDS = (LogisticRegression, LinearSVC)
 CHECKS = scikit_learn_checks([kind(epsilon=1000, domain=(-5, 5), solver="gupt") for kind in KINDS])
 
 
+@pytest.mark.few(7)
 @pytest.mark.filterwarnings(
     "ignore::privfit.PrivacyLeakWarning", "ignore:invalid value encountered in cast:RuntimeWarning"
 )
@@ -500,6 +509,7 @@ def blobs(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return middles, np.repeat(middles, 2000, axis=0) + rng.normal(0, 0.08, (6000, 2))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("domain", [Box(-1, 1), L2Ball(1.5), L1Ball(2.0)], ids=repr)
@@ -570,6 +580,7 @@ def test_the_majority_is_released(kind, adjacency):
     assert (model.predict(X) == 0).all()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("label", [0, 1])
 def test_one_class_and_much_noise_stay_in_bounds(label, adjacency):
@@ -623,6 +634,8 @@ def audit(name: str, adjacency: str, delta: float, runs: int = 600) -> Any:
     return audit_runs(run, *objectives, runs=runs, confidence=SURE, delta=delta, rng=7)
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 @pytest.mark.parametrize(("adjacency", "delta"), [("replace", 0.0), ("add_remove", 1e-3)])
 @pytest.mark.parametrize("name", ["gupt", "majority"])
 def test_fits_stay_within_epsilon(name, adjacency, delta):
@@ -631,6 +644,8 @@ def test_fits_stay_within_epsilon(name, adjacency, delta):
     assert report.passes(1.0), report
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 def test_the_black_box_sees_a_diameter_that_is_too_small(monkeypatch):
     right = module.diameters
     monkeypatch.setattr(module, "diameters", lambda bounds: (right(bounds)[0] // 10, 1.0))

@@ -26,9 +26,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import reference
-import test_spaces
 from makers.cases import ADJACENCIES, labels
-from test_errors import assert_reached, messages_of, raises_in
+from makers.raises import assert_reached, messages_of, raises_in
+from makers.spaces import check_inside
 
 import privfit
 from privfit import (
@@ -234,6 +234,7 @@ def run(settings: Any, objective: Any, space: Any, grant: Any, seed: Any = 7, **
 # ---------------------------------------------------------------------------------------- white box
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_every_selection_of_a_search_is_as_private_as_it_says(problem, name, adjacency):
     settings, delta = SETTINGS[name], 0.0 if adjacency == "replace" else 1e-3
@@ -572,6 +573,7 @@ def drawn(monkeypatch):
     return found
 
 
+@pytest.mark.few(31)
 @pytest.mark.parametrize(("adjacency", "delta"), [("replace", 1e-6), ("add_remove", 0.0)])
 def test_as_many_selections_are_charged_as_planned_and_drawn(
     problem, name, adjacency, delta, drawn, monkeypatch
@@ -610,6 +612,7 @@ def test_as_many_selections_are_charged_as_planned_and_drawn(
     assert Release.from_json(release.to_json()).verify()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("settings", "delta", "expected"),
     [
@@ -708,6 +711,8 @@ def audit_search(name: str, adjacency: str, delta: float, runs: int) -> Any:
                       statistic=ones, rng=11)  # fmt: skip
 
 
+@pytest.mark.few(1)
+@pytest.mark.statistical
 @pytest.mark.parametrize(("adjacency", "delta"), [("replace", 0.0), ("add_remove", 1e-3)])
 @pytest.mark.parametrize("name", CANARIES)
 def test_whole_searches_stay_within_epsilon(name, adjacency, delta):
@@ -715,6 +720,8 @@ def test_whole_searches_stay_within_epsilon(name, adjacency, delta):
     assert report.passes(BUDGET), report
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 @pytest.mark.parametrize(("adjacency", "delta"), [("replace", 1e-3), ("add_remove", 0.0)])
 @pytest.mark.parametrize("name", ["local", "dpsga"])
 def test_whole_searches_stay_within_epsilon_the_other_way_round(name, adjacency, delta):
@@ -722,6 +729,8 @@ def test_whole_searches_stay_within_epsilon_the_other_way_round(name, adjacency,
     assert report.passes(BUDGET), report
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", CANARIES)
 def test_the_black_box_sees_a_range_that_was_halved_twice(name, monkeypatch):
     for kind, method in [(RecordObjective, "range"), (RecordObjective, "spread"),
@@ -748,6 +757,7 @@ def paths_equal(first: Path, second: Path) -> bool:
     )
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("problem", ["logistic box", "hinge l2", "zero_one schema", "centres",
                                      "facilities"])  # fmt: skip
 def test_number_of_threads_and_order_of_rows_do_not_matter(problem, name, threads_used, rng):
@@ -767,6 +777,7 @@ def test_number_of_threads_and_order_of_rows_do_not_matter(problem, name, thread
     assert np.array_equal(other.answer, expected.answer)
 
 
+@pytest.mark.few(23)
 @pytest.mark.parametrize("problem", ["own reals", "own subsets", "own bits"])
 def test_order_of_own_records_does_not_matter(problem, name, rng):
     rows = large(problem, rng)
@@ -779,6 +790,7 @@ def test_order_of_own_records_does_not_matter(problem, name, rng):
     assert paths_equal(first.path, second.path)
 
 
+@pytest.mark.few(10)
 def test_a_seed_decides_everything_and_another_seed_changes_it(name):
     problem = PROBLEMS["logistic box"]
     objective = all_of(problem)
@@ -791,6 +803,7 @@ def test_a_seed_decides_everything_and_another_seed_changes_it(name):
     assert not all(paths_equal(paths[0], other) for other in paths[1:])
 
 
+@pytest.mark.few(2)
 def test_without_a_seed_the_operating_system_decides(name):
     problem = PROBLEMS["own reals"]
     space = Reals(-1, 1, 6)
@@ -828,6 +841,7 @@ def test_ctrl_c_leaves_the_budget_charged_and_the_draws_on_record(name, drawn):
 # ------------------------------------------------------------------------------ paths and listeners
 
 
+@pytest.mark.few(38)
 def test_listeners_hear_of_every_generation_and_of_released_values_only(problem, name):
     told: list[Generation] = []
     found = search(all_of(problem), problem.space, 1.0, 1e-6, SETTINGS[name], random_state=1,
@@ -843,6 +857,7 @@ def test_listeners_hear_of_every_generation_and_of_released_values_only(problem,
     }  # fmt: skip
 
 
+@pytest.mark.few(25)
 def test_a_listener_cannot_change_the_path(problem, name):
     def spoil(generation: Generation) -> None:
         generation.parameters[...] = 1
@@ -857,6 +872,7 @@ def test_a_listener_cannot_change_the_path(problem, name):
     assert paths_equal(quiet.path, spoilt.path)
 
 
+@pytest.mark.few(50)
 def test_every_released_candidate_lies_in_the_space(problem, name):
     objective = all_of(problem)
     found = search(objective, problem.space, 1.0, 0.0, SETTINGS[name], random_state=1)
@@ -867,7 +883,7 @@ def test_every_released_candidate_lies_in_the_space(problem, name):
             scales = np.array([float(v) for v in reference.centred_scales(objective.domain)])
             assert (np.abs(selected[:, :-1]) * scales <= 1 + unit * scales).all()
         else:
-            test_spaces.check_inside(problem.space.on_grid_of(objective), selected)
+            check_inside(problem.space.on_grid_of(objective), selected)
 
 
 def test_a_path_gives_its_last_selection_or_a_mean():
@@ -1085,6 +1101,7 @@ def steps_of(settings: Any) -> list[float]:
     return asked
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", [Local, partial(EEM, population=4)], ids=["local", "eem"])
 def test_steps_decay_or_fall_to_the_last_one(kind):
     assert np.allclose(steps_of(kind(generations=4, step=0.2, decay=0.5)), [0.2, 0.1, 0.05, 0.025])
@@ -1281,9 +1298,9 @@ def test_a_search_called_by_itself_refuses_before_it_draws(drawn):
 
 def test_every_raise_is_reached_by_a_case_above():
     package = File(privfit.__file__).parent
-    names = ("spaces", "paths", "privgene", "dpsga", "subsample", "solvers")
-    sources = [package / f"{name}.py" for name in names]
-    cases = [*REFUSED, *WRONG_SETTINGS, *test_spaces.WRONG, (conduct_without_a_size, ""),
+    names = ("privgene", "dpsga", "subsample", "solvers")
+    sources = [package / "runs/paths.py", *(package / f"searches/{name}.py" for name in names)]
+    cases = [*REFUSED, *WRONG_SETTINGS, (conduct_without_a_size, ""),
              (partial(charge_infinity, Ledger(1.0)), "")]  # fmt: skip
     seen = "\n".join(messages_of(call) for call, _ in cases)
     assert_reached(sources, seen)
@@ -1307,7 +1324,7 @@ def test_starts_of_privgene_stay_in_boxes_without_zero_or_a_sign():
         for settings in (PrivGene(1, 60, 60, average=0.0), EEM(2, 60, paper=True)):
             found = search(MANY, space, 1.0, 0.0, settings, random_state=1)
             for selected in found.path.generations:
-                test_spaces.check_inside(space.on_grid_of(MANY), selected)
+                check_inside(space.on_grid_of(MANY), selected)
 
 
 def test_shares_of_a_grant_add_up(drawn):
@@ -1327,6 +1344,7 @@ def test_shares_of_a_grant_add_up(drawn):
 # ----------------------------------------------------------------------------------------- learning
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 @pytest.mark.parametrize("scale", [1.0, 1e-6, 1e6])
 @pytest.mark.parametrize("offset", [0.0, 3.0])
@@ -1342,6 +1360,7 @@ def test_local_search_learns_to_separate(loss, scale, offset, rng):
     assert accuracy > 0.9
 
 
+@pytest.mark.few(3)
 def test_every_solver_beats_a_random_candidate(name, rng):
     """At a large budget, on many records."""
     X = rng.uniform(-1, 1, (3000, 2))
