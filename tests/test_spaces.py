@@ -26,7 +26,7 @@ from privfit import (
     RecordObjective,
     Subsets,
 )
-from privfit.runs.spaces import Space
+from privfit.runs import Space
 
 LEAST = 1e-7  # p-value
 
