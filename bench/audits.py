@@ -20,8 +20,8 @@ import numpy as np
 import privfit
 from privfit.audit import paired
 from privfit.clustering import Tree
-from privfit.evaluation import roc
-from privfit.linear import perturbation
+from privfit.evaluation import roc_plan
+from privfit.linear import tilts
 from privfit.privacy import mechanisms, privtree
 from privfit.searches.sample_aggregate import aggregate
 
@@ -119,9 +119,9 @@ BUDGETS = {
     mechanisms.DiscreteLaplace: "epsilon",
     mechanisms.DiscreteGaussian: "mu",
     mechanisms.GammaVector: "epsilon",
-    roc.Medians: "epsilon_each",
+    roc_plan.Medians: "epsilon_each",
     privtree.SplitTree: "epsilon",
-    perturbation.PerturbedMinimiser: "epsilon",
+    tilts.PerturbedMinimiser: "epsilon",
 }
 
 
@@ -332,7 +332,7 @@ def linear_models() -> Iterator[Audit]:
                 fit_intercept=intercept, adjacency=adjacency, n_public=slots, ledger=ledger,
                 n_threads=1, random_state=random_state,
             )  # fmt: skip
-            with mock.patch("privfit.linear.descent.uniform_distinct", last_slot):
+            with mock.patch("privfit.linear.permuted_sgd.uniform_distinct", last_slot):
                 return model.fit(*table)
 
         def pairs(place=place, name=name, solver=solver, adjacency=adjacency, intercept=intercept):

@@ -135,7 +135,7 @@ TASKS: dict[str, Task] = {
         "NICV",
         tuple(clusters.TASKS),
         {"auto": "auto"}
-        | {name: kind() for name, (kind, _) in KMEANS.items()}
+        | {name: kind() for name, kind in KMEANS.items()}
         | {"lloyd, paper": Lloyd(paper=True), "lloyd, mcmc": ("lloyd", "mcmc"),
            "lloyd, anneal": ("lloyd", "anneal"), "privgene, paper": PrivGene(paper=True),
            "eem, paper": EEM(paper=True)},

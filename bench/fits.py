@@ -40,7 +40,6 @@ from privfit import (  # noqa: E402
 )
 from privfit._kernels import linear, select, simd  # noqa: E402
 from privfit.objectives import LinearObjective  # noqa: E402
-from privfit.searches.privgene import schedule  # noqa: E402
 
 EPSILON, DELTA = 1.0, 1e-6
 OUTSIDE = 0.2  # of a fit's time may pass outside kernels
@@ -154,7 +153,7 @@ def plan_of(fit, model):
         return Plan(np.empty(0), event.parameter, math.inf, event.count)
     r = fit.solver.generations or event.count
     bound = 1.0 if errors else 10.0
-    steps = np.empty(0) if errors else 2 * bound * np.asarray(schedule(r, fit.solver))
+    steps = np.empty(0) if errors else 2 * bound * fit.solver.schedule(r)
     return Plan(steps, event.parameter, bound, r)
 
 

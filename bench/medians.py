@@ -51,6 +51,7 @@ from privfit import (  # noqa: E402
 )
 from privfit.clustering.kmedian import METHODS as KNOWN  # noqa: E402
 from privfit.clustering.kmedian import automatic  # noqa: E402
+from privfit.runs import Run  # noqa: E402
 
 EPSILONS = (0.1, 0.3162, 1.0)
 CASES = (("mushroom", 4), ("mushroom", 16), ("spambase", 4), ("spambase", 16), ("s1", 15),
@@ -162,15 +163,12 @@ def members(
 ) -> Any:
     """The facilities that a solver selects; without settings, that of 'auto'."""
     objective = task.objective
-    kind, run = KNOWN[automatic(objective)]
     if settings is None:
-        settings = kind()
-    else:
-        run = next(run for kind, run in KNOWN.values() if isinstance(settings, kind))
+        settings = KNOWN[automatic(objective)]()
     grant = Ledger(epsilon, delta).reserve(epsilon, delta)
     space = Subsets(objective.n_facilities, k)
-    path = run(objective, space, settings, grant, seed, adjacency=adjacency, n_public=task.n)
-    return path.answer
+    run = Run(objective, space, grant, seed, adjacency=adjacency, n_public=task.n)
+    return settings(run).answer
 
 
 def costs(options: argparse.Namespace) -> Iterator[list[dict[str, Any]]]:

@@ -37,8 +37,9 @@ from privfit import (  # noqa: E402
     Reals,
 )
 from privfit.base.dyadic import Dyadic  # noqa: E402
-from privfit.linear import perturbation  # noqa: E402
+from privfit.linear import objective_perturbation, perturbation  # noqa: E402
 from privfit.linear.newton import Problem  # noqa: E402
+from privfit.runs import Run  # noqa: E402
 
 Floats = NDArray[np.float64]
 
@@ -131,12 +132,16 @@ def error(kind: str, solver: str, restarts: int, size: int, epsilon: float, seed
     """The mean test error of private fits to one fold."""
     objective, test = packed(kind, size, seed), fold(kind, seed)[2]
     settings, found = SOLVERS[solver], []
-    run = dict(perturbation.METHODS.values())[type(settings)]
     for restart in range(restarts):
         grant = Ledger(epsilon).reserve(epsilon)
-        with mock.patch.object(perturbation, "Problem", Remembered), warnings.catch_warnings():
+        run = Run(objective, Reals(-1, 1, DIMENSION), grant, 1000 * seed + restart)
+        with (
+            mock.patch.object(perturbation, "Problem", Remembered),
+            mock.patch.object(objective_perturbation, "Problem", Remembered),
+            warnings.catch_warnings(),
+        ):
             warnings.simplefilter("ignore")  # a Lambda that is raised
-            path = run(objective, Reals(-1, 1, DIMENSION), settings, grant, 1000 * seed + restart)
+            path = settings(run)
         found.append(float((test @ path.answer <= 0).mean()))
     return float(np.mean(found))
 

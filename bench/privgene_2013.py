@@ -44,7 +44,7 @@ from privfit import (  # noqa: E402
     Schema,
 )
 from privfit.linear.newton import HuberHinge, Logistic, Loss  # noqa: E402
-from privfit.linear.perturbation import tilt_rate  # noqa: E402
+from privfit.linear.tilts import tilt_rate  # noqa: E402
 from privfit.searches.sample_aggregate import lloyd_steps  # noqa: E402
 
 Floats: TypeAlias = NDArray[np.float64]

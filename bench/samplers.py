@@ -20,9 +20,9 @@ import scipy.stats
 from privfit import Box, LinearObjective
 from privfit._kernels.random import BitSource
 from privfit.audit import output_distribution
-from privfit.evaluation.roc import RANGES, Medians
+from privfit.evaluation.roc_plan import RANGES, Medians
 from privfit.linear.newton import Logistic, Problem
-from privfit.linear.perturbation import PerturbedMinimiser
+from privfit.linear.tilts import PerturbedMinimiser
 from privfit.privacy.mechanisms import (
     AboveThreshold,
     DiscreteGaussian,

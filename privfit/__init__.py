@@ -9,8 +9,10 @@ from privfit.base.cautions import (
     UnwiseBudgetWarning,
 )
 from privfit.base.version import __version__ as __version__
-from privfit.clustering.kmeans import Hybrid, Lloyd, UniformGrid
+from privfit.clustering.grids import UniformGrid
+from privfit.clustering.hybrid import Hybrid
 from privfit.clustering.kmedian import Coreset, Greedy, Gupta, Synopsis
+from privfit.clustering.lloyd import Lloyd
 from privfit.clustering.postprocess import mcmc
 from privfit.clustering.trace import LloydTrace
 from privfit.domains import Box, Categorical, Domain, L1Ball, L2Ball, Numeric, Schema
@@ -23,10 +25,13 @@ from privfit.evaluation.roc import (
     roc_curve,
 )
 from privfit.features.selection import ClusteredCounts, NoisyScores, Peeling, SparseVector
-from privfit.linear.descent import FrankWolfe, Gradient, PermutedSGD
+from privfit.linear.descent import Gradient
+from privfit.linear.frank_wolfe import FrankWolfe
 from privfit.linear.functional import Functional
 from privfit.linear.losses import SmoothLoss
-from privfit.linear.perturbation import ObjectivePerturbation, OutputPerturbation, PrivateSVM
+from privfit.linear.objective_perturbation import ObjectivePerturbation
+from privfit.linear.permuted_sgd import PermutedSGD
+from privfit.linear.perturbation import OutputPerturbation, PrivateSVM
 from privfit.linear.select_refine import LinearHybrid
 from privfit.models.model import load, save
 from privfit.objectives import (
@@ -54,8 +59,9 @@ from privfit.records import Stream
 from privfit.report.sweeps import Sweep, sweep
 from privfit.runs.spaces import Bits, Reals, Subsets
 from privfit.searches.dpsga import DPSGA
+from privfit.searches.majority import Majority
 from privfit.searches.privgene import EEM, Local, PrivGene
-from privfit.searches.sample_aggregate import Gupt, Majority, aggregate
+from privfit.searches.sample_aggregate import Gupt, aggregate
 from privfit.searches.solvers import Found, search
 from privfit.searches.subsample import Subsample
 

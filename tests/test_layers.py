@@ -22,8 +22,8 @@ HOLDS_RECORDS = {"_kernels", "domains", "records", "objectives"}  # rooms that n
 
 OUTSIDE = {"numpy", "scipy"}  # what the core may import besides the standard library
 LAZY = {"domains": {"tomllib", "tomli", "pyarrow"},  # the first is the standard library's from 3.11
-        "estimators": {"sklearn"}, "searches": {"sklearn", "tqdm"}, "privacy": {"filelock"},
-        "commands": {"matplotlib", "pyarrow", "sklearn"},
+        "estimators": {"sklearn"}, "runs": {"tqdm"}, "searches": {"sklearn"},
+        "privacy": {"filelock"}, "commands": {"matplotlib", "pyarrow", "sklearn"},
         "report": {"contourpy", "matplotlib", "sklearn", "threadpoolctl"},
         "records": {"dask", "distributed", "pyarrow"}}  # fmt: skip
 

@@ -142,7 +142,7 @@ def fitted(name: str, **more: Any) -> tuple[Any, Any, type]:
     fit, solver, _ = FITS[name]
     model = fit(solver, **more)
     release = getattr(model, "release_", None) or model.release
-    return model, release, METHODS[fit][release.settings["solver"]][0]
+    return model, release, METHODS[fit][release.settings["solver"]]
 
 
 def flat(shown: Plain, stem: str = "") -> Plain:

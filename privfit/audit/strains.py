@@ -34,8 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.base.typing import Floats
-from privfit.evaluation.roc import RANGES, Medians
-from privfit.linear.perturbation import CHANGES, PerturbedMinimiser, tilt_deviation
+from privfit.evaluation.roc_plan import RANGES, Medians
+from privfit.linear.tilts import CHANGES, PerturbedMinimiser, tilt_deviation
 from privfit.privacy.mechanisms import (
     AboveThreshold,
     DiscreteGaussian,

@@ -1,7 +1,9 @@
 """k-means and k-median: from noisy steps, trees, grids, searches, and post-processing."""
 
-from privfit.clustering.kmeans import Hybrid, Lloyd, Tree, UniformGrid
+from privfit.clustering.grids import Tree, UniformGrid
+from privfit.clustering.hybrid import Hybrid
 from privfit.clustering.kmedian import Coreset, Greedy, Gupta, Synopsis
+from privfit.clustering.lloyd import Lloyd
 from privfit.clustering.postprocess import mcmc
 from privfit.clustering.trace import LloydTrace
 

@@ -18,9 +18,8 @@ The last two touch the records before the clustering only, which is free: it see
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,22 +27,24 @@ from privfit.base.typing import Floats, Integers
 from privfit.objectives import FacilityObjective
 from privfit.objectives.common import MOST_SUM
 from privfit.privacy.accounting import Event, calibrate, compose
-from privfit.privacy.ledger import Budget, Grant
 from privfit.privacy.mechanisms import DiscreteLaplace, Exponential
 from privfit.privacy.privtree import Cells, Partition, check_depth
-from privfit.runs.paths import (
-    Conduct,
-    Generation,
-    Path,
+from privfit.runs.paths import Path
+from privfit.runs.payment import Paid
+from privfit.runs.run import Run, Task
+from privfit.runs.settings import (
+    Blank,
+    Search,
+    Settings,
     check_counts,
     check_shares,
     check_split,
-    fill,
 )
+from privfit.runs.sizes import known_size
 from privfit.runs.spaces import Subsets
-from privfit.searches.dpsga import DPSGA, dpsga
-from privfit.searches.privgene import EEM, PrivGene, eem, privgene
-from privfit.searches.subsample import Subsample, subsample
+from privfit.searches.dpsga import DPSGA
+from privfit.searches.privgene import EEM, PrivGene
+from privfit.searches.subsample import Subsample
 
 __all__ = [
     "METHODS",
@@ -52,26 +53,21 @@ __all__ = [
     "Gupta",
     "Synopsis",
     "Weighted",
-    "coreset",
-    "greedy",
-    "gupta_local",
     "private_cost",
-    "synopsis",
     "weighted_kmedian",
 ]
 
-Callback: TypeAlias = Callable[[Generation], object] | None
-
 SOME = 256  # facilities among which a record's distances are ranked
 LEVELS = 64  # of distances that a bound may take
+RADII = 3  # of a coreset
 
 
 # ------------------------------------------------------------------------------------------ greedy
 
 
-@dataclass(frozen=True)
-class Greedy:
-    """Settings of `greedy`.
+@dataclass(frozen=True, repr=False)
+class Greedy(Search):
+    """Add one facility at a time.
 
     Parameters
     ----------
@@ -101,45 +97,35 @@ class Greedy:
         if self.swaps != 0:
             check_counts(self, "swaps")
 
+    def __call__(self, run: Run[FacilityObjective, Subsets]) -> Path:
+        """Select the facility whose addition lowers the cost most, k times over.
 
-def greedy(
-    objective: FacilityObjective,
-    space: Subsets,
-    settings: Greedy,
-    grant: Grant,
-    rng: Any = None,
-    callback: Callback = None,
-    **public: Any,
-) -> Path:
-    """Select the facility whose addition lowers the cost most, k times over.
-
-    Released: two bounds, then the facilities in the order they joined. Cost: two selections for the
-    bounds, k for the facilities and one for each swap, in all the grant's budget. The range of
-    additions to a set C is the largest distance of a candidate from C, or hi - lo if that is less:
-    see `FacilityGrowth.range`. It shrinks as C grows, and `focus` narrows hi - lo before.
-    """
-    conduct = Conduct(objective, space, grant, rng, callback, **public)
-    total = space.k + settings.swaps
-    if settings.focus and objective.largest:
-        eps_s, eps_f = _split(conduct, 1 - settings.focus, total, 2, "selection")
-        objective = _focus(conduct, objective, space.k, eps_f)
-    else:
-        eps_s = conduct.plan(total, total)
-        conduct.note(focus=0.0)
-    growth = objective.growth()
-    for _ in range(space.k):
-        left = np.setdiff1d(np.arange(space.n), growth.members)
-        reach = growth.range(conduct.adjacency) if len(left) > 1 else 0
-        scores = growth.scores()[left]
-        growth.add(left[conduct.release(Exponential(eps_s, reach), scores)])
-        conduct.tell(growth.members[None])
-    _swap(conduct, objective, growth.members, settings.swaps, eps_s)
-    return conduct.path()
+        Released: two bounds, then the facilities in the order they joined. Cost: two selections for
+        the bounds, k for the facilities and one for each swap, in all the grant's budget. The range
+        of additions to a set C is the largest distance of a candidate from C, or hi - lo if that is
+        less: see `FacilityGrowth.range`. It shrinks as C grows, and `focus` narrows hi - lo before.
+        """
+        objective, space = run.objective, run.space
+        total = space.k + self.swaps
+        if self.focus and objective.largest:
+            eps_s, eps_f = _split(run, 1 - self.focus, total, 2, "selection")
+            objective = _focus(run, eps_f)
+        else:
+            eps_s = run.plan("selection", total)
+            run.note(selections=total, eps_s=eps_s, focus=0.0)
+        growth = objective.growth()
+        for _ in range(space.k):
+            left = np.setdiff1d(np.arange(space.n), growth.members)
+            reach = growth.range(run.adjacency) if len(left) > 1 else 0
+            chosen = run.release(Exponential(eps_s, reach), growth.scores()[left])
+            growth.add(left[chosen])
+            run.report(growth.members[None])
+        if self.swaps:
+            _swap(run, objective, growth.members, self.swaps, eps_s)
+        return run.path()
 
 
-def _focus(
-    conduct: Conduct, objective: FacilityObjective, k: int, eps_f: float
-) -> FacilityObjective:
+def _focus(run: Run[FacilityObjective, Subsets], eps_f: float) -> FacilityObjective:
     """The objective with distances clipped to where a choice between facilities is decided.
 
     Bounds are two private medians over the records: of the distance to the nearest facility, below
@@ -148,26 +134,26 @@ def _focus(
     records are nearer than the step and a are farther: least where the median is. Adding a record
     raises b or a by 1 or neither, so that scores drift apart by at most 1; by 2 if one is replaced.
     """
-    f = objective.n_facilities
-    some = conduct.coins.choice(f, min(f, SOME), replace=False)
+    objective, k, f = run.objective, run.space.k, run.objective.n_facilities
+    some = run.coins.choice(f, min(f, SOME), replace=False)
     grid = np.unique(np.arange(LEVELS + 1) * objective.largest // LEVELS)
-    sides = 2 if conduct.adjacency == "replace" else 1
+    sides = 2 if run.adjacency == "replace" else 1
     mechanism = Exponential(eps_f, sides if len(grid) > 2 else 0)
     steps = []
     for members, rank in ((np.arange(f), 0), (some, len(some) // (4 * k))):
         below = objective.nearer(members, rank, grid)
         nearer, farther = below[:-1], objective.n_records - below[1:]
         farther[-1] = 0  # the last step holds hi itself
-        steps.append(conduct.release(mechanism, -np.maximum(nearer, farther)))
+        steps.append(run.release(mechanism, -np.maximum(nearer, farther)))
     return objective.narrowed(int(grid[min(steps)]), int(grid[max(steps) + 1]))
 
 
 # ------------------------------------------------------------------------------------------- Gupta
 
 
-@dataclass(frozen=True)
-class Gupta:
-    """Settings of `gupta_local`; what is left out takes our default, or the paper's.
+@dataclass(frozen=True, repr=False)
+class Gupta(Search):
+    """Swap one facility at a time; what is left out takes our default, or the paper's.
 
     Parameters
     ----------
@@ -195,41 +181,28 @@ class Gupta:
     def __post_init__(self) -> None:
         check_counts(self, "steps")
 
+    def __call__(self, run: Run[FacilityObjective, Subsets]) -> Path:
+        """From a random set, select one of all swaps T times; then select one of the sets visited.
 
-def gupta_local(
-    objective: FacilityObjective,
-    space: Subsets,
-    settings: Gupta,
-    grant: Grant,
-    rng: Any = None,
-    callback: Callback = None,
-    **public: Any,
-) -> Path:
-    """From a random set, select one of all swaps T times; then select one of the sets visited.
-
-    Released: all sets visited. Cost: T + 1 selections, the grant's budget. Given the sets before,
-    the swaps are the same for neighbours, so each selection is bounded-range by itself, and so is
-    the last one: its candidates are released.
-    """
-    conduct = Conduct(objective, space, grant, rng, callback, **public)
-    rule = math.ceil(6 * space.k * math.log(max(space.n, 2))) if settings.paper else space.k
-    steps = settings.steps or rule
-    eps_s = conduct.plan(steps + 1, steps + 2)
-    conduct.note(steps=steps)
-    start = space.sample(1, conduct.coins)[0]
-    conduct.tell(start[None])
-    visited = _swap(conduct, objective, start, steps, eps_s, settings.paper)
-    P = np.array([start, *visited])
-    reach = objective.range(P, conduct.adjacency)
-    if settings.paper and reach:
-        reach = objective.spread(P, conduct.adjacency)
-    best = conduct.release(Exponential(eps_s, reach), objective.scores(P))
-    conduct.tell(P[[best]])
-    return conduct.path()
+        Released: all sets visited. Cost: T + 1 selections, the grant's budget. Given the sets
+        before, the swaps are the same for neighbours, so each selection is bounded-range by itself,
+        and so is the last one: its candidates are released.
+        """
+        objective, space = run.objective, run.space
+        rule = math.ceil(6 * space.k * math.log(max(space.n, 2))) if self.paper else space.k
+        steps = self.steps or rule
+        eps_s = run.plan("selection", steps + 1, generations=steps + 2)
+        run.note(selections=steps + 1, eps_s=eps_s, steps=steps)
+        start = space.sample(1, run.coins)[0]
+        run.report(start[None])
+        P = np.array([start, *_swap(run, objective, start, steps, eps_s, self.paper)])
+        reach = objective.spread if self.paper and objective.range(P, run.adjacency) else None
+        run.report(P[run.select(P, reach=reach)])
+        return run.path()
 
 
 def _swap(
-    conduct: Conduct,
+    run: Run[FacilityObjective, Subsets],
     objective: FacilityObjective,
     start: Integers,
     steps: int,
@@ -237,21 +210,19 @@ def _swap(
     paper: bool = False,
 ) -> list[Integers]:
     """Select one of all swaps, or to stay, and go there, again and again: the sets visited."""
-    visited = []
-    view = objective.at(start) if steps else None
+    visited, view = [], objective.at(start)
     for _ in range(steps):
-        assert view is not None
-        which, what = conduct.space.all_moves(view.members, 0.0)
+        which, what = run.space.all_moves(view.members, 0.0)
         # To stay is the first member for itself; it is all there is where k = f.
         which, what = np.append(which, 0), np.append(what, view.members[0])
-        reach = view.range(which, what, conduct.adjacency)
+        reach = view.range(which, what, run.adjacency)
         if paper and reach:
-            reach = objective.spread(view.members[None], conduct.adjacency)
+            reach = objective.spread(view.members[None], run.adjacency)
         scores = view.scores(which, what)
-        chosen = conduct.release(Exponential(eps_s, reach), scores)
+        chosen = run.release(Exponential(eps_s, reach), scores)
         view.step(int(which[chosen]), int(what[chosen]))
         visited.append(view.members)
-        conduct.tell(view.members[None])
+        run.report(view.members[None])
     return visited
 
 
@@ -304,9 +275,20 @@ def weighted_kmedian(stand_ins: Weighted, k: int, rounds: int = 100) -> Integers
 # ----------------------------------------------------------------------------------------- coreset
 
 
-@dataclass(frozen=True)
-class Coreset:
-    """Settings of `coreset`; what is left out takes our default, or the papers'.
+def _usual_alpha(settings: Coreset) -> float | None:
+    """0.2 in the paper, unless radii or places are given."""
+    given = vars(settings)["radii"], settings.places
+    return 0.2 if settings.paper and given == (None, None) else None
+
+
+def _usual_radii(settings: Coreset) -> int | None:
+    """3, unless alpha says how many."""
+    return RADII if settings.alpha is None else None
+
+
+@dataclass(frozen=True, repr=False)
+class Coreset(Settings):
+    """Cluster weighted places; what is left out takes our default, or the papers'.
 
     Parameters
     ----------
@@ -335,24 +317,22 @@ class Coreset:
     (3, 2)
     """
 
-    radii: int | None = None
+    without_size: ClassVar[str] = "Coreset(radii=...)"
+
+    radii: Blank[int | None] = Blank(_usual_radii)
     places: int | None = None
     share: float = 0.5
-    alpha: float | None = None
+    alpha: Blank[float | None] = Blank(_usual_alpha)
     paper: bool = False
 
     def __post_init__(self) -> None:
-        given = [name for name in ("radii", "places") if getattr(self, name) is not None]
+        given = [name for name in ("radii", "places") if vars(self)[name] is not None]
         if self.alpha is not None and given:
             raise ValueError(
                 f"alpha ({self.alpha!r}) must not be given with {given[0]}, which follows from it; "
                 "pass one of them"
             )
-        open_alpha = {} if given else {"alpha": 0.2}
-        fill(self, ours={}, paper=open_alpha)
-        if self.alpha is None:
-            fill(self, ours={"radii": 3}, paper={"radii": 3})
-        else:
+        if self.alpha is not None:
             check_split(self, "alpha")
         check_counts(self, "radii", "places")
         check_split(self, "share")
@@ -360,66 +340,50 @@ class Coreset:
     def plan(self, largest: int, k: int, size: int | None) -> tuple[list[int], int]:
         """The radii, from the smallest on, and how many places are selected at each."""
         if self.alpha is None:
-            assert self.radii is not None
-            return [largest >> self.radii - i for i in range(self.radii)], self.places or k
-        if size is None:
-            raise ValueError(
-                "n_public must be given under adjacency='add_remove', where the number of records "
-                "is private; pass a public estimate, or Coreset(radii=...)"
-            )
+            count = self.radii or RADII
+            return [largest >> count - i for i in range(count)], self.places or k
+        n = known_size(size, remedy=f"a public estimate, or {self.without_size}")
         step = 1 + self.alpha
-        count = max(1, math.ceil(math.log(max(size, 2)) / math.log(step)))
+        count = max(1, math.ceil(math.log(max(n, 2)) / math.log(step)))
         places = max(1, math.ceil(k * math.log(1 / self.alpha)))
         return [math.floor(largest / step ** (count - i)) for i in range(count)], places
 
-    def check(
-        self, objective: FacilityObjective, budget: Budget, adjacency: str, size: int | None
-    ) -> None:
+    def check(self, task: Task[FacilityObjective, Subsets]) -> None:
         """Refuse noise too wide to draw, before anything is charged."""
-        self.plan(1, 1, size)
-        DiscreteLaplace((1 - self.share) * budget.epsilon / 2, 2)
+        self.plan(1, 1, task.n_public)
+        DiscreteLaplace((1 - self.share) * task.budget.epsilon / 2, 2)
 
+    def __call__(self, run: Run[FacilityObjective, Subsets]) -> Path:
+        """Select places that cover many records, count the records nearest to each, cluster them.
 
-def coreset(
-    objective: FacilityObjective,
-    space: Subsets,
-    settings: Coreset,
-    grant: Grant,
-    rng: Any = None,
-    callback: Callback = None,
-    **public: Any,
-) -> Path:
-    """Select places that cover many records, count the records nearest to each, cluster them.
-
-    At each radius, from the smallest on, places are selected one by one by how many records they
-    have within the radius that no earlier place has (maximum coverage). Such a count changes by at
-    most 1 with a record, for all places in one direction: its range is 1 under add_remove and 2
-    under replace. Then every record counts for its nearest place, exactly one: the counts' l1
-    sensitivity is 1 and 2. Released: the places and their noisy counts. The clustering is free.
-    """
-    conduct = Conduct(objective, space, grant, rng, callback, **public)
-    sides = 2 if conduct.adjacency == "replace" else 1
-    radii, places = settings.plan(objective.largest, space.k, conduct.size)
-    each = min(places, space.n)
-    n = min(len(radii) * each, space.n)
-    eps_s, eps_c = _split(conduct, settings.share, n, 1, "pure", generations=1)
-    conduct.note(places=each if settings.alpha is None else None)
-    growth = objective.growth()
-    for i in range(n):
-        radius = radii[i // each]
-        left = np.setdiff1d(np.arange(space.n), growth.members)
-        mechanism = Exponential(eps_s, sides if len(left) > 1 else 0)
-        growth.add(left[conduct.release(mechanism, growth.covered(radius)[left])])
-    counts = conduct.release(DiscreteLaplace(eps_c, sides), growth.counts())
-    stand_ins = Weighted(
-        objective.between(growth.members), np.maximum(counts, 0).astype(np.float64)
-    )
-    conduct.tell(weighted_kmedian(stand_ins, space.k)[None])
-    return conduct.path()
+        At each radius, from the smallest on, places are selected one by one by how many records
+        they have within the radius that no earlier place has (maximum coverage). Such a count
+        changes by at most 1 with a record, for all places in one direction: its range is 1 under
+        add_remove and 2 under replace. Then every record counts for its nearest place, exactly one:
+        the counts' l1 sensitivity is 1 and 2. Released: the places and their noisy counts. The
+        clustering is free.
+        """
+        objective, space = run.objective, run.space
+        sides = 2 if run.adjacency == "replace" else 1
+        radii, places = self.plan(objective.largest, space.k, run.n_public)
+        each = min(places, space.n)
+        n = min(len(radii) * each, space.n)
+        eps_s, eps_c = _split(run, self.share, n, 1, "pure", generations=1)
+        run.note(places=each if self.alpha is None else None)
+        growth = objective.growth()
+        for i in range(n):
+            left = np.setdiff1d(np.arange(space.n), growth.members)
+            mechanism = Exponential(eps_s, sides if len(left) > 1 else 0)
+            growth.add(left[run.release(mechanism, growth.covered(radii[i // each])[left])])
+        counts = run.release(DiscreteLaplace(eps_c, sides), growth.counts())
+        weights = np.maximum(counts, 0).astype(np.float64)
+        stand_ins = Weighted(objective.between(growth.members), weights)
+        run.report(weighted_kmedian(stand_ins, space.k)[None])
+        return run.path()
 
 
 def _split(
-    conduct: Conduct,
+    run: Run[FacilityObjective, Subsets],
     share: float,
     selections: int,
     others: int,
@@ -427,7 +391,7 @@ def _split(
     generations: int | None = None,
 ) -> tuple[float, float]:
     """The budgets of each of n equal selections, at a share, and of each of the other releases."""
-    whole = conduct.budget
+    whole = run.budget
     eps_s = calibrate(selections, share * whole.epsilon, whole.delta)
     eps_o = (1 - share) * whole.epsilon / others
     while True:  # the accountant rounds up what both parts cost together
@@ -435,17 +399,17 @@ def _split(
         if compose(events, whole.delta) <= whole.epsilon:
             break
         eps_s, eps_o = eps_s * (1 - 1e-4), eps_o * (1 - 1e-4)
-    conduct.set_aside(generations or selections, *events)
-    conduct.note(selections=selections, eps_s=eps_s)
+    run.set_aside(*events, generations=generations or selections)
+    run.note(selections=selections, eps_s=eps_s)
     return eps_s, eps_o
 
 
 # ---------------------------------------------------------------------------------------- synopsis
 
 
-@dataclass(frozen=True)
-class Synopsis:
-    """Settings of `synopsis`.
+@dataclass(frozen=True, repr=False)
+class Synopsis(Settings):
+    """Cluster the weighted cells of a partition.
 
     Parameters
     ----------
@@ -476,38 +440,26 @@ class Synopsis:
         check_split(self, "shape_share")
         check_depth(self.depth)
 
-    def check(
-        self, objective: FacilityObjective, budget: Budget, adjacency: str, size: int | None
-    ) -> None:
-        """Refuse what `synopsis` would, before anything is charged."""
-        objective.check_cells()
-        Partition.plan(self, objective.bounds, 1, budget.epsilon, adjacency)
+    def check(self, task: Task[FacilityObjective, Subsets]) -> None:
+        """Refuse what a run would, before anything is charged."""
+        task.objective.check_cells()
+        Partition.plan(self, task.objective.bounds, 1, task.budget.epsilon, task.adjacency)
 
+    def __call__(self, run: Run[FacilityObjective, Subsets]) -> Path:
+        """Partition the space where records are many, count, and cluster the weighted cells.
 
-def synopsis(
-    objective: FacilityObjective,
-    space: Subsets,
-    settings: Synopsis,
-    grant: Grant,
-    rng: Any = None,
-    callback: Callback = None,
-    **public: Any,
-) -> Path:
-    """Partition the space where records are many, count, and cluster the weighted cells.
-
-    Released: the partition, and a noisy count of each cell. Cost: two pure releases, together the
-    grant's epsilon (proof: `privtree.py`). The clustering is free.
-    """
-    conduct = Conduct(objective, space, grant, rng, callback, **public)
-    epsilon = grant.budget.epsilon
-    plan = Partition.plan(settings, objective.bounds, space.k, epsilon, conduct.adjacency)
-    conduct.set_aside(1, *plan.events)
-    conduct.note(**plan.noted)
-    cells = plan.grow(objective.cells(plan.halvings.axes), conduct.release)
-    points, weights = _spread(cells)
-    stand_ins = Weighted(objective.clipped(points * objective.record_unit), weights)
-    conduct.tell(weighted_kmedian(stand_ins, space.k)[None])
-    return conduct.path()
+        Released: the partition, and a noisy count of each cell. Cost: two pure releases, together
+        the grant's epsilon (proof: `privtree.py`). The clustering is free.
+        """
+        objective, k = run.objective, run.space.k
+        plan = Partition.plan(self, objective.bounds, k, run.whole.epsilon, run.adjacency)
+        run.set_aside(*plan.events)
+        run.note(**plan.noted)
+        cells = plan.grow(objective.cells(plan.halvings.axes), run.release)
+        points, weights = _spread(cells)
+        stand_ins = Weighted(objective.clipped(points * objective.record_unit), weights)
+        run.report(weighted_kmedian(stand_ins, k)[None])
+        return run.path()
 
 
 def _spread(cells: Cells) -> tuple[Floats, Floats]:
@@ -521,16 +473,15 @@ def _spread(cells: Cells) -> tuple[Floats, Floats]:
 
 # --------------------------------------------------------------------------------- what they share
 
-# By name: how each method is set, and what runs it.
-METHODS: dict[str, tuple[type[Any], Callable[..., Path]]] = {
-    "synopsis": (Synopsis, synopsis),
-    "greedy": (Greedy, greedy),
-    "local": (Gupta, gupta_local),
-    "coreset": (Coreset, coreset),
-    "dpsga": (DPSGA, dpsga),
-    "privgene": (PrivGene, privgene),
-    "eem": (EEM, eem),
-    "subsample": (Subsample, subsample),
+METHODS: dict[str, type[Settings]] = {
+    "synopsis": Synopsis,
+    "greedy": Greedy,
+    "local": Gupta,
+    "coreset": Coreset,
+    "dpsga": DPSGA,
+    "privgene": PrivGene,
+    "eem": EEM,
+    "subsample": Subsample,
 }
 
 
@@ -540,17 +491,16 @@ def automatic(objective: FacilityObjective) -> str:
 
 
 def private_cost(
-    objective: FacilityObjective, members: Integers, grant: Grant, rng: Any, adjacency: str
+    objective: FacilityObjective, members: Integers, noise: DiscreteLaplace, paid: Paid
 ) -> float:
     """The summed clipped distance to the nearest of these facilities, with discrete Laplace noise.
 
-    One release of the grant's epsilon. A record's cost lies between lo and hi: replacing one moves
-    the sum by at most hi - lo, adding one by at most hi.
+    One release of the whole budget. A record's cost lies between lo and hi: replacing one moves the
+    sum by at most hi - lo, adding one by at most hi.
     """
-    mechanism = cost_noise(objective, grant.budget.epsilon, adjacency)
     lowest = round(objective.clip[0] / objective.unit)
     total = objective.n_records * lowest - int(objective.scores(members[None])[0])
-    return float(grant.release(mechanism, np.array([total]), rng)[0]) * objective.unit
+    return float(paid.release(noise, np.array([total]))[0]) * objective.unit
 
 
 def cost_noise(objective: FacilityObjective, epsilon: float, adjacency: str) -> DiscreteLaplace:

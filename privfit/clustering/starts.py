@@ -8,11 +8,22 @@ from __future__ import annotations
 
 import numpy as np
 
+from privfit._kernels.random import BitSource
 from privfit.base.means import weighted_means
 from privfit.base.typing import Floats
 from privfit.objectives import CentersObjective
+from privfit.runs.spaces import Reals
 
-__all__ = ["packed", "spread_out"]
+__all__ = ["centre_space", "packed", "spread_out"]
+
+
+def centre_space(objective: CentersObjective, source: BitSource) -> Reals:
+    """Where centres may lie, and where they start: far apart, without a look at records."""
+    unit, coins = objective.candidate_units, np.random.default_rng(source.bits(128))
+    low, high = (bound * unit for bound in objective.bounds)
+    shape = (objective.n_clusters, objective.n_features)
+    start = objective.project(spread_out(objective, coins))
+    return Reals(low, np.where(high > low, high, low + unit), shape, start=start)
 
 
 def spread_out(objective: CentersObjective, coins: np.random.Generator) -> Floats:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privfit.clustering.kmeans import MOST_STEPS
+from privfit.clustering.lloyd import MOST_STEPS
 from privfit.commands.arguments import Between
 from privfit.commands.console import Console, InputError
 from privfit.commands.fit import SOLVER

@@ -51,7 +51,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> None:
     """Try every epsilon, and keep what is done if somebody interrupts."""
     from privfit.report.sweeps import Sweep, SweepInterrupted, sweep
-    from privfit.searches.solvers import bar
+    from privfit.runs.listeners import bar
 
     if not options.public:
         raise InputError(

@@ -27,7 +27,7 @@ from privfit.commands.console import Console, InputError
 from privfit.domains import Categorical, Numeric, Schema
 from privfit.domains.reading import NUMBER, LevelReader, NumberReader
 from privfit.records.csv_files import CsvReader, check_delimiter
-from privfit.searches.solvers import bar
+from privfit.runs.listeners import bar
 
 __all__ = [
     "Coded",

@@ -9,28 +9,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from privfit._kernels import threads
-from privfit._kernels.random import BitSource
-from privfit.base.cautions import caution
 from privfit.base.typing import Floats
 from privfit.domains import Box
 from privfit.estimators.common import (
     ExactAccuracy,
+    PrivateEstimator,
     read_labels,
     read_table,
     refuse,
     remember_columns,
     reread_table,
 )
-from privfit.features.bayes import NaiveBayes, naive_bayes
-from privfit.privacy.ledger import Budget, Ledger
+from privfit.features.bayes import NaiveBayes
+from privfit.privacy.ledger import Ledger
 from privfit.records import is_partitioned
 from privfit.records.binary import BinaryRecords, bound_ones
-from privfit.runs.paths import public_size
-from privfit.searches.solvers import open_grant
+from privfit.runs.payment import Terms
 
 BINARY = Box(0, 1)  # columns of zeros and ones, for whoever counts and names them
 
@@ -58,7 +55,7 @@ def _read(X: Any, y: Any, *, classes: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
     return table, np.zeros(table.shape[0]) if y is None else read_labels(y, classes, "fit")[0]
 
 
-class BernoulliNB(ExactAccuracy, BaseEstimator):  # type: ignore[misc]
+class BernoulliNB(ExactAccuracy, PrivateEstimator):
     """Naive Bayes for binary features under differential privacy.
 
     A feature is present where X > 0.
@@ -137,29 +134,26 @@ class BernoulliNB(ExactAccuracy, BaseEstimator):  # type: ignore[misc]
         before it is charged.
         """
         refuse(refused)
-        what, settings = type(self).__name__, NaiveBayes(self.alpha)
+        settings = NaiveBayes(self.alpha)
         if y is None:
             raise ValueError(
-                f"{what} requires y to be passed, but the target y is None; pass the labels"
+                f"{type(self).__name__} requires y to be passed, but the target y is None; pass "
+                "the labels"
             )
         records, classes = binary_records(self, X, y, self.classes)
         ones = bound_ones(self.max_ones, records.n_features)
-        public_size(records, self.adjacency, None)  # is the adjacency a known one?
+        terms = Terms.of(self)
+        terms.size(records)  # is the adjacency a known one?
         threads.resolve(self.n_threads)  # is it a number of threads?
-        budget = Budget(self.epsilon, self.delta)
-        if budget.epsilon > 0:  # the ledger refuses 0
-            settings.noise(ones, budget, self.adjacency)
-        source = BitSource.of(self.random_state)
-        caution(self.epsilon, self.delta, source, records, self.adjacency)
-        grant = open_grant(what, "", self.epsilon, self.delta, self.ledger, self.adjacency)
-        assert grant is not None
-        counts = naive_bayes(records, ones, settings, grant, source, adjacency=self.adjacency)
+        if terms.budget.epsilon > 0:  # the ledger refuses 0
+            settings.noise(ones, terms.budget, self.adjacency)
+        paid = terms.charge(records)
+        counts = settings(records, ones, paid)
         remember_columns(self, X, BINARY.bind(records.n_features))
         self.classes_ = classes
         for name, value in counts.fitted(self.alpha).items():
             setattr(self, name, value)
-        self.release_ = grant.close(
-            self.adjacency,
+        self.release_ = paid.close(
             f"binary features, at most {ones} ones a record",
             {**asdict(settings), "max_ones": ones},
             {"classes": classes.copy(), "class_count": counts.sizes.copy(),

@@ -8,18 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
-from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+from sklearn.base import ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from privfit._kernels.random import BitSource
-from privfit.base.cautions import caution, caution_score
+from privfit.base.cautions import caution_score
 from privfit.base.typing import Floats
 from privfit.base.validation import is_sparse, is_whole
 from privfit.clustering import kmeans, kmedian
-from privfit.clustering.kmedian import private_cost
+from privfit.clustering.lloyd import Lloyd
 from privfit.clustering.postprocess import mcmc
+from privfit.clustering.starts import centre_space
 from privfit.domains import Domain
 from privfit.estimators.common import (
+    PrivateEstimator,
     as_domain,
     check_names,
     read_table,
@@ -28,20 +30,22 @@ from privfit.estimators.common import (
     reread_table,
 )
 from privfit.objectives import CentersObjective, FacilityObjective
-from privfit.privacy.ledger import Grant, Ledger
+from privfit.privacy.ledger import Ledger
 from privfit.privacy.released import ReleasedFloat
 from privfit.records import is_partitioned
-from privfit.runs.paths import Generation, realised
-from privfit.runs.spaces import Space, Subsets
-from privfit.searches.sample_aggregate import Gupt
-from privfit.searches.solvers import bar, check_plan, open_grant, progress, settings_of
+from privfit.runs.listeners import bar
+from privfit.runs.paths import Generation, Path
+from privfit.runs.payment import Account, Terms
+from privfit.runs.protocols import Space
+from privfit.runs.settings import Settings, realised, settings_of
+from privfit.runs.spaces import Subsets
 
 BLOCK = 4096  # sparse records that are dense at a time
 NO_CLIP = (0.0, 1e30)  # beyond every distance of a domain
 CHAINS = {"mcmc": False, "anneal": True}  # by name: whether the chain is cooled
 
 
-class _Clusterer(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class _Clusterer(TransformerMixin, ClusterMixin, PrivateEstimator):  # type: ignore[misc]
     """Distances, labels and one paid run; a subclass makes the objective."""
 
     n_clusters: int
@@ -53,30 +57,21 @@ class _Clusterer(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore
     random_state: Any
     callback: Callable[[Generation], object] | None
     verbose: int
+    solver: Any
+
+    @property
+    def _is_auto(self) -> bool:
+        return isinstance(self.solver, str) and self.solver == "auto"
 
     def _run(
-        self, known: dict[str, Any], solver: Any, objective: Any, space: Callable[[Any], Space]
-    ) -> tuple[str, Any, Any, Grant | None]:
-        """Check, charge, run: the solver's name and settings, what it found, and the grant."""
-        what, source = type(self).__name__, BitSource.of(self.random_state)
-        name, settings = settings_of(solver, known)
-        check_plan(
-            settings, objective, space(BitSource(0)), self.epsilon, self.delta, self.adjacency,
-            self.n_public, self.callback,
-        )  # fmt: skip
-        caution(self.epsilon, self.delta, source, objective, self.adjacency, self.n_public)
-        grant = open_grant(what, name, self.epsilon, self.delta, self.ledger, self.adjacency)
-        found = known[name][1](
-            objective,
-            space(source),  # nothing is drawn from the caller's bits before the charge
-            settings,
-            grant,
-            source,
-            progress(self.callback, self.verbose, what),
-            adjacency=self.adjacency,
-            n_public=self.n_public,
-        )
-        return name, settings, found, grant
+        self, settings: Settings, objective: Any, space: Callable[[BitSource], Space]
+    ) -> tuple[Path, Account]:
+        """Check, charge, run: what was found, and the account that paid for it."""
+        terms = Terms.of(self)
+        terms.check(settings, objective, space(BitSource(0)))
+        account = terms.open(objective)
+        # Nothing is drawn from the caller's bits before the charge.
+        return settings(account.run(objective, space(account.source), terms.name)), account
 
     def _check_clusters(self) -> None:
         if not is_whole(self.n_clusters) or self.n_clusters < 1:
@@ -234,15 +229,13 @@ class KMeans(_Clusterer):
         refuse(refused)
         self._check_clusters()
         domain = as_domain(self.domain, type(self).__name__)
-        objective = self._objective(X, domain)
-        name, settings, found, grant = self._run(
-            kmeans.METHODS,
-            self._chosen(objective),
-            objective,
-            lambda source: kmeans.centre_space(objective, source),
+        given = None if self._is_auto else settings_of(self.solver, kmeans.METHODS)
+        objective = self._objective(X, domain, *(given or ("auto", Settings())))
+        name, settings = self._chosen(objective, given)
+        path, account = self._run(
+            settings, objective, lambda source: centre_space(objective, source)
         )
-        path, trace = getattr(found, "path", found), getattr(found, "trace", None)
-        centers = objective.project(path.answer)
+        trace, centers = getattr(path, "trace", None), objective.project(path.answer)
         parameters = {"centers": centers}
         if trace is not None:
             parameters["trace"] = trace.to_dict()
@@ -251,43 +244,42 @@ class KMeans(_Clusterer):
             parameters["postprocessed"] = centers
         remember_columns(self, X, objective.domain)
         self.domain_, self.cluster_centers_ = objective.domain, centers
-        self.release_: Any = None
-        if grant is not None:
-            shown = {**realised(name, settings, path), "n_clusters": self.n_clusters,
-                     "postprocess": self.postprocess}  # fmt: skip
-            self.release_ = grant.close(self.adjacency, self.domain_, shown, parameters)
+        shown = {**realised(name, settings, path), "n_clusters": self.n_clusters,
+                 "postprocess": self.postprocess}  # fmt: skip
+        self.release_: Any = account.close(self.domain_, shown, parameters)
         return self
 
-    def _objective(self, X: Any, domain: Domain) -> CentersObjective:
+    def _objective(self, X: Any, domain: Domain, name: str, settings: Settings) -> CentersObjective:
         table = X
         if not is_partitioned(X):
             table = read_table(self, X, domain)
-        elif self.solver == "gupt" or isinstance(self.solver, Gupt):
+        elif settings.needs_order:
             raise ValueError(
-                "solver ('gupt') needs all records at once, but X lies in parts; pass another "
+                f"solver ({name!r}) needs all records at once, but X lies in parts; pass another "
                 "solver, or an array in memory"
             )
         return CentersObjective(
             table, self.n_clusters, domain, n_threads=self.n_threads, adjacency=self.adjacency
         )
 
-    def _chosen(self, objective: CentersObjective) -> Any:
-        """The solver that 'auto' stands for, or the one given; post-processing needs Lloyd."""
-        auto = isinstance(self.solver, str) and self.solver == "auto"
+    def _chosen(
+        self, objective: CentersObjective, given: tuple[str, Any] | None
+    ) -> tuple[str, Any]:
+        """The solver that was given, or what 'auto' stands for; post-processing needs Lloyd."""
         if self.postprocess is None:
-            return kmeans.best_of(objective) if auto else self.solver
+            return given or settings_of(kmeans.best_of(objective), kmeans.METHODS)
         if not isinstance(self.postprocess, str) or self.postprocess not in CHAINS:
             raise ValueError(
                 f"postprocess ({self.postprocess!r}) must be None, 'mcmc' or 'anneal'; pass one of "
                 "them"
             )
-        name, settings = settings_of("lloyd" if auto else self.solver, kmeans.METHODS)
-        if name != "lloyd" or settings.residual:
+        name, settings = given or ("lloyd", Lloyd())
+        if not isinstance(settings, Lloyd) or settings.residual:
             raise ValueError(
                 f"postprocess ({self.postprocess!r}) needs the counts and sums of plain noisy "
                 "Lloyd steps; pass solver='lloyd'"
             )
-        return settings
+        return name, settings
 
     def _postprocessed(self, trace: Any, paper: bool) -> Floats:
         """The centres of a likely data set; it sees released values alone."""
@@ -313,15 +305,11 @@ class KMeans(_Clusterer):
             adjacency=self.adjacency,
         )  # fmt: skip
         self._check_parts(X)
-        source = BitSource.of(self.random_state)
-        kmeans.inertia_noise(objective, self.cluster_centers_, epsilon)  # does it fit?
-        caution(epsilon, 0.0, source)
-        grant = open_grant("KMeans inertia", "", epsilon, 0.0, self.ledger, self.adjacency)
-        assert grant is not None
-        inertia = kmeans.private_inertia(objective, self.cluster_centers_, grant, source)
+        noise = kmeans.inertia_noise(objective, self.cluster_centers_, epsilon)
+        paid = Terms.of(self, "KMeans inertia", epsilon=epsilon, delta=0.0).charge(objective)
+        inertia = kmeans.private_inertia(objective, self.cluster_centers_, noise, paid)
         shown = {"n_clusters": len(self.cluster_centers_)}
-        release = grant.close(self.adjacency, self.domain_, shown, {"inertia": inertia})
-        return ReleasedFloat(inertia, release)
+        return ReleasedFloat(inertia, paid.close(self.domain_, shown, {"inertia": inertia}))
 
     def _apart(self, X: Any) -> Floats:
         return self._distances(X, "euclidean")
@@ -445,13 +433,10 @@ class KMedian(_Clusterer):
         refuse(refused)
         self._check_sizes()
         objective = self._objective(X)
-        auto = isinstance(self.solver, str) and self.solver == "auto"
-        name, settings, path, grant = self._run(
-            kmedian.METHODS,
-            kmedian.automatic(objective) if auto else self.solver,
-            objective,
-            lambda _: Subsets(objective.n_facilities, int(self.n_clusters)),
-        )
+        solver = kmedian.automatic(objective) if self._is_auto else self.solver
+        name, settings = settings_of(solver, kmedian.METHODS)
+        space = Subsets(objective.n_facilities, int(self.n_clusters))
+        path, account = self._run(settings, objective, lambda _: space)
         self.facilities_ = np.sort(path.answer)
         if objective.domain is None:
             self.cluster_centers_: Any = [self.facilities[i] for i in self.facilities_]
@@ -459,19 +444,16 @@ class KMedian(_Clusterer):
             remember_columns(self, X, objective.domain)
             self.cluster_centers_ = objective.places()[self.facilities_]
         self.domain_, self.metric_, self.clip_ = objective.domain, self.metric, objective.clip
-        self.release_: Any = None
-        if grant is not None:
-            self.release_ = grant.close(
-                self.adjacency,
-                objective.domain or "distances of a metric of their own",
-                {
-                    **realised(name, settings, path),
-                    "n_clusters": self.n_clusters,
-                    "clip": objective.clip,
-                    "metric": _named(self.metric),
-                },
-                {"facilities": self.facilities_, "centers": self.cluster_centers_},
-            )
+        self.release_: Any = account.close(
+            objective.domain or "distances of a metric of their own",
+            {
+                **realised(name, settings, path),
+                "n_clusters": self.n_clusters,
+                "clip": objective.clip,
+                "metric": _named(self.metric),
+            },
+            {"facilities": self.facilities_, "centers": self.cluster_centers_},
+        )
         return self
 
     def _check_sizes(self) -> None:
@@ -528,14 +510,10 @@ class KMedian(_Clusterer):
             metric=self.metric_,
         )  # fmt: skip
         self._check_parts(X)
-        source = BitSource.of(self.random_state)
-        kmedian.cost_noise(objective, epsilon, self.adjacency)  # does it fit?
-        caution(epsilon, 0.0, source)
-        what = f"{type(self).__name__} cost"
-        grant = open_grant(what, "", epsilon, 0.0, self.ledger, self.adjacency)
-        assert grant is not None
+        noise = kmedian.cost_noise(objective, epsilon, self.adjacency)
+        name = f"{type(self).__name__} cost"
+        paid = Terms.of(self, name, epsilon=epsilon, delta=0.0).charge(objective)
         members = np.arange(len(self.facilities_))
-        cost = private_cost(objective, members, grant, source, self.adjacency)
+        cost = kmedian.private_cost(objective, members, noise, paid)
         shown = {"clip": self.clip_, "metric": _named(self.metric_)}
-        release = grant.close(self.adjacency, self.domain_ or "", shown, {"cost": cost})
-        return ReleasedFloat(cost, release)
+        return ReleasedFloat(cost, paid.close(self.domain_ or "", shown, {"cost": cost}))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -19,8 +19,23 @@ from privfit.domains import Box, Domain
 from privfit.domains.frames import column_names, numbers_of
 from privfit.domains.reading import LevelReader, objects, positions
 from privfit.records import is_partitioned
+from privfit.runs.settings import by_depth, changed
 
 ONE_KIND = "classes must be labels of one kind; pass classes=[...] of numbers or of texts"
+
+
+class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
+    """An estimator whose parameters reach into the settings of its solver."""
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters; ``solver__steps`` replaces the solver's settings by a changed copy."""
+        own, inner = by_depth(params)
+        super().set_params(**own)
+        for name, parts in inner.items():
+            if name not in self.get_params(deep=False):
+                super().set_params(**{name: parts})  # which says what parameters there are
+            setattr(self, name, changed(getattr(self, name), name, parts))
+        return self
 
 
 class ExactAccuracy(ClassifierMixin):  # type: ignore[misc]

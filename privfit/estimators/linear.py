@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from privfit._kernels.random import BitSource
-from privfit.base.cautions import caution
 from privfit.base.typing import Array, Floats
 from privfit.domains import Domain
 from privfit.estimators.common import (
     ExactAccuracy,
+    PrivateEstimator,
     as_domain,
     read_labels,
     read_table,
@@ -26,34 +24,16 @@ from privfit.estimators.common import (
     remember_columns,
     reread_table,
 )
-from privfit.linear import auto, descent, functional, perturbation, select_refine
+from privfit.linear import auto
+from privfit.linear.methods import METHODS
 from privfit.objectives import LinearObjective
-from privfit.privacy.ledger import Budget, Grant, Ledger
+from privfit.privacy.ledger import Ledger
 from privfit.records import is_partitioned
-from privfit.runs.paths import Generation, public_size, realised
+from privfit.runs.paths import Generation
+from privfit.runs.payment import Account, Terms
+from privfit.runs.settings import Settings, realised, settings_of
 from privfit.runs.spaces import Reals
-from privfit.searches import sample_aggregate
-from privfit.searches.privgene import EEM, Local, PrivGene, climbs_slopes
-from privfit.searches.solvers import (
-    SOLVERS,
-    check_plan,
-    open_grant,
-    progress,
-    refuse_infinity,
-    settings_of,
-)
-
-DESCENTS = descent.METHODS | select_refine.METHODS
-METHODS = SOLVERS | DESCENTS | perturbation.METHODS | functional.METHODS | sample_aggregate.METHODS
-# Solvers that need more than sums of integers over records.
-WHOLE = ("sgd", "gupt")
-CENTRED = tuple(perturbation.METHODS)  # solvers that take columns from their middle
-CODED = ("functional", "gupt", *DESCENTS)  # their space bounds the weights of coded columns
-
-# What each search scores where that is not the estimator's own loss, and the box of its weights.
-COUNTS_ERRORS = ("dpsga", "subsample")
-BOUNDS = {"dpsga": 1.0, "subsample": 1.0, "privgene": 5.0,
-          **dict.fromkeys(DESCENTS, descent.BOUND)}  # fmt: skip
+from privfit.searches.privgene import Local
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,9 +56,9 @@ class _Records:
         """The positions of the classes that get a model: of two the second."""
         return range(1, 2) if len(self.classes) == 2 else range(len(self.classes))
 
-    def coded_for(self, solver: str) -> _Records:
+    def coded_for(self, settings: Settings) -> _Records:
         """These records on the grid of a solver; only an intercept makes up for a middle."""
-        centres = solver in CENTRED and self.fit_intercept
+        centres = settings.centres_columns and self.fit_intercept
         centred = self.domain.centred() if centres else self.domain
         return self if centred is self.domain else replace(self, domain=centred)
 
@@ -90,11 +70,13 @@ class _Records:
             n_classes=len(self.classes) if len(self.heads) > 1 else None,
         )
 
-    def against_rest(self, packed: LinearObjective, head: int, solver: str) -> LinearObjective:
+    def against_rest(
+        self, packed: LinearObjective, head: int, settings: Settings
+    ) -> LinearObjective:
         """The objective of one class against the rest."""
         if len(self.heads) == 1:
             return packed
-        if solver in WHOLE:  # depends on the order of records, where class 1 comes first
+        if settings.needs_order:  # in which class 1 comes first
             return self._objective(self.labels == head)
         return packed.against(head)
 
@@ -105,7 +87,7 @@ class _Records:
         )  # fmt: skip
 
 
-class _LinearClassifier(ExactAccuracy, BaseEstimator):  # type: ignore[misc]
+class _LinearClassifier(ExactAccuracy, PrivateEstimator):
     """Fit, predict and check; a subclass names its loss."""
 
     _loss: str
@@ -150,42 +132,28 @@ class _LinearClassifier(ExactAccuracy, BaseEstimator):  # type: ignore[misc]
         rest: equal shares of one budget, accounted together.
         """
         refuse(refused)
-        what = type(self).__name__
+        terms = Terms.of(self)
         is_auto = isinstance(self.solver, str) and self.solver == "auto"
         given = None if is_auto else settings_of(self.solver, METHODS)
-        declared = self._records(X, y, given[0] if given else "auto")
-        heads, classes = declared.heads, declared.classes
-        records = declared.coded_for(given[0]) if given else declared
+        declared = self._records(X, y, *(given or ("auto", Settings())))
+        records = declared.coded_for(given[1]) if given else declared
         objective = records.packed()
-        name, settings = given or self._chosen(objective, len(heads))
-        if declared.coded_for(name) is not declared and records is declared:
-            records = declared.coded_for(name)
+        name, settings = given or self._chosen(objective, len(declared.heads), terms)
+        if declared.coded_for(settings) is not declared and records is declared:
+            records = declared.coded_for(settings)
             objective = records.packed()
         self._check_weights(name, settings)
-        space = _space(name, settings, objective)
-        check_plan(
-            settings, objective, space, self.epsilon, self.delta, self.adjacency, self.n_public,
-            self.callback,
-        )  # fmt: skip
-        source = BitSource.of(self.random_state)
-        caution(self.epsilon, self.delta, source, objective, self.adjacency, self.n_public)
-        grant = open_grant(what, name, self.epsilon, self.delta, self.ledger, self.adjacency)
-        models = []
+        space = _space(settings, objective)
+        terms.check(settings, objective, space)
+        account = terms.open(objective)
+        heads, models = declared.heads, []
         for head in heads:
-            path = METHODS[name][1](
-                records.against_rest(objective, head, name),
-                space,
-                settings,
-                grant,
-                source,
-                progress(self.callback, self.verbose, f"{what} {classes[head]}"),
-                adjacency=self.adjacency,
-                n_public=self.n_public,
-                share=len(heads),
-            )
+            one = records.against_rest(objective, head, settings)
+            label = f"{terms.name} {declared.classes[head]}"
+            path = settings(account.run(one, space, label, len(heads)))
             models.append(path.answer)
         said = {**realised(name, settings, path), **records.weights}
-        return self._keep(X, np.array(models), declared, objective, grant, said)
+        return self._keep(X, np.array(models), declared, objective, account, said)
 
     def _keep(
         self,
@@ -193,10 +161,10 @@ class _LinearClassifier(ExactAccuracy, BaseEstimator):  # type: ignore[misc]
         models: Floats,
         records: _Records,
         objective: LinearObjective,
-        grant: Grant | None,
+        account: Account,
         said: dict[str, Any],
     ) -> Any:
-        """Close the grant, and keep what was released: models (heads, n_weights)."""
+        """Close the account, and keep what was released: models (heads, n_weights)."""
         domain, classes = records.domain.bind(objective.domain.width), records.classes
         coef, intercept = models[:, : domain.width], np.zeros(len(models))
         if objective.fit_intercept:
@@ -204,26 +172,24 @@ class _LinearClassifier(ExactAccuracy, BaseEstimator):  # type: ignore[misc]
         remember_columns(self, X, domain)
         self.domain_, self.classes_ = domain, classes
         self.coef_, self.intercept_ = coef.copy(), intercept.copy()
-        self.release_: Any = None
-        if grant is not None:
-            said["fit_intercept"] = objective.fit_intercept
-            said["budget_split"] = {str(classes[i]): 1 / len(models) for i in records.heads}
-            released = {"classes": classes.copy(), "coef": coef, "intercept": intercept}
-            self.release_ = grant.close(self.adjacency, domain, said, released)
+        said["fit_intercept"] = objective.fit_intercept
+        said["budget_split"] = {str(classes[i]): 1 / len(models) for i in records.heads}
+        released = {"classes": classes.copy(), "coef": coef, "intercept": intercept}
+        self.release_: Any = account.close(domain, said, released)
         return self
 
-    def _records(self, X: Any, y: Any, solver: str) -> _Records:
+    def _records(self, X: Any, y: Any, name: str, settings: Settings) -> _Records:
         """The records and labels, checked as far as can be without packing them."""
         what, in_parts = type(self).__name__, is_partitioned(X)
         domain = as_domain(self.domain, what)
         table = X if in_parts else read_table(self, X, domain)
         codes, classes = read_labels(y, self.classes, what, in_parts)
-        if in_parts and solver in WHOLE:
+        if in_parts and settings.needs_order:
             raise ValueError(
-                f"solver ({solver!r}) needs all records at once, but X lies in parts; pass "
+                f"solver ({name!r}) needs all records at once, but X lies in parts; pass "
                 "solver='local' or another that takes sums alone, or an array in memory"
             )
-        loss = "zero_one" if solver in COUNTS_ERRORS else self._loss
+        loss = "zero_one" if settings.counts_errors else self._loss
         labels = y if in_parts else codes
         return _Records(
             table, labels, classes, loss, domain, self.n_threads, in_parts, self.adjacency,
@@ -234,16 +200,15 @@ class _LinearClassifier(ExactAccuracy, BaseEstimator):  # type: ignore[misc]
         """Weights of the loss, as the objective takes them."""
         return {}
 
-    def _check_weights(self, solver: str, settings: Any) -> None:
+    def _check_weights(self, name: str, settings: Settings) -> None:
         """Refuse a weight of the loss that a solver would not heed."""
 
-    def _chosen(self, objective: LinearObjective, models: int) -> tuple[str, Any]:
+    def _chosen(self, objective: LinearObjective, models: int, terms: Terms) -> tuple[str, Any]:
         """The name and settings of 'auto', which follow from public facts alone."""
-        refuse_infinity(self.epsilon)
-        size = public_size(objective, self.adjacency, self.n_public)
-        budget = Budget(self.epsilon, self.delta)
+        terms.refuse_infinity()
+        size = terms.size(objective)
         chosen = auto.choose(
-            size, objective.domain, budget, self.adjacency, models, objective.fit_intercept
+            size, objective.domain, terms.budget, self.adjacency, models, objective.fit_intercept
         )
         return settings_of(chosen, METHODS)
 
@@ -283,13 +248,12 @@ def _codes(y: Any, *, classes: Array) -> NDArray[np.int64]:
     return read_labels(y, classes, "fit")[0]
 
 
-def _space(name: str, settings: Any, objective: LinearObjective) -> Reals:
-    """The box of weights: of centred ones for the gradient, else in units of a column's scale."""
-    d, size = objective.domain.width, objective.n_weights
-    high = np.full(size, BOUNDS.get(name, 5.0 if getattr(settings, "paper", False) else 10.0))
-    if name not in CODED and not climbs_slopes(settings, objective):
-        high[:d] *= np.ldexp(1.0, -objective.domain.exponents)
-    return Reals(-high, high, size)
+def _space(settings: Settings, objective: LinearObjective) -> Reals:
+    """The box of weights: of coded columns, or in units of each column's scale."""
+    high = np.full(objective.n_weights, settings.largest_weight)
+    if not settings.bounds_codes(objective):
+        high[: objective.domain.width] *= np.ldexp(1.0, -objective.domain.exponents)
+    return Reals(-high, high, objective.n_weights)
 
 
 class LogisticRegression(_LinearClassifier):
@@ -418,17 +382,15 @@ class LinearSVC(_LinearClassifier):
     def _weights(self) -> dict[str, Any]:
         return {"C": self.C}
 
-    def _check_weights(self, solver: str, settings: Any) -> None:
-        by_loss = isinstance(settings, Local) and settings.scoring == "loss"
-        heeded = by_loss or isinstance(settings, EEM | PrivGene)
-        if self.C != 1.0 and not heeded:
+    def _check_weights(self, name: str, settings: Settings) -> None:
+        if self.C != 1.0 and not settings.weighs_loss:
             raise ValueError(
-                f"C ({self.C!r}) must be 1.0 for solver {solver!r}, which does not weigh its loss; "
+                f"C ({self.C!r}) must be 1.0 for solver {name!r}, which does not weigh its loss; "
                 "pass solver='eem', 'privgene' or Local(scoring='loss'), or leave C out"
             )
 
-    def _chosen(self, objective: LinearObjective, models: int) -> tuple[str, Any]:
+    def _chosen(self, objective: LinearObjective, models: int, terms: Terms) -> tuple[str, Any]:
         if self.C == 1.0:
-            return super()._chosen(objective, models)
-        refuse_infinity(self.epsilon)
+            return super()._chosen(objective, models, terms)
+        terms.refuse_infinity()
         return settings_of(Local(scoring="loss"), METHODS)

@@ -7,24 +7,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from privfit._kernels import threads
-from privfit._kernels.random import BitSource
-from privfit.base.cautions import caution
 from privfit.estimators.bayes import BINARY, binary_records
-from privfit.estimators.common import refuse, remember_columns
+from privfit.estimators.common import PrivateEstimator, refuse, remember_columns
 from privfit.features import selection
 from privfit.features.selection import FeatureScores
-from privfit.privacy.ledger import Budget, Ledger
+from privfit.privacy.ledger import Ledger
 from privfit.records.binary import bound_ones
-from privfit.runs.paths import public_size
-from privfit.searches.solvers import open_grant
+from privfit.runs.payment import Terms
+from privfit.runs.sizes import public_size
 
 
-class SelectFeatures(SelectorMixin, BaseEstimator):  # type: ignore[misc]
+class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
     """Select binary features under differential privacy.
 
     A feature is present where X > 0.
@@ -124,24 +121,19 @@ class SelectFeatures(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         name, settings = selection.method_of(self.method, self.k)
         problem = self._problem(X, y)
         threads.resolve(self.n_threads)  # is it a number of threads?
-        budget = Budget(self.epsilon, self.delta)
-        if budget.epsilon > 0:  # the ledger refuses 0
+        terms = Terms.of(self)
+        if terms.budget.epsilon > 0:  # the ledger refuses 0
             if name == "auto":
-                name, settings = selection.best_of(problem, self.k, budget)
-            settings.check(problem, budget)
-        source = BitSource.of(self.random_state)
-        caution(self.epsilon, self.delta, source, problem.records, self.adjacency, self.n_public)
-        what = type(self).__name__
-        grant = open_grant(what, "", self.epsilon, self.delta, self.ledger, self.adjacency)
-        assert grant is not None
-        selected = selection.METHODS[name][1](problem, settings, grant, source)
+                name, settings = selection.best_of(problem, self.k, terms.budget)
+            settings.check(problem, terms.budget)
+        paid = terms.charge(problem.records)
+        selected = settings(problem, paid)
         remember_columns(self, X, BINARY.bind(problem.d))
         self.ranking_ = selected.features
         parameters: dict[str, NDArray[Any]] = {"features": selected.features.copy()}
         if selected.scores is not None:
             parameters["noisy_scores"] = selected.scores
-        self.release_ = grant.close(
-            self.adjacency,
+        self.release_ = paid.close(
             f"binary features, at most {problem.max_ones} ones a record",
             {
                 "method": name,

@@ -29,6 +29,7 @@ import numpy as np
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite, is_whole
 from privfit.evaluation.cumulative import Measurement
+from privfit.runs.sizes import known_size
 
 __all__ = ["Counted", "PriROC"]
 
@@ -104,12 +105,7 @@ class PriROC:
 
     @staticmethod
     def _known(size: int | None) -> int:
-        if size is None:
-            raise ValueError(
-                "n_public must be given under adjacency='add_remove', where the number of records "
-                "is private; pass a public estimate, or PriROC(k=...)"
-            )
-        return size
+        return known_size(size, remedy="a public estimate, or PriROC(k=...)")
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privfit._kernels.random import BitSource
 from privfit.base.typing import Floats
 from privfit.base.validation import is_finite
 from privfit.privacy.budget_noise import CountNoise
-from privfit.privacy.ledger import Budget, Grant
+from privfit.privacy.ledger import Budget
 from privfit.records.binary import BinaryRecords, count_sensitivity
+from privfit.runs.payment import Paid
+from privfit.runs.settings import Parameters
 
-__all__ = ["NaiveBayes", "NoisyCounts", "naive_bayes"]
+__all__ = ["NaiveBayes", "NoisyCounts"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +58,9 @@ class NoisyCounts:
         return np.log((self.ones + alpha) / (self.sizes[:, None] + 2 * alpha))
 
 
-@dataclass(frozen=True)
-class NaiveBayes:
-    """Settings of `naive_bayes`: `alpha` pseudo-records with, and as many without, each feature."""
+@dataclass(frozen=True, repr=False)
+class NaiveBayes(Parameters):
+    """Noisy counts; `alpha` pseudo-records with, and as many without, each feature."""
 
     alpha: float = 1.0
 
@@ -75,25 +76,15 @@ class NaiveBayes:
         changed = count_sensitivity(max_ones, adjacency)
         return CountNoise.of(budget, changed, changed)
 
+    def __call__(self, records: BinaryRecords, max_ones: int, paid: Paid) -> NoisyCounts:
+        """Release noisy counts of records that keep at most `max_ones` features each.
 
-def naive_bayes(
-    records: BinaryRecords,
-    max_ones: int,
-    settings: NaiveBayes,
-    grant: Grant,
-    source: BitSource,
-    *,
-    adjacency: str = "replace",
-) -> NoisyCounts:
-    """Release noisy counts of records that keep at most `max_ones` features each.
-
-    Cost: one pure release, or one Gaussian one: the grant's budget.
-    """
-    noise = settings.noise(max_ones, grant.budget, adjacency)
-    grant.plan(noise.event)
-    counts = records.at_most(max_ones, source.bits(64)).counts()
-    exact = np.concatenate([counts.sizes, counts.ones.ravel()])
-    noisy = noise.release(grant, exact, source)
-    sizes = np.maximum(noisy[: records.n_classes], 1.0)
-    ones = noisy[records.n_classes :].reshape(counts.ones.shape)
-    return NoisyCounts(sizes, np.clip(ones, 0.0, sizes[:, None]))
+        Cost: one pure release, or one Gaussian one: the whole budget.
+        """
+        noise = self.noise(max_ones, paid.budget, paid.terms.adjacency)
+        paid.plan(noise.event)
+        counts = records.at_most(max_ones, paid.source.bits(64)).counts()
+        noisy = noise.add(np.concatenate([counts.sizes, counts.ones.ravel()]), paid.release)
+        sizes = np.maximum(noisy[: records.n_classes], 1.0)
+        ones = noisy[records.n_classes :].reshape(counts.ones.shape)
+        return NoisyCounts(sizes, np.clip(ones, 0.0, sizes[:, None]))

@@ -10,7 +10,8 @@ learning*, 2014, repaired. `scores.py` has the scores and what one record change
 `SparseVector`      the first k features that pass a noisy threshold (Lyu, Su, Li 2017)
 ==================  ==============================================================================
 
-A method is a frozen settings dataclass and a plain function. `best_of` is the rule of 'auto'.
+A method is a frozen dataclass that is called with a problem and with what pays for it. `best_of` is
+the rule of 'auto'.
 
 Private *threshold testing*, as published, is not here: it noises the threshold alone and compares
 true scores with it, so that two features with equal scores always fare alike. D = ten records (1,1)
@@ -26,7 +27,7 @@ costs anew and it never stops. `method_of` refuses both by name and says what re
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,9 +41,12 @@ from privfit.base.validation import is_finite, is_whole
 from privfit.features.scores import SCORES, Score, TotalCount
 from privfit.privacy.accounting import calibrate
 from privfit.privacy.budget_noise import CountNoise
-from privfit.privacy.ledger import Budget, Grant
+from privfit.privacy.ledger import Budget
 from privfit.privacy.mechanisms import AboveThreshold, DiscreteLaplace, TopK
 from privfit.records.binary import BinaryRecords, ClassCounts, count_sensitivity
+from privfit.runs.payment import Paid
+from privfit.runs.run import coins_of
+from privfit.runs.settings import Blank, Parameters
 
 __all__ = [
     "METHODS",
@@ -140,8 +144,20 @@ class Selected:
 # ----------------------------------------------------------------------------------------- methods
 
 
-@dataclass(frozen=True)
-class NoisyScores:
+class SelectionMethod(Parameters):
+    """What all methods share: a check of public numbers, and a call that draws."""
+
+    def check(self, problem: FeatureScores, budget: Budget) -> None:
+        """Refuse what a call would refuse, before anything is charged."""
+        raise NotImplementedError
+
+    def __call__(self, problem: FeatureScores, paid: Paid) -> Selected:
+        """Select features: all that was released."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, repr=False)
+class NoisyScores(SelectionMethod):
     """The k features with the largest noisy scores, or all whose noisy score reaches a threshold.
 
     Cost: one release, with noise of scale l1 / epsilon, or Gaussian noise of l2 / mu.
@@ -169,11 +185,30 @@ class NoisyScores:
         _check_choice(self.k, self.threshold)
 
     def check(self, problem: FeatureScores, budget: Budget) -> None:
-        """Refuse what `noisy_scores` would, before anything is charged."""
+        """Refuse what a call would, before anything is charged."""
         if self.paper:
             published_noise(problem, budget)
         else:
             problem.noise(budget)
+
+    def __call__(self, problem: FeatureScores, paid: Paid) -> Selected:
+        """Noise on every feature's statistic; the choice is post-processing."""
+        noisy = self._noisy(problem, paid)
+        order = np.argsort(-noisy, kind="stable")
+        if self.threshold is None:
+            return Selected(order[: self.k], noisy)
+        return Selected(order[: int((noisy >= self.threshold).sum())], noisy)
+
+    def _noisy(self, problem: FeatureScores, paid: Paid) -> Floats:
+        if self.paper:
+            mechanism = published_noise(problem, paid.budget)
+            paid.plan(mechanism.event)
+            drawn = paid.release(mechanism, problem.scores(paid.source))
+            return np.asarray(drawn / problem.how.units)
+        noise = problem.noise(paid.budget)
+        paid.plan(noise.event)
+        statistic = problem.how.statistic(problem.counts(paid.source))
+        return problem.how.of_noisy(noise.add(statistic, paid.release))
 
 
 def published_noise(problem: FeatureScores, budget: Budget) -> DiscreteLaplace:
@@ -184,27 +219,8 @@ def published_noise(problem: FeatureScores, budget: Budget) -> DiscreteLaplace:
     return DiscreteLaplace(budget.epsilon, ways * one * changed)
 
 
-def noisy_scores(
-    problem: FeatureScores, settings: NoisyScores, grant: Grant, source: BitSource
-) -> Selected:
-    """Noise on every feature's statistic; the choice is post-processing."""
-    if settings.paper:
-        mechanism = published_noise(problem, grant.budget)
-        grant.plan(mechanism.event)
-        noisy = grant.release(mechanism, problem.scores(source), source) / problem.how.units
-    else:
-        noise = problem.noise(grant.budget)
-        grant.plan(noise.event)
-        counts = problem.counts(source)
-        noisy = problem.how.of_noisy(noise.release(grant, problem.how.statistic(counts), source))
-    order = np.argsort(-noisy, kind="stable")
-    if settings.threshold is None:
-        return Selected(order[: settings.k], noisy)
-    return Selected(order[: int((noisy >= settings.threshold).sum())], noisy)
-
-
-@dataclass(frozen=True)
-class Peeling:
+@dataclass(frozen=True, repr=False)
+class Peeling(SelectionMethod):
     """k features, each by the exponential mechanism among those that are left.
 
     Cost: k selections of range R, accounted together: epsilon / k each if delta = 0.
@@ -230,19 +246,18 @@ class Peeling:
         return TopK(k, calibrate(k, budget.epsilon, budget.delta), problem.range)
 
     def check(self, problem: FeatureScores, budget: Budget) -> None:
-        """Refuse what `peeling` would, before anything is charged."""
+        """Refuse what a call would, before anything is charged."""
         self.mechanism(problem, budget)
 
+    def __call__(self, problem: FeatureScores, paid: Paid) -> Selected:
+        """Select k times without replacement."""
+        mechanism = self.mechanism(problem, paid.budget)
+        paid.plan(mechanism.event)
+        return Selected(paid.release(mechanism, problem.scores(paid.source)))
 
-def peeling(problem: FeatureScores, settings: Peeling, grant: Grant, source: BitSource) -> Selected:
-    """Select k times without replacement."""
-    mechanism = settings.mechanism(problem, grant.budget)
-    grant.plan(mechanism.event)
-    return Selected(grant.release(mechanism, problem.scores(source), source))
 
-
-@dataclass(frozen=True)
-class ClusteredCounts:
+@dataclass(frozen=True, repr=False)
+class ClusteredCounts(SelectionMethod):
     """Noise on all counts once; then features are clustered, and the best clusters' are taken.
 
     Features are points (x_0, x_1) of noisy counts. They are ranked by the score of their cluster's
@@ -278,34 +293,38 @@ class ClusteredCounts:
         return CountNoise.of(budget, changed, changed)
 
     def check(self, problem: FeatureScores, budget: Budget) -> None:
-        """Refuse what `clustered_counts` would, before anything is charged."""
+        """Refuse what a call would, before anything is charged."""
         self.noise(problem, budget)
 
-
-def clustered_counts(
-    problem: FeatureScores, settings: ClusteredCounts, grant: Grant, source: BitSource
-) -> Selected:
-    """Release counts, cluster the features, take those of the best clusters."""
-    noise = settings.noise(problem, grant.budget)
-    grant.plan(noise.event)
-    counts, classes = problem.counts(source), problem.records.n_classes
-    exact = np.concatenate([counts.ones.ravel(), counts.sizes])
-    noisy = noise.release(grant, exact, source)
-    ones, sizes = noisy[:-classes].reshape(classes, -1), noisy[-classes:]
-    coins = np.random.Generator(np.random.SFC64(source.bits(128)))
-    k = min(settings.n_clusters, problem.d)
-    centers = weighted_means(ones.T, np.ones(problem.d), k, coins)
-    nearest = scipy.spatial.distance.cdist(ones.T, centers).argmin(axis=1)
-    scores = problem.how.of(ones, sizes)
-    of_centers = problem.how.of(centers.T, sizes)[nearest]
-    order, most = np.lexsort((-scores, -of_centers)), settings.k
-    if settings.threshold is not None:
-        most = int((of_centers >= settings.threshold).sum())
-    return Selected(order[:most], scores, {"n_clusters": k})
+    def __call__(self, problem: FeatureScores, paid: Paid) -> Selected:
+        """Release counts, cluster the features, take those of the best clusters."""
+        noise = self.noise(problem, paid.budget)
+        paid.plan(noise.event)
+        counts, classes = problem.counts(paid.source), problem.records.n_classes
+        exact = np.concatenate([counts.ones.ravel(), counts.sizes])
+        noisy = noise.add(exact, paid.release)
+        ones, sizes = noisy[:-classes].reshape(classes, -1), noisy[-classes:]
+        k = min(self.n_clusters, problem.d)
+        centers = weighted_means(ones.T, np.ones(problem.d), k, coins_of(paid.source))
+        nearest = scipy.spatial.distance.cdist(ones.T, centers).argmin(axis=1)
+        scores = problem.how.of(ones, sizes)
+        of_centers = problem.how.of(centers.T, sizes)[nearest]
+        order, most = np.lexsort((-scores, -of_centers)), self.k
+        if self.threshold is not None:
+            most = int((of_centers >= self.threshold).sum())
+        return Selected(order[:most], scores, {"n_clusters": k})
 
 
-@dataclass(frozen=True)
-class SparseVector:
+def _no_threshold(settings: SparseVector) -> float:
+    """There is none that could be known without the records."""
+    raise ValueError(
+        "threshold (None) must be given from public knowledge; pass "
+        "method=SparseVector(k=10, threshold=100)"
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class SparseVector(SelectionMethod):
     """The first k features, in the order of columns, whose score passes a noisy threshold.
 
     For scores that come one by one; on a whole table `Peeling` has less noise for the same k. It
@@ -324,15 +343,10 @@ class SparseVector:
     """
 
     k: int
-    threshold: float | None = None
+    threshold: Blank[float] = Blank(_no_threshold)
 
     def __post_init__(self) -> None:
         _check_k(self.k)
-        if self.threshold is None:
-            raise ValueError(
-                "threshold (None) must be given from public knowledge; pass "
-                "method=SparseVector(k=10, threshold=100)"
-            )
         _check_threshold(self.threshold)
 
     def mechanism(self, problem: FeatureScores, budget: Budget) -> AboveThreshold:
@@ -343,31 +357,27 @@ class SparseVector:
         """
         S, R = problem.sensitivity, problem.range
         share = 1 / (1 + (self.k * R / S) ** (2 / 3))
-        assert self.threshold is not None
         level = round(self.threshold * problem.how.units)
         return AboveThreshold(budget.epsilon, self.k, level, S, R, share)
 
     def check(self, problem: FeatureScores, budget: Budget) -> None:
-        """Refuse what `sparse_vector` would, before anything is charged."""
+        """Refuse what a call would, before anything is charged."""
         self.mechanism(problem, budget)
 
-
-def sparse_vector(
-    problem: FeatureScores, settings: SparseVector, grant: Grant, source: BitSource
-) -> Selected:
-    """Compare features with a threshold, one by one, until k have passed."""
-    mechanism = settings.mechanism(problem, grant.budget)
-    grant.plan(mechanism.event)
-    return Selected(grant.release(mechanism, problem.scores(source), source))
+    def __call__(self, problem: FeatureScores, paid: Paid) -> Selected:
+        """Compare features with a threshold, one by one, until k have passed."""
+        mechanism = self.mechanism(problem, paid.budget)
+        paid.plan(mechanism.event)
+        return Selected(paid.release(mechanism, problem.scores(paid.source)))
 
 
 # ------------------------------------------------------------------------------------------ choice
 
-METHODS: dict[str, tuple[type[Any], Callable[..., Selected]]] = {
-    "noisy": (NoisyScores, noisy_scores),
-    "peeling": (Peeling, peeling),
-    "clusters": (ClusteredCounts, clustered_counts),
-    "sparse_vector": (SparseVector, sparse_vector),
+METHODS: dict[str, type[SelectionMethod]] = {
+    "noisy": NoisyScores,
+    "peeling": Peeling,
+    "clusters": ClusteredCounts,
+    "sparse_vector": SparseVector,
 }
 
 
@@ -377,11 +387,11 @@ def method_of(method: Any, k: int) -> tuple[str, Any]:
     if isinstance(method, str) and method == "auto":
         _check_k(k)
         return "auto", None
-    for name, (kind, _) in METHODS.items():
+    for name, kind in METHODS.items():
         if isinstance(method, kind):
             return name, method
         if isinstance(method, str) and method == name:
-            return name, kind(k=k)
+            return name, kind(k=k)  # type: ignore[call-arg]
     raise ValueError(
         f"method ({method!r}) must be one of auto, {', '.join(METHODS)}, or settings such as "
         "Peeling(k=10); pass one of them"
@@ -433,7 +443,7 @@ def published_split(method: Any, epsilon: float) -> Split:
     Split(selection=0.5, classification=0.5, max_ones=10)
     """
     _refuse_leaks(method)
-    name = next((name for name, (kind, _) in METHODS.items() if isinstance(method, kind)), method)
+    name = next((name for name, kind in METHODS.items() if isinstance(method, kind)), method)
     if not isinstance(name, str) or name not in SHARES:
         raise ValueError(
             f"method ({method!r}) must be one of {', '.join(SHARES)}, which were published; pass "

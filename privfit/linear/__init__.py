@@ -1,9 +1,12 @@
 """Fits of linear models: noisy descents, perturbed convex problems, the functional mechanism."""
 
-from privfit.linear.descent import FrankWolfe, Gradient, PermutedSGD
+from privfit.linear.descent import Gradient
+from privfit.linear.frank_wolfe import FrankWolfe
 from privfit.linear.functional import Functional
 from privfit.linear.losses import SmoothLoss
-from privfit.linear.perturbation import ObjectivePerturbation, OutputPerturbation, PrivateSVM
+from privfit.linear.objective_perturbation import ObjectivePerturbation
+from privfit.linear.permuted_sgd import PermutedSGD
+from privfit.linear.perturbation import OutputPerturbation, PrivateSVM
 from privfit.linear.select_refine import LinearHybrid
 
 __all__ = [

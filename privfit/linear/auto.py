@@ -37,10 +37,11 @@ import math
 from privfit.domains import Domain
 from privfit.linear.descent import WIDEST, WIDEST_WHITENED, Gradient, signal_of
 from privfit.linear.newton import coding_of
-from privfit.linear.perturbation import ObjectivePerturbation
+from privfit.linear.objective_perturbation import ObjectivePerturbation
 from privfit.linear.select_refine import LinearHybrid
 from privfit.privacy.accounting import gaussian_calibrate
 from privfit.privacy.ledger import Budget
+from privfit.runs.sizes import PRIVATE, known_size
 from privfit.searches.privgene import Local
 
 __all__ = ["choose"]
@@ -60,18 +61,14 @@ def choose(
     """The settings of `auto` for so many records, and models on one budget."""
     if not budget.delta:
         return _choose_pure(size, domain, Budget(budget.epsilon / models), adjacency, intercept)
-    if size is None:
-        raise ValueError(
-            "n_public must be given under adjacency='add_remove', where the number of records is "
-            "private and solver='auto' depends on it; pass a public estimate"
-        )
+    size = known_size(size, f"{PRIVATE} and solver='auto' depends on it")
     columns = domain.width
     if columns >= WIDEST:
         return Local()
     mu = gaussian_calibrate(budget.epsilon, budget.delta) / math.sqrt(models)
     signal = signal_of(size, mu, adjacency, columns)
-    assert signal is not None
-    if signal < DROWNED or columns > WIDEST_WHITENED:
+    drowned = signal is None or signal < DROWNED  # None of no mu at all
+    if drowned or columns > WIDEST_WHITENED:
         return LinearHybrid()
     return Gradient()
 

@@ -42,34 +42,34 @@ unit to the change of each coefficient.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from privfit._kernels.linear import RESIDUAL_UNIT
 from privfit.base.typing import Floats, Integers
-from privfit.base.validation import is_finite
 from privfit.domains import Domain
 from privfit.objectives import LinearObjective
 from privfit.objectives.coding import Compact
 from privfit.privacy.budget_noise import deviation, noise_for
-from privfit.privacy.ledger import Budget, Grant
+from privfit.privacy.ledger import Budget
 from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from privfit.records.packing import MAX_RECORDS
-from privfit.runs.paths import Conduct, Generation, Path
+from privfit.runs.paths import Path
+from privfit.runs.protocols import Objective, Space
+from privfit.runs.run import Run, Task
+from privfit.runs.settings import Settings, check_positive
 from privfit.runs.spaces import Reals
 
-__all__ = ["METHODS", "Functional", "functional"]
+__all__ = ["Functional"]
 
 
 SENSITIVITY_BITS = 32  # of the integers that are released: far finer than their noise
 
 
-@dataclass(frozen=True)
-class Functional:
-    """Settings of `functional`; what is left out takes our default, or the paper's.
+@dataclass(frozen=True, repr=False)
+class Functional(Settings):
+    """The functional mechanism; what is left out takes our default, or the paper's.
 
     Parameters
     ----------
@@ -104,41 +104,35 @@ class Functional:
     paper: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("weight", "ridge"):
-            value = getattr(self, name)
-            if value is not None and (not is_finite(value) or value <= 0):
-                raise ValueError(f"{name} ({value!r}) must be a positive number; leave it out")
+        check_positive(self, "weight", "ridge")
 
-    def check(self, objective: Any, budget: Budget, adjacency: str, size: int | None) -> None:
-        """Refuse what `functional` would refuse; nothing is drawn."""
-        _plan(objective, self, budget, adjacency)
+    @property
+    def largest_weight(self) -> float:
+        return 5.0 if self.paper else 10.0
 
+    def bounds_codes(self, objective: Objective) -> bool:
+        return True
 
-def functional(
-    objective: LinearObjective,
-    space: Reals,
-    settings: Functional,
-    grant: Grant,
-    rng: Any = None,
-    callback: Callable[[Generation], object] | None = None,
-    **public: Any,
-) -> Path:
-    """Release the coefficients of the order-2 loss, and minimise what they define.
+    def check(self, task: Task[Objective, Space]) -> None:
+        """Refuse what a run would refuse; nothing is drawn."""
+        _plan(task.objective, self, task.budget, task.adjacency)
 
-    Released: about d^2 / 2 integers, of which the minimiser is told. Cost: one release, pure or
-    Gaussian, of the grant's budget. The space bounds the weights of coded columns.
-    """
-    conduct = Conduct(objective, space, grant, rng, callback, **public)
-    plan = _plan(objective, settings, grant.budget, conduct.adjacency, conduct.share)
-    conduct.set_aside(1, plan.noise.event)
-    conduct.note(weight=plan.A * plan.coding.unit, ridge=plan.ridge(settings))
-    linear, quadratic = plan.coefficients(objective)
-    value = np.concatenate([linear, quadratic[plan.upper]]) >> plan.cut
-    noisy = conduct.release(plan.noise, value)
-    u = np.zeros(objective.n_weights)
-    u[plan.columns] = plan.minimiser(noisy, settings)
-    conduct.tell(plan.coding.weights(np.clip(u, space.low, space.high))[None])
-    return conduct.path()
+    def __call__(self, run: Run[LinearObjective, Reals]) -> Path:
+        """Release the coefficients of the order-2 loss, and minimise what they define.
+
+        Released: about d^2 / 2 integers, of which the minimiser is reported. Cost: one release,
+        pure or Gaussian, of the grant's budget. The space bounds the weights of coded columns.
+        """
+        plan = _plan(run.objective, self, run.whole, run.adjacency, run.share)
+        run.set_aside(plan.noise.event)
+        run.note(weight=plan.A * plan.coding.unit, ridge=plan.ridge(self))
+        linear, quadratic = plan.coefficients(run.objective)
+        value = np.concatenate([linear, quadratic[plan.upper]]) >> plan.cut
+        noisy = run.release(plan.noise, value)
+        u = np.zeros(run.objective.n_weights)
+        u[plan.columns] = plan.minimiser(noisy, self)
+        run.report(plan.coding.weights(np.clip(u, run.space.low, run.space.high))[None])
+        return run.path()
 
 
 @dataclass(frozen=True)
@@ -188,7 +182,7 @@ class _Plan:
 
 
 def _plan(
-    objective: Any, settings: Functional, budget: Budget, adjacency: str, share: int = 1
+    objective: Objective, settings: Functional, budget: Budget, adjacency: str, share: int = 1
 ) -> _Plan:
     if not isinstance(objective, LinearObjective) or objective.loss != "logistic":
         raise ValueError(
@@ -270,6 +264,3 @@ def _powers(values: list[int], power: int) -> int:
 def _root_up(square: int) -> int:
     root = math.isqrt(square)
     return root + (root * root < square)
-
-
-METHODS: dict[str, tuple[type[Any], Callable[..., Path]]] = {"functional": (Functional, functional)}

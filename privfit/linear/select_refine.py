@@ -19,9 +19,8 @@ and parameters add up as squares: mu_1^2 is a `share` of the squared parameter o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,32 +29,37 @@ from privfit.linear.descent import (
     LEAST,
     WIDEST,
     WIDEST_WHITENED,
+    Descending,
+    Descent,
     Gradient,
     Noise,
     buy_frame,
     check_reach,
     check_slopes,
     descend,
-    noted,
     signal_of,
 )
 from privfit.objectives import LinearObjective
 from privfit.objectives.clipping import SecondMoments
 from privfit.objectives.coding import Broad
 from privfit.privacy.accounting import Event, gaussian_calibrate
-from privfit.privacy.ledger import Budget, Grant
-from privfit.runs.paths import Conduct, Generation, Path, check_split
+from privfit.privacy.ledger import Budget
+from privfit.runs.paths import Path
+from privfit.runs.protocols import Space
+from privfit.runs.run import Run, Task
+from privfit.runs.settings import Blank, blank, check_split
+from privfit.runs.sizes import known_size
 from privfit.runs.spaces import Reals
-from privfit.searches.privgene import Local, cap_of, climb, noted_walk, schedule
+from privfit.searches.privgene import Local, climb
 
-__all__ = ["METHODS", "LinearHybrid", "linear_hybrid"]
+__all__ = ["LinearHybrid"]
 
 WALK = 10.0  # bounds the centred weights of the walk, like those of `Local`
 
 
-@dataclass(frozen=True)
-class LinearHybrid:
-    """Settings of `linear_hybrid`, the solver 'hybrid' of linear models.
+@dataclass(frozen=True, repr=False)
+class LinearHybrid(Descending):
+    """The solver 'hybrid' of linear models: a walk, then a descent.
 
     Parameters
     ----------
@@ -82,11 +86,11 @@ class LinearHybrid:
     (1, 2)
     """
 
+    without_size: ClassVar[str] = "LinearHybrid(select=Local(generations=...))"
+
     share: float = 0.7
-    select: Local = field(default_factory=lambda: Local(step=0.03, last_step=0.009, average=0.5))
-    refine: Gradient = field(
-        default_factory=lambda: Gradient(steps=16, whiten=True, floor=1.0, ridge=0.0)
-    )
+    select: Blank[Local] = blank(Local(step=0.03, last_step=0.009, average=0.5))
+    refine: Blank[Gradient] = blank(Gradient(steps=16, whiten=True, floor=1.0, ridge=0.0))
 
     def __post_init__(self) -> None:
         check_split(self, "share")
@@ -101,8 +105,13 @@ class LinearHybrid:
         if not self.refine.whiten:
             raise ValueError("refine must be whitened; pass Gradient(whiten=True, ...)")
 
-    def check(self, objective: Any, budget: Budget, adjacency: str, size: int | None) -> None:
-        """Refuse what `linear_hybrid` would refuse; draws nothing."""
+    @property
+    def needs_size(self) -> bool:
+        return self.select.generations is None
+
+    def check(self, task: Task[LinearObjective, Space]) -> None:
+        """Refuse what a run would refuse; draws nothing."""
+        objective, budget = task.objective, task.budget
         check_slopes(objective, "hybrid")
         if not budget.delta:
             raise ValueError(
@@ -113,26 +122,53 @@ class LinearHybrid:
             raise ValueError(
                 f"solver 'hybrid' takes fewer than {WIDEST} columns; pass solver='local'"
             )
-        if size is None and self.select.generations is None:
-            raise ValueError(
-                "n_public must be given under adjacency='add_remove', where the number of records "
-                "is private; pass a public estimate, or LinearHybrid(select=Local(generations=...))"
-            )
+        super().check(task)
         mu = gaussian_calibrate(budget.epsilon, budget.delta)
-        if _Plan.of(self, budget, 1, signal_of(size, mu, adjacency, 1)).noise.least < LEAST:
+        signal = signal_of(task.n_public, mu, task.adjacency, 1)
+        if _Plan.of(self, budget, 1, signal).noise.least < LEAST:
             raise ValueError(
                 f"epsilon ({budget.epsilon!r}) is too small for so many draws; pass fewer "
                 "generations and steps, or a larger epsilon"
             )
-        if size is None and not objective.fit_intercept:
-            raise ValueError(
-                "n_public must be given under adjacency='add_remove' where no intercept is fitted, "
-                "whose moments would tell the number of records; pass a public estimate"
-            )
+        if not objective.fit_intercept:
+            where = " where no intercept is fitted, whose moments would tell the number of records"
+            known_size(task.n_public, where)
         coding = Broad(objective.domain, objective.fit_intercept)
         check_reach(objective, coding)
-        SecondMoments(objective, coding).sensitivity(adjacency)
+        SecondMoments(objective, coding).sensitivity(task.adjacency)
         check_reach(objective, objective.centred, WALK)
+
+    def __call__(self, run: Run[LinearObjective, Reals]) -> Path:
+        """Walk along single columns, then descend on those that the walk touched.
+
+        Released: the moves, the second moments of the columns with noise, and noisy gradients;
+        reported are the weights after each. Cost: the grant's budget. The space bounds coded
+        weights (`Broad`).
+        """
+        objective = run.objective
+        plan = _Plan.of(
+            self, run.whole, run.share, signal_of(run.n_public, run.mu, run.adjacency, 1)
+        )
+        generations = plan.selections + plan.refine.steps
+        selections = Event("selection", plan.eps_s, plan.selections)
+        run.set_aside(selections, *plan.noise.events, generations=generations)
+        cap, average = self.select.cap_of(objective), plan.refine.average * plan.refine.steps
+        run.note(
+            select={**self.select.noted(plan.selections), "eps_s": plan.eps_s, "cap": cap},
+            refine=plan.refine.noted,
+            average=average / generations,
+        )
+
+        coding = Broad(objective.domain, objective.fit_intercept)
+        box = Reals(-WALK, WALK, coding.width)
+        view = objective.slopes(box.middle, cap)
+        walk = climb(run, box, view, plan.eps_s, self.select.schedule(plan.selections))
+        columns = np.flatnonzero((walk[:, : objective.n_features] != 0).any(axis=0))
+        start = coding.positions(run.path(self.select.average).answer)
+
+        frame = buy_frame(run, coding, plan.refine, plan.noise, columns)
+        descend(run, coding, frame, plan.refine, plan.noise, start)
+        return run.path(average / generations)
 
 
 @dataclass(frozen=True)
@@ -141,7 +177,7 @@ class _Plan:
 
     selections: int
     eps_s: float
-    refine: Gradient
+    refine: Descent
     noise: Noise
 
     @classmethod
@@ -156,48 +192,3 @@ class _Plan:
         chosen = Event("selection", eps_s, T * fits)
         left = gaussian_calibrate(budget.epsilon, budget.delta, [chosen])
         return cls(T, eps_s, refine, Noise(refine, left / math.sqrt(fits) * ALMOST))
-
-
-def linear_hybrid(
-    objective: LinearObjective,
-    space: Reals,
-    settings: LinearHybrid,
-    grant: Grant,
-    rng: Any = None,
-    callback: Callable[[Generation], object] | None = None,
-    **public: Any,
-) -> Path:
-    """Walk along single columns, then descend on those that the walk touched.
-
-    Released: the moves, the second moments of the columns with noise, and noisy gradients; told
-    are the weights after each. Cost: the grant's budget. The space bounds coded weights (`Broad`).
-    """
-    conduct = Conduct(objective, space, grant, rng, callback, **public)
-    s = settings
-    signal = signal_of(conduct.size, conduct.mu, conduct.adjacency, 1)
-    plan = _Plan.of(s, grant.budget, conduct.share, signal)
-    assert plan.refine.steps
-    generations = plan.selections + plan.refine.steps
-    selections = Event("selection", plan.eps_s, plan.selections)
-    conduct.set_aside(generations, selections, *plan.noise.events)
-    cap = cap_of(s.select, objective)
-    conduct.note(
-        select={**noted_walk(plan.selections, s.select), "eps_s": plan.eps_s, "cap": cap},
-        refine=noted(plan.refine),
-    )
-
-    coding = Broad(objective.domain, objective.fit_intercept)
-    box = Reals(-WALK, WALK, coding.width)
-    view = objective.slopes(box.middle, cap)
-    walk = climb(conduct, box, view, plan.eps_s, schedule(plan.selections, s.select))
-    columns = np.flatnonzero((walk[:, : objective.n_features] != 0).any(axis=0))
-    start = coding.positions(conduct.path(s.select.average).answer)
-
-    frame = buy_frame(conduct, coding, plan.refine, plan.noise, columns)
-    descend(conduct, coding, frame, plan.refine, plan.noise, start)
-    return conduct.path(plan.refine.average * plan.refine.steps / generations)
-
-
-METHODS: dict[str, tuple[type[Any], Callable[..., Path]]] = {
-    "hybrid": (LinearHybrid, linear_hybrid)
-}

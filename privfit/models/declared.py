@@ -24,22 +24,17 @@ from privfit.base.validation import is_finite
 from privfit.clustering import kmeans, kmedian
 from privfit.domains import Domain
 from privfit.features import selection
-from privfit.linear import descent, functional, perturbation, select_refine
-from privfit.searches import sample_aggregate
-from privfit.searches.solvers import SOLVERS
+from privfit.linear import methods as linear
 
 __all__ = ["SETTINGS", "as_array", "dtype_name", "from_plain", "method_name", "to_plain"]
 
 
-_METHODS = [
-    (kind, name)
-    for methods in (
-        SOLVERS, descent.METHODS, select_refine.METHODS, perturbation.METHODS, functional.METHODS,
-        sample_aggregate.METHODS, kmeans.METHODS, kmedian.METHODS, selection.METHODS,
-    )
-    for name, (kind, _) in methods.items()
-]  # fmt: skip
-SETTINGS: dict[str, type[Any]] = {kind.__name__: kind for kind, _ in _METHODS}
+_NAMES: dict[type[Any], str] = {
+    kind: name
+    for methods in (linear.METHODS, kmeans.METHODS, kmedian.METHODS, selection.METHODS)
+    for name, kind in methods.items()
+}
+SETTINGS: dict[str, type[Any]] = {kind.__name__: kind for kind in _NAMES}
 
 # Texts up to a length that no file can abuse, numbers that Python's hold without loss.
 DTYPES = re.compile(r"bool|u?int(8|16|32|64)|float(16|32|64)|U[1-9]\d{0,5}|object")
@@ -48,7 +43,7 @@ SINGLE = (bool, int, float, str, type(None))
 
 def method_name(method: Any) -> Any:
     """The name of a method that is given by its name or its settings."""
-    return dict(_METHODS).get(type(method), method)
+    return _NAMES.get(type(method), method)
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:
@@ -93,8 +88,8 @@ def to_plain(value: Any, what: str) -> Any:
     if isinstance(value, Domain):
         return value.to_dict()
     if SETTINGS.get(type(value).__name__) is type(value):
-        own = {one.name: to_plain(getattr(value, one.name), what) for one in fields(value)}
-        return {"settings": type(value).__name__, **own}
+        own = value.get_params(deep=False).items()
+        return {"settings": type(value).__name__, **{name: to_plain(v, what) for name, v in own}}
     if hasattr(value, "to_numpy"):  # a column or a table of pandas
         value = value.to_numpy()
     if isinstance(value, np.ndarray):

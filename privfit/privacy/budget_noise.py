@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +11,8 @@ import numpy as np
 
 from privfit.base.typing import Floats, Integers
 from privfit.privacy.accounting import Event, calibrate, gaussian_calibrate
-from privfit.privacy.ledger import Budget, Grant
-from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
+from privfit.privacy.ledger import Budget
+from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
 
 __all__ = ["CountNoise", "deviation", "noise_for"]
 
@@ -73,6 +74,6 @@ class CountNoise:
             return self.mechanism.sensitivity / self.mechanism.epsilon
         return math.sqrt(self.mechanism.variance) / self.units
 
-    def release(self, grant: Grant, counts: Integers, rng: Any) -> Floats:
-        """The counts with noise."""
-        return np.asarray(grant.release(self.mechanism, self.units * counts, rng) / self.units)
+    def add(self, counts: Integers, release: Callable[[Mechanism, Any], Any]) -> Floats:
+        """The counts with noise, drawn by who pays for it."""
+        return np.asarray(release(self.mechanism, self.units * counts) / self.units)

@@ -43,7 +43,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -54,6 +53,7 @@ from privfit.base.typing import Integers
 from privfit.base.validation import is_finite, is_whole
 from privfit.privacy.accounting import Event
 from privfit.privacy.mechanisms import DiscreteLaplace, Mechanism
+from privfit.privacy.remainder import epsilon_left
 
 __all__ = ["Cells", "Halvings", "Leaves", "Partition", "SplitTree"]
 
@@ -252,13 +252,9 @@ class Partition:
         """
         halvings = Halvings(*bounds, settings.depth)
         depth, roots = len(halvings.axes), settings.roots or round(math.log2(3 * k))
-        shape = settings.shape_share * epsilon
-        rest = rounded_down(Fraction(epsilon) - Fraction(shape))
-        return cls(
-            halvings,
-            SplitTree(shape, adjacency, min(roots, depth), depth),
-            DiscreteLaplace(rest, 2 if adjacency == "replace" else 1),
-        )
+        shape = SplitTree(settings.shape_share * epsilon, adjacency, min(roots, depth), depth)
+        rest = epsilon_left(epsilon, shape.event)
+        return cls(halvings, shape, DiscreteLaplace(rest, 2 if adjacency == "replace" else 1))
 
     @property
     def events(self) -> tuple[Event, Event]:
@@ -289,9 +285,3 @@ def check_depth(depth: int) -> None:
     """Refuse more halvings than a code has bits."""
     if depth > MOST_LEVELS:
         raise ValueError(f"depth ({depth}) must be at most {MOST_LEVELS}; leave it out")
-
-
-def rounded_down(exact: Fraction) -> float:
-    """The largest float that is no larger."""
-    nearest = float(exact)
-    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, -math.inf)

@@ -1,6 +1,8 @@
 """How a private search is run: its space, its plan, its listener, and the path that it releases."""
 
 from privfit.runs.paths import Generation, Path
-from privfit.runs.spaces import Bits, Reals, Space, Subsets
+from privfit.runs.protocols import Objective, Space
+from privfit.runs.run import Run
+from privfit.runs.spaces import Bits, Reals, Subsets
 
-__all__ = ["Bits", "Generation", "Path", "Reals", "Space", "Subsets"]
+__all__ = ["Bits", "Generation", "Objective", "Path", "Reals", "Run", "Space", "Subsets"]

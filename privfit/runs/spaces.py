@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from privfit.base.typing import Array, Coins, Floats, Integers
 from privfit.base.validation import is_whole
 
-__all__ = ["Bits", "Reals", "Space", "Subsets"]
+__all__ = ["Bits", "Reals", "Subsets", "side_by_side"]
 
 
 def _check_size(name: str, value: Any) -> None:
@@ -50,6 +50,8 @@ class Reals:
     >>> bool(abs(found.answer[0] - 170) < 5)
     True
     """
+
+    has_means: ClassVar[bool] = True
 
     low: Any
     high: Any
@@ -223,6 +225,8 @@ class Subsets:
     Subsets(n=200, k=5)
     """
 
+    has_means: ClassVar[bool] = False
+
     n: int
     k: int
 
@@ -337,6 +341,8 @@ class Bits:
     (8,)
     """
 
+    has_means: ClassVar[bool] = False
+
     n: int
 
     def __post_init__(self) -> None:
@@ -410,4 +416,6 @@ class Bits:
         return P ^ (coins.random(P.shape) < rate)
 
 
-Space: TypeAlias = Reals | Subsets | Bits
+def side_by_side(first: Array, second: Array) -> Array:
+    """(2 m, ...): two populations (m, ...) as one, pair after pair."""
+    return np.stack([first, second], axis=1).reshape(-1, *first.shape[1:])

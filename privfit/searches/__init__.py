@@ -1,8 +1,9 @@
 """Searches for any objective: propose without data, score exactly, select privately."""
 
 from privfit.searches.dpsga import DPSGA
+from privfit.searches.majority import Majority
 from privfit.searches.privgene import EEM, Local, PrivGene
-from privfit.searches.sample_aggregate import Gupt, Majority, aggregate
+from privfit.searches.sample_aggregate import Gupt, aggregate
 from privfit.searches.solvers import Found, search
 from privfit.searches.subsample import Subsample
 

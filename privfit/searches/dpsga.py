@@ -13,30 +13,22 @@ more: only theorems that hold for every pure release apply to them, and the othe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
-from privfit.base.typing import Array
+from privfit.base.typing import Array, Coins, Integers
 from privfit.base.validation import is_whole
 from privfit.privacy.accounting import METHODS
-from privfit.privacy.ledger import Grant
 from privfit.privacy.mechanisms import WIDEST, Mechanism, NoisyMax, PermuteAndFlip, TopK
-from privfit.runs.paths import (
-    OPEN,
-    Conduct,
-    Generation,
-    Path,
-    check_counts,
-    check_shares,
-    fill,
-    side_by_side,
-)
-from privfit.runs.spaces import Reals, Space
+from privfit.runs.paths import Path
+from privfit.runs.protocols import Objective, Space
+from privfit.runs.run import Run
+from privfit.runs.settings import Blank, Search, blank, check_counts, check_shares
+from privfit.runs.spaces import Reals, side_by_side
 
-__all__ = ["DPSGA", "dpsga", "thesis_delta"]
+__all__ = ["DPSGA", "thesis_delta"]
 
 
 # Generations by epsilon, in half decades from 10^-2 to 10^1.5 (the thesis's table).
@@ -61,9 +53,16 @@ def thesis_delta(n: int) -> float:
     return float(n) ** -1.1
 
 
-@dataclass(frozen=True)
-class DPSGA:
-    """Settings of `dpsga`; what is left out takes our default, or the thesis's.
+def _usual_composition(settings: DPSGA) -> str:
+    """The least cost that is proved for the selection, or the thesis's lemma."""
+    if settings.selection in PURE:
+        return "kov" if settings.paper else "kov_exact"
+    return "bounded_range" if settings.paper else "tight"
+
+
+@dataclass(frozen=True, repr=False)
+class DPSGA(Search):
+    """The simple genetic algorithm; what is left out takes our default, or the thesis's.
 
     Parameters
     ----------
@@ -104,25 +103,21 @@ class DPSGA:
     (1, 2)
     """
 
+    counts_errors: ClassVar[bool] = True
+    runs_unpaid: ClassVar[bool] = True
+
     generations: int | None = None
-    population: int = OPEN
-    survivors: int = OPEN
-    crossover: float = OPEN
+    population: Blank[int] = blank(200)
+    survivors: Blank[int] = blank(10)
+    crossover: Blank[float] = blank(0.5)
     mutation: float | None = None
-    step: float = OPEN
-    average: float = OPEN
+    step: Blank[float] = blank(0.05)
+    average: Blank[float] = blank(0.25, paper=0.0)
     paper: bool = False
     selection: str = "exponential"
-    composition: str = OPEN
+    composition: Blank[str] = Blank(_usual_composition)
 
     def __post_init__(self) -> None:
-        shared = {"population": 200, "survivors": 10, "crossover": 0.5, "step": 0.05}
-        pure = self.selection != "exponential"
-        fill(
-            self,
-            ours={**shared, "average": 0.25, "composition": "kov_exact" if pure else "tight"},
-            paper={**shared, "average": 0.0, "composition": "kov" if pure else "bounded_range"},
-        )
         self._check_selection()
         check_counts(self, "generations", "population", "survivors")
         check_shares(self, "crossover", "mutation", "step", "average")
@@ -131,6 +126,10 @@ class DPSGA:
                 f"survivors ({self.survivors}) must be below the population ({self.population}); "
                 "pass fewer"
             )
+
+    @property
+    def largest_weight(self) -> float:
+        return 1.0
 
     def _check_selection(self) -> None:
         """Refuse a selection that is not known, and a composition that is not proved for it."""
@@ -152,50 +151,65 @@ class DPSGA:
                 f"{', '.join(PURE_COMPOSITIONS)}, or selection='exponential'"
             )
 
+    def __call__(self, run: Run[Objective, Space]) -> Path:
+        """Peel N_s parents, keep them, breed N_p - N_s children, repeat; at last select one.
 
-def dpsga(
-    objective: Any,
-    space: Space,
-    settings: DPSGA,
-    grant: Grant | None,
-    rng: Any = None,
-    callback: Callable[[Generation], object] | None = None,
-    **public: Any,
-) -> Path:
-    """Peel N_s parents, keep them, breed N_p - N_s children, repeat; at last select one.
+        Released: the parents of each generation. Cost: N_g N_s + 1 selections, the grant's budget.
+        Without a grant nothing is private.
+        """
+        objective, space, coins = run.objective, run.space, run.coins
+        n_g, rate, eps_s = self._plan(run)
+        P = _starts(space, self.population, coins)
+        scores = objective.scores(P) + objective.prior(P)
+        for _ in range(n_g):
+            chosen = self._select(run, P, scores, self.survivors, eps_s)
+            parents = P[chosen]
+            run.report(parents)
+            children = self._children(space, parents, rate, coins)
+            P = np.concatenate([parents, children])
+            bred = objective.scores(children) + objective.prior(children)
+            scores = np.concatenate([scores[chosen], bred])  # parents are not scored again
+        run.report(P[self._select(run, P, scores, 1, eps_s)])
+        return run.path(self.average)
 
-    Released: the parents of each generation. Cost: N_g N_s + 1 selections, the grant's budget.
-    Without a grant nothing is private.
-    """
-    conduct = Conduct(objective, space, grant, rng, callback, **public)
-    space, coins, s = conduct.space, conduct.coins, settings
-    n_g = s.generations or _generations(grant)
-    kind = "pure" if s.selection in PURE else "selection"
-    rate = 1 / (space.size + 1) if s.mutation is None else s.mutation
-    eps_s = conduct.plan(n_g * s.survivors + 1, n_g + 1, s.composition, kind)
-    conduct.note(generations=n_g, mutation=rate)
+    def _plan(self, run: Run[Objective, Space]) -> tuple[int, float, float]:
+        """N_g, p_m, and the size of each selection."""
+        n_g = self.generations or _generations(run)
+        rate = 1 / (run.space.size + 1) if self.mutation is None else self.mutation
+        kind = "pure" if self.selection in PURE else "selection"
+        selections = n_g * self.survivors + 1
+        eps_s = run.plan(kind, selections, self.composition, generations=n_g + 1)
+        run.note(selections=selections, eps_s=eps_s, generations=n_g, mutation=rate)
+        return n_g, rate, eps_s
 
-    def select(k: int) -> Array:
-        if grant is None:
+    def _select(
+        self, run: Run[Objective, Space], P: Array, scores: Integers, k: int, eps_s: float
+    ) -> Integers:
+        """(k,): the candidates that are drawn, best first where nothing is private."""
+        if not run.is_private:
             return np.argsort(-scores, kind="stable")[:k]
-        reach = (objective.spread if s.paper else objective.range)(P, conduct.adjacency)
-        if s.selection in PURE:
-            return _peel(conduct, _pure(s.selection, eps_s, reach), scores, k)
-        return np.asarray(conduct.release(TopK(k, eps_s, reach), scores))
+        reach = (run.objective.spread if self.paper else run.objective.range)(P, run.adjacency)
+        if self.selection in PURE:
+            return _peel(run, _pure(self.selection, eps_s, reach), scores, k)
+        return np.asarray(run.release(TopK(k, eps_s, reach), scores))
 
-    P = _starts(space, s.population, coins)
-    scores = objective.scores(P) + objective.prior(P)
-    for _ in range(n_g):
-        chosen = select(s.survivors)
-        parents = P[chosen]
-        conduct.tell(parents)
-        children = _children(space, parents, s, rate, coins)
-        P = np.concatenate([parents, children])
-        scores = np.concatenate(
-            [scores[chosen], objective.scores(children) + objective.prior(children)]
-        )
-    conduct.tell(P[select(1)])
-    return conduct.path(s.average)
+    def _children(self, space: Space, parents: Array, rate: float, coins: Coins) -> Array:
+        """N_p - N_s children: crossed at rate p_c, else copies, and mutated.
+
+        Ours have a pair of parents each; as published both children of a pair join the population.
+        """
+        wanted = self.population - len(parents)
+        pairs = (wanted + 1) // 2 if self.paper else wanted
+        first, second = parents[coins.integers(len(parents), size=(2, pairs))]
+        crossed = coins.random(pairs) < self.crossover
+        A, B = first[crossed], second[crossed]
+        children = first.copy()
+        children[crossed] = mixed = space.mix(A, B, coins)
+        if self.paper:
+            others = second.copy()
+            others[crossed] = space.sibling(A, B, mixed, coins)
+            children = side_by_side(children, others)[:wanted]
+        return space.jitter(children, self.step, rate, coins)
 
 
 def _pure(selection: str, eps_s: float, reach: int) -> Mechanism:
@@ -204,47 +218,26 @@ def _pure(selection: str, eps_s: float, reach: int) -> Mechanism:
     return PURE[selection](eps_s, 0 if drowned else reach)
 
 
-def _peel(conduct: Conduct, one: Mechanism, scores: Array, k: int) -> Array:
+def _peel(run: Run[Objective, Space], one: Mechanism, scores: Integers, k: int) -> Integers:
     """(k,): draw one candidate, remove it, and draw again among those that are left."""
     left = np.arange(len(scores))
     chosen = np.empty(k, dtype=np.int64)
     for i in range(k):
-        place = conduct.release(one, scores[left])
+        place = run.release(one, scores[left])
         chosen[i] = left[place]
         left = np.delete(left, place)
     return chosen
 
 
-def _children(
-    space: Any, parents: Array, s: DPSGA, rate: float, coins: np.random.Generator
-) -> Array:
-    """N_p - N_s children: crossed at rate p_c, else copies, and mutated.
-
-    Ours have a pair of parents each; as published both children of a pair join the population.
-    """
-    wanted = s.population - len(parents)
-    pairs = (wanted + 1) // 2 if s.paper else wanted
-    first, second = parents[coins.integers(len(parents), size=(2, pairs))]
-    crossed = coins.random(pairs) < s.crossover
-    A, B = first[crossed], second[crossed]
-    children = first.copy()
-    children[crossed] = mixed = space.mix(A, B, coins)
-    if s.paper:
-        others = second.copy()
-        others[crossed] = space.sibling(A, B, mixed, coins)
-        children = side_by_side(children, others)[:wanted]
-    return np.asarray(space.jitter(children, s.step, rate, coins))
-
-
-def _generations(grant: Grant | None) -> int:
+def _generations(run: Run[Objective, Space]) -> int:
     """N_g of the nearest epsilon in the table."""
-    if grant is None:
+    if not run.is_private:
         return GENERATIONS[-1]
-    place = round(2 * (math.log10(grant.budget.epsilon) + 2))
+    place = round(2 * (math.log10(run.whole.epsilon) + 2))
     return GENERATIONS[min(max(place, 0), len(GENERATIONS) - 1)]
 
 
-def _starts(space: Space, m: int, coins: np.random.Generator) -> Array:
+def _starts(space: Space, m: int, coins: Coins) -> Array:
     """Random candidates; of reals one in twenty at zero."""
     P = space.sample(m, coins)
     if isinstance(space, Reals):

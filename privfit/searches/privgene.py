@@ -21,39 +21,65 @@ domain, both public; given the earlier selections the candidates are the same fo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeGuard
 
 import numpy as np
 
+from privfit.base.typing import Array, Coins, Floats
 from privfit.objectives import LinearObjective
-from privfit.privacy.ledger import Grant
-from privfit.privacy.mechanisms import Exponential, TopK
-from privfit.runs.paths import (
-    OPEN,
-    Conduct,
-    Generation,
-    Path,
+from privfit.privacy.accounting import Event, calibrate
+from privfit.privacy.mechanisms import Exponential
+from privfit.runs.paths import Path
+from privfit.runs.protocols import Objective, Space, View
+from privfit.runs.run import Run, Task, check_space
+from privfit.runs.settings import (
+    Blank,
+    Search,
+    blank,
     check_counts,
     check_positive_shares,
     check_shares,
-    fill,
-    side_by_side,
 )
-from privfit.runs.spaces import Space
+from privfit.runs.spaces import Reals, side_by_side
 
-__all__ = ["EEM", "Local", "PrivGene", "eem", "local", "privgene"]
+__all__ = ["EEM", "Local", "PrivGene"]
 
-Callback = Callable[[Generation], object] | None
+
+class _Steered(Search):
+    """What the three searches share: their number of generations, by default from a rule."""
+
+    without_size = "settings with generations="
+
+    generations: int | None
+
+    @property
+    def needs_size(self) -> bool:
+        return self.generations is None
+
+    def steps_by_rule(self, run: Run[Objective, Space]) -> int:
+        """How many selections: 4 sqrt(n mu), or sqrt(n epsilon) / 3 for a pure budget; at least 8.
+
+        mu is the Gaussian parameter of (epsilon, delta). More steps reach further but each is
+        noisier; the rule was chosen on generated and public tables (`bench/accuracy.py` shows it on
+        real ones).
+        """
+        n = self.size(run)
+        if run.mu:
+            return max(8, round(4 * math.sqrt(n * run.mu)))
+        return max(8, round(math.sqrt(n * run.budget.epsilon) / 3))
+
+    def paper_rounds(self, run: Run[Objective, Space], survivors: int = 1) -> int:
+        """r by the paper's rule, 1.25e-3 n epsilon / m' (Section 6.1), at least one."""
+        return max(1, round(1.25e-3 * self.size(run) * run.pure_epsilon / survivors))
 
 
 # ---------------------------------------------------------------------------------------- PrivGene
 
 
-@dataclass(frozen=True)
-class PrivGene:
-    """Settings of `privgene`; what is left out takes our default, or the paper's.
+@dataclass(frozen=True, repr=False)
+class PrivGene(_Steered):
+    """PrivGene; what is left out takes our default, or the paper's.
 
     Parameters
     ----------
@@ -87,20 +113,14 @@ class PrivGene:
     """
 
     generations: int | None = None
-    population: int = OPEN
-    survivors: int = OPEN
-    step: float = OPEN
-    decay: float = OPEN
-    average: float = OPEN
+    population: Blank[int] = blank(200)
+    survivors: Blank[int] = blank(10)
+    step: Blank[float] = blank(0.05)
+    decay: Blank[float] = blank(0.98, paper=0.95)
+    average: Blank[float] = blank(0.25, paper=0.0)
     paper: bool = False
 
     def __post_init__(self) -> None:
-        shared = {"population": 200, "survivors": 10, "step": 0.05}
-        fill(
-            self,
-            ours={**shared, "decay": 0.98, "average": 0.25},
-            paper={**shared, "decay": 0.95, "average": 0.0},
-        )
         check_counts(self, "generations", "population", "survivors")
         check_shares(self, "step", "decay", "average")
         if self.survivors > self.population:
@@ -109,67 +129,83 @@ class PrivGene:
                 "pass fewer"
             )
 
+    @property
+    def weighs_loss(self) -> bool:
+        return True
 
-def privgene(
-    objective: Any,
-    space: Space,
-    settings: PrivGene,
-    grant: Grant,
-    rng: Any = None,
-    callback: Callback = None,
-    **public: Any,
-) -> Path:
-    """Breed, select m' survivors, repeat; at last select one (Algorithm 1).
+    @property
+    def largest_weight(self) -> float:
+        return 5.0
 
-    Released: the survivors of each generation. Cost: r m' + 1 equal selections, the grant's budget;
-    as published (r - 1) m' of epsilon / (r m') and one of epsilon / r.
-    """
-    conduct = Conduct(objective, space, grant, rng, callback, **public)
-    space, coins, s = conduct.space, conduct.coins, settings
-    if s.paper:
-        rounds = s.generations or _paper_rounds(conduct, s.survivors)
-        eps_s, eps_last = conduct.plan_rounds(rounds, s.survivors)
-        generations, reach, breed = rounds - 1, objective.spread, _pairs_of_children
-        conduct.note(generations=rounds)
-    else:
-        generations = s.generations or max(1, round(steps_by_rule(conduct) / s.survivors))
-        eps_s = eps_last = conduct.plan(generations * s.survivors + 1, generations + 1)
-        reach, breed = objective.range, _single_children
-        conduct.note(generations=generations)
+    def __call__(self, run: Run[Objective, Space]) -> Path:
+        """Breed, select m' survivors, repeat; at last select one (Algorithm 1).
 
-    P = _starts(objective, space, s.population, coins)
-    for generation in range(generations):
-        scores = objective.scores(P) + objective.prior(P)
-        chosen = grant.release(
-            TopK(s.survivors, eps_s, reach(P, conduct.adjacency)), scores, conduct.source
+        Released: the survivors of each generation. Cost: r m' + 1 equal selections, the grant's
+        budget; as published (r - 1) m' of epsilon / (r m') and one of epsilon / r.
+        """
+        objective, space, coins = run.objective, run.space, run.coins
+        if self.paper:
+            generations, eps_s, eps_last = self._published_plan(run)
+            reach, breed = objective.spread, _pairs_of_children
+        else:
+            generations, eps_s = self._plan(run)
+            eps_last, reach, breed = eps_s, objective.range, _single_children
+
+        P = _starts(objective, space, self.population, coins)
+        for generation in range(generations):
+            survivors = P[run.select(P, self.survivors, size=eps_s, reach=reach)]
+            run.report(survivors)
+            P = breed(space, survivors, self.population, coins)
+            P = space.nudge(P, self.step * self.decay**generation, coins)
+        run.report(P[run.select(P, size=eps_last, reach=reach)])
+        return run.path(self.average)
+
+    def _plan(self, run: Run[Objective, Space]) -> tuple[int, float]:
+        """Generations, and the size of a selection: all are equal."""
+        generations = self.generations
+        if generations is None:
+            generations = max(1, round(self.steps_by_rule(run) / self.survivors))
+        selections = generations * self.survivors + 1
+        eps_s = run.plan("selection", selections, generations=generations + 1)
+        run.note(selections=selections, eps_s=eps_s, generations=generations)
+        return generations, eps_s
+
+    def _published_plan(self, run: Run[Objective, Space]) -> tuple[int, float, float]:
+        """Generations, and the sizes of a selection in all rounds but the last, and in that one.
+
+        Rounds of epsilon / r each, of which the last selects one vector. They add up to epsilon,
+        whatever delta is.
+        """
+        rounds = self.generations or self.paper_rounds(run, self.survivors)
+        last = run.size_of("selection", rounds, "naive")
+        each = calibrate(self.survivors, last, 0.0)
+        before = (rounds - 1) * self.survivors
+        first = (Event("selection", each, before),) if before else ()
+        run.set_aside(*first, Event("selection", last), generations=rounds)
+        run.note(
+            selections=before + 1, eps_s=each if before else None, eps_last=last, generations=rounds
         )
-        survivors = P[chosen]
-        conduct.tell(survivors)
-        P = breed(space, survivors, s.population, coins)
-        P = space.nudge(P, s.step * s.decay**generation, coins)
-    scores = objective.scores(P) + objective.prior(P)
-    best = grant.release(Exponential(eps_last, reach(P, conduct.adjacency)), scores, conduct.source)
-    conduct.tell(P[[best]])
-    return conduct.path(s.average)
+        return rounds - 1, each, last
 
 
-def _single_children(space: Any, survivors: Any, m: int, coins: np.random.Generator) -> Any:
+def _single_children(space: Space, survivors: Array, m: int, coins: Coins) -> Array:
     """m children, each of a pair of its own."""
     parents = survivors[coins.integers(len(survivors), size=(2, m))]
     return space.splice(parents[0], parents[1], coins)
 
 
-def _pairs_of_children(space: Any, survivors: Any, m: int, coins: np.random.Generator) -> Any:
+def _pairs_of_children(space: Space, survivors: Array, m: int, coins: Coins) -> Array:
     """m children: both of each of m / 2 pairs, next to each other."""
     A, B = survivors[coins.integers(len(survivors), size=(2, (m + 1) // 2))]
     child = space.splice(A, B, coins)
     return side_by_side(child, space.sibling(A, B, child, coins))[:m]
 
 
-def _starts(objective: Any, space: Any, m: int, coins: np.random.Generator) -> Any:
+def _starts(objective: Objective, space: Space, m: int, coins: Coins) -> Array:
     """Random candidates; for linear models a tenth with nothing but an intercept, of both signs."""
     P = space.sample(m, coins)
-    if isinstance(objective, LinearObjective) and objective.fit_intercept:
+    intercept = isinstance(objective, LinearObjective) and objective.fit_intercept
+    if intercept and isinstance(space, Reals):
         alone = m // 20
         P[: 2 * alone, :-1] = 0
         P[:alone, -1] = np.abs(P[:alone, -1])
@@ -181,9 +217,66 @@ def _starts(objective: Any, space: Any, m: int, coins: np.random.Generator) -> A
 # --------------------------------------------------------------------------------------------- EEM
 
 
-@dataclass(frozen=True)
-class EEM:
-    """Settings of `eem`; what is left out takes our default, or the paper's.
+class _Walk(_Steered):
+    """What walks share: how long their steps are."""
+
+    step: Blank[float | None]
+    decay: Blank[float | None]
+    last_step: float | None
+    paper: bool
+
+    @property
+    def largest_weight(self) -> float:
+        return 5.0 if self.paper else 10.0
+
+    def check_steps(self) -> None:
+        """Refuse steps that shrink in two ways."""
+        check_shares(self, "decay")
+        check_positive_shares(self, "step", "last_step")
+        if self.decay is not None and self.last_step is not None:
+            raise ValueError(
+                f"decay ({self.decay}) and last_step ({self.last_step}) must not both be given; "
+                "pass one of them"
+            )
+
+    def plan(self, run: Run[Objective, Space]) -> tuple[int, float]:
+        """The number of generations r, and the size of each one's selection."""
+        r = self.generations or (self.paper_rounds(run) if self.paper else self.steps_by_rule(run))
+        eps_s = run.plan("selection", r, "naive" if self.paper else "tight")
+        run.note(selections=r, eps_s=eps_s, **self.noted(r))
+        return r, eps_s
+
+    def schedule(self, r: int) -> Floats:
+        """The size of each generation's moves, in shares of a coordinate's width.
+
+        By default from 0.03 down to 0.3 times that: 0.6 and 0.18 for weights in [-10, 10]. Walks of
+        less than 128 steps take longer ones, since they have as far to go; at most twice as long.
+        """
+        first, last = self._ends(r)
+        if self.decay is not None:
+            return np.asarray(first * self.decay ** np.arange(r))
+        return np.geomspace(first, last, r)
+
+    def _ends(self, r: int) -> tuple[float, float]:
+        """The first step, and the last one where steps do not decay."""
+        first = self.step or 0.03 * min(2.0, max(1.0, math.sqrt(128 / r)))
+        return first, self.last_step or 0.3 * first
+
+    def noted(self, r: int) -> dict[str, float | None]:
+        """The settings of a walk of r generations as they are used."""
+        first, last = self._ends(r)
+        decays = self.decay is not None
+        return {"generations": r, "step": first, "last_step": None if decays else last}
+
+
+def _published_decay(settings: _Walk) -> float | None:
+    """0.95 in the paper, unless the last step is given."""
+    return 0.95 if settings.paper and settings.last_step is None else None
+
+
+@dataclass(frozen=True, repr=False)
+class EEM(_Walk):
+    """PrivGene with one survivor; what is left out takes our default, or the paper's.
 
     Parameters
     ----------
@@ -218,77 +311,57 @@ class EEM:
     """
 
     generations: int | None = None
-    population: int = OPEN
-    step: float | None = None
-    decay: float | None = None
+    population: Blank[int] = blank(200)
+    step: Blank[float | None] = blank(None, paper=0.05)
+    decay: Blank[float | None] = Blank(_published_decay)
     last_step: float | None = None
-    average: float = OPEN
+    average: Blank[float] = blank(0.25, paper=0.0)
     paper: bool = False
 
     def __post_init__(self) -> None:
-        fill(
-            self,
-            ours={"population": 200, "average": 0.25},
-            paper={
-                "population": 200,
-                "step": 0.05,
-                "decay": 0.95 if self.last_step is None else None,
-                "average": 0.0,
-            },
-        )
         check_counts(self, "generations", "population")
-        check_shares(self, "decay", "average")
-        check_positive_shares(self, "step", "last_step")
-        _check_schedule(self)
+        check_shares(self, "average")
+        self.check_steps()
 
+    @property
+    def weighs_loss(self) -> bool:
+        return True
 
-def eem(
-    objective: Any,
-    space: Space,
-    settings: EEM,
-    grant: Grant,
-    rng: Any = None,
-    callback: Callback = None,
-    **public: Any,
-) -> Path:
-    """Mutate the one survivor, select one mutant, repeat (Section 5 of the paper).
+    def __call__(self, run: Run[Objective, Space]) -> Path:
+        """Mutate the one survivor, select one mutant, repeat (Section 5 of the paper).
 
-    Released: the survivor of each generation. Cost: one selection each, in all the grant's budget.
-    """
-    conduct = Conduct(objective, space, grant, rng, callback, **public)
-    space, coins, s = conduct.space, conduct.coins, settings
-    r = s.generations or (_paper_rounds(conduct, 1) if s.paper else steps_by_rule(conduct))
-    eps_s = conduct.plan(r, r, "naive" if s.paper else "tight")
-    conduct.note(**noted_walk(r, s))
-    w = space.middle
-    if s.paper:
-        P = _starts(objective, space, s.population, coins)
-        scores = objective.scores(P) + objective.prior(P)
-        reach = objective.spread(P, conduct.adjacency)
-        w = P[grant.release(Exponential(eps_s, reach), scores, conduct.source)]
-        conduct.tell(w[None])
+        Released: the survivor of each generation. Cost: one selection each, in all the grant's
+        budget.
+        """
+        objective, space, coins = run.objective, run.space, run.coins
+        r, eps_s = self.plan(run)
+        w = space.middle
+        if self.paper:
+            P = _starts(objective, space, self.population, coins)
+            w = P[run.select(P, reach=objective.spread)[0]]
+            run.report(w[None])
 
-    view = conduct.around(w)
-    coarse = s.paper and not isinstance(objective, LinearObjective)
-    for step in schedule(r - s.paper, s):
-        moves = space.some_moves(view.w, s.population, step, coins)
-        scores = view.scores(*moves) + view.prior(*moves)
-        if coarse:
-            reach = objective.spread(space.moved(view.w, *moves), conduct.adjacency)
-        else:
-            reach = view.range(*moves, conduct.adjacency)
-        chosen = grant.release(Exponential(eps_s, reach), scores, conduct.source)
-        view.step(moves[0][chosen], moves[1][chosen])
-        conduct.tell(view.model[None])
-    return conduct.path(s.average)
+        view = run.around(w)
+        coarse = self.paper and not isinstance(objective, LinearObjective)
+        for step in self.schedule(r - self.paper):
+            where, what = space.some_moves(view.w, self.population, step, coins)
+            scores = view.scores(where, what) + view.prior(where, what)
+            if coarse:
+                reach = objective.spread(space.moved(view.w, where, what), run.adjacency)
+            else:
+                reach = view.range(where, what, run.adjacency)
+            chosen = run.release(Exponential(eps_s, reach), scores)
+            view.step(where[chosen], what[chosen])
+            run.report(view.model[None])
+        return run.path(self.average)
 
 
 # ------------------------------------------------------------------------------------------- Local
 
 
-@dataclass(frozen=True)
-class Local:
-    """Settings of `local`; what is left out takes our default, or that of the published code.
+@dataclass(frozen=True, repr=False)
+class Local(_Walk):
+    """PrivLocal; what is left out takes our default, or that of the published code.
 
     Parameters
     ----------
@@ -323,148 +396,92 @@ class Local:
     (1, 2)
     """
 
-    scoring: str = OPEN
+    scoring: Blank[str] = blank("gradient", paper="loss")
     cap: float | None = None
     generations: int | None = None
-    step: float | None = None
-    decay: float | None = None
+    step: Blank[float | None] = blank(None, paper=0.05)
+    decay: Blank[float | None] = Blank(_published_decay)
     last_step: float | None = None
-    average: float = OPEN
+    average: Blank[float] = blank(0.25, paper=0.0)
     paper: bool = False
 
     def __post_init__(self) -> None:
-        fill(
-            self,
-            ours={"scoring": "gradient", "average": 0.25},
-            paper={
-                "scoring": "loss",
-                "step": 0.05,
-                "decay": 0.95 if self.last_step is None else None,
-                "average": 0.0,
-            },
-        )
         if self.scoring not in ("gradient", "loss"):
             raise ValueError(
                 f"scoring ({self.scoring!r}) must be 'gradient' or 'loss'; pass one of them"
             )
         check_counts(self, "generations")
-        check_shares(self, "decay", "average")
-        check_positive_shares(self, "cap", "step", "last_step")
-        _check_schedule(self)
+        check_shares(self, "average")
+        check_positive_shares(self, "cap")
+        self.check_steps()
 
+    @property
+    def weighs_loss(self) -> bool:
+        return self.scoring == "loss"
 
-def local(
-    objective: Any,
-    space: Space,
-    settings: Local,
-    grant: Grant,
-    rng: Any = None,
-    callback: Callback = None,
-    **public: Any,
-) -> Path:
-    """From the middle of the space, select one of all neighbours and go there, again and again.
+    def bounds_codes(self, objective: Objective) -> bool:
+        return self._climbs(objective)
 
-    Released: the moves. Cost: one selection a generation, in all the grant's budget. The range of
-    moves scored by the gradient is 4 x_max cap under replace and 2 x_max cap under add_remove,
-    with x_max = 1/2 in the centred coding; the space then bounds the centred weights.
-    """
-    conduct = Conduct(objective, space, grant, rng, callback, **public)
-    s = settings
-    r = s.generations or (_paper_rounds(conduct, 1) if s.paper else steps_by_rule(conduct))
-    eps_s = conduct.plan(r, r, "naive" if s.paper else "tight")
-    conduct.note(**noted_walk(r, s))
-    if climbs_slopes(s, objective):
+    def check(self, task: Task[Objective, Space]) -> None:
+        """Refuse a space that the objective cannot score, or whose margins are not exact."""
+        if not self._climbs(task.objective):
+            super().check(task)
+            return
+        if self.needs_size:
+            self.size(task)
+        corners = check_space(task.objective, task.space)
+        task.objective.check_margins(task.objective.centred.weights(corners))
+
+    def __call__(self, run: Run[Objective, Space]) -> Path:
+        """From the middle of the space, select one of all neighbours and go there, again and again.
+
+        Released: the moves. Cost: one selection a generation, in all the grant's budget. The range
+        of moves scored by the gradient is 4 x_max cap under replace and 2 x_max cap under
+        add_remove, with x_max = 1/2 in the centred coding; the space then bounds the centred
+        weights.
+        """
+        r, eps_s = self.plan(run)
+        space, view = self._start(run)
+        climb(run, space, view, eps_s, self.schedule(r))
+        return run.path(self.average)
+
+    def _start(self, run: Run[Objective, Space]) -> tuple[Space, View]:
+        """Where the walk goes, and a view of its moves from the middle."""
+        objective = run.objective
+        if not self._climbs(objective):
+            run.note(scoring="loss", cap=None)
+            return run.space, run.around(run.space.middle)
         # Centred weights are off the grid of linear ones, which may be coarse for a narrow column.
-        conduct.note(cap=cap_of(s, objective))
-        view = objective.slopes(space.middle, cap_of(s, objective))
-    else:
-        conduct.note(scoring="loss", cap=None)
-        space = conduct.space
-        view = conduct.around(space.middle)
-    climb(conduct, space, view, eps_s, schedule(r, s))
-    return conduct.path(s.average)
+        space, cap = run.declared_space, self.cap_of(objective)
+        run.note(cap=cap)
+        return space, objective.slopes(space.middle, cap)
+
+    def _climbs(self, objective: Objective) -> TypeGuard[LinearObjective]:
+        """Whether moves of centred weights are scored by the clipped gradient."""
+        return (
+            self.scoring == "gradient"
+            and isinstance(objective, LinearObjective)
+            and objective.loss != "zero_one"
+        )
+
+    def cap_of(self, objective: LinearObjective) -> float:
+        """Where residuals are clipped: by default at the slope of the loss at a margin of 0."""
+        return self.cap or (0.5 if objective.loss == "logistic" else 1.0)
 
 
-def climb(conduct: Conduct, space: Space, view: Any, eps_s: float, steps: Any) -> Any:
+def climb(
+    run: Run[Objective, Space], space: Space, view: View, eps_s: float, steps: Floats
+) -> Array:
     """(r, ...): the positions of a walk that selects one of all neighbours again and again.
 
-    Released: the moves, each told. Cost: one selection of eps_s for each of the r steps.
+    Released: the moves, each reported. Cost: one selection of eps_s for each of the r steps.
     """
     positions = []
     for step in steps:
-        moves = space.all_moves(view.w, step)
-        scores = view.scores(*moves) + view.prior(*moves)
-        choose = Exponential(eps_s, view.range(*moves, conduct.adjacency))
-        chosen = conduct.release(choose, scores)
-        view.step(moves[0][chosen], moves[1][chosen])
-        conduct.tell(view.model[None])
+        where, what = space.all_moves(view.w, step)
+        scores = view.scores(where, what) + view.prior(where, what)
+        chosen = run.release(Exponential(eps_s, view.range(where, what, run.adjacency)), scores)
+        view.step(where[chosen], what[chosen])
+        run.report(view.model[None])
         positions.append(np.array(view.w))
     return np.array(positions)
-
-
-def cap_of(settings: Local, objective: LinearObjective) -> float:
-    """Where residuals are clipped: by default at the slope of the loss at a margin of 0."""
-    return settings.cap or (0.5 if objective.loss == "logistic" else 1.0)
-
-
-def climbs_slopes(settings: Any, objective: Any) -> bool:
-    """Whether moves of centred weights are scored by the clipped gradient."""
-    return (
-        isinstance(settings, Local)
-        and settings.scoring == "gradient"
-        and isinstance(objective, LinearObjective)
-        and objective.loss != "zero_one"
-    )
-
-
-# ------------------------------------------------------------------------------------ public rules
-
-
-def steps_by_rule(conduct: Conduct) -> int:
-    """How many selections: 4 sqrt(n mu), or sqrt(n epsilon) / 3 for a pure budget; at least 8.
-
-    mu is the Gaussian parameter of (epsilon, delta). More steps reach further but each is noisier;
-    the rule was chosen on generated and public tables (`bench/accuracy.py` shows it on real ones).
-    """
-    if conduct.mu:
-        return max(8, round(4 * math.sqrt(conduct.n * conduct.mu)))
-    return max(8, round(math.sqrt(conduct.n * conduct.budget.epsilon) / 3))
-
-
-def _paper_rounds(conduct: Conduct, survivors: int) -> int:
-    """r by the paper's rule, 1.25e-3 n epsilon / m' (Section 6.1), at least one."""
-    epsilon = conduct.pure_epsilon
-    return max(1, round(1.25e-3 * conduct.n * epsilon / survivors))
-
-
-def _check_schedule(settings: EEM | Local) -> None:
-    if settings.decay is not None and settings.last_step is not None:
-        raise ValueError(
-            f"decay ({settings.decay}) and last_step ({settings.last_step}) must not both be "
-            "given; pass one of them"
-        )
-
-
-def schedule(r: int, settings: EEM | Local) -> Any:
-    """The size of each generation's moves, in shares of a coordinate's width.
-
-    By default from 0.03 down to 0.3 times that: 0.6 and 0.18 for weights in [-10, 10]. Walks of
-    less than 128 steps take longer ones, since they have as far to go; at most twice as long.
-    """
-    first, last = _ends(r, settings)
-    if settings.decay is not None:
-        return first * settings.decay ** np.arange(r)
-    return np.geomspace(first, last, r)
-
-
-def _ends(r: int, settings: EEM | Local) -> tuple[float, float]:
-    """The first step, and the last one where steps do not decay."""
-    first = settings.step or 0.03 * min(2.0, max(1.0, math.sqrt(128 / r)))
-    return first, settings.last_step or 0.3 * first
-
-
-def noted_walk(r: int, settings: EEM | Local) -> dict[str, Any]:
-    """The settings of a walk of r generations as they are used."""
-    first, last = _ends(r, settings)
-    decays = settings.decay is not None
-    return {"generations": r, "step": first, "last_step": None if decays else last}

@@ -1,6 +1,6 @@
-"""Sample and aggregate, with any estimator; and the noisy count of the classes.
+"""Sample and aggregate, with any estimator.
 
-`gupt` (Smith 2011; Mohan, Thakurta, Shi, Song, Culler: GUPT, SIGMOD 2012) splits the records into
+`Gupt` (Smith 2011; Mohan, Thakurta, Shi, Song, Culler: GUPT, SIGMOD 2012) splits the records into
 disjoint blocks, computes an ordinary statistic of each block, clips it to public bounds, and
 releases the noisy mean. The statistic is never looked into, so it may be anything: scikit-learn's
 estimators, or a function of one's own (`aggregate`).
@@ -26,10 +26,6 @@ bounds         l1 diameter              l2 diameter
 Bounds clip and round as domains do: towards zero, so that what lay in a ball still does. A block
 whose statistic fails - an exception, a value that is not a number, a wrong shape - counts as a
 fixed public value. No failure and no warning of a block is ever seen.
-
-`majority` releases the number of records of class 1: l1 sensitivity 1 where a record is replaced,
-since the other class is the rest of a public number; under add_remove it releases both numbers,
-of which one record changes one by 1.
 """
 
 from __future__ import annotations
@@ -41,15 +37,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 import scipy  # its submodules load when first used
 from numpy.typing import ArrayLike
 
 from privfit._kernels.random import BitSource
-from privfit.base.cautions import caution
-from privfit.base.typing import Floats, Integers
+from privfit.base.typing import Array, Coins, Floats, Integers
 from privfit.base.validation import is_sparse
 from privfit.domains import Box, Domain, Grid, L1Ball, L2Ball
 from privfit.domains.frames import column_names, columns_of
@@ -57,15 +52,29 @@ from privfit.domains.reading import objects
 from privfit.objectives import CentersObjective, LinearObjective
 from privfit.objectives.coding import Compact
 from privfit.privacy.budget_noise import noise_for
-from privfit.privacy.ledger import Budget, Grant, Ledger, Release, reserve_from
-from privfit.privacy.mechanisms import DiscreteLaplace
-from privfit.runs.paths import Conduct, Generation, Path, check_counts, public_size
+from privfit.privacy.ledger import Budget, Ledger, Release
+from privfit.runs.paths import Path
+from privfit.runs.payment import Terms
+from privfit.runs.protocols import Objective, Space
+from privfit.runs.run import Run, Task
+from privfit.runs.settings import Settings, check_counts
+from privfit.runs.sizes import known_size
 from privfit.runs.spaces import Reals
 
-__all__ = ["METHODS", "Aggregated", "Gupt", "Majority", "aggregate", "gupt", "majority"]
+__all__ = ["Aggregated", "Gupt", "aggregate"]
 
-Callback: TypeAlias = Callable[[Generation], object] | None
+Bounds: TypeAlias = Domain | Sequence[ArrayLike]  # a domain, or low and high
 Statistic: TypeAlias = Callable[..., ArrayLike]
+Table: TypeAlias = Array | list[object]  # rows that can be picked
+
+
+class Estimator(Protocol):
+    """What can be fitted to a block; `fit` returns what has the fitted attributes."""
+
+    @property
+    def fit(self) -> Callable[..., object]:
+        """Fit to records, and labels if there are any."""
+
 
 LLOYD_STEPS = 10  # of a block that is clustered
 FINEST = Grid(a=14)  # bits of a block's clipped statistic
@@ -90,7 +99,7 @@ def diameters(bounds: Domain) -> tuple[int, float]:
 
 
 def block_sums(
-    parts: Sequence[Any],
+    parts: Sequence[Table],
     statistic: Statistic,
     blocks: int,
     bounds: Domain,
@@ -105,11 +114,11 @@ def block_sums(
     return total
 
 
-def _count(part: Any) -> int:
+def _count(part: Table) -> int:
     return len(part) if isinstance(part, list) else int(part.shape[0])
 
 
-def _rows(part: Any, rows: Integers) -> Any:
+def _rows(part: Table, rows: Integers) -> Array:
     """Some rows; those of a list become an array by themselves, whatever the other rows are."""
     if isinstance(part, list):
         return np.asarray([part[row] for row in rows.tolist()])
@@ -125,7 +134,7 @@ def _partition(n: int, blocks: int, source: BitSource) -> Iterator[Integers]:
 
 
 def _attempt(
-    statistic: Statistic, parts: Sequence[tuple[Any, Integers]], fallback: Floats
+    statistic: Statistic, parts: Sequence[tuple[Table, Integers]], fallback: Floats
 ) -> Floats:
     """The statistic of a block, or the fallback: a failure must not be seen."""
     try:
@@ -138,7 +147,7 @@ def _attempt(
     return value if value.shape == fallback.shape and np.isfinite(value).all() else fallback
 
 
-def _as_bounds(bounds: Any, width: int | None) -> Domain:
+def _as_bounds(bounds: Bounds, width: int | None) -> Domain:
     """Declared bounds of a vector: a domain, or a pair of numbers or of vectors."""
     if isinstance(bounds, Domain):
         return bounds if width is None else bounds.bind(width)
@@ -170,9 +179,9 @@ class Aggregated:
 
 
 def aggregate(
-    records: Any,
+    records: object,
     statistic: Statistic,
-    bounds: Any,
+    bounds: Bounds,
     epsilon: float,
     delta: float = 0.0,
     *,
@@ -180,7 +189,7 @@ def aggregate(
     adjacency: str = "replace",
     n_public: int | None = None,
     ledger: Ledger | None = None,
-    random_state: Any = None,
+    random_state: object = None,
 ) -> Aggregated:
     """Any statistic of private records: its noisy mean over disjoint blocks of them.
 
@@ -215,41 +224,40 @@ def aggregate(
         raise TypeError(
             f"statistic ({type(statistic).__name__}) must be a function; pass statistic(rows)"
         )
-    within, settings = _as_bounds(bounds, None), Gupt(blocks=blocks)
+    within = _as_bounds(bounds, None)
     rows = SimpleNamespace(n_records=_count(parts[0]))
-    size = public_size(rows, adjacency, n_public)
-    budget = Budget(epsilon, delta)
-    noise = noise_for(budget, *diameters(within))
-    count = _block_count(settings, size, budget, least=1)
-    source = BitSource.of(random_state)
-    caution(epsilon, delta, source, rows, adjacency, n_public)
-    grant = reserve_from(ledger, epsilon, delta, "aggregate", adjacency)
-    grant.plan(noise.event)
+    terms = Terms("aggregate", epsilon, delta, adjacency, n_public, ledger, random_state)
+    settings, size = Gupt(blocks=blocks), terms.size(rows)
+    noise = noise_for(terms.budget, *diameters(within))
+    count = settings.count(size, terms.budget, least=1)
+    paid = terms.charge(rows)
+    paid.plan(noise.event)
     middle = np.asarray((within.low + within.high) / 2)
-    total = block_sums(parts, statistic, count, within, middle, source)
-    answer = _mean(grant.release(noise, total, source), count, within)
+    total = block_sums(parts, statistic, count, within, middle, paid.source)
+    answer = _mean(paid.release(noise, total), count, within)
     shown = {"blocks": count, "bounds": within}
-    return Aggregated(answer, grant.close(adjacency, within, shown, {"answer": answer}))
+    return Aggregated(answer, paid.close(within, shown, {"answer": answer}))
 
 
-def _tables(records: Any) -> tuple[Any, ...]:
+def _tables(records: object) -> tuple[Table, ...]:
     """Arrays or lists whose rows can be picked, all with as many."""
     tables = records if isinstance(records, tuple) else (records,)
-    tables = tuple(map(_table, tables))
-    if not tables or any(table is None for table in tables):
+    read = [table for table in map(_table, tables) if table is not None]
+    if not tables or len(read) < len(tables):
         raise ValueError("records must be an array, or a tuple of arrays; pass records as rows")
-    if len(set(map(_count, tables))) != 1:
+    if len(set(map(_count, read))) != 1:
         raise ValueError("records must be arrays with equally many rows; pass one row a record")
-    return tables
+    return tuple(read)
 
 
-def _table(records: Any) -> Any:
+def _table(records: object) -> Table | None:
     """An array of numbers or a list of rows, None of neither.
 
     A type that numpy found for all rows together would tell each block of the rows of others.
     """
     if is_sparse(records):
-        return records.tocsr()
+        sparse: Any = records
+        return sparse.tocsr()
     if isinstance(records, list):
         return records
     if type(records).__module__.partition(".")[0] in ("polars", "pyarrow"):
@@ -266,9 +274,9 @@ def _table(records: Any) -> Any:
 # --------------------------------------------------------------------------------------------- gupt
 
 
-@dataclass(frozen=True)
-class Gupt:
-    """Settings of `gupt`; what is left out takes our default, or the paper's.
+@dataclass(frozen=True, repr=False)
+class Gupt(Settings):
+    """Sample and aggregate; what is left out takes our default, or the paper's.
 
     Parameters
     ----------
@@ -302,9 +310,12 @@ class Gupt:
     (1, 2)
     """
 
-    estimator: Any = None
+    needs_order: ClassVar[bool] = True
+    without_size: ClassVar[str] = "blocks="
+
+    estimator: Estimator | None = None
     blocks: int | None = None
-    bounds: Any = None
+    bounds: Bounds | None = None
     paper: bool = False
 
     def __post_init__(self) -> None:
@@ -317,71 +328,65 @@ class Gupt:
                 "such as scikit-learn's LogisticRegression()"
             )
 
-    def budget_of(self, budget: Budget) -> Budget:
-        """What is spent: as published there is no delta."""
+    @property
+    def largest_weight(self) -> float:
+        return 5.0 if self.paper else 10.0
+
+    def bounds_codes(self, objective: Objective) -> bool:
+        return True
+
+    def spends(self, budget: Budget) -> Budget:
+        """What of a budget is spent: as published there is no delta."""
         return Budget(budget.epsilon) if self.paper else budget
 
-    def check(self, objective: Any, budget: Budget, adjacency: str, size: int | None) -> None:
-        """Refuse what `gupt` would refuse; nothing is drawn."""
-        task = _task(objective, self, budget, np.random.default_rng(0))
-        noise_for(self.budget_of(budget), *diameters(task.bounds))
-        _block_count(self, size, budget, task.least)
+    def count(self, size: int | None, budget: Budget, least: int) -> int:
+        """The number of blocks: as given, or by a rule."""
+        if self.blocks is not None:
+            return self.blocks
+        n = known_size(size, remedy=f"a public estimate, or {self.without_size}")
+        return max(1, round(n**0.4)) if self.paper else blocks_by_rule(n, budget, least)
+
+    def check(self, task: Task[Objective, Space]) -> None:
+        """Refuse what a run would refuse; nothing is drawn."""
+        asked = _asked(task.objective, self, task.budget, np.random.default_rng(0))
+        noise_for(self.spends(task.budget), *diameters(asked.bounds))
+        self.count(task.n_public, task.budget, asked.least)
         if self.estimator is not None:
-            task.rehearse()
+            asked.rehearse()
+
+    def __call__(self, run: Run[LinearObjective | CentersObjective, Reals]) -> Path:
+        """Fit each block by itself and release the noisy mean of the clipped models.
+
+        Released: one model. Cost: one release, pure or Gaussian, of the grant's budget. The space
+        bounds the weights of coded columns, or the centres.
+        """
+        asked = _asked(run.objective, self, run.whole, run.coins)
+        noise = noise_for(self.spends(run.whole), *diameters(asked.bounds), run.share)
+        blocks = self.count(run.n_public, run.whole, asked.least)
+        run.set_aside(noise.event)
+        run.note(blocks=blocks, bounds=asked.bounds, estimator=asked.named)
+        parts = [part for part in run.objective.decoded() if part is not None]
+        total = block_sums(parts, asked.statistic, blocks, asked.bounds, asked.fallback, run.source)
+        mean = _mean(run.release(noise, total), blocks, asked.bounds)
+        low, high = np.ravel(run.space.low), np.ravel(run.space.high)
+        run.report(asked.model(np.clip(mean, low, high))[None])
+        return run.path()
 
 
-def gupt(
-    objective: LinearObjective | CentersObjective,
-    space: Reals,
-    settings: Gupt,
-    grant: Grant,
-    rng: Any = None,
-    callback: Callback = None,
-    **public: Any,
-) -> Path:
-    """Fit each block by itself and release the noisy mean of the clipped models.
-
-    Released: one model. Cost: one release, pure or Gaussian, of the grant's budget. The space
-    bounds the weights of coded columns, or the centres.
-    """
-    conduct = Conduct(objective, space, grant, rng, callback, **public)
-    task = _task(objective, settings, grant.budget, conduct.coins)
-    noise = noise_for(settings.budget_of(grant.budget), *diameters(task.bounds), conduct.share)
-    blocks = _block_count(settings, conduct.size, grant.budget, task.least)
-    conduct.set_aside(1, noise.event)
-    conduct.note(blocks=blocks, bounds=task.bounds, estimator=task.named)
-    parts = [part for part in objective.decoded() if part is not None]
-    total = block_sums(parts, task.statistic, blocks, task.bounds, task.fallback, conduct.source)
-    mean = _mean(conduct.release(noise, total), blocks, task.bounds)
-    conduct.tell(task.model(np.clip(mean, np.ravel(space.low), np.ravel(space.high)))[None])
-    return conduct.path()
-
-
-def _block_count(settings: Gupt, size: int | None, budget: Budget, least: int) -> int:
-    if settings.blocks is not None:
-        return settings.blocks
-    if size is None:
-        raise ValueError(
-            "n_public must be given under adjacency='add_remove', where the number of records is "
-            "private; pass a public estimate, or blocks="
-        )
-    return max(1, round(size**0.4)) if settings.paper else blocks_by_rule(size, budget, least)
-
-
-def _task(
-    objective: Any, settings: Gupt, budget: Budget, coins: np.random.Generator
-) -> _LinearTask | _CentersTask:
+def _asked(
+    objective: Objective, settings: Gupt, budget: Budget, coins: Coins
+) -> _LinearModel | _Centers:
     if isinstance(objective, LinearObjective):
-        return _LinearTask(objective, settings, budget)
+        return _LinearModel(objective, settings, budget)
     if isinstance(objective, CentersObjective):
-        return _CentersTask(objective, settings, coins)
+        return _Centers(objective, settings, coins)
     raise ValueError(
         f"gupt fits linear models and centres, not a {type(objective).__name__}; pass records and "
         "a statistic to aggregate()"
     )
 
 
-class _LinearTask:
+class _LinearModel:
     """What a block is asked: the weights of coded columns, and of the intercept 1/2 if any."""
 
     least = 20  # records of a block: fewer are often of one class
@@ -398,8 +403,8 @@ class _LinearTask:
         self._estimator = settings.estimator or _plain_estimator(objective.loss, self._intercept)
         self.named = self._estimator
 
-    def statistic(self, records: Any, labels: Integers) -> ArrayLike:
-        fitted = copy.deepcopy(self._estimator).fit(self._coding.records(records), labels)
+    def statistic(self, records: Array, labels: Integers) -> ArrayLike:
+        fitted: Any = copy.deepcopy(self._estimator).fit(self._coding.records(records), labels)
         if not self._intercept:
             return np.ravel(fitted.coef_)
         return np.append(np.ravel(fitted.coef_), 2 * np.ravel(fitted.intercept_))
@@ -417,7 +422,7 @@ class _LinearTask:
             )
 
 
-def _plain_estimator(loss: str, intercept: bool) -> Any:
+def _plain_estimator(loss: str, intercept: bool) -> Estimator:
     """scikit-learn's classifier of this loss; of 0.1, 1 and 10 (1 and 4) C was best for Adult."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.svm import LinearSVC
@@ -427,15 +432,13 @@ def _plain_estimator(loss: str, intercept: bool) -> Any:
     return LinearSVC(C=4.0, dual=False, tol=1e-3, fit_intercept=intercept)
 
 
-class _CentersTask:
+class _Centers:
     """What a block is asked: k centres in a row, each in the place of the public one it matches.
 
     Without a common order a mean over blocks would mix the clusters.
     """
 
-    def __init__(
-        self, objective: CentersObjective, settings: Gupt, coins: np.random.Generator
-    ) -> None:
+    def __init__(self, objective: CentersObjective, settings: Gupt, coins: Coins) -> None:
         k, d = objective.n_clusters, objective.n_features
         self.least = 10 * k
         self._shape, self._domain, self._snap = (k, d), objective.domain, objective.snap
@@ -451,7 +454,7 @@ class _CentersTask:
     def statistic(self, records: Floats) -> ArrayLike:
         if self._estimator is None:
             return lloyd_steps(records, self.references)
-        fitted = copy.deepcopy(self._estimator).fit(records)
+        fitted: Any = copy.deepcopy(self._estimator).fit(records)
         centers = np.asarray(fitted.cluster_centers_, dtype=np.float64)
         squares = scipy.spatial.distance.cdist(self.references, centers, "sqeuclidean")
         return centers[scipy.optimize.linear_sum_assignment(squares)[1]]
@@ -464,20 +467,20 @@ class _CentersTask:
         _rehearse(self, "cluster_centers_ (k, d)", made_up)
 
 
-def _rehearse(task: _LinearTask | _CentersTask, attributes: str, *made_up: Any) -> None:
+def _rehearse(asked: _LinearModel | _Centers, attributes: str, *made_up: Array) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            value: Any = np.asarray(task.statistic(*made_up), dtype=np.float64)
+            value: Array = np.asarray(asked.statistic(*made_up), dtype=np.float64)
     except Exception as error:
         raise ValueError(f"estimator fails on made-up records: {error}; pass another") from None
-    if value.size != task.fallback.size:
+    if value.size != asked.fallback.size:
         raise ValueError(
             f"estimator must have {attributes} once it is fitted; pass one for this problem"
         )
 
 
-def _spread_out(domain: Domain, k: int, coins: np.random.Generator) -> Floats:
+def _spread_out(domain: Domain, k: int, coins: Coins) -> Floats:
     """k public points far from each other: the means of points drawn from the domain."""
     points = domain.points(max(500, 20 * k), coins)
     return lloyd_steps(points, points[:k])
@@ -491,76 +494,3 @@ def lloyd_steps(records: Floats, centers: Floats, steps: int = LLOYD_STEPS) -> F
         count = member.sum(axis=1, keepdims=True)
         centers = np.where(count > 0, member @ records / np.maximum(count, 1), centers)
     return centers
-
-
-# ----------------------------------------------------------------------------------------- majority
-
-
-@dataclass(frozen=True)
-class Majority:
-    """Settings of `majority`, of which there are none.
-
-    >>> import numpy as np
-    >>> from privfit import LogisticRegression
-    >>> X, y = np.zeros((1000, 1)), np.arange(1000) < 700
-    >>> model = LogisticRegression(1.0, domain=(-1, 1), classes=[False, True], solver="majority")
-    >>> bool(model.fit(X, y).predict([[0.5]])[0])
-    True
-    """
-
-    def check(self, objective: Any, budget: Budget, adjacency: str, size: int | None) -> None:
-        """Refuse what `majority` would refuse; nothing is drawn."""
-        _check_labels(objective)
-        DiscreteLaplace(budget.epsilon, 1)
-
-
-def majority(
-    objective: LinearObjective,
-    space: Reals,
-    settings: Majority,
-    grant: Grant,
-    rng: Any = None,
-    callback: Callback = None,
-    **public: Any,
-) -> Path:
-    """The model that knows the classes alone: what any other has to beat.
-
-    Released: the noisy number of records of class 1, and of class 0 under add_remove, where the
-    sum is private. All weights are 0 and the intercept is the log-odds of class 1, or for other
-    losses its share less that of class 0. Cost: one pure release of the grant's epsilon.
-    """
-    _check_labels(objective)
-    conduct = Conduct(objective, space, grant, rng, callback, **public)
-    noise = DiscreteLaplace(conduct.plan_one("pure"), 1)
-    counts = objective.label_counts()
-    if conduct.adjacency == "replace":
-        n = objective.n_records
-        positive = conduct.release(noise, counts[1:])[0]
-        negative = n - min(max(positive, 0), n)
-    else:
-        negative, positive = conduct.release(noise, counts)
-    # One record more of each class keeps the odds finite.
-    ones, zeros = (max(float(count), 0.0) + 1 for count in (positive, negative))
-    logistic = objective.loss == "logistic"
-    w = np.zeros(objective.n_features + 1)
-    w[-1] = math.log(ones / zeros) if logistic else (ones - zeros) / (ones + zeros)
-    conduct.tell(space.on_grid_of(objective).snap(w[None]))
-    return conduct.path()
-
-
-def _check_labels(objective: Any) -> None:
-    if not isinstance(objective, LinearObjective):
-        raise ValueError(
-            f"majority needs labelled records, not a {type(objective).__name__}; pass a "
-            "LinearObjective"
-        )
-    if not objective.fit_intercept:
-        raise ValueError(
-            "majority releases nothing but an intercept; pass fit_intercept=True, or another solver"
-        )
-
-
-METHODS: dict[str, tuple[type[Any], Callable[..., Path]]] = {
-    "gupt": (Gupt, gupt),
-    "majority": (Majority, majority),
-}

@@ -2,58 +2,28 @@
 
 from __future__ import annotations
 
-import math
-import sys
-import warnings
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any, TypeAlias
 
-from numpy.typing import NDArray
+from privfit.base.typing import Array
+from privfit.privacy.ledger import Ledger, Release
+from privfit.runs.listeners import Listener
+from privfit.runs.paths import Path
+from privfit.runs.payment import Terms
+from privfit.runs.protocols import Objective, Space
+from privfit.runs.settings import Settings, realised, settings_of
+from privfit.searches.dpsga import DPSGA
+from privfit.searches.privgene import EEM, Local, PrivGene
+from privfit.searches.subsample import Subsample
 
-from privfit._kernels.random import BitSource
-from privfit.base.cautions import PrivacyLeakWarning, caution
-from privfit.privacy.ledger import Budget, Grant, Ledger, Release, reserve_from
-from privfit.runs.paths import (
-    Generation,
-    Path,
-    check_callback,
-    check_candidates,
-    check_space,
-    public_size,
-    realised,
-)
-from privfit.runs.spaces import Space
-from privfit.searches.dpsga import DPSGA, dpsga
-from privfit.searches.privgene import EEM, Local, PrivGene, climbs_slopes, eem, local, privgene
-from privfit.searches.subsample import Subsample, subsample
+__all__ = ["SOLVERS", "Found", "search"]
 
-__all__ = ["SOLVERS", "Found", "search", "settings_of"]
-
-Settings: TypeAlias = DPSGA | EEM | Local | PrivGene | Subsample
-
-# The searches by name: how each is set, and what runs it.
-SOLVERS: dict[str, tuple[type[Any], Callable[..., Path]]] = {
-    "local": (Local, local),
-    "eem": (EEM, eem),
-    "privgene": (PrivGene, privgene),
-    "dpsga": (DPSGA, dpsga),
-    "subsample": (Subsample, subsample),
+SOLVERS: dict[str, type[Settings]] = {
+    "local": Local,
+    "eem": EEM,
+    "privgene": PrivGene,
+    "dpsga": DPSGA,
+    "subsample": Subsample,
 }
-
-
-def settings_of(solver: Any, methods: Mapping[str, Any] = SOLVERS) -> tuple[str, Any]:
-    """The name and the settings of a solver that is given by either."""
-    for name, (kind, _) in methods.items():
-        if isinstance(solver, kind):
-            return name, solver
-        if isinstance(solver, str) and solver == name:
-            return name, kind()
-    raise ValueError(
-        f"solver ({solver!r}) must be one of {', '.join(methods)}, or settings such as "
-        "DPSGA(generations=50); pass one of them"
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,13 +40,13 @@ class Found:
     True
     """
 
-    answer: NDArray[Any]
+    answer: Array
     path: Path
     release: Release | None
 
 
 def search(
-    objective: Any,
+    objective: Objective,
     space: Space,
     epsilon: float,
     delta: float = 0.0,
@@ -85,8 +55,8 @@ def search(
     adjacency: str = "replace",
     n_public: int | None = None,
     ledger: Ledger | None = None,
-    random_state: Any = None,
-    callback: Callable[[Generation], object] | None = None,
+    random_state: object = None,
+    callback: Listener | None = None,
     verbose: int = 0,
 ) -> Found:
     """Search a space privately for a candidate that scores high over private records.
@@ -130,127 +100,14 @@ def search(
     >>> sorted(places[found.answer].tolist())
     [0.2, 0.8]
     """
-    name, settings = settings_of(solver)
-    check_plan(settings, objective, space, epsilon, delta, adjacency, n_public, callback)
-    source, listen = BitSource.of(random_state), progress(callback, verbose, name)
-    caution(epsilon, delta, source, objective, adjacency, n_public)
-    grant = open_grant("search", name, epsilon, delta, ledger, adjacency)
-    path = SOLVERS[name][1](
-        objective, space, settings, grant, source, listen, adjacency=adjacency, n_public=n_public
+    name, settings = settings_of(solver, SOLVERS)
+    terms = Terms(
+        "search", epsilon, delta, adjacency, n_public, ledger, random_state, callback, verbose
     )
-    release = (
-        None
-        if grant is None
-        else grant.close(
-            adjacency,
-            getattr(objective, "domain", ""),
-            realised(name, settings, path),
-            {"answer": path.answer},
-        )
+    terms.check(settings, objective, space)
+    account = terms.open(objective)
+    path = settings(account.run(objective, space, name))
+    release = account.close(
+        getattr(objective, "domain", ""), realised(name, settings, path), {"answer": path.answer}
     )
     return Found(path.answer, path, release)
-
-
-def check_plan(
-    settings: Any,
-    objective: Any,
-    space: Space,
-    epsilon: float,
-    delta: float,
-    adjacency: str,
-    n_public: int | None,
-    callback: Any,
-) -> None:
-    """Refuse what a method would refuse, before anything is charged.
-
-    Searches are checked alike; other methods have settings with a `check` of their own.
-    """
-    check_callback(callback)
-    size = public_size(objective, adjacency, n_public)
-    if hasattr(settings, "check"):
-        refuse_infinity(epsilon)
-        budget = Budget(epsilon, delta)
-        if budget.epsilon > 0:  # the ledger refuses 0
-            settings.check(objective, budget, adjacency, size)
-        return
-    steered = isinstance(settings, EEM | Local | PrivGene) and settings.generations is None
-    if size is None and steered:
-        raise ValueError(
-            "n_public must be given under adjacency='add_remove', where the number of records "
-            "is private; pass a public estimate, or settings with generations="
-        )
-    candidates = check_space(objective, space)
-    if climbs_slopes(settings, objective):
-        objective.check_margins(objective.centred.weights(candidates))
-        return
-    check_candidates(objective, candidates, adjacency)
-
-
-def refuse_infinity(epsilon: Any) -> None:
-    """An infinite budget is for the one search that runs without any."""
-    if isinstance(epsilon, Real) and epsilon == math.inf:
-        raise ValueError("epsilon (inf) is for the plain genetic algorithm; pass solver='dpsga'")
-
-
-def open_grant(
-    what: str,
-    solver: str,
-    epsilon: float,
-    delta: float,
-    ledger: Ledger | None,
-    adjacency: str,
-) -> Grant | None:
-    """A grant of the budget, charged now; None for an infinite epsilon, with a warning."""
-    if solver != "dpsga":
-        refuse_infinity(epsilon)
-    if isinstance(epsilon, Real) and epsilon == math.inf:
-        if ledger is not None:
-            raise ValueError("epsilon (inf) cannot be charged to a ledger; leave the ledger out")
-        warnings.warn("epsilon=inf: this is not private", PrivacyLeakWarning, stacklevel=3)
-        return None
-    return reserve_from(ledger, epsilon, delta, what, adjacency)
-
-
-def progress(
-    callback: Callable[[Generation], object] | None, verbose: int, name: str
-) -> Callable[[Generation], object] | None:
-    """The callback, with a progress bar before it if one is wanted; tqdm's where installed."""
-    if not verbose:
-        return callback
-    show = _bar(name)
-
-    def listen(generation: Generation) -> None:
-        show(generation)
-        if callback is not None:
-            callback(generation)
-
-    return listen
-
-
-def _bar(name: str) -> Callable[[Generation], object]:
-    show = bar(name, "generation")
-    return lambda generation: show(generation.index, generation.total)
-
-
-def bar(name: str, unit: str) -> Callable[[int, int], object]:
-    """A progress bar that is told (done, total); tqdm's where installed."""
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        return lambda done, total: print(
-            f"\r{name}: {unit} {done} of {total}",
-            end="\n" if done == total else "",
-            file=sys.stderr,
-            flush=True,
-        )
-    shown, seen = tqdm(desc=name, unit=unit), 0
-
-    def show(done: int, total: int) -> None:
-        nonlocal seen
-        shown.total = total
-        shown.update(done - seen)
-        seen = done
-        if done == total:
-            shown.close()
-
-    return show

@@ -6,23 +6,23 @@ a single selection among them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
-from privfit.privacy.ledger import Grant
 from privfit.privacy.mechanisms import Exponential, PermuteAndFlip
-from privfit.runs.paths import OPEN, Conduct, Generation, Path, check_counts, fill
-from privfit.runs.spaces import Space
+from privfit.runs.paths import Path
+from privfit.runs.protocols import Objective, Space
+from privfit.runs.run import Run
+from privfit.runs.settings import Blank, Search, blank, check_counts
 
-__all__ = ["Subsample", "subsample"]
+__all__ = ["Subsample"]
 
 
-@dataclass(frozen=True)
-class Subsample:
-    """Settings of `subsample`.
+@dataclass(frozen=True, repr=False)
+class Subsample(Search):
+    """Select one of many random candidates.
 
     Parameters
     ----------
@@ -44,33 +44,31 @@ class Subsample:
     (1, 2)
     """
 
-    candidates: int = OPEN
+    counts_errors: ClassVar[bool] = True
+
+    candidates: Blank[int] = blank(15_000, paper=1000)
     paper: bool = False
 
     def __post_init__(self) -> None:
-        fill(self, ours={"candidates": 15_000}, paper={"candidates": 1000})
         check_counts(self, "candidates")
 
+    @property
+    def largest_weight(self) -> float:
+        return 1.0
 
-def subsample(
-    objective: Any,
-    space: Space,
-    settings: Subsample,
-    grant: Grant,
-    rng: Any = None,
-    callback: Callable[[Generation], object] | None = None,
-    **public: Any,
-) -> Path:
-    """Draw candidates uniformly and select one.
+    def __call__(self, run: Run[Objective, Space]) -> Path:
+        """Draw candidates uniformly and select one.
 
-    Released: the selected candidate. Cost: one pure release of the grant's epsilon.
-    """
-    conduct = Conduct(objective, space, grant, rng, callback, **public)
-    epsilon = conduct.plan_one("selection" if settings.paper else "pure")
-    mechanism = Exponential if settings.paper else PermuteAndFlip
-    P = conduct.space.sample(settings.candidates, conduct.coins)
-    blocks = np.array_split(P, -(-len(P) // 256))
-    scores = np.concatenate([objective.scores(block) + objective.prior(block) for block in blocks])
-    reach = objective.spread(P, conduct.adjacency)
-    conduct.tell(P[[grant.release(mechanism(epsilon, reach), scores, conduct.source)]])
-    return conduct.path()
+        Released: the selected candidate. Cost: one pure release of the grant's epsilon.
+        """
+        objective = run.objective
+        epsilon = run.plan("selection" if self.paper else "pure", composition="naive")
+        mechanism = Exponential if self.paper else PermuteAndFlip
+        P = run.space.sample(self.candidates, run.coins)
+        blocks = np.array_split(P, -(-len(P) // 256))
+        scores = np.concatenate(
+            [objective.scores(block) + objective.prior(block) for block in blocks]
+        )
+        reach = objective.spread(P, run.adjacency)
+        run.report(P[[run.release(mechanism(epsilon, reach), scores)]])
+        return run.path()

@@ -8,7 +8,7 @@ from makers.places import ROOT
 
 from bench import perturbation_2008 as paper
 from privfit import L2Ball, Ledger, LogisticRegression, Reals
-from privfit.linear import perturbation
+from privfit.runs import Run
 
 every_figure = pytest.mark.parametrize("name", paper.FIGURES)
 
@@ -69,10 +69,9 @@ def test_a_restart_is_a_fit_of_the_estimator(solver):
         0.02, domain=L2Ball(1.0), classes=[0, 1], fit_intercept=False, random_state=7,
         solver=paper.SOLVERS[solver],
     ).fit(x, y)  # fmt: skip
-    run = dict(perturbation.METHODS.values())[type(paper.SOLVERS[solver])]
     grant = Ledger(0.02).reserve(0.02)
     objective = paper.packed("separable", 14_000, 0)
-    path = run(objective, Reals(-1, 1, 10), paper.SOLVERS[solver], grant, 7)
+    path = paper.SOLVERS[solver](Run(objective, Reals(-1, 1, 10), grant, 7))
     assert np.array_equal(path.answer, model.coef_[0])
     errors = [paper.error("separable", solver, 2, 14_000, 0.02, 0) for _ in range(2)]
     assert errors[0] == errors[1]

@@ -51,22 +51,18 @@ from privfit._kernels import threads
 from privfit._kernels.random import BitSource
 from privfit.audit import audit_runs
 from privfit.base.means import weighted_means
-from privfit.clustering import Tree
-from privfit.clustering.kmeans import (
-    METHODS,
-    centre_space,
-    grid,
-    joint_sensitivity,
-    lloyd,
-    spread_out,
-)
-from privfit.clustering.postprocess import LloydTrace, mcmc
+from privfit.clustering import Tree, grids, hybrid, kmeans, lloyd
+from privfit.clustering.lloyd import joint_sensitivity
+from privfit.clustering.postprocess import mcmc
+from privfit.clustering.starts import centre_space, spread_out
+from privfit.clustering.trace import LloydTrace
 from privfit.domains import Grid
 from privfit.objectives import center_moves
 from privfit.privacy.accounting import compose
 from privfit.privacy.ledger import Grant
 from privfit.privacy.mechanisms import Exponential, TopK
 from privfit.privacy.privtree import SplitTree
+from privfit.runs.run import Run
 
 SURE = 1 - 1e-6
 COARSE = Grid(a=2, b=6, c=0)  # few enough records to list them all
@@ -262,7 +258,7 @@ def test_sensitivities_of_the_papers():
     for domain, one in ((L1Ball(1.0, 7), 2), (Box(-1, 1, 7), 8)):
         objective = CentersObjective(np.zeros((1, 7)), 3, domain)
         for adjacency, factor in (("add_remove", 1), ("replace", 2)):
-            found = run(lloyd, objective, Lloyd(paper=True), 1.0, adjacency=adjacency).trace
+            found = run(objective, Lloyd(paper=True), 1.0, adjacency=adjacency).trace
             assert found.scale_counts == pytest.approx(5 * factor * one)  # T S / epsilon
             assert found.scale_sums == pytest.approx(5 * factor * one)
 
@@ -286,12 +282,12 @@ class Tape:
         return output
 
 
-def run(function, objective, settings, epsilon, delta=0.0, adjacency="add_remove", seed=0, **more):
+def run(objective, settings, epsilon, delta=0.0, adjacency="add_remove", seed=0, **more):
     grant = more.pop("grant", None) or Ledger(epsilon, delta).reserve(epsilon, delta)
     source = BitSource(seed) if isinstance(seed, int) else seed
-    space = more.pop("space", None) or centre_space(objective, 5)
+    space = more.pop("space", None) or centre_space(objective, BitSource(5))
     more = {"n_public": 20, **more}
-    return function(objective, space, settings, grant, source, None, adjacency=adjacency, **more)
+    return settings(Run(objective, space, grant, source, adjacency=adjacency, **more))
 
 
 def selection_logs(scores, epsilon, span):
@@ -322,13 +318,11 @@ def largest_loss(mechanism, first, second, output):
 
 def told_apart(settings, one, other, domain, k, adjacency, seed):
     """The loss of a run on one data set and of what it released, lived through by the other."""
-    function = next(run for kind, run in METHODS.values() if isinstance(settings, kind))
     objectives = [CentersObjective(X, k, domain, adjacency=adjacency) for X in (one, other)]
-    space, outputs, tapes = centre_space(objectives[0], 1), None, []
+    space, outputs, tapes = centre_space(objectives[0], BitSource(1)), None, []
     for objective in objectives:
         tapes.append(Tape(Budget(1.0), outputs))
-        run(function, objective, settings, 1.0, adjacency=adjacency, seed=seed, grant=tapes[-1],
-            space=space)  # fmt: skip
+        run(objective, settings, 1.0, adjacency=adjacency, seed=seed, grant=tapes[-1], space=space)
         outputs = [output for _, _, output in tapes[0].seen]
     assert [m for m, _, _ in tapes[0].seen] == [m for m, _, _ in tapes[1].seen]
     return sum(
@@ -394,10 +388,10 @@ def test_gaussian_steps_stay_within_their_sensitivity(residual, adjacency, rng):
         first = np.concatenate([base, new[:1]])
         second = base if adjacency == "add_remove" else np.concatenate([base, new[1:]])
         tape = Tape(Budget(1.0, 1e-3))
-        run(lloyd, CentersObjective(first, 2, SMALL["box"]), settings, 1.0, 1e-3,
+        run(CentersObjective(first, 2, SMALL["box"]), settings, 1.0, 1e-3,
             adjacency=adjacency, seed=seed, grant=tape)  # fmt: skip
         again = Tape(tape.budget, [output for _, _, output in tape.seen])
-        run(lloyd, CentersObjective(second, 2, SMALL["box"]), settings, 1.0, 1e-3,
+        run(CentersObjective(second, 2, SMALL["box"]), settings, 1.0, 1e-3,
             adjacency=adjacency, seed=seed, grant=again)  # fmt: skip
         for (mechanism, value, _), (same_one, twin, _) in zip(tape.seen, again.seen, strict=True):
             assert mechanism == same_one
@@ -419,7 +413,7 @@ def counted(found):
 # out in so few runs. All solvers and both adjacencies are audited by their exact losses above.
 LOOK = {
     "lloyd": (Lloyd(steps=1), lambda found: float(found.trace.sums.sum()), "replace", 8),
-    "residuals": (Lloyd(steps=1, residual=True), lambda found: found.path.last[0, 0], "replace",
+    "residuals": (Lloyd(steps=1, residual=True), lambda found: found.last[0, 0], "replace",
                   24),
     "grid": (UniformGrid(cells=1, restarts=1), counted, "add_remove", 8),
     "tree": (Tree(restarts=1), counted, "add_remove", 8),
@@ -433,17 +427,16 @@ LOOK = {
 def test_runs_on_neighbours_show_no_more_than_epsilon(which):
     """And runs with many times the budget show that the audit looks."""
     settings, statistic, adjacency, times = LOOK[which]
-    function = next(run for kind, run in METHODS.values() if isinstance(settings, kind))
     domain = Box(-1, 1, 1, grid=COARSE)
     first = np.array([[0.0], [1.0], [1.0]])
     second = first[:2] if adjacency == "add_remove" else np.array([[0.0], [1.0], [-1.0]])
     objectives = [CentersObjective(x, 1, domain) for x in (first, second)]
-    space = centre_space(objectives[0], 1)
+    space = centre_space(objectives[0], BitSource(1))
 
     def look(epsilon):
         return audit_runs(
             lambda objective, rng: run(
-                function, objective, settings, epsilon, adjacency=adjacency, seed=rng, space=space
+                objective, settings, epsilon, adjacency=adjacency, seed=rng, space=space
             ),
             *objectives, runs=250, confidence=SURE, statistic=statistic, rng=11,
         )  # fmt: skip
@@ -528,7 +521,7 @@ def test_counts_are_free_under_replace_with_gaussian_noise():
     """Five records in one cluster, at most V long: counts weigh V, and the sensitivity is 2 V."""
     objective = CentersObjective(np.zeros((5, 3)), 2, Box(-1, 1))
     tape = Tape(Budget(1.0, 1e-5))
-    run(lloyd, objective, Lloyd(residual=True, steps=1), 1.0, 1e-5, "replace", grant=tape)
+    run(objective, Lloyd(residual=True, steps=1), 1.0, 1e-5, "replace", grant=tape)
     ((mechanism, value, _),) = tape.seen
     W = value[:2].sum() / 5
     assert W > 1000
@@ -581,7 +574,7 @@ def test_empty_clusters_get_noise_too(rng):
     """All records in one place: other clusters' counts are 0, and their released ones are not."""
     X = np.tile([[0.9, 0.9]], (500, 1))
     objective = CentersObjective(X, 6, Box(-1, 1))
-    trace = run(lloyd, objective, Lloyd(steps=3), 0.5).trace
+    trace = run(objective, Lloyd(steps=3), 0.5).trace
     exact = [objective.lloyd(C + 0.0)[0] for C in trace.centroids]
     empty = np.array(exact) == 0
     assert empty.sum() >= 10
@@ -593,7 +586,7 @@ def test_trace_holds_what_was_released_and_leads_to_the_centres(rng):
     X = 2 + rng.uniform(0, 1, (400, 3))
     objective = CentersObjective(X, 4, Box(2, 3))
     for delta, kind in ((0.0, "laplace"), (1e-5, "gaussian")):
-        found = run(lloyd, objective, Lloyd(steps=4), 3.0, delta)
+        found = run(objective, Lloyd(steps=4), 3.0, delta)
         trace = found.trace
         assert trace.kind == kind
         assert trace.centroids.shape == trace.sums.shape == (4, 4, 3)
@@ -602,7 +595,7 @@ def test_trace_holds_what_was_released_and_leads_to_the_centres(rng):
         assert np.allclose(trace.low + trace.origin, 2)
         assert np.allclose(trace.high + trace.origin, 3)
         moved = trace.sums / np.maximum(trace.counts, 1)[..., None] + trace.origin
-        used = np.concatenate([trace.centroids[1:] + trace.origin, found.path.last[None]])
+        used = np.concatenate([trace.centroids[1:] + trace.origin, found.last[None]])
         assert np.allclose(np.clip(moved, 2, 3), used, atol=2 * objective.candidate_units)
         # The noise is of the stated scale: 16 counts and 48 sums, within a factor of 2.
         exact = [objective.lloyd(C + trace.origin) for C in trace.centroids]
@@ -613,7 +606,7 @@ def test_trace_holds_what_was_released_and_leads_to_the_centres(rng):
              trace.scale_sums),
         ):  # fmt: skip
             assert 0.5 < np.abs(noise).mean() / scale < 2
-    assert run(lloyd, objective, Lloyd(steps=2, residual=True), 1.0).trace is None
+    assert run(objective, Lloyd(steps=2, residual=True), 1.0).trace is None
 
 
 def test_residuals_need_less_noise_than_sums(rng):
@@ -636,7 +629,7 @@ def test_residuals_need_less_noise_than_sums(rng):
 def test_starts_are_apart_inside_and_look_at_no_record(name, rng):
     domain = DISTANCE_DOMAINS[name]
     objectives = [CentersObjective(distance_rows(name, rng, n), 12, domain) for n in (1, 50)]
-    starts = [centre_space(objective, 9).middle for objective in objectives]
+    starts = [centre_space(objective, BitSource(9)).middle for objective in objectives]
     assert np.array_equal(*starts)
     again = objectives[0].project(starts[0])
     assert np.array_equal(again, starts[0])
@@ -699,11 +692,11 @@ def test_grid_follows_the_papers_rule():
     """(n epsilon / 10)^(2d / (2 + d)) cells: 500 on s1 at epsilon 1, 22 a column."""
     objective = CentersObjective(np.zeros((1, 2)), 2, Box(-1, 1))
     tape = Tape(Budget(1.0))
-    run(grid, objective, UniformGrid(), 1.0, n_public=5000, grant=tape)
+    run(objective, UniformGrid(), 1.0, n_public=5000, grant=tape)
     assert [value.size for _, value, _ in tape.seen] == [22 * 22]
     wide = CentersObjective(np.zeros((1, 25)), 2, Box(-1, 1))
     tape = Tape(Budget(1.0))
-    run(grid, wide, UniformGrid(restarts=1), 1.0, n_public=10**7, grant=tape)
+    run(wide, UniformGrid(restarts=1), 1.0, n_public=10**7, grant=tape)
     assert tape.seen[0][1].size == 2**17
 
 
@@ -755,7 +748,7 @@ def test_moves_of_one_coordinate_equal_full_scores_and_keep_the_range(
     X, domain = distance_rows(name, rng, 120), DISTANCE_DOMAINS[name]
     objective = CentersObjective(X, 3, domain, power=power)
     view = objective.walk(objective.project(centres_of(objective, rng)))
-    space = centre_space(objective, 3).on_grid_of(objective)
+    space = centre_space(objective, BitSource(3)).on_grid_of(objective)
     x = np.array(reference.records(distance_rows(name, rng, 300), domain, uniform=True))
     x = np.concatenate([x, np.array(reference.corners(domain, uniform=True))])
     for share in (0.02, 0.3):
@@ -791,7 +784,7 @@ def test_range_of_siblings_is_the_check_value(few, rng, monkeypatch):
     monkeypatch.setattr(center_moves, "FEW_PAIRS", few)
     objective = CentersObjective(np.zeros((1, 10)), 5, Box(-1, 1))
     view = objective.walk(objective.snap(rng.uniform(-0.8, 0.8, (5, 10))))
-    moves = centre_space(objective, 1).on_grid_of(objective).all_moves(view.w, 0.05)
+    moves = centre_space(objective, BitSource(1)).on_grid_of(objective).all_moves(view.w, 0.05)
     assert view.range(*moves, "replace") * objective.unit == pytest.approx(0.80, abs=0.002)
 
 
@@ -1005,9 +998,10 @@ def test_wrong_settings_are_refused(call, message):
 
 
 def test_every_raise_is_reached_by_a_case_above():
-    source = Path(privfit.__file__).parent / "clustering/kmeans.py"
+    sources = [Path(module.__file__) for module in (grids, hybrid, kmeans, lloyd)]
     unsized = KMeans(2, domain=(-1, 1), solver="grid", adjacency="add_remove")
     calls = [*(call for call, _ in SETTINGS), partial(unsized.fit, np.zeros((3, 2)))]
     seen = "\n".join(messages_of(call) for call in calls)
-    assert not [line for line, parts in raises_in(source) if not all(p in seen for p in parts)]
-    assert len(raises_in(source)) >= 2
+    found = [parts for source in sources for _, parts in raises_in(source)]
+    assert not [parts for parts in found if not all(p in seen for p in parts)]
+    assert found

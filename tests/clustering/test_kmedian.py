@@ -50,10 +50,11 @@ from privfit import (
 from privfit._kernels.random import BitSource
 from privfit.audit import audit_outcomes, neighbours, output_distribution
 from privfit.clustering import kmedian as methods
-from privfit.clustering.kmedian import METHODS, Weighted, weighted_kmedian
+from privfit.clustering.kmedian import Weighted, weighted_kmedian
 from privfit.privacy.ledger import Grant
 from privfit.privacy.mechanisms import DiscreteLaplace
 from privfit.privacy.privtree import SplitTree
+from privfit.runs.run import Moves, Run
 
 SURE = 1 - 1e-6
 
@@ -83,10 +84,6 @@ def make(**changes: Any) -> KMedian:
     declared = {"n_clusters": 2, "epsilon": 1.0, "facilities": GRID, "domain": (0, 1),
                 "random_state": 7, "n_public": 300}  # fmt: skip
     return KMedian(**{**declared, **changes})
-
-
-def run_of(settings: Any) -> Any:
-    return next(run for kind, run in METHODS.values() if isinstance(settings, kind))
 
 
 # ------------------------------------------------------------------------------------------ budgets
@@ -215,7 +212,7 @@ def transcripts(settings: Any, rows: Any, k: int, adjacency: str, epsilon: float
     while choices is not None:
         grant = Script(epsilon, choices)
         space = Subsets(len(LINE), k)
-        run_of(settings)(objective, space, settings, grant, 5, adjacency=adjacency, n_public=2)
+        settings(Run(objective, space, grant, 5, adjacency=adjacency, n_public=2))
         found[tuple(grant.transcript)] = grant.log
         played = [*choices, *[0] * (len(grant.options) - len(choices))]
         while played and played[-1] == grant.options[len(played) - 1] - 1:
@@ -276,8 +273,7 @@ def test_a_coreset_selects_the_place_that_serves_the_records_not_its_neighbour()
     assert away[1] == 0 > away[0]
     grant = Ledger(50.0).reserve(50.0)
     settings = Coreset(radii=2, places=2)
-    path = run_of(settings)(objective, Subsets(3, 1), settings, grant, 1, adjacency="replace",
-                            n_public=500)  # fmt: skip
+    path = settings(Run(objective, Subsets(3, 1), grant, 1, n_public=500))
     assert path.answer.tolist() == [1]
 
 
@@ -296,11 +292,11 @@ BLACK_BOX = {
 def outcomes(settings: Any, x: float, adjacency: str, epsilon: float, runs: int, seed: int) -> Any:
     """(runs,): the facility chosen for one record at x."""
     objective = FacilityObjective([[x]], LINE[[0, 2]], (0.0, 1.0), Box(0, 1))
-    source, space, run = BitSource(seed), Subsets(2, 1), run_of(settings)
+    source, space = BitSource(seed), Subsets(2, 1)
     chosen = []
     for _ in range(runs):
         grant = Ledger(epsilon).reserve(epsilon)
-        path = run(objective, space, settings, grant, source, adjacency=adjacency, n_public=1)
+        path = settings(Run(objective, space, grant, source, adjacency=adjacency, n_public=1))
         chosen.append(int(path.answer[0]))
     return chosen
 
@@ -359,7 +355,7 @@ def test_focus_keeps_the_distances_that_decide(monkeypatch, rng):
     nearest = packed(objective).distances().nearest
     table = nearest(np.arange(100), 0), nearest(np.arange(100), 100 // 12)
     grant = Ledger(1000.0).reserve(1000.0)
-    methods.greedy(objective, Subsets(100, 3), Greedy(), grant, 1)
+    Greedy()(Run(objective, Subsets(100, 3), grant, 1))
     low, high = bounds[0]
     step = objective.largest / methods.LEVELS
     assert low <= np.median(table[0]) <= low + step + 1
@@ -378,16 +374,14 @@ def test_searches_over_subsets_use_the_incremental_view(monkeypatch):
     objective = FacilityObjective(TWO, GRID, (0, 2), Box(0, 1))
     solvers = [Local(generations=4), EEM(generations=4, population=30)]
     found = [search(objective, Subsets(36, 3), 3.0, solver=s, random_state=2) for s in solvers]
-    from privfit.runs import paths
-
     used = []
 
-    class Slow(paths.Moves):
+    class Slow(Moves):
         def scores(self, where, what):
             used.append(len(where))
             return super().scores(where, what)
 
-    monkeypatch.setattr(paths.Conduct, "around", lambda self, w: Slow(objective, self.space, w))
+    monkeypatch.setattr(Run, "around", lambda self, w: Slow(objective, self.space, w))
     for solver, quick in zip(solvers, found, strict=True):
         slow = search(objective, Subsets(36, 3), 3.0, solver=solver, random_state=2)
         if isinstance(solver, EEM):  # all pairs are compared, so the ranges agree too

@@ -36,7 +36,8 @@ from privfit.audit import audit_runs, output_distribution
 from privfit.evaluation import binormal, cumulative, priroc, roc
 from privfit.evaluation.cumulative import Flat, Haar, Hierarchy, best_hierarchy
 from privfit.evaluation.priroc import Counted, PriROC
-from privfit.evaluation.roc import Medians, _Table, exact_roc
+from privfit.evaluation.roc import _Table, exact_roc
+from privfit.evaluation.roc_plan import RANGES, Counts, Medians
 from privfit.records import graded
 
 ADJACENCIES = ("replace", "add_remove")
@@ -91,7 +92,7 @@ def worst_loss(adjacency, span, levels=2, epsilon=0.5, size=5):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("levels", [1, 2, 3])
 def test_medians_cost_what_they_say_on_every_pair_of_neighbours(adjacency, levels):
-    loss, width = worst_loss(adjacency, roc.RANGES[adjacency], levels)
+    loss, width = worst_loss(adjacency, RANGES[adjacency], levels)
     assert loss <= levels * 0.5 * (1 + 1e-9)
     assert width <= levels * 0.5 * (1 + 1e-9)
 
@@ -99,8 +100,8 @@ def test_medians_cost_what_they_say_on_every_pair_of_neighbours(adjacency, level
 def test_the_ranges_are_needed():
     """Half of a range overspends; on the first level the whole of it is used."""
     for adjacency in ADJACENCIES:
-        assert worst_loss(adjacency, roc.RANGES[adjacency] // 2, 1)[1] > 0.5 * 1.5
-        assert worst_loss(adjacency, roc.RANGES[adjacency], 1)[1] == pytest.approx(0.5, rel=0.3)
+        assert worst_loss(adjacency, RANGES[adjacency] // 2, 1)[1] > 0.5 * 1.5
+        assert worst_loss(adjacency, RANGES[adjacency], 1)[1] == pytest.approx(0.5, rel=0.3)
     assert worst_loss("replace", 2, 2)[1] > 2 * 0.5
 
 
@@ -387,7 +388,7 @@ def test_the_rules_are_public():
 def test_noise_is_chosen_by_its_expected_error():
     def chosen(bits, delta=0.0, noise="auto"):
         budget = privfit.Budget(1.0, delta)
-        return roc._Counts.plan(noise, bits, budget, (), "add_remove")
+        return Counts.plan(noise, bits, budget, (), "add_remove")
 
     for bits in range(1, 13):
         plans = [chosen(bits, noise=noise) for noise in ("flat", "hierarchy", "wavelet")]

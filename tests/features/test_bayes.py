@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from makers.binary_tables import FreeGrant, World
+from makers.binary_tables import FreeGrant, World, paid_by
 from makers.cases import scikit_learn_checks
 from makers.raises import messages_of, raises_in
 from sklearn.base import clone
@@ -29,7 +29,7 @@ from privfit import (
 )
 from privfit._kernels.random import BitSource
 from privfit.audit import audit_runs
-from privfit.features.bayes import NaiveBayes, NoisyCounts, naive_bayes
+from privfit.features.bayes import NaiveBayes, NoisyCounts
 from privfit.records.binary import BinaryRecords
 
 ADJACENCIES = ("add_remove", "replace")
@@ -166,8 +166,7 @@ def test_an_audit_certifies_less_than_the_promise_and_sees_too_little_noise(adja
 
     def certified(settings: Any, epsilon: float) -> float:
         def run(records: BinaryRecords, source: Any) -> Any:
-            found = naive_bayes(records, 2, settings, FreeGrant(epsilon), source,
-                                adjacency=adjacency)  # fmt: skip
+            found = settings(records, 2, paid_by(FreeGrant(epsilon), source, adjacency))
             return np.append(found.sizes, found.ones.ravel())
 
         return audit_runs(run, *inputs, runs=4000, confidence=CERTAIN, rng=2).lower_bound
@@ -186,8 +185,7 @@ def test_an_audit_certifies_less_than_the_promise_and_sees_too_little_noise(adja
 def test_a_fit_draws_once_what_it_planned(adjacency, delta):
     X, y = table()
     grant = FreeGrant(1.0, delta)
-    naive_bayes(BinaryRecords.of(X, y, 2), 3, NaiveBayes(), grant, BitSource(0),
-                adjacency=adjacency)  # fmt: skip
+    NaiveBayes()(BinaryRecords.of(X, y, 2), 3, paid_by(grant, BitSource(0), adjacency))
     assert [mechanism.event for mechanism in grant.released] == grant.planned
     assert len(grant.released) == 1
 

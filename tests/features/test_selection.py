@@ -13,7 +13,7 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from makers.binary_tables import FreeGrant, World, count_by_hand, sample_by_hand
+from makers.binary_tables import FreeGrant, World, count_by_hand, paid_by, sample_by_hand
 from makers.cases import scikit_learn_checks
 from makers.raises import messages_of, raises_in
 from sklearn.base import clone
@@ -446,10 +446,9 @@ SHIPPED = {
 @pytest.mark.parametrize("score", ["total_count", "purity_index"])
 def test_the_counterexample_does_not_break_what_is_shipped(settings, delta, score):
     """Black box, whole methods: certified epsilons stay below the promise."""
-    name, _ = selection.method_of(settings, 1)
 
     def run(asked: FeatureScores, source: Any) -> Any:
-        chosen = selection.METHODS[name][1](asked, settings, FreeGrant(1.0, delta), source)
+        chosen = settings(asked, paid_by(FreeGrant(1.0, delta), source))
         return tuple(sorted(chosen.features.tolist()))
 
     first, second = (problem(X, np.ones(len(X), dtype=int), score, 2)
@@ -710,9 +709,8 @@ def test_every_score_works_with_both_kinds_of_noise(score, adjacency):
 def test_a_method_draws_what_it_planned_and_nothing_else(method):
     X, y = table()
     settings = selection.method_of(method, 2)[1] or Peeling(2)
-    name = selection.method_of(settings, 2)[0]
     grant = FreeGrant(1.0)
-    selection.METHODS[name][1](problem(X, y, ones=4), settings, grant, BitSource(0))
+    settings(problem(X, y, ones=4), paid_by(grant, BitSource(0)))
     assert [mechanism.event for mechanism in grant.released] == grant.planned
     assert len(grant.released) == 1
 
@@ -722,7 +720,6 @@ def test_a_method_draws_what_it_planned_and_nothing_else(method):
 def test_what_is_selected_follows_from_the_release_alone(method, criterion):
     """Two tables, one release: the same features. So clustering and ranking are post-processing."""
     settings = selection.method_of(method, 2)[1] or NoisyScores(k=2)
-    name = selection.method_of(settings, 2)[0]
     drawn: list[Any] = []
 
     class Replay(FreeGrant):
@@ -733,7 +730,7 @@ def test_what_is_selected_follows_from_the_release_alone(method, criterion):
 
     X, y = table()
     one, other = (
-        selection.METHODS[name][1](asked, settings, Replay(1.0), BitSource(0))
+        settings(asked, paid_by(Replay(1.0), BitSource(0)))
         for asked in (problem(X, y, criterion, 4), problem(1 - X[:100], y[:100], criterion, 4))
     )
     assert np.array_equal(one.features, other.features)

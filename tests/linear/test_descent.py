@@ -31,7 +31,6 @@ from makers.raises import assert_reached, messages_of
 
 from privfit import (
     Box,
-    Budget,
     FrankWolfe,
     Gradient,
     Ledger,
@@ -43,12 +42,12 @@ from privfit import (
 from privfit._kernels.linear import RESIDUAL_UNIT
 from privfit.audit import audit_runs
 from privfit.domains import Grid
-from privfit.linear import descent
-from privfit.linear.descent import METHODS, frank_wolfe, gradient, permuted_sgd
+from privfit.linear import descent, frank_wolfe, permuted_sgd
 from privfit.objectives.clipping import ClippedGradient, SecondMoments, permuted_descent
 from privfit.objectives.coding import Coding
 from privfit.objectives.linear_moves import LinearSlopes
 from privfit.privacy.accounting import gaussian_calibrate
+from privfit.runs.run import Run, Task
 
 SURE = 1 - 1e-6
 LAYOUTS = ("dense", "sparse")
@@ -65,10 +64,9 @@ def fit(
     **public: Any,
 ) -> Any:
     """A whole fit by these settings: the path and the grant."""
-    (run,) = (run for kind, run in METHODS.values() if isinstance(settings, kind))
     grant = Ledger(epsilon, delta).reserve(epsilon, delta)
     space = Reals(-descent.BOUND, descent.BOUND, objective.domain.width + 1)
-    return run(objective, space, settings, grant, rng, callback, **public), grant
+    return settings(Run(objective, space, grant, rng, callback, **public)), grant
 
 
 def objective_of(name: str, rng: Any, n: int = 60, loss: str = "logistic", **more: Any) -> Any:
@@ -333,9 +331,9 @@ def test_several_fits_share_one_grant(rng):
     for delta in (0.0, 1e-6):
         grant = Ledger(1.0, delta).reserve(1.0, delta)
         for seed in range(3):
-            gradient(objective, Reals(-9, 9, 4), Gradient(steps=4), grant, seed, share=3)
-            permuted_sgd(objective, Reals(-9, 9, 4), PermutedSGD(), Ledger(1.0, delta).reserve(
-                1.0, delta), seed, share=3)  # fmt: skip
+            Gradient(steps=4)(Run(objective, Reals(-9, 9, 4), grant, seed, share=3))
+            once = Ledger(1.0, delta).reserve(1.0, delta)
+            PermutedSGD()(Run(objective, Reals(-9, 9, 4), once, seed, share=3))
         assert 0.999 < grant.spent <= 1.0
 
 
@@ -355,7 +353,7 @@ def test_gaussian_parameters_add_up_to_the_budget(rng):
 def test_tiny_and_huge_budgets_give_a_model(epsilon, delta, rng):
     objective, _, _ = separable(rng, n=20)
     for settings in (Gradient(steps=2), FrankWolfe(steps=2), PermutedSGD()):
-        settings.check(objective, Budget(epsilon, delta), "replace", 20)
+        settings.check(Task(objective, None, epsilon, delta, "replace", 20))
         path, _ = fit(objective, settings, epsilon, delta)
         assert np.isfinite(path.answer).all()
 
@@ -440,7 +438,7 @@ SGD = {
 def test_no_slot_moves_sgd_further_than_the_sensitivity(name, loss, rng):
     """Replaced, or against an empty slot, in every slot; rounding aside."""
     s, slots, furthest = SGD[name], 11, 0.0
-    step, bound = descent._sgd_sensitivity(s, loss, slots)
+    step, bound = permuted_sgd._reach(s, loss, slots)
     domain = Box(-1, 1, 2)
     for trial in range(40):
         X = rng.uniform(-1, 1, (slots + 1, 2))
@@ -517,13 +515,13 @@ def test_sgd_takes_the_shorter_noise(rng):
 
 def test_sgd_has_as_many_slots_as_are_public(rng, monkeypatch):
     seen = []
-    right = descent.permuted_descent
+    right = permuted_sgd.permuted_descent
 
     def spy(objective: Any, coding: Any, order: Any, **more: Any) -> Any:
         seen.append(order)
         return right(objective, coding, order, **more)
 
-    monkeypatch.setattr(descent, "permuted_descent", spy)
+    monkeypatch.setattr(permuted_sgd, "permuted_descent", spy)
     objective, _, _ = separable(rng, n=50)
     for size in (30, 50, 80):
         fit(objective, PermutedSGD(), adjacency="add_remove", n_public=size)
@@ -584,9 +582,8 @@ def test_the_black_box_sees_a_sensitivity_that_is_too_small(name, monkeypatch):
         right = getattr(kind, method)
         small = lambda self, *a, right=right: max(1, right(self, *a) // 20)  # noqa: E731
         monkeypatch.setattr(kind, method, small)
-    right = descent._sgd_sensitivity
-    monkeypatch.setattr(descent, "_sgd_sensitivity",
-                        lambda *a: (right(*a)[0], right(*a)[1] / 20))  # fmt: skip
+    right = permuted_sgd._reach
+    monkeypatch.setattr(permuted_sgd, "_reach", lambda *a: (right(*a)[0], right(*a)[1] / 20))
     delta = 1e-3 if name == "whitened" else 0.0
     report = audit(AUDITED[name], 1, "replace", delta, runs=500)
     assert not report.passes(BUDGET), report
@@ -596,7 +593,7 @@ def test_the_black_box_sees_a_sensitivity_that_is_too_small(name, monkeypatch):
 
 
 def checked(settings: Any, objective: Any, adjacency: str = "replace", size: Any = 4) -> None:
-    settings.check(objective, Budget(1.0, 1e-6), adjacency, size)
+    settings.check(Task(objective, None, 1.0, 1e-6, adjacency, size))
 
 
 SIZE = r"n_public must be given under adjacency='add_remove'"
@@ -650,7 +647,8 @@ def test_refusals_come_before_the_charge():
 
 def test_every_refusal_is_tested():
     seen = "\n".join(messages_of(call) for call, _ in SETTINGS + REFUSED)
-    assert_reached([File(descent.__file__)], seen)
+    modules = (descent, frank_wolfe, permuted_sgd)
+    assert_reached([File(module.__file__) for module in modules], seen)
 
 
 def test_what_is_released_shows_no_record(rng):
@@ -659,5 +657,5 @@ def test_what_is_released_shows_no_record(rng):
     clipped = ClippedGradient(objective, coding, np.eye(4), 0.5)
     for thing in (coding, clipped, SecondMoments(objective, coding)):
         assert "array" not in repr(thing)
-    assert frank_wolfe.__doc__
+    assert FrankWolfe.__doc__
     assert not [name for name in vars(fitted("gradient")) if "moments" in name]

@@ -37,12 +37,13 @@ from privfit import (
 from privfit.audit import audit_runs
 from privfit.domains import Grid
 from privfit.linear import functional as module
-from privfit.linear.functional import Functional, _plan, functional, sensitivities
+from privfit.linear.functional import Functional, _plan, sensitivities
 from privfit.objectives.coding import Compact
 from privfit.privacy.accounting import Event
 from privfit.privacy.budget_noise import deviation, noise_for
 from privfit.privacy.ledger import Budget
 from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
+from privfit.runs.run import Run, Task
 
 SURE = 1 - 1e-6
 SMALL = Grid(a=1, b=7, c=0)
@@ -277,8 +278,8 @@ def test_without_noise_the_order_two_loss_is_least(paper, adjacency, rng):
     y = X[:, 0] + X[:, 1] / 200 > rng.normal(1.5, 0.4, 4000)
     objective = LinearObjective(X, y, domain=Box([0, 100], [1, 300]))
     grant = Ledger(1e7).reserve(1e7, 0.0, "test")
-    path = functional(objective, Reals(-50, 50, 3), Functional(paper=paper), grant, 1,
-                      adjacency=adjacency)  # fmt: skip
+    run = Run(objective, Reals(-50, 50, 3), grant, 1, adjacency=adjacency)
+    path = Functional(paper=paper)(run)
     best = order_two(objective)
     # Weights are on a grid of 2^-10 of a column's scale.
     assert path.answer == pytest.approx(best, abs=2e-2)
@@ -321,7 +322,7 @@ def test_weights_stay_in_the_space(rng):
     for seed in range(5):
         grant = Ledger(1e-3).reserve(1e-3, 0.0, "test")
         settings = Functional(ridge=1e-9)
-        path = functional(objective, Reals(-0.25, 0.25, 6), settings, grant, seed)
+        path = settings(Run(objective, Reals(-0.25, 0.25, 6), grant, seed))
         u = path.answer * 2  # a column of [-1, 1] is coded as a half
         assert np.abs(u[:-1]).max() <= 0.25 + 2**-9
 
@@ -415,7 +416,7 @@ def test_other_losses_are_refused_before_anything_is_charged(rng):
     assert not ledger.entries
     objective = objective_of("box", rng, loss="hinge")
     with pytest.raises(ValueError, match="functional expands the logistic loss"):
-        functional(objective, Reals(-1, 1, 6), Functional(), ledger.reserve(1.0, 0.0, "t"), 1)
+        Functional().check(Task(objective, Reals(-1, 1, 6), 1.0, 0.0, "replace", 40))
 
 
 @pytest.mark.parametrize("name", ["weight", "ridge"])
@@ -462,8 +463,7 @@ def audit(adjacency: str, delta: float, runs: int = 800) -> Any:
     def run(objective: LinearObjective, rng: Any) -> np.ndarray:
         grant = Ledger(1.0, delta).reserve(1.0, delta, "audit")
         settings = Functional(ridge=1e-3)
-        return functional(objective, Reals(-9, 9, 2), settings, grant, rng,
-                          adjacency=adjacency).answer  # fmt: skip
+        return settings(Run(objective, Reals(-9, 9, 2), grant, rng, adjacency=adjacency)).answer
 
     return audit_runs(run, *objectives, runs=runs, confidence=SURE, delta=delta, rng=11)
 

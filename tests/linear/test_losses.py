@@ -25,7 +25,7 @@ from privfit.audit import paired
 from privfit.base.dyadic import Dyadic
 from privfit.linear.losses import KNOT_BITS, REACH, Logistic
 from privfit.linear.newton import SLOPE_ERROR, Problem, gamma_for
-from privfit.linear.perturbation import tilt_deviation, tilt_rate
+from privfit.linear.tilts import tilt_deviation, tilt_rate
 from privfit.models.model import dumps
 from privfit.objectives.smooth import CELLS, MARGIN_BITS, PULL_BITS, MarginGrid
 from privfit.privacy.ledger import Budget

@@ -41,7 +41,8 @@ from privfit import (
 )
 from privfit.audit import audit_runs
 from privfit.base.dyadic import Dyadic
-from privfit.linear import perturbation
+from privfit.linear import objective_perturbation
+from privfit.linear.methods import METHODS
 from privfit.linear.newton import (
     HuberHinge,
     InverseGuess,
@@ -50,18 +51,14 @@ from privfit.linear.newton import (
     coding_of,
     gamma_for,
 )
-from privfit.linear.perturbation import (
-    METHODS,
-    PerturbedMinimiser,
-    privatesvm,
-    tilt_deviation,
-    tilt_rate,
-)
+from privfit.linear.tilts import CHANGES, PerturbedMinimiser, tilt_deviation, tilt_rate
 from privfit.models import model as model_files
 from privfit.privacy.accounting import Event, gaussian_total
 from privfit.privacy.ledger import Budget
 from privfit.privacy.noise_bodies import contrasts
 from privfit.records.packing import MAX_RECORDS
+from privfit.runs.payment import Terms
+from privfit.runs.run import Run, Task
 from privfit.runs.spaces import Reals
 
 ADJACENCIES = ("replace", "add_remove")
@@ -417,7 +414,7 @@ def test_minimisers_of_neighbours_are_as_near_as_is_said(loss, adjacency, rng):
 
     pairs = itertools.combinations_with_replacement(range(6), 2)
     two, one = {rows: fit(rows) for rows in pairs}, {(i,): fit((i,)) for i in range(6)}
-    reach = (perturbation.CHANGES[adjacency] + 2 * gamma) / ridge
+    reach = (CHANGES[adjacency] + 2 * gamma) / ridge
     worst = 0.0
     for rows, u in two.items():
         others = one if adjacency == "add_remove" else two
@@ -461,7 +458,7 @@ def test_the_rate_costs_epsilon_by_a_fine_grid(epsilon, adjacency):
 @both
 def test_the_simple_rate_is_right_from_the_stated_ridge_on(adjacency):
     """epsilon / 2 under replace iff Lambda >= 2 / epsilon; add_remove: epsilon, 1 / epsilon."""
-    changes = perturbation.CHANGES[adjacency]
+    changes = CHANGES[adjacency]
     for epsilon in (0.1, 1.0, 4.0):
         full, edge = epsilon / changes, changes / epsilon
         assert math.isclose(tilt_rate(epsilon, edge, Logistic(), adjacency), full, rel_tol=1e-11)
@@ -596,7 +593,7 @@ def test_the_theorem_of_2008_is_wrong_and_ours_is_not():
 
     assert round(ratio(published, ridge), 2) == 5.50
     assert tilt_rate(epsilon, ridge, Logistic(), "replace") == 0  # refused, hence raised
-    enough = perturbation._roomy_ridge(Logistic(), Budget(epsilon))
+    enough = objective_perturbation._roomy_ridge(Logistic(), Budget(epsilon))
     assert ratio(tilt_rate(epsilon, enough, Logistic(), "replace"), enough) <= epsilon
     # From Lambda = 2 / epsilon on the published formula is right, too.
     assert ratio(published, 2 / epsilon) <= epsilon
@@ -719,7 +716,7 @@ def test_a_fall_back_to_zero_would_be_found(fault, adjacency, rng):
         rows = slice(i if adjacency == "add_remove" else 0, None)
         answers.append(answer(LinearObjective(X[rows], labels[rows], "logistic", Box(-1, 1))))
     gaps = [np.linalg.norm(u - v) for u, v in itertools.pairwise(answers)]
-    reach = (perturbation.CHANGES[adjacency] + 2e-6) / 2.0
+    reach = (CHANGES[adjacency] + 2e-6) / 2.0
     assert (max(gaps) > 3 * reach) if fault else (0 < max(gaps) <= reach)
 
 
@@ -767,11 +764,11 @@ def test_an_audit_finds_a_tilt_that_is_too_short(canary):
 )  # fmt: skip
 def test_audits_of_whole_fits_find_nothing(method, loss, delta, canary):
     domain, first, second = canary
-    settings, function = METHODS[method]
+    settings = METHODS[method]()
 
     def run(objective, source):
         grant = Ledger(1.0, delta).reserve(1.0, delta)
-        return function(objective, Reals(-1, 1, 2), settings(), grant, source).answer
+        return settings(Run(objective, Reals(-1, 1, 2), grant, source)).answer
 
     one, other = (LinearObjective(np.array(X), y, loss, domain)
                   for X, y in ((first, [1]), (second, [0])))  # fmt: skip
@@ -896,7 +893,7 @@ def test_the_published_private_svm_draws_twice_the_noise(rng):
         settings, found = PrivateSVM(3.0, paper=paper), []
         for seed in range(40):
             grant = Ledger(1.0).reserve(1.0)
-            found.append(privatesvm(objective, Reals(-1, 1, 5), settings, grant, seed).answer)
+            found.append(settings(Run(objective, Reals(-1, 1, 5), grant, seed)).answer)
         spread[paper] = np.array(found).std()
     # 200 Laplace draws each: a deviation of the ratio's logarithm of 0.11, so 5 of them.
     assert 1.15 < spread[True] / spread[False] < 3.5
@@ -989,13 +986,12 @@ def test_what_cannot_be_fitted_is_refused_before_it_is_charged(
     records = LinearObjective(*table(rng), **{"domain": Box(-1, 1), **objective})
     adjacency = "replace" if size else "add_remove"
     with pytest.raises(ValueError, match=message):
-        settings.check(records, Budget(1.0), adjacency, size)
-    function = dict(METHODS.values())[type(settings)]
+        settings.check(Task(records, None, 1.0, 0.0, adjacency, size))
     ledger = Ledger(1.0)
-    grant = ledger.reserve(1.0)
+    terms = Terms("fit", 1.0, 0.0, adjacency, ledger=ledger)
     with pytest.raises(ValueError, match=message):
-        function(records, Reals(-1, 1, records.n_weights), settings, grant, adjacency=adjacency)
-    assert grant.events == ()
+        terms.check(settings, records, Reals(-1, 1, records.n_weights))
+    assert ledger.entries == ()
 
 
 def test_estimators_refuse_before_they_charge(rng):
@@ -1029,7 +1025,7 @@ def test_settings_refuse_other_objectives():
     with pytest.raises(
         ValueError, match="PrivateSVM needs a convex loss of a linear model; pass a"
     ):
-        PrivateSVM().check(object(), Budget(1.0), "replace", 3)
+        PrivateSVM().check(Task(object(), None, 1.0, 0.0, "replace", 3))
 
 
 @pytest.mark.slow

@@ -45,11 +45,11 @@ from privfit import (
 )
 from privfit.audit import audit_runs
 from privfit.linear import auto, descent, select_refine
-from privfit.linear.select_refine import linear_hybrid
 from privfit.objectives.clipping import ClippedGradient, SecondMoments
 from privfit.objectives.coding import Broad
 from privfit.objectives.linear_moves import LinearSlopes
 from privfit.privacy.accounting import Event, compose, gaussian_calibrate
+from privfit.runs.run import Run, Task
 
 SURE = 1 - 1e-6
 
@@ -73,7 +73,7 @@ def fit(
     """A whole fit: the path and the grant."""
     grant = Ledger(epsilon, delta).reserve(epsilon, delta)
     space = Reals(-descent.BOUND, descent.BOUND, objective.domain.width + 1)
-    return linear_hybrid(objective, space, settings, grant, rng, callback, **public), grant
+    return settings(Run(objective, space, grant, rng, callback, **public)), grant
 
 
 # ---------------------------------------------------------------------------------- the wide coding
@@ -193,8 +193,12 @@ def test_what_is_drawn_is_what_was_planned_and_fills_the_budget(epsilon, adjacen
     grant = Ledger(epsilon, 1e-6).reserve(epsilon, 1e-6)
     space, heard = Reals(-50, 50, 4), []
     for model in range(share):
-        linear_hybrid(objective, space, few(), grant, model, heard.append, adjacency=adjacency,
-                      n_public=400, share=share)  # fmt: skip
+        few()(
+            Run(
+                objective, space, grant, model, heard.append, adjacency=adjacency, n_public=400,
+                share=share,
+            )
+        )  # fmt: skip
         assert sum(grant._planned.values()) == share * (6 + 1 + 4)  # before the first draw of all
     assert grant._planned == grant._drawn
     assert {event.kind: event.count for event in grant.events if event.kind == "selection"} == {
@@ -248,13 +252,13 @@ def test_few_columns_of_many_are_found_where_a_gradient_drowns(loss, rng):
     objective, X, y = sparse_truth(rng, loss=loss)
     space = Reals(-descent.BOUND, descent.BOUND, 101)
 
-    def accuracy(run: Any, settings: Any, seed: int) -> float:
+    def accuracy(settings: Any, seed: int) -> float:
         grant = Ledger(0.1, 1e-6).reserve(0.1, 1e-6)
-        w = run(objective, space, settings, grant, seed).answer
+        w = settings(Run(objective, space, grant, seed)).answer
         return float(np.mean((X @ w[:-1] + w[-1] > 0) == y))
 
-    ours = np.mean([accuracy(linear_hybrid, LinearHybrid(), seed) for seed in range(3)])
-    dense = np.mean([accuracy(descent.gradient, Gradient(), seed) for seed in range(3)])
+    ours = np.mean([accuracy(LinearHybrid(), seed) for seed in range(3)])
+    dense = np.mean([accuracy(Gradient(), seed) for seed in range(3)])
     assert ours > dense + 0.05
 
 
@@ -405,7 +409,7 @@ def test_several_classes_share_the_budget_of_a_hybrid(rng):
 
 
 def checked(objective: Any) -> None:
-    LinearHybrid().check(objective, Budget(1.0, 1e-6), "replace", 4)
+    LinearHybrid().check(Task(objective, None, 1.0, 1e-6, "replace", 4))
 
 
 SETTINGS = [

@@ -34,13 +34,9 @@ from privfit import (
 from privfit._kernels.random import BitSource
 from privfit.audit import audit_runs
 from privfit.base.dyadic import Dyadic
-from privfit.linear import auto, perturbation
+from privfit.linear import auto, objective_perturbation
 from privfit.linear.newton import Logistic, Problem, coding_of
-from privfit.linear.perturbation import (
-    PerturbedMinimiser,
-    objective_perturbation,
-    tilt_rate,
-)
+from privfit.linear.tilts import CHANGES, PerturbedMinimiser, tilt_rate
 from privfit.privacy.ledger import Budget
 from privfit.privacy.noise_bodies import (
     Ball,
@@ -52,6 +48,7 @@ from privfit.privacy.noise_bodies import (
     contrasts,
     noise,
 )
+from privfit.runs.run import Run
 from privfit.runs.spaces import Reals
 
 ADJACENCIES = ("replace", "add_remove")
@@ -468,10 +465,11 @@ def test_counts_of_the_look_change_by_one_record(rng):
         np.append(y[1:], 1), "logistic", MANY,
     )  # fmt: skip
     for table in (objective, fewer, swapped):
-        perturbation._chosen_radius(table, Spy(), None, None)
+        run = Run(table, Reals(-1, 1, table.n_weights), Spy(), 1)
+        objective_perturbation._chosen_radius(run, None)
     assert [counts.sum() for counts in seen] == [40, 39, 40]
-    assert np.abs(seen[0] - seen[1]).sum() == perturbation.CHANGES["add_remove"]
-    assert np.abs(seen[0] - seen[2]).sum() == perturbation.CHANGES["replace"]
+    assert np.abs(seen[0] - seen[1]).sum() == CHANGES["add_remove"]
+    assert np.abs(seen[0] - seen[2]).sum() == CHANGES["replace"]
 
 
 @pytest.mark.parametrize("domain", [MANY, MIXED])
@@ -495,9 +493,7 @@ def test_a_delta_the_paper_or_a_choice_leave_the_shape_out(rng):
         assert not settings.fits(Budget(1.0, delta))
         assert not settings.looks(MANY, Budget(1.0, delta))
         grant = Ledger(1.0, delta).reserve(1.0, delta)
-        path = objective_perturbation(
-            objective, Reals(-1, 1, objective.n_weights), settings, grant, 1
-        )
+        path = settings(Run(objective, Reals(-1, 1, objective.n_weights), grant, 1))
         assert path.notes["radius"] is None
         assert (path.notes["shaped"], path.notes["look"]) == (False, 0.0)  # as it was, not as asked
         assert len(grant.events) == 1

@@ -11,6 +11,7 @@ import numpy as np
 from privfit.audit import neighbours
 from privfit.privacy.ledger import Budget
 from privfit.records.binary import ClassCounts
+from privfit.runs.payment import Paid, Terms
 
 
 def count_by_hand(X: Any, y: Any, classes: int) -> ClassCounts:
@@ -69,6 +70,11 @@ class World:
         """(p, ...) what a function of counts changes between neighbours."""
         values = np.array([of(counts) for counts in self.counts])
         return values[self.pairs[:, 0]] - values[self.pairs[:, 1]]
+
+
+def paid_by(grant: Any, source: Any, adjacency: str = "replace") -> Paid:
+    """An account on this grant."""
+    return Paid(Terms("test", grant.budget.epsilon, adjacency=adjacency), source, grant)
 
 
 class FreeGrant:

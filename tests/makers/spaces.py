@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from privfit import Reals, Subsets
-from privfit.runs.spaces import Space
+from privfit.runs import Space
 
 
 def check_inside(space: Space, P: np.ndarray) -> None:

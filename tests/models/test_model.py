@@ -405,14 +405,14 @@ def test_schemas_of_the_benchmarks_survive_toml(tmp_path):
 
 EVERY_SETTING = {kind for methods in (linear.METHODS, kmeans.METHODS, kmedian.METHODS,
                                       feature_methods.METHODS)
-                 for kind, _ in methods.values()}  # fmt: skip
+                 for kind in methods.values()}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", sorted(EVERY_SETTING, key=lambda kind: kind.__name__))
 def test_settings_come_back_as_themselves(kind):
     assert SETTINGS[kind.__name__] is kind
     needed: dict[str, Any] = {}
-    if kind in {made for made, _ in feature_methods.METHODS.values()}:
+    if kind in set(feature_methods.METHODS.values()):
         needed = {"k": 3, "threshold": 7.5} if kind is SparseVector else {"k": 3}
     made = [kind(**needed)]
     if "paper" in asdict(made[0]):

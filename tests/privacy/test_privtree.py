@@ -26,6 +26,7 @@ from privfit._kernels.random import BitSource
 from privfit.audit import neighbours
 from privfit.clustering import Tree
 from privfit.domains import Grid
+from privfit.privacy.accounting import Event
 from privfit.privacy.privtree import (
     TESTS,
     Cells,
@@ -33,8 +34,8 @@ from privfit.privacy.privtree import (
     Partition,
     SplitTree,
     check_depth,
-    rounded_down,
 )
+from privfit.privacy.remainder import epsilon_left
 from privfit.records.facilities import FEW_COLUMNS
 
 FALSE_ALARM = 1e-7  # of each of four draws of many trees
@@ -305,8 +306,8 @@ def test_weights_of_cells_are_what_a_zero_would_hardly_show():
 
 def test_rounding_down_never_rounds_up(rng):
     for a, b in rng.uniform(0, 1, (200, 2)):
-        exact = Fraction(a) - Fraction(b) / 3
-        found = rounded_down(exact)
+        exact = Fraction(a) - 3 * Fraction(b)
+        found = epsilon_left(a, Event("pure", b, 3))
         assert Fraction(found) <= exact < Fraction(math.nextafter(found, math.inf))
 
 

@@ -26,7 +26,7 @@ from privfit import (
 )
 from privfit.records import stream
 from privfit.records.sums import Held
-from privfit.searches.solvers import check_plan
+from privfit.runs.payment import Terms
 
 UNIT = Box(-1, 1)
 PLACES = np.array([[-0.5, 0.0], [0.5, 0.5], [0.0, 1.0]])
@@ -99,7 +99,7 @@ def test_a_plan_is_checked_without_a_look_at_records(settings, adjacency, table,
         ]
     Deaf(monkeypatch)
     for objective, space in cases:
-        check_plan(settings, objective, space, 1.0, 1e-6, adjacency, 900, None)
+        Terms("fit", 1.0, 1e-6, adjacency, n_public=900).check(settings, objective, space)
 
 
 def test_a_corner_of_a_lopsided_space_is_checked_before_the_charge(rng):

@@ -30,8 +30,7 @@ from privfit import (
     RecordObjective,
     Subsets,
 )
-from privfit.runs import spaces
-from privfit.runs.spaces import Space
+from privfit.runs import Space, spaces
 
 LEAST = 1e-7  # p-value
 

@@ -39,19 +39,18 @@ from privfit.audit import audit_runs
 from privfit.domains import Grid
 from privfit.privacy.accounting import Event
 from privfit.privacy.ledger import Budget
+from privfit.runs.run import Run, Task
 from privfit.searches import sample_aggregate as module
+from privfit.searches.majority import Majority
 from privfit.searches.sample_aggregate import (
     Gupt,
-    Majority,
     _partition,
     _plain_estimator,
     aggregate,
     block_sums,
     blocks_by_rule,
     diameters,
-    gupt,
     lloyd_steps,
-    majority,
 )
 
 SURE = 1 - 1e-6
@@ -479,11 +478,11 @@ def test_settings_without_meaning_are_refused():
 
 def test_other_objectives_are_refused():
     places = FacilityObjective(X, X[:3], (0, 1), Box(-1, 1))
-    grant = Ledger(1.0).reserve(1.0, 0.0, "test")
+    task = Task(places, Reals(0, 1, 2), 1.0, 0.0, "replace", 100)
     with pytest.raises(ValueError, match=r"gupt fits linear models and centres, not a F.*agg"):
-        gupt(places, Reals(0, 1, 2), Gupt(), grant, 1)
+        Gupt().check(task)
     with pytest.raises(ValueError, match=r"majority needs labelled records, not a F.*; pass"):
-        majority(places, Reals(0, 1, 2), Majority(), grant, 1)
+        Majority().check(task)
 
 
 # ------------------------------------------------------------------------ scikit-learn's own checks
@@ -516,11 +515,10 @@ def blobs(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 def test_centres_are_found(domain, delta, adjacency, rng):
     middles, points = blobs(rng)
     objective = CentersObjective(points, 3, domain)
-    budget = Budget(4.0, delta)
-    Gupt().check(objective, budget, adjacency, 6000)
+    space = Reals(-2, 2, (3, 2))
+    Gupt().check(Task(objective, space, 4.0, delta, adjacency, 6000))
     grant = Ledger(4.0, delta).reserve(4.0, delta, "test")
-    path = gupt(objective, Reals(-2, 2, (3, 2)), Gupt(), grant, 1, adjacency=adjacency,
-                n_public=6000)  # fmt: skip
+    path = Gupt()(Run(objective, space, grant, 1, adjacency=adjacency, n_public=6000))
     centers = path.answer
     objective.scores(centers[None])  # on the grid
     gaps = np.linalg.norm(middles[:, None] - centers, axis=2)
@@ -536,8 +534,9 @@ def test_centres_of_any_estimator_are_put_in_one_order(rng):
     grant = Ledger(1e6).reserve(1e6, 0.0, "test")
     shuffled = PlainKMeans(3, n_init=3)  # numbers its clusters at random
     settings = Gupt(shuffled, blocks=40)
-    settings.check(objective, Budget(1e6), "replace", 6000)
-    path = gupt(objective, Reals(-1, 1, (3, 2)), settings, grant, 3)
+    space = Reals(-1, 1, (3, 2))
+    settings.check(Task(objective, space, 1e6, 0.0, "replace", 6000))
+    path = settings(Run(objective, space, grant, 3))
     gaps = np.linalg.norm(middles[:, None] - path.answer, axis=2)
     assert gaps.min(axis=1).max() < 0.05
 
@@ -551,16 +550,17 @@ def test_lloyd_steps_are_those_of_the_textbook():
 def test_blocks_with_fewer_records_than_centres_count_as_public_centres(rng):
     objective = CentersObjective(rng.uniform(-1, 1, (2, 2)), 4, Box(-1, 1))
     grant = Ledger(1e6).reserve(1e6, 0.0, "test")
-    path = gupt(objective, Reals(-1, 1, (4, 2)), Gupt(PlainKMeans(4), blocks=1), grant, 5)
+    path = Gupt(PlainKMeans(4), blocks=1)(Run(objective, Reals(-1, 1, (4, 2)), grant, 5))
     assert len(np.unique(path.answer, axis=0)) == 4
 
 
 def test_an_estimator_without_centres_is_refused():
     objective = CentersObjective(X, 2, Box(-1, 1))
+    task = Task(objective, Reals(-1, 1, (2, 2)), 1.0, 0.0, "replace", 100)
     with pytest.raises(ValueError, match=r"estimator must have cluster_centers_ \(k, d\) once it"):
-        Gupt(Short()).check(objective, Budget(1.0), "replace", 100)
+        Gupt(Short()).check(task)
     with pytest.raises(ValueError, match=r"estimator fails on made-up records: .*cluster_centers_"):
-        Gupt(Blank()).check(objective, Budget(1.0), "replace", 100)
+        Gupt(Blank()).check(task)
 
 
 # ----------------------------------------------------------------------------------------- majority
@@ -624,11 +624,10 @@ class Labels:
 def audit(name: str, adjacency: str, delta: float, runs: int = 600) -> Any:
     objectives = [LinearObjective(rows, y, domain=Box(-1, 1)) for rows, y in PAIRS[adjacency]]
     settings: Any = Majority() if name == "majority" else Gupt(Labels(), 2, (-1.0, 1.0))
-    run_one = majority if name == "majority" else gupt
 
     def run(objective: LinearObjective, rng: Any) -> float:
         grant = Ledger(1.0, delta).reserve(1.0, delta, "audit")
-        path = run_one(objective, Reals(-9, 9, 2), settings, grant, rng, adjacency=adjacency)
+        path = settings(Run(objective, Reals(-9, 9, 2), grant, rng, adjacency=adjacency))
         return float(path.answer[-1])
 
     return audit_runs(run, *objectives, runs=runs, confidence=SURE, delta=delta, rng=7)

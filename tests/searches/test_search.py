@@ -67,10 +67,10 @@ from privfit.privacy.accounting import METHODS, compose, gaussian_calibrate
 from privfit.privacy.ledger import Grant
 from privfit.privacy.mechanisms import Exponential, NoisyMax, PermuteAndFlip, TopK
 from privfit.runs import Generation, Path
-from privfit.runs.paths import Conduct
+from privfit.runs.run import Run
+from privfit.runs.settings import settings_of
 from privfit.searches.dpsga import thesis_delta
-from privfit.searches.privgene import climbs_slopes, privgene
-from privfit.searches.solvers import SOLVERS, settings_of
+from privfit.searches.solvers import SOLVERS
 
 SURE = 1 - 1e-6
 
@@ -228,7 +228,7 @@ class Scripted(Spy):
 
 
 def run(settings: Any, objective: Any, space: Any, grant: Any, seed: Any = 7, **public: Any) -> Any:
-    return SOLVERS[settings_of(settings)[0]][1](objective, space, settings, grant, seed, **public)
+    return settings(Run(objective, space, grant, seed, **public))
 
 
 # ---------------------------------------------------------------------------------------- white box
@@ -607,7 +607,7 @@ def test_as_many_selections_are_charged_as_planned_and_drawn(
         assert naive > 0.75
         assert release.cost() >= 0.75 * 0.99  # and the budget is used
     assert (release.delta, release.adjacency, release.seeded) == (delta, adjacency, True)
-    assert release.settings["solver"] == settings_of(SETTINGS[name])[0]
+    assert release.settings["solver"] == settings_of(SETTINGS[name], SOLVERS)[0]
     assert np.array_equal(release.parameters["answer"], found.answer)
     assert Release.from_json(release.to_json()).verify()
 
@@ -877,7 +877,7 @@ def test_every_released_candidate_lies_in_the_space(problem, name):
     objective = all_of(problem)
     found = search(objective, problem.space, 1.0, 0.0, SETTINGS[name], random_state=1)
     for selected in found.path.generations:
-        if climbs_slopes(SETTINGS[name], objective):  # the box is that of centred weights
+        if SETTINGS[name].bounds_codes(objective):  # the box is that of centred weights
             objective.scores(selected)  # on the grid
             unit = float(max(reference.weight_units(objective.domain)))
             scales = np.array([float(v) for v in reference.centred_scales(objective.domain)])
@@ -972,7 +972,7 @@ def test_verbose_shows_a_bar_until_the_last_generation(solver, monkeypatch, caps
     total = 3 if isinstance(solver, Local) else 1
     [bar] = Bar.made
     assert (bar.desc, bar.total, bar.steps, bar.closed) == (
-        settings_of(solver)[0], total, total, True
+        settings_of(solver, SOLVERS)[0], total, total, True
     )  # fmt: skip
     assert len(told) == total
     assert capsys.readouterr() == ("", "")
@@ -1272,9 +1272,9 @@ def test_wrong_settings_are_refused_when_they_are_made(call, message):
         call()
 
 
-def conduct_without_a_size() -> Any:
+def run_without_a_size() -> Any:
     """A search called by itself, not through `search`, asks for the public size too."""
-    privgene(OWN, BOX, PrivGene(), Ledger(1.0).reserve(1.0), adjacency="add_remove")
+    run(PrivGene(), OWN, BOX, Ledger(1.0).reserve(1.0), adjacency="add_remove")
 
 
 def charge_infinity(ledger: Ledger) -> Any:
@@ -1290,17 +1290,23 @@ def test_an_infinite_epsilon_is_not_charged_to_a_ledger(drawn):
 
 def test_a_search_called_by_itself_refuses_before_it_draws(drawn):
     with pytest.raises(ValueError, match=RECORDS_NEEDED):
-        conduct_without_a_size()
+        run_without_a_size()
     with pytest.raises(ValueError, match=r"adjacency \('both'\) must be"):
-        Conduct(OWN, BOX, None, adjacency="both")
+        Run(OWN, BOX, None, adjacency="both")
     assert drawn == []
 
 
 def test_every_raise_is_reached_by_a_case_above():
     package = File(privfit.__file__).parent
-    names = ("privgene", "dpsga", "subsample", "solvers")
-    sources = [package / "runs/paths.py", *(package / f"searches/{name}.py" for name in names)]
-    cases = [*REFUSED, *WRONG_SETTINGS, (conduct_without_a_size, ""),
+    sources = [
+        *(package / f"searches/{name}.py" for name in ("privgene", "dpsga", "subsample")),
+        *(
+            source
+            for source in package.glob("runs/*.py")
+            if source.stem not in {"settings", "spaces"}
+        ),
+    ]
+    cases = [*REFUSED, *WRONG_SETTINGS, (run_without_a_size, ""),
              (partial(charge_infinity, Ledger(1.0)), "")]  # fmt: skip
     seen = "\n".join(messages_of(call) for call, _ in cases)
     assert_reached(sources, seen)

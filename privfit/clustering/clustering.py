@@ -1,0 +1,30 @@
+"""What a method of k-means released beside its path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from privfit.clustering.postprocess import LloydTrace
+from privfit.privacy.privtree import Cells
+from privfit.runs.paths import Path
+
+__all__ = ["Clustering"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Clustering(Path):
+    """The centres of each step, and what they were computed from.
+
+    `trace` has the noisy counts and sums of plain Lloyd steps, as the post-processors take them;
+    `cells` the counts of a grid or tree.
+    """
+
+    trace: LloydTrace | None = None
+    cells: Cells | None = None
+
+    @classmethod
+    def of(
+        cls, path: Path, trace: LloydTrace | None = None, cells: Cells | None = None
+    ) -> Clustering:
+        """A path with what it was computed from."""
+        return cls(path.generations, path.average, path.notes, trace, cells)

@@ -1,0 +1,232 @@
+"""Private k-means of noisy cells: a fixed grid, or an adaptive tree, and weighted k-means of them.
+
+==============  ==================================================================================
+`UniformGrid`   noisy counts of a fixed grid, then weighted k-means (EUGkM: Su, Cao, Li, Bertino,
+                Jin 2016)
+`Tree`          noisy counts of an adaptive partition (`privtree.py`), then weighted k-means
+==============  ==================================================================================
+
+What happens after the counts were released costs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privfit.base.means import weighted_means
+from privfit.base.typing import Floats, Integers
+from privfit.clustering.clustering import Clustering
+from privfit.objectives import CentersObjective
+from privfit.privacy.accounting import Event
+from privfit.privacy.mechanisms import DiscreteLaplace
+from privfit.privacy.privtree import MOST_LEVELS, Cells, Partition, check_depth
+from privfit.runs.protocols import Space
+from privfit.runs.run import Run, Task
+from privfit.runs.settings import Blank, Settings, blank, check_counts, check_split
+from privfit.runs.spaces import Reals
+
+__all__ = ["Tree", "UniformGrid", "summarised"]
+
+MOST_CELLS = 2**17  # of a uniform grid
+
+
+@dataclass(frozen=True, repr=False)
+class UniformGrid(Settings):
+    """EUGkM: noisy counts of a fixed grid, then weighted k-means.
+
+    Parameters
+    ----------
+    cells : int, optional
+        At most so many cells; by default the paper's rule (n epsilon / 10)^(2d / (2 + d)), and at
+        most 2^17. Needs a public number of records.
+    restarts : int
+        Of the weighted k-means; the paper's published runs had one.
+    paper : bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import KMeans, UniformGrid
+    >>> X = np.random.default_rng(0).normal([[-0.5], [0.5]], 0.1, (2, 5000)).reshape(-1, 1)
+    >>> model = KMeans(2, epsilon=1.0, domain=(-1, 1), solver=UniformGrid(cells=100)).fit(X)
+    >>> model.cluster_centers_.shape
+    (2, 1)
+    """
+
+    without_size: ClassVar[str] = "UniformGrid(cells=...)"
+
+    cells: int | None = None
+    restarts: Blank[int] = blank(20, paper=1)
+    paper: bool = False
+
+    def __post_init__(self) -> None:
+        check_counts(self, "cells", "restarts")
+
+    @property
+    def needs_size(self) -> bool:
+        return self.cells is None
+
+    def plan(self, objective: CentersObjective, epsilon: float, adjacency: str) -> _GridPlan:
+        """The release that a grid of this budget takes: a record is in one cell."""
+        return _GridPlan(self, DiscreteLaplace(epsilon, 2 if adjacency == "replace" else 1))
+
+    def check(self, task: Task[CentersObjective, Space]) -> None:
+        """Refuse what a run would, before anything is charged."""
+        super().check(task)
+        self.plan(task.objective, task.budget.epsilon, task.adjacency)
+
+    def __call__(self, run: Run[CentersObjective, Reals]) -> Clustering:
+        """Release noisy counts of a uniform grid; weighted k-means of the cells' middles.
+
+        Released: a count for each cell. Cost: one pure release, the grant's epsilon: a record
+        changes one count by one, two if it is replaced.
+        """
+        plan = self.plan(run.objective, run.whole.epsilon, run.adjacency)
+        return _summarise(run, plan, self.restarts)
+
+
+@dataclass(frozen=True)
+class _GridPlan:
+    """The one release of a grid."""
+
+    settings: UniformGrid
+    mechanism: DiscreteLaplace
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return (self.mechanism.event,)
+
+    def draw(self, run: Run[CentersObjective, Reals]) -> tuple[Cells, dict[str, Any]]:
+        """The noisy cells, and the settings as they were used."""
+        parts = self._parts(run)
+        used = {"cells": math.prod(parts.tolist()), "parts": parts.tolist()}
+        counts = run.release(self.mechanism, run.objective.grid_counts(parts))
+        scale = self.mechanism.sensitivity / self.mechanism.epsilon
+        return _grid_cells(run.objective, parts, counts, scale), used
+
+    def _parts(self, run: Run[CentersObjective, Reals]) -> Integers:
+        """(d,) parts of each column: one more for the widest, as long as cells are not too many."""
+        objective, d = run.objective, run.objective.n_features
+        wanted: float = self.settings.cells or self._cells_by_rule(self.settings.size(run), d)
+        low, high = objective.bounds
+        width = (high - low + 1).astype(np.float64)
+        parts, most = np.ones(d, dtype=np.int64), min(wanted, MOST_CELLS)
+        while True:
+            axis = int(np.argmax(np.where(parts < width, width / parts, 0.0)))
+            grown = math.prod(parts.tolist()) // parts[axis] * (parts[axis] + 1)
+            if grown > most or parts[axis] >= width[axis]:
+                return parts
+            parts[axis] += 1
+
+    def _cells_by_rule(self, n: int, d: int) -> float:
+        """(n epsilon / 10)^(2d / (2 + d)), as published."""
+        strength = max(n * self.mechanism.epsilon / 10, 1.0)
+        return math.exp(min(50.0, 2 * d / (2 + d) * math.log(strength)))
+
+
+def _grid_cells(
+    objective: CentersObjective, parts: Integers, counts: Integers, scale: float
+) -> Cells:
+    """The cells of a grid that have a weight: a grid has many, and most are empty."""
+    filled = np.flatnonzero(counts > scale * math.log(2))
+    stride = np.append(np.cumprod(parts[:0:-1])[::-1], 1)  # the last column varies fastest
+    place = filled[:, None] // stride % parts
+    low, high = objective.bounds
+    first, last = (low + -(-p * (high + 1 - low) // parts) for p in (place, place + 1))
+    return Cells(first, last, counts[filled], scale)
+
+
+@dataclass(frozen=True, repr=False)
+class Tree(Settings):
+    """Noisy counts of an adaptive partition, then weighted k-means.
+
+    Parameters
+    ----------
+    shape_share : float
+        The part of the budget that finds the partition; the rest counts its cells.
+    roots : int, optional
+        Halvings that are made without a test; by default round(log2(3 k)).
+    depth : int
+        No cell is halved more often.
+    restarts : int
+        Of the weighted k-means.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import KMeans, Tree
+    >>> X = np.random.default_rng(0).normal([[-0.5], [0.5]], 0.1, (2, 5000)).reshape(-1, 1)
+    >>> model = KMeans(2, epsilon=1.0, domain=(-1, 1), solver=Tree(depth=12)).fit(X)
+    >>> model.cluster_centers_.shape
+    (2, 1)
+    """
+
+    shape_share: float = 0.35
+    roots: int | None = None
+    depth: int = MOST_LEVELS
+    restarts: int = 20
+
+    def __post_init__(self) -> None:
+        check_counts(self, "roots", "depth", "restarts")
+        check_split(self, "shape_share")
+        check_depth(self.depth)
+
+    def plan(self, objective: CentersObjective, epsilon: float, adjacency: str) -> _TreePlan:
+        """The releases that a tree of this budget takes."""
+        k = objective.n_clusters
+        return _TreePlan(Partition.plan(self, objective.bounds, k, epsilon, adjacency))
+
+    def check(self, task: Task[CentersObjective, Space]) -> None:
+        """Refuse what a run would, before anything is charged."""
+        self.plan(task.objective, task.budget.epsilon, task.adjacency)
+
+    def __call__(self, run: Run[CentersObjective, Reals]) -> Clustering:
+        """Release an adaptive partition and noisy counts of its cells; weighted k-means of them.
+
+        Released: the partition and a count for each of its cells. Cost: two pure releases, together
+        the grant's epsilon (proof: `privtree.py`).
+        """
+        plan = self.plan(run.objective, run.whole.epsilon, run.adjacency)
+        return _summarise(run, plan, self.restarts)
+
+
+@dataclass(frozen=True)
+class _TreePlan:
+    """The two releases of a tree."""
+
+    partition: Partition
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return self.partition.events
+
+    def draw(self, run: Run[CentersObjective, Reals]) -> tuple[Cells, dict[str, Any]]:
+        """The noisy cells, and the settings as they were used."""
+        cells = run.objective.cells(self.partition.halvings.axes)
+        return self.partition.grow(cells, run.release), dict(self.partition.noted)
+
+
+def _summarise(
+    run: Run[CentersObjective, Reals], plan: _GridPlan | _TreePlan, restarts: int
+) -> Clustering:
+    """All releases of a plan, and the centres of the cells that they give."""
+    run.set_aside(*plan.events)
+    cells, used = plan.draw(run)
+    run.note(**used)
+    run.report(summarised(run, cells, restarts)[None])
+    return Clustering.of(run.path(), cells=cells)
+
+
+def summarised(run: Run[CentersObjective, Reals], cells: Cells, restarts: int) -> Floats:
+    """k centres of the cells, weighted by their noisy counts; where all are 0, the start."""
+    objective, weights = run.objective, cells.weights
+    filled = weights > 0
+    if not filled.any():
+        return objective.project(run.space.middle)
+    middles = (cells.low + cells.high - 1)[filled] / 2 * objective.candidate_units
+    k = objective.n_clusters
+    return objective.project(weighted_means(middles, weights[filled], k, run.coins, restarts))

@@ -1,0 +1,388 @@
+"""Noisy Lloyd: each step releases noisy counts and sums of the clusters.
+
+Sums are those of the records (Blum, Dwork, McSherry, Nissim 2005), or of *residuals* clipped to a
+public radius about the centres. Starting centres never look at records.
+
+**Sensitivity of a Lloyd step.** A step releases the integers (W n_j, F s_j) of all clusters j: n_j
+counts its records, s_j sums vectors v of norm at most r, one a record, W and F are public whole
+numbers. Each record counts in exactly one cluster, and which one depends on that record and the
+released centres alone. v is the record less a public middle of the domain (`objective.reach`), or
+its residual clipped to the radius. With V = F r, one record
+
+=============================  ==============================  ===================================
+changes the integers by        l1 (discrete Laplace)           l2 (discrete Gaussian)
+=============================  ==============================  ===================================
+added or removed               W + V                           sqrt(W^2 + V^2)
+replaced, another cluster      2 W + 2 V                       sqrt(2 W^2 + 2 V^2)
+replaced, the same cluster     2 V (n_j does not change)       2 V
+=============================  ==============================  ===================================
+
+since norm(v - v') <= 2 r. So the joint l1 sensitivity is W + V, twice that if replaced: 2 and 4 on
+the unit L1 ball with W = 1, and 1 + d and 2 (1 + d) on [-1, 1]^d. In l2 a replaced record makes
+counts free of charge up to W = V.
+
+**Clipped residuals.** v = x - c_j for the nearest centre c_j, shrunk to norm r if longer and
+rounded towards zero (`objective.residuals`): an integer vector of norm at most r that depends on x
+and the released centres alone, so the table holds with that r, however large the domain. The noise
+shrinks as r does. Most records are near their centre, so little is lost; where the pulls of a
+cluster's records balance, the sum is zero.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from privfit.base.typing import Floats, Integers
+from privfit.clustering.clustering import Clustering
+from privfit.clustering.starts import packed
+from privfit.clustering.trace import LloydTrace
+from privfit.objectives import CentersObjective
+from privfit.objectives.common import MOST_SUM
+from privfit.privacy.accounting import Event, calibrate
+from privfit.privacy.ledger import Budget
+from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
+from privfit.privacy.remainder import epsilon_left, gaussian_left
+from privfit.runs.paths import Path
+from privfit.runs.protocols import Space
+from privfit.runs.run import ALMOST, Run, Task
+from privfit.runs.settings import (
+    Blank,
+    Settings,
+    blank,
+    check_counts,
+    check_positive,
+    check_shares,
+    check_split,
+)
+from privfit.runs.spaces import Reals
+
+__all__ = ["Lloyd", "Steps"]
+
+FINE = 1024  # units of a sum's bound below which it is released on a finer grid
+MOST_STEPS = 16
+NOISE = 0.05  # of the radius: how far noise may move a mean, which sets the number of steps
+
+
+def _usual_average(settings: Lloyd) -> float:
+    """Half of the path for residuals, whose last steps differ by their noise alone."""
+    return 0.5 if settings.residual and not settings.paper else 0.0
+
+
+@dataclass(frozen=True, repr=False)
+class Lloyd(Settings):
+    """Noisy Lloyd steps; what is left out takes our default, or the paper's.
+
+    Parameters
+    ----------
+    steps : int, optional
+        T; by default a public rule in (n, d, k, epsilon, delta): see `_steps_by_rule`; 5 where
+        the number of records is not public.
+    residual : bool
+        Sum residuals clipped to a public radius about the current centres.
+    radius : float, optional
+        Of residuals, in units of the records; by default from the domain, d and k: see
+        `_radius_by_rule`.
+    count_share : float, optional
+        The part of a step's sensitivity that counts take, W / (W + V); by default 0.15 for
+        residuals, and for sums what makes the centres' error least: see `_count_weight`.
+    average : float
+        The share of the released path whose mean is the answer, 0 for the last step; by default
+        0.5 for residuals, whose last steps differ by their noise alone, and 0 for sums.
+    paper : bool
+        Lee and Kifer's parameters: 5 steps of Laplace noise, whatever delta is, sums of records,
+        W = 1 whatever the domain, and starts that are packed as far apart as they fit (`packed`).
+        Repaired: every cluster gets noise, counts are at least 1, centres stay in the domain.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import KMeans, Lloyd
+    >>> X = np.random.default_rng(0).normal([[-0.5], [0.5]], 0.1, (2, 5000)).reshape(-1, 1)
+    >>> model = KMeans(2, epsilon=1.0, domain=(-1, 1), solver=Lloyd(steps=5)).fit(X)
+    >>> model.cluster_centers_.shape
+    (2, 1)
+    """
+
+    steps: Blank[int | None] = blank(None, paper=5)
+    residual: bool = False
+    radius: float | None = None
+    count_share: float | None = None
+    average: Blank[float] = Blank(_usual_average)
+    paper: bool = False
+
+    def __post_init__(self) -> None:
+        check_counts(self, "steps")
+        check_shares(self, "average")
+        if self.count_share is not None:
+            check_split(self, "count_share")
+        check_positive(self, "radius")
+
+    def check(self, task: Task[CentersObjective, Space]) -> None:
+        """Refuse what a run would, before anything is charged: plan, and draw nothing."""
+        self.plan(task.objective, task.budget, task.adjacency, task.n_public)
+
+    def __call__(self, run: Run[CentersObjective, Reals]) -> Clustering:
+        """From far-apart centres, release noisy counts and sums T times, and go to their quotients.
+
+        Released: (k d + k) numbers a step. Cost: T pure releases of epsilon / T, or T Gaussian ones
+        of mu / sqrt(T): the grant's budget.
+        """
+        steps = self.plan(run.objective, run.whole, run.adjacency, run.n_public)
+        run.set_aside(steps.event, generations=steps.count)
+        run.note(**steps.noted(run.objective))
+        start = packed(run.objective, run.coins) if self.paper else run.space.middle
+        return Clustering.of(*take_steps(run, steps, start, run.n_public, self.average))
+
+    def plan(
+        self,
+        objective: CentersObjective,
+        budget: Budget,
+        adjacency: str,
+        size: float | None,
+        *spent: Event,
+    ) -> Steps:
+        """T steps that cost what of a budget is left beside these events."""
+        budget = self.spends(budget)
+        count = self.steps or _steps_by_rule(self, objective, budget, adjacency, size, *spent)
+        return Steps.of(self, objective, rate(budget, count, *spent), adjacency)
+
+    def spends(self, budget: Budget) -> Budget:
+        """What of a budget the steps use: as published epsilon alone."""
+        return Budget(budget.epsilon) if self.paper else budget
+
+
+def take_steps(
+    run: Run[CentersObjective, Reals],
+    steps: Steps,
+    centers: Floats,
+    size: float | None,
+    average: float,
+) -> tuple[Path, LloydTrace | None]:
+    """Lloyd steps from these centres, each released and reported: the path, and a trace of sums.
+
+    Every cluster gets noise, empty ones too; what happens next depends on released values alone.
+    """
+    objective, k = run.objective, run.objective.n_clusters
+    least = 1.0 if size is None else max(1.0, size / (20 * k))
+    used, counts, sums = [], [], []
+    for _ in range(steps.count):
+        noisy = run.release(steps.mechanism, steps.integers(objective, centers))
+        used.append(centers)
+        counts.append(noisy[:k] / steps.W)
+        sums.append(noisy[k:].reshape(k, -1) * (objective.candidate_units / steps.F))
+        centers = objective.project(steps.moved(objective, centers, counts[-1], sums[-1], least))
+        run.report(centers[None])
+    trace = None if steps.radius is not None else _trace(objective, steps, used, counts, sums)
+    return run.path(average), trace
+
+
+def rate(budget: Budget, steps: int, *spent: Event) -> Event:
+    """So many equal steps, pure or Gaussian, that cost what is left beside other events."""
+    mu = gaussian_left(budget, *spent) if budget.delta > 0 else 0.0
+    if mu > 0:
+        return Event("gaussian", mu / math.sqrt(steps) * ALMOST, steps)
+    return Event("pure", calibrate(steps, epsilon_left(budget.epsilon, *spent), 0.0), steps)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The public plan of equal Lloyd steps: what is summed, in which units, with which noise."""
+
+    count: int
+    mechanism: DiscreteLaplace | DiscreteGaussian
+    W: int
+    F: int
+    V: int
+    radius: int | None  # of residuals, in record units
+    norm: int
+
+    @classmethod
+    def of(cls, settings: Lloyd, objective: CentersObjective, cost: Event, adjacency: str) -> Steps:
+        """Steps of this cost.
+
+        No sum wraps: with N records (replace) or 2^32 (add_remove), W n_j <= N W and F s_j <= N V
+        are below 2^62, or else the step is refused.
+        """
+        norm = 1 if cost.kind == "pure" else 2
+        radius = _radius(settings, objective, norm)
+        reach = objective.reach(norm) if radius is None else radius
+        F = math.ceil(FINE / max(reach, 1))
+        V = F * reach
+        W = _count_weight(objective, settings, V, F, norm, adjacency)
+        W = max(W, math.ceil(8 * cost.parameter))
+        if max(W, V) * objective.room(adjacency) >= MOST_SUM:
+            raise ValueError(
+                f"counts ({W}) or sums ({V} units a record) are too fine for exact totals; pass a "
+                "smaller count_share or epsilon, or a domain of fewer columns"
+            )
+        span = joint_sensitivity(W, V, norm, adjacency)
+        noise: DiscreteLaplace | DiscreteGaussian = (
+            DiscreteLaplace(cost.parameter, int(span))
+            if norm == 1
+            else DiscreteGaussian(cost.parameter, span)
+        )
+        return cls(cost.count, noise, W, F, V, radius, norm)
+
+    @property
+    def event(self) -> Event:
+        """What all steps cost."""
+        return replace(self.mechanism.event, count=self.count)
+
+    @property
+    def scale(self) -> float:
+        """b of Laplace noise, or the standard deviation, in units of the released integers."""
+        if isinstance(self.mechanism, DiscreteLaplace):
+            return self.mechanism.sensitivity / self.mechanism.epsilon
+        return math.sqrt(self.mechanism.variance)
+
+    def noted(self, objective: CentersObjective) -> dict[str, Any]:
+        """The settings as they are used; the radius in units of the records."""
+        radius = None if self.radius is None else self.radius * objective.candidate_units
+        share = self.W / (self.W + self.V)
+        return {"steps": self.count, "radius": radius, "count_share": share}
+
+    def integers(self, objective: CentersObjective, centers: Floats) -> Integers:
+        """(k + k d,): W n_j and F s_j of all clusters, exactly."""
+        if self.radius is None:
+            n, s = objective.lloyd(centers)
+            s = s - n[:, None] * objective.middle
+        else:
+            n, s = objective.residuals(centers, self.radius, self.norm)
+        return np.concatenate([self.W * n, self.F * s.ravel()])
+
+    def moved(
+        self,
+        objective: CentersObjective,
+        centers: Floats,
+        counts: Floats,
+        sums: Floats,
+        least: float,
+    ) -> Floats:
+        """(k, d): where noisy counts and sums move the centres; quotients of at least 1 record."""
+        unit = objective.candidate_units
+        if self.radius is None:
+            return objective.middle * unit + sums / np.maximum(counts, 1.0)[:, None]
+        shift = sums / np.maximum(counts, least)[:, None]
+        return centers + _shortened(shift, self.radius * unit, self.norm)
+
+
+def _trace(
+    objective: CentersObjective,
+    steps: Steps,
+    used: list[Floats],
+    counts: list[Floats],
+    sums: list[Floats],
+) -> LloydTrace:
+    """What plain Lloyd steps released, as post-processors take it."""
+    unit, domain = objective.candidate_units, objective.domain
+    origin = objective.middle * unit
+    low, high = (bound * unit - origin for bound in objective.bounds)
+    return LloydTrace(
+        np.array(used) - origin,
+        np.array(counts),
+        np.array(sums),
+        scale_counts=steps.scale / steps.W,
+        scale_sums=steps.scale / steps.F * unit,
+        low=low,
+        high=high,
+        kind="laplace" if isinstance(steps.mechanism, DiscreteLaplace) else "gaussian",
+        domain={1: "l1", 2: "l2", math.inf: "box"}[domain.order],
+        radius=float(high[0]) if domain.order < math.inf else 0.0,
+        origin=origin,
+    )
+
+
+def _shortened(steps: Floats, radius: float, norm: int) -> Floats:
+    """Steps of at most the radius: a mean of clipped residuals is no longer."""
+    length = np.linalg.norm(steps, ord=norm, axis=1, keepdims=True)
+    return steps * np.minimum(1.0, radius / np.maximum(length, 1e-300))
+
+
+def joint_sensitivity(W: int, V: int, norm: int, adjacency: str) -> float:
+    """How far one record moves the integers of a step; the table at the top of this module."""
+    if norm == 1:
+        return (W + V) * (2 if adjacency == "replace" else 1)
+    if adjacency == "add_remove":
+        return math.sqrt(W * W + V * V) * (1 + 1e-12)
+    return max(math.sqrt(2 * W * W + 2 * V * V) * (1 + 1e-12), 2.0 * V)
+
+
+def _count_weight(
+    objective: CentersObjective, settings: Lloyd, V: int, F: int, norm: int, adjacency: str
+) -> int:
+    """W: what a count is worth beside sums of vectors of norm at most V.
+
+    Noise of scale b on all integers moves n times a centre s/n by b in each coordinate, through s,
+    and by b M / W along the centre, through n, where M is a typical length of a centre, here in the
+    units of F s. The squares add up to b^2 (d + (M / W)^2). With b proportional to W + V that is
+    least at W = (V M^2 / d)^(1/3); with b proportional to sqrt(W^2 + V^2), at sqrt(V M / sqrt(d));
+    and where a replaced record makes counts free, at V.
+    """
+    unit, d = objective.candidate_units, objective.n_features
+    if norm == 2 and adjacency == "replace":
+        best = float(V)
+    elif settings.count_share is not None:
+        best = V * settings.count_share / (1 - settings.count_share)
+    elif settings.paper:
+        best = F / unit
+    elif settings.residual:
+        best = V * 0.15 / 0.85
+    else:
+        M = F * objective.domain.typical_length / unit
+        best = (V * M * M / d) ** (1 / 3) if norm == 1 else math.sqrt(V * M / math.sqrt(d))
+    return max(1, round(best))
+
+
+# ------------------------------------------------------------------------------------ public rules
+
+
+def _radius(settings: Lloyd, objective: CentersObjective, norm: int) -> int | None:
+    """Of residuals, in record units; None of whole records."""
+    if not settings.residual:
+        return None
+    length = settings.radius or _radius_by_rule(objective, norm)
+    widest = 2 * objective.reach(norm) or 1
+    return max(1, min(math.floor(length / objective.candidate_units), widest))
+
+
+def _radius_by_rule(objective: CentersObjective, norm: int) -> float:
+    """Of residuals: 0.866 typical lengths k^(-1/d), that is 0.5 sqrt(d) k^(-1/d) on [-1, 1]^d.
+
+    A k-th of the domain has a diameter of that order. In l1 it is sqrt(2 d / pi) times as long:
+    such is the l1 norm of a vector of that l2 norm in a random direction.
+    """
+    d = objective.n_features
+    radius = math.sqrt(0.75) * objective.domain.typical_length * objective.n_clusters ** (-1 / d)
+    return max(radius, objective.candidate_units) * (
+        max(1.0, math.sqrt(2 * d / math.pi)) if norm == 1 else 1
+    )
+
+
+def _steps_by_rule(
+    settings: Lloyd,
+    objective: CentersObjective,
+    budget: Budget,
+    adjacency: str,
+    size: float | None,
+    *spent: Event,
+) -> int:
+    """T: as many steps as keep the noise of a mean at 5 % of the radius; from 1 to 16.
+
+    For residuals a pure step's noise is about sqrt(d (d + 1)) r T k / (0.85 epsilon n) long, a
+    Gaussian one's sqrt(d) r sqrt(T) k / (mu n); replaced records double it. Sums of whole records
+    take 5 steps, as in the papers.
+    """
+    if size is None or not settings.residual:
+        return 5
+    d, k = objective.n_features, objective.n_clusters
+    whole = rate(budget, 1, *spent)
+    share = whole.parameter * size / k / (2 if adjacency == "replace" else 1)
+    if whole.kind == "pure":
+        steps = NOISE * 0.85 * share / math.sqrt(d * (d + 1))
+    else:
+        steps = (NOISE * share) ** 2 / d
+    return min(max(round(min(steps, MOST_STEPS)), 1), MOST_STEPS)

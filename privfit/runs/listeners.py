@@ -1,0 +1,59 @@
+"""Who hears of each generation: the caller's function, and a progress bar."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TypeAlias
+
+from privfit.runs.paths import Generation
+
+__all__ = ["Listener", "bar", "check_callback", "progress"]
+
+Listener: TypeAlias = Callable[[Generation], object]
+
+
+def check_callback(callback: object) -> None:
+    """Refuse a listener that cannot be called."""
+    if callback is not None and not callable(callback):
+        raise TypeError(
+            f"callback ({type(callback).__name__}) must be a function; pass callback(generation)"
+        )
+
+
+def progress(callback: Listener | None, verbose: int, name: str) -> Listener | None:
+    """The callback, with a progress bar before it if one is wanted; tqdm's where installed."""
+    if not verbose:
+        return callback
+    show = bar(name, "generation")
+
+    def listen(generation: Generation) -> None:
+        show(generation.index, generation.total)
+        if callback is not None:
+            callback(generation)
+
+    return listen
+
+
+def bar(name: str, unit: str) -> Callable[[int, int], object]:
+    """A progress bar that is told (done, total); tqdm's where installed."""
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return lambda done, total: print(
+            f"\r{name}: {unit} {done} of {total}",
+            end="\n" if done == total else "",
+            file=sys.stderr,
+            flush=True,
+        )
+    shown, seen = tqdm(desc=name, unit=unit), 0
+
+    def show(done: int, total: int) -> None:
+        nonlocal seen
+        shown.total = total
+        shown.update(done - seen)
+        seen = done
+        if done == total:
+            shown.close()
+
+    return show

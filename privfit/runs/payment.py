@@ -1,0 +1,170 @@
+"""Check, charge, draw, close: the one way in which anything private is paid for.
+
+`Terms` are what a caller declares. `Terms.check` refuses what a solver would refuse, and
+`Terms.charge` or `Terms.open` warns of unwise budgets and reserves the budget: nothing is refused
+afterwards. What is then drawn goes through a `Paid` account, and `Paid.close` ends it with a
+`Release`.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from numbers import Real
+from typing import Any, TypeVar
+
+from privfit._kernels.random import BitSource
+from privfit.base.cautions import PrivacyLeakWarning, caution
+from privfit.privacy.accounting import Event
+from privfit.privacy.ledger import Budget, Grant, Ledger, Release, reserve_from
+from privfit.privacy.mechanisms import Mechanism
+from privfit.runs.listeners import Listener, check_callback, progress
+from privfit.runs.protocols import Objective, Space
+from privfit.runs.run import Run, Task
+from privfit.runs.sizes import Counted, public_size
+
+__all__ = ["Account", "Paid", "Terms"]
+
+O = TypeVar("O", bound=Objective)  # noqa: E741
+S = TypeVar("S", bound=Space)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Terms:
+    """What is declared about something that costs a budget; all of it is public.
+
+    `name` is what the ledger calls it; the others are parameters of whoever pays.
+    """
+
+    name: str
+    epsilon: float
+    delta: float = 0.0
+    adjacency: str = "replace"
+    n_public: int | None = None
+    ledger: Ledger | None = None
+    random_state: Any = None
+    callback: Listener | None = None
+    verbose: int = 0
+
+    @classmethod
+    def of(cls, estimator: Any, name: str = "", **other: Any) -> Terms:
+        """The parameters of an estimator, as far as it has them, and others in their place."""
+        own = {
+            one.name: getattr(estimator, one.name)
+            for one in fields(cls)
+            if one.name != "name" and hasattr(estimator, one.name)
+        }
+        return cls(name or type(estimator).__name__, **{**own, **other})
+
+    @property
+    def budget(self) -> Budget:
+        """Epsilon and delta, which must be numbers of their kind."""
+        return Budget(self.epsilon, self.delta)
+
+    @property
+    def is_infinite(self) -> bool:
+        """Whether there is no budget at all."""
+        return isinstance(self.epsilon, Real) and self.epsilon == math.inf
+
+    def size(self, records: Counted) -> int | None:
+        """The public number of records, None where nobody declared it."""
+        return public_size(records, self.adjacency, self.n_public)
+
+    def refuse_infinity(self) -> None:
+        """An infinite budget is for the one search that runs without any."""
+        if self.is_infinite:
+            raise ValueError(
+                "epsilon (inf) is for the plain genetic algorithm; pass solver='dpsga'"
+            )
+
+    def check(self, settings: Any, objective: Any, space: Any) -> None:
+        """Refuse what a solver would refuse, before anything is charged."""
+        check_callback(self.callback)
+        size = self.size(objective)
+        if not settings.runs_unpaid:
+            self.refuse_infinity()
+        if self.is_infinite or self.budget.epsilon > 0:  # the ledger refuses 0
+            settings.check(Task(objective, space, self.epsilon, self.delta, self.adjacency, size))
+
+    def charge(self, records: Counted | None = None) -> Paid:
+        """Warn of what is unwise, then charge the budget."""
+        source = self._cautious(records)
+        grant = reserve_from(self.ledger, self.epsilon, self.delta, self.name, self.adjacency)
+        return Paid(self, source, grant)
+
+    def open(self, records: Counted) -> Account:
+        """What `charge` gives; without a budget an account that pays for nothing, and a warning."""
+        if not self.is_infinite:
+            return self.charge(records)
+        source = self._cautious(records)
+        if self.ledger is not None:
+            raise ValueError("epsilon (inf) cannot be charged to a ledger; leave the ledger out")
+        warnings.warn("epsilon=inf: this is not private", PrivacyLeakWarning, stacklevel=3)
+        return Account(self, source)
+
+    def _cautious(self, records: Counted | None) -> BitSource:
+        """The bits to draw from, with a warning if they or the budget are unwise."""
+        source = BitSource.of(self.random_state)
+        caution(self.epsilon, self.delta, source, records, self.adjacency, self.n_public)
+        return source
+
+
+class Account:
+    """A source of bits and the terms that hold; without a grant nothing is private."""
+
+    grant: Grant | None
+
+    def __init__(self, terms: Terms, source: BitSource) -> None:
+        self.terms, self.source, self.grant = terms, source, None
+
+    def run(self, objective: O, space: S, name: str, share: int = 1) -> Run[O, S]:
+        """A run of a solver, one of so many equal ones; `name` is that of its progress bar."""
+        terms = self.terms
+        return Run(
+            objective, space, self.grant, self.source,
+            progress(terms.callback, terms.verbose, name), adjacency=terms.adjacency,
+            n_public=terms.n_public, share=share,
+        )  # fmt: skip
+
+    def close(
+        self,
+        domain: object = "",
+        settings: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Release | None:
+        """End it; what was not private has no release."""
+        return None
+
+
+class Paid(Account):
+    """An account that was charged: what is planned and drawn goes through its grant."""
+
+    grant: Grant
+
+    def __init__(self, terms: Terms, source: BitSource, grant: Grant) -> None:
+        super().__init__(terms, source)
+        self.grant = grant
+
+    @property
+    def budget(self) -> Budget:
+        """What was charged."""
+        return self.grant.budget
+
+    def plan(self, *events: Event) -> None:
+        """Set draws aside, before the first of them."""
+        self.grant.plan(*events)
+
+    def release(self, mechanism: Mechanism, value: Any) -> Any:
+        """What a mechanism draws from a value of the records."""
+        return self.grant.release(mechanism, value, self.source)
+
+    def close(
+        self,
+        domain: object = "",
+        settings: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Release:
+        """End it, once, and say what is public now."""
+        return self.grant.close(self.terms.adjacency, domain, settings, parameters)
