@@ -8,6 +8,18 @@ from privfit.base.cautions import (
     SeedWarning,
     UnwiseBudgetWarning,
 )
+from privfit.base.errors import (
+    BudgetError,
+    ClusterError,
+    DeclarationError,
+    DeclarationTypeError,
+    FileAccessError,
+    FileError,
+    InputError,
+    InputTypeError,
+    MissingExtraError,
+    PrivfitError,
+)
 from privfit.base.version import __version__ as __version__
 from privfit.clustering.kmeans import Hybrid, Lloyd, Tree, UniformGrid
 from privfit.clustering.kmedian import Coreset, Greedy, Gupta, Synopsis
@@ -36,7 +48,7 @@ from privfit.objectives import (
 from privfit.privacy.accounting import Event, calibrate, compose, total
 from privfit.privacy.budget_file import open_ledger
 from privfit.privacy.checkpoint import Checkpoint
-from privfit.privacy.ledger import Budget, BudgetError, Ledger, Release
+from privfit.privacy.ledger import Budget, Ledger, Release
 from privfit.privacy.mechanisms import (
     AboveThreshold,
     DiscreteGaussian,
@@ -81,15 +93,20 @@ __all__ = [
     "Categorical",
     "CentersObjective",
     "Checkpoint",
+    "ClusterError",
     "ClusteredCounts",
     "ConfusionMatrix",
     "Coreset",
+    "DeclarationError",
+    "DeclarationTypeError",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Domain",
     "Event",
     "Exponential",
     "FacilityObjective",
+    "FileAccessError",
+    "FileError",
     "FrankWolfe",
     "Functional",
     "GammaVector",
@@ -101,6 +118,8 @@ __all__ = [
     "Gupta",
     "HashWords",
     "Hybrid",
+    "InputError",
+    "InputTypeError",
     "KMeans",
     "KMedian",
     "L1Ball",
@@ -113,6 +132,7 @@ __all__ = [
     "Local",
     "LogisticRegression",
     "Majority",
+    "MissingExtraError",
     "Neighbours",
     "NoisyMax",
     "NoisyScores",
@@ -126,6 +146,7 @@ __all__ = [
     "PrivGene",
     "PrivacyLeakWarning",
     "PrivateSVM",
+    "PrivfitError",
     "Reals",
     "RecordObjective",
     "Release",
