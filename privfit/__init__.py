@@ -8,6 +8,18 @@ from privfit.base.cautions import (
     SeedWarning,
     UnwiseBudgetWarning,
 )
+from privfit.base.errors import (
+    BudgetError,
+    ClusterError,
+    DeclarationError,
+    DeclarationTypeError,
+    FileAccessError,
+    FileError,
+    InputError,
+    InputTypeError,
+    MissingExtraError,
+    PrivfitError,
+)
 from privfit.base.version import __version__ as __version__
 from privfit.clustering.grids import UniformGrid
 from privfit.clustering.hybrid import Hybrid
@@ -43,7 +55,7 @@ from privfit.objectives import (
 from privfit.privacy.accounting import Event, calibrate, compose, total
 from privfit.privacy.budget_file import open_ledger
 from privfit.privacy.checkpoint import Checkpoint
-from privfit.privacy.ledger import Budget, BudgetError, Ledger, Release
+from privfit.privacy.ledger import Budget, Ledger, Release
 from privfit.privacy.mechanisms import (
     AboveThreshold,
     DiscreteGaussian,
@@ -88,15 +100,20 @@ __all__ = [
     "Categorical",
     "CentersObjective",
     "Checkpoint",
+    "ClusterError",
     "ClusteredCounts",
     "ConfusionMatrix",
     "Coreset",
+    "DeclarationError",
+    "DeclarationTypeError",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Domain",
     "Event",
     "Exponential",
     "FacilityObjective",
+    "FileAccessError",
+    "FileError",
     "Found",
     "FrankWolfe",
     "Functional",
@@ -107,6 +124,8 @@ __all__ = [
     "Gupta",
     "HashWords",
     "Hybrid",
+    "InputError",
+    "InputTypeError",
     "KMeans",
     "KMedian",
     "L1Ball",
@@ -120,6 +139,7 @@ __all__ = [
     "Local",
     "LogisticRegression",
     "Majority",
+    "MissingExtraError",
     "Neighbours",
     "NoisyMax",
     "NoisyScores",
@@ -132,6 +152,7 @@ __all__ = [
     "PrivGene",
     "PrivacyLeakWarning",
     "PrivateSVM",
+    "PrivfitError",
     "Reals",
     "RecordObjective",
     "Release",

@@ -17,6 +17,8 @@ from numbers import Integral
 
 import numpy as np
 
+from privfit.base.errors import DeclarationError, DeclarationTypeError
+
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
@@ -93,14 +95,14 @@ cdef class BitSource:
             self._fill = os.urandom
         elif isinstance(random_state, Integral) and not isinstance(random_state, bool):
             if random_state < 0:
-                raise ValueError(
+                raise DeclarationError(
                     f"random_state ({random_state}) must not be negative; pass a seed from 0 on"
                 )
             self._fill = np.random.default_rng(int(random_state)).bytes
         elif isinstance(random_state, np.random.Generator | np.random.RandomState):
             self._fill = random_state.bytes
         else:
-            raise TypeError(
+            raise DeclarationTypeError(
                 f"random_state ({type(random_state).__name__}) must be None, an int, a Generator "
                 "or a RandomState; pass None for private draws"
             )
@@ -169,7 +171,7 @@ cdef class BitSource:
     def draw_below(self, uint64_t n) -> int:
         """A uniform whole number below n."""
         if n == 0:
-            raise ValueError("n (0) must be positive; pass a number of choices")
+            raise DeclarationError("n (0) must be positive; pass a number of choices")
         return self.below(n)
 
 
@@ -213,7 +215,7 @@ def bernoulli(source: BitSource, interval) -> bool:
 def bernoulli_exp(source: BitSource, g: Fraction) -> bool:
     """True with probability exp(-g), for a rational g >= 0."""
     if g < 0:
-        raise ValueError(f"g ({g}) must not be negative; pass a rational g >= 0")
+        raise DeclarationError(f"g ({g}) must not be negative; pass a rational g >= 0")
     return bernoulli(source, lambda bits: exp_interval(g, bits))
 
 
@@ -243,7 +245,7 @@ cdef class DiscreteLaplaceSampler:
     def __init__(self, k: int, scale: int):
         self._rate = Fraction(k) / Fraction(2) ** scale
         if not Fraction(1, 2**50) <= self._rate:
-            raise ValueError("noise this wide does not fit in 64 bits; pass a larger epsilon")
+            raise DeclarationError("noise this wide does not fit in 64 bits; pass a larger epsilon")
         digits = 0
         while self._rate * 2**digits < 1:
             digits += 1
@@ -306,7 +308,7 @@ cdef class DiscreteGaussianSampler:
 
     def __init__(self, variance: Fraction):
         if not variance > 0:
-            raise ValueError(f"variance ({variance}) must be positive; pass a rational number")
+            raise DeclarationError(f"variance ({variance}) must be positive; pass a rational number")
         k, scale = binary_rate(Fraction(1, isqrt(floor(variance)) + 1))
         self._proposal = DiscreteLaplaceSampler(k, scale)
         self._variance = Fraction(variance)

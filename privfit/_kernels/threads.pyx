@@ -3,6 +3,8 @@
 import os
 from numbers import Integral
 
+from privfit.base.errors import DeclarationError
+
 cdef extern from *:
     """
     #if defined(_OPENMP)
@@ -39,7 +41,7 @@ def resolve(n_threads: int | None = None) -> int:
     if n_threads is not None and (
         isinstance(n_threads, bool) or not isinstance(n_threads, Integral) or n_threads < 1
     ):
-        raise ValueError(
+        raise DeclarationError(
             f"n_threads ({n_threads!r}) must be a whole number of at least 1; "
             "pass None to use every core"
         )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from privfit.base.errors import InputError
 from privfit.commands.arguments import DELTA, EPSILON, Between
-from privfit.commands.console import Console, InputError
+from privfit.commands.console import Console
 from privfit.commands.pictures import claim_picture_if
 from privfit.commands.spending import open_shared
 from privfit.privacy.accounting import METHODS, calibrate, table

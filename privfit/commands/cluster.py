@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from privfit.base.errors import InputError
 from privfit.clustering.lloyd import MOST_STEPS
 from privfit.commands.arguments import Between
-from privfit.commands.console import Console, InputError
+from privfit.commands.console import Console
 from privfit.commands.fit import SOLVER
 from privfit.commands.outputs import claim
 from privfit.commands.pictures import claim_picture_if

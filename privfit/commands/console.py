@@ -14,17 +14,15 @@ import os
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
-from opcode import opmap
 from typing import TYPE_CHECKING, Any
 
-from privfit.privacy.ledger import BudgetError
+from privfit.base.errors import BudgetError, FileAccessError, PrivfitError
 
 if TYPE_CHECKING:
     from privfit.commands.spending import RunLedger
 
-__all__ = ["Console", "InputError", "end_of"]
+__all__ = ["Console", "end_of"]
 
-RAISE = opmap["RAISE_VARARGS"]
 DONE, FAILED, REFUSED, OVERSPENT, CHARGED, INTERRUPTED, READER_GONE = 0, 1, 2, 3, 4, 130, 141
 
 EXIT_CODES = """\
@@ -56,10 +54,6 @@ OPTIONS = {
     "adjacency='add_remove'": "--adjacency add_remove",
     "adjacency='replace'": "--adjacency replace",
 }
-
-
-class InputError(Exception):
-    """Wrong input: one sentence with its remedy, free of private values."""
 
 
 class Console:
@@ -137,13 +131,11 @@ def end_of(error: BaseException) -> tuple[int, str]:
         return INTERRUPTED, "interrupted"
     if isinstance(error, BudgetError):
         return OVERSPENT, str(error)
-    if isinstance(error, InputError):
-        return REFUSED, str(error)
     if isinstance(error, MemoryError):
         return REFUSED, "memory ran out; pass fewer columns, or use a larger machine"
     if isinstance(error, OSError):
         return REFUSED, _of_file(error)
-    if isinstance(error, ValueError | TypeError | ImportError) and _is_ours(error):
+    if isinstance(error, PrivfitError):
         return REFUSED, _with_options(str(error))
     return FAILED, (
         f"{type(error).__name__} inside privfit; its text is withheld, since it may quote "
@@ -160,30 +152,12 @@ def _with_options(sentence: str) -> str:
 
 def _of_file(error: OSError) -> str:
     """What is wrong with a file: what privfit itself says of it, else by the error's number."""
+    if isinstance(error, FileAccessError):
+        return error.strerror or str(error)
     number = error.errno or 0
-    said = error.strerror or str(error)
-    if error.filename is None and _is_ours(error) and said != os.strerror(number):
-        return said
     name = "the output" if error.filename is None else repr(os.fspath(error.filename))
     about = os.strerror(number).lower()
     return f"{name} {REMEDIES.get(number, f'cannot be used: {about}; pass another path')}"
-
-
-def _is_ours(error: Exception) -> bool:
-    """Whether privfit itself raised it: its messages hold no private values.
-
-    What a built-in function raises within a function of ours, as float("...") does, may quote
-    records: the last instruction must be a `raise`, or stand in a kernel, which sees integers.
-    """
-    last = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    if last is None:
-        return False
-    module = last.tb_frame.f_globals.get("__name__", "")
-    if module.startswith("privfit._kernels."):
-        return True
-    return module.startswith("privfit.") and last.tb_frame.f_code.co_code[last.tb_lasti] == RAISE
 
 
 def _plain(value: Any) -> Any:

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 import privfit
 from privfit._kernels import simd, threads
 from privfit.base.cautions import public_records
+from privfit.base.errors import InputError
 from privfit.base.typing import Integers
-from privfit.commands.console import Console, InputError, end_of
+from privfit.commands.console import Console, end_of
 from privfit.commands.pictures import claim_picture
 from privfit.domains import Categorical, Numeric, Schema
 from privfit.privacy.ledger import Ledger

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from privfit.commands.console import Console, InputError
+from privfit.base.errors import InputError
+from privfit.commands.console import Console
 from privfit.commands.outputs import claim
 from privfit.commands.schemafile import Declared, add_declared, read_declared
 from privfit.commands.spending import (

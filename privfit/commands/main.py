@@ -12,8 +12,9 @@ from typing import Any, NoReturn
 
 import privfit
 from privfit.base.cautions import PrivacyLeakWarning, SeedWarning, UnwiseBudgetWarning
+from privfit.base.errors import InputError
 from privfit.commands import COMMANDS
-from privfit.commands.console import DONE, EXIT_CODES, READER_GONE, REFUSED, Console, InputError
+from privfit.commands.console import DONE, EXIT_CODES, READER_GONE, REFUSED, Console
 from privfit.commands.outputs import check_outputs
 from privfit.privacy.budget_file import BudgetFileWarning
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from privfit.commands.console import InputError
+from privfit.base.errors import BudgetError, InputError
 from privfit.domains import Schema
-from privfit.privacy.ledger import BudgetError
 
 __all__ = ["load_model", "schema_of"]
 

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
+from privfit.base.errors import InputError
 from privfit.base.files import beside, write_through
-from privfit.commands.console import InputError
 
 __all__ = ["Claim", "check_outputs", "claim", "claim_if"]
 

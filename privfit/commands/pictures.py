@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from privfit.commands.console import InputError
+from privfit.base.errors import InputError
 from privfit.commands.outputs import claim
 from privfit.report.plotting import rendered
 

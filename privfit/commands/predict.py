@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from privfit.commands.console import Console, InputError
+from privfit.base.errors import InputError
+from privfit.commands.console import Console
 from privfit.commands.models import load_model, schema_of
 from privfit.commands.outputs import claim
 from privfit.commands.tables import CsvForm, Table, add_csv_form, read_chunks

@@ -7,7 +7,8 @@ from typing import Any
 
 import scipy  # its submodules load when first used
 
-from privfit.commands.console import Console, InputError
+from privfit.base.errors import InputError
+from privfit.commands.console import Console
 from privfit.commands.models import load_model, schema_of
 from privfit.commands.outputs import claim_if
 from privfit.commands.pictures import claim_picture_if

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from privfit.commands.console import Console, InputError
+from privfit.base.errors import InputError
+from privfit.commands.console import Console
 from privfit.commands.outputs import claim
 from privfit.commands.tables import (
     CsvForm,

@@ -17,8 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from privfit.base.errors import InputError
 from privfit.commands.arguments import COUNT
-from privfit.commands.console import Console, InputError
+from privfit.commands.console import Console
 from privfit.commands.tables import Target, add_csv_form, as_labels
 from privfit.domains import Schema
 from privfit.domains.toml import read_toml

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from privfit.base.errors import InputError
 from privfit.commands.cluster import show_centres
-from privfit.commands.console import Console, InputError
+from privfit.commands.console import Console
 from privfit.commands.models import load_model
 from privfit.privacy.ledger import Budget, Release
 

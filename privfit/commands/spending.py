@@ -15,8 +15,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.base.errors import InputError
 from privfit.commands.arguments import COUNT, DELTA, EPSILON
-from privfit.commands.console import Console, InputError
+from privfit.commands.console import Console
 from privfit.commands.tables import Table
 from privfit.privacy.charges import Charge
 from privfit.privacy.ledger import ADJACENCIES, Ledger, Release

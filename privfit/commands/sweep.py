@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from privfit.base.errors import InputError
 from privfit.commands.arguments import COUNT, DELTA, EPSILON
-from privfit.commands.console import Console, InputError
+from privfit.commands.console import Console
 from privfit.commands.fit import add_model, estimator_of
 from privfit.commands.outputs import claim
 from privfit.commands.pictures import claim_picture_if

@@ -22,8 +22,9 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.base.errors import InputError
 from privfit.base.typing import Array
-from privfit.commands.console import Console, InputError
+from privfit.commands.console import Console
 from privfit.domains import Categorical, Numeric, Schema
 from privfit.domains.reading import NUMBER, LevelReader, NumberReader
 from privfit.records.csv_files import CsvReader, check_delimiter

@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+from privfit.base.errors import BudgetError
 from privfit.base.files import write_atomically
 from privfit.base.json import layout, parse
 from privfit.base.typing import Array
@@ -43,7 +44,7 @@ from privfit.features.bayes import NaiveBayes, NoisyCounts
 from privfit.features.text import hashed, listed
 from privfit.models.declared import as_array, dtype_name, from_plain, method_name, to_plain
 from privfit.objectives.facility import spanned_box
-from privfit.privacy.ledger import ADJACENCIES, Budget, BudgetError, Release
+from privfit.privacy.ledger import ADJACENCIES, Budget, Release
 from privfit.records.binary import bound_ones
 
 __all__ = ["Contents", "check", "dumps", "load", "loads", "save"]

@@ -5,10 +5,11 @@ holds a budget, a `Grant` is a part of it, and ``grant.release(mechanism, value,
 first and draws second.
 """
 
+from privfit.base.errors import BudgetError
 from privfit.privacy.accounting import Event, calibrate, compose, total
 from privfit.privacy.budget_file import open_ledger
 from privfit.privacy.checkpoint import Checkpoint
-from privfit.privacy.ledger import Budget, BudgetError, Grant, Ledger, Release
+from privfit.privacy.ledger import Budget, Grant, Ledger, Release
 from privfit.privacy.mechanisms import (
     AboveThreshold,
     DiscreteGaussian,

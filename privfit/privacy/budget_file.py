@@ -30,8 +30,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from privfit.base.errors import (
+    BudgetError,
+    FileAccessError,
+    FileBusyError,
+    FileError,
+    FileMissingError,
+    access_error,
+)
 from privfit.base.files import remove_leftovers, write_atomically
-from privfit.privacy.budgets import Budget, BudgetError
+from privfit.privacy.budgets import Budget
 from privfit.privacy.charges import UNKNOWN, Charge
 from privfit.privacy.grants import Release, fields_of
 from privfit.privacy.ledger import VERSION, Ledger, ledger_json, ledger_of
@@ -88,7 +96,7 @@ def open_ledger(
         ledger = LedgerFile(place)
     except FileNotFoundError:
         if epsilon is None:
-            raise FileNotFoundError(
+            raise FileMissingError(
                 f"path ({path}) must be a budget file, and there is none; pass epsilon to start one"
             ) from None
         _create(place, Ledger(epsilon, 0.0 if delta is None else delta, adjacency, max_rows))
@@ -399,21 +407,21 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
     os.register_at_fork(after_in_child=_let_go_in_fork)
 
 
-def _waited(path: Path) -> TimeoutError:
-    return TimeoutError(
+def _waited(path: Path) -> FileBusyError:
+    return FileBusyError(
         f"the budget file ({path}) was locked by another process for {WAIT:g} seconds; wait "
         "for that process or end it, then try again"
     )
 
 
-def _lockless(path: Path) -> ValueError:
-    return ValueError(
+def _lockless(path: Path) -> FileError:
+    return FileError(
         f"path ({path}) must lie on a file system that has locks; move it to a local disk"
     )
 
 
-def _explained(error: OSError, path: Path) -> OSError:
-    return OSError(
+def _explained(error: OSError, path: Path) -> FileAccessError:
+    return access_error(
         error.errno,
         f"{error.strerror or error}: budget file {path}. You must be allowed to read and write the "
         "file, its .lock and its folder, which needs room for a copy; see to that, then try again",

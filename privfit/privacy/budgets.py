@@ -27,22 +27,10 @@ from fractions import Fraction
 
 from privfit.base.validation import is_finite
 
-__all__ = ["Budget", "BudgetError", "after_steps", "exact", "rounded_down", "rounded_up"]
+__all__ = ["Budget", "after_steps", "exact", "rounded_down", "rounded_up"]
 
 DIGITS = 60  # of e^epsilon, rounded up: far more than a float has
 LARGEST = 1000.0  # above, e^epsilon times any delta that a float can hold is 1 or more
-
-
-class BudgetError(RuntimeError):
-    """A release that the budget does not cover. Nothing was drawn.
-
-    >>> from privfit import BudgetError, Ledger
-    >>> try:
-    ...     Ledger(epsilon=1.0).reserve(2.0)
-    ... except BudgetError:
-    ...     print("refused")
-    refused
-    """
 
 
 @dataclass(frozen=True, repr=False)

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from privfit.privacy.budgets import Budget, BudgetError, after_steps, exact
+from privfit.base.errors import BudgetError
+from privfit.privacy.budgets import Budget, after_steps, exact
 from privfit.privacy.neighbours import Neighbours
 
 __all__ = ["UNKNOWN", "Charge", "Entry", "relations_of", "total"]

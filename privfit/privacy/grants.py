@@ -23,8 +23,9 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
+from privfit.base.errors import BudgetError
 from privfit.privacy.accounting import Event, compose
-from privfit.privacy.budgets import Budget, BudgetError, exact
+from privfit.privacy.budgets import Budget, exact
 from privfit.privacy.filters import check_filter, filtered
 from privfit.privacy.mechanisms import Mechanism
 from privfit.privacy.neighbours import check_adjacency

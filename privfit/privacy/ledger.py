@@ -42,8 +42,9 @@ from numbers import Real
 from typing import Any
 from weakref import WeakSet
 
+from privfit.base.errors import BudgetError
 from privfit.privacy.accounting import Event
-from privfit.privacy.budgets import Budget, BudgetError, rounded_down, rounded_up
+from privfit.privacy.budgets import Budget, rounded_down, rounded_up
 from privfit.privacy.charges import UNKNOWN, Charge, Entry, decimals, doubles, relations_of, total
 from privfit.privacy.grants import (
     FORKED,
@@ -102,7 +103,7 @@ class Ledger:
     >>> ledger.reserve(0.5)
     Traceback (most recent call last):
         ...
-    privfit.privacy.budgets.BudgetError: the ledger has epsilon 0.25, delta 0 left of epsilon 1, \
+    privfit.base.errors.BudgetError: the ledger has epsilon 0.25, delta 0 left of epsilon 1, \
 delta 0, but 'fit' asks for epsilon 0.5, delta 0 under 'replace'; ask for less, or start a larger \
 ledger
     """

@@ -28,6 +28,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from privfit.base.errors import ClusterError
 from privfit.base.typing import Integers
 from privfit.records.rows import Rows
 from privfit.records.sums import Make, Question, R, Sums, join_small, share_threads
@@ -299,7 +300,7 @@ class _Workers(Sums[R]):
                 return np.asarray(found.total)
             self._see_who_holds_what()
             self._settle()
-        raise RuntimeError(
+        raise ClusterError(
             f"workers were lost in {MOST_ROUNDS} attempts at one question; see to it that they "
             "have the memory for their partitions, and fit again"
         )
@@ -327,7 +328,7 @@ class _Workers(Sums[R]):
             try:
                 self._client.wait_for_workers(1, timeout=WAIT)
             except Exception:
-                raise RuntimeError(
+                raise ClusterError(
                     f"the cluster has had no worker for {WAIT:.0f} seconds; start some and fit "
                     "again"
                 ) from None
@@ -355,7 +356,7 @@ class _Workers(Sums[R]):
             if card.refusal is not None:
                 raise card.refusal
         if any(card != self._cards.get(i, card) for i, card in cards.items()):
-            raise RuntimeError(
+            raise ClusterError(
                 "a partition has changed since it was first read; fit to a collection that gives "
                 "the same records whenever it is read, or persist it"
             )

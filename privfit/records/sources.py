@@ -21,6 +21,7 @@ from typing import IO, Any, TypeAlias
 
 import numpy as np
 
+from privfit.base.errors import FileMissingError
 from privfit.base.typing import Array
 from privfit.records.csv_files import CsvReader, check_delimiter
 
@@ -80,7 +81,7 @@ def _paths(X: Any) -> list[Path]:
     found: list[Path] = []
     for path in map(Path, listed):
         if not path.exists():
-            raise FileNotFoundError(f"source ({str(path)!r}) must exist; pass the path of a file")
+            raise FileMissingError(f"source ({str(path)!r}) must exist; pass the path of a file")
         found += sorted(f for f in path.iterdir() if f.is_file()) if path.is_dir() else [path]
     if not found:
         raise ValueError("source must hold at least one file; pass a folder that is not empty")

@@ -34,6 +34,7 @@ from typing import Any, Generic
 import numpy as np
 
 from privfit._kernels import threads
+from privfit.base.errors import access_error
 from privfit.base.typing import Array, Integers
 from privfit.base.validation import is_whole
 from privfit.records.rows import Rows
@@ -229,7 +230,7 @@ class _Cache:
             try:
                 return self._write(chunks, offsets, length)
             except OSError as error:
-                raise OSError(
+                raise access_error(
                     error.errno,
                     f"the cache of packed records cannot be written ({error.strerror}); free some "
                     "room, or pass Stream(..., folder=...) with more",

@@ -20,8 +20,9 @@ from makers.places import ROOT
 
 import privfit
 from privfit import Categorical, Numeric, Schema
+from privfit.base.errors import InputError
 from privfit.commands import spending, tables
-from privfit.commands.console import Console, InputError
+from privfit.commands.console import Console
 from privfit.commands.main import main
 from privfit.commands.outputs import claim
 from privfit.commands.spending import RunLedger, split

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from privfit import Categorical, Numeric, Schema
+from privfit.base.errors import InputError
 from privfit.commands import tables
-from privfit.commands.console import InputError
 from privfit.commands.tables import CsvForm, Target, read_table
 
 SCHEMA = Schema({"age": Numeric(0, 120), "sex": Categorical(["f", "m"])})

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import cross_val_score
 
+from privfit.base.errors import BudgetError
 from privfit.privacy.accounting import Event, calibrate, compose
-from privfit.privacy.ledger import Budget, BudgetError, Grant, Ledger, Release
+from privfit.privacy.ledger import Budget, Grant, Ledger, Release
 from privfit.privacy.mechanisms import DiscreteLaplace, Exponential, Mechanism, TopK
 
 SCORES = np.arange(20)

@@ -1,0 +1,112 @@
+"""What privfit refuses, told apart by class.
+
+Every message names the remedy and shows no private value. A refusal is a `ValueError` and, where
+Python has a narrower kind for it, that kind as well, so that the usual ``except`` clauses catch it.
+
+=====================  ===========================================================================
+`DeclarationError`     a parameter, setting, domain or other declaration (`DeclarationTypeError`)
+`InputError`           records, labels or other data that were passed (`InputTypeError`)
+`BudgetError`          the budget does not cover it
+`FileError`            the content or place of a file; `FileAccessError` if the system refuses it
+`MissingExtraError`    an optional package that is not installed
+`ClusterError`         a cluster whose workers do not answer
+=====================  ===========================================================================
+"""
+
+from __future__ import annotations
+
+import errno
+
+__all__ = [
+    "BudgetError",
+    "ClusterError",
+    "DeclarationError",
+    "DeclarationTypeError",
+    "FileAccessError",
+    "FileError",
+    "InputError",
+    "InputTypeError",
+    "MissingExtraError",
+    "PrivfitError",
+]
+
+
+class PrivfitError(ValueError):
+    """Refused by privfit: the message says what to do, and quotes no record.
+
+    >>> from privfit import Box, PrivfitError
+    >>> try:
+    ...     Box(1, 0)
+    ... except PrivfitError as error:
+    ...     print(type(error).__name__)
+    DeclarationError
+    """
+
+
+class DeclarationError(PrivfitError):
+    """A parameter, setting, domain or other declaration that cannot be used."""
+
+
+class DeclarationTypeError(DeclarationError, TypeError):
+    """A declaration of the wrong type."""
+
+
+class InputError(PrivfitError):
+    """Records, labels or other data that cannot be used as they are."""
+
+
+class InputTypeError(InputError, TypeError):
+    """Data of the wrong type."""
+
+
+class BudgetError(PrivfitError, RuntimeError):
+    """A release that the budget does not cover. Nothing was drawn.
+
+    >>> from privfit import BudgetError, Ledger
+    >>> try:
+    ...     Ledger(epsilon=1.0).reserve(2.0)
+    ... except BudgetError:
+    ...     print("refused")
+    refused
+    """
+
+
+class FileError(PrivfitError):
+    """A file that is not what it must be, or lies where it cannot be used."""
+
+
+class FileAccessError(OSError, FileError):
+    """A file that the system does not let privfit use."""
+
+
+class FileMissingError(FileAccessError, FileNotFoundError):
+    """A file that does not exist."""
+
+
+class FilePermissionError(FileAccessError, PermissionError):
+    """A file that this user may not read or write."""
+
+
+class FileBusyError(FileAccessError, TimeoutError):
+    """A file that another process keeps locked."""
+
+
+class MissingExtraError(ImportError, PrivfitError):
+    """An optional package that is not installed."""
+
+
+class ClusterError(PrivfitError, RuntimeError):
+    """A cluster whose workers do not answer."""
+
+
+_BY_NUMBER = {
+    errno.ENOENT: FileMissingError,
+    errno.EACCES: FilePermissionError,
+    errno.EPERM: FilePermissionError,
+}
+
+
+def access_error(number: int | None, message: str) -> FileAccessError:
+    """The error of a file by the system's number; a `PermissionError` or the like as well."""
+    kind = _BY_NUMBER.get(number or 0, FileAccessError)
+    return kind(number, message)
