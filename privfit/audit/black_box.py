@@ -13,6 +13,7 @@ import scipy  # its submodules load when first used
 from numpy.typing import NDArray
 
 from privfit._kernels.random import BitSource
+from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite, is_whole
 
@@ -122,7 +123,9 @@ def audit_outcomes(
     """
     runs = len(first)
     if len(second) != runs:
-        raise ValueError(f"outcomes ({runs} and {len(second)}) must be equally many; pass as many")
+        raise DeclarationError(
+            f"outcomes ({runs} and {len(second)}) must be equally many; pass as many"
+        )
     _check_plan(runs, confidence, delta)
     half, alpha = runs // 2, (1 - confidence) / 2
     samples = _Samples.of(first, second, half)
@@ -169,7 +172,7 @@ class _Samples:
         try:
             codes = [[known.setdefault(x, len(known)) for x in _items(s)] for s in (first, second)]
         except TypeError:
-            raise TypeError(
+            raise DeclarationTypeError(
                 "outcomes must be labels, numbers or vectors of one length; pass statistic=... "
                 "that makes such of them"
             ) from None
@@ -302,10 +305,12 @@ def _is_number(value: Any) -> bool:
 
 def _check_plan(runs: Any, confidence: Any, delta: Any) -> None:
     if not is_whole(runs) or runs < 4:
-        raise ValueError(f"runs ({runs!r}) must be a whole number from 4 on; pass runs=100_000")
+        raise DeclarationError(
+            f"runs ({runs!r}) must be a whole number from 4 on; pass runs=100_000"
+        )
     if not is_finite(confidence) or not 0 < confidence < 1:
-        raise ValueError(
+        raise DeclarationError(
             f"confidence ({confidence!r}) must lie between 0 and 1; pass confidence=0.999"
         )
     if not is_finite(delta) or not 0 <= delta < 1:
-        raise ValueError(f"delta ({delta!r}) must be at least 0 and below 1; pass delta=0.0")
+        raise DeclarationError(f"delta ({delta!r}) must be at least 0 and below 1; pass delta=0.0")

@@ -30,6 +30,7 @@ import numpy as np
 import scipy  # its submodules load when first used
 from numpy.typing import NDArray
 
+from privfit.base.errors import DeclarationError
 from privfit.base.validation import is_finite, is_whole
 
 __all__ = ["OneRunAudit", "audit_guesses", "guesses_needed", "one_run"]
@@ -187,7 +188,7 @@ def one_run(
         included = coins.random(canaries) < 0.5
         seems = np.asarray(run(included.copy(), coins), dtype=np.float64)
         if seems.shape != (canaries,):
-            raise ValueError(
+            raise DeclarationError(
                 f"run must return a number for each canary, not shape {seems.shape}; pass a run "
                 f"that returns ({canaries},)"
             )
@@ -205,9 +206,11 @@ def _check_counts(right: Any, guesses: Any, canaries: Any) -> None:
     for name, value, least in (("right", right, 0), ("guesses", guesses, 1),
                                ("canaries", canaries, 1)):  # fmt: skip
         if not is_whole(value) or value < least:
-            raise ValueError(f"{name} ({value!r}) must be a whole number from {least} on; pass one")
+            raise DeclarationError(
+                f"{name} ({value!r}) must be a whole number from {least} on; pass one"
+            )
     if not right <= guesses <= canaries:
-        raise ValueError(
+        raise DeclarationError(
             f"right ({right}), guesses ({guesses}) and canaries ({canaries}) must not fall in this "
             "order; pass at most one guess for each canary"
         )
@@ -216,15 +219,15 @@ def _check_counts(right: Any, guesses: Any, canaries: Any) -> None:
 def _check_plan(canaries: Any, guesses: Any, runs: Any) -> None:
     _check_counts(0, guesses, canaries)
     if guesses % 2:
-        raise ValueError(
+        raise DeclarationError(
             f"guesses ({guesses}) must be even: half in, half out; pass {guesses + 1}, or fewer"
         )
     if not is_whole(runs) or runs < 1:
-        raise ValueError(f"runs ({runs!r}) must be a positive whole number; pass runs=1")
+        raise DeclarationError(f"runs ({runs!r}) must be a positive whole number; pass runs=1")
 
 
 def _check_share(name: str, value: Any, usual: float, least: float) -> None:
     if not is_finite(value) or not least <= value < 1:
-        raise ValueError(
+        raise DeclarationError(
             f"{name} ({value!r}) must lie between 0 and 1, and below 1; pass {name}={usual}"
         )

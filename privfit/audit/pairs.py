@@ -30,6 +30,7 @@ import numpy as np
 from privfit._kernels.random import BitSource
 from privfit.audit.strains import strain
 from privfit.base.cautions import SeedWarning
+from privfit.base.errors import DeclarationError
 from privfit.privacy.accounting import Event
 from privfit.privacy.ledger import Grant, Ledger
 from privfit.privacy.mechanisms import Mechanism
@@ -148,7 +149,9 @@ def worst_pair(
     """
     tried = [paired(run, *pair, seed=seed) for pair in list(pairs) for seed in seeds]
     if not tried:
-        raise ValueError("pairs must hold at least one pair of tables; pass [(first, second)]")
+        raise DeclarationError(
+            "pairs must hold at least one pair of tables; pass [(first, second)]"
+        )
     return max(tried, key=lambda found: (bool(found.differences), found.strain))
 
 

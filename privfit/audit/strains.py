@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.base.errors import DeclarationTypeError
 from privfit.base.typing import Floats
 from privfit.evaluation.roc_plan import RANGES, Medians
 from privfit.linear.tilts import CHANGES, PerturbedMinimiser, tilt_deviation
@@ -88,7 +89,7 @@ def strain(mechanism: Mechanism, first: Any, second: Any, output: Any = None) ->
     >>> strain(DiscreteLaplace(epsilon=1.0, sensitivity=1), [10, 5], [11, 6])
     2.0
     """
-    raise TypeError(
+    raise DeclarationTypeError(
         f"mechanism ({type(mechanism).__name__}) must have a rule; pass one by "
         "privfit.audit.strain.register(kind, rule)"
     )

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.base.typing import Integers
 from privfit.base.validation import is_whole
 from privfit.privacy.mechanisms import Exponential, NoisyMax, PermuteAndFlip, TopK
@@ -54,13 +55,13 @@ def output_distribution(mechanism: Selection, scores: ArrayLike) -> Distribution
     """
     values = [int(score) for score in np.asarray(scores).tolist()]
     if not values:
-        raise ValueError("scores must hold at least one candidate; pass integers (m,)")
+        raise DeclarationError("scores must hold at least one candidate; pass integers (m,)")
     with decimal.localcontext(_CONTEXT):
         if isinstance(mechanism, TopK):
             rate = _rate(mechanism.epsilon_each, mechanism.range)
             return dict(_peeling(values, rate, mechanism.k))
         if not isinstance(mechanism, Exponential | PermuteAndFlip | NoisyMax):
-            raise TypeError(
+            raise DeclarationTypeError(
                 f"mechanism ({type(mechanism).__name__}) must be a selection; pass Exponential, "
                 "TopK, PermuteAndFlip or NoisyMax, or use audit_runs"
             )
@@ -92,7 +93,9 @@ def _exponential(scores: list[int], rate: Decimal) -> list[Decimal]:
 def _peeling(scores: list[int], rate: Decimal, k: int) -> Iterator[tuple[Any, Decimal]]:
     """Each ordered choice of k candidates, with its log-probability."""
     if k > len(scores):
-        raise ValueError(f"k ({k}) must be at most the number of scores ({len(scores)}); pass less")
+        raise DeclarationError(
+            f"k ({k}) must be at most the number of scores ({len(scores)}); pass less"
+        )
     if k == 0:
         yield (), Decimal(0)
         return
@@ -109,7 +112,9 @@ def _permute_and_flip(scores: list[int], rate: Decimal) -> list[Decimal]:
     1 - t f, f its chance to win. So P(i) = f_i times the integral of prod(1 - t f_j) over t.
     """
     if len(scores) > 64:
-        raise ValueError(f"scores ({len(scores)}) must be at most 64 here; pass fewer candidates")
+        raise DeclarationError(
+            f"scores ({len(scores)}) must be at most 64 here; pass fewer candidates"
+        )
     best = max(scores)
     gaps = [(best - score) * rate for score in scores]
     wins = [(-gap).exp() for gap in gaps]
@@ -129,7 +134,7 @@ def _noisy_max(scores: list[int], rate: Decimal) -> list[Decimal]:
     spread = max(scores) - min(scores)
     reach = int(100 / rate) + 2  # the tails left out are below e^-100 of what is summed
     if spread + 2 * reach > TERMS:
-        raise ValueError(
+        raise DeclarationError(
             f"epsilon / range ({float(rate):.3g}) must not be so small beside the scores here; "
             "pass a larger epsilon or scores that differ less"
         )
@@ -222,9 +227,11 @@ def neighbours(n_records: int, n: int, adjacency: str = "replace") -> Neighbours
     """
     for name, value in (("n_records", n_records), ("n", n)):
         if not is_whole(value) or value < 1:
-            raise ValueError(f"{name} ({value!r}) must be a positive whole number; pass {name}=2")
+            raise DeclarationError(
+                f"{name} ({value!r}) must be a positive whole number; pass {name}=2"
+            )
     if adjacency not in ("replace", "add_remove"):
-        raise ValueError(
+        raise DeclarationError(
             f"adjacency ({adjacency!r}) must be 'replace' or 'add_remove'; pass one of them"
         )
 
@@ -275,7 +282,7 @@ def audit_scores(
         for a, b in pairs:
             count += 1
             if len(rows[a]) != len(rows[b]):
-                raise ValueError(
+                raise DeclarationError(
                     f"tables {a} and {b} must hold the same candidates; pass scores of equal length"
                 )
             if shifted[a] == shifted[b] or (shifted[a], shifted[b]) in seen:
@@ -337,7 +344,7 @@ def audit_selection(
     objectives = [make_objective([records[i] for i in D]) for D in found.data_sets]
     spans = {int(objective.range(P, adjacency)) for objective in objectives}
     if len(spans) > 1:
-        raise ValueError(
+        raise DeclarationError(
             "range must be the same for all data sets, since a mechanism publishes it; compute it "
             "from the candidates and the public domain alone"
         )
@@ -374,9 +381,11 @@ def canary(adjacency: str = "replace", candidates: int = 20) -> Canary:
     6 % of epsilon at epsilon = 1: 0.95, and 0.095 at 0.1.
     """
     if not is_whole(candidates) or candidates < 2:
-        raise ValueError(f"candidates ({candidates!r}) must be at least 2; pass candidates=20")
+        raise DeclarationError(
+            f"candidates ({candidates!r}) must be at least 2; pass candidates=20"
+        )
     if adjacency not in ("replace", "add_remove"):
-        raise ValueError(
+        raise DeclarationError(
             f"adjacency ({adjacency!r}) must be 'replace' or 'add_remove'; pass one of them"
         )
     helped = (1, *[0] * (candidates - 1))

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats
 
 __all__ = ["Dyadic", "FixedMatrix"]
@@ -108,7 +109,7 @@ class FixedMatrix:
         self.matrix, self.bits = matrix, bits
         whole = np.rint(np.ldexp(matrix.data, bits))
         if (np.ldexp(whole, -bits) != matrix.data).any() or (np.abs(whole) >= 2.0**62).any():
-            raise ValueError(
+            raise DeclarationError(
                 f"matrix must hold multiples of 2^-{bits} below 2^{62 - bits}; round its entries"
             )
         self._entries = whole.astype(np.int64).astype(object)

@@ -11,6 +11,8 @@ import json
 import math
 from typing import Any
 
+from privfit.base.errors import FileError
+
 __all__ = ["layout", "parse"]
 
 WIDTH = 100
@@ -23,23 +25,23 @@ def parse(text: str | bytes) -> dict[str, Any]:
             text, object_pairs_hook=_fields, parse_float=_number, parse_constant=_number
         )
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise FileError("it is nested too deeply") from None
     if not isinstance(fields, dict):
-        raise ValueError("it is not an object")
+        raise FileError("it is not an object")
     return fields
 
 
 def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        raise ValueError("a field is given twice")
+        raise FileError("a field is given twice")
     return fields
 
 
 def _number(written: str) -> float:
     number = float(written)
     if not math.isfinite(number):
-        raise ValueError(f"{written[:20]} is not a finite number")
+        raise FileError(f"{written[:20]} is not a finite number")
     return number
 
 

@@ -23,6 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.objectives import FacilityObjective
 from privfit.objectives.common import MOST_SUM
@@ -93,7 +94,7 @@ class Greedy(Search):
     def __post_init__(self) -> None:
         check_shares(self, "focus")
         if self.focus == 1:
-            raise ValueError("focus (1.0) must leave a budget for selections; pass focus=0.1")
+            raise DeclarationError("focus (1.0) must leave a budget for selections; pass focus=0.1")
         if self.swaps != 0:
             check_counts(self, "swaps")
 
@@ -328,7 +329,7 @@ class Coreset(Settings):
     def __post_init__(self) -> None:
         given = [name for name in ("radii", "places") if vars(self)[name] is not None]
         if self.alpha is not None and given:
-            raise ValueError(
+            raise DeclarationError(
                 f"alpha ({self.alpha!r}) must not be given with {given[0]}, which follows from it; "
                 "pass one of them"
             )
@@ -510,7 +511,7 @@ def cost_noise(objective: FacilityObjective, epsilon: float, adjacency: str) -> 
     """
     lowest = round(objective.clip[0] / objective.unit)
     if (lowest + objective.largest) * objective.room(adjacency) >= MOST_SUM:
-        raise ValueError(
+        raise DeclarationError(
             f"clip {objective.clip} is too far from 0 for an exact sum of costs; pass bounds with "
             "a smaller lo, such as distances less a public constant"
         )

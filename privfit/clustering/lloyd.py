@@ -36,6 +36,7 @@ from typing import Any
 
 import numpy as np
 
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.clustering.clustering import Clustering
 from privfit.clustering.starts import packed
@@ -215,7 +216,7 @@ class Steps:
         W = _count_weight(objective, settings, V, F, norm, adjacency)
         W = max(W, math.ceil(8 * cost.parameter))
         if max(W, V) * objective.room(adjacency) >= MOST_SUM:
-            raise ValueError(
+            raise DeclarationError(
                 f"counts ({W}) or sums ({V} units a record) are too fine for exact totals; pass a "
                 "smaller count_share or epsilon, or a domain of fewer columns"
             )

@@ -24,6 +24,7 @@ from privfit._kernels import centers as center_kernels
 from privfit._kernels import chain
 from privfit._kernels.linear import BLOCK_ROWS, PANEL_ROWS, QUAD_SIZE
 from privfit._kernels.random import BitSource
+from privfit.base.errors import DeclarationError
 from privfit.base.means import seeds
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite, is_whole
@@ -167,21 +168,25 @@ def _check_walk(
     check_trace(trace)
     for name, value in (("n_clusters", n_clusters), ("n_init", n_init)):
         if not is_whole(value) or value < 1:
-            raise ValueError(f"{name} ({value!r}) must be a positive whole number; pass one")
+            raise DeclarationError(f"{name} ({value!r}) must be a positive whole number; pass one")
     if steps is not None and (not is_whole(steps) or steps < 0):
-        raise ValueError(f"steps ({steps!r}) must be a whole number from 0 on; pass e.g. 30_000")
+        raise DeclarationError(
+            f"steps ({steps!r}) must be a whole number from 0 on; pass e.g. 30_000"
+        )
     if n_records is not None and (not is_whole(n_records) or not 0 < n_records < 2**31):
-        raise ValueError(
+        raise DeclarationError(
             f"n_records ({n_records!r}) must be a positive whole number below 2^31; pass None to "
             "take the noisy total"
         )
     if not is_finite(delta) or delta <= 0:
-        raise ValueError(f"delta ({delta!r}) must be a positive number; pass e.g. 0.001")
+        raise DeclarationError(f"delta ({delta!r}) must be a positive number; pass e.g. 0.001")
     if tolerance is not None and (not is_finite(tolerance) or tolerance < 0):
-        raise ValueError(f"tolerance ({tolerance!r}) must be None or a number from 0 on; pass one")
+        raise DeclarationError(
+            f"tolerance ({tolerance!r}) must be None or a number from 0 on; pass one"
+        )
     T, k, _ = trace.centroids.shape
     if (T + 1) * k > MOST:
-        raise ValueError(
+        raise DeclarationError(
             f"centroids (shape {trace.centroids.shape}) must be at most {MOST // k - 1} sets of "
             "this size; pass fewer iterations"
         )

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.base.typing import Floats
 from privfit.base.validation import is_finite
 from privfit.privacy.ledger import Release
@@ -77,7 +78,7 @@ class LloydTrace:
 
     def _check_shapes(self) -> None:
         if self.centroids.ndim != 3 or 0 in self.centroids.shape:
-            raise ValueError(
+            raise DeclarationError(
                 f"centroids (shape {self.centroids.shape}) must be (T, k, d), none of them 0; pass "
                 "the centroids of every iteration"
             )
@@ -85,38 +86,42 @@ class LloydTrace:
         expected = {"counts": (T, k), "sums": (T, k, d), "low": (d,), "high": (d,), "origin": (d,)}
         for name, shape in expected.items():
             if getattr(self, name).shape != shape:
-                raise ValueError(
+                raise DeclarationError(
                     f"{name} (shape {getattr(self, name).shape}) must be {shape}, to match the "
                     f"centroids; pass one value for each"
                 )
         for name in ("centroids", *expected):
             if not np.isfinite(getattr(self, name)).all():
-                raise ValueError(f"{name} must be finite; pass released values")
+                raise DeclarationError(f"{name} must be finite; pass released values")
 
     def _check_noise(self) -> None:
         for name in ("scale_counts", "scale_sums"):
             if not is_finite(getattr(self, name)) or getattr(self, name) <= 0:
-                raise ValueError(
+                raise DeclarationError(
                     f"{name} ({getattr(self, name)!r}) must be a positive number; pass the scale "
                     "of the noise"
                 )
         if self.kind not in KINDS:
-            raise ValueError(f"kind ({self.kind!r}) must be one of {KINDS}; pass that of the noise")
+            raise DeclarationError(
+                f"kind ({self.kind!r}) must be one of {KINDS}; pass that of the noise"
+            )
 
     def _check_domain(self) -> None:
         if self.domain not in DOMAINS:
-            raise ValueError(
+            raise DeclarationError(
                 f"domain ({self.domain!r}) must be one of {DOMAINS}; pass that of the records"
             )
         if not (self.low <= self.high).all():
-            raise ValueError("low must not exceed high; pass the bounds of each column")
+            raise DeclarationError("low must not exceed high; pass the bounds of each column")
         if not is_finite(self.radius) or (self.radius > 0) != (self.domain != "box"):
-            raise ValueError(
+            raise DeclarationError(
                 f"radius ({self.radius!r}) must be 0 for a box and positive for a ball; pass that "
                 "of the records' domain"
             )
         if self.domain != "box" and not (np.maximum(-self.low, self.high) <= self.radius).all():
-            raise ValueError("low and high must lie within the radius; pass those of the ball")
+            raise DeclarationError(
+                "low and high must lie within the radius; pass those of the ball"
+            )
 
     @classmethod
     def from_release(cls, release: Release) -> LloydTrace:
@@ -125,14 +130,14 @@ class LloydTrace:
         if isinstance(trace, cls):
             return trace
         if not isinstance(trace, Mapping):
-            raise ValueError(
+            raise DeclarationError(
                 f"release {release.name!r} must hold a trace of Lloyd iterations; pass the release "
                 "of a fit by noisy Lloyd, or make a LloydTrace of your own arrays"
             )
         try:
             return cls(**trace)
         except TypeError:
-            raise ValueError(
+            raise DeclarationError(
                 f"the trace of release {release.name!r} must have the fields of LloydTrace and no "
                 "others; pass the release unchanged"
             ) from None
@@ -147,7 +152,9 @@ def _frozen(name: str, values: Any) -> Floats:
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be an array of numbers; pass released values") from None
+        raise DeclarationError(
+            f"{name} must be an array of numbers; pass released values"
+        ) from None
     array.flags.writeable = False
     return array
 
@@ -155,7 +162,7 @@ def _frozen(name: str, values: Any) -> Floats:
 def check_trace(trace: Any) -> None:
     """Refuse what is no trace."""
     if not isinstance(trace, LloydTrace):
-        raise TypeError(
+        raise DeclarationTypeError(
             f"trace ({type(trace).__name__}) must be a LloydTrace; pass "
             "LloydTrace.from_release(release), or make one of your own arrays"
         )

@@ -12,6 +12,7 @@ import numpy as np
 import scipy  # its submodules load when first used
 from numpy.typing import ArrayLike, NDArray
 
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite, is_sparse
 from privfit.domains.domain import Domain, Quantised, check_width
@@ -46,7 +47,7 @@ class _Ball(Domain):
     def __post_init__(self) -> None:
         radius = self.radius
         if not is_finite(radius) or radius <= 0 or not has_ordinary_size(radius):
-            raise ValueError(
+            raise DeclarationError(
                 f"radius ({radius!r}) must be a positive number; pass the declared bound"
             )
 

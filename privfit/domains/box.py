@@ -10,6 +10,7 @@ import numpy as np
 import scipy  # its submodules load when first used
 from numpy.typing import ArrayLike
 
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats
 from privfit.base.validation import is_sparse
 from privfit.domains.domain import Domain, Quantised, check_width
@@ -47,12 +48,12 @@ class Box(Domain):
         _check_bounds(lower, upper)
         lower, upper = (np.array(bound) for bound in np.broadcast_arrays(lower, upper))
         if (lower > upper).any():
-            raise ValueError(
+            raise DeclarationError(
                 "Box lower bounds must not exceed the upper ones; pass Box(lower, upper)"
             )
         if lower.ndim == 1:
             if self.n_features not in (None, lower.shape[0]):
-                raise ValueError(
+                raise DeclarationError(
                     f"n_features ({self.n_features}) must be the number of bounds "
                     f"({lower.shape[0]}); leave it out"
                 )
@@ -84,7 +85,7 @@ class Box(Domain):
         units = self.record_units(uniform)
         low, high = np.ceil(self._declared_low / units), np.floor(self._declared_high / units)
         if (low > high).any():
-            raise ValueError(
+            raise DeclarationError(
                 f"Box is narrower than its grid in column {int(np.argmax(low > high))}; pass "
                 "Grid(a=14), or shift the column towards zero"
             )
@@ -103,7 +104,7 @@ class Box(Domain):
         units = self.record_units(uniform)
         if is_sparse(block):
             if ((low > 0) | (high < 0)).any():
-                raise ValueError(
+                raise DeclarationError(
                     "sparse X must have 0 inside the bounds of every column; pass a dense array or "
                     "a Box that contains 0"
                 )
@@ -146,11 +147,15 @@ class Box(Domain):
 
 def _check_bounds(lower: Floats, upper: Floats) -> None:
     if lower.ndim > 1 or upper.ndim > 1:
-        raise ValueError("Box bounds must be numbers or one row of numbers; pass one per column")
+        raise DeclarationError(
+            "Box bounds must be numbers or one row of numbers; pass one per column"
+        )
     if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
-        raise ValueError("Box bounds must be finite; pass the documented range of each column")
+        raise DeclarationError(
+            "Box bounds must be finite; pass the documented range of each column"
+        )
     if not all(has_ordinary_size(bound) for bound in (*lower.flat, *upper.flat)):
-        raise ValueError(
+        raise DeclarationError(
             "Box bounds must be 0 or of a size from 1e-100 to 1e100; pass columns in fit units"
         )
 
@@ -167,7 +172,7 @@ class _CentredBox(Box):
 
     def quantise(self, block: Any, uniform: bool = False) -> Quantised:
         if is_sparse(block):
-            raise ValueError(
+            raise DeclarationError(
                 "sparse X must have 0 inside the bounds of every column; pass a dense array or a "
                 "Box that contains 0"
             )

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
+from privfit.base.errors import DeclarationError, InputError
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite, is_whole
 from privfit.domains.grid import has_ordinary_size
@@ -52,15 +53,17 @@ class Numeric:
         if isinstance(self.bins, Sequence) and not isinstance(self.bins, str):
             cuts = (self.low, *self.bins, self.high)
             if not all(map(is_finite, cuts)) or any(a >= b for a, b in pairwise(cuts)):
-                raise ValueError(
+                raise DeclarationError(
                     f"bins ({self.bins!r}) must rise between low and high; pass cut points such as "
                     "bins=[25, 35, 50]"
                 )
             object.__setattr__(self, "bins", tuple(float(cut) for cut in self.bins))
         elif not is_whole(self.bins) or self.bins < 0:
-            raise ValueError(f"bins ({self.bins!r}) must be 0 or a positive number; pass bins=8")
+            raise DeclarationError(
+                f"bins ({self.bins!r}) must be 0 or a positive number; pass bins=8"
+            )
         if self.fill is not None and not is_finite(self.fill):
-            raise ValueError(
+            raise DeclarationError(
                 "fill must be a finite number; pass a declared value such as the middle"
             )
 
@@ -71,12 +74,12 @@ class Numeric:
             and self.low < self.high
             and all(map(has_ordinary_size, (self.low, self.high, self.high - self.low)))
         ):
-            raise ValueError(
+            raise DeclarationError(
                 f"Numeric range ({self.low!r}, {self.high!r}) must be finite and rising; pass the "
                 "documented Numeric(low, high)"
             )
         if not _float32_is_fine(self.low, self.high):
-            raise ValueError(
+            raise DeclarationError(
                 f"Numeric range ({self.low!r}, {self.high!r}) must be at least 4096 steps of "
                 "float32 wide, to which numbers are rounded; subtract an offset first, or pass the "
                 "column in units of ordinary size"
@@ -107,7 +110,7 @@ class Numeric:
         if not unknown.any():
             return numbers
         if self.fill is None:
-            raise ValueError(
+            raise InputError(
                 f"column {name!r} has missing values or cells that are no numbers; declare "
                 "Numeric(low, high, fill=...), or fill them before"
             )
@@ -165,7 +168,9 @@ class Categorical:
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", tuple(map(_as_level, self.values)))
         if not self.values and not self.other:
-            raise ValueError("Categorical needs at least one value; pass the documented values")
+            raise DeclarationError(
+                "Categorical needs at least one value; pass the documented values"
+            )
         assert len(self.positions) == len(self.values)
 
     @cached_property
@@ -194,7 +199,7 @@ class Categorical:
         if not unknown.any():
             return codes, 1.0
         if not self.other:
-            raise ValueError(
+            raise InputError(
                 f"column {name!r} has values that are not declared; declare them, or pass "
                 "Categorical(values, other=True)"
             )
@@ -224,7 +229,7 @@ def _as_level(value: Any) -> Any:
 def columns_from(tables: Any) -> dict[str, Column]:
     """The columns that a table of tables declares, as `to_dict` and TOML files have them."""
     if not isinstance(tables, dict):
-        raise ValueError(
+        raise DeclarationError(
             f"columns ({tables!r}) must be a table of declared columns; pass [columns] and "
             "below it a line such as age = {low = 17, high = 90}"
         )
@@ -235,7 +240,7 @@ def _column_from(name: str, entry: Any) -> Column:
     keys = entry.keys() if isinstance(entry, dict) else set()
     numeric = {"low", "high"} <= keys <= {"low", "high", "bins", "fill"}
     if not numeric and not {"values"} <= keys <= {"values", "other"}:
-        raise ValueError(
+        raise DeclarationError(
             f"column {name!r} ({entry!r}) must have low and high, or values; pass {{low = 17, "
             'high = 90}, perhaps with bins and fill, or {values = ["a", "b"]}, perhaps with other'
         )
@@ -245,7 +250,7 @@ def _column_from(name: str, entry: Any) -> Column:
         _check_levels(**entry)
         return Categorical(**entry)
     except ValueError as error:
-        raise ValueError(f"column {name!r}: {error}") from None
+        raise DeclarationError(f"column {name!r}: {error}") from None
 
 
 def _check_levels(values: Any, other: Any = False) -> None:
@@ -253,8 +258,8 @@ def _check_levels(values: Any, other: Any = False) -> None:
     if not isinstance(values, list) or not all(
         isinstance(value, str | bool) or is_finite(value) for value in values
     ):
-        raise ValueError(
+        raise DeclarationError(
             f'values ({values!r}) must be a list of texts or numbers; pass values = ["a", "b"]'
         )
     if not isinstance(other, bool):
-        raise ValueError(f"other ({other!r}) must be true or false; pass other = true")
+        raise DeclarationError(f"other ({other!r}) must be true or false; pass other = true")

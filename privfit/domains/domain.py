@@ -18,6 +18,7 @@ import numpy as np
 import scipy  # its submodules load when first used
 from numpy.typing import ArrayLike, NDArray
 
+from privfit.base.errors import DeclarationError, InputError
 from privfit.base.typing import Floats
 from privfit.base.validation import is_sparse
 from privfit.domains.frames import numbers_of
@@ -90,7 +91,7 @@ class Domain(Geometry):
     def width(self) -> int:
         """The number of columns of an encoded record."""
         if self.n_features is None:
-            raise ValueError(
+            raise DeclarationError(
                 f"{self!r} does not know its number of columns; pass n_features, or bounds per "
                 "column"
             )
@@ -146,7 +147,7 @@ class Domain(Geometry):
             else:
                 entries = rows = np.ascontiguousarray(rows, dtype=np.float64)
         if not np.isfinite(entries).all():
-            raise ValueError(
+            raise InputError(
                 "X must be finite; fill NaN and infinity before, or declare a Schema with fill="
             )
         return self.quantise(rows, uniform)
@@ -216,12 +217,12 @@ class Domain(Geometry):
         """Candidates of a linear model (m, d + 1), rounded to the nearest point of the grid."""
         P = np.asarray(P, dtype=np.float64)
         if P.ndim == 0 or P.shape[-1] != self.width + 1:
-            raise ValueError(
+            raise DeclarationError(
                 f"P (shape {P.shape}) must have {self.width + 1} columns, the intercept last; pass "
                 "an array (m, d + 1)"
             )
         if not np.isfinite(P).all():
-            raise ValueError("P must be finite; pass candidates without NaN or infinity")
+            raise DeclarationError("P must be finite; pass candidates without NaN or infinity")
         units = self.weight_units()
         return np.rint(P / units) * units
 
@@ -240,7 +241,7 @@ class Domain(Geometry):
 def check_width(domain: Domain, n_features: int) -> None:
     """Refuse a table with another number of columns than is declared."""
     if domain.n_features is not None and domain.n_features != n_features:
-        raise ValueError(
+        raise InputError(
             f"X has {n_features} columns but {type(domain).__name__} declares "
             f"{domain.n_features}; pass a domain for the columns of X"
         )
@@ -248,11 +249,11 @@ def check_width(domain: Domain, n_features: int) -> None:
 
 def _check_table(X: Any) -> None:
     if X.ndim != 2:
-        raise ValueError(f"X ({X.ndim} dimensions) must have two dimensions; pass records as rows")
+        raise InputError(f"X ({X.ndim} dimensions) must have two dimensions; pass records as rows")
     if X.dtype.kind not in "fiub":
-        raise ValueError(
+        raise InputError(
             f"X (dtype {X.dtype}) must hold real numbers; pass numbers, or declare a Schema for "
             "columns of text"
         )
     if X.shape[1] == 0:
-        raise ValueError("X must have at least one column; pass a non-empty table")
+        raise InputError("X must have at least one column; pass a non-empty table")

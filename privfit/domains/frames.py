@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from privfit.base.errors import InputError, InputTypeError
 from privfit.base.typing import Array
 from privfit.base.validation import is_sparse
 from privfit.domains.reading import raw_numbers
@@ -45,12 +46,12 @@ def column_names(X: Any) -> list[Any] | None:
 def columns_of(X: Any, names: list[str]) -> tuple[int, list[Any]]:
     """The number of records, and the columns with these names, or at the same places."""
     if type(X).__name__ == "LazyFrame":
-        raise TypeError("X (LazyFrame) must be in memory; pass X.collect()")
+        raise InputTypeError("X (LazyFrame) must be in memory; pass X.collect()")
     found = column_names(X)
     columns = _by_place(X, names) if found is None else _by_name(X, names, found)
     lengths = {length(column) for column in columns}
     if len(lengths) != 1 or -1 in lengths:
-        raise ValueError("X must have columns of one equal length; pass one value per record")
+        raise InputError("X must have columns of one equal length; pass one value per record")
     return lengths.pop(), columns
 
 
@@ -61,12 +62,12 @@ def _library(X: Any) -> str:
 def _by_name(X: Any, names: list[str], found: list[Any]) -> list[Any]:
     missing = [name for name in names if name not in found]
     if missing:
-        raise ValueError(
+        raise InputError(
             f"X lacks the declared columns {missing}; pass them or remove them from the Schema"
         )
     twice = [name for name in names if found.count(name) > 1]
     if twice:
-        raise ValueError(f"X has the columns {twice} more than once; rename or remove the others")
+        raise InputError(f"X has the columns {twice} more than once; rename or remove the others")
     return [X[name] for name in names]
 
 
@@ -79,7 +80,7 @@ def _by_place(X: Any, names: list[str]) -> list[Any]:
         table = X if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
         if table.ndim == 2 and table.shape[1] == len(names):
             return [table[:, i] for i in range(len(names))]
-    raise ValueError(
+    raise InputError(
         f"X ({type(X).__name__}) must have the {len(names)} declared columns; pass a DataFrame, a "
         "dict of columns, an array (n, columns) or a list of records"
     )

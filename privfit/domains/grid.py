@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats
 from privfit.base.validation import is_whole
 
@@ -41,12 +42,12 @@ class Grid:
         for name, low, high in (("a", 1, 14), ("b", 0, 16), ("c", 0, 14)):
             bits = getattr(self, name)
             if not is_whole(bits) or not low <= bits <= high:
-                raise ValueError(
+                raise DeclarationError(
                     f"grid bits {name} ({bits!r}) must be a whole number from {low} to {high}; "
                     "pass Grid(a=12, b=10, c=12) or leave it out"
                 )
         if self.c > self.a + self.b - 8:
-            raise ValueError(
+            raise DeclarationError(
                 f"grid bits c ({self.c}) must be at most a + b - 8 ({self.a + self.b - 8}), so "
                 "that losses round once; pass a smaller c or a larger b"
             )
@@ -59,7 +60,7 @@ class Grid:
     def from_dict(declared: Any) -> Grid:
         """The grid that a table declares; bits that it leaves out have their defaults."""
         if not isinstance(declared, dict) or not declared.keys() <= {"a", "b", "c"}:
-            raise ValueError(
+            raise DeclarationError(
                 f"grid ({declared!r}) must be a table of bits a, b and c; pass [grid] and below it "
                 "a line such as a = 12, or leave it out"
             )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privfit.base.errors import DeclarationError
 from privfit.base.validation import is_finite, is_whole
 from privfit.domains.grid import Grid
 
@@ -51,7 +52,7 @@ def plain_number(value: Any) -> int | float:
 
 def _checked_name(name: Any) -> str:
     if not isinstance(name, str):
-        raise ValueError(
+        raise DeclarationError(
             f"column {name!r} must be named by a text to be written; pass a Schema with such names"
         )
     return name
@@ -65,13 +66,13 @@ def domain_from(declared: Any) -> Domain:
     kinds: dict[Any, type[Any]] = {kind.__name__: kind for kind in (Box, L1Ball, L2Ball, Schema)}
     kind = declared.get("domain") if isinstance(declared, Mapping) else None
     if not isinstance(kind, str) or kind not in kinds:
-        raise ValueError(
+        raise DeclarationError(
             f"domain ({kind!r}) must be one of {', '.join(kinds)}; pass what to_dict gave"
         )
     names = {one.name for one in arguments(kinds[kind])}
     older = names - {"missing"}  # before texts for missing values were declared
     if declared.keys() - {"domain"} not in (names, older):
-        raise ValueError(
+        raise DeclarationError(
             f"domain ({kind!r}) must have the fields {', '.join(sorted(names))}; pass what to_dict "
             "gave"
         )
@@ -88,8 +89,10 @@ def _check_numbers(values: Mapping[str, Any]) -> None:
     for name, value in values.items():
         numbers = value if isinstance(value, list) else [value]
         if not all(map(is_finite, numbers)) and (name, value) != ("n_features", None):
-            raise ValueError(f"{name} must be a finite number or several; pass what to_dict gave")
+            raise DeclarationError(
+                f"{name} must be a finite number or several; pass what to_dict gave"
+            )
     if not (values.get("n_features") is None or is_whole(values["n_features"])):
-        raise ValueError(
+        raise DeclarationError(
             f"n_features ({values['n_features']!r}) must be a whole number; pass what to_dict gave"
         )

@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 
 from privfit._kernels.objects import look_up
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Array, Floats, Integers
 
 __all__ = [
@@ -175,13 +176,13 @@ def positions(values: Iterable[Any], what: str) -> dict[str, int]:
     for i, value in enumerate(values):
         text = canonical(value)
         if isinstance(text, Odd):
-            raise ValueError(
+            raise DeclarationError(
                 f"{what} ({value!r}) must be a text, a date or a number below 2^53, so that it "
                 "matches in every kind of table; pass large numbers as texts with a letter before "
                 "them, and leave out missing values, which need no declaration"
             )
         if text in found:
-            raise ValueError(
+            raise DeclarationError(
                 f"{what} must differ, but two of them read as {text!r}, as 1, 1.0, True and '1' "
                 "do; pass each documented value once"
             )

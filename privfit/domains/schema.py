@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from privfit._kernels import threads
 from privfit._kernels.linear import group_pair_norms
+from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.base.typing import Floats, Integers
 from privfit.domains.box import Box
 from privfit.domains.columns import Column, columns_from
@@ -61,15 +62,17 @@ class Schema(Domain):
     def __post_init__(self) -> None:
         columns = dict(self.columns)
         if not columns:
-            raise ValueError("Schema needs at least one column; pass {'name': Numeric(low, high)}")
+            raise DeclarationError(
+                "Schema needs at least one column; pass {'name': Numeric(low, high)}"
+            )
         for name, column in columns.items():
             if not isinstance(column, Column):
-                raise TypeError(
+                raise DeclarationTypeError(
                     f"Schema column {name!r} must be declared; pass Numeric(low, high) or "
                     "Categorical([...])"
                 )
         if not _are_texts(self.missing):
-            raise ValueError(
+            raise DeclarationError(
                 f"missing ({self.missing!r}) must be a list of texts; pass those that stand for a "
                 'missing value, such as missing=("", "NA", "?")'
             )

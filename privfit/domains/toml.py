@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from privfit.base.errors import DeclarationError, FileError, MissingExtraError
+
 __all__ = ["read_toml", "toml_text"]
 
 
@@ -20,14 +22,14 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
         try:
             import tomli as tomllib
         except ImportError:
-            raise ImportError(
+            raise MissingExtraError(
                 "Schema.from_toml needs tomli before Python 3.11; run pip install tomli"
             ) from None
     with Path(path).open("rb") as file:
         try:
             return tomllib.load(file)
         except ValueError as error:  # not TOML, or not UTF-8
-            raise ValueError(
+            raise FileError(
                 f"path ({os.fspath(path)!r}) must be a TOML file; pass one that parses: {error}"
             ) from None
 
@@ -64,5 +66,7 @@ def _character(character: str) -> str:
         return f"\\{character}"
     code = ord(character)
     if 0xD800 <= code <= 0xDFFF:
-        raise ValueError("texts must be valid Unicode for TOML to hold them; pass decoded names")
+        raise DeclarationError(
+            "texts must be valid Unicode for TOML to hold them; pass decoded names"
+        )
     return character if character.isprintable() else f"\\U{code:08x}"

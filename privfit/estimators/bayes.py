@@ -12,6 +12,7 @@ from scipy.special import log_softmax
 from sklearn.utils.validation import check_is_fitted
 
 from privfit._kernels import threads
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats
 from privfit.domains import Box
 from privfit.estimators.common import (
@@ -136,7 +137,7 @@ class BernoulliNB(ExactAccuracy, PrivateEstimator):
         refuse(refused)
         settings = NaiveBayes(self.alpha)
         if y is None:
-            raise ValueError(
+            raise DeclarationError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; pass "
                 "the labels"
             )

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit._kernels.random import BitSource
 from privfit.base.cautions import caution_score
+from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.base.typing import Floats
 from privfit.base.validation import is_sparse, is_whole
 from privfit.clustering import kmeans, kmedian
@@ -75,7 +76,7 @@ class _Clusterer(TransformerMixin, ClusterMixin, PrivateEstimator):  # type: ign
 
     def _check_clusters(self) -> None:
         if not is_whole(self.n_clusters) or self.n_clusters < 1:
-            raise ValueError(
+            raise DeclarationError(
                 f"n_clusters ({self.n_clusters!r}) must be a positive whole number; pass "
                 "n_clusters=8"
             )
@@ -254,7 +255,7 @@ class KMeans(_Clusterer):
         if not is_partitioned(X):
             table = read_table(self, X, domain)
         elif settings.needs_order:
-            raise ValueError(
+            raise DeclarationError(
                 f"solver ({name!r}) needs all records at once, but X lies in parts; pass another "
                 "solver, or an array in memory"
             )
@@ -269,13 +270,13 @@ class KMeans(_Clusterer):
         if self.postprocess is None:
             return given or settings_of(kmeans.best_of(objective), kmeans.METHODS)
         if not isinstance(self.postprocess, str) or self.postprocess not in CHAINS:
-            raise ValueError(
+            raise DeclarationError(
                 f"postprocess ({self.postprocess!r}) must be None, 'mcmc' or 'anneal'; pass one of "
                 "them"
             )
         name, settings = given or ("lloyd", Lloyd())
         if not isinstance(settings, Lloyd) or settings.residual:
-            raise ValueError(
+            raise DeclarationError(
                 f"postprocess ({self.postprocess!r}) needs the counts and sums of plain noisy "
                 "Lloyd steps; pass solver='lloyd'"
             )
@@ -458,23 +459,25 @@ class KMedian(_Clusterer):
 
     def _check_sizes(self) -> None:
         if self.facilities is None:
-            raise ValueError(
+            raise DeclarationError(
                 "KMedian needs the public facilities to choose from; pass facilities=places, "
                 "an array (f, d), and never the records"
             )
         if not hasattr(self.facilities, "__len__"):
-            raise TypeError(
+            raise DeclarationTypeError(
                 f"facilities ({type(self.facilities).__name__}) must be a sequence of places; pass "
                 "an array (f, d)"
             )
         self._check_clusters()
         if self.n_clusters > len(self.facilities):
-            raise ValueError(
+            raise DeclarationError(
                 f"n_clusters ({self.n_clusters}) must be at most the number of facilities "
                 f"({len(self.facilities)}); pass fewer clusters or more facilities"
             )
         if self.clip is None and callable(self.metric):
-            raise ValueError("clip must bound the distances of your own metric; pass clip=(lo, hi)")
+            raise DeclarationError(
+                "clip must bound the distances of your own metric; pass clip=(lo, hi)"
+            )
 
     def _objective(self, X: Any) -> FacilityObjective:
         """The objective of these records, checked as scikit-learn checks them."""

@@ -13,6 +13,7 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from privfit.base.cautions import PrivacyLeakWarning, caution_score
+from privfit.base.errors import DeclarationError, DeclarationTypeError, InputError, InputTypeError
 from privfit.base.typing import Array
 from privfit.base.validation import is_sparse
 from privfit.domains import Box, Domain
@@ -53,7 +54,7 @@ class ExactAccuracy(ClassifierMixin):  # type: ignore[misc]
 def as_domain(domain: Any, what: str) -> Domain:
     """A declared domain; a pair of bounds is a box."""
     if domain is None:
-        raise ValueError(
+        raise DeclarationError(
             f"{what} needs the declared domain of a record; pass domain=(low, high), a Box, "
             "L1Ball or L2Ball, or a Schema of named columns, from documentation and never from "
             "the data"
@@ -62,7 +63,7 @@ def as_domain(domain: Any, what: str) -> Domain:
         return domain
     if isinstance(domain, Sequence) and not isinstance(domain, str) and len(domain) == 2:
         return Box(*domain)
-    raise TypeError(
+    raise DeclarationTypeError(
         f"domain ({type(domain).__name__}) must be a pair of bounds or a Domain; pass "
         "domain=(low, high) or a Schema"
     )
@@ -71,7 +72,7 @@ def as_domain(domain: Any, what: str) -> Domain:
 def read_table(estimator: Any, X: Any, domain: Domain | None) -> Any:
     """X as scikit-learn reads a table, each cell by itself; a schema's is left to the schema."""
     if is_partitioned(X):
-        raise TypeError(
+        raise InputTypeError(
             f"X ({type(X).__name__}) must be in memory here; pass an array, or to `fit` of an "
             "estimator that takes records in parts (docs/backends.md)"
         )
@@ -79,7 +80,7 @@ def read_table(estimator: Any, X: Any, domain: Domain | None) -> Any:
         return X
     X = numbers_of(X)
     if is_sparse(X) and X.dtype.kind not in "fiubc":  # old versions of SciPy cannot convert it
-        raise ValueError(_harmless(""))
+        raise DeclarationError(_harmless(""))
     try:
         return check_array(
             X, accept_sparse="csr", dtype="numeric", estimator=estimator, input_name="X"
@@ -88,7 +89,7 @@ def read_table(estimator: Any, X: Any, domain: Domain | None) -> Any:
         message = _harmless(str(error))
         if getattr(estimator, "adjacency", "") == "add_remove":  # a shape tells how many there are
             message = re.sub(r" \(shape=[^)]*\)+", "", message)
-        raise ValueError(message) from None
+        raise DeclarationError(message) from None
 
 
 def _harmless(message: str) -> str:
@@ -120,7 +121,7 @@ def reread_table(estimator: Any, X: Any, domain: Domain) -> Any:
     check_names(estimator, X, domain)
     table = read_table(estimator, X, domain)
     if table.shape[1] != estimator.n_features_in_:
-        raise ValueError(
+        raise InputError(
             f"X has {table.shape[1]} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input"
         )
@@ -159,7 +160,7 @@ def check_names(estimator: Any, X: Any, domain: Domain) -> None:
             lines += [f"- {name}" for name in missing]
         if not unseen and not missing:
             lines += ["Feature names must be in the same order as they were in fit."]
-        raise ValueError("\n".join(lines) + "\n")
+        raise DeclarationError("\n".join(lines) + "\n")
 
 
 def read_labels(y: Any, declared: Any, what: str, in_parts: bool = False) -> tuple[Array, Array]:
@@ -169,7 +170,7 @@ def read_labels(y: Any, declared: Any, what: str, in_parts: bool = False) -> tup
     """
     if in_parts:
         if declared is None:
-            raise ValueError(
+            raise DeclarationError(
                 f"{what} needs the classes of labels that lie in parts; pass classes=[...]"
             )
         y = declared
@@ -184,13 +185,13 @@ def read_labels(y: Any, declared: Any, what: str, in_parts: bool = False) -> tup
         check_classification_targets(declared if isinstance(y, list | tuple) else y)
     classes = _in_order(declared)
     if classes.ndim != 1 or len(classes) < 2 or len(classes) != len(declared):
-        raise ValueError(
+        raise DeclarationError(
             f"classes must be at least two different labels, but {what} got {len(classes)} "
             "class(es); pass classes=[...]"
         )
     codes = LevelReader(positions(classes, "classes")).codes(y)
     if (codes < 0).any():
-        raise ValueError("y has labels outside the declared classes; pass classes=[...] with them")
+        raise InputError("y has labels outside the declared classes; pass classes=[...] with them")
     return codes, classes
 
 
@@ -201,7 +202,7 @@ def _as_column(y: Any) -> Any:
     try:
         return column_or_1d(y, warn=True)
     except ValueError:  # its message shows how many records there are
-        raise ValueError(
+        raise InputError(
             "y should be a 1d array with one label for each record; pass such a vector"
         ) from None
 
@@ -213,7 +214,7 @@ def _seen(y: Any) -> Array:
     try:
         return _in_order(sorted(set(objects(y))))
     except TypeError:
-        raise ValueError(ONE_KIND) from None
+        raise DeclarationError(ONE_KIND) from None
 
 
 def _in_order(labels: Any) -> Array:
@@ -222,14 +223,14 @@ def _in_order(labels: Any) -> Array:
         classes = np.unique(np.asarray(labels))
         hash(tuple(classes.tolist()))
     except (TypeError, ValueError):
-        raise ValueError(ONE_KIND) from None
+        raise DeclarationError(ONE_KIND) from None
     return classes
 
 
 def refuse(arguments: dict[str, Any]) -> None:
     """Say why an argument of `fit` is not taken."""
     if arguments.pop("sample_weight", None) is not None:
-        raise TypeError(
+        raise InputTypeError(
             "sample_weight is refused: a weight multiplies what one record can change, and the "
             "guarantee is for records that count once; leave it out"
         )

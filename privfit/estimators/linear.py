@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.utils.validation import check_is_fitted
 
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Array, Floats
 from privfit.domains import Domain
 from privfit.estimators.common import (
@@ -185,7 +186,7 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         table = X if in_parts else read_table(self, X, domain)
         codes, classes = read_labels(y, self.classes, what, in_parts)
         if in_parts and settings.needs_order:
-            raise ValueError(
+            raise DeclarationError(
                 f"solver ({name!r}) needs all records at once, but X lies in parts; pass "
                 "solver='local' or another that takes sums alone, or an array in memory"
             )
@@ -384,7 +385,7 @@ class LinearSVC(_LinearClassifier):
 
     def _check_weights(self, name: str, settings: Settings) -> None:
         if self.C != 1.0 and not settings.weighs_loss:
-            raise ValueError(
+            raise DeclarationError(
                 f"C ({self.C!r}) must be 1.0 for solver {name!r}, which does not weigh its loss; "
                 "pass solver='eem', 'privgene' or Local(scoring='loss'), or leave C out"
             )

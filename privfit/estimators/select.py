@@ -11,6 +11,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from privfit._kernels import threads
+from privfit.base.errors import DeclarationError
 from privfit.estimators.bayes import BINARY, binary_records
 from privfit.estimators.common import PrivateEstimator, refuse, remember_columns
 from privfit.features import selection
@@ -151,7 +152,7 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
         if self.criterion == "total_count":
             y = None
         elif y is None:
-            raise ValueError(
+            raise DeclarationError(
                 f"criterion ({self.criterion!r}) requires y to be passed, but the target y is "
                 "None; pass labels, or criterion='total_count'"
             )

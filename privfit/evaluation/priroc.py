@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite, is_whole
 from privfit.evaluation.cumulative import Measurement
@@ -71,18 +72,18 @@ class PriROC:
 
     def __post_init__(self) -> None:
         if self.thresholds not in ("medians", "grid", "laplace"):
-            raise ValueError(
+            raise DeclarationError(
                 f"thresholds ({self.thresholds!r}) must be 'medians', 'grid' or 'laplace'; pass "
                 "one of them"
             )
         if self.k is not None and (not is_whole(self.k) or not 1 <= self.k <= MOST_LEVELS):
-            raise ValueError(
+            raise DeclarationError(
                 f"k ({self.k!r}) must be a whole number from 1 to {MOST_LEVELS}; leave it out"
             )
         if not is_finite(self.alpha) or not 0 < self.alpha <= 1:
-            raise ValueError(f"alpha ({self.alpha!r}) must lie in (0, 1]; pass alpha=1.0")
+            raise DeclarationError(f"alpha ({self.alpha!r}) must lie in (0, 1]; pass alpha=1.0")
         if not is_whole(self.t) or not 1 <= self.t < MOST_CELLS:
-            raise ValueError(
+            raise DeclarationError(
                 f"t ({self.t!r}) must be a whole number from 1 to {MOST_CELLS - 1}; pass t=10"
             )
 

@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privfit.base.cautions import PrivacyLeakWarning
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite
 from privfit.evaluation.binormal import simplex
@@ -363,11 +364,13 @@ class _Table:
 def _check_published(paper: Any, *options: Any) -> None:
     """Refuse settings beside those of the paper."""
     if paper is not True and not isinstance(paper, PriROC):
-        raise ValueError(f"paper ({paper!r}) must be True, False or a PriROC; pass one of them")
+        raise DeclarationError(
+            f"paper ({paper!r}) must be True, False or a PriROC; pass one of them"
+        )
     names = ("thresholds", "levels", "share", "noise", "smooth")
     for name, value, default in zip(names, options, OPTIONS, strict=True):
         if not isinstance(value, type(default)) or value != default:
-            raise ValueError(
+            raise DeclarationError(
                 f"{name} must be left out with paper={paper!r}, which has settings of its own; "
                 "pass paper=PriROC(...)"
             )
@@ -375,13 +378,13 @@ def _check_published(paper: Any, *options: Any) -> None:
 
 def _check_number(name: str, value: Any) -> None:
     if not is_finite(value):
-        raise ValueError(f"{name} ({value!r}) must be a finite number; pass a public one")
+        raise DeclarationError(f"{name} ({value!r}) must be a finite number; pass a public one")
 
 
 def _check_bounds(bounds: Any) -> tuple[float, float]:
     pair = isinstance(bounds, Sequence | np.ndarray) and len(bounds) == 2
     if not pair or not all(map(is_finite, bounds)) or not 1e-100 < bounds[1] - bounds[0] < 1e100:
-        raise ValueError(
+        raise DeclarationError(
             f"bounds ({bounds!r}) must be two rising numbers, 1e-100 to 1e100 apart; pass the "
             "public range of scores"
         )

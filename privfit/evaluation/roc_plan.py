@@ -34,6 +34,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from privfit._kernels.random import BitSource
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite, is_whole
 from privfit.evaluation.binormal import Points, monotone, smoothed
@@ -83,7 +84,7 @@ class Medians(RecursiveMedians):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not is_finite(self.epsilon_each) or self.epsilon_each <= 0:
-            raise ValueError(
+            raise DeclarationError(
                 f"epsilon_each ({self.epsilon_each!r}) must be a positive number; pass a budget "
                 "such as 0.1"
             )
@@ -114,21 +115,21 @@ class Thresholds:
             given = _check_thresholds(thresholds, bounds)
             return cls("given", padded_bits(len(given) + 1), given=given)
         if thresholds not in ("auto", "medians", "grid"):
-            raise ValueError(
+            raise DeclarationError(
                 f"thresholds ({thresholds!r}) must be 'auto', 'medians', 'grid' or an array; pass "
                 "one of them"
             )
         strength = _strength(budget, adjacency, size)
         bits = _levels_by_rule(strength) if levels is None else levels
         if not is_whole(bits) or not 1 <= bits <= MOST_LEVELS:
-            raise ValueError(
+            raise DeclarationError(
                 f"levels ({levels!r}) must be a whole number from 1 to {MOST_LEVELS}; leave it out"
             )
         kind = _kind_by_rule(strength) if thresholds == "auto" else thresholds
         if kind == "grid":
             return cls(kind, bits)
         if not is_finite(share) or not 0 < share < 1:
-            raise ValueError(f"share ({share!r}) must lie between 0 and 1; leave it out")
+            raise DeclarationError(f"share ({share!r}) must lie between 0 and 1; leave it out")
         return cls(kind, bits, Medians(share * budget.epsilon / bits, adjacency, bits))
 
     @property
@@ -168,7 +169,9 @@ class Counts:
     ) -> Counts:
         """As named, or what has the least expected error of cumulative counts."""
         if noise not in NOISES:
-            raise ValueError(f"noise ({noise!r}) must be one of {', '.join(NOISES)}; pass one")
+            raise DeclarationError(
+                f"noise ({noise!r}) must be one of {', '.join(NOISES)}; pass one"
+            )
         left = epsilon_left(budget.epsilon, *spent)
         plans = {
             name: cls(kind, DiscreteLaplace(left, kind.sensitivity(adjacency)))
@@ -180,7 +183,7 @@ class Counts:
         if gaussian is not None:
             plans["gaussian"] = gaussian
         elif noise == "gaussian":
-            raise ValueError(
+            raise DeclarationError(
                 "noise ('gaussian') needs delta > 0, and epsilon below a hundred beside medians; "
                 "pass such a budget, or another noise"
             )
@@ -286,14 +289,14 @@ def _kind_by_rule(strength: float | None) -> str:
 def _check_thresholds(thresholds: Any, bounds: tuple[float, float]) -> Floats:
     given = np.asarray(thresholds)
     if given.ndim != 1 or given.dtype.kind not in "fiu" or not 1 <= given.size < 2**MOST_LEVELS:
-        raise ValueError(
+        raise DeclarationError(
             f"thresholds (shape {given.shape}, dtype {given.dtype}) must be a vector of 1 to "
             f"{2**MOST_LEVELS - 1} numbers; pass public thresholds"
         )
     given = given.astype(np.float64)
     inside = np.concatenate([[bounds[0]], given, [bounds[1]]])
     if not (np.diff(inside) > 0).all():
-        raise ValueError(
+        raise DeclarationError(
             "thresholds must rise within the bounds; pass them sorted, or other bounds"
         )
     return given

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats
 from privfit.base.validation import is_finite
 from privfit.privacy.budget_noise import CountNoise
@@ -67,7 +68,7 @@ class NaiveBayes(Parameters):
     def __post_init__(self) -> None:
         # Below this, 1 - p of a feature that all records have is not a number any more.
         if not is_finite(self.alpha) or self.alpha < 1e-6:
-            raise ValueError(
+            raise DeclarationError(
                 f"alpha ({self.alpha!r}) must be a number of at least 1e-6; pass alpha=1.0"
             )
 

@@ -35,6 +35,7 @@ import numpy as np
 import scipy  # its submodules load when first used
 
 from privfit._kernels.random import BitSource
+from privfit.base.errors import DeclarationError
 from privfit.base.means import weighted_means
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite, is_whole
@@ -89,12 +90,12 @@ class FeatureScores:
 
     def __post_init__(self) -> None:
         if self.criterion not in SCORES:
-            raise ValueError(
+            raise DeclarationError(
                 f"criterion ({self.criterion!r}) must be one of {', '.join(SCORES)}; pass one of "
                 "them"
             )
         if self.criterion != TotalCount.name and self.records.n_classes != 2:
-            raise ValueError(
+            raise DeclarationError(
                 f"criterion ({self.criterion!r}) must be 'total_count' for other than two classes; "
                 "pass that, or one class against the rest as labels"
             )
@@ -283,7 +284,7 @@ class ClusteredCounts(SelectionMethod):
     def __post_init__(self) -> None:
         _check_choice(self.k, self.threshold)
         if not is_whole(self.n_clusters) or self.n_clusters < 2:
-            raise ValueError(
+            raise DeclarationError(
                 f"n_clusters ({self.n_clusters!r}) must be a whole number of at least 2; pass 8"
             )
 
@@ -317,7 +318,7 @@ class ClusteredCounts(SelectionMethod):
 
 def _no_threshold(settings: SparseVector) -> float:
     """There is none that could be known without the records."""
-    raise ValueError(
+    raise DeclarationError(
         "threshold (None) must be given from public knowledge; pass "
         "method=SparseVector(k=10, threshold=100)"
     )
@@ -392,7 +393,7 @@ def method_of(method: Any, k: int) -> tuple[str, Any]:
             return name, method
         if isinstance(method, str) and method == name:
             return name, kind(k=k)  # type: ignore[call-arg]
-    raise ValueError(
+    raise DeclarationError(
         f"method ({method!r}) must be one of auto, {', '.join(METHODS)}, or settings such as "
         "Peeling(k=10); pass one of them"
     )
@@ -402,13 +403,13 @@ def _refuse_leaks(method: Any) -> None:
     """Refuse what was published in 2014 but is not private, and say what replaces it."""
     name = method.lower().replace(" ", "_").replace("-", "_") if isinstance(method, str) else ""
     if name in ("threshold_testing", "private_threshold_testing", "ptt"):
-        raise ValueError(
+        raise DeclarationError(
             f"method ({method!r}) must be private, and threshold testing as published is not, "
             "for any epsilon: it compares true scores with one noisy threshold, so features with "
             "equal scores always fare alike; pass NoisyScores(threshold=...) or 'peeling'"
         )
     if name in ("noisy_cut", "noisycut"):
-        raise ValueError(
+        raise DeclarationError(
             f"method ({method!r}) must be private, and NoisyCut as published is not, for any "
             "epsilon that does not grow with the number of features: it answers for every feature "
             "and never stops, so each answer costs anew; pass SparseVector(k=..., threshold=...), "
@@ -445,7 +446,7 @@ def published_split(method: Any, epsilon: float) -> Split:
     _refuse_leaks(method)
     name = next((name for name, kind in METHODS.items() if isinstance(method, kind)), method)
     if not isinstance(name, str) or name not in SHARES:
-        raise ValueError(
+        raise DeclarationError(
             f"method ({method!r}) must be one of {', '.join(SHARES)}, which were published; pass "
             "one of them, or choose a split of your own"
         )
@@ -473,7 +474,7 @@ def best_of(problem: FeatureScores, k: int, budget: Budget) -> tuple[str, Any]:
 def _check_choice(k: Any, threshold: Any) -> None:
     """Features are the first k, or those that reach a threshold."""
     if (k is None) == (threshold is None):
-        raise ValueError(
+        raise DeclarationError(
             f"threshold ({threshold!r}) must be given, or k ({k!r}), and not both; pass one of them"
         )
     if threshold is None:
@@ -484,11 +485,11 @@ def _check_choice(k: Any, threshold: Any) -> None:
 
 def _check_k(k: Any) -> None:
     if not is_whole(k) or k < 1:
-        raise ValueError(f"k ({k!r}) must be a positive whole number; pass k=10")
+        raise DeclarationError(f"k ({k!r}) must be a positive whole number; pass k=10")
 
 
 def _check_threshold(threshold: Any) -> None:
     if not is_finite(threshold) or abs(threshold) >= 2**40:
-        raise ValueError(
+        raise DeclarationError(
             f"threshold ({threshold!r}) must be a number below 2^40 in size; pass a public score"
         )

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import scipy  # its submodules load when first used
 
+from privfit.base.errors import DeclarationError, InputError
 from privfit.base.validation import is_whole
 from privfit.domains.reading import objects
 
@@ -39,7 +40,7 @@ def words(text: str, fold_digits: bool = True) -> list[str]:
 def hashed(n_features: int) -> Callable[[str], int]:
     """The column of a word among `n_features`: a hash of it."""
     if not is_whole(n_features) or not 1 <= n_features <= MOST_FEATURES:
-        raise ValueError(
+        raise DeclarationError(
             f"n_features ({n_features!r}) must be a whole number from 1 to 2^31 - 1; pass 8192"
         )
 
@@ -53,13 +54,13 @@ def hashed(n_features: int) -> Callable[[str], int]:
 def listed(vocabulary: Sequence[str]) -> Callable[[str], int]:
     """The column of a word in a declared vocabulary; -1 for other words."""
     if isinstance(vocabulary, str) or not all(isinstance(word, str) for word in vocabulary):
-        raise ValueError(
+        raise DeclarationError(
             "vocabulary must be a public list of words; pass one from documentation or a "
             "dictionary, never the words of the private texts, or leave it out and hash"
         )
     columns = {word: j for j, word in enumerate(vocabulary)}
     if not columns or len(columns) != len(vocabulary):
-        raise ValueError("vocabulary must hold different words, at least one; pass each once")
+        raise DeclarationError("vocabulary must hold different words, at least one; pass each once")
     return lambda word: columns.get(word, -1)
 
 
@@ -68,12 +69,12 @@ def binary_rows(
 ) -> Any:
     """CSR (n, n_columns) of int8: which columns' words a text has."""
     if isinstance(texts, str):
-        raise ValueError("texts must be many; pass a list of texts, not a single one")
+        raise InputError("texts must be many; pass a list of texts, not a single one")
     known: dict[str, int] = {}
     start, columns = [0], []
     for text in objects(texts):
         if not isinstance(text, str):
-            raise ValueError(
+            raise InputError(
                 "texts must be str; decode bytes, and fill missing texts with '' before"
             )
         present = set()

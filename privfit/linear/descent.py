@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite
 from privfit.objectives import LinearObjective
@@ -70,7 +71,7 @@ class Descending(Settings):
 def check_slopes(objective: Objective, name: str) -> None:
     """Refuse an objective that has no gradient."""
     if not isinstance(objective, LinearObjective) or objective.loss == "zero_one":
-        raise ValueError(
+        raise DeclarationError(
             f"solver {name!r} needs a linear model with a slope; pass a LinearObjective with "
             "loss='logistic' or 'hinge'"
         )
@@ -160,12 +161,12 @@ class Gradient(Descending):
         check_shares(self, "momentum", "average")
         check_positive_shares(self, "moments")
         if self.whiten not in (None, True, False):
-            raise ValueError(f"whiten ({self.whiten!r}) must be True or False; leave it out")
+            raise DeclarationError(f"whiten ({self.whiten!r}) must be True or False; leave it out")
         if self.moments == 1 or self.momentum == 1:
-            raise ValueError("moments and momentum must be below 1; leave them out")
+            raise DeclarationError("moments and momentum must be below 1; leave them out")
         check_positive(self, "clip", "floor")
         if not is_finite(self.ridge) or self.ridge < 0:
-            raise ValueError(f"ridge ({self.ridge!r}) must be 0 or positive; leave it out")
+            raise DeclarationError(f"ridge ({self.ridge!r}) must be 0 or positive; leave it out")
 
     def filled(self, budget: Budget, width: int, signal: float | None = None) -> Descent:
         """These settings with the defaults for a budget, so many columns and their `signal`.
@@ -195,18 +196,18 @@ class Gradient(Descending):
         check_slopes(objective, "gradient")
         filled = self.filled(budget, objective.domain.width, math.inf)
         if filled.whiten and not budget.delta:
-            raise ValueError(
+            raise DeclarationError(
                 "whiten (True) needs Gaussian noise, and so delta > 0; pass delta=1e-6, or leave "
                 "whiten out"
             )
         if filled.whiten and objective.domain.width >= WIDEST:
-            raise ValueError(
+            raise DeclarationError(
                 f"whiten (True) takes fewer than {WIDEST} columns; pass Gradient(whiten=False)"
             )
         if not (filled.whiten and objective.fit_intercept):
             _size_without_moments(task.n_public)
         if Noise.of_budget(filled, budget, 1).least < LEAST:
-            raise ValueError(
+            raise DeclarationError(
                 f"epsilon ({budget.epsilon!r}) is too small for so many steps; pass fewer steps or "
                 "a larger epsilon"
             )

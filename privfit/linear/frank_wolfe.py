@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats
 from privfit.base.validation import is_finite
 from privfit.linear.descent import SLOPE, Descending, check_slopes
@@ -66,7 +67,9 @@ class FrankWolfe(Descending):
         check_shares(self, "average")
         check_positive_shares(self, "cap")
         if not is_finite(self.radius) or self.radius <= 0:
-            raise ValueError(f"radius ({self.radius!r}) must be a positive number; leave it out")
+            raise DeclarationError(
+                f"radius ({self.radius!r}) must be a positive number; leave it out"
+            )
 
     @property
     def needs_size(self) -> bool:

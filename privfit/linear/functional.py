@@ -47,6 +47,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privfit._kernels.linear import RESIDUAL_UNIT
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.domains import Domain
 from privfit.objectives import LinearObjective
@@ -185,7 +186,7 @@ def _plan(
     objective: Objective, settings: Functional, budget: Budget, adjacency: str, share: int = 1
 ) -> _Plan:
     if not isinstance(objective, LinearObjective) or objective.loss != "logistic":
-        raise ValueError(
+        raise DeclarationError(
             "functional expands the logistic loss and no other; pass solver='functional' to "
             "LogisticRegression"
         )

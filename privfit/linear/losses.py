@@ -34,6 +34,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.base.typing import Floats
 from privfit.base.validation import is_finite
 from privfit.objectives.smooth import CELLS, NO_KNOTS
@@ -161,14 +162,14 @@ class SmoothLoss:
     def __post_init__(self) -> None:
         for name in ("value", "derivative"):
             if not callable(getattr(self, name)):
-                raise TypeError(
+                raise DeclarationTypeError(
                     f"{name} ({type(getattr(self, name)).__name__}) must be a function; pass "
                     f"{name}(margins)"
                 )
         for name in ("slope", "curvature"):
             bound = getattr(self, name)
             if not is_finite(bound) or not LEAST <= bound <= MOST:
-                raise ValueError(
+                raise DeclarationError(
                     f"{name} ({bound!r}) must be a positive number, from {LEAST:g} to {MOST:g}; "
                     "pass a bound"
                 )
@@ -198,18 +199,18 @@ class SmoothLoss:
         try:
             found = np.asarray(getattr(self, which)(margins.copy()), dtype=np.float64)
         except Exception as error:
-            raise ValueError(
+            raise DeclarationError(
                 f"{which} must take an array of margins, but raised {type(error).__name__}; pass a "
                 "function of numpy arrays"
             ) from None
         if found.shape != margins.shape:
-            raise ValueError(
+            raise DeclarationError(
                 f"{which} (shape {found.shape}) must return a number for each margin; pass a "
                 "function of numpy arrays"
             )
         if not np.isfinite(found).all():
             where = margins[~np.isfinite(found)][0]
-            raise ValueError(
+            raise DeclarationError(
                 f"{which} must be finite, but is not at a margin of {where:g}; pass a loss that is "
                 f"finite from -{REACH} to {REACH}"
             )
@@ -220,19 +221,19 @@ class SmoothLoss:
         margins, room = _margins(), self.slope * ROUNDING
         steep = int(np.abs(slopes).argmax())
         if abs(slopes[steep]) > self.slope + room:
-            raise ValueError(
+            raise DeclarationError(
                 f"slope ({self.slope:g}) must bound the derivative, which is {slopes[steep]:g} at "
                 f"a margin of {margins[steep]:g}; pass slope={abs(slopes[steep]):.4g} or more"
             )
         rise = np.diff(slopes)
         least, most = int(rise.argmin()), int(rise.argmax())
         if rise[least] < -room:
-            raise ValueError(
+            raise DeclarationError(
                 f"derivative must not fall, as it does after a margin of {margins[least]:g}; pass "
                 "a convex loss"
             )
         if rise[most] * CELLS > self.curvature * (1 + ROUNDING) + room * CELLS:
-            raise ValueError(
+            raise DeclarationError(
                 f"curvature ({self.curvature:g}) must bound the second derivative, which is "
                 f"{rise[most] * CELLS:.4g} or more after a margin of {margins[most]:g}; pass "
                 f"curvature={1.01 * rise[most] * CELLS:.4g} or more"
@@ -244,7 +245,7 @@ class SmoothLoss:
         outside = np.maximum(slopes[:-1] - rise, rise - slopes[1:])
         worst = int(outside.argmax())
         if outside[worst] > room:
-            raise ValueError(
+            raise DeclarationError(
                 f"derivative must be that of value, which rises by {rise[worst]:g} a unit after a "
                 f"margin of {_margins()[worst]:g} and not by {slopes[worst]:g}; pass both of one "
                 "loss"

@@ -108,6 +108,7 @@ import numpy as np
 import scipy  # its submodules load when first used
 
 from privfit.base.dyadic import Dyadic, FixedMatrix, integers
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.domains import Domain
 from privfit.linear.losses import HuberHinge, Logistic, Loss
@@ -212,7 +213,7 @@ def coding_of(domain: Domain, radius: float | None = None, intercept: bool = Tru
         rows = _box_rows(np.maximum(np.abs(2 * low - middle), np.abs(2 * high - middle)), a)
         squared_norm = float(rows.shape[0])
     if not rows.shape[0] and not intercept:
-        raise ValueError(
+        raise DeclarationError(
             "domain must have a column that is not 0 for all records where no intercept is fitted; "
             "pass wider bounds, or fit_intercept=True"
         )
@@ -378,7 +379,7 @@ class Problem:
         The tolerance must be at least `gamma_for` the loss and the records.
         """
         if tolerance < gamma_for(self.loss, self._n):
-            raise ValueError(
+            raise DeclarationError(
                 f"tolerance ({tolerance!r}) must be at least gamma_for(loss, records); pass more"
             )
         bits = math.ceil(math.log2(64 * self._steepest * math.sqrt(self.size) / tolerance))

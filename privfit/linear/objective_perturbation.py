@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.domains import Domain
 from privfit.linear.losses import Loss, SmoothLoss, Tabled
 from privfit.linear.newton import Problem, UnitCoding
@@ -80,15 +81,17 @@ class ObjectivePerturbation(Perturbation):
         super().__post_init__()
         check_positive_shares(self, "repair")
         if self.loss is not None and not isinstance(self.loss, SmoothLoss):
-            raise TypeError(
+            raise DeclarationTypeError(
                 f"loss ({type(self.loss).__name__}) must be a SmoothLoss; pass SmoothLoss(value, "
                 "derivative, slope=..., curvature=...), or leave it out"
             )
         if self.repair == 1:
-            raise ValueError("repair (1) must be below 1: the tilt needs a budget; leave it out")
+            raise DeclarationError(
+                "repair (1) must be below 1: the tilt needs a budget; leave it out"
+            )
         check_shares(self, "look")
         if self.look == 1:
-            raise ValueError("look (1) must be below 1: the fit needs a budget; leave it out")
+            raise DeclarationError("look (1) must be below 1: the fit needs a budget; leave it out")
 
     def loss_of(self, objective: LinearObjective) -> Loss:
         """The user's own, tabled, or that of the objective."""

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privfit._kernels.select import uniform_distinct
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats
 from privfit.base.validation import is_finite
 from privfit.linear.descent import ALMOST, CURVATURE, Descending, check_slopes, gaussian_noise
@@ -75,9 +76,9 @@ class PermutedSGD(Descending):
         check_counts(self, "passes", "batch")
         check_positive(self, "step")
         if not is_finite(self.ridge) or self.ridge < 0:
-            raise ValueError(f"ridge ({self.ridge!r}) must be 0 or positive; leave it out")
+            raise DeclarationError(f"ridge ({self.ridge!r}) must be 0 or positive; leave it out")
         if self.ridge and self.step is not None:
-            raise ValueError("step must be left out where ridge > 0, which sets the steps")
+            raise DeclarationError("step must be left out where ridge > 0, which sets the steps")
 
     def size(self, task: Task[Any, Any] | Run[Any, Any]) -> int:
         where = ", where it is the number of slots that records are put in"

@@ -37,6 +37,7 @@ from typing import ClassVar
 import numpy as np
 
 from privfit.base.dyadic import Dyadic, integers
+from privfit.base.errors import DeclarationError
 from privfit.base.validation import is_finite
 from privfit.domains import Domain
 from privfit.linear.losses import LEAST, MOST, HuberHinge, Logistic, Loss, Tabled
@@ -81,7 +82,7 @@ class Perturbation(Settings):
         if self.regularisation is not None and not (
             is_finite(self.regularisation) and LEAST <= self.regularisation <= MOST
         ):
-            raise ValueError(
+            raise DeclarationError(
                 f"regularisation ({self.regularisation!r}) must be a positive number, from "
                 f"{LEAST:g} to {MOST:g}; leave it out"
             )
@@ -91,16 +92,16 @@ class Perturbation(Settings):
         """Refuse what the method would refuse, before anything is charged."""
         objective = task.objective
         if not isinstance(objective, LinearObjective) or objective.loss == "zero_one":
-            raise ValueError(
+            raise DeclarationError(
                 f"{type(self).__name__} needs a convex loss of a linear model; pass a "
                 "LinearObjective with loss='logistic' or 'hinge'"
             )
         if objective.C != 1.0:
-            raise ValueError(
+            raise DeclarationError(
                 f"C ({objective.C}) must be 1 for {type(self).__name__}; pass regularisation="
             )
         if self.paper and self.through_origin and objective.fit_intercept:
-            raise ValueError(
+            raise DeclarationError(
                 f"fit_intercept (True) must be False for {type(self).__name__}(paper=True), since "
                 "the published algorithm has no intercept; pass fit_intercept=False"
             )
@@ -111,14 +112,14 @@ class Perturbation(Settings):
     def _check_tolerance(self, loss: Loss, least: float) -> None:
         """Refuse a solver that stops where rounding errors lead it on."""
         if self.tolerance is not None and self.tolerance < least:
-            raise ValueError(
+            raise DeclarationError(
                 f"tolerance ({self.tolerance!r}) must be at least {least:.2g}, to cover the "
                 "rounding errors of so many records; leave it out"
             )
         if self.tolerance is None and least > LARGEST_TOLERANCE:
             own = isinstance(loss, Tabled)
             bends = "curvature" if own else f"smoothing ({self.smoothing!r})"
-            raise ValueError(
+            raise DeclarationError(
                 f"{bends} makes slopes change too fast for the rounding errors of so many records "
                 f"to be covered; pass {'a smoother loss' if own else 'smoothing=0.1'}"
             )
@@ -307,7 +308,7 @@ class PrivateSVM(Perturbation):
     def check(self, task: Task[Objective, Space]) -> None:
         """Refuse what the method would refuse, before anything is charged."""
         if isinstance(task.objective, LinearObjective) and task.objective.loss == "logistic":
-            raise ValueError(
+            raise DeclarationError(
                 "privatesvm is a support vector machine, not a logistic regression; pass "
                 "solver='output', or fit a LinearSVC"
             )

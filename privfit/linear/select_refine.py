@@ -24,6 +24,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.linear.descent import (
     ALMOST,
     LEAST,
@@ -96,14 +97,14 @@ class LinearHybrid(Descending):
         check_split(self, "share")
         for name, kind in (("select", Local), ("refine", Gradient)):
             if not isinstance(getattr(self, name), kind):
-                raise TypeError(
+                raise DeclarationTypeError(
                     f"{name} ({type(getattr(self, name)).__name__}) must be settings of its part; "
                     f"pass {kind.__name__}(...), or leave it out"
                 )
         if self.select.scoring != "gradient":
-            raise ValueError("select must score moves by the gradient; leave scoring out")
+            raise DeclarationError("select must score moves by the gradient; leave scoring out")
         if not self.refine.whiten:
-            raise ValueError("refine must be whitened; pass Gradient(whiten=True, ...)")
+            raise DeclarationError("refine must be whitened; pass Gradient(whiten=True, ...)")
 
     @property
     def needs_size(self) -> bool:
@@ -114,19 +115,19 @@ class LinearHybrid(Descending):
         objective, budget = task.objective, task.budget
         check_slopes(objective, "hybrid")
         if not budget.delta:
-            raise ValueError(
+            raise DeclarationError(
                 "solver 'hybrid' adds Gaussian noise, and so needs delta > 0; pass delta=1e-6, or "
                 "solver='local'"
             )
         if objective.domain.width >= WIDEST:
-            raise ValueError(
+            raise DeclarationError(
                 f"solver 'hybrid' takes fewer than {WIDEST} columns; pass solver='local'"
             )
         super().check(task)
         mu = gaussian_calibrate(budget.epsilon, budget.delta)
         signal = signal_of(task.n_public, mu, task.adjacency, 1)
         if _Plan.of(self, budget, 1, signal).noise.least < LEAST:
-            raise ValueError(
+            raise DeclarationError(
                 f"epsilon ({budget.epsilon!r}) is too small for so many draws; pass fewer "
                 "generations and steps, or a larger epsilon"
             )

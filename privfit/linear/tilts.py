@@ -73,6 +73,7 @@ import scipy  # its submodules load when first used
 
 from privfit._kernels.random import BitSource
 from privfit.base.dyadic import Dyadic, integers
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats
 from privfit.linear.losses import Logistic, Loss
 from privfit.privacy.accounting import Event, gaussian_calibrate, gaussian_total
@@ -190,7 +191,7 @@ class PerturbedMinimiser(Mechanism):
     def __call__(self, value: Any, rng: Any = None) -> Floats:
         """float64 (p,): the coded model, on a grid."""
         if (value.loss, value.ridge) != (self.loss, self.ridge):
-            raise ValueError(
+            raise DeclarationError(
                 "value must be a problem with the loss and the ridge of the mechanism; pass "
                 "Problem(objective, loss, ridge)"
             )

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from privfit.base.errors import DeclarationTypeError, FileError
 from privfit.base.typing import Array
 from privfit.base.validation import is_finite
 from privfit.clustering import kmeans, kmedian
@@ -50,7 +51,7 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
     """A dtype by a name that `as_array` knows."""
     name = f"U{dtype.itemsize // 4}" if dtype.kind == "U" else dtype.name
     if not DTYPES.fullmatch(name):
-        raise TypeError(
+        raise DeclarationTypeError(
             f"an array of dtype {dtype} cannot be written; pass booleans, numbers of up to 64 "
             "bits, or texts"
         )
@@ -67,7 +68,7 @@ def as_array(values: Any, dtype: Any, what: str) -> Array:
         if not isinstance(values, list) or not single or array.tolist() != values:
             raise ValueError
     except (ValueError, TypeError, OverflowError):
-        raise ValueError(
+        raise FileError(
             f"{what} must be a list of values of dtype {dtype!r}; pass the text unchanged"
         ) from None
     return array
@@ -95,7 +96,7 @@ def to_plain(value: Any, what: str) -> Any:
     if isinstance(value, np.ndarray):
         items = value.tolist()
         return {"array": to_plain(items, what), "dtype": dtype_name(value.dtype)}
-    raise TypeError(
+    raise DeclarationTypeError(
         f"{what} ({type(value).__name__}) cannot be written to a model file; give it a name or "
         f"plain numbers by set_params({what}=...), or keep the model by pickle"
     )
@@ -115,7 +116,7 @@ def from_plain(value: Any, what: str) -> Any:
         return Domain.from_dict(value)
     if isinstance(value.get("settings"), str) and value["settings"] in SETTINGS:
         return _settings(value, what)
-    raise ValueError(
+    raise FileError(
         f"{what} (an object with {', '.join(value)}) must be a tuple, an array, a domain or "
         "settings; pass the text unchanged"
     )
@@ -125,13 +126,13 @@ def _settings(value: dict[str, Any], what: str) -> Any:
     kind = SETTINGS[value["settings"]]
     own = {name: from_plain(item, what) for name, item in value.items() if name != "settings"}
     if own.keys() != {one.name for one in fields(kind)}:
-        raise ValueError(
+        raise FileError(
             f"{what} must have the settings of {kind.__name__} and no others; pass the text "
             "unchanged"
         )
     try:
         return kind(**own)
     except TypeError as error:  # of a value that cannot be compared or counted
-        raise ValueError(
+        raise FileError(
             f"{what} must be settings as they were written; pass the text unchanged: {error}"
         ) from None

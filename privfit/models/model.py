@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from privfit.base.errors import BudgetError
+from privfit.base.errors import BudgetError, DeclarationTypeError, FileError
 from privfit.base.files import write_atomically
 from privfit.base.json import layout, parse
 from privfit.base.typing import Array
@@ -123,7 +123,7 @@ def dumps(estimator: Any) -> str:
     """A fitted model as the text of a model file."""
     name = type(estimator).__name__
     if name not in KINDS or type(estimator) is not _class(name):
-        raise TypeError(
+        raise DeclarationTypeError(
             f"estimator ({name}) must be a model of privfit itself; pass one of "
             f"{', '.join(KINDS)}, or keep yours by pickle"
         )
@@ -132,7 +132,7 @@ def dumps(estimator: Any) -> str:
     text = layout(head | {part: PARTS[part](estimator) for part in KINDS[name].parts})
     for attribute, value in check(text).fitted.items():
         if not _same(getattr(estimator, attribute, None), value):
-            raise ValueError(
+            raise FileError(
                 f"{attribute} must be what was released, since a model file holds nothing else; "
                 "fit again, or keep a model of your own making by pickle"
             )
@@ -216,9 +216,9 @@ def _check_released(estimator: Any) -> None:
     if "columns" not in KINDS[what].parts:
         return
     if not hasattr(estimator, "release_"):
-        raise ValueError(f"{what} must be fitted to be written; call fit first")
+        raise FileError(f"{what} must be fitted to be written; call fit first")
     if estimator.release_ is None:
-        raise ValueError(
+        raise FileError(
             f"{what} was fitted with an infinite epsilon, so nothing was released; fit it with a "
             "finite one, or keep it by pickle where everybody may see the records"
         )
@@ -262,30 +262,30 @@ def _parts_of(text: str | bytes) -> dict[str, Any]:
     try:
         parts = parse(text)
     except ValueError as error:
-        raise ValueError(
+        raise FileError(
             f"text must be JSON as privfit writes it; pass a model file: {error}"
         ) from None
     version, name = parts.get("privfit-model"), parts.get("class")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise ValueError(
+        raise FileError(
             "text must be a model file, which begins with 'privfit-model'; pass what privfit.save "
             "wrote"
         )
     if version > VERSION:
-        raise ValueError(
+        raise FileError(
             f"version ({version}) must be at most {VERSION} for this privfit to read it; install "
             "a newer privfit"
         )
     if not isinstance(name, str) or name not in KINDS:
-        raise ValueError(f"class ({name!r}) must be one of {', '.join(KINDS)}; {UNCHANGED}")
+        raise FileError(f"class ({name!r}) must be one of {', '.join(KINDS)}; {UNCHANGED}")
     wanted = {"privfit-model", "written-by", "class", *KINDS[name].parts}
     if parts.keys() != wanted:
-        raise ValueError(
+        raise FileError(
             f"a model file of {name} must have the fields {', '.join(sorted(wanted))}, but "
             f"{', '.join(sorted(parts.keys() ^ wanted))} is missing or unknown; {UNCHANGED}"
         )
     if not isinstance(parts["written-by"], str):
-        raise ValueError(f"written-by must be a text; {UNCHANGED}")
+        raise FileError(f"written-by must be a text; {UNCHANGED}")
     return _upgraded(parts) if version == 1 else parts
 
 
@@ -313,7 +313,7 @@ def _parameters(parts: dict[str, Any]) -> dict[str, Any]:
     name, read = parts["class"], parts.get("parameters", {})
     wanted = KINDS[name].parameters
     if not isinstance(read, dict) or read.keys() != set(wanted):
-        raise ValueError(f"parameters of {name} must be {', '.join(wanted)}; {UNCHANGED}")
+        raise FileError(f"parameters of {name} must be {', '.join(wanted)}; {UNCHANGED}")
     return {key: from_plain(read[key], key) for key in wanted}
 
 
@@ -324,19 +324,19 @@ def _release(parts: dict[str, Any]) -> Release | None:
     said = parts["release"]
     wanted = {"privfit", *(one.name for one in dataclasses.fields(Release))} - {"filter"}
     if not isinstance(said, dict) or said.keys() != wanted:
-        raise ValueError(f"release must have the fields {', '.join(sorted(wanted))}; {UNCHANGED}")
+        raise FileError(f"release must have the fields {', '.join(sorted(wanted))}; {UNCHANGED}")
     kinds = {"name": str, "domain": str, "settings": dict, "parameters": dict, "seeded": bool}
     for key, kind in kinds.items():
         if not isinstance(said[key], kind):
-            raise ValueError(f"{key} of the release must be a {kind.__name__}; {UNCHANGED}")
+            raise FileError(f"{key} of the release must be a {kind.__name__}; {UNCHANGED}")
     if not said["events"] or said["adjacency"] not in ADJACENCIES:
-        raise ValueError(f"release must have events and a known adjacency; {UNCHANGED}")
+        raise FileError(f"release must have events and a known adjacency; {UNCHANGED}")
     try:
         release = Release.from_json(json.dumps(said))
         Budget(release.epsilon, release.delta)
         release.verify()
     except (ValueError, TypeError, OverflowError) as error:
-        raise ValueError(f"release must be as it was written; {UNCHANGED}: {error}") from None
+        raise FileError(f"release must be as it was written; {UNCHANGED}: {error}") from None
     return release
 
 
@@ -365,7 +365,7 @@ class _File:
         """Refuse a parameter that is not the release's."""
         alike = isinstance(ours, bool) == isinstance(released, bool)  # True is not 1 here
         if isinstance(ours, np.ndarray) or not alike or ours != released:
-            raise ValueError(
+            raise FileError(
                 f"{name} ({ours!r}) must be what the release says ({released!r}); {UNCHANGED}"
             )
 
@@ -380,7 +380,7 @@ class _File:
         )
         if (array.size and array.dtype.kind not in kinds) or not fits:  # none are of no kind
             wanted = ", ".join("any" if size is None else str(size) for size in shape)
-            raise ValueError(
+            raise FileError(
                 f"{name} of the release must be numbers of shape ({wanted}); {UNCHANGED}"
             )
         self.arrays[name] = array.astype(np.float64 if "f" in kinds else np.int64)
@@ -405,7 +405,7 @@ def _fitted(file: _File) -> dict[str, Any]:
     try:
         return KINDS[file.name].fitted(file)
     except TypeError as error:  # a text where a number should be, or the like
-        raise ValueError(f"a value is of the wrong kind; {UNCHANGED}: {error}") from None
+        raise FileError(f"a value is of the wrong kind; {UNCHANGED}: {error}") from None
 
 
 def _columns(file: _File) -> dict[str, Any]:
@@ -414,7 +414,7 @@ def _columns(file: _File) -> dict[str, Any]:
     if is_whole(columns) and columns >= 1:
         return {"n_features_in_": columns}
     if not isinstance(columns, list) or not columns or not all(isinstance(c, str) for c in columns):
-        raise ValueError(f"columns must be names, or their number; {UNCHANGED}")
+        raise FileError(f"columns must be names, or their number; {UNCHANGED}")
     return {
         "n_features_in_": len(columns),
         "feature_names_in_": np.array(columns, dtype=object),
@@ -427,7 +427,7 @@ def _domain(file: _File, declared: Any) -> tuple[Domain, dict[str, Any]]:
     if isinstance(declared, tuple | list) and len(declared) == 2:
         declared = Box(*declared)
     if not isinstance(declared, Domain):
-        raise ValueError(f"domain must be two bounds or a declared domain; {UNCHANGED}")
+        raise FileError(f"domain must be two bounds or a declared domain; {UNCHANGED}")
     domain: Domain = declared
     if domain.column_names is None:
         domain = domain.bind(found["n_features_in_"])
@@ -441,10 +441,10 @@ def _classes(file: _File) -> Array:
     """The labels, different and in order."""
     classes = as_array(file.release.parameters.get("classes"), file.parts["labels"], "classes")
     if classes.ndim != 1 or len(classes) < 2 or not _in_order(classes):
-        raise ValueError(f"classes must be different labels in order; {UNCHANGED}")
+        raise FileError(f"classes must be different labels in order; {UNCHANGED}")
     declared = file.parameters["classes"]
     if declared is not None and not np.array_equal(np.unique(np.asarray(declared)), classes):
-        raise ValueError(f"classes must be those of the release; {UNCHANGED}")
+        raise FileError(f"classes must be those of the release; {UNCHANGED}")
     file.arrays["classes"] = classes
     return classes.copy()
 
@@ -489,7 +489,7 @@ def _indices(file: _File, name: str, size: int) -> Array:
     indices = file.integers(name, None)
     inside = (0 <= indices) & (indices < size)
     if not inside.all() or len(np.unique(indices)) < len(indices):
-        raise ValueError(f"{name} must be different numbers from 0 to {size - 1}; {UNCHANGED}")
+        raise FileError(f"{name} must be different numbers from 0 to {size - 1}; {UNCHANGED}")
     return indices
 
 
@@ -506,7 +506,7 @@ def _linear(file: _File) -> dict[str, Any]:
     rows = 1 if len(classes) == 2 else len(classes)
     coef, intercept = file.floats("coef", rows, domain.width), file.floats("intercept", rows)
     if intercept.any() and not file.parameters["fit_intercept"]:
-        raise ValueError(f"intercept must be 0 where none was fitted; {UNCHANGED}")
+        raise FileError(f"intercept must be 0 where none was fitted; {UNCHANGED}")
     return {**found, "classes_": classes, "coef_": coef, "intercept_": intercept}
 
 
@@ -526,9 +526,9 @@ def _kmedian(file: _File) -> dict[str, Any]:
     given, metric, clip = (file.parameters[name] for name in ("facilities", "metric", "clip"))
     places = np.asarray(given)
     if places.ndim != 2 or places.size == 0 or places.dtype.kind not in "fiu":
-        raise ValueError(f"facilities must be places (f, d); {UNCHANGED}")
+        raise FileError(f"facilities must be places (f, d); {UNCHANGED}")
     if not isinstance(metric, str) or metric not in ("l1", "l2"):
-        raise ValueError(f"metric must be 'l1' or 'l2'; {UNCHANGED}")
+        raise FileError(f"metric must be 'l1' or 'l2'; {UNCHANGED}")
     said = tuple(file.settings.get("clip", ()))
     if clip is not None:
         file.agree("clip", tuple(clip), said)
@@ -541,7 +541,7 @@ def _kmedian(file: _File) -> dict[str, Any]:
     centers = file.floats("centers", len(chosen), places.shape[1])
     unit = domain.record_units(uniform=True)[0]
     if not np.array_equal(np.rint(places[chosen] / unit) * unit, centers):
-        raise ValueError(f"centers must be the chosen facilities; {UNCHANGED}")
+        raise FileError(f"centers must be the chosen facilities; {UNCHANGED}")
     return {**found, "facilities_": chosen, "cluster_centers_": centers, "metric_": metric,
             "clip_": said}  # fmt: skip
 
@@ -554,7 +554,7 @@ def _bayes(file: _File) -> dict[str, Any]:
     sizes = file.floats("class_count", len(classes))
     ones = file.floats("feature_count", len(classes), d)
     if (sizes < 1).any() or (ones < 0).any() or (ones > sizes[:, None]).any():
-        raise ValueError(f"counts must lie between 0 and their class's, at least 1; {UNCHANGED}")
+        raise FileError(f"counts must lie between 0 and their class's, at least 1; {UNCHANGED}")
     return {**found, "classes_": classes, **NoisyCounts(sizes, ones).fitted(alpha)}
 
 
@@ -590,7 +590,7 @@ def _roc_curve(file: _File) -> dict[str, Any]:
         or (np.diff(rates) < 0).any()
         or ((rates[:, [0, -1]] != [0, 1]).any() or (np.diff(thresholds) > 0).any())
     ):
-        raise ValueError(f"a curve must rise from 0 to 1 as thresholds fall; {UNCHANGED}")
+        raise FileError(f"a curve must rise from 0 to 1 as thresholds fall; {UNCHANGED}")
     return {"fpr": fpr, "tpr": tpr, "thresholds": thresholds}
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.objectives.common import check_adjacency, integer_range
 from privfit.records.centers import CentersRows
@@ -34,14 +35,14 @@ class CenterMoves:
         which = np.atleast_1d(np.asarray(which))
         centers = np.atleast_2d(np.asarray(centers, dtype=np.float64))
         if which.ndim != 1 or centers.shape != (len(which), objective.n_features):
-            raise ValueError(
+            raise DeclarationError(
                 f"which (shape {which.shape}) and centers (shape {centers.shape}) must match; pass "
                 f"one new centre with {objective.n_features} columns for each index"
             )
         if which.dtype.kind not in "iu" or (
             which.size and not (0 <= which.min() and which.max() < objective.n_clusters)
         ):
-            raise ValueError(
+            raise DeclarationError(
                 f"which must hold indices in 0..{objective.n_clusters - 1}; pass centres to replace"
             )
         return which.astype(np.int64), centers

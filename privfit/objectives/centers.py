@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privfit._kernels import threads
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_whole
 from privfit.domains import Domain, Grid
@@ -83,11 +84,11 @@ class CentersObjective(Objective[CentersRows]):
     ) -> None:
         check_adjacency(adjacency)
         if power not in (1, 2):
-            raise ValueError(
+            raise DeclarationError(
                 f"power ({power!r}) must be 2 (squared l2) or 1 (l1); pass one of them"
             )
         if not is_whole(n_clusters) or n_clusters < 1:
-            raise ValueError(
+            raise DeclarationError(
                 f"n_clusters ({n_clusters!r}) must be a positive whole number; pass n_clusters=5"
             )
         threads.resolve(n_threads)
@@ -120,14 +121,14 @@ class CentersObjective(Objective[CentersRows]):
     def _candidates(self, P: ArrayLike) -> Floats:
         P = check_finite(P, 3, "sets of centres (m, k, d)")
         if P.shape[1:] != (self.n_clusters, self.n_features):
-            raise ValueError(
+            raise DeclarationError(
                 f"P (shape {P.shape}) must be sets of {self.n_clusters} centres with "
                 f"{self.n_features} columns; pass candidates (m, k, d)"
             )
         whole = on_grid(P, self._record_unit, "objective.snap(P)")
         reach = np.maximum(np.abs(whole - self._low), np.abs(self._high - whole))
         if (reach**2).sum(axis=2).max() * 8 >= 2.0**53:
-            raise ValueError(
+            raise DeclarationError(
                 "centres are too far out for exact distances; pass centres inside the domain"
             )
         return whole
@@ -141,7 +142,7 @@ class CentersObjective(Objective[CentersRows]):
     def _check_room(self, cover: Floats, adjacency: str | None = None) -> None:
         """Refuse sets with these largest costs of a record if they could not be summed."""
         if float(cover.max(initial=0.0)) * (1 + 1e-9) * self.room(adjacency) >= MOST_SUM:
-            raise ValueError(
+            raise DeclarationError(
                 "centres are too far out for exact sums of distances; pass centres inside the "
                 f"domain, or a domain with a smaller Grid(a=...){self._remedy(adjacency)}"
             )
@@ -232,9 +233,9 @@ class CentersObjective(Objective[CentersRows]):
         longer differences are shrunk and rounded towards zero, each by itself.
         """
         if norm not in (1, 2):
-            raise ValueError(f"norm ({norm!r}) must be 1 or 2; pass one of them")
+            raise DeclarationError(f"norm ({norm!r}) must be 1 or 2; pass one of them")
         if not is_whole(radius) or not 1 <= radius < 2**31:
-            raise ValueError(
+            raise DeclarationError(
                 f"radius ({radius!r}) must be a whole number of record units, from 1 on; pass "
                 "a public radius / objective.candidate_units"
             )
@@ -303,7 +304,7 @@ def _roomy(domain: D, power: int, adjacency: str) -> D:
     while MAX_RECORDS * _farthest_apart(domain, power) >= MOST_SUM:
         grid = domain.grid
         if grid.a <= LEAST_BITS:
-            raise ValueError(
+            raise DeclarationError(
                 f"domain ({domain.width} columns) must leave room for the costs of 2^32 records "
                 "under adjacency='add_remove'; pass a domain of fewer columns"
             )

@@ -39,6 +39,7 @@ from numpy.typing import ArrayLike
 
 from privfit._kernels import linear as kernels
 from privfit._kernels.linear import RESIDUAL_UNIT
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.objectives.coding import ABOVE, Coding
 from privfit.objectives.common import MOST_SUM, check_adjacency
@@ -85,7 +86,7 @@ class SecondMoments:
         """The l2 sensitivity of `triangle`, which is refused where it could wrap."""
         k, objective = len(self.kept), self._objective
         if objective.room(adjacency) * int(self._coding.reach.max()) ** 2 >= 2 * MOST_SUM:
-            raise ValueError(
+            raise DeclarationError(
                 f"grid bits a ({objective.grid.a}) are too many for exact moments of 2^31 and more "
                 "records, which adjacency='add_remove' allows; pass a domain with Grid(a=12)"
             )

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privfit._kernels.centers import set_gaps as kernel_set_gaps
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats
 from privfit.records.packing import MAX_RECORDS
 from privfit.records.rows import KernelCalls
@@ -72,7 +73,7 @@ def room_for(records: Any, adjacency: str) -> int:
 def check_adjacency(adjacency: str) -> None:
     """Refuse anything but the two neighbour relations."""
     if adjacency not in ADJACENCIES:
-        raise ValueError(
+        raise DeclarationError(
             f"adjacency ({adjacency!r}) must be 'replace' or 'add_remove'; pass one of them"
         )
 
@@ -94,11 +95,11 @@ def check_finite(P: ArrayLike, ndim: int, shape: str) -> Floats:
     """Candidates as a contiguous float64 array."""
     P = np.ascontiguousarray(P, dtype=np.float64)
     if P.ndim != ndim:
-        raise ValueError(f"P (shape {P.shape}) must have {ndim} dimensions; pass {shape}")
+        raise DeclarationError(f"P (shape {P.shape}) must have {ndim} dimensions; pass {shape}")
     if len(P) == 0:
-        raise ValueError("P must hold at least one candidate; pass a non-empty array")
+        raise DeclarationError("P must hold at least one candidate; pass a non-empty array")
     if not np.isfinite(P).all():
-        raise ValueError("P must be finite; pass candidates without NaN or infinity")
+        raise DeclarationError("P must be finite; pass candidates without NaN or infinity")
     return P
 
 
@@ -106,7 +107,7 @@ def on_grid(P: Floats, units: Floats | float, remedy: str) -> Floats:
     """P in whole units, or an error."""
     whole = P / units
     if (whole != np.rint(whole)).any():
-        raise ValueError(f"P must lie on the grid; pass {remedy}")
+        raise DeclarationError(f"P must lie on the grid; pass {remedy}")
     return np.asarray(whole)
 
 

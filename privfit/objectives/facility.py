@@ -13,6 +13,7 @@ import scipy  # its submodules load when first used
 from numpy.typing import ArrayLike
 
 from privfit._kernels import threads
+from privfit.base.errors import DeclarationError, InputError
 from privfit.base.typing import Floats, Integers
 from privfit.domains import Box, Domain
 from privfit.objectives.common import (
@@ -87,9 +88,9 @@ class FacilityObjective(Objective[FacilityRows]):
         metric: Metric = "l1",
     ) -> None:
         if bits not in (8, 16):
-            raise ValueError(f"bits ({bits!r}) must be 16 or 8; pass one of them")
+            raise DeclarationError(f"bits ({bits!r}) must be 16 or 8; pass one of them")
         if not callable(metric) and metric not in ("l1", "l2"):
-            raise ValueError(
+            raise DeclarationError(
                 f"metric ({metric!r}) must be 'l1', 'l2' or a function; pass metric(records, "
                 "facilities) -> array (rows, f)"
             )
@@ -115,7 +116,7 @@ class FacilityObjective(Objective[FacilityRows]):
         """The same from ready distances (n, f): row r from record r and public facts alone."""
         table = np.asarray(distances)
         if table.ndim != 2 or table.size == 0 or table.dtype.kind not in "fiub":
-            raise ValueError(
+            raise DeclarationError(
                 f"distances ({table.ndim} dimensions, dtype {table.dtype}) must be a non-empty "
                 "table of numbers; pass distances (n, f)"
             )
@@ -176,7 +177,7 @@ class FacilityObjective(Objective[FacilityRows]):
     def check_cells(self) -> None:
         """Refuse where `cells` would: known from the metric and the number of columns alone."""
         if not self.has_cells:
-            raise ValueError(
+            raise DeclarationError(
                 f"cells are found for l1 and l2 distances of at most {FEW_COLUMNS} columns; use a "
                 "solver that needs distances alone"
             )
@@ -217,11 +218,15 @@ class FacilityObjective(Objective[FacilityRows]):
     def _candidates(self, P: ArrayLike) -> Integers:
         P = np.asarray(P)
         if P.ndim != 2 or P.size == 0:
-            raise ValueError(f"P (shape {P.shape}) must be sets of facilities; pass indices (m, k)")
+            raise DeclarationError(
+                f"P (shape {P.shape}) must be sets of facilities; pass indices (m, k)"
+            )
         if P.dtype.kind not in "iu":
-            raise ValueError(f"P (dtype {P.dtype}) must hold whole numbers; pass indices (m, k)")
+            raise DeclarationError(
+                f"P (dtype {P.dtype}) must hold whole numbers; pass indices (m, k)"
+            )
         if not (0 <= P.min() and P.max() < self.n_facilities):
-            raise ValueError(
+            raise DeclarationError(
                 f"P must hold indices in 0..{self.n_facilities - 1}; pass indices of facilities"
             )
         return np.ascontiguousarray(P, dtype=np.int64)
@@ -306,7 +311,7 @@ class FacilityObjective(Objective[FacilityRows]):
         most high - low for one record.
         """
         if not 0 <= low < high <= self.largest:
-            raise ValueError(
+            raise DeclarationError(
                 f"low ({low}) and high ({high}) must rise within 0..{self.largest}; pass bounds "
                 "in score units above lo"
             )
@@ -324,7 +329,7 @@ def _ruler(
     A rule of the domain alone, so that records have one unit wherever they are.
     """
     if domain.width != places.shape[1]:
-        raise ValueError(
+        raise InputError(
             f"X has {domain.width} columns but facilities {places.shape[1]}; pass equal columns"
         )
     unit = float(domain.record_units(uniform=True)[0])
@@ -334,7 +339,7 @@ def _ruler(
     sides = np.abs(whole).max(axis=0) + reach
     widest = float(sides.sum() if metric == "l1" else np.ceil(np.sqrt((sides**2).sum())))
     if sides.max() > 32767 or widest >= 2.0**31 - 1:
-        raise ValueError(
+        raise DeclarationError(
             "facilities lie too far outside the domain for exact distances; pass a domain that "
             "contains them"
         )
@@ -348,7 +353,7 @@ def _ruler(
 def _check_places(facilities: ArrayLike) -> Floats:
     places = np.asarray(facilities, dtype=np.float64)
     if places.ndim != 2 or places.size == 0 or not np.isfinite(places).all():
-        raise ValueError(
+        raise DeclarationError(
             f"facilities (shape {places.shape}) must be a non-empty, finite array; pass places "
             "(f, d)"
         )
@@ -359,9 +364,9 @@ def _check_clip(clip: tuple[float, float]) -> tuple[float, float]:
     try:
         low, high = (float(bound) for bound in clip)
     except (TypeError, ValueError):
-        raise ValueError("clip must be two numbers; pass clip=(lo, hi)") from None
+        raise DeclarationError("clip must be two numbers; pass clip=(lo, hi)") from None
     if not (math.isfinite(high) and 0 <= low < high):
-        raise ValueError(
+        raise DeclarationError(
             f"clip ({low}, {high}) must rise from 0 or more to a finite bound; pass clip=(lo, hi)"
         )
     return low, high
@@ -396,14 +401,16 @@ class FacilityMoves:
         which, facilities = np.atleast_1d(np.asarray(which)), np.atleast_1d(np.asarray(facilities))
         k = len(self._members)
         if which.ndim != 1 or which.shape != facilities.shape:
-            raise ValueError(
+            raise DeclarationError(
                 f"which (shape {which.shape}) and facilities (shape {facilities.shape}) must be "
                 "vectors of one length; pass one facility for each position"
             )
         if which.dtype.kind not in "iu" or (
             which.size and not (0 <= which.min() and which.max() < k)
         ):
-            raise ValueError(f"which must hold positions in 0..{k - 1}; pass members to replace")
+            raise DeclarationError(
+                f"which must hold positions in 0..{k - 1}; pass members to replace"
+            )
         if which.size:
             facilities = self._objective._candidates(facilities[:, None])[:, 0]
         return which.astype(np.int64), facilities.astype(np.int64)
@@ -505,7 +512,7 @@ class FacilityGrowth:
         """
         farthest = max(self._objective.largest - 1, 0)
         if not 0 <= radius <= farthest:
-            raise ValueError(
+            raise DeclarationError(
                 f"radius ({radius}) must lie in 0..{farthest}; pass a distance below hi in score "
                 "units"
             )

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from privfit._kernels import linear as kernels
 from privfit._kernels import threads
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite, is_sparse, is_whole
 from privfit.domains import Domain, Grid
@@ -107,22 +108,22 @@ class LinearObjective(Objective[LinearRows]):
     ) -> None:
         check_adjacency(adjacency)
         if fit_intercept not in (True, False):
-            raise ValueError(
+            raise DeclarationError(
                 f"fit_intercept ({fit_intercept!r}) must be True or False; pass one of them"
             )
         if loss not in ("logistic", "hinge", "zero_one"):
-            raise ValueError(
+            raise DeclarationError(
                 f"loss ({loss!r}) must be 'logistic', 'hinge' or 'zero_one'; pass one of them"
             )
         if not is_finite(C) or C <= 0:
-            raise ValueError(f"C ({C!r}) must be a positive number; pass C=1.0")
+            raise DeclarationError(f"C ({C!r}) must be a positive number; pass C=1.0")
         if C != 1.0 and loss != "hinge":
-            raise ValueError(f"C ({C!r}) weights the hinge loss only; leave it out")
+            raise DeclarationError(f"C ({C!r}) weights the hinge loss only; leave it out")
         l2 = float(loss == "hinge") if l2 is None else l2
         if not is_finite(l2) or l2 < 0:
-            raise ValueError(f"l2 ({l2!r}) must be 0 or a positive number; pass l2=0.0")
+            raise DeclarationError(f"l2 ({l2!r}) must be 0 or a positive number; pass l2=0.0")
         if n_classes is not None and (not is_whole(n_classes) or n_classes < 2):
-            raise ValueError(
+            raise DeclarationError(
                 f"n_classes ({n_classes!r}) must be a whole number from 2 on; leave it out for "
                 "labels 0 and 1"
             )
@@ -149,7 +150,7 @@ class LinearObjective(Objective[LinearRows]):
     def against(self, head: int) -> LinearObjective:
         """The objective that tells another class from the rest; records are packed once for all."""
         if self.n_classes is None or not 0 <= head < self.n_classes:
-            raise ValueError(
+            raise DeclarationError(
                 f"head ({head}) must be one of the classes 0 .. n_classes - 1; pass n_classes= to "
                 "the objective, and one of them"
             )
@@ -189,14 +190,14 @@ class LinearObjective(Objective[LinearRows]):
         shape = "(m, d + 1), the intercept last" if self.fit_intercept else "(m, d), no intercept"
         P = check_finite(P, 2, f"candidates {shape}")
         if P.shape[1] != self.n_weights:
-            raise ValueError(
+            raise DeclarationError(
                 f"P (shape {P.shape}) must have {self.n_weights} columns; pass candidates {shape}"
             )
         P = self._padded(P)
         whole = on_grid(P, self.domain.weight_units(), "domain.snap(P)")
         margin = float((np.abs(P) @ self._largest_record).max())
         if not self._has_exact(margin):
-            raise ValueError(
+            raise DeclarationError(
                 "candidates are too large for exact margins; pass smaller weights, or a Grid with "
                 "smaller bits"
             )
@@ -214,7 +215,7 @@ class LinearObjective(Objective[LinearRows]):
         P, whole = self._candidates(P)
         margin = float((np.abs(P) @ self._largest_record).max())  # grows with every weight
         if not self._has_room(margin, adjacency):
-            raise ValueError(
+            raise DeclarationError(
                 "candidates are too large for exact sums of losses; pass smaller weights, a "
                 f"smaller C or a Grid with a smaller c{self._remedy(adjacency)}"
             )
@@ -256,7 +257,9 @@ class LinearObjective(Objective[LinearRows]):
         """int64 (m,): the priors of weights with these squared lengths, below 2^62 in size."""
         penalty = np.rint(self.l2 / 2 * squares / self.unit)
         if penalty.max(initial=0.0) >= MOST_SUM:
-            raise ValueError("prior is too large for 64 bits; pass smaller weights or a smaller l2")
+            raise DeclarationError(
+                "prior is too large for 64 bits; pass smaller weights or a smaller l2"
+            )
         return -penalty.astype(np.int64)
 
     # The table of THEORY section 1, with B = N(w) and D = N(w - w').
@@ -305,20 +308,20 @@ class LinearObjective(Objective[LinearRows]):
         record further, by its length there: see `clipping`.
         """
         if self.loss == "zero_one":
-            raise ValueError(
+            raise DeclarationError(
                 "gradient needs a loss with a slope, not 'zero_one'; pass loss='logistic'"
             )
         top = self._cap(cap)
         P, whole = self._candidates(np.atleast_2d(np.asarray(w, dtype=np.float64)))
         if len(P) != 1:
-            raise ValueError(
+            raise DeclarationError(
                 f"w (shape {np.shape(w)}) must be one candidate; pass a vector (n_weights,)"
             )
         return self._sums.sum(LinearRows.gradient, whole[0], top, image)[: self.n_weights]
 
     def _cap(self, cap: float) -> int:
         if not is_finite(cap) or not 0 < cap <= 1:
-            raise ValueError(f"cap ({cap!r}) must lie in (0, 1]; pass cap=0.5")
+            raise DeclarationError(f"cap ({cap!r}) must lie in (0, 1]; pass cap=0.5")
         return max(1, math.floor(cap / kernels.RESIDUAL_UNIT))
 
     def gradient_range(self, cap: float, adjacency: str) -> int:

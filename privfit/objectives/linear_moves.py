@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.objectives.common import check_adjacency, integer_range, on_grid
 from privfit.records.linear import LinearRows
@@ -24,7 +25,7 @@ class LinearMoves:
     def __init__(self, objective: LinearObjective, w: ArrayLike) -> None:
         w = np.asarray(w, dtype=np.float64)
         if w.ndim != 1:
-            raise ValueError(f"w (shape {w.shape}) must be one candidate; pass a vector")
+            raise DeclarationError(f"w (shape {w.shape}) must be one candidate; pass a vector")
         self._objective = objective
         self._move_to(objective._candidates(w[None])[1][0])
 
@@ -51,17 +52,19 @@ class LinearMoves:
         coords = np.atleast_1d(np.asarray(coords))
         steps = np.atleast_1d(np.asarray(steps, dtype=np.float64))
         if coords.ndim != 1 or coords.shape != steps.shape:
-            raise ValueError(
+            raise DeclarationError(
                 f"coords (shape {coords.shape}) and steps (shape {steps.shape}) must be vectors "
                 "of one length; pass one step for each coordinate"
             )
         if coords.dtype.kind not in "iu":
-            raise ValueError(f"coords (dtype {coords.dtype}) must be whole numbers; pass indices")
+            raise DeclarationError(
+                f"coords (dtype {coords.dtype}) must be whole numbers; pass indices"
+            )
         last = objective.n_weights - 1
         if coords.size and not (0 <= coords.min() and coords.max() <= last):
-            raise ValueError(f"coords must lie in 0..{last}, an intercept last; pass indices")
+            raise DeclarationError(f"coords must lie in 0..{last}, an intercept last; pass indices")
         if not np.isfinite(steps).all():
-            raise ValueError("steps must be finite; pass steps without NaN or infinity")
+            raise DeclarationError("steps must be finite; pass steps without NaN or infinity")
         coords = coords.astype(np.int64)
         whole = on_grid(steps, objective.domain.weight_units()[coords], "steps on the grid")
         return coords, whole, self._norm + np.abs(steps) * objective._largest_record[coords]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.base.typing import Integers
 from privfit.base.validation import is_finite, is_whole
 from privfit.objectives.common import Objective, check_adjacency
@@ -62,20 +63,30 @@ class RecordObjective(Objective[ScoredRows]):
         block: int = 4096,
     ) -> None:
         if not callable(score):
-            raise TypeError("score must be a function; pass score(records, P) -> array (n, m)")
+            raise DeclarationTypeError(
+                "score must be a function; pass score(records, P) -> array (n, m)"
+            )
         for name, value in (("low", low), ("high", high)):
             if not is_finite(value):
-                raise ValueError(f"{name} ({value!r}) must be a finite number; pass a public bound")
+                raise DeclarationError(
+                    f"{name} ({value!r}) must be a finite number; pass a public bound"
+                )
         if not low < high:
-            raise ValueError(f"low ({low}) must be below high ({high}); pass the public bounds")
+            raise DeclarationError(
+                f"low ({low}) must be below high ({high}); pass the public bounds"
+            )
         if not is_whole(bits) or not 1 <= bits <= 30:
-            raise ValueError(f"bits ({bits!r}) must be a whole number from 1 to 30; pass bits=16")
+            raise DeclarationError(
+                f"bits ({bits!r}) must be a whole number from 1 to 30; pass bits=16"
+            )
         if not is_whole(block) or block < 1:
-            raise ValueError(f"block ({block!r}) must be a positive number; pass block=4096")
+            raise DeclarationError(f"block ({block!r}) must be a positive number; pass block=4096")
         self.low, self.high = float(low), float(high)
         width = self.high - self.low
         if not 1e-100 <= width <= 1e100:
-            raise ValueError(f"high - low ({width}) must lie in 1e-100..1e100; pass scaled scores")
+            raise DeclarationError(
+                f"high - low ({width}) must lie in 1e-100..1e100; pass scaled scores"
+            )
         self.unit = 2.0 ** (math.frexp(width)[1] - bits)
         own = OwnScore(score, self.low, self.high, self.unit, block)
         self._sums, self._top = sums_of(records, None, partial(ScoredRows.pack, score=own)), own.top
@@ -90,7 +101,7 @@ class RecordObjective(Objective[ScoredRows]):
     def scores(self, P: Any) -> Integers:
         """int64 (m,): the sum over records of clipped scores less `low`, in units of `unit`."""
         if len(P) == 0:
-            raise ValueError("P must hold at least one candidate; pass a non-empty array")
+            raise DeclarationError("P must hold at least one candidate; pass a non-empty array")
         return self._sums.sum(ScoredRows.scores, P)
 
     def prior(self, P: Any) -> Integers:

@@ -38,6 +38,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats
 from privfit.privacy import privacy_curves
 from privfit.privacy.privacy_curves import MARGIN, Curve
@@ -86,12 +87,12 @@ class Event:
     def __post_init__(self) -> None:
         """Refuse what has no meaning."""
         if self.kind not in KINDS:
-            raise ValueError(f"kind ({self.kind!r}) must be known; pass one of {KINDS}")
+            raise DeclarationError(f"kind ({self.kind!r}) must be known; pass one of {KINDS}")
         _check_size("parameter", self.parameter)
         _check_count("count", self.count)
         _check_delta(self.delta)
         if self.delta and self.kind != "approximate":
-            raise ValueError(
+            raise DeclarationError(
                 f"delta ({self.delta!r}) belongs to an approximate release; leave it out for a "
                 f"{self.kind} one"
             )
@@ -201,7 +202,9 @@ def discrete_gaussian_mu(sensitivity: float, sigma: float) -> float:
     """
     _check_size("sensitivity", sensitivity)
     if not (isinstance(sigma, Real) and 4 <= sigma < math.inf):
-        raise ValueError(f"sigma ({sigma!r}) must be at least 4 grid steps; pass a finer grid")
+        raise DeclarationError(
+            f"sigma ({sigma!r}) must be at least 4 grid steps; pass a finer grid"
+        )
     return sensitivity / math.sqrt(sigma * sigma - 4) * (1 + MARGIN)
 
 
@@ -254,7 +257,7 @@ def _epsilon(groups: Groups, delta: float, method: str) -> float:
     bound, refused = _BOUNDS[method]
     for group in groups:
         if group.kind in refused:
-            raise ValueError(
+            raise DeclarationError(
                 f"method ({method!r}) must apply to every event, and a {group.kind} release "
                 f"{refused[group.kind]}; pass method='tight' and delta > 0"
             )
@@ -530,26 +533,28 @@ def _up(x: float, bits: int) -> float:
 
 def _check_size(name: str, value: float) -> None:
     if not (isinstance(value, Real) and 0 <= value < math.inf):
-        raise ValueError(f"{name} ({value!r}) must be a finite number >= 0; pass {name}=0.1")
+        raise DeclarationError(f"{name} ({value!r}) must be a finite number >= 0; pass {name}=0.1")
 
 
 def _check_budget(epsilon: float) -> None:
     if not (isinstance(epsilon, Real) and 0 < epsilon < math.inf):
-        raise ValueError(f"epsilon ({epsilon!r}) must be a finite number > 0; pass epsilon=1.0")
+        raise DeclarationError(
+            f"epsilon ({epsilon!r}) must be a finite number > 0; pass epsilon=1.0"
+        )
 
 
 def _check_delta(delta: float) -> None:
     if not (isinstance(delta, Real) and 0 <= delta < 1):
-        raise ValueError(
+        raise DeclarationError(
             f"delta ({delta!r}) must be a number in [0, 1); pass delta=1e-6, or 0 for pure privacy"
         )
 
 
 def _check_count(name: str, value: int) -> None:
     if not (isinstance(value, Integral) and value >= 1):
-        raise ValueError(f"{name} ({value!r}) must be a whole number >= 1; pass {name}=1")
+        raise DeclarationError(f"{name} ({value!r}) must be a whole number >= 1; pass {name}=1")
 
 
 def _check_method(method: str) -> None:
     if method not in METHODS:
-        raise ValueError(f"method ({method!r}) must be known; pass one of {METHODS}")
+        raise DeclarationError(f"method ({method!r}) must be known; pass one of {METHODS}")

@@ -32,10 +32,12 @@ from typing import NamedTuple
 
 from privfit.base.errors import (
     BudgetError,
+    DeclarationError,
     FileAccessError,
     FileBusyError,
     FileError,
     FileMissingError,
+    MissingExtraError,
     access_error,
 )
 from privfit.base.files import remove_leftovers, write_atomically
@@ -123,7 +125,7 @@ def _check_declared(ledger: Ledger, **declared: float | str | None) -> None:
             "max_rows": ledger.max_rows}  # fmt: skip
     for name, wanted in declared.items():
         if wanted is not None and wanted != said[name]:
-            raise ValueError(
+            raise DeclarationError(
                 f"{name} ({wanted!r}) must be that of the budget file, {said[name]!r}; leave it "
                 "out, or start another file"
             )
@@ -268,7 +270,7 @@ def _place(path: str | os.PathLike[str]) -> Path:
     """Where the file itself is: one lock and one file, whichever links lead there."""
     place = Path(os.path.realpath(path))
     if os.path.islink(path) and not os.path.exists(place):
-        raise ValueError(
+        raise FileError(
             f"path ({path}) must not be a link to nothing; put the budget file back at {place}, or "
             "remove the link"
         )
@@ -279,7 +281,7 @@ def _place(path: str | os.PathLike[str]) -> Path:
     except OSError:
         is_folder = False
     if not is_folder:
-        raise ValueError(f"path ({path}) must lie in a folder that exists; make {place.parent}")
+        raise FileError(f"path ({path}) must lie in a folder that exists; make {place.parent}")
     return place
 
 
@@ -296,9 +298,9 @@ def _read(path: Path) -> tuple[Ledger, str]:
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
-            raise ValueError(f"path ({path}) must be a file, no folder or device; pass another")
+            raise FileError(f"path ({path}) must be a file, no folder or device; pass another")
         if status.st_nlink > 1:  # a change would leave the other name with an old copy
-            raise ValueError(
+            raise FileError(
                 f"path ({path}) must be the only name of its file; remove the other hard links"
             )
         content = path.read_bytes()
@@ -310,7 +312,7 @@ def _read(path: Path) -> tuple[Ledger, str]:
         fields = fields_of(content, *range(1, VERSION + 1))
         return ledger_of(fields), fields.get("id", "")
     except (ValueError, BudgetError) as error:
-        raise ValueError(
+        raise FileError(
             f"path ({path}) must be a budget file as privfit wrote it: {error}. Put its newest "
             "copy back, or start another file"
         ) from None
@@ -336,7 +338,9 @@ def _locked(path: Path) -> Iterator[None]:
     try:
         from filelock import FileLock, Timeout
     except ImportError:
-        raise ImportError('a budget file needs filelock; run pip install "privfit[cli]"') from None
+        raise MissingExtraError(
+            'a budget file needs filelock; run pip install "privfit[cli]"'
+        ) from None
     lock = FileLock(f"{path}.lock")
     try:
         lock.acquire(timeout=WAIT, poll_interval=POLL)

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from fractions import Fraction
 
+from privfit.base.errors import DeclarationError
 from privfit.base.validation import is_finite
 
 __all__ = ["Budget", "after_steps", "exact", "rounded_down", "rounded_up"]
@@ -50,11 +51,13 @@ class Budget:
 
     def __post_init__(self) -> None:
         if not is_finite(self.epsilon) or self.epsilon < 0:
-            raise ValueError(
+            raise DeclarationError(
                 f"epsilon ({self.epsilon!r}) must be a number from 0 on; pass a budget such as 1.0"
             )
         if not is_finite(self.delta) or not 0 <= self.delta < 1:
-            raise ValueError(f"delta ({self.delta!r}) must lie in [0, 1); pass one such as 1e-6")
+            raise DeclarationError(
+                f"delta ({self.delta!r}) must lie in [0, 1); pass one such as 1e-6"
+            )
         object.__setattr__(self, "epsilon", float(self.epsilon))  # numpy's have another text
         object.__setattr__(self, "delta", float(self.delta))
 

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from privfit._kernels.random import BitSource
+from privfit.base.errors import FileError
 from privfit.privacy.charges import Charge
 from privfit.privacy.ledger import Budget, Grant, Ledger
 from privfit.privacy.mechanisms import Mechanism
@@ -113,7 +114,7 @@ class _Journal:
                 raise ValueError
             self._steps = [json.loads(line) for line in lines.splitlines()]
         except ValueError:
-            raise ValueError(
+            raise FileError(
                 f"path ({self._path!r}) must be a journal of privfit, or new; pass another path"
             ) from None
         os.ftruncate(self._file, len(lines))  # only now: another file is left as it is
@@ -140,7 +141,7 @@ class _Journal:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise ValueError(
+            raise FileError(
                 f"path ({self._path!r}) must not be in use by another run; wait for its end, or "
                 "pass another path"
             ) from None
@@ -156,7 +157,7 @@ class _Journal:
             return None
         step = self._steps[self._next]
         if not isinstance(step, dict) or (step.get("kind"), step.get("what")) != (kind, what):
-            raise ValueError(
+            raise FileError(
                 f"path ({self._path!r}) must be the journal of this very run, but step "
                 f"{self._next + 1} differs; pass the same settings and fits in the same order, or "
                 "another path"
@@ -167,11 +168,11 @@ class _Journal:
     def append(self, kind: str, what: Any, value: Any) -> None:
         """Put a step on record, on disk."""
         if self._file is None:
-            raise ValueError(
+            raise FileError(
                 f"path ({self._path!r}) was closed; fit within `with Checkpoint(...) as journal:`"
             )
         if os.getpid() != self._process:
-            raise ValueError(
+            raise FileError(
                 f"path ({self._path!r}) is the journal of another process, of which this one is a "
                 "fork; fit there, or pass another path to a Checkpoint of your own"
             )

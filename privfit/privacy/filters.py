@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from privfit.base.errors import DeclarationError
 from privfit.privacy.accounting import Event, compose
 from privfit.privacy.privacy_curves import MARGIN
 
@@ -55,13 +56,13 @@ def filtered(events: Iterable[Event], delta: float, by: str) -> float:
 def check_filter(by: str, delta: float, events: Iterable[Event] = ()) -> None:
     """Refuse a filter that does not apply to a delta, or to events."""
     if by not in FILTERS:
-        raise ValueError(f"filter ({by!r}) must be known; pass one of {FILTERS}")
+        raise DeclarationError(f"filter ({by!r}) must be known; pass one of {FILTERS}")
     if by != "basic" and not delta:
-        raise ValueError(f"filter ({by!r}) needs delta > 0; pass 'basic', or reserve a delta")
+        raise DeclarationError(f"filter ({by!r}) needs delta > 0; pass 'basic', or reserve a delta")
     unfit = "gaussian" if by == "basic" else "approximate"
     if any(event.kind == unfit for event in events):
         other = "'gdp' or 'zcdp'" if by == "basic" else "'basic'"
-        raise ValueError(f"filter ({by!r}) does not cover {unfit} releases; pass {other}")
+        raise DeclarationError(f"filter ({by!r}) does not cover {unfit} releases; pass {other}")
 
 
 def _zcdp_size(event: Event) -> float:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
-from privfit.base.errors import BudgetError
+from privfit.base.errors import BudgetError, DeclarationError, FileError
 from privfit.privacy.accounting import Event, compose
 from privfit.privacy.budgets import Budget, exact
 from privfit.privacy.filters import check_filter, filtered
@@ -106,10 +106,10 @@ def fields_of(text: str | bytes, *versions: int) -> dict[str, Any]:
         fields: dict[str, Any] = json.loads(text)
         version = fields.pop("privfit")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise ValueError(NOT_OURS) from None
+        raise DeclarationError(NOT_OURS) from None
     known = versions or (VERSION,)
     if version not in known:
-        raise ValueError(
+        raise FileError(
             f"version ({version!r}) must be {' or '.join(map(str, known))}; use the privfit that "
             "wrote it"
         )
@@ -371,7 +371,7 @@ class Grant:
             self._check_open()
             relation = self._budget.adjacency or self._holder.agree(adjacency)
             if adjacency not in (None, relation):
-                raise ValueError(
+                raise DeclarationError(
                     f"adjacency ({adjacency!r}) must be that of the grant, {relation!r}, since it "
                     f"was charged so; pass adjacency={adjacency!r} to reserve"
                 )

@@ -42,7 +42,7 @@ from numbers import Real
 from typing import Any
 from weakref import WeakSet
 
-from privfit.base.errors import BudgetError
+from privfit.base.errors import BudgetError, DeclarationError, DeclarationTypeError
 from privfit.privacy.accounting import Event
 from privfit.privacy.budgets import Budget, rounded_down, rounded_up
 from privfit.privacy.charges import UNKNOWN, Charge, Entry, decimals, doubles, relations_of, total
@@ -251,9 +251,11 @@ ledger
             check_adjacency(adjacency)
         wanted = Budget(epsilon, delta)
         if wanted.epsilon == 0:
-            raise ValueError("epsilon (0) must be positive to reserve; pass a budget such as 1.0")
+            raise DeclarationError(
+                "epsilon (0) must be positive to reserve; pass a budget such as 1.0"
+            )
         if self._max_rows > 1:
-            raise ValueError(
+            raise DeclarationError(
                 f"max_rows ({self._max_rows}) must be 1 to reserve, since fits bound what a row "
                 "can change and not what a person can; start a ledger with max_rows=1"
             )
@@ -391,9 +393,9 @@ ledger
         """
         outside = getattr(self._scopes, "group", "")
         if not isinstance(name, str) or not name:
-            raise ValueError(f"name ({name!r}) must name a group of records; pass a text")
+            raise DeclarationError(f"name ({name!r}) must name a group of records; pass a text")
         if outside not in ("", name):
-            raise ValueError(
+            raise DeclarationError(
                 f"group ({name!r}) must not lie within group {outside!r}, from which it is "
                 "disjoint; leave that one first"
             )
@@ -513,7 +515,7 @@ def ledger_of(fields: dict[str, Any]) -> Ledger:
         ledger._releases = [release_of(one) for one in made]
         overspent = ledger._exceeded_by(ledger.entries)
     except (KeyError, TypeError, AttributeError):
-        raise ValueError(NOT_OURS) from None
+        raise DeclarationError(NOT_OURS) from None
     if overspent:
         raise BudgetError("this ledger has reserved more than its budget; do not rely on it")
     return ledger
@@ -528,14 +530,14 @@ def reserve_from(
 ) -> Grant:
     """A grant of this ledger, or of one of its own; what is wrong is refused before the charge."""
     if isinstance(epsilon, Real) and 0 < epsilon and not LEAST <= epsilon <= MOST:
-        raise ValueError(
+        raise DeclarationError(
             f"epsilon ({epsilon!r}) must lie between {LEAST:g} and {MOST:g}; pass a budget such as "
             "1.0"
         )
     if ledger is None:
         ledger = Ledger(epsilon, delta)
     if not isinstance(ledger, Ledger):
-        raise TypeError(
+        raise DeclarationTypeError(
             f"ledger ({type(ledger).__name__}) must be a Ledger; pass Ledger(epsilon, delta)"
         )
     return ledger.reserve(epsilon, delta, name, adjacency=adjacency)

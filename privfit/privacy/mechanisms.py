@@ -32,6 +32,7 @@ from privfit._kernels.random import (
     binary_rate,
 )
 from privfit.base.dyadic import Dyadic, integers
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite, is_whole
 from privfit.privacy.accounting import Event
@@ -90,7 +91,7 @@ class TopK(Mechanism):
 
     def __post_init__(self) -> None:
         if not is_whole(self.k) or self.k < 1:
-            raise ValueError(f"k ({self.k!r}) must be a positive whole number; pass k=1")
+            raise DeclarationError(f"k ({self.k!r}) must be a positive whole number; pass k=1")
         _check_epsilon("epsilon_each", self.epsilon_each)
         _check_range(self.range)
 
@@ -106,7 +107,7 @@ class TopK(Mechanism):
 def _peel(k: int, epsilon: float, range: int, value: ArrayLike, rng: Any) -> Integers:
     scores = _check_scores(value)
     if k > scores.size:
-        raise ValueError(
+        raise DeclarationError(
             f"k ({k}) must be at most the number of candidates ({scores.size}); pass fewer"
         )
     source = BitSource.of(rng)
@@ -255,12 +256,12 @@ class AboveThreshold(Mechanism):
         for name, least in (("most", 1), ("sensitivity", 1), ("threshold", None)):
             value = getattr(self, name)
             if not is_whole(value) or (least is not None and value < least):
-                raise ValueError(
+                raise DeclarationError(
                     f"{name} ({value!r}) must be a whole number"
                     f"{'' if least is None else f' of at least {least}'}; pass one"
                 )
         if not is_finite(self.share) or not 0 < self.share < 1:
-            raise ValueError(f"share ({self.share!r}) must lie between 0 and 1; pass 0.5")
+            raise DeclarationError(f"share ({self.share!r}) must lie between 0 and 1; pass 0.5")
         for rate in self._rates():
             _check_rate(rate)
 
@@ -304,7 +305,7 @@ class DiscreteLaplace(Mechanism):
     def __post_init__(self) -> None:
         _check_epsilon("epsilon", self.epsilon)
         if not is_whole(self.sensitivity) or self.sensitivity < 1:
-            raise ValueError(
+            raise DeclarationError(
                 f"sensitivity ({self.sensitivity!r}) must be a positive whole number; pass the l1 "
                 "sensitivity in units of the integers, rounded up"
             )
@@ -340,11 +341,11 @@ class DiscreteGaussian(Mechanism):
     def __post_init__(self) -> None:
         for name, value in (("mu", self.mu), ("sensitivity", self.sensitivity)):
             if not is_finite(value) or value <= 0:
-                raise ValueError(
+                raise DeclarationError(
                     f"{name} ({value!r}) must be a positive number; pass such a number"
                 )
         if self.sensitivity < self.mu * math.sqrt(12):
-            raise ValueError(
+            raise DeclarationError(
                 f"mu ({self.mu!r}) must be at most sensitivity / sqrt(12), so that noise covers "
                 "the grid; pass integers on a finer grid"
             )
@@ -393,7 +394,7 @@ class GammaVector(Mechanism):
         _check_epsilon("epsilon", self.epsilon)
         for name, value in (("sensitivity", self.sensitivity), ("unit", self.unit)):
             if not is_finite(value) or value <= 0:
-                raise ValueError(
+                raise DeclarationError(
                     f"{name} ({value!r}) must be a positive number; pass such a number"
                 )
 
@@ -405,10 +406,10 @@ class GammaVector(Mechanism):
         """float64 (d,): the vector with noise, rounded to multiples of `unit`."""
         vector = np.asarray(value, dtype=np.float64)
         if vector.ndim != 1 or vector.size == 0 or not np.isfinite(vector).all():
-            raise ValueError("value must be a non-empty, finite vector; pass an array (d,)")
+            raise DeclarationError("value must be a non-empty, finite vector; pass an array (d,)")
         shape = self.shape or Ball(vector.size)
         if shape.size != vector.size:
-            raise ValueError(
+            raise DeclarationError(
                 f"value ({vector.size} entries) must have the shape's dimension; pass {shape.size}"
             )
         scale = math.nextafter(self.sensitivity / self.epsilon, math.inf)
@@ -452,7 +453,7 @@ def _laplace(size: int, rate: Fraction, source: BitSource) -> Integers:
 
 def _check_rate(rate: Fraction) -> None:
     if rate < WIDEST:
-        raise ValueError(
+        raise DeclarationError(
             "noise this wide does not fit in 64 bits; pass a larger epsilon, or integers on a "
             "coarser grid"
         )
@@ -463,14 +464,14 @@ def _check_rate(rate: Fraction) -> None:
 
 def _check_epsilon(name: str, epsilon: Any) -> None:
     if not is_finite(epsilon) or epsilon <= 0:
-        raise ValueError(
+        raise DeclarationError(
             f"{name} ({epsilon!r}) must be a positive number; pass a budget such as 1.0"
         )
 
 
 def _check_range(value: Any) -> None:
     if not is_whole(value) or value < 0:
-        raise ValueError(
+        raise DeclarationError(
             f"range ({value!r}) must be a whole number of at least 0; pass objective.range(P, ...)"
         )
 
@@ -478,21 +479,21 @@ def _check_range(value: Any) -> None:
 def _check_integers(value: ArrayLike) -> Integers:
     values = np.asarray(value)
     if values.dtype.kind not in "iu":
-        raise ValueError(
+        raise DeclarationError(
             f"values (dtype {values.dtype}) must be integers; pass sums in whole units of a grid"
         )
     if values.size and (values.max() >= 2**62 or values.min() <= -(2**62)):
-        raise ValueError("values must be below 2^62 in size; pass coarser units")
+        raise DeclarationError("values must be below 2^62 in size; pass coarser units")
     return values.astype(np.int64)
 
 
 def _check_scores(value: ArrayLike) -> Integers:
     scores = np.asarray(value)
     if scores.dtype.kind not in "iu" or scores.ndim != 1 or scores.size == 0:
-        raise ValueError(
+        raise DeclarationError(
             f"scores (dtype {scores.dtype}, shape {scores.shape}) must be a non-empty vector of "
             "integers; pass objective.scores(P)"
         )
     if scores.dtype.kind == "u" and scores.max() >= 2**63:
-        raise ValueError("scores must fit in 64 bits with a sign; pass int64")
+        raise DeclarationError("scores must fit in 64 bits with a sign; pass int64")
     return np.ascontiguousarray(scores, dtype=np.int64)

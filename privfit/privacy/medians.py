@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privfit._kernels.random import BitSource
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Integers
 from privfit.base.validation import is_whole
 from privfit.privacy.accounting import Event
@@ -42,11 +43,11 @@ class RecursiveMedians(Mechanism):
 
     def __post_init__(self) -> None:
         if self.adjacency not in ("replace", "add_remove"):
-            raise ValueError(
+            raise DeclarationError(
                 f"adjacency ({self.adjacency!r}) must be 'replace' or 'add_remove'; pass one"
             )
         if not is_whole(self.levels) or not 1 <= self.levels <= MOST_LEVELS:
-            raise ValueError(
+            raise DeclarationError(
                 f"levels ({self.levels!r}) must be a whole number from 1 to {MOST_LEVELS}; pass one"
             )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from privfit.base.errors import DeclarationError
 from privfit.base.validation import is_whole
 
 __all__ = ["ADJACENCIES", "Neighbours", "check_adjacency"]
@@ -60,7 +61,7 @@ class Neighbours:
 def check_adjacency(adjacency: Any, name: str = "adjacency") -> None:
     """Refuse what is no neighbour relation."""
     if not isinstance(adjacency, str) or adjacency not in ADJACENCIES:
-        raise ValueError(
+        raise DeclarationError(
             f"{name} ({adjacency!r}) must be 'replace' or 'add_remove'; pass one of them"
         )
 
@@ -68,4 +69,4 @@ def check_adjacency(adjacency: Any, name: str = "adjacency") -> None:
 def check_rows(rows: Any, name: str) -> None:
     """Refuse what is no number of rows."""
     if not is_whole(rows) or rows < 1:
-        raise ValueError(f"{name} ({rows!r}) must be a positive whole number; pass {name}=1")
+        raise DeclarationError(f"{name} ({rows!r}) must be a positive whole number; pass {name}=1")

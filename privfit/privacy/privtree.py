@@ -49,6 +49,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._kernels.random import BitSource
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Integers
 from privfit.base.validation import is_finite, is_whole
 from privfit.privacy.accounting import Event
@@ -175,19 +176,21 @@ class SplitTree(Mechanism):
 
     def __post_init__(self) -> None:
         if self.adjacency not in TESTS:
-            raise ValueError(
+            raise DeclarationError(
                 f"adjacency ({self.adjacency!r}) must be 'replace' or 'add_remove'; pass one"
             )
         if not is_finite(self.epsilon) or self.epsilon <= 0:
-            raise ValueError(
+            raise DeclarationError(
                 f"epsilon ({self.epsilon!r}) must be a positive number; pass a budget such as 1.0"
             )
         for name in ("roots", "depth"):
             if not is_whole(getattr(self, name)):
-                raise ValueError(f"{name} ({getattr(self, name)!r}) must be a whole number of "
-                                 "halvings; pass such a number")  # fmt: skip
+                raise DeclarationError(
+                    f"{name} ({getattr(self, name)!r}) must be a whole number of halvings; pass "
+                    "such a number"
+                )
         if not 0 <= self.roots <= self.depth <= MOST_LEVELS:
-            raise ValueError(
+            raise DeclarationError(
                 f"roots ({self.roots}) and depth ({self.depth}) must rise from 0 to at most "
                 f"{MOST_LEVELS} halvings; pass fewer"
             )
@@ -284,4 +287,4 @@ class Partition:
 def check_depth(depth: int) -> None:
     """Refuse more halvings than a code has bits."""
     if depth > MOST_LEVELS:
-        raise ValueError(f"depth ({depth}) must be at most {MOST_LEVELS}; leave it out")
+        raise DeclarationError(f"depth ({depth}) must be at most {MOST_LEVELS}; leave it out")

@@ -35,6 +35,7 @@ from itertools import accumulate
 import numpy as np
 
 from privfit._kernels.random import BitSource
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite
 from privfit.privacy.medians import RecursiveMedians
@@ -62,7 +63,7 @@ class SmoothMedians(RecursiveMedians):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not is_finite(self.epsilon_each) or self.epsilon_each < LEAST_EPSILON:
-            raise ValueError(
+            raise DeclarationError(
                 f"epsilon_each ({self.epsilon_each!r}) must be a number of at least "
                 f"{LEAST_EPSILON:g}; pass a larger epsilon"
             )

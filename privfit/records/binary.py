@@ -33,6 +33,7 @@ import scipy  # its submodules load when first used
 from numpy.typing import NDArray
 
 from privfit._kernels.counts import count_ones, sample_ones
+from privfit.base.errors import DeclarationError, InputError
 from privfit.base.typing import Integers
 from privfit.base.validation import is_sparse, is_whole
 from privfit.records.packing import CHUNK_BYTES, TABLE_RECORDS, Run
@@ -79,12 +80,12 @@ class BinaryRows(Rows):
         """The records of a table (n, d) with classes 0, 1, ... (n,), as `read` reads both."""
         X, label = (X, y) if read is None else read(X, y)
         if X.shape[0] > TABLE_RECORDS:
-            raise ValueError(
+            raise InputError(
                 f"X must have at most {TABLE_RECORDS} records in memory; pass more as a Stream"
             )
         label = np.ascontiguousarray(label, dtype=np.int32)
         if label.shape != (X.shape[0],):
-            raise ValueError(
+            raise InputError(
                 "y must have one label for each record of X; pass a vector of that length"
             )
         start, column = _ones_of_sparse(X) if is_sparse(X) else _ones_of_dense(X)
@@ -165,7 +166,7 @@ def bound_ones(max_ones: Any, n_features: int) -> int:
     if max_ones is None:
         return n_features
     if not is_whole(max_ones) or max_ones < 1:
-        raise ValueError(
+        raise DeclarationError(
             f"max_ones ({max_ones!r}) must be a positive whole number; pass how many features a "
             "record may keep"
         )

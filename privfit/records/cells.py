@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privfit._kernels.centers import cells as kernel_cells
 from privfit._kernels.linear import PANEL_ROWS
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Integers
 from privfit.records.packing import DenseRecords
 from privfit.records.rows import Rows
@@ -60,12 +61,12 @@ class Halved(Generic[C]):
         """Records in a box that is halved across these columns, one after the other."""
         axes, d = np.ascontiguousarray(axes, dtype=np.int32), sums.n_features
         if axes.ndim != 1 or len(axes) > MOST_HALVINGS:
-            raise ValueError(
+            raise DeclarationError(
                 f"axes (shape {axes.shape}) must be at most {MOST_HALVINGS} columns; pass "
                 "Halvings(low, high).axes"
             )
         if len(axes) and not (0 <= axes.min() and axes.max() < d):
-            raise ValueError(f"axes must lie in 0..{d - 1}; pass columns to halve")
+            raise DeclarationError(f"axes must lie in 0..{d - 1}; pass columns to halve")
         return cls(sums, axes)
 
     def count(self, codes: NDArray[np.uint64], shift: NDArray[np.uint64]) -> Integers:

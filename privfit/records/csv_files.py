@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._kernels.cells import code_cells, read_numbers, remember, split_records
+from privfit.base.errors import DeclarationError
 
 __all__ = ["Cells", "CsvReader", "check_delimiter"]
 
@@ -45,7 +46,7 @@ def check_delimiter(delimiter: Any, name: str = "delimiter") -> int:
         or not delimiter.isascii()
         or delimiter in '"\r\n'
     ):
-        raise ValueError(
+        raise DeclarationError(
             f"{name} ({delimiter!r}) must be one ASCII character, and neither a quote nor the end "
             "of a line; pass one such as ';'"
         )

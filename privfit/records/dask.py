@@ -28,7 +28,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from privfit.base.errors import ClusterError
+from privfit.base.errors import (
+    ClusterError,
+    DeclarationError,
+    InputError,
+    InputTypeError,
+    MissingExtraError,
+)
 from privfit.base.typing import Integers
 from privfit.records.rows import Rows
 from privfit.records.sums import Make, Question, R, Sums, join_small, share_threads
@@ -216,18 +222,18 @@ def _client() -> Any:
     try:
         import distributed
     except ImportError:
-        raise ImportError(
+        raise MissingExtraError(
             'records on a cluster need dask.distributed; run pip install "privfit[dask]"'
         ) from None
     try:
         client = distributed.get_client()
     except ValueError:
-        raise ValueError(
+        raise DeclarationError(
             "Dask collections need a client; start one with "
             "dask.distributed.Client(address), or Client() for this machine alone"
         ) from None
     if client.asynchronous:
-        raise ValueError(
+        raise DeclarationError(
             "fit waits for answers, but this client is asynchronous; call fit outside of the event "
             "loop, with a client that was started without asynchronous=True"
         )
@@ -239,7 +245,7 @@ def _partitions(X: Any, y: Any, client: Any) -> list[tuple[Any, Any]]:
     rows = _references(X, client)
     labels = [None] * len(rows) if y is None else _references(y, client)
     if len(rows) != len(labels):
-        raise ValueError(
+        raise InputError(
             f"y ({len(labels)} partitions) must be cut like X ({len(rows)} partitions); rechunk or "
             "repartition one of them"
         )
@@ -266,7 +272,7 @@ def _delayed(collection: Any, **options: bool) -> list[Any]:
     if isinstance(collection, list):
         return collection
     if not hasattr(collection, "to_delayed"):
-        raise TypeError(
+        raise InputTypeError(
             f"y ({type(collection).__name__}) must be partitioned like X; pass a Dask array, "
             "Series or list of delayed partitions"
         )

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from privfit._kernels import facility as kernels
 from privfit._kernels.linear import LANE_WIDTH, PANEL_ROWS, QUAD_SIZE
+from privfit.base.errors import DeclarationError, InputError
 from privfit.base.typing import Array, Floats, Integers
 from privfit.domains import Domain
 from privfit.domains.frames import numbers_of
@@ -162,7 +163,7 @@ class OwnRuler:
             block = self._integers(X, first, last)
             for i in {first, last - 1} if last - first > 1 else ():
                 if not np.array_equal(self._integers(X, i, i + 1)[0], block[i - first]):
-                    raise ValueError(
+                    raise DeclarationError(
                         "metric must treat each record by itself; it gave another distance to a "
                         "record that stood alone. Round inside metric"
                     )
@@ -175,12 +176,14 @@ class OwnRuler:
         rows = X.iloc[first:last] if hasattr(X, "iloc") else X[first:last]
         values = np.asarray(self.metric(rows, self.facilities), dtype=np.float64)
         if values.shape != (last - first, f):
-            raise ValueError(
+            raise DeclarationError(
                 f"metric must return one row a record and {f} columns, one a facility; return an "
                 "array (rows, f)"
             )
         if np.isnan(values).any():
-            raise ValueError("metric returned NaN; return a number for every record and facility")
+            raise DeclarationError(
+                "metric returned NaN; return a number for every record and facility"
+            )
         return np.asarray(np.rint((np.clip(values, low, high) - low) / self.unit))
 
 
@@ -396,7 +399,7 @@ class FacilityRows(CellRows):
             X = numbers_of(X)
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         if not 0 < n <= MAX_RECORDS or len(ruler.facilities) == 0:
-            raise ValueError(
+            raise InputError(
                 "X and facilities must hold at least one record and one facility; pass non-empty "
                 "ones"
             )

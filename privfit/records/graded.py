@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.base.errors import DeclarationError, InputError
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_whole
 from privfit.domains.frames import length
@@ -34,20 +35,20 @@ class GradedRows(Rows):
         score = raw_numbers(y_score) if isinstance(y_score, list) else np.asarray(y_score)
         y = y_true if isinstance(y_true, list) else np.asarray(y_true)
         if score.ndim != 1 or score.dtype.kind not in "fiub":
-            raise ValueError(
+            raise InputError(
                 f"y_score ({score.ndim} dimensions, dtype {score.dtype}) must be a vector of "
                 "numbers; pass one score for each record"
             )
         if length(y) != score.size:
-            raise ValueError(
+            raise InputError(
                 "y_true must have one label for each score; pass vectors of one length"
             )
         if score.size == 0:
-            raise ValueError("y_score must have at least one record; pass a non-empty test set")
+            raise InputError("y_score must have at least one record; pass a non-empty test set")
         with np.errstate(over="ignore"):  # what is huge is clipped, and nothing tells of it
             score = score.astype(np.float64, copy=False)
         if np.isnan(score).any():
-            raise ValueError("y_score must not hold NaN; fill it with a public value before")
+            raise InputError("y_score must not hold NaN; fill it with a public value before")
         return cls(score, _positive(y, pos_label))
 
     def histogram(self, low: float, high: float) -> Integers:
@@ -68,13 +69,13 @@ def _positive(y: Any, pos_label: Any) -> NDArray[np.bool_]:
     if not (is_whole(pos_label) and pos_label == 1):
         kind = getattr(y, "dtype", np.dtype(object)).kind
         if kind != "O" and isinstance(pos_label, str) != (kind in "US"):
-            raise ValueError(
+            raise DeclarationError(
                 f"pos_label ({pos_label!r}) must be of the kind of y_true; pass one of its labels"
             )
         return LevelReader(positions([pos_label], "pos_label")).codes(y) == 0
     groups = two_classes(y)
     if groups is None:
-        raise ValueError(
+        raise InputError(
             "y_true must hold 0 and 1, or -1 and +1; pass pos_label=... to name the positive class"
         )
     return np.asarray(groups == 0)

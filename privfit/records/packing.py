@@ -21,6 +21,7 @@ import scipy  # its submodules load when first used
 from numpy.typing import NDArray
 
 from privfit._kernels.linear import PANEL_ROWS, SparseRows
+from privfit.base.errors import DeclarationError, DeclarationTypeError, InputError
 from privfit.base.typing import Integers
 from privfit.base.validation import is_sparse
 from privfit.domains import Domain
@@ -294,12 +295,12 @@ def _joined_sparse(tables: Sequence[SparseRecords]) -> SparseRecords:
 def check_domain(domain: Any, what: str) -> Domain:
     """Refuse records whose domain is not declared."""
     if domain is None:
-        raise ValueError(
+        raise DeclarationError(
             f"{what} needs the declared domain of a record; pass domain=Box(low, high), "
             "L1Ball(radius), L2Ball(radius) or Schema({...}) from documentation, not from the data"
         )
     if not isinstance(domain, Domain):
-        raise TypeError(
+        raise DeclarationTypeError(
             f"domain ({type(domain).__name__}) must be a Domain; pass domain=Box(low, high) or a "
             "Schema"
         )
@@ -311,9 +312,9 @@ def check_records(X: Any, domain: Any, what: str) -> tuple[Any, Domain]:
     domain = check_domain(domain, what)
     X = domain.read(X)
     if X.shape[0] == 0:
-        raise ValueError("X must have at least one record; pass a non-empty table")
+        raise InputError("X must have at least one record; pass a non-empty table")
     if max(X.shape) > TABLE_RECORDS:
-        raise ValueError(
+        raise InputError(
             f"X must have at most {TABLE_RECORDS} records and columns in memory; pass more records "
             "as a Stream"
         )
@@ -323,18 +324,18 @@ def check_records(X: Any, domain: Any, what: str) -> tuple[Any, Domain]:
 def check_labels(y: Any, n: int, n_classes: int | None = None) -> Integers:
     """(n,) the group of each record: 0 for class 1 and 1 for class 0, or one of several classes."""
     if length(y) != n:
-        raise ValueError("y must have one label for each record of X; pass a vector of that length")
+        raise InputError("y must have one label for each record of X; pass a vector of that length")
     if n_classes is not None:
         codes = LevelReader(positions(range(n_classes), "classes")).codes(y)
         if (codes < 0).any():
-            raise ValueError(
+            raise InputError(
                 f"y must hold whole numbers in 0..{n_classes - 1}; encode labels by their declared "
                 "classes"
             )
         return codes
     groups = two_classes(y)
     if groups is None:
-        raise ValueError(
+        raise InputError(
             "y must hold 0 and 1, or -1 and +1; encode other labels by their declared classes"
         )
     return groups
@@ -353,7 +354,9 @@ def pack(
 ) -> DenseRecords | SparseRecords:
     """Quantise and pack records, sorted by `groups`; the first is class 1, all others class 0."""
     if layout not in ("auto", "dense", "sparse"):
-        raise ValueError(f"layout ({layout!r}) must be 'auto', 'dense' or 'sparse'; leave it out")
+        raise DeclarationError(
+            f"layout ({layout!r}) must be 'auto', 'dense' or 'sparse'; leave it out"
+        )
     if layout == "auto":
         layout = "sparse" if _is_sparse(X) else "dense"
     if groups is None:

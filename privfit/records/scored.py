@@ -10,6 +10,7 @@ import numpy as np
 import scipy  # its submodules load when first used
 from numpy.typing import ArrayLike
 
+from privfit.base.errors import DeclarationError, InputError
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_sparse
 from privfit.records.csv_files import Cells
@@ -46,7 +47,7 @@ class ScoredRows(Rows):
         columns = list(records.values()) if isinstance(records, Mapping) else [records]
         n = int(np.shape(columns[0])[0]) if columns else 0
         if n == 0:
-            raise ValueError("records must hold at least one record; pass a non-empty table")
+            raise InputError("records must hold at least one record; pass a non-empty table")
         super().__init__((Run(0, n, 0),), 0)
         self._records, self._score = records, score
 
@@ -109,12 +110,12 @@ class ScoredRows(Rows):
         last = min(self.n_records, self._score.block, TRIED)
         faults = [self._fault(i, P) for i in range(last)]
         if all(faults):
-            raise ValueError(
+            raise DeclarationError(
                 f"score {faults[0]} for each of the first records; return an array (n, m), here "
                 f"with {len(P)} columns"
             )
         if self._mixes(self._integers(0, last, P), 0, last, P):
-            raise ValueError(
+            raise DeclarationError(
                 "score must treat each record by itself; it gave another value to a record that "
                 "stood alone. Round inside score, or pass block=1"
             )

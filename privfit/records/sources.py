@@ -21,7 +21,13 @@ from typing import IO, Any, TypeAlias
 
 import numpy as np
 
-from privfit.base.errors import FileMissingError
+from privfit.base.errors import (
+    DeclarationError,
+    DeclarationTypeError,
+    FileMissingError,
+    InputError,
+    MissingExtraError,
+)
 from privfit.base.typing import Array
 from privfit.records.csv_files import CsvReader, check_delimiter
 
@@ -46,7 +52,7 @@ def source_of(
         return ArraySource(_load(paths[0]), columns)
     unknown = sorted({_kind(path) for path in paths} - KINDS.keys())
     if unknown:
-        raise ValueError(
+        raise DeclarationError(
             f"source has files of unknown kinds ({', '.join(unknown)}); pass one .npy file, or "
             f"files that end in {', '.join(KINDS)}"
         )
@@ -74,7 +80,7 @@ def _paths(X: Any) -> list[Path]:
     """The files that a path, a folder or a list of paths stands for, in order."""
     listed = X if isinstance(X, list | tuple) else [X]
     if not listed or not all(isinstance(path, str | os.PathLike) for path in listed):
-        raise TypeError(
+        raise DeclarationTypeError(
             f"source ({type(X).__name__}) must be an array, a path, a list of paths or an Arrow "
             "table; pass one of them"
         )
@@ -84,7 +90,9 @@ def _paths(X: Any) -> list[Path]:
             raise FileMissingError(f"source ({str(path)!r}) must exist; pass the path of a file")
         found += sorted(f for f in path.iterdir() if f.is_file()) if path.is_dir() else [path]
     if not found:
-        raise ValueError("source must hold at least one file; pass a folder that is not empty")
+        raise DeclarationError(
+            "source must hold at least one file; pass a folder that is not empty"
+        )
     return found
 
 
@@ -92,7 +100,7 @@ def _load(path: Path) -> Array:
     try:
         return np.load(path, mmap_mode="r")
     except (ValueError, OSError, EOFError):
-        raise ValueError(
+        raise DeclarationError(
             f"source ({str(path)!r}) must be a whole .npy file of numbers; write it again with "
             "numpy.save"
         ) from None
@@ -106,7 +114,9 @@ class ArraySource:
 
     def __init__(self, X: Array, columns: Sequence[str] | None) -> None:
         if columns is not None:
-            raise ValueError("columns must be left out for an array, whose columns have no names")
+            raise DeclarationError(
+                "columns must be left out for an array, whose columns have no names"
+            )
         self._X, self.columns = X, None
 
     def blocks(self, y: Any, room: int, more_columns: int = 0) -> Iterator[Block]:
@@ -127,7 +137,7 @@ class ArraySource:
             return None
         y = y if isinstance(y, np.ndarray) else np.asarray(y)
         if y.shape[:1] != self._X.shape[:1]:
-            raise ValueError(
+            raise InputError(
                 "y must have one label for each record of X; pass a vector of that length"
             )
         return y
@@ -151,11 +161,11 @@ class TableSource:
         with tables[0].clear_errors():
             found = Counter(tables[0].names())
         if not found:
-            raise ValueError("source must name its columns in its first line; add that line")
+            raise DeclarationError("source must name its columns in its first line; add that line")
         self._names = [name for name, count in found.items() if count == 1]
         wrong = [name for name in columns or found if found[name] != 1]
         if wrong:
-            raise ValueError(
+            raise DeclarationError(
                 f"columns ({wrong}) must be in the source; pass names that it has, and has once"
             )
         self.columns: list[str] | None = None
@@ -163,7 +173,7 @@ class TableSource:
     def blocks(self, y: Any, room: int, more_columns: int = 0) -> Iterator[Block]:
         """Blocks of at most `room` bytes while they are packed, to so many more columns."""
         if y is not None and (not isinstance(y, str) or y not in self._names):
-            raise ValueError(
+            raise InputError(
                 f"y ({y if isinstance(y, str) else type(y).__name__}) must name a column of the "
                 "source, which holds the labels; pass its name"
             )
@@ -202,7 +212,7 @@ class Table(ABC):
         found = Counter(self.names())
         for name in wanted:
             if found[name] != 1:
-                raise ValueError(
+                raise DeclarationError(
                     f"source ({str(self._source)!r}) must have the column {name!r} once, like the "
                     "first of its files; rename its columns, or leave the file out"
                 )
@@ -216,7 +226,7 @@ class Table(ABC):
             if not isinstance(error, (OSError, EOFError, zlib.error, *self._errors())):
                 raise
             what = repr(str(self._source)) if isinstance(self._source, Path) else "an Arrow table"
-            raise ValueError(
+            raise DeclarationError(
                 f"source ({what}) could not be read to its end; check that the file is whole"
             ) from None
 
@@ -261,7 +271,7 @@ class ArrowTable(Table):
         try:
             import pyarrow  # noqa: F401
         except ImportError:
-            raise ImportError(
+            raise MissingExtraError(
                 "reading Arrow and Parquet block by block needs pyarrow; run pip install "
                 '"privfit[parquet]", or pass CSV files'
             ) from None

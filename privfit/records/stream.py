@@ -34,7 +34,7 @@ from typing import Any, Generic
 import numpy as np
 
 from privfit._kernels import threads
-from privfit.base.errors import access_error
+from privfit.base.errors import DeclarationError, access_error
 from privfit.base.typing import Array, Integers
 from privfit.base.validation import is_whole
 from privfit.records.rows import Rows
@@ -167,7 +167,7 @@ def _bytes(limit: Any) -> int:
     found = isinstance(text, str) and re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text)
     size = float(found[1]) * UNITS.get(found[2].upper(), 0) if found else 0
     if size < LEAST_MEMORY:
-        raise ValueError(
+        raise DeclarationError(
             f"memory_limit ({limit!r}) must be at least 64MB; pass a text such as '1GB' or a "
             "number of bytes"
         )
@@ -211,7 +211,7 @@ class _Cache:
             # 0600, and unlinked at once; it lives as long as the tables that are mapped from it.
             self._file = tempfile.TemporaryFile(buffering=0, dir=folder)  # noqa: SIM115
         except OSError as error:
-            raise ValueError(
+            raise DeclarationError(
                 f"folder ({str(folder)!r}) must be one that a cache can be written to "
                 f"({error.strerror}); pass another folder"
             ) from None

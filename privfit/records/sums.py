@@ -20,6 +20,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 import numpy as np
 
 from privfit._kernels import threads
+from privfit.base.errors import DeclarationError, InputError
 from privfit.base.typing import Integers
 from privfit.records.packing import MAX_RECORDS
 from privfit.records.rows import Rows
@@ -77,7 +78,7 @@ class Sums(ABC, Generic[R]):
 
     def whole(self, what: str) -> R:
         """All records in one table, if they are in memory; else a refusal of what needs them."""
-        raise ValueError(
+        raise DeclarationError(
             f"{what} needs all records at once, but they lie in parts; pass an array in memory, or "
             "a solver that takes sums alone"
         )
@@ -93,14 +94,14 @@ class Sums(ABC, Generic[R]):
     def _count(self, sizes: list[int], widths: list[int]) -> None:
         """Check and add up what the tables have."""
         if sum(sizes) == 0:
-            raise ValueError("X must have at least one record; pass a non-empty table")
+            raise InputError("X must have at least one record; pass a non-empty table")
         if sum(sizes) > MAX_RECORDS:
-            raise ValueError(
+            raise InputError(
                 f"X must have at most {MAX_RECORDS} records, so that no sum can overflow; pass "
                 "fewer, such as a sample"
             )
         if len(set(widths)) != 1:
-            raise ValueError("X must have the same columns in all its parts; pass equal tables")
+            raise InputError("X must have the same columns in all its parts; pass equal tables")
         self.n_records, self.n_features = sum(sizes), widths[0]
 
 

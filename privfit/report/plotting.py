@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from privfit.base.errors import DeclarationError, DeclarationTypeError, FileError, MissingExtraError
 from privfit.base.files import write_atomically
 from privfit.base.typing import Floats
 from privfit.base.validation import is_whole
@@ -56,7 +57,7 @@ def save_figure(ax: Any, path: str | os.PathLike[str], dpi: float = 100) -> None
     """
     kind = Path(path).suffix.removeprefix(".").lower()
     if kind not in ax.figure.canvas.get_supported_filetypes():
-        raise ValueError(
+        raise FileError(
             f"path ({os.fspath(path)!r}) must end in a known format; pass a name such as plot.png"
         )
     write_atomically(path, rendered(ax.figure, kind, dpi))
@@ -86,7 +87,7 @@ def draw_sweep(sweeps: Any, ax: Any = None) -> Any:
     curves = _named(sweeps, lambda sweep: sweep.name)
     measures = {sweep.measure for sweep in curves.values()}
     if len(measures) > 1:
-        raise ValueError(
+        raise DeclarationError(
             f"sweeps (of {', '.join(sorted(measures))}) must measure one thing; draw others on "
             "axes of their own"
         )
@@ -246,13 +247,13 @@ class _View:
     def of(cls, model: Any, columns: Sequence[Any] | None) -> _View:
         centers, domain = getattr(model, "cluster_centers_", None), getattr(model, "domain_", None)
         if centers is None or not isinstance(domain, Domain):
-            raise TypeError(
+            raise DeclarationTypeError(
                 f"model ({type(model).__name__}) must be a fitted KMeans or KMedian with a "
                 "domain; fit it first"
             )
         names = domain.coded_names(getattr(model, "feature_names_in_", None))
         if len(names) < 2:
-            raise ValueError("model must have two columns or more; there is no plane to draw")
+            raise DeclarationError("model must have two columns or more; there is no plane to draw")
         i, j = _two_columns(columns, names, domain)
         # A number of a schema is coded as [0, 1]; levels and other columns are shown as they are.
         ends = np.array([domain.shares.get(axis, (0.0, 1.0)) for axis in (i, j)], dtype=np.float64)
@@ -305,7 +306,7 @@ def _two_columns(columns: Any, names: list[str], domain: Domain) -> tuple[int, i
     ]
     inside = all(is_whole(j) and 0 <= j < len(names) for j in found)
     if len(found) != 2 or not inside or found[0] == found[1]:
-        raise ValueError(
+        raise DeclarationError(
             f"columns ({columns!r}) must be two different columns; pass two of {names[:12]}, or "
             f"positions below {len(names)}"
         )
@@ -382,7 +383,7 @@ def draw_budget(spent: Any, ax: Any = None) -> Any:
     for name in ("release_", "release"):  # a fitted estimator's; that of `Found` or `RocCurve`
         release = getattr(release, name, release)
     if not isinstance(release, Release):
-        raise TypeError(
+        raise DeclarationTypeError(
             f"spent ({type(spent).__name__}) must be a Ledger or have a release; pass "
             "model.release_, as a path or its generations do not say what a draw costs"
         )
@@ -504,7 +505,7 @@ def _axes(ax: Any, inches: tuple[float, float] = (6.4, 4.8)) -> Any:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        raise ImportError(
+        raise MissingExtraError(
             "a plot needs matplotlib; install it with: pip install 'privfit[plot]'"
         ) from None
     figure = Figure(figsize=inches, layout="constrained")
@@ -517,7 +518,7 @@ def _named(given: Any, name_of: Any) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         return {name_of(given): given}
     if not given:
-        raise ValueError("there must be a curve to draw; pass a mapping of names to curves")
+        raise DeclarationError("there must be a curve to draw; pass a mapping of names to curves")
     return {str(name): curve for name, curve in given.items()}
 
 

@@ -23,6 +23,7 @@ import scipy  # its submodules load when first used
 from numpy.typing import NDArray
 
 from privfit.base.cautions import public_records
+from privfit.base.errors import DeclarationError, DeclarationTypeError, FileError, InputError
 from privfit.base.json import parse
 from privfit.base.typing import Integers
 from privfit.base.validation import is_finite, is_sparse, is_whole
@@ -160,9 +161,9 @@ class Sweep:
             fields = parse(text)
             version = fields.pop("privfit_sweep")
         except (ValueError, KeyError):
-            raise ValueError("text must be JSON written by Sweep.to_json; pass it as is") from None
+            raise FileError("text must be JSON written by Sweep.to_json; pass it as is") from None
         if version != VERSION:
-            raise ValueError(
+            raise FileError(
                 f"version ({version!r}) must be {VERSION}; use the privfit that wrote this sweep"
             )
         try:
@@ -171,7 +172,7 @@ class Sweep:
             fields["trials"] = tuple(Trial(**trial) for trial in fields["trials"])
             return cls(**fields)
         except (KeyError, TypeError):
-            raise ValueError("text must have all fields of a Sweep; pass it as is") from None
+            raise FileError("text must have all fields of a Sweep; pass it as is") from None
 
 
 class SweepInterrupted(KeyboardInterrupt):
@@ -259,7 +260,7 @@ def sweep(
     True
     """
     if public is not True:
-        raise ValueError(
+        raise DeclarationError(
             "public must be True: the accuracies of a sweep are exact functions of the records, so "
             "they are not private; pass public=True for public or synthetic records, and no others"
         )
@@ -297,18 +298,22 @@ def _no_convergence_warnings() -> Iterator[None]:
 def _check_numbers(seeds: Any, test_size: Any, n_jobs: Any) -> None:
     for name, value in (("seeds", seeds), ("n_jobs", n_jobs)):
         if not is_whole(value) or value < 1:
-            raise ValueError(f"{name} ({value!r}) must be a positive whole number; pass {name}=2")
+            raise DeclarationError(
+                f"{name} ({value!r}) must be a positive whole number; pass {name}=2"
+            )
     if not is_finite(test_size) or not 0 < test_size < 1:
-        raise ValueError(f"test_size ({test_size!r}) must lie between 0 and 1; pass 0.2")
+        raise DeclarationError(f"test_size ({test_size!r}) must lie between 0 and 1; pass 0.2")
 
 
 def _rising(epsilons: Any) -> tuple[float, ...]:
     """The epsilons, sorted and each just once."""
     if isinstance(epsilons, str) or not np.iterable(epsilons):
-        raise TypeError(f"epsilons ({epsilons!r}) must be several numbers; pass [0.1, 1.0]")
+        raise DeclarationTypeError(
+            f"epsilons ({epsilons!r}) must be several numbers; pass [0.1, 1.0]"
+        )
     listed = list(epsilons)
     if not listed or not all(is_finite(value) and value > 0 for value in listed):
-        raise ValueError(f"epsilons ({listed!r}) must be positive numbers; pass [0.1, 1.0]")
+        raise DeclarationError(f"epsilons ({listed!r}) must be positive numbers; pass [0.1, 1.0]")
     return tuple(sorted({float(value) for value in listed}))
 
 
@@ -345,7 +350,7 @@ class _Bench:
         if n_jobs > 1:
             template.set_params(n_threads=1)
         if not 1 <= round(test_size * size) < size:
-            raise ValueError(
+            raise DeclarationError(
                 f"test_size ({test_size!r}) must leave records on both sides; pass more records"
             )
         settings = _described(estimator.get_params(deep=False))
@@ -363,12 +368,12 @@ class _Bench:
         if resume is None:
             return empty
         if not isinstance(resume, Sweep):
-            raise TypeError(
+            raise DeclarationTypeError(
                 f"resume ({type(resume).__name__}) must be a Sweep; pass an earlier one"
             )
         grown = replace(resume, seeds=empty.seeds, epsilons=epsilons, trials=())
         if grown != empty:
-            raise ValueError(
+            raise DeclarationError(
                 "resume must be a sweep of the same estimator, delta, test_size and records; pass "
                 "that one, or leave it out"
             )
@@ -468,12 +473,12 @@ def _check_estimator(estimator: Any) -> None:
     from privfit.estimators import BernoulliNB, KMeans, KMedian, LinearSVC, LogisticRegression
 
     if not isinstance(estimator, (BernoulliNB, KMeans, KMedian, LinearSVC, LogisticRegression)):
-        raise TypeError(
+        raise DeclarationTypeError(
             f"estimator ({type(estimator).__name__}) must be a classifier, KMeans or KMedian of "
             "privfit; pass one such as LogisticRegression(domain=(-1, 1))"
         )
     if estimator.ledger is not None:
-        raise ValueError(
+        raise DeclarationError(
             "ledger must be left out: records that are declared public cost no budget; pass the "
             "estimator without it"
         )
@@ -491,10 +496,10 @@ def _described(parameters: Mapping[str, Any]) -> str:
 
 def _read_labels(y: Any, size: int, what: str) -> NDArray[Any]:
     if y is None:
-        raise ValueError(f"y must be given for {what}; pass the label of each record")
+        raise InputError(f"y must be given for {what}; pass the label of each record")
     labels = np.asarray(y)
     if labels.shape != (size,):
-        raise ValueError("y must have one label for each record; pass a vector of that length")
+        raise InputError("y must have one label for each record; pass a vector of that length")
     return labels
 
 

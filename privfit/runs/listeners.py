@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import TypeAlias
 
+from privfit.base.errors import DeclarationTypeError
 from privfit.runs.paths import Generation
 
 __all__ = ["Listener", "bar", "check_callback", "progress"]
@@ -16,7 +17,7 @@ Listener: TypeAlias = Callable[[Generation], object]
 def check_callback(callback: object) -> None:
     """Refuse a listener that cannot be called."""
     if callback is not None and not callable(callback):
-        raise TypeError(
+        raise DeclarationTypeError(
             f"callback ({type(callback).__name__}) must be a function; pass callback(generation)"
         )
 

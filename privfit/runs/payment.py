@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from privfit._kernels.random import BitSource
 from privfit.base.cautions import PrivacyLeakWarning, caution
+from privfit.base.errors import DeclarationError
 from privfit.privacy.accounting import Event
 from privfit.privacy.ledger import Budget, Grant, Ledger, Release, reserve_from
 from privfit.privacy.mechanisms import Mechanism
@@ -75,7 +76,7 @@ class Terms:
     def refuse_infinity(self) -> None:
         """An infinite budget is for the one search that runs without any."""
         if self.is_infinite:
-            raise ValueError(
+            raise DeclarationError(
                 "epsilon (inf) is for the plain genetic algorithm; pass solver='dpsga'"
             )
 
@@ -100,7 +101,9 @@ class Terms:
             return self.charge(records)
         source = self._cautious(records)
         if self.ledger is not None:
-            raise ValueError("epsilon (inf) cannot be charged to a ledger; leave the ledger out")
+            raise DeclarationError(
+                "epsilon (inf) cannot be charged to a ledger; leave the ledger out"
+            )
         warnings.warn("epsilon=inf: this is not private", PrivacyLeakWarning, stacklevel=3)
         return Account(self, source)
 

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from privfit._kernels.random import BitSource
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Array, Coins, Integers
 from privfit.objectives import (
     CentersObjective,
@@ -311,7 +312,7 @@ def check_candidates(task: Task[Objective, Space]) -> None:
 def check_space(objective: Objective, space: Space) -> Array:
     """The outermost candidates of a space: an objective that scores these can score all."""
     if isinstance(objective, LinearObjective) and not isinstance(space, Reals):
-        raise ValueError(
+        raise DeclarationError(
             f"space ({space!r}) must be a box of weights for a LinearObjective; pass "
             f"Reals(-1, 1, {objective.n_weights})"
         )

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import Field, asdict, fields, is_dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, overload, runtime_checkable
 
+from privfit.base.errors import DeclarationError
 from privfit.base.validation import is_finite, is_whole
 from privfit.runs.paths import Path
 from privfit.runs.run import Run, Task, check_candidates
@@ -97,7 +98,7 @@ class Parameters:
         own, inner = by_depth(params)
         for name in (*own, *inner):
             if name not in found:
-                raise ValueError(
+                raise DeclarationError(
                     f"{name} must be a parameter of {type(self).__name__}; pass one of "
                     f"{', '.join(found)}"
                 )
@@ -122,7 +123,7 @@ def by_depth(params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[
 def changed(value: Any, name: str, params: Mapping[str, Any]) -> Any:
     """A copy of settings with other fields; an estimator is changed in its place."""
     if not hasattr(value, "set_params"):
-        raise ValueError(
+        raise DeclarationError(
             f"{name} ({value!r}) must be settings for {name}__{next(iter(params))} to be set; pass "
             "settings such as Gradient()"
         )
@@ -212,7 +213,7 @@ def settings_of(solver: Any, methods: Mapping[str, type[Any]]) -> tuple[str, Any
             return name, kind()
     if isinstance(solver, Solver) and not isinstance(solver, type):
         return solver.name, solver
-    raise ValueError(
+    raise DeclarationError(
         f"solver ({solver!r}) must be one of {', '.join(methods)}, or settings such as "
         "DPSGA(generations=50); pass one of them"
     )
@@ -243,7 +244,9 @@ def check_counts(settings: Any, *names: str) -> None:
     for name in names:
         value = getattr(settings, name)
         if value is not None and (not is_whole(value) or value < 1):
-            raise ValueError(f"{name} ({value!r}) must be a positive whole number; leave it out")
+            raise DeclarationError(
+                f"{name} ({value!r}) must be a positive whole number; leave it out"
+            )
 
 
 def check_shares(settings: Any, *names: str) -> None:
@@ -251,7 +254,7 @@ def check_shares(settings: Any, *names: str) -> None:
     for name in names:
         value = getattr(settings, name)
         if value is not None and (not is_finite(value) or not 0 <= value <= 1):
-            raise ValueError(f"{name} ({value!r}) must lie in [0, 1]; leave it out")
+            raise DeclarationError(f"{name} ({value!r}) must lie in [0, 1]; leave it out")
 
 
 def check_positive_shares(settings: Any, *names: str) -> None:
@@ -259,7 +262,7 @@ def check_positive_shares(settings: Any, *names: str) -> None:
     check_shares(settings, *names)
     for name in names:
         if getattr(settings, name) == 0:
-            raise ValueError(f"{name} (0) must be above 0 and at most 1; leave it out")
+            raise DeclarationError(f"{name} (0) must be above 0 and at most 1; leave it out")
 
 
 def check_positive(settings: Any, *names: str) -> None:
@@ -267,7 +270,7 @@ def check_positive(settings: Any, *names: str) -> None:
     for name in names:
         value = getattr(settings, name)
         if value is not None and not (is_finite(value) and value > 0):
-            raise ValueError(f"{name} ({value!r}) must be a positive number; leave it out")
+            raise DeclarationError(f"{name} ({value!r}) must be a positive number; leave it out")
 
 
 def check_split(settings: Any, *names: str) -> None:
@@ -275,4 +278,4 @@ def check_split(settings: Any, *names: str) -> None:
     for name in names:
         value = getattr(settings, name)
         if not is_finite(value) or not 0 < value < 1:
-            raise ValueError(f"{name} ({value!r}) must lie between 0 and 1; leave it out")
+            raise DeclarationError(f"{name} ({value!r}) must lie between 0 and 1; leave it out")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from privfit.base.errors import DeclarationError
 from privfit.base.validation import is_whole
 from privfit.privacy.ledger import ADJACENCIES
 
@@ -23,13 +24,13 @@ class Counted(Protocol):
 def public_size(records: Counted, adjacency: str, n_public: int | None) -> int | None:
     """The public number of records: as declared, or the real one where a record is replaced."""
     if adjacency not in ADJACENCIES:
-        raise ValueError(
+        raise DeclarationError(
             f"adjacency ({adjacency!r}) must be 'replace' or 'add_remove'; pass one of them"
         )
     if n_public is None:
         return int(records.n_records) if adjacency == "replace" else None
     if not is_whole(n_public) or n_public < 1:
-        raise ValueError(
+        raise DeclarationError(
             f"n_public ({n_public!r}) must be a positive whole number; pass a public estimate of "
             "the number of records"
         )
@@ -39,7 +40,7 @@ def public_size(records: Counted, adjacency: str, n_public: int | None) -> int |
 def known_size(size: int | None, where: str = PRIVATE, remedy: str = "a public estimate") -> int:
     """The public number of records, which is needed; says where, and what to pass, if unknown."""
     if size is None:
-        raise ValueError(
+        raise DeclarationError(
             f"n_public must be given under adjacency='add_remove'{where}; pass {remedy}"
         )
     return size

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Array, Coins, Floats, Integers
 from privfit.base.validation import is_whole
 
@@ -29,7 +30,9 @@ __all__ = ["Bits", "Reals", "Subsets", "side_by_side"]
 
 def _check_size(name: str, value: Any) -> None:
     if not is_whole(value) or value < 1:
-        raise ValueError(f"{name} ({value!r}) must be a positive whole number; pass {name}=10")
+        raise DeclarationError(
+            f"{name} ({value!r}) must be a positive whole number; pass {name}=10"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,16 +71,16 @@ class Reals:
                 for bound in (self.low, self.high)
             )
         except ValueError:
-            raise ValueError(
+            raise DeclarationError(
                 f"low and high must be numbers or arrays of shape {self.shape}; pass Reals(low, "
                 "high, d)"
             ) from None
         if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
-            raise ValueError("low must be below high, both finite; pass Reals(-1, 1, d)")
+            raise DeclarationError("low must be below high, both finite; pass Reals(-1, 1, d)")
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
         if np.greater(*self._ends).any():
-            raise ValueError(
+            raise DeclarationError(
                 "low and high must have a point of the grid between them in every coordinate; pass "
                 "wider bounds, or a finer grid"
             )
@@ -117,7 +120,7 @@ class Reals:
         if self.units is not None or units is None:
             return self
         if np.shape(units) not in ((), self.shape, self.shape[-1:]):
-            raise ValueError(
+            raise DeclarationError(
                 f"candidates (shape {self.shape}) must have the shape of the objective's, "
                 f"{np.shape(units)}; pass Reals(low, high, d) with it"
             )
@@ -234,7 +237,7 @@ class Subsets:
         _check_size("n", self.n)
         _check_size("k", self.k)
         if self.k > self.n:
-            raise ValueError(f"k ({self.k}) must be at most n ({self.n}); pass a smaller k")
+            raise DeclarationError(f"k ({self.k}) must be at most n ({self.n}); pass a smaller k")
 
     @property
     def shape(self) -> tuple[int, ...]:

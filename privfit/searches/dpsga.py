@@ -18,6 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Array, Coins, Integers
 from privfit.base.validation import is_whole
 from privfit.privacy.accounting import METHODS
@@ -47,7 +48,7 @@ def thesis_delta(n: int) -> float:
     6.955e-06
     """
     if not is_whole(n) or n < 2:
-        raise ValueError(
+        raise DeclarationError(
             f"n ({n!r}) must be a whole number of at least 2; pass the public number of records"
         )
     return float(n) ** -1.1
@@ -122,7 +123,7 @@ class DPSGA(Search):
         check_counts(self, "generations", "population", "survivors")
         check_shares(self, "crossover", "mutation", "step", "average")
         if self.survivors >= self.population:
-            raise ValueError(
+            raise DeclarationError(
                 f"survivors ({self.survivors}) must be below the population ({self.population}); "
                 "pass fewer"
             )
@@ -135,17 +136,17 @@ class DPSGA(Search):
         """Refuse a selection that is not known, and a composition that is not proved for it."""
         known = ("exponential", *PURE)
         if self.selection not in known:
-            raise ValueError(
+            raise DeclarationError(
                 f"selection ({self.selection!r}) must be one of {', '.join(known)}; pass one of "
                 "them"
             )
         if self.composition not in METHODS:
-            raise ValueError(
+            raise DeclarationError(
                 f"composition ({self.composition!r}) must be one of {', '.join(METHODS)}; pass one "
                 "of them"
             )
         if self.selection in PURE and self.composition not in PURE_COMPOSITIONS:
-            raise ValueError(
+            raise DeclarationError(
                 f"composition ({self.composition!r}) must be proved for every pure release, since "
                 f"selection {self.selection!r} is not bounded-range; pass one of "
                 f"{', '.join(PURE_COMPOSITIONS)}, or selection='exponential'"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privfit.base.errors import DeclarationError
 from privfit.objectives import LinearObjective
 from privfit.privacy.mechanisms import DiscreteLaplace
 from privfit.runs.paths import Path
@@ -67,11 +68,11 @@ class Majority(Settings):
 
 def _check_labels(objective: Objective) -> None:
     if not isinstance(objective, LinearObjective):
-        raise ValueError(
+        raise DeclarationError(
             f"majority needs labelled records, not a {type(objective).__name__}; pass a "
             "LinearObjective"
         )
     if not objective.fit_intercept:
-        raise ValueError(
+        raise DeclarationError(
             "majority releases nothing but an intercept; pass fit_intercept=True, or another solver"
         )

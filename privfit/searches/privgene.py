@@ -26,6 +26,7 @@ from typing import TypeGuard
 
 import numpy as np
 
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Array, Coins, Floats
 from privfit.objectives import LinearObjective
 from privfit.privacy.accounting import Event, calibrate
@@ -124,7 +125,7 @@ class PrivGene(_Steered):
         check_counts(self, "generations", "population", "survivors")
         check_shares(self, "step", "decay", "average")
         if self.survivors > self.population:
-            raise ValueError(
+            raise DeclarationError(
                 f"survivors ({self.survivors}) must be at most the population ({self.population}); "
                 "pass fewer"
             )
@@ -234,7 +235,7 @@ class _Walk(_Steered):
         check_shares(self, "decay")
         check_positive_shares(self, "step", "last_step")
         if self.decay is not None and self.last_step is not None:
-            raise ValueError(
+            raise DeclarationError(
                 f"decay ({self.decay}) and last_step ({self.last_step}) must not both be given; "
                 "pass one of them"
             )
@@ -407,7 +408,7 @@ class Local(_Walk):
 
     def __post_init__(self) -> None:
         if self.scoring not in ("gradient", "loss"):
-            raise ValueError(
+            raise DeclarationError(
                 f"scoring ({self.scoring!r}) must be 'gradient' or 'loss'; pass one of them"
             )
         check_counts(self, "generations")

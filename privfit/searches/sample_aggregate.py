@@ -44,6 +44,7 @@ import scipy  # its submodules load when first used
 from numpy.typing import ArrayLike
 
 from privfit._kernels.random import BitSource
+from privfit.base.errors import DeclarationError, DeclarationTypeError, InputError
 from privfit.base.typing import Array, Coins, Floats, Integers
 from privfit.base.validation import is_sparse
 from privfit.domains import Box, Domain, Grid, L1Ball, L2Ball
@@ -152,7 +153,7 @@ def _as_bounds(bounds: Bounds, width: int | None) -> Domain:
     if isinstance(bounds, Domain):
         return bounds if width is None else bounds.bind(width)
     if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
-        raise TypeError(
+        raise DeclarationTypeError(
             f"bounds ({type(bounds).__name__}) must be a pair (low, high), a Box, an L1Ball or an "
             "L2Ball; pass one of them"
         )
@@ -221,7 +222,7 @@ def aggregate(
     """
     parts = _tables(records)
     if not callable(statistic):
-        raise TypeError(
+        raise DeclarationTypeError(
             f"statistic ({type(statistic).__name__}) must be a function; pass statistic(rows)"
         )
     within = _as_bounds(bounds, None)
@@ -244,9 +245,9 @@ def _tables(records: object) -> tuple[Table, ...]:
     tables = records if isinstance(records, tuple) else (records,)
     read = [table for table in map(_table, tables) if table is not None]
     if not tables or len(read) < len(tables):
-        raise ValueError("records must be an array, or a tuple of arrays; pass records as rows")
+        raise InputError("records must be an array, or a tuple of arrays; pass records as rows")
     if len(set(map(_count, read))) != 1:
-        raise ValueError("records must be arrays with equally many rows; pass one row a record")
+        raise InputError("records must be arrays with equally many rows; pass one row a record")
     return tuple(read)
 
 
@@ -323,7 +324,7 @@ class Gupt(Settings):
         if self.bounds is not None:
             _as_bounds(self.bounds, None)
         if self.estimator is not None and not callable(getattr(self.estimator, "fit", None)):
-            raise TypeError(
+            raise DeclarationTypeError(
                 f"estimator ({type(self.estimator).__name__}) must have a method fit; pass one "
                 "such as scikit-learn's LogisticRegression()"
             )
@@ -380,7 +381,7 @@ def _asked(
         return _LinearModel(objective, settings, budget)
     if isinstance(objective, CentersObjective):
         return _Centers(objective, settings, coins)
-    raise ValueError(
+    raise DeclarationError(
         f"gupt fits linear models and centres, not a {type(objective).__name__}; pass records and "
         "a statistic to aggregate()"
     )
@@ -416,7 +417,7 @@ class _LinearModel:
         made_up, labels = self._domain.points(40, np.random.default_rng(0)), np.arange(40) % 2
         _rehearse(self, "coef_ (1, d) and intercept_ (1,)", made_up, labels)
         if not self._intercept and getattr(self._estimator, "fit_intercept", False):
-            raise ValueError(
+            raise DeclarationError(
                 "estimator must not fit an intercept, which the model does not have; pass one with "
                 "fit_intercept=False"
             )
@@ -473,9 +474,11 @@ def _rehearse(asked: _LinearModel | _Centers, attributes: str, *made_up: Array) 
             warnings.simplefilter("ignore")
             value: Array = np.asarray(asked.statistic(*made_up), dtype=np.float64)
     except Exception as error:
-        raise ValueError(f"estimator fails on made-up records: {error}; pass another") from None
+        raise DeclarationError(
+            f"estimator fails on made-up records: {error}; pass another"
+        ) from None
     if value.size != asked.fallback.size:
-        raise ValueError(
+        raise DeclarationError(
             f"estimator must have {attributes} once it is fitted; pass one for this problem"
         )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from fractions import Fraction
 import shlex
 import sys
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
