@@ -308,7 +308,9 @@ cdef class DiscreteGaussianSampler:
 
     def __init__(self, variance: Fraction):
         if not variance > 0:
-            raise DeclarationError(f"variance ({variance}) must be positive; pass a rational number")
+            raise DeclarationError(
+                f"variance ({variance}) must be positive; pass a rational number"
+            )
         k, scale = binary_rate(Fraction(1, isqrt(floor(variance)) + 1))
         self._proposal = DiscreteLaplaceSampler(k, scale)
         self._variance = Fraction(variance)
