@@ -28,7 +28,6 @@ class Objective(Generic[R]):
     """What the compiled objectives share: their records are a `Sums`, wherever these are."""
 
     _sums: Sums[R]
-    _n_threads: int | None
     adjacency: str = "replace"  # sums have room for as many records as this relation allows
 
     def __repr__(self) -> str:

@@ -28,7 +28,7 @@ from privfit.objectives.common import (
     on_grid,
 )
 from privfit.objectives.linear_moves import LinearMoves, LinearSlopes
-from privfit.objectives.smooth import Smoothing, SmoothSums
+from privfit.objectives.smooth import NO_KNOTS, Smoothing, SmoothSums
 from privfit.records.linear import Image, LinearRows, LossGrid
 from privfit.records.packing import MAX_RECORDS, check_domain
 from privfit.records.places import sums_of
@@ -128,17 +128,16 @@ class LinearObjective(Objective[LinearRows]):
                 "labels 0 and 1"
             )
         threads.resolve(n_threads)
-        self.loss, self.C, self.l2, self._n_threads = loss, float(C), float(l2), n_threads
+        self.loss, self.C, self.l2 = loss, float(C), float(l2)
         self.n_classes, self.head, self.adjacency = n_classes, 0, adjacency
         self.fit_intercept = bool(fit_intercept)
+        declared = check_domain(domain, "LinearObjective")
         rule = partial(_loss_grid, loss, float(C), adjacency)
-        pack = partial(
-            LinearRows.pack, domain=check_domain(domain, "LinearObjective"), loss=rule,
-            layout=layout, n_classes=n_classes, labels=labels, n_threads=n_threads,
-        )  # fmt: skip
+        pack = partial(LinearRows.pack, domain=declared, loss=rule, layout=layout,
+                       n_classes=n_classes, labels=labels, n_threads=n_threads)  # fmt: skip
         self._sums = sums_of(X, y, pack, n_threads)
         self.n_features = self._sums.n_features
-        self.domain: Domain = pack.keywords["domain"].bind(self.n_features)
+        self.domain: Domain = declared.bind(self.n_features)
         self.score_bits = rule(self.domain).bits
 
     def joined(self, others: Sequence[LinearObjective]) -> LinearObjective:
@@ -196,7 +195,7 @@ class LinearObjective(Objective[LinearRows]):
         P = self._padded(P)
         whole = on_grid(P, self.domain.weight_units(), "domain.snap(P)")
         margin = float((np.abs(P) @ self._largest_record).max())
-        if not self._has_exact(margin):
+        if margin >= self._exact_margin:
             raise DeclarationError(
                 "candidates are too large for exact margins; pass smaller weights, or a Grid with "
                 "smaller bits"
@@ -221,9 +220,17 @@ class LinearObjective(Objective[LinearRows]):
             )
         return P, whole
 
-    def _has_exact(self, margin: float) -> bool:
-        """Whether all partial sums on the way to margins of this size are exact in float64."""
-        return margin * 2.0 ** (self.grid.a + self.grid.b) < 2.0**52
+    @property
+    def _exact_margin(self) -> float:
+        """Below it, all partial sums on the way to a margin are exact in float64."""
+        return 2.0 ** (52 - self.grid.a - self.grid.b)
+
+    def _safe_margin(self) -> float:
+        """Below it, `_scored` refuses nothing."""
+        if self.loss == "zero_one":
+            return self._exact_margin
+        most = min(MOST_LOSS, MOST_SUM / self.room()) * (1 - 2.0**-40)
+        return min(self._exact_margin, (most - 1) / (self.C * 2.0**self.score_bits) - 1)
 
     def _has_room(self, margin: float, adjacency: str | None = None) -> bool:
         """Whether losses at this margin are exact, and their sum over all records is."""
@@ -337,9 +344,19 @@ class LinearObjective(Objective[LinearRows]):
         whole = self._candidates(w[None])[1][0]
         return self._sums.sum(LinearRows.followed_gradient, whole, cap)[: self.n_weights]
 
-    def smooth(self, *loss: Any) -> SmoothSums:
-        """Sums of slopes and curvatures of a smooth loss, as Newton's method asks for them."""
-        return SmoothSums(self._sums, Smoothing(*loss))
+    def smooth(
+        self,
+        width: float,
+        numbers: Integers,
+        radius: float,
+        knots: Floats = NO_KNOTS,
+        steepest: float = 1.0,
+    ) -> SmoothSums:
+        """Sums of slopes and curvatures of a smooth loss, as Newton's method asks for them.
+
+        The loss and the clip of records are those of `Smoothing`.
+        """
+        return SmoothSums(self._sums, Smoothing(width, numbers, radius, knots, steepest))
 
     def size_counts(self, numbers: Integers, radii: Floats) -> Integers:
         """int64 (radii + 1,): records by the l1 norm of numbers, in classes up to each radius."""

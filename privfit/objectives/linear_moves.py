@@ -26,7 +26,7 @@ class LinearMoves:
         w = np.asarray(w, dtype=np.float64)
         if w.ndim != 1:
             raise DeclarationError(f"w (shape {w.shape}) must be one candidate; pass a vector")
-        self._objective = objective
+        self._objective, self._safe = objective, objective._safe_margin()
         self._move_to(objective._candidates(w[None])[1][0])
 
     @property
@@ -85,10 +85,10 @@ class LinearMoves:
         coords, whole, norms = self._moves(coords, steps)
         if coords.size == 0:
             return np.empty(0, dtype=np.int64)
-        margin = self._margin - self._norm + float(norms.max())
-        if not (objective._has_exact(margin) and objective._has_room(margin)):
+        farther = float(norms.max()) - self._norm
+        if self._margin + farther >= self._safe:
             objective._scored(self._moved(coords, whole))
-        return -objective._sums.sum(LinearRows.moved_losses, self._whole, coords, whole)
+        return -objective._sums.sum(LinearRows.moved_losses, self._whole, coords, whole, farther)
 
     def prior(self, coords: ArrayLike, steps: ArrayLike) -> Integers:
         """int64 (m,): `LinearObjective.prior` of the moved candidates."""
@@ -103,8 +103,9 @@ class LinearMoves:
 
     def step(self, coord: int, step: float) -> None:
         """Move the parent."""
-        coords, steps, _ = self._moves([coord], [step])
-        self._objective._candidates(self._moved(coords, steps))
+        coords, steps, norms = self._moves([coord], [step])
+        if self._margin + float(norms[0]) - self._norm >= self._safe:
+            self._objective._candidates(self._moved(coords, steps))
         moved = self._whole.copy()
         moved[coords] += steps
         self._move_to(moved)

@@ -166,7 +166,9 @@ class CentersRows(CellRows):
                     self.dense.panels, part, form[0], form[1], self.power, *about, buffer, counts,
                     sums,
                 )  # fmt: skip
-        return np.column_stack([counts.sum(axis=0), sums.sum(axis=0)[:, :d]])
+        result = np.empty((k, 1 + d), dtype=np.int64)
+        result[:, 0], result[:, 1:] = counts.sum(axis=0), sums.sum(axis=0)[:, :d]
+        return result
 
     def moved_costs(self, whole: Floats, which: Integers, new: Floats) -> Integers:
         """int64 (m,): the costs of one set (k, d) with centre which[i] replaced by new[i]."""

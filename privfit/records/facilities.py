@@ -292,13 +292,13 @@ class Distances(Rows):
     def _nearest(self, members: Integers) -> Array:
         """(n,): distances to the nearest member, the largest number if there is none."""
         kind = self.matrix.dtype
-        known, nearest = self._taken("grown") or (members[:0], None)
-        if nearest is None or not np.array_equal(known, members[: len(known)]):
-            known = members[:0]
-            nearest = np.full(self.n_records, np.iinfo(kind).max, dtype=kind)
-        for facility in members[len(known) :]:
+        wanted: list[int] = members.tolist()
+        known, nearest = self._taken("grown") or ([], None)
+        if nearest is None or known != wanted[: len(known)]:
+            known, nearest = [], np.full(self.n_records, np.iinfo(kind).max, dtype=kind)
+        for facility in wanted[len(known) :]:
             nearest = np.minimum(nearest, self.matrix[facility, : self.n_records])
-        self._put("grown", (), (members, nearest))
+        self._put("grown", (), (wanted, nearest))
         return nearest
 
     def grown(self, members: Integers) -> Integers:
@@ -453,15 +453,11 @@ class FacilityRows(CellRows):
         assert records is not None
         return self._ruler.table(records, self)
 
-    def _tables(self) -> Iterator[Distances]:
-        """The table of all records, or of a few at a time where they stream by.
+    def _strips(self) -> Iterator[Distances]:
+        """The distances of a few records at a time.
 
-        Few enough that distances stay in the cache while they are looked at; then they are
-        forgotten.
+        Few enough that they stay in the cache while they are looked at; then they are forgotten.
         """
-        if not self.passing or self._distances is not None:
-            yield self.distances()
-            return
         assert self.dense is not None
         assert self._ruler is not None
         step = max(1, STRIP // (len(self._ruler.places) * PANEL_ROWS))
@@ -475,7 +471,10 @@ class FacilityRows(CellRows):
         self, question: Callable[Concatenate[Distances, Q], Integers],
         *args: Q.args, **named: Q.kwargs,
     ) -> Integers:  # fmt: skip
-        first, *others = (question(table, *args, **named) for table in self._tables())
+        """The answer of the table of all distances, or of strips where records stream by."""
+        if self._distances is not None or not self.passing:
+            return question(self.distances(), *args, **named)
+        first, *others = (question(strip, *args, **named) for strip in self._strips())
         return np.asarray(sum(others, first))
 
     # ----------------------------------------------------------------------------------- questions

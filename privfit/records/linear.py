@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,7 @@ class Image:
     squared: bool
     bound: int
 
-    @property
+    @cached_property
     def key(self) -> tuple[Any, ...]:
         """What tells it from others."""
         return self.columns, self.shift, self.squared, self.bound
@@ -95,6 +96,7 @@ class LinearRows(Rows):
         # The largest size of each column, 1 for the intercept, in margins of a candidate's unit.
         largest = np.append(np.maximum(np.abs(domain.low), np.abs(domain.high)), 1.0)
         self._reaches = largest * domain.weight_units()
+        self._narrowest = _narrowest(domain, loss)
 
     @classmethod
     def pack(
@@ -145,11 +147,7 @@ class LinearRows(Rows):
 
     def narrow(self, reach: Floats) -> NDArray[np.bool_]:
         """(m,) which margins, of at most these sizes, are sure to fit in 32 bits."""
-        grid, loss = self.domain.grid, self.loss
-        fits = (reach + 1) * 2.0 ** (grid.a + grid.b) < 2.0**31
-        if loss.name == "hinge":
-            fits &= loss.C * (reach + 1) * 2.0**loss.bits < 2.0**24
-        return np.asarray(fits)
+        return np.asarray(reach < self._narrowest)
 
     def _norms(self, whole: Floats) -> Floats:
         return self.domain.norm(whole * self.domain.weight_units())
@@ -185,10 +183,15 @@ class LinearRows(Rows):
         result[~narrow] = self.layout.losses_wide(whole[~narrow], self)
         return result
 
-    def moved_losses(self, whole: Floats, coords: Integers, steps: Floats) -> Integers:
-        """int64 (m,): the losses of one candidate (d + 1,) moved by steps[i] along coords[i]."""
+    def moved_losses(
+        self, whole: Floats, coords: Integers, steps: Floats, farther: float
+    ) -> Integers:
+        """int64 (m,): the losses of one candidate (d + 1,) moved by steps[i] along coords[i].
+
+        No move changes a margin by more than `farther`.
+        """
         # Margins of one candidate serve few moves of records that stream by.
-        parent = None if self.passing else self._parent_of(whole, coords, steps)
+        parent = None if self.passing else self._parent_of(whole, farther)
         if parent is None:
             P = np.tile(whole, (len(coords), 1))
             P[np.arange(len(coords)), coords] += steps
@@ -197,33 +200,32 @@ class LinearRows(Rows):
         self._put("parent", (), (whole, parent))
         return answer
 
-    def _parent_of(
-        self, whole: Floats, coords: Integers, steps: Floats
-    ) -> DenseParent | SparseParent | None:
+    def _parent_of(self, whole: Floats, farther: float) -> DenseParent | SparseParent | None:
         """Margins of this candidate, if those of all its moves fit in 32 bits."""
-        farthest = float((np.abs(steps) * self._reaches[coords]).max())
-        if not self._is_narrow(whole, farthest):
+        if not self._is_narrow(whole, farther):
             return None
         before, parent = self._taken("parent") or (whole, None)
         if parent is None or not self._follow(parent, before, whole):
-            parent = self.layout.parent(whole, self)
+            fits = self.layout.fits(whole[None])[0]
+            parent = self.layout.parent(whole, self) if fits else None
         return parent
 
     def _is_narrow(self, whole: Floats, farther: float) -> bool:
-        """Whether one candidate is, and all that reach so much farther."""
-        reach = np.abs(whole) @ self._reaches + farther
-        return bool(
-            (self.narrow(reach) or self.narrow(self._norms(whole[None])[0] + farther))
-            and self.layout.fits(whole[None])[0]
+        """Whether the margins of one candidate are, and those that reach so much farther."""
+        quick = float(np.abs(whole) @ self._reaches) + farther
+        return quick < self._narrowest or (
+            float(self._norms(whole[None])[0]) + farther < self._narrowest
         )
 
     def _follow(self, parent: DenseParent | SparseParent, before: Floats, whole: Floats) -> bool:
-        """Move margins to this candidate in a few steps, if margins fit on the way."""
+        """Move margins to this candidate in a few steps, if they and its weights fit on the way."""
+        if before is whole:
+            return True
         steps = whole - before
         changed = np.flatnonzero(steps)
-        if len(changed) > FEW_STEPS:
+        if len(changed) > FEW_STEPS or not self.layout.fits(whole[None])[0]:
             return False
-        if len(changed) and not self._is_narrow(before, float(np.abs(steps) @ self._reaches)):
+        if not self._is_narrow(before, float(np.abs(steps) @ self._reaches)):
             return False
         for coord, step in zip(changed.tolist(), wrap32(steps[changed]).tolist(), strict=True):
             parent.step(coord, step)
@@ -293,3 +295,12 @@ class LinearRows(Rows):
         places = np.searchsorted(radii, sizes(self.layout, numbers, self))
         runs = [places[run.first : run.first + run.count] for run in self.runs]
         return np.bincount(np.concatenate(runs), minlength=len(radii) + 1).astype(np.int64)
+
+
+def _narrowest(domain: Domain, loss: LossGrid) -> float:
+    """Margins of all sizes below this are sure to fit in 32 bits, and hinges in 24."""
+    grid = domain.grid
+    widest = 2.0 ** (31 - grid.a - grid.b)
+    if loss.name == "hinge":
+        widest = min(widest, 2.0 ** (24 - loss.bits) / loss.C)
+    return widest * (1 - 2.0**-40) - 1

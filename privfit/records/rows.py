@@ -147,6 +147,11 @@ class Rows(KernelCalls):
 
 
 def _same(one: Key, other: Key) -> bool:
-    return len(one) == len(other) and all(
-        a is b or np.array_equal(a, b) for a, b in zip(one, other, strict=True)
-    )
+    if one is other:
+        return True
+    if len(one) != len(other):
+        return False
+    for a, b in zip(one, other, strict=True):
+        if a is not b and not np.array_equal(a, b):
+            return False
+    return True

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ class Smoothing:
     knots: Floats = field(default_factory=lambda: NO_KNOTS)
     steepest: float = 1.0
 
-    @property
+    @cached_property
     def key(self) -> tuple[Any, ...]:
         """What tells it from others."""
         return self.width, self.numbers, self.radius, self.knots, self.steepest

@@ -384,7 +384,7 @@ def test_small_tables_are_joined_and_answer_as_before(layout, rng, monkeypatch):
     questions: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
         (LinearRows.losses, (w,)), (LinearRows.gradient, (w[0], 2048)),
         (LinearRows.second_moments, ()), (LinearRows.label_counts, ()),
-        (LinearRows.moved_losses, (w[0], np.arange(5), np.full(5, 512.0))),
+        (LinearRows.moved_losses, (w[0], np.arange(5), np.full(5, 512.0), 0.5)),
         (LinearRows.followed_gradient, (w[0], 9)), (LinearRows.gradient, (w[0], 4096, image)),
         (LinearRows.size_counts, (np.array([0, 2]), np.array([0.5]))),
     ]  # fmt: skip
