@@ -72,7 +72,10 @@ NOT_RUN = {
     "mypy": LINTS,
     "cython-lint privfit": LINTS,
     "lint-imports": LINTS,
-    "pytest": "all tests: .ci/run has run them by now",
+    "pytest": "tests: .ci/run has run them by now",
+    'pytest -m "not nightly"': "tests: .ci/run has run them by now",
+    'pytest -m ""': "tests: .ci/run has run all but the longest",
+    "tools/nightly": "takes hours",
     ".ci/run": "it is what runs this script",
 }
 # What people type at the root beside what pages show.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import pytest
 from makers.places import TESTS
 
 import privfit
@@ -19,12 +18,18 @@ def test_a_folder_of_tests_is_a_room_or_known():
     assert folders <= ROOMS | {"bench", "makers", "papers"}
 
 
-@pytest.mark.few(9)
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(TESTS).as_posix())
-def test_no_test_is_imported(path):
-    parts = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            names = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
-            parts |= {part for name in names for part in name.split(".")}
-    assert not {part for part in parts if part == "conftest" or part.startswith("test_")}
+def imported(path: Path) -> set[str]:
+    """The parts of all names that a file imports."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = [alias.name for node in imports for alias in node.names]
+    names += [getattr(node, "module", None) or "" for node in imports]
+    return {part for name in names for part in name.split(".")}
+
+
+def test_no_test_imports_a_test():
+    for path in FILES:
+        tests = {name for name in imported(path) if name.startswith(("test_", "conftest"))}
+        assert not tests, (
+            f"{path.relative_to(TESTS)} imports {tests}: move what both need to makers/"
+        )
