@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-from conftest import ROOT
+from makers.places import ROOT
 
 import privfit
 
