@@ -26,21 +26,21 @@ import privfit
 
 # -------------------------------------------------------------------------------------------- names
 
-# Modules that may have a name where the top level has none: where it was, then where it goes.
+# Where a name is if not at the top level: its room, then where it was before there were rooms.
 PLACES = {
-    "LloydTrace": ("privfit.postprocess", "privfit.clustering"),
-    "PriROC": ("privfit.priroc", "privfit.evaluation"),
-    "Tree": ("privfit.kmeans", "privfit.clustering"),
-    "aggregate": ("privfit.aggregate", "privfit.searches"),
-    "consistent": ("privfit.postprocess", "privfit.clustering"),
-    "mcmc": ("privfit.postprocess", "privfit.clustering"),
+    "LloydTrace": ("privfit.clustering", "privfit.postprocess"),
+    "PriROC": ("privfit.evaluation", "privfit.priroc"),
+    "Tree": ("privfit.clustering", "privfit.kmeans"),
+    "aggregate": ("privfit.searches", "privfit.aggregate"),
+    "consistent": ("privfit.clustering.consistency", "privfit.postprocess"),
+    "mcmc": ("privfit.clustering", "privfit.postprocess"),
 }
 RENAMED = {"SelectRefine": "LinearHybrid", "Swaps": "Gupta"}
 
 
 def public(name: str) -> Any:
     """A public name of privfit, wherever it is; a module of that name is not meant."""
-    for module in ("privfit", *PLACES.get(name, ())):
+    for module in (*PLACES.get(name, ()), "privfit"):
         with suppress(ModuleNotFoundError):
             found = getattr(importlib.import_module(module), name, None)
             if callable(found):
