@@ -31,7 +31,7 @@ from privfit.linear import functional as functional_module
 from privfit.linear.newton import coding_of
 from privfit.objectives.coding import Compact
 from privfit.privacy.ledger import Budget
-from privfit.searches.sample_aggregate import _block_count, _partition, _task, diameters
+from privfit.searches.sample_aggregate import _asked, _partition, diameters
 
 pytestmark = pytest.mark.filterwarnings("ignore::privfit.base.cautions.UnwiseBudgetWarning")
 
@@ -259,13 +259,13 @@ def _() -> str:
 
 @row("aggregate", "blocks, n = 40,000")
 def _() -> str:
-    return listed(_block_count(Gupt(paper=True), 40_000, Budget(1.0), 20))
+    return listed(Gupt(paper=True).count(40_000, Budget(1.0), 20))
 
 
 @row("aggregate", "weights of linear models")
 def _() -> str:
     objective = LinearObjective(X, Y, domain=Box(-1, 1), fit_intercept=False)
-    bounds = _task(objective, Gupt(paper=True), Budget(1.0), COINS).bounds
+    bounds = _asked(objective, Gupt(paper=True), Budget(1.0), COINS).bounds
     # A column of [-1, 1] is coded as [-1/2, 1/2]: its weight is half of the coded one.
     w = Compact(objective.domain, intercept=False).weights(np.stack([bounds.low, bounds.high]))
     return f"[{w.min():g}, {w.max():g}]"
@@ -274,7 +274,7 @@ def _() -> str:
 @row("aggregate", "centres of k-means")
 def _() -> str:
     objective = CentersObjective(X, 3, Box(-2, 2))
-    bounds = _task(objective, Gupt(paper=True), Budget(1.0), COINS).bounds
+    bounds = _asked(objective, Gupt(paper=True), Budget(1.0), COINS).bounds
     assert (bounds.width, bounds.low.min(), bounds.high.max()) == (30, -2.0, 2.0)
     return "the domain of a record"
 
@@ -282,7 +282,7 @@ def _() -> str:
 @row("aggregate", "sensitivity of the sum over blocks, 10 coded weights")
 def _() -> str:
     objective = LinearObjective(X, Y, domain=Box(-1, 1), fit_intercept=False)
-    bounds = _task(objective, Gupt(paper=True), Budget(1.0), COINS).bounds
+    bounds = _asked(objective, Gupt(paper=True), Budget(1.0), COINS).bounds
     return listed(round(diameters(bounds)[0] * bounds.record_units()[0]))
 
 

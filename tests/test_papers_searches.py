@@ -156,9 +156,8 @@ def _() -> str:
 @row("privgene", "weights of linear models")
 def _() -> str:
     objective = LinearObjective(X, Y, "logistic", Box(-1, 1, 3))
-    spaces = [linear._space(name, settings, objective) for name, settings in (
-        ("privgene", PrivGene(paper=True)), ("eem", EEM(paper=True)), ("local", Local(paper=True))
-    )]  # fmt: skip
+    published = PrivGene(paper=True), EEM(paper=True), Local(paper=True)
+    spaces = [linear._space(settings, objective) for settings in published]
     ends = {(float(space.low.min()), float(space.high.max())) for space in spaces}
     assert len(ends) == 1
     return "[{:g}, {:g}]".format(*ends.pop())
@@ -256,7 +255,7 @@ def _() -> str:
 @row("dpsga", "mutation of a weight, and the weights")
 def _() -> str:
     objective = LinearObjective(X, Y, "zero_one", Box(-1, 1, 3))
-    space = linear._space("dpsga", DPSGA(paper=True), objective)
+    space = linear._space(DPSGA(paper=True), objective)
     deviation = DPSGA(paper=True).step * float(space.width[0])
     P = space.jitter(np.zeros((20_000, 4)), DPSGA(paper=True).step, 1.0, np.random.default_rng(0))
     assert P.std() == pytest.approx(deviation, rel=0.02)
@@ -325,7 +324,7 @@ def _() -> str:
 
 @row("dpsga", "utility of linear models, and its dampening")
 def _() -> str:
-    assert "dpsga" in linear.COUNTS_ERRORS
+    assert DPSGA().counts_errors
     model = LogisticRegression(1.0, domain=(-1, 1), classes=[0, 1], random_state=0,
                                solver=DPSGA(1, 20, 2, paper=True))  # fmt: skip
     ranges = {mechanism.range for mechanism in drawn(lambda: model.fit(X, Y))}
