@@ -1032,7 +1032,9 @@ def test_fields_that_came_later_are_what_earlier_versions_did(name):
     text = dumps(fitted(name))
     old = written_by_version_1(text)
     assert old != json.dumps(json.loads(text))
-    assert json.loads(dumps(loads(old))) == json.loads(text)
+    again, new = loads(old), loads(text)
+    assert again.solver == new.solver  # what one writes out, the other may leave blank
+    assert json.loads(dumps(again.set_params(solver=new.solver))) == json.loads(text)
 
 
 def test_version_1_knows_no_fields_of_version_2():
