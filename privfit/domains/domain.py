@@ -10,7 +10,7 @@ nobody else needs to know which kind of domain it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -130,8 +130,13 @@ class Domain(Geometry):
             X.sum_duplicates()
         return X
 
-    def quantise_rows(self, rows: Any, uniform: bool = False) -> Quantised:
-        """Rows of what `read` returned, in whole units: see `quantise`."""
+    def blocks(self, X: Any, uniform: bool, size: int) -> Iterator[tuple[int, Any]]:
+        """(first row, rows in whole units) of what `read` returned, so many bytes at a time."""
+        rows = max(1, size // (8 * self.width))
+        for first in range(0, X.shape[0], rows):
+            yield first, self._quantise_rows(X[first : first + rows], uniform)
+
+    def _quantise_rows(self, rows: Any, uniform: bool) -> Quantised:
         with np.errstate(over="ignore"):  # a warning would tell that some record is huge
             if is_sparse(rows):
                 entries = rows.data.astype(np.float64)

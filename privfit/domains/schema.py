@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,7 @@ from privfit._kernels.linear import group_pair_norms
 from privfit.base.typing import Floats, Integers
 from privfit.domains.box import Box
 from privfit.domains.columns import Column, columns_from
-from privfit.domains.domain import Domain, Quantised, check_width
+from privfit.domains.domain import Domain, check_width
 from privfit.domains.frames import columns_of
 from privfit.domains.grid import Grid, frozen, whole_units
 from privfit.domains.plain import as_plain
@@ -180,8 +180,10 @@ class Schema(Domain):
         """A table in memory, encoded: its records are on the grid as they are read."""
         return self.encode(X)
 
-    def quantise_rows(self, rows: Any, uniform: bool = False) -> Quantised:
-        return rows
+    def blocks(self, X: Any, uniform: bool, size: int) -> Iterator[tuple[int, Any]]:
+        rows = max(1, size // 8)  # on the grid already; blocks only bound the unpacking
+        for first in range(0, X.shape[0], rows):
+            yield first, X[first : first + rows]
 
     def rounded(self, X: Any, uniform: bool = False) -> Any:
         return self.encode(X) * float(self.record_units()[0])

@@ -340,13 +340,6 @@ def check_labels(y: Any, n: int, n_classes: int | None = None) -> Integers:
     return groups
 
 
-def _blocks(X: Any, domain: Domain, uniform: bool) -> Iterator[tuple[int, Any]]:
-    """(first row, quantised block): int16 arrays or CSR matrices of a few megabytes each."""
-    rows = max(1, CHUNK_BYTES // (8 * domain.n_columns))
-    for first in range(0, X.shape[0], rows):
-        yield first, domain.quantise_rows(X[first : first + rows], uniform)
-
-
 # ---------------------------------------------------------------------------------------- packing
 
 
@@ -385,7 +378,7 @@ def _pack_dense(X: Any, domain: Domain, groups: Integers, uniform: bool) -> Dens
     there = np.flatnonzero(count).tolist()
 
     def rows() -> Iterator[tuple[int, NDArray[np.int16]]]:
-        for first, block in _blocks(X, domain, uniform):
+        for first, block in domain.blocks(X, uniform, CHUNK_BYTES):
             block = block.toarray() if is_sparse(block) else block
             mine = groups[first : first + block.shape[0]]
             for group in there:
@@ -424,7 +417,7 @@ def _write_rows(panels: NDArray[np.int16], first: int, rows: NDArray[np.int16]) 
 
 def _pack_sparse(X: Any, domain: Domain, groups: Integers, uniform: bool) -> SparseRecords:
     one = 1 << domain.grid.a
-    blocks = [scipy.sparse.csr_array(block) for _, block in _blocks(X, domain, uniform)]
+    blocks = [scipy.sparse.csr_array(block) for _, block in domain.blocks(X, uniform, CHUNK_BYTES)]
     table = scipy.sparse.vstack(blocks, format="csr", dtype=np.int16)
     table.eliminate_zeros()
     if groups.any():

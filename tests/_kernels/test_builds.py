@@ -1,4 +1,4 @@
-"""The compiled kernels are found, in place or installed, if they were built from these sources."""
+"""The compiled kernels are found if they were built from these sources, and not compiled twice."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_the_fingerprint_does_not_know_line_endings_and_other_files(tmp_path, fr
     assert builds.fingerprint(folder) == fresh
 
 
-# ----------------------------------------------------------------- nothing is compiled twice
+# ------------------------------------------------------------------------ nothing is compiled twice
 #
 # setup.py as it stands, on tiny sources, with tools that write down what they are asked to make.
 

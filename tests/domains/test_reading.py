@@ -41,7 +41,7 @@ from privfit.domains.reading import (
     raw_numbers,
 )
 from privfit.estimators.common import read_labels, read_table
-from privfit.records.packing import _blocks, check_labels, check_records
+from privfit.records.packing import CHUNK_BYTES, check_labels, check_records
 from privfit.searches.sample_aggregate import _tables, aggregate, block_sums
 
 pa = pytest.importorskip("pyarrow")
@@ -508,7 +508,7 @@ def test_a_record_of_numbers_is_read_by_itself_or_refused(name, domain):
         by_estimators = read_table(None, table, domain)
         X, bound = check_records(table, domain, "fit")
         assert (X != by_estimators).sum() == 0
-        quantised = next(block for _, block in _blocks(X, bound, False))
+        quantised = next(block for _, block in bound.blocks(X, False, CHUNK_BYTES))
         return quantised.toarray() if sp.issparse(quantised) else quantised
 
     assert np.array_equal(read(NUMBERS[name](rows)), expected)
