@@ -5,9 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 from makers.places import ROOT
 
 
+@pytest.mark.slow
 def test_the_picture_and_the_walk_are_up_to_date():
     done = subprocess.run(
         [sys.executable, str(ROOT / "tools" / "architecture.py"), "--check"],

@@ -485,7 +485,6 @@ def people(rng: np.random.Generator, n: int) -> tuple[Any, pd.DataFrame]:
     return made.domain, pd.DataFrame(table, columns=list(made.domain.columns))
 
 
-@pytest.mark.few(3)
 @every_estimator
 def test_a_schema_reads_frames_dicts_and_arrays_alike(kind, rng):
     schema, frame = people(rng, N)
@@ -656,7 +655,6 @@ def test_only_a_model_of_probabilities_gives_them():
 # ------------------------------------------------------------------------------------------- ledger
 
 
-@pytest.mark.few(15)
 @every_method
 def test_a_shared_ledger_is_charged_once_a_fit(kind, solver, draws):
     ledger = Ledger(3.0, 1e-5)
@@ -723,7 +721,6 @@ def test_clones_and_copies_spend_from_the_same_ledger(kind):
     assert len(ledger.entries) == 3
 
 
-@pytest.mark.few(3)
 @every_estimator
 def test_cross_validation_spends_for_every_fold(kind):
     ledger = Ledger(10.0, 1e-4)
@@ -1284,7 +1281,6 @@ def test_no_word_of_a_table_is_in_a_saved_model(kind, save, load):
     assert struct.pack("<d", SECRET + 0.25) not in save(model)
 
 
-@pytest.mark.few(2)
 @every_estimator
 def test_a_fitted_model_lets_go_of_the_records(kind):
     table, labels = X.copy(), Y.copy()
@@ -1336,7 +1332,6 @@ def test_threads_and_the_order_of_records_do_not_matter(kind, solver, draws, thr
     assert not parallel or max(threads_used) == (4 if has_openmp() else 1)
 
 
-@pytest.mark.few(2)
 @every_estimator
 def test_without_a_seed_every_fit_differs(kind):
     """Of sets of facilities there are few, but twelve alike would be a chance below 1e-12."""
@@ -1451,7 +1446,6 @@ def test_an_infinite_budget_is_not_private_and_says_so(kind):
 # ----------------------------------------------------------------------------------------- progress
 
 
-@pytest.mark.few(17)
 @every_method
 def test_a_callback_hears_released_values_in_order(kind, solver, draws):
     heard: list[Any] = []

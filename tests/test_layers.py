@@ -47,7 +47,6 @@ def imported(source: Path) -> set[str]:
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 
-@pytest.mark.few(20)
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_the_core_needs_numpy_and_scipy_alone(source):
     roots = {name.split(".")[0] for name in imported(source)} - {"privfit"}

@@ -141,7 +141,7 @@ def test_no_fit_is_begun_after_the_limit(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------- cells
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("task", cells.TASKS)
 def test_every_cell_of_a_task_is_named_once_and_has_a_fingerprint(task: str) -> None:
     found = list(cells.product(task))

@@ -125,6 +125,7 @@ def test_proposals_are_normal():
     )
 
 
+@pytest.mark.slow
 def test_same_path_on_every_instruction_set(fresh_python):
     script = (
         "import hashlib\nfrom makers import chains\n"
@@ -528,7 +529,7 @@ def test_units_do_not_matter():
 # ----------------------------------------------------------------------------------- little k-means
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "d", "k"), [(1, 1, 1), (5, 2, 7), (257, 3, 4), (1000, 2, 15), (6000, 7, 2)]
 )

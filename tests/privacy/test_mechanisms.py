@@ -442,7 +442,6 @@ def float_noise(source):
     }
 
 
-@pytest.mark.few(14)
 @pytest.mark.parametrize("source", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.name)
 def test_no_module_draws_float_noise(source):
     name = source.relative_to(PACKAGE).as_posix()
