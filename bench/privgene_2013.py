@@ -15,6 +15,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import is_dataclass
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -125,7 +126,7 @@ def fitted(
 def error(name: str, task: str, solver: Any, epsilon: float, seed: int) -> float:
     """Of one fold; `solver` is settings, or what makes (budget, settings) of epsilon and n."""
     X, y, X_test, y_test = fold(name, seed)
-    budget, settings = solver(epsilon, len(y)) if callable(solver) else (epsilon, solver)
+    budget, settings = (epsilon, solver) if is_dataclass(solver) else solver(epsilon, len(y))
     return wrong(fitted(task, budget, settings, X, y, seed), X_test, y_test)
 
 

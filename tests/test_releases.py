@@ -57,9 +57,10 @@ def test_most_cases_are_portable_and_not_refused():
 
 # Errors and warnings, declarations that have no release of their own, and what releases consist of.
 NO_CASE = {
-    "Budget", "BudgetError", "ConfusionMatrix", "Domain", "Generation", "Grid", "Neighbours",
-    "Path", "PrivacyLeakWarning", "Release", "RocCurve", "ScoreWarning", "SeedWarning", "Sweep",
-    "UnwiseBudgetWarning",
+    "Budget", "BudgetError", "ClusterError", "ConfusionMatrix", "DeclarationError",
+    "DeclarationTypeError", "Domain", "FileAccessError", "FileError", "Found", "InputError",
+    "InputTypeError", "MissingExtraError", "Neighbours", "PrivacyLeakWarning", "PrivfitError",
+    "Release", "RocCurve", "ScoreWarning", "SeedWarning", "Sweep", "UnwiseBudgetWarning",
 }  # fmt: skip
 
 

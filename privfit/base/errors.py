@@ -44,19 +44,45 @@ class PrivfitError(ValueError):
 
 
 class DeclarationError(PrivfitError):
-    """A parameter, setting, domain or other declaration that cannot be used."""
+    """A parameter, setting, domain or other declaration that cannot be used.
+
+    >>> from privfit import DeclarationError, Ledger
+    >>> try:
+    ...     Ledger(epsilon=-1.0)
+    ... except DeclarationError:
+    ...     print("refused")
+    refused
+    """
 
 
 class DeclarationTypeError(DeclarationError, TypeError):
-    """A declaration of the wrong type."""
+    """A declaration of the wrong type; a `TypeError`, too.
+
+    >>> from privfit import DeclarationTypeError
+    >>> issubclass(DeclarationTypeError, TypeError)
+    True
+    """
 
 
 class InputError(PrivfitError):
-    """Records, labels or other data that cannot be used as they are."""
+    """Records, labels or other data that cannot be used as they are.
+
+    >>> from privfit import Box, InputError, LinearObjective
+    >>> try:
+    ...     LinearObjective([[0.0]], [7], domain=Box(-1, 1))
+    ... except InputError:
+    ...     print("refused")
+    refused
+    """
 
 
 class InputTypeError(InputError, TypeError):
-    """Data of the wrong type."""
+    """Data of the wrong type; a `TypeError`, too.
+
+    >>> from privfit import InputError, InputTypeError
+    >>> issubclass(InputTypeError, InputError) and issubclass(InputTypeError, TypeError)
+    True
+    """
 
 
 class BudgetError(PrivfitError, RuntimeError):
@@ -72,11 +98,27 @@ class BudgetError(PrivfitError, RuntimeError):
 
 
 class FileError(PrivfitError):
-    """A file that is not what it must be, or lies where it cannot be used."""
+    """A file that is not what it must be, or lies where it cannot be used.
+
+    >>> from privfit import FileError, load
+    >>> try:
+    ...     load("setup.cfg")
+    ... except (FileError, FileNotFoundError):
+    ...     print("refused")
+    refused
+    """
 
 
 class FileAccessError(OSError, FileError):
-    """A file that the system does not let privfit use."""
+    """A file that the system does not let privfit use; an `OSError`, too.
+
+    >>> from privfit import FileAccessError, Stream
+    >>> try:
+    ...     Stream("absent.csv")
+    ... except FileAccessError:
+    ...     print("refused")
+    refused
+    """
 
 
 class FileMissingError(FileAccessError, FileNotFoundError):
@@ -92,11 +134,21 @@ class FileBusyError(FileAccessError, TimeoutError):
 
 
 class MissingExtraError(ImportError, PrivfitError):
-    """An optional package that is not installed."""
+    """An optional package that is not installed; an `ImportError`, too.
+
+    >>> from privfit import MissingExtraError
+    >>> issubclass(MissingExtraError, ImportError)
+    True
+    """
 
 
 class ClusterError(PrivfitError, RuntimeError):
-    """A cluster whose workers do not answer."""
+    """A cluster whose workers do not answer; a `RuntimeError`, too.
+
+    >>> from privfit import ClusterError
+    >>> issubclass(ClusterError, RuntimeError)
+    True
+    """
 
 
 _BY_NUMBER = {

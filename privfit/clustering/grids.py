@@ -158,7 +158,8 @@ class Tree(Settings):
     Examples
     --------
     >>> import numpy as np
-    >>> from privfit import KMeans, Tree
+    >>> from privfit import KMeans
+    >>> from privfit.clustering import Tree
     >>> X = np.random.default_rng(0).normal([[-0.5], [0.5]], 0.1, (2, 5000)).reshape(-1, 1)
     >>> model = KMeans(2, epsilon=1.0, domain=(-1, 1), solver=Tree(depth=12)).fit(X)
     >>> model.cluster_centers_.shape

@@ -335,6 +335,8 @@ def _release(parts: dict[str, Any]) -> Release | None:
         release = Release.from_json(json.dumps(said))
         Budget(release.epsilon, release.delta)
         release.verify()
+    except BudgetError:
+        raise
     except (ValueError, TypeError, OverflowError) as error:
         raise FileError(f"release must be as it was written; {UNCHANGED}: {error}") from None
     return release

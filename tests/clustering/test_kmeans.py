@@ -62,6 +62,7 @@ from privfit.privacy.accounting import compose
 from privfit.privacy.ledger import Grant
 from privfit.privacy.mechanisms import Exponential, TopK
 from privfit.privacy.privtree import SplitTree
+from privfit.records.cells import Halved
 from privfit.runs.run import Run
 
 SURE = 1 - 1e-6
@@ -278,7 +279,8 @@ class Tape:
 
     def release(self, mechanism, value, rng):
         output = mechanism(value, rng) if self._outputs is None else next(self._outputs)
-        self.seen.append((mechanism, np.array(value), output))
+        kept = value if isinstance(value, Halved) else np.array(value)
+        self.seen.append((mechanism, kept, output))
         return output
 
 

@@ -28,7 +28,7 @@ from privfit.linear.newton import SLOPE_ERROR, Problem, gamma_for
 from privfit.linear.tilts import tilt_deviation, tilt_rate
 from privfit.models.model import dumps
 from privfit.objectives.smooth import CELLS, MARGIN_BITS, PULL_BITS, MarginGrid
-from privfit.privacy.ledger import Budget
+from privfit.runs.run import Task
 
 pytestmark = pytest.mark.filterwarnings("ignore::privfit.base.cautions.UnwiseBudgetWarning")
 
@@ -346,6 +346,6 @@ def test_the_tolerance_covers_tabled_slopes():
     for name in LOSSES:
         loss = loss_named(name).tabled
         assert gamma_for(loss, 2**32) < 2.0**-4
-        ObjectivePerturbation(loss=loss_named(name)).check(
-            LinearObjective([[0.0]], [1], domain=Box(-1, 1)), Budget(1.0), "add_remove", None
-        )
+        objective = LinearObjective([[0.0]], [1], domain=Box(-1, 1))
+        settings = ObjectivePerturbation(loss=loss_named(name))
+        settings.check(Task(objective, None, 1.0, 0.0, "add_remove", None))

@@ -10,6 +10,7 @@ import numpy as np
 import reference
 
 from privfit.privacy.privtree import Leaves, SplitTree
+from privfit.records.cells import Halved
 
 
 def shapes(roots: int, depth: int) -> list[frozenset[str]]:
@@ -38,6 +39,8 @@ def leaves_of(shape: frozenset[str]) -> Leaves:
 
 def shape_log(mechanism: SplitTree, shape: frozenset[str], cells: Any) -> mpmath.mpf:
     """ln P of a shape, given the sorted cells of all records."""
+    if isinstance(cells, Halved):
+        cells = cells.sums.whole("this test").cells(cells.axes)
     texts = [format(c, f"0{mechanism.depth}b") for c in map(int, cells)]
     return reference.tree_log_probability(
         shape, texts, rate_of(mechanism), mechanism.decay, mechanism.roots, mechanism.depth
