@@ -288,7 +288,7 @@ def _joined_sparse(tables: Sequence[SparseRecords]) -> SparseRecords:
     )
 
 
-# --------------------------------------------------------------------------------------- checking
+# ------------------------------------------------------------------------------------- checking
 
 
 def check_domain(domain: Any, what: str) -> Domain:
@@ -388,7 +388,7 @@ def _blocks(X: Any, domain: Domain, uniform: bool) -> Iterator[tuple[int, Any]]:
         yield first, domain.quantise(block, uniform)
 
 
-# ---------------------------------------------------------------------------------------- packing
+# -------------------------------------------------------------------------------------- packing
 
 
 def pack(
