@@ -24,6 +24,7 @@ replace        2 (s + 1)   2 (s + 1)
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -97,7 +98,7 @@ class BinaryRows(Rows):
         longest = int(length.max(initial=0))
         if longest <= ones:
             return self
-        rows = self._view()
+        rows = copy(self)
         rows.start = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.minimum(length, ones))])
         rows.column = np.empty(int(rows.start[-1]), dtype=np.int32)
         work = np.empty((self.threads(self.column.size), 2, longest), dtype=np.uint64)
@@ -173,7 +174,7 @@ def bound_ones(max_ones: Any, n_features: int) -> int:
     return min(int(max_ones), n_features)
 
 
-# ---------------------------------------------------------------------------------------- reading
+# ----------------------------------------------------------------------------------------- reading
 
 
 def _ones_of_sparse(X: Any) -> tuple[Integers, NDArray[np.int32]]:

@@ -8,6 +8,7 @@ that takes as long as reading them, and no room on disk. Of other records distan
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Concatenate, ParamSpec
 
@@ -432,7 +433,7 @@ class FacilityRows(CellRows):
 
     def narrowed(self, low: int, high: int) -> FacilityRows:
         """The view where distances are clipped further, to low..high in score units."""
-        rows = self._view()
+        rows = copy(self)
         if self._distances is not None:
             rows._distances = self._distances.narrowed(low, high)
         if self._ruler is not None:

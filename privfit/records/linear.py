@@ -8,6 +8,7 @@ alone: it changes speed and nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -137,7 +138,7 @@ class LinearRows(Rows):
         """The view where another class is class 1; records are packed once for all."""
         if head == self.head:
             return self
-        rows = self._view()
+        rows = copy(self)
         records: Any = self.records.against(head)
         rows.head, rows.layout = head, replace(self.layout, records=records)
         rows.runs = records.runs

@@ -289,7 +289,7 @@ def _joined_sparse(tables: Sequence[SparseRecords]) -> SparseRecords:
     )
 
 
-# --------------------------------------------------------------------------------------- checking
+# ------------------------------------------------------------------------------------- checking
 
 
 def check_domain(domain: Any, what: str) -> Domain:
@@ -341,7 +341,7 @@ def check_labels(y: Any, n: int, n_classes: int | None = None) -> Integers:
     return groups
 
 
-# ---------------------------------------------------------------------------------------- packing
+# -------------------------------------------------------------------------------------- packing
 
 
 def pack(

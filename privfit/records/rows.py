@@ -13,7 +13,6 @@ or asked of a stand-in, and there is no state to restore when a worker dies.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -102,11 +101,9 @@ class Rows(KernelCalls):
         """The array, where it may stay."""
         return values
 
-    def _view(self: P) -> P:
-        """The same records, to be seen otherwise: nothing that was kept of them holds."""
-        result = copy(self)
-        result._kept, result._tiles = {}, {}
-        return result
+    def __getstate__(self) -> dict[str, Any]:
+        """Of a copy, which may be made to show the same records otherwise: nothing kept holds."""
+        return self.__dict__ | {"_kept": {}, "_tiles": {}}
 
     def seen(self: P, view: Callable[[P], P], key: Key) -> P:
         """The view of these records; the last one, if it was for the same key."""

@@ -232,11 +232,12 @@ def linear_answers(objective: LinearObjective, clipped: Any = ()) -> Answers:
     if objective.loss == "zero_one":
         return found
     coding = Coding(objective.domain, objective.fit_intercept)
-    clip = ClippedGradient(objective, coding, rng.normal(size=(3, coding.width)), 0.5)
+    transform = rng.normal(size=(3, coding.width))
+    clips = [ClippedGradient(objective, coding, transform, clip) for clip in (0.5, 0.2)]
     slopes = objective.slopes(np.zeros(objective.n_weights), 0.5)
     for i, w in enumerate(P[:3]):  # one after the other, and back to an earlier cap
         found[f"gradient {i}"] = objective.gradient(w, [0.1, 0.5, 1.0][i])
-        found[f"clipped gradient {i}"] = clip.sums(w)
+        found[f"clipped gradients {i}"] = [clip.sums(w) for clip in clips]
         coords = np.arange(objective.n_weights)
         found[f"slopes {i}"] = slopes.scores(coords, np.ones(len(coords)))
         slopes.step(i, 0.25)
@@ -573,7 +574,8 @@ def test_two_threads_may_walk_over_the_same_records():
     X, y, domain = numbers(20)
     objective = LinearObjective(np.tile(X, (20, 1)), np.tile(y == 0, 20), domain=domain,
                                 layout="sparse", n_threads=1)  # fmt: skip
-    P = objective.domain.candidates(2, np.random.default_rng(0))
+    P = objective.domain.candidates(1, np.random.default_rng(0)).repeat(2, axis=0)
+    P[1, 5] += 0.5  # so near that one could take over the other's margins
 
     def walk(w: Any) -> list[Any]:
         view, found = objective.at(w), []
