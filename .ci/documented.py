@@ -51,6 +51,7 @@ SHORT = {
     "bench/scale.py": "--rows 2000 --rounds 1 --only streaming growing",
     "bench/figures.py": "--out .",
     "bench.audit_table": "--filter Medians",
+    "python tools/releases.py --compare tests/models/releases.json": "--filter mechanism",
 }
 
 INSTALLS = "installs: every job of .ci/run does so, in environments of its own"
@@ -66,6 +67,7 @@ NOT_RUN = {
     ". .venv/bin/activate": INSTALLS,
     "python setup.py build_ext --inplace": "would hide the installed kernels, which are tried here",
     "python bench/peers.py --setup": "downloads packages",
+    "python tools/releases.py --out tests/models/releases.json": "the record stays as it is",
     "ruff check .": LINTS,
     "ruff format .": LINTS,
     "mypy": LINTS,
