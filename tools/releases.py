@@ -121,16 +121,19 @@ class Record:
         """This record, with marks where another environment differs, and where there were some."""
         found = {}
         for name, entry in self.cases.items():
-            alike = not any(differing(entry, other.cases.get(name, entry)) for other in others)
+            alike = not any(difference(entry, other.cases.get(name, entry)) for other in others)
             known = earlier.cases.get(name, entry) if earlier else entry
             portable = alike and known.get("portable", True)
             found[name] = entry if portable else {**entry, "portable": False}
         return Record(self.made_with, found)
 
 
-def differing(one: Entry, other: Entry) -> list[str]:
-    """Which parts of two entries differ."""
-    return [part for part in ("numbers", "settings", "refused") if one.get(part) != other.get(part)]
+def difference(found: Entry, recorded: Entry) -> str:
+    """What differs between two entries of a case; nothing if they are the same."""
+    if found.get("refused") != recorded.get("refused"):
+        return "refused" if "refused" in found else "no longer refused"
+    parts = [part for part in ("numbers", "settings") if found.get(part) != recorded.get(part)]
+    return f"{' and '.join(parts)} differ" if parts else ""
 
 
 def differences(found: Record, recorded: Record) -> list[str]:
@@ -139,8 +142,8 @@ def differences(found: Record, recorded: Record) -> list[str]:
     for name, entry in found.cases.items():
         if name not in recorded.cases:
             lines.append(f"{name}: not on record")
-        elif recorded.holds_here(name) and (parts := differing(entry, recorded.cases[name])):
-            lines.append(f"{name}: {' and '.join(parts)} differ")
+        elif recorded.holds_here(name) and (what := difference(entry, recorded.cases[name])):
+            lines.append(f"{name}: {what}")
     return lines
 
 
