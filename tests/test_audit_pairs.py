@@ -35,7 +35,7 @@ from privfit import (
     accuracy_score,
 )
 from privfit.audit import audit_scores, paired, strain, worst_pair
-from privfit.evaluation.roc import Medians
+from privfit.evaluation.roc_plan import Medians
 from privfit.linear.newton import Logistic, Problem, coding_of
 from privfit.linear.tilts import PerturbedMinimiser
 from privfit.privacy.mechanisms import AboveThreshold, Mechanism, NoisyMax, PermuteAndFlip
