@@ -35,6 +35,7 @@ GROUPS = {
 }
 
 
+@pytest.mark.few(40)
 @pytest.mark.parametrize("group", GROUPS)
 def test_releases_are_as_recorded(group):
     found = releases.run({name: CASES[name] for name in GROUPS[group]})
