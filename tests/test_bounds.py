@@ -228,7 +228,7 @@ def test_the_coarser_grid_of_a_wide_box():
     assert found == {15: 12, 16: 11, 63: 11, 64: 10, 1000: 9}
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("power", [1, 2])
 def test_centre_scores_are_exact_up_to_the_bound_and_refused_beyond(power, adjacency):
@@ -374,7 +374,7 @@ def test_as_many_as_2_32_records_in_all_places_and_no_more():
 # -------------------------------------------------------------------------------- whole estimators
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [LogisticRegression, LinearSVC])
 def test_a_fit_of_many_columns_under_add_remove_is_not_refused(kind, rng):
     X = sp.random_array((60, 20_000), density=0.001, rng=rng) if hasattr(sp, "random_array") else (

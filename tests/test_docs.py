@@ -35,6 +35,7 @@ def test_examples_of_a_page_run_in_order(page, capsys):
 PAGES_AND_CODE = [*PAGES, *sorted(Path(privfit.__file__).parent.rglob("*.py"))]
 
 
+@pytest.mark.few(121)
 @pytest.mark.parametrize("page", PAGES_AND_CODE, ids=lambda page: page.stem)
 def test_no_example_scores_the_records_that_it_fits(page):
     """An exact score is a leak; examples score made-up records, which they call fresh."""

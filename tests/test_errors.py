@@ -414,7 +414,7 @@ THREADS: list[Case] = [
 ALL = [*DOMAINS, *RECORDS, *LINEAR, *CENTERS, *FACILITY, *RECORD, *THREADS]
 
 
-@pytest.mark.few(60)
+@pytest.mark.few(7)
 @pytest.mark.parametrize(
     ("call", "message"),
     ALL,

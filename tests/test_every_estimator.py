@@ -237,7 +237,7 @@ INVALID_CAST = "ignore:invalid value encountered in cast:RuntimeWarning"
 
 # Privacy forbids none of the others. Those of sample_weight and partial_fit do not apply: both are
 # absent on purpose. Classes are read off the data there, which is what the warning says.
-@pytest.mark.few(49)
+@pytest.mark.few(32)
 @pytest.mark.filterwarnings("ignore::privfit.PrivacyLeakWarning", INVALID_CAST)
 @every_check
 def test_scikit_learn_is_content(estimator, check):
@@ -342,7 +342,7 @@ def test_declared_labels_do_not_make_scikit_learn_guess():
 # -------------------------------------------------------------------------------- several classes
 
 
-@pytest.mark.few(9)
+@pytest.mark.few(6)
 @every_classifier
 @every_solver
 def test_several_classes_share_one_budget(kind, solver, selections):
@@ -401,7 +401,7 @@ DOMAINS = {
 }
 
 
-@pytest.mark.few(9)
+@pytest.mark.few(6)
 @every_classifier
 @every_solver
 @pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
@@ -421,7 +421,7 @@ def test_records_are_read_alike_when_fitting_and_predicting(kind, solver, select
         assert same_model(model, make(kind, domain=domain, solver=solver).fit(inside, Y[:100]))
 
 
-@pytest.mark.few(13)
+@pytest.mark.few(8)
 @every_estimator
 @pytest.mark.parametrize(
     "form",
@@ -453,7 +453,7 @@ def test_entries_that_a_sparse_record_repeats_are_added_before_they_are_clipped(
     assert np.array_equal(repeated.data, before)
 
 
-@pytest.mark.few(16)
+@pytest.mark.few(11)
 @every_estimator
 @pytest.mark.parametrize(
     "form",
@@ -485,6 +485,7 @@ def people(rng: np.random.Generator, n: int) -> tuple[Any, pd.DataFrame]:
     return made.domain, pd.DataFrame(table, columns=list(made.domain.columns))
 
 
+@pytest.mark.few(2)
 @every_estimator
 def test_a_schema_reads_frames_dicts_and_arrays_alike(kind, rng):
     schema, frame = people(rng, N)
@@ -672,6 +673,7 @@ def test_a_shared_ledger_is_charged_once_a_fit(kind, solver, draws):
     assert drawn(ledger) == 2 * draws
 
 
+@pytest.mark.few(2)
 @every_estimator
 def test_an_exhausted_ledger_refuses_before_anything_is_drawn(kind):
     ledger, random = Ledger(1.5, 1e-5), np.random.RandomState(3)
@@ -701,6 +703,7 @@ def test_a_fit_without_a_ledger_spends_its_own_budget(kind):
     assert model.ledger is None
 
 
+@pytest.mark.few(11)
 @every_estimator
 @pytest.mark.parametrize("one", [1, np.int64(1), np.float32(1), np.float64(1)], ids=repr)
 def test_budgets_are_numbers_of_any_kind(kind, one):
@@ -721,6 +724,7 @@ def test_clones_and_copies_spend_from_the_same_ledger(kind):
     assert len(ledger.entries) == 3
 
 
+@pytest.mark.few(2)
 @every_estimator
 def test_cross_validation_spends_for_every_fold(kind):
     ledger = Ledger(10.0, 1e-4)
@@ -734,7 +738,7 @@ def test_cross_validation_spends_for_every_fold(kind):
     assert ledger.spent.epsilon == 10.0  # two more folds fitted before the third was refused
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @every_estimator
 def test_a_grid_search_spends_for_every_fit_and_keeps_the_best(kind):
     ledger = Ledger(100.0, 1e-4)
@@ -755,6 +759,7 @@ def halve(table: Any) -> Any:
     return table / 2
 
 
+@pytest.mark.few(2)
 @every_estimator
 def test_settings_can_be_searched_inside_a_pipeline(kind):
     ledger = Ledger(10.0, 1e-4)
@@ -785,7 +790,7 @@ WAYS = {
 }
 
 
-@pytest.mark.few(11)
+@pytest.mark.few(7)
 @every_estimator
 @pytest.mark.parametrize(("save", "load"), WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("domain", [(-1, 1), Box([-1] * 3, [1] * 3), L2Ball(1.0), SCHEMA], ids=repr)
@@ -823,7 +828,7 @@ class Stop:
             raise self.error
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(8)
 @pytest.mark.parametrize(
     ("kind", "solver", "at", "until"),
     [pytest.param(kind, case[0], *case[2:], id=f"{kind.__name__}-{name}")
@@ -1053,7 +1058,7 @@ BAD_OF: dict[Any, list[Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.few(137)
+@pytest.mark.few(78)
 @pytest.mark.parametrize(
     ("kind", "table", "labels", "changes", "message"),
     [pytest.param(kind, *bad.values, id=f"{kind.__name__}-{bad.id}")
@@ -1104,6 +1109,7 @@ def test_bad_labels_are_refused_when_classes_are_read_off_them(kind, labels, mes
     assert_harmless(str(caught.value))
 
 
+@pytest.mark.few(23)
 @every_estimator
 @pytest.mark.parametrize(
     ("table", "message"),
@@ -1224,7 +1230,7 @@ def reachable(root: Any) -> list[Any]:
     return found
 
 
-@pytest.mark.few(26)
+@pytest.mark.few(19)
 @every_method
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 def test_a_fitted_model_holds_released_values_only(kind, solver, draws, adjacency):
@@ -1254,7 +1260,7 @@ def test_a_fitted_model_holds_released_values_only(kind, solver, draws, adjacenc
         }  # fmt: skip
 
 
-@pytest.mark.few(27)
+@pytest.mark.few(20)
 @every_method
 @pytest.mark.parametrize(("save", "load"), WAYS.values(), ids=WAYS)
 def test_no_record_is_in_a_saved_model(kind, solver, draws, save, load):
@@ -1281,6 +1287,7 @@ def test_no_word_of_a_table_is_in_a_saved_model(kind, save, load):
     assert struct.pack("<d", SECRET + 0.25) not in save(model)
 
 
+@pytest.mark.slow
 @every_estimator
 def test_a_fitted_model_lets_go_of_the_records(kind):
     table, labels = X.copy(), Y.copy()
@@ -1332,6 +1339,7 @@ def test_threads_and_the_order_of_records_do_not_matter(kind, solver, draws, thr
     assert not parallel or max(threads_used) == (4 if has_openmp() else 1)
 
 
+@pytest.mark.few(2)
 @every_estimator
 def test_without_a_seed_every_fit_differs(kind):
     """Of sets of facilities there are few, but twelve alike would be a chance below 1e-12."""
@@ -1357,6 +1365,7 @@ def test_a_seed_of_any_kind_gives_the_same_model_and_is_confessed(kind, source):
 # ------------------------------------------------------------------------------------------ manners
 
 
+@pytest.mark.few(27)
 @every_method
 def test_a_fit_changes_nothing_that_it_was_given(kind, solver, draws):
     table, labels = X.copy(), Y.copy()

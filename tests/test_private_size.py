@@ -257,7 +257,7 @@ def test_a_k_means_fit_does_not_show_it(name, told):
     told.run(lambda: model.private_inertia(X, 1.0).release)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["auto", *KMEDIAN])
 def test_a_k_median_fit_does_not_show_it(name, told):
     solver = KMEDIAN.get(name, name)
@@ -267,6 +267,7 @@ def test_a_k_median_fit_does_not_show_it(name, told):
     told.run(lambda: model.private_cost(X, 1.0).release)
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("criterion", ["total_count", "information_gain"])
 @pytest.mark.parametrize("name", ["auto", *SELECTIONS])
 def test_a_selection_of_features_does_not_show_it(name, criterion, told):
@@ -394,7 +395,7 @@ def quiet(told: Told, call: Callable[[], Any]) -> None:
         assert not shows(messages(error))  # noqa: PT017
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_a_wrong_table_is_refused_without_it(table, told):
     public = told.public(n_public=PUBLIC)

@@ -160,7 +160,7 @@ def test_every_solver_but_the_perturbed_ones_is_here():
         assert {name for which, name in tried if which is fit} == set(METHODS[fit]) - PERTURBED
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", FITS)
 def test_settings_that_are_used_again_release_the_same(name):
     model, release, kind = fitted(name)
@@ -232,7 +232,7 @@ def draws_of(fit: Any, shown: Plain) -> int:
     return DRAWS[shown["solver"]](shown)
 
 
-@pytest.mark.few(7)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "delta"),
     [
@@ -251,13 +251,14 @@ def test_draws_follow_from_the_settings(name, delta):
     assert release.verify()
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["local", "eem", "gradient", "dpsga", "majority"])
 def test_draws_of_several_classes_are_those_of_each(solver):
     release = linear(solver, y=THREE).release_
     assert drawn(release) == 3 * draws_of(linear, release.settings)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", ["local", "eem", "dpsga", "gradient", "frank_wolfe"])
 def test_generations_that_were_told_are_those_of_the_release(name):
     told: list[Any] = []
@@ -322,6 +323,7 @@ ADJUSTED = {
 }
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("name", ADJUSTED)
 def test_a_model_whose_settings_were_adjusted_is_saved_and_loaded(name):
     fit, settings = ADJUSTED[name]

@@ -274,6 +274,7 @@ def test_a_second_build_compiles_nothing(tree):
     assert builds.stamp_in(tree.modules).read_text().strip() == builds.fingerprint(tree.kernels)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("name", "compiled"),
     [
@@ -303,6 +304,7 @@ def test_a_touched_source_compiles_nothing(tree):
     assert tree.build() == set()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "switch", [("PRIVFIT_DEBUG", "1"), ("PRIVFIT_OPENMP", "0"), ("CPATH", "headers")]
 )
@@ -314,6 +316,7 @@ def test_a_switch_of_the_environment_compiles_anew_and_back_nothing(tree, switch
     assert tree.build() == set()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "tools",
     [{"cython": "3.3.0"}, {"flags": "-O3 -g"}, {"version": "13.1"}, {"headers": "other"}],
@@ -342,6 +345,7 @@ def test_another_virtual_environment_compiles_nothing(tree, tmp_path, monkeypatc
     assert compiled == set()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("old", "new"),
     [('["-O3"]', '["-O2"]'), ('"overflowcheck": False', '"overflowcheck": True')],
@@ -354,6 +358,7 @@ def test_a_changed_recipe_compiles_anew(tree, old, new):
     assert tree.build() == tree.all
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("new", ['"-mavx"', '"-mavx512f"'])
 def test_a_changed_flag_of_one_extension_compiles_that_one(tree, new, monkeypatch):
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
@@ -409,6 +414,7 @@ def test_a_module_whose_source_was_edited_meanwhile_is_not_kept(tree):
     assert "# later" not in tree.module("linear")
 
 
+@pytest.mark.slow
 def test_the_versions_of_a_module_that_were_used_last_are_kept(tree):
     for edit in range(5):
         tree.edit("linear.pyx", f"# {edit}\n")

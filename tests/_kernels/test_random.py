@@ -302,7 +302,7 @@ RATIONALS = [
 ]  # fmt: skip
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("bits", [1, 8, 64, 124, 128, 192, 700])
 def test_exp_interval_brackets_the_exponential_and_is_narrow(bits):
     rng = np.random.default_rng(bits)
@@ -416,7 +416,7 @@ def laplace_upper(rate, t):
     return np.exp(-rate * t) / (1 + math.exp(-rate))
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.statistical
 @pytest.mark.parametrize("rate", [0.05, 0.3, 0.9999, 1.0, 1.5, 4.0, 12.0])
 def test_discrete_laplace_has_its_law(rate):
@@ -494,7 +494,7 @@ def test_digits_of_discrete_laplace_decide_ties_exactly():
         assert out[0] == expected
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("variance", [Fraction(1, 3), 16, Fraction(10**12 + 7, 3), 2**80])
 def test_quick_verdicts_on_gaussian_proposals_are_the_exact_ones(variance):
     """The twin draws the same proposals and words, and decides each with 200 bits."""
@@ -607,6 +607,7 @@ def weights_above(gaps, rate, widest=None):
     return (exp_minus(y) * F(1073807360)).astype(np.int32).astype(np.uint32) + np.uint32(1)
 
 
+@pytest.mark.slow
 def test_the_polynomial_is_as_close_as_stated():
     """2^21 points of [0, 32): relative error below 2^-18, and a weight that bounds the true one."""
     y = np.arange(2**21, dtype=np.float64) / 2**16
@@ -738,6 +739,7 @@ def test_scores_at_both_ends_of_int64():
     assert agrees(np.bincount(both, minlength=3), [0, *softmax([1, 0], 1.0)])
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_ratios_of_a_billion_billion():
     """epsilon / range of 1e-12 and 1e12."""
@@ -766,7 +768,7 @@ print("done")
 """
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "epsilons",
     [
@@ -837,7 +839,7 @@ def peeling(scores, rate, k):
         yield order, p
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("scores", "rate", "k"),
@@ -893,7 +895,7 @@ def walk(scores, rate):
     return p
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(5)
 @pytest.mark.statistical
 @pytest.mark.parametrize("rate", [1e-6, 0.2, 1.0, 3.0])
 @pytest.mark.parametrize("scores", [[0, -1, -3, 1, 1], [7], [2, 2, 2], [2**63 - 1, -(2**63), 0, 5]])
@@ -924,7 +926,7 @@ def noisy_max_law(scores, rate, reach=400):
     return np.array(p)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.statistical
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
 def test_noisy_max_has_its_law(epsilon):

@@ -143,6 +143,7 @@ print(threads.resolve(4), forked(in_child), forked(lambda: forked(in_child)),
 """
 
 
+@pytest.mark.slow
 def test_a_forked_child_scores_correctly_and_does_not_hang(fresh_python):
     """Children and grandchildren use one thread; the parent keeps its own."""
     done = fresh_python(FORK)

@@ -245,7 +245,7 @@ def test_right_ranges_pass_and_halved_ones_are_caught(case, adjacency):
     assert not twice.passes(1.0)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("kind", SELECTIONS, ids=name)
 def test_every_selection_passes_on_an_objective(kind, adjacency):
@@ -439,6 +439,7 @@ def test_discrete_gaussian_keeps_its_curve_and_half_the_noise_is_found():
     assert not look(1.0).passes(epsilon)
 
 
+@pytest.mark.slow
 def test_outcomes_may_be_labels_numbers_bools_or_vectors():
     rng = np.random.default_rng(0)
     coins = [rng.random(20_000) < p for p in (0.2, 0.8)]

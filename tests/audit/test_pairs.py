@@ -244,7 +244,7 @@ def fit(solver):
 RECORD = st.tuples(st.floats(-3, 3), st.floats(-3, 3), st.integers(0, 1))
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [Local(generations=4), Gradient(steps=3)], ids=["local", "grad"])
 @given(rows=st.lists(RECORD, min_size=1, max_size=12), other=RECORD, seed=st.integers(0, 9))
 def test_no_two_neighbours_strain_a_fit_too_much(solver, rows, other, seed):

@@ -80,6 +80,7 @@ def one_of_each():
             for place, audit_list in enumerate(by_row.values())]  # fmt: skip
 
 
+@pytest.mark.few(45)
 @pytest.mark.parametrize("audit", one_of_each(), ids=lambda audit: audit.key)
 def test_a_fault_of_a_half_is_found_and_right_code_passes(audit):
     """Noise too small by 1.5; by 2 where the table says that no less is found."""

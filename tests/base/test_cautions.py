@@ -97,7 +97,7 @@ def test_delta_is_compared_with_the_number_of_records_where_that_is_public(name)
     assert len(told(lambda: ALL[name](1.0, unwise), UnwiseBudgetWarning)) == 1
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ENTRANCES)
 def test_delta_is_compared_with_the_declared_number_where_the_real_one_is_private(name):
     run = ENTRANCES[name]
@@ -174,7 +174,7 @@ def test_a_warning_points_at_the_line_that_called():
 # ------------------------------------------------------------------------------------------- seeds
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", ALL)
 def test_a_seed_is_warned_of_once_a_process(name):
     (text,) = told(lambda: [ALL[name](1.0, 0.0, random_state=i) for i in range(2)])
@@ -239,6 +239,7 @@ def test_scores_of_a_cross_validation_are_warned_of_at_the_callers_line():
     assert Path(only.filename).name == Path(__file__).name
 
 
+@pytest.mark.slow
 def test_public_records_need_no_caution_and_do_not_use_it_up():
     model = privfit.LogisticRegression(delta=0.5, classes=[0, 1], solver="local", **LINE)
     assert told(lambda: privfit.sweep(model, X, Y, [100.0], public=True, seeds=1)) == []

@@ -153,6 +153,7 @@ def test_every_cell_of_a_task_is_named_once_and_has_a_fingerprint(task: str) -> 
     assert len(set(marks.values())) == len(marks)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("task", cells.TASKS)
 def test_the_entrances_of_a_task_reach_its_solvers_and_the_kernels(task: str) -> None:
     kind = cells.TASKS[task]
@@ -173,6 +174,7 @@ def test_targets_name_cells_of_the_table_and_the_untuned_data_first() -> None:
     assert asked["mushroom", 1e-6, 0.3162] == pytest.approx(0.9783 - 0.005)  # add_remove comes last
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("data_folder")
 def test_a_slice_runs_is_shown_and_is_not_run_again(tmp_path: Path, capsys: Any) -> None:
     chosen = ["--tasks", "linear,features", "--data", "spambase;sms_spam",

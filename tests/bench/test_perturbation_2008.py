@@ -34,6 +34,7 @@ def test_every_curve_gives_an_error(monkeypatch):
                 assert 0 <= curve.fit(panel.points[-1], 1) <= 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("kind", "errs"), [("separable", 0.0), ("unseparable", 0.05)])
 def test_points_and_folds_are_those_of_the_paper(kind, errs):
     seen = []

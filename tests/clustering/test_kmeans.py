@@ -128,7 +128,7 @@ def cost(X, centers):
 # --------------------------------------------------------------------------- sums of residuals
 
 
-@pytest.mark.few(7)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("k", [1, 5, 9])
 @pytest.mark.parametrize("norm", [1, 2])
 @pytest.mark.parametrize("name", DISTANCE_DOMAINS)
@@ -380,6 +380,7 @@ def test_corners_of_wide_records_are_not_told_apart_beyond_epsilon(which, adjace
         assert loss > 0.49
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("residual", [False, True], ids=["sums", "residuals"])
 def test_gaussian_steps_stay_within_their_sensitivity(residual, adjacency, rng):
@@ -423,7 +424,7 @@ LOOK = {
 }  # fmt: skip
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("which", LOOK)
 def test_runs_on_neighbours_show_no_more_than_epsilon(which):
@@ -455,7 +456,7 @@ def test_runs_on_neighbours_show_no_more_than_epsilon(which):
 SIZES = [(1, 1), (1, 64), (2, 5), (3, 2), (10, 16), (33, 3), (64, 1), (65, 2), (100, 1), (100, 64)]
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [*METHOD, *SEARCH, "auto"])
 def test_spent_is_epsilon_for_all_sizes(solver, rng):
     """d from 1 to 100, k from 1 to 64; each kind of guarantee in turn."""
@@ -476,7 +477,7 @@ def test_spent_is_epsilon_for_all_sizes(solver, rng):
             model.fit(X)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.5, 0.99])
 @pytest.mark.parametrize("epsilon", [1e-3, 10.0, 100.0, 1e4])
 def test_a_hybrid_keeps_within_any_budget(epsilon, share):
@@ -705,6 +706,7 @@ def test_grid_follows_the_papers_rule():
 # -------------------------------------------------------------------------------- weighted k-means
 
 
+@pytest.mark.slow
 def test_weighted_means_come_close_to_the_best_partition_of_few_points(rng):
     """All partitions of six points; Lloyd's iteration may stop at a local optimum now and then."""
     ratios = []
@@ -741,7 +743,7 @@ def test_repeated_points_and_their_weights_are_the_same(rng):
 # ------------------------------------------------------------------- searches over sets of centres
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("name", DISTANCE_DOMAINS)
 def test_moves_of_one_coordinate_equal_full_scores_and_keep_the_range(

@@ -89,7 +89,7 @@ def make(**changes: Any) -> KMedian:
 # ------------------------------------------------------------------------------------------ budgets
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(5)
 @every_solver
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
@@ -105,7 +105,7 @@ def test_what_is_drawn_was_planned_and_fits_the_budget(settings, draws, adjacenc
     assert Release.from_json(release.to_json()).parameters["facilities"] == list(model.facilities_)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @every_solver
 @pytest.mark.parametrize("k", [1, 4, 7])
 @pytest.mark.parametrize("epsilon", [0.003, 30.0])
@@ -122,7 +122,7 @@ SIZES = [(1, 1), (1, 64), (2, 3), (3, 64), (10, 16), (33, 3), (100, 1), (100, 64
 ANY_SIZE = {name: case[0] for name, case in SETTINGS.items() if name != "local, paper"}
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*ANY_SIZE, "auto"])
 def test_spent_is_epsilon_for_all_sizes(name, rng):
     """d from 1 to 100, k from 1 to 64; each kind of guarantee in turn."""
@@ -146,7 +146,7 @@ FORMS = {"numbers": np.array, "ones": lambda X: (X > 0.5) * 1.0, "alike": np.one
          "table": pd.DataFrame}  # fmt: skip
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("metric", ["l1", "l2"])
 @pytest.mark.parametrize("d", [1, 2, 3, 4, 20])
 def test_auto_depends_on_the_number_of_columns_and_not_on_records(d, metric, rng):
@@ -397,6 +397,7 @@ def test_as_many_clusters_as_facilities_take_them_all(settings, draws):
     assert sum(event.count for event in model.release_.events) == draws(4, 4)
 
 
+@pytest.mark.few(14)
 @every_solver
 @pytest.mark.parametrize("rows", [TWO[:1], np.repeat(TWO[:1], 50, axis=0)], ids=["one", "equal"])
 def test_one_record_and_equal_records_are_data_too(settings, draws, rows):

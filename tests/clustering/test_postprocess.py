@@ -56,7 +56,7 @@ def lloyd_trace(
 # ------------------------------------------------------------------------- the chain and its twin
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("tilt", [0.0, 1.0])
 @pytest.mark.parametrize(
     "arguments",
@@ -340,6 +340,7 @@ def random_trace(rng, T, k, d, domain="box"):
     )  # fmt: skip
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("domain", ["box", "l1", "l2"])
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 3, 2), (3, 1, 1), (3, 4, 2), (4, 2, 5)])
 def test_consistent_values_are_feasible_and_optimal(shape, domain, rng):
@@ -382,7 +383,7 @@ def test_consistent_by_hand():
 # -------------------------------------------------------------------------------------------- mcmc
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("anneal", [False, True])
 @pytest.mark.parametrize(
     "arguments",

@@ -135,6 +135,7 @@ def test_the_module_runs_as_a_program_without_extras(fresh_python):
     assert each["tight"]["10"] == pytest.approx(privfit.calibrate(10, 1.0, 1e-6))
 
 
+@pytest.mark.slow
 def test_budget_prints_every_theorem(capsys):
     assert main(["budget", "--epsilon", "1", "--delta", "1e-6", "--selections", "1001"]) == 0
     out = capsys.readouterr().out

@@ -425,7 +425,7 @@ TABLES = {
 }
 
 
-@pytest.mark.few(11)
+@pytest.mark.few(8)
 @pytest.mark.parametrize("what", TABLES)
 @pytest.mark.parametrize("holdout", [[], ["--holdout", "0.2"]], ids=["", "holdout"])
 def test_a_broken_table_costs_nothing(folder, run, what, holdout):
@@ -530,7 +530,7 @@ OPTIONS = {
 }
 
 
-@pytest.mark.few(15)
+@pytest.mark.few(10)
 @pytest.mark.parametrize("what", OPTIONS)
 def test_a_wrong_option_costs_nothing(folder, run, what):
     options, sentence, code = OPTIONS[what]
@@ -1149,6 +1149,7 @@ def test_a_budget_of_nothing_is_not_started(folder, run):
         check_refused(folder, run, [*start, epsilon], f"--epsilon ('{epsilon}') must be a number")
 
 
+@pytest.mark.slow
 def test_help_loads_no_numerical_library_that_it_can_do_without(fresh_python):
     names = "'scipy.special', 'sklearn', 'matplotlib', 'pandas', 'pyarrow'"
     code = f"import sys, privfit.commands.main; print([m for m in ({names}) if m in sys.modules])"

@@ -37,7 +37,7 @@ def tables(numbers=NUMBERS, columns: int = 4):
 # ---------------------------------------------------------------------------------- quantisation
 
 
-@pytest.mark.few(18)
+@pytest.mark.few(11)
 @pytest.mark.parametrize("grid", GRIDS, ids=str)
 @pytest.mark.parametrize("name", DOMAINS)
 def test_records_are_those_of_the_exact_twin(name, grid, rng):
@@ -199,6 +199,7 @@ def test_bounds_at_the_ends_of_float64_work_or_are_refused(bounds):
 # ------------------------------------------------------------------------------------------ norms
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("grid", [Grid(), Grid(a=1, b=7, c=0)], ids=str)
 @pytest.mark.parametrize("name", DOMAINS)
 def test_norm_is_that_of_brute_force_over_corners(name, grid, rng):
@@ -211,6 +212,7 @@ def test_norm_is_that_of_brute_force_over_corners(name, grid, rng):
         assert norm <= truth * (1 + 1e-12)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", DOMAINS)
 def test_no_record_exceeds_the_norm(name, rng):
     domain = case(name).domain

@@ -458,6 +458,7 @@ TEXTS = {"list": list, "array": np.array, "pandas": pd.Series, "arrow": pa.array
          "polars": pl.Series, "an iterator": iter}  # fmt: skip
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_text_is_read_by_itself(name):
     texts = ["win 500 now", "hello", "free", "", "hello hello"]

@@ -192,7 +192,7 @@ def exact_spread(measurement):
     return float(np.trace(shares @ np.linalg.inv(A.T @ A) @ shares.T) / m)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("measurement", [Flat(6), Haar(6), Haar(8), best_hierarchy(8)], ids=repr)
 def test_the_spread_that_rules_stand_on_is_about_right(measurement):
     assert exact_spread(measurement) == pytest.approx(measurement.spread, rel=0.2)
@@ -622,7 +622,7 @@ def test_half_of_the_counts_budget_for_each_class_leaves_half_of_it_unspent():
         assert np.abs(Haar(3).measure(cells)).sum() == 1 + 3  # over both classes
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("paper", [True, PriROC("grid", alpha=0.05), PriROC("laplace")])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_published_curves_are_those_of_the_records_where_noise_is_small(paper, adjacency):

@@ -231,6 +231,7 @@ def test_sensitivity_and_range_of_counted_scores_are_exact(score, adjacency):
     assert (change.max(axis=1) - change.min(axis=1)).max() == how.range(adjacency, None)
 
 
+@pytest.mark.few(13)
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("ones", [1, 2, 3])
 @every_adjacency
@@ -244,7 +245,7 @@ def test_the_spread_of_a_statistic_is_exact(score, ones, adjacency):
     assert np.abs(change).sum(axis=1).max() <= l1
 
 
-@pytest.mark.few(14)
+@pytest.mark.few(8)
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("ones", [1, 2, 3])
 @every_adjacency
@@ -395,7 +396,7 @@ def passing_probability(
 ANSWERS = [(set(), 1), ({0}, 1), ({1}, 1), ({2}, 1), ({0, 1}, 2), ({0, 2}, 2), ({1, 2}, 2)]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("score", COUNTED)
 @every_adjacency
 def test_a_sparse_vector_keeps_its_promise_on_all_small_data_sets(score, adjacency):
@@ -440,7 +441,7 @@ SHIPPED = {
 }
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(("settings", "delta"), SHIPPED.values(), ids=SHIPPED)
 @pytest.mark.parametrize("score", ["total_count", "purity_index"])
@@ -563,6 +564,7 @@ def test_auto_is_laplace_exactly_if_ones_are_fewer_than_features_wanted(ones, k,
     assert best_of(asked, k, Budget(0.01))[0] == name  # the size of the budget does not matter
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("score", SCORES)
 def test_auto_takes_the_smaller_deviation_if_delta_is_positive(score):
     X, y = table(50, 40)
@@ -678,6 +680,7 @@ METHODS = {
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 
 
+@pytest.mark.few(13)
 @every_method
 @every_adjacency
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
@@ -715,6 +718,7 @@ def test_a_method_draws_what_it_planned_and_nothing_else(method):
     assert len(grant.released) == 1
 
 
+@pytest.mark.few(17)
 @every_method
 @pytest.mark.parametrize("criterion", SCORES)
 def test_what_is_selected_follows_from_the_release_alone(method, criterion):

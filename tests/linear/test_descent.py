@@ -93,7 +93,7 @@ def coded(domain: Any, rows: Any) -> list[list[int]]:
 # ------------------------------------------------------------------------------------------- sums
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("grid", GRIDS, ids=str)
 @pytest.mark.parametrize("name", DOMAINS)
@@ -134,7 +134,7 @@ def residuals_of(objective: Any, rows: Any, y: Any, w: Any) -> list[int]:
     return found
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 @pytest.mark.parametrize("name", DOMAINS)
@@ -165,6 +165,7 @@ def test_a_gradient_without_a_clip_is_the_gradient(rng):
     assert clipped.clip < 2 * coding.longest(2)  # no longer than any record's
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("name", DOMAINS)
 def test_threads_tiles_layouts_and_orders_do_not_matter(name, order, rng, knobs, threads_used):
@@ -193,7 +194,7 @@ def test_threads_tiles_layouts_and_orders_do_not_matter(name, order, rng, knobs,
 # ---------------------------------------------------------------------------------- sensitivities
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("name", SMALL)
 def test_no_record_moves_second_moments_further_than_the_sensitivity(name, adjacency):
@@ -281,7 +282,7 @@ GRADIENTS = {
 }
 
 
-@pytest.mark.few(11)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 @pytest.mark.parametrize("name", GRADIENTS)
@@ -366,6 +367,7 @@ AWKWARD = {
 }
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("name", AWKWARD)
 @pytest.mark.parametrize("settings", [Gradient(steps=3), FrankWolfe(steps=3), PermutedSGD()],
                          ids=lambda s: type(s).__name__)  # fmt: skip
@@ -467,7 +469,7 @@ def test_no_slot_moves_sgd_further_than_the_sensitivity(name, loss, rng):
     assert furthest > 0.2 * bound
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 @pytest.mark.parametrize("ridge", [0.0, 0.1])
 @pytest.mark.parametrize("name", DOMAINS)
@@ -561,7 +563,7 @@ AUDITED = {
 }
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("d", CANARIES)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -634,6 +636,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
+@pytest.mark.few(30)
 @pytest.mark.parametrize(("call", "message"), SETTINGS + REFUSED)
 def test_wrong_settings_are_refused_with_the_remedy(call, message):
     with pytest.raises((ValueError, TypeError), match=message):

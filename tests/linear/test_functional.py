@@ -103,7 +103,7 @@ def objective_of(name: str, rng: Any, n: int = 40, **changes: Any) -> LinearObje
 # ------------------------------------------------------------------------------------- the coding
 
 
-@pytest.mark.few(9)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("centre", [True, False])
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
 @pytest.mark.parametrize("name", DOMAINS)
@@ -158,6 +158,7 @@ def test_weights_of_coded_records_give_the_same_margins(name, layout, rng):
 # ------------------------------------------------------------------------------------- sensitivity
 
 
+@pytest.mark.few(13)
 @pytest.mark.parametrize("A", [1, 3, 20])
 @pytest.mark.parametrize("name", TINY)
 def test_sensitivities_bound_every_pair_of_records(name, A):
@@ -371,6 +372,7 @@ def test_several_classes_share_one_budget(delta, rng):
     assert model.score(X, y) > 0.6
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("rows", [[[0.5, 0.0]], [[0.5, 1.0]] * 7, [[0.0, 0.0], [1.0, 0.0]]])

@@ -115,7 +115,7 @@ def coded(kind: type[Any], domain: Any, whole: np.ndarray) -> np.ndarray:
 # ---------------------------------------------------------------------------------------- objective
 
 
-@pytest.mark.few(20)
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("name", "layout"),  # zero is no record of the box per column: it has no sparse layout
     [(name, layout) for name in DOMAINS for layout in ("dense", "sparse")
@@ -157,7 +157,7 @@ def test_no_intercept_scores_as_an_intercept_of_0(name, loss, layout, rng):
             assert np.array_equal(follow(w, 100), after(v, 100)[:d])
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 @pytest.mark.parametrize("name", SMALL)
 def test_no_record_changes_scores_of_two_candidates_by_more_than_the_range(name, loss, rng):
@@ -184,7 +184,7 @@ def test_no_record_changes_scores_of_two_candidates_by_more_than_the_range(name,
 # ------------------------------------------------------------------------------------------ codings
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kind", CODINGS)
 @pytest.mark.parametrize("name", DOMAINS)
 def test_codings_keep_zero_and_their_sums_are_exact(name, kind, rng):
@@ -341,7 +341,7 @@ def test_every_solver_fits_weights_alone(solver):
 ORDERED = {name for name, kind in linear.METHODS.items() if kind.needs_order}
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("solver", sorted(set(SHORT) - ORDERED))
 @pytest.mark.parametrize("name", ["ball", "schema"])
 def test_streams_release_what_memory_does(name, solver, tmp_path):

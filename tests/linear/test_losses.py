@@ -124,7 +124,7 @@ def meant_for(domain: Any, rng: np.random.Generator, size: float) -> Any:
     return Dyadic.of(rng.standard_normal(domain.width + 1) * size / 2 ** (domain.grid.a + 1))
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
 @pytest.mark.parametrize("size", [0.1, 3.0, 40.0, 1e12])
 @every_loss
@@ -159,7 +159,7 @@ def whole_of(halves: Any) -> list[int]:
     return [int(high) * 2**32 + int(low) for high, low in halves.T]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @every_loss
 def test_slopes_are_as_exact_as_the_solver_counts_on(name, rng):
     """Against rational numbers, at margins that floats have exactly."""
@@ -247,7 +247,7 @@ def test_a_loss_that_bends_too_fast_is_refused_before_the_charge(rng):
 # --------------------------------------------------------------------------------------------- fits
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 @every_loss
@@ -281,6 +281,7 @@ def test_the_regularisation_is_that_of_the_loss_as_given(rng):
         model.fit(X, X[:, 0] > 0)
 
 
+@pytest.mark.slow
 def test_slopes_of_either_sign_need_more_noise():
     """Gaussian noise: two corners instead of one, or four instead of three."""
     one, both = loss_named("softened").tabled, loss_named("around one").tabled

@@ -186,7 +186,7 @@ def test_slopes_and_curvatures_by_hand_are_derivatives(loss):
     assert math.isclose(loss_curvatures(width, s).max(), loss.curvature, rel_tol=1e-4)
 
 
-@pytest.mark.few(7)
+@pytest.mark.few(4)
 @every_loss
 @pytest.mark.parametrize("name", DOMAINS)
 @pytest.mark.parametrize(
@@ -241,6 +241,7 @@ def test_layouts_and_the_order_of_records_do_not_matter(rng):
         assert np.array_equal(other, fits[0])
 
 
+@pytest.mark.few(6)
 @every_loss
 @pytest.mark.parametrize("size", [1e3, 1e9, 1e40])
 def test_every_tilt_is_answered_to_the_tolerance(loss, size, rng):
@@ -290,6 +291,7 @@ def test_no_step_of_newton_is_needed(loss, rng, monkeypatch):
     assert np.linalg.norm(found) > 1e-3
 
 
+@pytest.mark.few(6)
 @every_loss
 @pytest.mark.parametrize("wrong", [np.negative, np.flip, lambda v: v * math.nan])
 def test_a_guess_that_misleads_is_forgotten(loss, wrong, rng, monkeypatch):
@@ -373,6 +375,7 @@ def test_a_centred_box_is_the_box_around_its_middle(rng):
             LinearObjective(sp.csr_array(X), np.ones(500), "logistic", domain)
 
 
+@pytest.mark.slow
 def test_one_label_moves_the_answer_by_no_more_than_the_sensitivity():
     """184,000 records of Box(1000, 1001): it moved from 0 to a vector of length 4.9."""
     X, y = separable(1000, 1001, 184_000)
@@ -533,7 +536,7 @@ def worst_ratio(loss, ridge, beta, adjacency):
     return max(float(ratios(D, E).max()) for D, E in neighbouring(adjacency))
 
 
-@pytest.mark.few(9)
+@pytest.mark.few(6)
 @every_loss
 @both
 @pytest.mark.parametrize(("epsilon", "ridge"), [(1.0, 1.0), (0.5, 3.0), (2.0, 40.0)])
@@ -603,7 +606,7 @@ def normal_log_density(b, sigma):
     return -(b**2) / (2 * sigma**2) - math.log(sigma * math.sqrt(2 * math.pi))
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @every_loss
 @both
 def test_gaussian_tilts_of_one_dimension_keep_their_delta(loss, adjacency):
@@ -618,7 +621,7 @@ def test_gaussian_tilts_of_one_dimension_keep_their_delta(loss, adjacency):
         assert np.maximum(p - math.exp(epsilon) * q, 0).sum() * (u[1] - u[0]) <= delta
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("angle", [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, math.pi])
 def test_gaussian_tilts_of_two_dimensions_keep_their_delta(angle):
     """One record replaced by another at an angle: the case that needs all corners of (s, s')."""
@@ -645,7 +648,7 @@ def intercept_problem(labels, loss, ridge):
     return Problem(objective, loss, ridge)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("loss", "delta"), [(Logistic(), 0.0), (Logistic(), 1e-3), (HuberHinge(0.5), 0.0)], ids=str
@@ -697,7 +700,7 @@ def test_the_cover_hides_where_solver_and_tilt_stopped(size, delta):
         assert cost(fault) > mechanism.epsilon_3
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @both
 @pytest.mark.parametrize("fault", [False, True])
 def test_a_fall_back_to_zero_would_be_found(fault, adjacency, rng):
@@ -754,7 +757,7 @@ def test_an_audit_finds_a_tilt_that_is_too_short(canary):
     assert not audit_runs(mechanism, first, second, runs=900, confidence=SURE, rng=3).passes(1.0)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.statistical
 @every_canary
 @pytest.mark.parametrize(

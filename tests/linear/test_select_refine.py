@@ -99,7 +99,7 @@ CHOSEN = {"box": [[0], [1], []], "far box": [[0]], "l1": [[1]], "l2": [[0]],
           "schema": [[0], [2], [1, 2], [0, 2, 4], [3, 4, 5], []]}  # fmt: skip
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("name", "columns"), [(n, c) for n, all_ in CHOSEN.items() for c in all_])
 def test_no_record_moves_moments_of_chosen_columns_further_than_stated(name, columns, adjacency):
@@ -118,7 +118,7 @@ def test_no_record_moves_moments_of_chosen_columns_further_than_stated(name, col
         assert found >= 0.5 * bound
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 @pytest.mark.parametrize("name", SMALL)
 def test_no_record_moves_a_gradient_of_chosen_columns_further_than_stated(name, loss, rng):
@@ -141,7 +141,7 @@ def test_no_record_moves_a_gradient_of_chosen_columns_further_than_stated(name, 
         assert 0.3 * bound < found <= bound
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 @pytest.mark.parametrize("name", SMALL)
@@ -182,7 +182,7 @@ def test_a_gaussian_release_beside_others_fills_the_budget_and_no_more(epsilon, 
     assert gaussian_calibrate(epsilon, delta, []) == mu
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("share", [1, 3])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("epsilon", [0.1, 2.0])
@@ -308,7 +308,7 @@ def audit(adjacency: str, runs: int) -> Any:
     return audit_runs(whole, *objectives, runs=runs, confidence=SURE, delta=1e-3, rng=7)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_whole_fits_stay_within_epsilon(adjacency):
@@ -368,7 +368,7 @@ def table_of(rng: Any, constant: bool, n: int = 300) -> Any:
     return {"age": ages, "job": rng.choice(["a", "b", "?"], n)}, ages > 30
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("epsilon", [0.05, 3.0])
 @pytest.mark.parametrize("kind", [LogisticRegression, LinearSVC])
@@ -437,6 +437,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize(("call", "message"), SETTINGS + REFUSED)
 def test_wrong_settings_are_refused_with_the_remedy(call, message):
     with pytest.raises((ValueError, TypeError), match=message):

@@ -93,6 +93,7 @@ def norm_by_hand(shape, b):
     return np.linalg.norm(b, order) / shape.radius
 
 
+@pytest.mark.few(5)
 @every_shape
 def test_norms_are_those_of_the_definition(shape, rng):
     for b in rng.standard_normal((20, shape.size)):
@@ -106,7 +107,7 @@ def points_of(shape, count, seed):
     return np.array([shape.point(source)(60)[0].floats() for _ in range(count)])
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @every_shape
 @pytest.mark.parametrize("what", ["point", "noise"])
 def test_more_bits_refine_a_draw_within_the_error_it_told(shape, what):
@@ -349,7 +350,7 @@ def _share_all_but_one(one, other):
     return len(one) == 1 or bool(set(one) & set(other))
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @both
 @pytest.mark.parametrize("name", TINY)
 @pytest.mark.parametrize(

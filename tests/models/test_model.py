@@ -260,7 +260,7 @@ def bits(value: Any) -> Any:
 # ------------------------------------------------------------------------------------ comes back
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(2)
 @every_model
 def test_a_model_comes_back_bit_for_bit(name, tmp_path):
     model = fitted(name)
@@ -279,6 +279,7 @@ def test_a_model_comes_back_bit_for_bit(name, tmp_path):
     assert learned <= vars(again).keys()
 
 
+@pytest.mark.few(6)
 @every_model
 def test_parameters_come_back_and_a_run_does_not(name):
     model = fitted(name)
@@ -293,7 +294,7 @@ def test_parameters_come_back_and_a_run_does_not(name):
             assert again[key] == value
 
 
-@pytest.mark.few(16)
+@pytest.mark.few(10)
 @every_model
 def test_a_loaded_model_is_written_alike_and_fits_again(name):
     model = fitted(name)
@@ -313,7 +314,7 @@ def fitted_labels(model: Any) -> tuple[Any, ...]:
     return (THREE if len(model.classes_) == 3 else Y,)
 
 
-@pytest.mark.few(11)
+@pytest.mark.few(7)
 @pytest.mark.parametrize(
     "labels",
     [
@@ -475,6 +476,7 @@ def test_a_trace_can_be_taken_from_a_loaded_release():
     assert bits(trace.sums) == bits(LloydTrace.from_release(model.release_).sums)
 
 
+@pytest.mark.slow
 def test_reading_needs_no_scikit_learn(fresh_python, tmp_path):
     save(fitted("schema"), tmp_path / "model.json")
     done = fresh_python(
@@ -538,7 +540,7 @@ MARKED: dict[str, Any] = {
 }
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", MARKED)
 def test_no_record_and_no_number_of_records_is_in_a_file(name, seed):
@@ -725,7 +727,7 @@ REFUSED: dict[str, tuple[Callable[[], str | bytes], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.few(47)
+@pytest.mark.few(30)
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_wrong_file_is_refused_with_the_remedy(name, tmp_path):
     make, message = REFUSED[name]

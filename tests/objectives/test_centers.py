@@ -81,7 +81,7 @@ def problem(request, rng):
 # ------------------------------------------------------------------------------ against the twins
 
 
-@pytest.mark.few(19)
+@pytest.mark.few(13)
 @pytest.mark.parametrize("k", [1, 3, 4, 6])
 def test_scores_equal_the_twin(problem, k, rng):
     domain, power, X = problem
@@ -94,7 +94,7 @@ def test_scores_equal_the_twin(problem, k, rng):
     assert objective.unit == float(reference.record_units(domain, uniform=True)[0]) ** power
 
 
-@pytest.mark.few(15)
+@pytest.mark.few(10)
 @pytest.mark.parametrize("k", [1, 4, 5])
 def test_lloyd_equals_the_twin(problem, k, rng):
     domain, power, X = problem
@@ -140,7 +140,7 @@ def test_ties_go_to_the_lowest_index(power):
     assert sums.tolist() == [[2048], [-2048], [0], [1024], [0], [0]]
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(5)
 def test_every_record_is_counted_once(problem, rng):
     domain, power, X = problem
     objective = CentersObjective(X, 5, domain, power=power)
@@ -209,7 +209,7 @@ def test_size_of_tiles_does_not_matter(power, rows, knobs, rng):
     same(answers(objective, P), expected)
 
 
-@pytest.mark.few(16)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("n", [1, 15, 16, 17, 255, 256, 257])
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_a_score_is_the_sum_of_its_records_integers(n, d, rng):
@@ -278,7 +278,7 @@ def test_order_of_centres_does_not_matter_to_the_cost(problem, rng):
 # ----------------------------------------------------------------------------- one-centre changes
 
 
-@pytest.mark.few(28)
+@pytest.mark.few(16)
 @pytest.mark.parametrize("k", [1, 2, 5])
 def test_changes_equal_full_scores_along_a_chain_of_steps(problem, k, rng):
     domain, power, X = problem
@@ -357,6 +357,7 @@ def costs(x: np.ndarray, whole: np.ndarray, power: int) -> np.ndarray:
     return -np.stack(each, axis=1)
 
 
+@pytest.mark.few(16)
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("power", POWERS)
 @pytest.mark.parametrize("name", [*DOMAINS])

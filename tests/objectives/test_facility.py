@@ -210,6 +210,7 @@ def test_number_of_threads_does_not_matter(problem, bits, threads_used, rng):
         assert set(threads_used) == {threads.resolve(n_threads)}
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("n", [1, 15, 16, 17, 127, 128, 129, 1023, 1024, 1025])
 def test_a_score_is_the_sum_of_its_records_integers(n, bits, rng):
@@ -326,7 +327,7 @@ def test_a_refused_step_leaves_the_parent_where_it_was():
 # ------------------------------------------------------------------------------------------ ranges
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("clip", [(0.0, 1.0), (0.3, 0.9), (0.0, 40.0), (1.0, 3.0)])
 @pytest.mark.parametrize("metric", METRICS)

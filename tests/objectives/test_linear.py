@@ -151,7 +151,7 @@ def test_logistic_integers_are_within_0_6_units_for_a_million_margins(rng):
     assert np.abs(integers - truth).max() < 0.6
 
 
-@pytest.mark.few(18)
+@pytest.mark.few(9)
 @pytest.mark.parametrize("grid", GRIDS, ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", DOMAINS)
@@ -176,6 +176,7 @@ def test_margins_are_exact(name, layout, grid, rng):
     assert (-objective.scores(P[small])).tolist() == np.array(expected)[small].tolist()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", DOMAINS)
 def test_margin_kernels_are_exact(name, rng):
     domain = case(name).domain
@@ -270,6 +271,7 @@ def test_a_score_is_the_sum_of_its_records_integers(d, loss, rng):
 # -------------------------------------------------------------- what may not change a single bit
 
 
+@pytest.mark.few(21)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_order_of_rows_does_not_matter(problem, layout, rng):
     name, loss, X, y, P = problem
@@ -435,7 +437,7 @@ def test_narrow_and_wide_kernels_give_the_same_integers(loss, grid, layout, rng)
 # ------------------------------------------------------------------------- one-coordinate moves
 
 
-@pytest.mark.few(21)
+@pytest.mark.few(11)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_moves_equal_full_scores_along_a_chain_of_steps(problem, layout, rng):
     name, loss, X, y, _ = problem
@@ -501,7 +503,7 @@ def test_a_refused_step_leaves_the_parent_where_it_was(layout, rng):
 # ------------------------------------------------------------------- gradients and second moments
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("grid", GRIDS, ids=str)
 def test_residuals_are_within_0_6_units_of_the_truth(grid, layout, rng):
@@ -522,7 +524,7 @@ def test_residuals_are_within_0_6_units_of_the_truth(grid, layout, rng):
                 assert got == reference.gradient([[1]], [label], [r], grid.a)
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(7)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("radius", [1.0, 1e5], ids=["narrow", "wide"])
 @pytest.mark.parametrize("name", DOMAINS)
@@ -545,7 +547,7 @@ def test_gradient_is_the_sum_of_residuals_times_records(name, radius, layout, rn
     assert objective.gradient_unit == 2.0**-domain.grid.a / ONE
 
 
-@pytest.mark.few(18)
+@pytest.mark.few(10)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("grid", GRIDS, ids=str)
 @pytest.mark.parametrize("name", DOMAINS)
@@ -569,7 +571,7 @@ def candidate_sets(domain, rng):
             np.vstack([siblings[:3], domain.candidates(3, rng, radius=100.0)])]  # fmt: skip
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", DOMAINS)
 @pytest.mark.parametrize(("loss", "C"), [*((loss, 1.0) for loss in LOSSES), ("hinge", 0.3)])
 def test_range_is_never_exceeded_by_integer_scores(name, loss, C, rng):
@@ -589,7 +591,7 @@ def test_range_is_never_exceeded_by_integer_scores(name, loss, C, rng):
             assert realised <= records[0].range(P, adjacency)
 
 
-@pytest.mark.few(11)
+@pytest.mark.few(7)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("loss", "C"), [("logistic", 1.0), ("hinge", 1.0), ("hinge", 2.5)])
 @pytest.mark.parametrize("name", DOMAINS)
@@ -634,7 +636,7 @@ def test_range_is_within_a_quarter_of_brute_force_on_average(name, loss, rng):
     assert np.mean(ratios) <= 1.25
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", DOMAINS)
 def test_gradient_range_is_reached_and_never_exceeded(name, layout, rng):

@@ -86,6 +86,7 @@ def tiny(request):
 # ------------------------------------------------------------------------------- the centred coding
 
 
+@pytest.mark.few(7)
 def test_centred_records_lie_between_minus_and_plus_a_half(coded, rng):
     for x in reference.records(rows_of(coded, rng, 20), coded):
         centred = reference.centred_record(x, coded)
@@ -114,6 +115,7 @@ def test_centred_weights_have_the_margins_of_their_linear_model(coded, rng):
         assert margin == plain + w[-1]
 
 
+@pytest.mark.few(7)
 def test_linear_models_of_centred_weights_are_the_nearest_on_the_grid(coded, rng):
     objective = LinearObjective(rows_of(coded, rng, 2)[:2], [0, 1], domain=coded)
     U = np.vstack([rng.uniform(-10, 10, (20, coded.width + 1)), np.zeros(coded.width + 1)])
@@ -146,7 +148,7 @@ def test_centred_gradient_equals_the_twin(coded, loss, layout, rng):
         assert found.tolist() == [v * 2 ** (coded.grid.a + 2) for v in twin]
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
 @pytest.mark.parametrize("radius", [1.0, 1e4], ids=["narrow", "wide"])
 @pytest.mark.parametrize("name", DOMAINS)
@@ -220,7 +222,7 @@ def test_slopes_do_not_keep_the_array_they_were_given():
 # ------------------------------------------------------------------- the range of moves by the loss
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("loss", "C"), [*((loss, 1.0) for loss in LOSSES), ("hinge", 0.3)])
 def test_range_of_moves_bounds_that_of_their_candidates_and_all_records(tiny, loss, C, rng):
     domain, _, X = tiny
@@ -241,7 +243,7 @@ def test_range_of_moves_bounds_that_of_their_candidates_and_all_records(tiny, lo
     assert largest > 0
 
 
-@pytest.mark.few(26)
+@pytest.mark.few(14)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("loss", "C"), [*((loss, 1.0) for loss in LOSSES), ("hinge", 2.5)])
 @pytest.mark.parametrize("name", DOMAINS)

@@ -101,7 +101,7 @@ def added(one, other):
     return [x + y for x, y in zip(one, other, strict=True)]
 
 
-@pytest.mark.few(16)
+@pytest.mark.few(8)
 @every_width
 @every_layout
 @every_domain
@@ -127,6 +127,7 @@ def test_sums_are_those_of_the_twin(name, layout, width, rng):
         assert (len(weights.bits) > 1) == (enough < math.inf)
 
 
+@pytest.mark.few(1)
 @every_layout
 def test_order_threads_and_parts_do_not_matter(layout, rng, monkeypatch):
     X, y = table(SCHEMA, 3000, rng)
@@ -204,7 +205,7 @@ def true_loss(m, width):
     return s, None
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @every_width
 def test_slopes_are_as_near_as_the_proof_has_it(width):
     """Given their margin; and a margin that is off by 2^-51 of itself moves them by the swing."""

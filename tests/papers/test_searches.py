@@ -357,7 +357,7 @@ def _() -> str:
 CHECKED = CHECKS.keys()
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("page", "what"), CHECKED, ids=[" ".join(key) for key in CHECKED])
 def test_ours_is_what_the_page_says(page, what):
     CHECKS.compare(page, what)

@@ -171,7 +171,7 @@ def test_eps_s_is_rounded_up_and_delta_down():
     assert exact < total(0.5, 3, 2.0**-20 * (1 - 1e-12)) < exact * (1 + 1e-4)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "anchors"),
     [
@@ -297,6 +297,7 @@ def test_renyi_of_gaussian_releases_adds_to_that_of_responses():
     assert best <= compose(events, 1e-6, "rdp") * (1 + 1e-9) <= best * (1 + 1e-4)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("mu", "n"), [(0.01, 1), (0.3, 1), (0.1, 25), (1.0, 3), (5.0, 1)])
 def test_gaussian_releases_against_dp_accounting(mu, n):
     step = 1e-3 if mu * n < 1 else 1e-2

@@ -250,7 +250,7 @@ def sprees(by: str) -> list[Strategy]:
     return [spree("pure", 1, 1), spree("pure", 1.5, 0.5), spree("selection", 0.7, 1.5)]
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("by", FILTERS)
 def test_no_strategy_exceeds_delta_under_a_filter(by, monkeypatch):
     strategies = sprees(by)

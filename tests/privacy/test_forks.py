@@ -145,6 +145,7 @@ print(json.dumps(grant.close().epsilon))
     assert here == 1.0
 
 
+@pytest.mark.slow
 def test_a_process_number_alone_tells_a_child_from_its_parent(tmp_path):
     """Where a fork was made without Python's knowledge, no hook runs."""
     ledger, grant = told(

@@ -90,6 +90,7 @@ def test_a_call_leaves_no_trace_of_the_data(mechanism):
     assert set(vars(mechanism)) == {f.name for f in dataclasses.fields(mechanism)}
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("mechanism", ALL, ids=name)
 def test_a_seed_is_reproducible_and_none_is_not(mechanism):
     value = value_for(mechanism)

@@ -88,7 +88,7 @@ def test_no_shape_tells_neighbours_apart_by_more_than_epsilon(
     assert told * epsilon < worst <= epsilon * (1 + 1e-12)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_cost_of_a_shape_does_not_grow_with_its_depth_and_needs_its_constants(
@@ -198,7 +198,7 @@ def facilities(X: Any, domain: Any, n_threads: int) -> Any:
 FEW = [name for name, domain in DISTANCE_DOMAINS.items() if domain.width <= FEW_COLUMNS]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("make", "name"),
     [*((centres, name) for name in DISTANCE_DOMAINS), *((facilities, name) for name in FEW)],
@@ -217,6 +217,7 @@ def test_cells_equal_the_twin(make, name, rng, threads_used):
     assert {1, threads.resolve(3)} <= set(threads_used)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", DISTANCE_DOMAINS)
 def test_corners_of_cells_hold_their_records_and_cover_the_domain(name, rng):
     X = distance_rows(name, rng, 200)

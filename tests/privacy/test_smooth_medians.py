@@ -76,7 +76,7 @@ def worst_loss(adjacency, epsilon, levels=1, size=5, most=3):
     )
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("levels", [1, 2])
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 4.0])

@@ -199,7 +199,7 @@ def test_a_parquet_stream_releases_what_memory_does(solver, adult, files, expect
     assert model.feature_names_in_.tolist() == list(adult.schema.columns)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["adult.arrow", "adult.csv", "folder", "table"])
 def test_other_tables_release_the_same(name, adult, files, expected, small_blocks, tmp_path):
     if name == "folder":
@@ -268,7 +268,7 @@ def test_streamed_convex_fits_are_the_same(name, numbers, small_blocks, monkeypa
     assert model.fit(Stream(X, memory_limit="64MB"), y).release_.to_json() == once
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["local", "moves", "gradient", "hybrid", "objective"])
 def test_several_classes_release_the_same(solver, numbers, small_blocks, monkeypatch):
     """Each block is packed once, whatever the number of classes."""
@@ -283,7 +283,7 @@ def test_several_classes_release_the_same(solver, numbers, small_blocks, monkeyp
     assert told == [1, 2, 3]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("solver", CENTERS)
 def test_streamed_centres_are_the_same(solver, numbers, small_blocks, monkeypatch):
     monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
@@ -329,6 +329,7 @@ def test_a_streamed_table_of_facilities_is_the_same(adult, files, small_blocks):
         model.private_cost(Stream(ages.select(["hours", "age"])), 1.0)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("max_ones", [None, 2])
 def test_streamed_counts_are_the_same(max_ones, numbers, small_blocks, monkeypatch):
     monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 17)
@@ -343,6 +344,7 @@ def test_streamed_counts_are_the_same(max_ones, numbers, small_blocks, monkeypat
         assert model.fit(Stream(X, memory_limit="64MB"), y).release_.to_json() == once
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("thresholds", ["medians", "grid", [0.3, 0.6]])
 def test_streamed_curves_are_the_same(thresholds, numbers, tmp_path, small_blocks, monkeypatch):
     monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 17)
@@ -1020,6 +1022,7 @@ def refusal(call: Callable[[Path], object], folder: Path) -> str:
     raise AssertionError("nothing was refused")
 
 
+@pytest.mark.few(25)
 @pytest.mark.parametrize(("call", "message"), REFUSALS, ids=range(len(REFUSALS)))
 def test_what_is_refused_names_the_remedy(call, message, tmp_path):
     with pytest.raises(

@@ -40,7 +40,7 @@ def sparse_table(records) -> np.ndarray:
     return table
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("chunk", [1, 100, 1000, 1 << 22])
 @pytest.mark.parametrize("pattern", ["mixed", "ones", "zeros"])
 @pytest.mark.parametrize("name", DOMAINS)

@@ -84,6 +84,7 @@ class Deaf:
         raise AssertionError("a check before the charge must not read all records")
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 @pytest.mark.parametrize(
     "settings", [EEM(), PrivGene(), DPSGA(), Local(), Local(scoring="loss"), Subsample()], ids=repr

@@ -290,7 +290,7 @@ LINEAR = {
 }
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("settings", LINEAR)
 def test_linear_models(settings, array_place, tmp_path):
     def make(X: Any, y: Any) -> LinearObjective:
@@ -299,7 +299,7 @@ def test_linear_models(settings, array_place, tmp_path):
     agree(array_place, numbers(), make, linear_answers, tmp_path)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
 def test_linear_models_of_a_table(layout, table_place, tmp_path):
     table = people()
@@ -314,7 +314,7 @@ def is_first(y: Any) -> Any:
     return np.asarray(y).astype(int) == 0
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
 def test_several_classes_in_any_order(layout, array_place, tmp_path):
     def make(X: Any, y: Any) -> LinearObjective:
@@ -392,7 +392,7 @@ def cells(objective: Any, axes: list[int]) -> Any:
     return np.concatenate([every, halves])
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 @pytest.mark.parametrize("power", [1, 2])
 def test_centres(power, adjacency, array_place, tmp_path):
@@ -441,7 +441,7 @@ def farthest(rows: Any, places: Any) -> Any:
     return np.abs(np.asarray(rows)[:, None] - places).max(axis=2)
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("columns", "metric"), [(3, "l1"), (2, "l2"), (6, "l1"), (6, "l2"),
                                                  (1, farthest)])  # fmt: skip
 def test_facilities(columns, metric, array_place, tmp_path):
@@ -453,7 +453,7 @@ def test_facilities(columns, metric, array_place, tmp_path):
     agree(array_place, numbers(columns), make, facility_answers, tmp_path)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_facilities_of_a_table(table_place, tmp_path):
     table = people()
     places = table.domain.points(12, np.random.default_rng(2))

@@ -108,7 +108,7 @@ def check_line(name: str, lines: list[bytes], at: int, odd: bytes) -> None:
     assert after.tobytes() == from_memory([*lines[:at], odd, *lines[at + 1 :]]).tobytes()
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_line_changes_no_other_record_and_reads_as_from_memory(name):
     @quick
@@ -119,7 +119,7 @@ def test_a_line_changes_no_other_record_and_reads_as_from_memory(name):
     contract()
 
 
-@pytest.mark.few(21)
+@pytest.mark.few(12)
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("odd", ODD_LINES, ids=lambda odd: repr(odd)[:20])
 def test_each_odd_line_changes_no_other_record(name, odd):
@@ -313,6 +313,7 @@ def people(tmp_path):
     return path, table, late
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "domain", [Schema({"a": Numeric(-1, 1), "b": Categorical([0, 1, 2])}), Box([-1, 0], [1, 2])]
 )

@@ -156,7 +156,7 @@ def clusterings() -> dict[str, tuple]:
     }
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["box", "many", "ball", "l2 median", "l1 median"])
 def test_centres_are_those_released_and_borders_equally_near_two_of_them(name):
     model, metric = clusterings()[name]
@@ -376,7 +376,7 @@ def test_texts_stay_inside_the_picture(name, dpi):
             assert inside or text in ax.get_xticklabels(), text  # ticks beyond limits are not shown
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", pictures())
 def test_figures_are_written_whole_and_alike(name, tmp_path):
     ax = pictures()[name]()

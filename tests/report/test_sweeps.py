@@ -104,7 +104,7 @@ def test_trials_do_not_depend_on_the_jobs(whole):
 SOME = {"public": True, "seeds": 2, "epsilons": [0.5, 50.0]}
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("model", "table", "labels", "references"),
     [

@@ -94,6 +94,7 @@ def test_operators_leave_their_arguments_alone(space):
     assert np.array_equal(B, before[1])
 
 
+@pytest.mark.few(8)
 def test_the_same_coins_give_the_same_proposals(space):
     for first, second in zip(proposals(space).values(), proposals(space).values(), strict=True):
         assert np.array_equal(first, second)
@@ -250,6 +251,7 @@ def check_uniform(labels: list, expected: list, times: int) -> None:
     assert scipy.stats.chisquare(list(counts.values())).pvalue > LEAST
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_some_moves_are_uniform_over_all_moves():
     for space in (Reals(-1, 1, 4), Subsets(6, 3), Bits(5)):

@@ -203,7 +203,7 @@ def test_neighbours_whose_records_are_packed_in_another_order_are_as_close():
 # ---------------------------------------------------------------------------------------- aggregate
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_any_statistic_of_any_arrays_is_aggregated(delta, adjacency):
@@ -343,7 +343,7 @@ DECLARED = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", DECLARED)
 def test_one_block_and_little_noise_give_the_model_of_the_estimator(name):
     domain = DECLARED[name]
@@ -508,7 +508,7 @@ def blobs(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return middles, np.repeat(middles, 2000, axis=0) + rng.normal(0, 0.08, (6000, 2))
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("domain", [Box(-1, 1), L2Ball(1.5), L1Ball(2.0)], ids=repr)
@@ -528,6 +528,7 @@ def test_centres_are_found(domain, delta, adjacency, rng):
     assert grant.close(adjacency).verify()
 
 
+@pytest.mark.slow
 def test_centres_of_any_estimator_are_put_in_one_order(rng):
     middles, points = blobs(rng)
     objective = CentersObjective(points, 3, Box(-1, 1))
@@ -580,7 +581,7 @@ def test_the_majority_is_released(kind, adjacency):
     assert (model.predict(X) == 0).all()
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("label", [0, 1])
 def test_one_class_and_much_noise_stay_in_bounds(label, adjacency):

@@ -234,7 +234,7 @@ def run(settings: Any, objective: Any, space: Any, grant: Any, seed: Any = 7, **
 # ---------------------------------------------------------------------------------------- white box
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_every_selection_of_a_search_is_as_private_as_it_says(problem, name, adjacency):
     settings, delta = SETTINGS[name], 0.0 if adjacency == "replace" else 1e-3
@@ -263,6 +263,7 @@ def test_every_selection_of_a_search_is_as_private_as_it_says(problem, name, adj
     assert max(reached) > 0.05  # the records do matter, and the range is not absurd
 
 
+@pytest.mark.slow
 def test_the_white_box_sees_a_range_that_is_a_quarter(monkeypatch):
     """The check above fails for every solver when ranges are a quarter of what they must be."""
     for kind, method in itertools.product((LinearObjective, RecordObjective), ("range", "spread")):
@@ -457,6 +458,7 @@ def test_privgene_breeds_its_survivors(problem, paper):
     check_walk(walk, grant, path, objective, lambda P: reach(P, "replace"), kinds)
 
 
+@pytest.mark.few(16)
 @pytest.mark.parametrize("paper", [False, True])
 def test_dpsga_keeps_its_parents_and_fills_the_population(problem, paper):
     settings = DPSGA(3, 41, 4, crossover=0.6, mutation=0.3, step=0.1, average=0.0, paper=paper)
@@ -573,7 +575,7 @@ def drawn(monkeypatch):
     return found
 
 
-@pytest.mark.few(31)
+@pytest.mark.few(18)
 @pytest.mark.parametrize(("adjacency", "delta"), [("replace", 1e-6), ("add_remove", 0.0)])
 def test_as_many_selections_are_charged_as_planned_and_drawn(
     problem, name, adjacency, delta, drawn, monkeypatch
@@ -757,7 +759,7 @@ def paths_equal(first: Path, second: Path) -> bool:
     )
 
 
-@pytest.mark.few(14)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("problem", ["logistic box", "hinge l2", "zero_one schema", "centres",
                                      "facilities"])  # fmt: skip
 def test_number_of_threads_and_order_of_rows_do_not_matter(problem, name, threads_used, rng):
@@ -777,7 +779,7 @@ def test_number_of_threads_and_order_of_rows_do_not_matter(problem, name, thread
     assert np.array_equal(other.answer, expected.answer)
 
 
-@pytest.mark.few(23)
+@pytest.mark.few(11)
 @pytest.mark.parametrize("problem", ["own reals", "own subsets", "own bits"])
 def test_order_of_own_records_does_not_matter(problem, name, rng):
     rows = large(problem, rng)
@@ -790,7 +792,7 @@ def test_order_of_own_records_does_not_matter(problem, name, rng):
     assert paths_equal(first.path, second.path)
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(6)
 def test_a_seed_decides_everything_and_another_seed_changes_it(name):
     problem = PROBLEMS["logistic box"]
     objective = all_of(problem)
@@ -841,7 +843,7 @@ def test_ctrl_c_leaves_the_budget_charged_and_the_draws_on_record(name, drawn):
 # ------------------------------------------------------------------------------ paths and listeners
 
 
-@pytest.mark.few(38)
+@pytest.mark.few(22)
 def test_listeners_hear_of_every_generation_and_of_released_values_only(problem, name):
     told: list[Generation] = []
     found = search(all_of(problem), problem.space, 1.0, 1e-6, SETTINGS[name], random_state=1,
@@ -857,7 +859,7 @@ def test_listeners_hear_of_every_generation_and_of_released_values_only(problem,
     }  # fmt: skip
 
 
-@pytest.mark.few(25)
+@pytest.mark.few(15)
 def test_a_listener_cannot_change_the_path(problem, name):
     def spoil(generation: Generation) -> None:
         generation.parameters[...] = 1
@@ -872,7 +874,7 @@ def test_a_listener_cannot_change_the_path(problem, name):
     assert paths_equal(quiet.path, spoilt.path)
 
 
-@pytest.mark.few(50)
+@pytest.mark.few(26)
 def test_every_released_candidate_lies_in_the_space(problem, name):
     objective = all_of(problem)
     found = search(objective, problem.space, 1.0, 0.0, SETTINGS[name], random_state=1)
@@ -1191,6 +1193,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
+@pytest.mark.few(73)
 @pytest.mark.parametrize(
     ("call", "message"),
     REFUSED,
@@ -1264,6 +1267,7 @@ WRONG_SETTINGS = [
 ]  # fmt: skip
 
 
+@pytest.mark.few(131)
 @pytest.mark.parametrize(
     ("call", "message"), WRONG_SETTINGS, ids=[str(i) for i in range(len(WRONG_SETTINGS))]
 )
@@ -1366,7 +1370,7 @@ def test_local_search_learns_to_separate(loss, scale, offset, rng):
     assert accuracy > 0.9
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_every_solver_beats_a_random_candidate(name, rng):
     """At a large budget, on many records."""
     X = rng.uniform(-1, 1, (3000, 2))
