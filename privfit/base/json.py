@@ -1,41 +1,68 @@
-"""JSON for people and for machines: strict reading, and a layout that can be read.
+"""JSON, written and read in one place.
 
-`parse` takes objects only and refuses what JSON readers disagree on or what is no number: a field
-given twice, NaN, infinity, a number beyond float64. `layout` keeps the order of fields, writes
-floats so that they read back as the same bits, and puts short values on one line.
+`parse` takes objects only and refuses what JSON readers disagree on: a field given twice, and,
+where files hold only finite numbers, NaN, infinity and numbers beyond float64. `write` writes as
+Python's `json` does; numpy's values stand for Python's. `layout` is for files that people read too:
+it keeps the order of fields, writes floats so that they read back as the same bits, and puts short
+values on one line.
+
+`encoded` and `decoded` are for values that must come back as they were. Numbers, texts, None and
+lists stand for themselves, numpy's numbers for Python's. The rest is an object that says what it
+is; rooms add objects of their own:
+
+    {"tuple": [0, 1]}                               a tuple
+    {"array": [[0.0, 0.5]], "dtype": "float64"}     an array
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from typing import Any
 
-from privfit.base.errors import FileError
+import numpy as np
 
-__all__ = ["layout", "parse"]
+from privfit.base.errors import DeclarationTypeError, FileError
+from privfit.base.typing import Array
+from privfit.base.validation import is_finite
+
+__all__ = ["as_array", "decoded", "dtype_name", "encoded", "layout", "parse", "plain", "write"]
 
 WIDTH = 100
+# Texts up to a length that no file can abuse, numbers that Python's hold without loss.
+DTYPES = re.compile(r"bool|u?int(8|16|32|64)|float(16|32|64)|U[1-9]\d{0,5}|object")
+CODES = re.compile(r"\|[biu]1|[<>]([iu][248]|f[248])")  # the same numbers, with their byte order
+SINGLE = (bool, int, float, str, type(None))
 
 
-def parse(text: str | bytes) -> dict[str, Any]:
-    """The fields of a JSON object; a `ValueError` says what is wrong with another text."""
+# ------------------------------------------------------------------------------------------ texts
+
+
+def parse(text: str | bytes, finite: bool = True) -> dict[str, Any]:
+    """The fields of a JSON object; a `ValueError` says what is wrong with another text.
+
+    NaN and infinity are read unless all numbers must be `finite`.
+    """
+    numbers = _number if finite else None
     try:
-        fields = json.loads(
-            text, object_pairs_hook=_fields, parse_float=_number, parse_constant=_number
+        held = json.loads(
+            text, object_pairs_hook=_fields, parse_float=numbers, parse_constant=numbers
         )
     except RecursionError:
         raise FileError("it is nested too deeply") from None
-    if not isinstance(fields, dict):
+    if not isinstance(held, dict):
         raise FileError("it is not an object")
-    return fields
+    return held
 
 
 def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
+    held = dict(pairs)
+    if len(held) < len(pairs):
         raise FileError("a field is given twice")
-    return fields
+    return held
 
 
 def _number(written: str) -> float:
@@ -45,7 +72,99 @@ def _number(written: str) -> float:
     return number
 
 
-def layout(fields: dict[str, Any]) -> str:
+def write(
+    value: Any, *, indent: int | None = None, ascii: bool = True, in_order: bool = False
+) -> str:
+    """A value as JSON: on one line, or indented; `in_order` sorts fields by their names.
+
+    What JSON has no form for is written as `plain` has it, and does not come back as it was.
+    """
+    return json.dumps(value, indent=indent, ensure_ascii=ascii, sort_keys=in_order, default=plain)
+
+
+def plain(value: Any) -> Any:
+    """Events, settings and numpy's numbers as JSON's; of others, an estimator, what they print."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {part.name: getattr(value, part.name) for part in fields(value)}
+    return value.tolist() if hasattr(value, "tolist") else repr(value)
+
+
+# ----------------------------------------------------------------------------------------- values
+
+
+def encoded(
+    value: Any, other: Callable[[Any], Any], dtype: Callable[[np.dtype[Any]], str] | None = None
+) -> Any:
+    """A value as JSON has it, so that `decoded` makes the same again.
+
+    `other` makes an object of what is no number, text, list, tuple or array, or refuses it. `dtype`
+    names that of an array, by default as `dtype_name` does.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if is_finite(value):
+        return float(value)
+    if isinstance(value, list | range):
+        return [encoded(item, other, dtype) for item in value]
+    if isinstance(value, tuple):
+        return {"tuple": [encoded(item, other, dtype) for item in value]}
+    if hasattr(value, "to_numpy"):  # a column or a table of pandas
+        value = value.to_numpy()
+    if isinstance(value, np.ndarray):
+        items = value.tolist()
+        if value.dtype.kind not in "biu":  # these stand for themselves
+            items = encoded(items, other, dtype)
+        return {"array": items, "dtype": (dtype or dtype_name)(value.dtype)}
+    return other(value)
+
+
+def decoded(value: Any, other: Callable[[dict[str, Any]], Any], what: str) -> Any:
+    """The value that `encoded` wrote; `other` reads objects that are no tuple and no array."""
+    if isinstance(value, list):
+        return [decoded(item, other, what) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"tuple"} and isinstance(value["tuple"], list):
+        return tuple(decoded(value["tuple"], other, what))
+    if value.keys() == {"array", "dtype"}:
+        return as_array(value["array"], value["dtype"], what)
+    return other(value)
+
+
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """A dtype by a name that `as_array` knows."""
+    name = f"U{dtype.itemsize // 4}" if dtype.kind == "U" else dtype.name
+    if not DTYPES.fullmatch(name):
+        raise DeclarationTypeError(
+            f"an array of dtype {dtype} cannot be written; pass booleans, numbers of up to 64 "
+            "bits, or texts"
+        )
+    return name
+
+
+def as_array(values: Any, dtype: Any, what: str) -> Array:
+    """The array of these values, none of which may change on the way."""
+    try:
+        if not isinstance(dtype, str) or not (DTYPES.fullmatch(dtype) or CODES.fullmatch(dtype)):
+            raise ValueError
+        whole = np.dtype(dtype) in (np.uint64, object)  # numpy may take large integers for floats
+        array = np.array(values, dtype=object if whole else None).astype(dtype)
+        single = all(isinstance(item, SINGLE) for item in array.ravel().tolist())
+        if not isinstance(values, list) or not single or array.tolist() != values:
+            raise ValueError
+    except (ValueError, TypeError, OverflowError):
+        raise FileError(
+            f"{what} must be a list of values of dtype {dtype!r}; pass the text unchanged"
+        ) from None
+    return array
+
+
+# ----------------------------------------------------------------------------- files that are read
+
+
+def layout(held: dict[str, Any]) -> str:
     """A JSON object as text, its fields on lines of their own.
 
     >>> from privfit.base.json import layout
@@ -55,7 +174,7 @@ def layout(fields: dict[str, Any]) -> str:
       "pairs": [[1, 0.5], [2, 0.25]]
     }
     """
-    return _table(fields, 0) + "\n"
+    return _table(held, 0) + "\n"
 
 
 def _value(value: Any, indent: int, used: int) -> str:
@@ -73,11 +192,11 @@ def _value(value: Any, indent: int, used: int) -> str:
     return "[\n" + ",\n".join(items) + f"\n{' ' * indent}]"
 
 
-def _table(fields: dict[str, Any], indent: int) -> str:
-    keys = [f"{' ' * (indent + 2)}{_line(name)}: " for name in fields]
+def _table(held: dict[str, Any], indent: int) -> str:
+    keys = [f"{' ' * (indent + 2)}{_line(name)}: " for name in held]
     lines = [
         f"{key}{_value(value, indent + 2, len(key))}"
-        for key, value in zip(keys, fields.values(), strict=True)
+        for key, value in zip(keys, held.values(), strict=True)
     ]
     return "{\n" + ",\n".join(lines) + f"\n{' ' * indent}}}"
 

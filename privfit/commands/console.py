@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import json
 import os
 import sys
 import traceback
@@ -17,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from privfit.base.errors import BudgetError, FileAccessError, PrivfitError
+from privfit.base.json import write
 
 if TYPE_CHECKING:
     from privfit.commands.spending import RunLedger
@@ -98,7 +98,7 @@ class Console:
     def result(self, fields: dict[str, Any]) -> None:
         """The machine-readable result, where `--json` asks for it."""
         if self._json:
-            print(json.dumps(fields, indent=2, default=_plain))
+            print(write(fields, indent=2))
 
     def note(self, text: str) -> None:
         """Something worth knowing, on stderr."""
@@ -158,8 +158,3 @@ def _of_file(error: OSError) -> str:
     name = "the output" if error.filename is None else repr(os.fspath(error.filename))
     about = os.strerror(number).lower()
     return f"{name} {REMEDIES.get(number, f'cannot be used: {about}; pass another path')}"
-
-
-def _plain(value: Any) -> Any:
-    """Numpy's numbers and arrays as JSON's."""
-    return value.tolist()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import re
 from collections.abc import Iterable
 from typing import Any
 
 from privfit.base.errors import InputError
+from privfit.base.json import write
 from privfit.commands.console import Console
 from privfit.commands.outputs import claim
 from privfit.commands.tables import (
@@ -236,4 +236,4 @@ def _in_order(levels: set[str]) -> list[Any]:
 
 def _toml(value: Any) -> str:
     """A text or number as TOML has it, which is as JSON has it."""
-    return json.dumps(value, ensure_ascii=False)
+    return write(value, ascii=False)

@@ -23,7 +23,6 @@ every earlier number are read (`docs/models.md`).
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -34,7 +33,7 @@ import numpy as np
 
 from privfit.base.errors import BudgetError, DeclarationTypeError, FileError
 from privfit.base.files import write_atomically
-from privfit.base.json import layout, parse
+from privfit.base.json import as_array, dtype_name, layout, parse, write
 from privfit.base.typing import Array
 from privfit.base.validation import is_whole
 from privfit.base.version import __version__
@@ -42,7 +41,7 @@ from privfit.domains import Box, Domain
 from privfit.evaluation.roc import ConfusionMatrix, RocCurve
 from privfit.features.bayes import NaiveBayes, NoisyCounts
 from privfit.features.text import hashed, listed
-from privfit.models.declared import as_array, dtype_name, from_plain, method_name, to_plain
+from privfit.models.declared import from_plain, method_name, to_plain
 from privfit.objectives.facility import spanned_box
 from privfit.privacy.ledger import ADJACENCIES, Budget, Release
 from privfit.records.binary import bound_ones
@@ -332,7 +331,7 @@ def _release(parts: dict[str, Any]) -> Release | None:
     if not said["events"] or said["adjacency"] not in ADJACENCIES:
         raise FileError(f"release must have events and a known adjacency; {UNCHANGED}")
     try:
-        release = Release.from_json(json.dumps(said))
+        release = Release.from_json(write(said))
         Budget(release.epsilon, release.delta)
         release.verify()
     except BudgetError:

@@ -9,7 +9,6 @@ and counts as the worst of both.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from privfit.base.errors import BudgetError
+from privfit.base.json import write
 from privfit.privacy.budgets import Budget, after_steps, exact
 from privfit.privacy.neighbours import Neighbours
 
@@ -119,7 +119,7 @@ def relations_of(entries: list[dict[str, Any]], releases: list[dict[str, Any]]) 
     Releases tell of a charge by name and size alone. So all that look alike are known if each has
     a release and these agree, and unknown otherwise. A release may have been written twice.
     """
-    unlike = {json.dumps(release, sort_keys=True): release for release in releases}.values()
+    unlike = {write(release, in_order=True): release for release in releases}.values()
     charged = Counter(map(_looks, entries))
     made = Counter(map(_looks, unlike))
     found: dict[Any, set[str]] = {}

@@ -17,16 +17,14 @@ The records are scored again, which takes time but no budget.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from privfit._kernels.random import BitSource
 from privfit.base.errors import FileError
+from privfit.base.json import decoded, encoded, parse, write
 from privfit.privacy.charges import Charge
 from privfit.privacy.ledger import Budget, Grant, Ledger
 from privfit.privacy.mechanisms import Mechanism
@@ -112,7 +110,7 @@ class _Journal:
         try:
             if not whole.startswith(START[: len(whole)]):
                 raise ValueError
-            self._steps = [json.loads(line) for line in lines.splitlines()]
+            self._steps = [parse(line, finite=False) for line in lines.splitlines()]
         except ValueError:
             raise FileError(
                 f"path ({self._path!r}) must be a journal of privfit, or new; pass another path"
@@ -156,7 +154,7 @@ class _Journal:
         if not self.left:
             return None
         step = self._steps[self._next]
-        if not isinstance(step, dict) or (step.get("kind"), step.get("what")) != (kind, what):
+        if (step.get("kind"), step.get("what")) != (kind, what):
             raise FileError(
                 f"path ({self._path!r}) must be the journal of this very run, but step "
                 f"{self._next + 1} differs; pass the same settings and fits in the same order, or "
@@ -177,7 +175,7 @@ class _Journal:
                 "fork; fit there, or pass another path to a Checkpoint of your own"
             )
         step = {"kind": kind, "what": what, "value": value}
-        line = json.dumps(step).encode() + b"\n"
+        line = write(step).encode() + b"\n"
         try:
             while line:
                 line = line[os.write(self._file, line) :]
@@ -255,17 +253,16 @@ class _Coins(BitSource):
 
 
 def _encoded(drawn: Any) -> Any:
-    """A drawn value as JSON has it."""
-    if isinstance(drawn, Leaves):
+    """A drawn value as JSON has it; dtypes keep the names that journals always gave them."""
+
+    def other(drawn: Leaves) -> dict[str, Any]:
         return {"leaves": [_encoded(drawn.codes), _encoded(drawn.levels)]}
-    if isinstance(drawn, np.ndarray):
-        return {"array": drawn.tolist(), "dtype": drawn.dtype.str}
-    return int(drawn)
+
+    return encoded(drawn, other, dtype=lambda dtype: dtype.str)
 
 
 def _decoded(known: Any) -> Any:
-    if isinstance(known, dict) and "leaves" in known:
+    def other(known: dict[str, Any]) -> Leaves:
         return Leaves(*map(_decoded, known["leaves"]))
-    if isinstance(known, dict):
-        return np.array(known["array"], dtype=known["dtype"])
-    return known
+
+    return decoded(known, other, "a draw of the journal")

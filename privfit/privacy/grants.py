@@ -14,16 +14,16 @@ All else is refused. `docs/ledger.md` has the proofs.
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
 from privfit.base.errors import BudgetError, DeclarationError, FileError
+from privfit.base.json import parse, plain, write
 from privfit.privacy.accounting import Event, compose
 from privfit.privacy.budgets import Budget, exact
 from privfit.privacy.filters import check_filter, filtered
@@ -86,12 +86,20 @@ class Release:
 
     def to_json(self) -> str:
         """This release as JSON; `from_json` reads it back."""
-        return json.dumps({"privfit": VERSION, **plain(self)}, indent=2, default=plain)
+        return write({"privfit": VERSION, **written_fields(self)}, indent=2)
 
     @classmethod
     def from_json(cls, text: str) -> Release:
         """Read what `to_json` wrote."""
         return release_of(fields_of(text))
+
+
+def written_fields(release: Release) -> dict[str, Any]:
+    """The fields of a release for JSON; `filter` only where one was used, as in version 1."""
+    shown: dict[str, Any] = plain(release)
+    if not release.filter:
+        del shown["filter"]
+    return shown
 
 
 def release_of(fields: dict[str, Any]) -> Release:
@@ -103,9 +111,9 @@ def release_of(fields: dict[str, Any]) -> Release:
 def fields_of(text: str | bytes, *versions: int) -> dict[str, Any]:
     """The fields of a release, or of what has these versions, as `to_json` wrote them."""
     try:
-        fields: dict[str, Any] = json.loads(text)
+        fields = parse(text, finite=False)
         version = fields.pop("privfit")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         raise DeclarationError(NOT_OURS) from None
     known = versions or (VERSION,)
     if version not in known:
@@ -114,19 +122,6 @@ def fields_of(text: str | bytes, *versions: int) -> dict[str, Any]:
             "wrote it"
         )
     return {**fields, "privfit": version} if versions else fields
-
-
-def plain(value: Any) -> Any:
-    """Events, settings and numpy's numbers as JSON's; of others, an estimator, what they print.
-
-    A release that needed no filter is written without one, as all were in the first version.
-    """
-    if is_dataclass(value) and not isinstance(value, type):
-        shown = {part.name: getattr(value, part.name) for part in fields(value)}
-        if isinstance(value, Release) and not value.filter:
-            del shown["filter"]
-        return shown
-    return value.tolist() if hasattr(value, "tolist") else repr(value)
 
 
 def told_apart(smaller: float, larger: float) -> tuple[str, str]:

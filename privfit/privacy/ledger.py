@@ -30,7 +30,6 @@ do under 'replace', where the new record may belong to another group.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import threading
@@ -43,6 +42,7 @@ from typing import Any
 from weakref import WeakSet
 
 from privfit.base.errors import BudgetError, DeclarationError, DeclarationTypeError
+from privfit.base.json import write
 from privfit.privacy.accounting import Event
 from privfit.privacy.budgets import Budget, rounded_down, rounded_up
 from privfit.privacy.charges import UNKNOWN, Charge, Entry, decimals, doubles, relations_of, total
@@ -52,9 +52,9 @@ from privfit.privacy.grants import (
     Grant,
     Release,
     fields_of,
-    plain,
     release_of,
     told_apart,
+    written_fields,
 )
 from privfit.privacy.neighbours import ADJACENCIES, Neighbours, check_adjacency, check_rows
 
@@ -485,14 +485,14 @@ def ledger_json(
     """A ledger as JSON, with the fields of who keeps it."""
     shown = [charge.fields(promise.adjacency) for charge in charges]
     fields = {"privfit": VERSION, **more, **asdict(promise), "max_rows": max_rows}
-    lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in fields.items()]
-    lines += [f'"entries": {_rows(shown)}', f'"releases": {_rows(releases)}']
+    lines = [f"{write(name)}: {write(value)}" for name, value in fields.items()]
+    lines += [f'"entries": {_rows(shown)}', f'"releases": {_rows(map(written_fields, releases))}']
     return "{\n  " + ",\n  ".join(lines) + "\n}\n"
 
 
-def _rows(items: Iterable[Any]) -> str:
+def _rows(items: Iterable[dict[str, Any]]) -> str:
     """A list, one item a line: twice as quick to write as `indent`, and shorter to read."""
-    rows = ",\n    ".join(json.dumps(item, default=plain) for item in items)
+    rows = ",\n    ".join(write(item) for item in items)
     return f"[\n    {rows}\n  ]"
 
 

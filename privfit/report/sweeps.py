@@ -9,7 +9,6 @@ class.
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 
 from privfit.base.cautions import public_records
 from privfit.base.errors import DeclarationError, DeclarationTypeError, FileError, InputError
-from privfit.base.json import parse
+from privfit.base.json import parse, write
 from privfit.base.typing import Integers
 from privfit.base.validation import is_finite, is_sparse, is_whole
 from privfit.privacy.ledger import Budget
@@ -152,7 +151,7 @@ class Sweep:
 
     def to_json(self) -> str:
         """This sweep as JSON; `from_json` reads it back."""
-        return json.dumps({"privfit_sweep": VERSION, **asdict(self)}, indent=1)
+        return write({"privfit_sweep": VERSION, **asdict(self)}, indent=1)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Sweep:

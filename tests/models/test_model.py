@@ -72,14 +72,14 @@ from privfit import (
     roc_curve,
 )
 from privfit.base.files import write_atomically
-from privfit.base.json import layout, parse
+from privfit.base.json import as_array, layout, parse
 from privfit.clustering import Tree, kmeans, kmedian
 from privfit.clustering.postprocess import LloydTrace
 from privfit.domains import Grid
 from privfit.domains.reading import canonical
 from privfit.estimators import linear
 from privfit.features import selection as feature_methods
-from privfit.models.declared import SETTINGS, as_array, from_plain, to_plain
+from privfit.models.declared import SETTINGS, from_plain, to_plain
 from privfit.models.model import (
     ESTIMATORS,
     KINDS,
