@@ -1,0 +1,180 @@
+"""The classes that a model file may hold: parameters, parts, and fitted attributes of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privfit.base.errors import FileError
+from privfit.base.json import as_array
+from privfit.evaluation.roc import ConfusionMatrix, RocCurve
+from privfit.features.bayes import NaiveBayes, NoisyCounts
+from privfit.features.text import hashed, listed
+from privfit.models.held import (
+    UNCHANGED,
+    File,
+    check_method,
+    check_ones,
+    classes_of,
+    columns_of,
+    domain_of,
+    indices_of,
+)
+from privfit.objectives.facility import spanned_box
+
+__all__ = ["CALLS", "ESTIMATORS", "KINDS", "RESULTS", "Kind"]
+
+
+def _linear(file: File) -> dict[str, Any]:
+    check_method(file, "solver")
+    for name in ("C", "fit_intercept"):
+        if name in file.parameters:
+            file.agree(name, file.parameters[name], file.settings.get(name))
+    domain, found = domain_of(file, file.parameters["domain"])
+    classes = classes_of(file)
+    rows = 1 if len(classes) == 2 else len(classes)
+    coef, intercept = file.floats("coef", rows, domain.width), file.floats("intercept", rows)
+    if intercept.any() and not file.parameters["fit_intercept"]:
+        raise FileError(f"intercept must be 0 where none was fitted; {UNCHANGED}")
+    return {**found, "classes_": classes, "coef_": coef, "intercept_": intercept}
+
+
+def _kmeans(file: File) -> dict[str, Any]:
+    check_method(file, "solver")
+    file.agree("postprocess", file.parameters["postprocess"], file.settings.get("postprocess"))
+    domain, found = domain_of(file, file.parameters["domain"])
+    centers = file.floats("centers", None, domain.width)
+    file.agree("n_clusters", file.parameters["n_clusters"], len(centers))
+    if file.parameters["postprocess"] is not None:
+        centers = file.floats("postprocessed", *centers.shape)
+    return {**found, "cluster_centers_": centers}
+
+
+def _kmedian(file: File) -> dict[str, Any]:
+    check_method(file, "solver")
+    given, metric, clip = (file.parameters[name] for name in ("facilities", "metric", "clip"))
+    places = np.asarray(given)
+    if places.ndim != 2 or places.size == 0 or places.dtype.kind not in "fiu":
+        raise FileError(f"facilities must be places (f, d); {UNCHANGED}")
+    if not isinstance(metric, str) or metric not in ("l1", "l2"):
+        raise FileError(f"metric must be 'l1' or 'l2'; {UNCHANGED}")
+    said = tuple(file.settings.get("clip", ()))
+    if clip is not None:
+        file.agree("clip", tuple(clip), said)
+    declared = file.parameters["domain"]
+    domain, found = domain_of(
+        file, spanned_box(places.astype(np.float64)) if declared is None else declared
+    )
+    chosen = indices_of(file, "facilities", len(places))
+    file.agree("n_clusters", file.parameters["n_clusters"], len(chosen))
+    centers = file.floats("centers", len(chosen), places.shape[1])
+    unit = domain.record_units(uniform=True)[0]
+    if not np.array_equal(np.rint(places[chosen] / unit) * unit, centers):
+        raise FileError(f"centers must be the chosen facilities; {UNCHANGED}")
+    return {**found, "facilities_": chosen, "cluster_centers_": centers, "metric_": metric,
+            "clip_": said}  # fmt: skip
+
+
+def _bayes(file: File) -> dict[str, Any]:
+    found, alpha = columns_of(file), file.parameters["alpha"]
+    file.agree("alpha", NaiveBayes(alpha).alpha, file.settings.get("alpha"))
+    d, classes = found["n_features_in_"], classes_of(file)
+    check_ones(file, d)
+    sizes = file.floats("class_count", len(classes))
+    ones = file.floats("feature_count", len(classes), d)
+    if (sizes < 1).any() or (ones < 0).any() or (ones > sizes[:, None]).any():
+        raise FileError(f"counts must lie between 0 and their class's, at least 1; {UNCHANGED}")
+    return {**found, "classes_": classes, **NoisyCounts(sizes, ones).fitted(alpha)}
+
+
+def _select(file: File) -> dict[str, Any]:
+    check_method(file, "method")
+    file.agree("criterion", file.parameters["criterion"], file.settings.get("criterion"))
+    found = columns_of(file)
+    d = found["n_features_in_"]
+    check_ones(file, d)
+    chosen = indices_of(file, "features", d)
+    if "noisy_scores" in file.release.parameters:
+        file.floats("noisy_scores", d)
+    return {**found, "ranking_": chosen}
+
+
+def _hash_words(file: File) -> dict[str, Any]:
+    vocabulary = file.parameters["vocabulary"]
+    if vocabulary is None:
+        hashed(file.parameters["n_features"])  # refuses what cannot be one
+    else:
+        listed(vocabulary)
+    return {}
+
+
+def _roc_curve(file: File) -> dict[str, Any]:
+    fpr = file.floats("fpr", None)
+    tpr = file.floats("tpr", len(fpr))
+    below = as_array(file.parts["thresholds"], "float64", "thresholds")
+    thresholds = np.append(np.inf, below)
+    rates = np.array([fpr, tpr])
+    if (
+        rates.shape != (2, thresholds.size)
+        or (np.diff(rates) < 0).any()
+        or ((rates[:, [0, -1]] != [0, 1]).any() or (np.diff(thresholds) > 0).any())
+    ):
+        raise FileError(f"a curve must rise from 0 to 1 as thresholds fall; {UNCHANGED}")
+    return {"fpr": fpr, "tpr": tpr, "thresholds": thresholds}
+
+
+def _confusion(file: File) -> dict[str, Any]:
+    return {"counts": file.floats("counts", 2, 2)}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A class that can be saved: its parameters, the parts of its file, and how it is read."""
+
+    parameters: tuple[str, ...]
+    parts: tuple[str, ...]
+    fitted: Callable[[File], dict[str, Any]]
+
+
+_CLASSIFIER = ("parameters", "columns", "labels", "release")
+_OTHER = ("parameters", "columns", "release")
+_LINEAR = Kind(
+    ("epsilon", "delta", "domain", "classes", "solver", "fit_intercept", "adjacency", "n_public"),
+    _CLASSIFIER, _linear,
+)  # fmt: skip
+ESTIMATORS: dict[str, Kind] = {
+    "LogisticRegression": _LINEAR,
+    "LinearSVC": Kind(
+        ("epsilon", "delta", "domain", "classes", "solver", "C", "fit_intercept", "adjacency",
+         "n_public"),
+        _CLASSIFIER, _linear,
+    ),
+    "KMeans": Kind(
+        ("n_clusters", "epsilon", "delta", "domain", "solver", "postprocess", "adjacency",
+         "n_public"), _OTHER, _kmeans,
+    ),
+    "KMedian": Kind(
+        ("n_clusters", "epsilon", "delta", "facilities", "clip", "metric", "domain", "solver",
+         "adjacency", "n_public"), _OTHER, _kmedian,
+    ),
+    "BernoulliNB": Kind(
+        ("epsilon", "delta", "max_ones", "alpha", "classes", "adjacency"), _CLASSIFIER, _bayes
+    ),
+    "SelectFeatures": Kind(
+        ("epsilon", "delta", "k", "criterion", "method", "max_ones", "classes", "adjacency",
+         "n_public"), _OTHER, _select,
+    ),
+    "HashWords": Kind(("n_features", "vocabulary", "fold_digits"), ("parameters",), _hash_words),
+}  # fmt: skip
+KINDS: dict[str, Kind] = {
+    **ESTIMATORS,
+    "RocCurve": Kind((), ("thresholds", "release"), _roc_curve),
+    "ConfusionMatrix": Kind((), ("release",), _confusion),
+}
+RESULTS: dict[str, type[Any]] = {"RocCurve": RocCurve, "ConfusionMatrix": ConfusionMatrix}
+# What the grant of each is named after.
+CALLS = {**{name: name for name in ESTIMATORS}, "roc_curve": "RocCurve",
+          "confusion_matrix": "ConfusionMatrix"}  # fmt: skip
