@@ -105,7 +105,7 @@ class _GridPlan:
         parts = self._parts(run)
         used = {"cells": math.prod(parts.tolist()), "parts": parts.tolist()}
         counts = run.release(self.mechanism, run.objective.grid_counts(parts))
-        scale = self.mechanism.sensitivity / self.mechanism.epsilon
+        scale = self.mechanism.scale
         return _grid_cells(run.objective, parts, counts, scale), used
 
     def _parts(self, run: Run[CentersObjective, Reals]) -> Integers:

@@ -89,5 +89,5 @@ def _all_steps(budget: Budget, spent: tuple[Event, ...]) -> tuple[Event, ...]:
 
     Epsilons of pure steps are covered by their plain sum, and need no plan.
     """
-    mu = gaussian_left(budget, *spent) if budget.delta > 0 else 0.0
+    mu = gaussian_left(budget, *spent, rule="near") if budget.delta > 0 else 0.0
     return (Event("gaussian", mu),) if mu > 0 else ()

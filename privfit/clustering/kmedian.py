@@ -27,9 +27,9 @@ from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.objectives import FacilityObjective
 from privfit.objectives.common import MOST_SUM
-from privfit.privacy.accounting import Event, calibrate, compose
 from privfit.privacy.mechanisms import DiscreteLaplace, Exponential
 from privfit.privacy.privtree import Cells, Partition, check_depth
+from privfit.privacy.remainder import beside_selections
 from privfit.runs.paths import Path
 from privfit.runs.payment import Paid
 from privfit.runs.run import Run, Task
@@ -392,17 +392,10 @@ def _split(
     generations: int | None = None,
 ) -> tuple[float, float]:
     """The budgets of each of n equal selections, at a share, and of each of the other releases."""
-    whole = run.budget
-    eps_s = calibrate(selections, share * whole.epsilon, whole.delta)
-    eps_o = (1 - share) * whole.epsilon / others
-    while True:  # the accountant rounds up what both parts cost together
-        events = Event("selection", eps_s, selections), Event(kind, eps_o, others)
-        if compose(events, whole.delta) <= whole.epsilon:
-            break
-        eps_s, eps_o = eps_s * (1 - 1e-4), eps_o * (1 - 1e-4)
-    run.set_aside(*events, generations=generations or selections)
-    run.note(selections=selections, eps_s=eps_s)
-    return eps_s, eps_o
+    chosen, other = beside_selections(run.budget, share, selections, kind, others)
+    run.set_aside(chosen, other, generations=generations or selections)
+    run.note(selections=selections, eps_s=chosen.parameter)
+    return chosen.parameter, other.parameter
 
 
 # ---------------------------------------------------------------------------------------- synopsis

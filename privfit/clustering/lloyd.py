@@ -46,10 +46,10 @@ from privfit.objectives.common import MOST_SUM
 from privfit.privacy.accounting import Event, calibrate
 from privfit.privacy.ledger import Budget
 from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
-from privfit.privacy.remainder import epsilon_left, gaussian_left
+from privfit.privacy.remainder import epsilon_left, gaussian_left, gaussian_part
 from privfit.runs.paths import Path
 from privfit.runs.protocols import Space
-from privfit.runs.run import ALMOST, Run, Task
+from privfit.runs.run import Run, Task
 from privfit.runs.settings import (
     Blank,
     Settings,
@@ -183,9 +183,9 @@ def take_steps(
 
 def rate(budget: Budget, steps: int, *spent: Event) -> Event:
     """So many equal steps, pure or Gaussian, that cost what is left beside other events."""
-    mu = gaussian_left(budget, *spent) if budget.delta > 0 else 0.0
+    mu = gaussian_left(budget, *spent, rule="near") if budget.delta > 0 else 0.0
     if mu > 0:
-        return Event("gaussian", mu / math.sqrt(steps) * ALMOST, steps)
+        return Event("gaussian", gaussian_part(mu, steps), steps)
     return Event("pure", calibrate(steps, epsilon_left(budget.epsilon, *spent), 0.0), steps)
 
 

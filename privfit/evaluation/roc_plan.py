@@ -40,11 +40,11 @@ from privfit.base.validation import is_finite, is_whole
 from privfit.evaluation.binormal import Points, monotone, smoothed
 from privfit.evaluation.cumulative import Flat, Haar, Measurement, best_hierarchy, padded_bits
 from privfit.evaluation.priroc import MEDIANS_SHARE, Counted, PriROC
-from privfit.privacy.accounting import Event, compose, gaussian_calibrate
+from privfit.privacy.accounting import Event
 from privfit.privacy.ledger import Budget
 from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Exponential
 from privfit.privacy.medians import MOST_LEVELS, RecursiveMedians
-from privfit.privacy.remainder import epsilon_left
+from privfit.privacy.remainder import epsilon_left, gaussian_left
 from privfit.privacy.smooth_medians import SmoothMedians
 from privfit.records.graded import GRID
 from privfit.runs.payment import Paid
@@ -193,16 +193,11 @@ class Counts:
     def _gaussian(
         cls, bits: int, budget: Budget, spent: tuple[Event, ...], adjacency: str
     ) -> Counts | None:
-        """Gaussian noise where it is allowed and the accountant can see that it fits.
-
-        By simple composition it does; the accountant's rounding, which grows with epsilon, may
-        hide that where epsilon is in the hundreds.
-        """
+        """Gaussian noise where it is allowed and the accountant can see that it fits."""
         if budget.delta == 0:
             return None
-        left = epsilon_left(budget.epsilon, *spent)
-        kind, mu = Haar(bits), gaussian_calibrate(left, budget.delta)
-        if compose([*spent, Event("gaussian", mu)], budget.delta) > budget.epsilon:
+        kind, mu = Haar(bits), gaussian_left(budget, *spent, rule="simple")
+        if not mu:
             return None
         l2 = math.sqrt(kind.sensitivity(adjacency)) * (1 + 1e-12)
         factor = min(math.ceil(4 * mu / l2), MOST_FACTOR)  # so that noise covers the grid
@@ -211,16 +206,10 @@ class Counts:
     def _error(self) -> float:
         """About the mean variance of cumulative counts."""
         if isinstance(self.noise, DiscreteLaplace):
-            variance = 2 * self.scale**2
+            variance = 2 * self.noise.scale**2
         else:
             variance = float(self.noise.variance) / self.factor**2
         return variance * self.measurement.spread
-
-    @property
-    def scale(self) -> float:
-        """Of Laplace noise."""
-        assert isinstance(self.noise, DiscreteLaplace)
-        return self.noise.sensitivity / self.noise.epsilon
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -238,8 +227,8 @@ class Counts:
         cells = self.measurement.estimate(noisy / self.factor)[:, m - 1 :: -1]
         if n is not None:
             cells = cells - (cells.sum() - n) / cells.size
-        if self.is_smoothed(m, smooth):
-            return smoothed(cells, self.scale)
+        if isinstance(self.noise, DiscreteLaplace) and self.is_smoothed(m, smooth):
+            return smoothed(cells, self.noise.scale)
         return monotone(cells, isinstance(self.measurement, Flat))
 
     def is_smoothed(self, m: int, smooth: bool) -> bool:

@@ -39,8 +39,8 @@ from privfit.linear.descent import WIDEST, WIDEST_WHITENED, Gradient, signal_of
 from privfit.linear.newton import coding_of
 from privfit.linear.objective_perturbation import ObjectivePerturbation
 from privfit.linear.select_refine import LinearHybrid
-from privfit.privacy.accounting import gaussian_calibrate
 from privfit.privacy.ledger import Budget
+from privfit.privacy.remainder import gaussian_left
 from privfit.runs.sizes import PRIVATE, known_size
 from privfit.searches.privgene import Local
 
@@ -65,7 +65,7 @@ def choose(
     columns = domain.width
     if columns >= WIDEST:
         return Local()
-    mu = gaussian_calibrate(budget.epsilon, budget.delta) / math.sqrt(models)
+    mu = gaussian_left(budget) / math.sqrt(models)
     signal = signal_of(size, mu, adjacency, columns)
     drowned = signal is None or signal < DROWNED  # None of no mu at all
     if drowned or columns > WIDEST_WHITENED:

@@ -29,9 +29,10 @@ from privfit.base.validation import is_finite
 from privfit.objectives import LinearObjective
 from privfit.objectives.clipping import ClippedGradient, SecondMoments
 from privfit.objectives.coding import Broad, Centred, Coding
-from privfit.privacy.accounting import Event, gaussian_calibrate
+from privfit.privacy.accounting import Event
 from privfit.privacy.ledger import Budget
 from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
+from privfit.privacy.remainder import gaussian_left, gaussian_part
 from privfit.runs.paths import Path
 from privfit.runs.protocols import Objective, Space
 from privfit.runs.run import Run, Task
@@ -274,8 +275,7 @@ class Noise:
         """One of several equal descents: each has mu / sqrt(share), or epsilon / share."""
         if not budget.delta:
             return cls(settings, epsilon=budget.epsilon / share * ALMOST)
-        whole = gaussian_calibrate(budget.epsilon, budget.delta)
-        return cls(settings, whole / math.sqrt(share) * ALMOST)
+        return cls(settings, gaussian_part(gaussian_left(budget), share, ALMOST))
 
     @property
     def least(self) -> float:

@@ -20,9 +20,10 @@ from privfit.linear.descent import ALMOST, CURVATURE, Descending, check_slopes, 
 from privfit.objectives import LinearObjective
 from privfit.objectives.clipping import permuted_descent
 from privfit.objectives.coding import Coding
-from privfit.privacy.accounting import Event, gaussian_calibrate
+from privfit.privacy.accounting import Event
 from privfit.privacy.ledger import Budget
 from privfit.privacy.mechanisms import GammaVector
+from privfit.privacy.remainder import gaussian_left, gaussian_part
 from privfit.runs.paths import Path
 from privfit.runs.protocols import Space
 from privfit.runs.run import Run, Task
@@ -139,7 +140,7 @@ def _event(budget: Budget, share: int, width: int) -> Event:
     """
     epsilon = budget.epsilon / share * ALMOST
     if budget.delta:
-        mu = gaussian_calibrate(budget.epsilon, budget.delta) / math.sqrt(share) * ALMOST
+        mu = gaussian_part(gaussian_left(budget), share, ALMOST)
         if mu * math.sqrt(width + 1) > epsilon:
             return Event("gaussian", mu)
     return Event("pure", epsilon)

@@ -45,10 +45,10 @@ from privfit.linear.newton import Problem, UnitCoding, coding_of, gamma_for
 from privfit.linear.tilts import CHANGES, SAFE
 from privfit.objectives import LinearObjective
 from privfit.objectives.common import room_for
-from privfit.privacy.accounting import gaussian_calibrate
 from privfit.privacy.ledger import Budget
 from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, GammaVector, Mechanism
 from privfit.privacy.noise_bodies import ABOVE
+from privfit.privacy.remainder import gaussian_left
 from privfit.runs.paths import Path
 from privfit.runs.protocols import Objective, Space
 from privfit.runs.run import Run, Task
@@ -167,7 +167,7 @@ def noise_length(p: int, budget: Budget, adjacency: str) -> float:
     """The typical l2 norm of noise that hides a sum of gradients at this budget."""
     changes = CHANGES[adjacency]
     if budget.delta:
-        return changes * math.sqrt(p) / gaussian_calibrate(budget.epsilon, budget.delta)
+        return changes * math.sqrt(p) / gaussian_left(budget)
     return changes * p / budget.epsilon
 
 

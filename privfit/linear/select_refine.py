@@ -11,7 +11,7 @@ of `objective.slopes`; moments and gradients have the l2 sensitivities of `objec
 for the columns that were selected: these are released, so the same for both neighbours.
 
 **Cost.** T selections of eps_s, one Gaussian draw of moments and S of gradients: a mixed plan,
-whose mu is the largest that the accountant certifies beside the selections (`gaussian_calibrate`).
+whose mu is the largest that the accountant certifies beside the selections (`gaussian_left`).
 In the limit of many small draws eps_s = 2 mu_1 / sqrt(T) costs as much as a Gaussian draw of mu_1,
 and parameters add up as squares: mu_1^2 is a `share` of the squared parameter of the budget.
 """
@@ -43,8 +43,9 @@ from privfit.linear.descent import (
 from privfit.objectives import LinearObjective
 from privfit.objectives.clipping import SecondMoments
 from privfit.objectives.coding import Broad
-from privfit.privacy.accounting import Event, gaussian_calibrate
+from privfit.privacy.accounting import Event
 from privfit.privacy.ledger import Budget
+from privfit.privacy.remainder import gaussian_left, gaussian_part
 from privfit.runs.paths import Path
 from privfit.runs.protocols import Space
 from privfit.runs.run import Run, Task
@@ -124,7 +125,7 @@ class LinearHybrid(Descending):
                 f"solver 'hybrid' takes fewer than {WIDEST} columns; pass solver='local'"
             )
         super().check(task)
-        mu = gaussian_calibrate(budget.epsilon, budget.delta)
+        mu = gaussian_left(budget)
         signal = signal_of(task.n_public, mu, task.adjacency, 1)
         if _Plan.of(self, budget, 1, signal).noise.least < LEAST:
             raise DeclarationError(
@@ -188,8 +189,8 @@ class _Plan:
             WIDEST_WHITENED, max(8, round(1.5 * math.sqrt(signal or 0)))
         )
         refine = s.refine.filled(budget, T, None if signal is None else signal / T)
-        mu = gaussian_calibrate(budget.epsilon, budget.delta)
+        mu = gaussian_left(budget)
         eps_s = 2 * mu * math.sqrt(s.share / (T * fits))
         chosen = Event("selection", eps_s, T * fits)
-        left = gaussian_calibrate(budget.epsilon, budget.delta, [chosen])
-        return cls(T, eps_s, refine, Noise(refine, left / math.sqrt(fits) * ALMOST))
+        left = gaussian_left(budget, chosen)
+        return cls(T, eps_s, refine, Noise(refine, gaussian_part(left, fits, ALMOST)))

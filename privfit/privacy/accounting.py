@@ -42,6 +42,7 @@ from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats
 from privfit.privacy import privacy_curves
 from privfit.privacy.privacy_curves import MARGIN, Curve
+from privfit.privacy.rounding import rounded_down, rounded_up
 
 __all__ = [
     "METHODS",
@@ -232,8 +233,7 @@ def table(
 def _unspent(events: Iterable[Event], delta: float) -> float:
     """What the approximate releases leave of delta, rounded down; below 0 if they exceed it."""
     left = Fraction(delta) - sum(event.count * Fraction(event.delta) for event in events)
-    nearest = float(left)
-    return nearest if Fraction(nearest) <= left else math.nextafter(nearest, -math.inf)
+    return rounded_down(left)
 
 
 def _unfailing(events: Iterable[Event]) -> tuple[Event, ...]:
@@ -283,8 +283,7 @@ _ORDERS = 1 + np.geomspace(1e-6, 1e15, 6000)  # each order gives a bound; so den
 
 def _naive(groups: Groups, delta: float = 0.0) -> float:
     exact = sum((group.count * Fraction(group.parameter) for group in groups), Fraction(0))
-    nearest = float(min(exact, _MOST))
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+    return rounded_up(exact) if exact <= _MOST else math.inf
 
 
 def _advanced(groups: Groups, delta: float) -> float:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from privfit.base.typing import Floats, Integers
-from privfit.privacy.accounting import Event, calibrate, gaussian_calibrate
+from privfit.privacy.accounting import Event, calibrate
 from privfit.privacy.ledger import Budget
 from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
+from privfit.privacy.remainder import gaussian_left, gaussian_part
 
 __all__ = ["CountNoise", "deviation", "noise_for"]
 
@@ -32,8 +33,7 @@ def noise_for(
     laplace = DiscreteLaplace(calibrate(share, budget.epsilon, 0.0), l1)
     if not budget.delta:
         return laplace
-    mu = gaussian_calibrate(budget.epsilon, budget.delta) / math.sqrt(share) * (1 - 1e-12)
-    gaussian = DiscreteGaussian(mu, l2)
+    gaussian = DiscreteGaussian(gaussian_part(gaussian_left(budget), share), l2)
     return laplace if deviation(laplace) < deviation(gaussian) else gaussian
 
 
@@ -57,7 +57,7 @@ class CountNoise:
         """All of the budget on one release of counts with these sensitivities."""
         if not budget.delta:
             return cls(DiscreteLaplace(budget.epsilon, l1), 1)
-        mu = gaussian_calibrate(budget.epsilon, budget.delta)
+        mu = gaussian_left(budget)
         l2 = math.nextafter(math.sqrt(l2_squared), math.inf)
         units = min(max(1, math.ceil(FINE * mu / l2)), MOST_UNITS)
         return cls(DiscreteGaussian(mu, math.nextafter(units * l2, math.inf)), units)
@@ -71,7 +71,7 @@ class CountNoise:
     def scale(self) -> float:
         """b of Laplace noise, or the standard deviation of Gaussian noise, in counts."""
         if isinstance(self.mechanism, DiscreteLaplace):
-            return self.mechanism.sensitivity / self.mechanism.epsilon
+            return self.mechanism.scale
         return math.sqrt(self.mechanism.variance) / self.units
 
     def add(self, counts: Integers, release: Callable[[Mechanism, Any], Any]) -> Floats:

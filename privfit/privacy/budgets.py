@@ -19,7 +19,6 @@ replacement is two steps of 'add_remove': (2 epsilon, (1 + e^epsilon) delta).
 
 from __future__ import annotations
 
-import math
 import sys
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
@@ -27,8 +26,9 @@ from fractions import Fraction
 
 from privfit.base.errors import DeclarationError
 from privfit.base.validation import is_finite
+from privfit.privacy.rounding import exact, rounded_up
 
-__all__ = ["Budget", "after_steps", "exact", "rounded_down", "rounded_up"]
+__all__ = ["Budget", "after_steps"]
 
 DIGITS = 60  # of e^epsilon, rounded up: far more than a float has
 LARGEST = 1000.0  # above, e^epsilon times any delta that a float can hold is 1 or more
@@ -70,27 +70,6 @@ class Budget:
         return f"epsilon {self.epsilon:.6g}, delta {self.delta:.6g}{relation}"
 
 
-def exact(typed: float) -> Fraction:
-    """The number that a float's shortest decimal text says."""
-    return Fraction(repr(float(typed)))
-
-
-def rounded_up(wanted: Fraction) -> float:
-    """The least float whose text is at least this number."""
-    nearest = float(wanted)
-    while exact(nearest) < wanted:
-        nearest = math.nextafter(nearest, math.inf)
-    return nearest
-
-
-def rounded_down(wanted: Fraction) -> float:
-    """The largest float whose text is at most this number."""
-    nearest = float(wanted)
-    while exact(nearest) > wanted:
-        nearest = math.nextafter(nearest, -math.inf)
-    return nearest
-
-
 def after_steps(budget: Budget, steps: int) -> Budget | None:
     """What holds of a release between data sets that are so many steps apart, rounded up.
 
@@ -100,9 +79,9 @@ def after_steps(budget: Budget, steps: int) -> Budget | None:
     if budget.epsilon > (LARGEST if delta else sys.float_info.max / steps):
         return None
     grown = sum(_exponential(j * epsilon) for j in range(steps)) * delta
-    if grown >= 1 or rounded_up(grown) >= 1:
+    if grown >= 1 or rounded_up(grown, exact) >= 1:
         return None
-    return Budget(rounded_up(steps * epsilon), rounded_up(grown))
+    return Budget(rounded_up(steps * epsilon, exact), rounded_up(grown, exact))
 
 
 def _exponential(power: Fraction) -> Fraction:

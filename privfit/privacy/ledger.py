@@ -44,7 +44,7 @@ from weakref import WeakSet
 from privfit.base.errors import BudgetError, DeclarationError, DeclarationTypeError
 from privfit.base.json import write
 from privfit.privacy.accounting import Event
-from privfit.privacy.budgets import Budget, rounded_down, rounded_up
+from privfit.privacy.budgets import Budget
 from privfit.privacy.charges import UNKNOWN, Charge, Entry, decimals, doubles, relations_of, total
 from privfit.privacy.grants import (
     FORKED,
@@ -57,6 +57,7 @@ from privfit.privacy.grants import (
     written_fields,
 )
 from privfit.privacy.neighbours import ADJACENCIES, Neighbours, check_adjacency, check_rows
+from privfit.privacy.rounding import exact, rounded_down, rounded_up
 
 __all__ = [
     "ADJACENCIES",
@@ -212,13 +213,13 @@ ledger
 
     def _cost_of(self, entries: Iterable[Entry]) -> Budget:
         epsilon, delta = total(entries)
-        return Budget(rounded_up(epsilon), rounded_up(delta), self._relation())
+        return Budget(rounded_up(epsilon, exact), rounded_up(delta, exact), self._relation())
 
     def _left(self, entries: Iterable[Entry]) -> Budget:
         (epsilon, delta), (whole_epsilon, whole_delta) = total(entries), decimals(self._budget)
         return Budget(
-            rounded_down(max(whole_epsilon - epsilon, Fraction(0))),
-            rounded_down(max(whole_delta - delta, Fraction(0))),
+            rounded_down(max(whole_epsilon - epsilon, Fraction(0)), exact),
+            rounded_down(max(whole_delta - delta, Fraction(0)), exact),
             self._relation(),
         )
 

@@ -315,6 +315,11 @@ class DiscreteLaplace(Mechanism):
     def event(self) -> Event:
         return Event("pure", self.epsilon)
 
+    @property
+    def scale(self) -> float:
+        """b of the noise: sensitivity / epsilon."""
+        return self.sensitivity / self.epsilon
+
     def __call__(self, value: ArrayLike, rng: Any = None) -> Integers:
         """int64: the integers with noise, in their shape."""
         values = _check_integers(value)

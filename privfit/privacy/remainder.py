@@ -1,36 +1,49 @@
-"""What is left of a budget beside events that it pays for, rounded to the safe side."""
+"""What is left of a budget beside events that it pays for, and equal parts of it."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Literal, TypeAlias
 
-from privfit.privacy.accounting import Event, compose, gaussian_calibrate
+from privfit.privacy.accounting import Event, calibrate, compose, gaussian_calibrate
 from privfit.privacy.budgets import Budget
+from privfit.privacy.rounding import rounded_down
 
-__all__ = ["epsilon_left", "gaussian_left"]
+__all__ = ["ALMOST", "beside_selections", "epsilon_left", "gaussian_left", "gaussian_part"]
+
+ALMOST = 1 - 1e-12  # of a Gaussian parameter: equal parts then cost no more than the whole
+Rule: TypeAlias = Literal["largest", "near", "simple"]
 
 
 def epsilon_left(epsilon: float, *spent: Event) -> float:
     """The largest float that the epsilons of these pure releases or selections leave."""
-    left = Fraction(epsilon) - sum(event.count * Fraction(event.parameter) for event in spent)
-    nearest = float(left)
-    return nearest if Fraction(nearest) <= left else math.nextafter(nearest, -math.inf)
+    return rounded_down(
+        Fraction(epsilon) - sum(event.count * Fraction(event.parameter) for event in spent)
+    )
 
 
-def gaussian_left(budget: Budget, *spent: Event) -> float:
-    """The largest mu that fits; beside pure releases to one part in 1000, from below.
+def gaussian_left(budget: Budget, *spent: Event, rule: Rule = "largest") -> float:
+    """The mu of a Gaussian release that fits beside these events, 0 if none is found.
 
     By simple composition what epsilon is left fits, but for the accountant's rounding. That grows
-    with epsilon: where budgets are in the hundreds there may be no such mu, which is 0.
+    with epsilon: where budgets are in the hundreds there may be no such mu. Beside events there are
+    three rules, each kept for the releases that were planned by it:
+
+    'largest'   the very largest that fits, as the accountant finds it
+    'near'      that to one part in 1000, from below
+    'simple'    what simple composition leaves, if the accountant sees that it fits
     """
-    if not spent:
-        return gaussian_calibrate(budget.epsilon, budget.delta)
+    if not spent or rule == "largest":
+        return gaussian_calibrate(budget.epsilon, budget.delta, spent)
 
     def fits(mu: float) -> bool:
         return compose([*spent, Event("gaussian", mu)], budget.delta) <= budget.epsilon
 
-    left = budget.epsilon - math.fsum(event.parameter for event in spent)
+    if rule == "simple":
+        mu = gaussian_calibrate(epsilon_left(budget.epsilon, *spent), budget.delta)
+        return mu if fits(mu) else 0.0
+    left = budget.epsilon - math.fsum(event.count * event.parameter for event in spent)
     low, high = (gaussian_calibrate(e, budget.delta) for e in (left, budget.epsilon))
     least = low / 1000
     while not fits(low):
@@ -41,3 +54,24 @@ def gaussian_left(budget: Budget, *spent: Event) -> float:
         mu = math.sqrt(low * high)
         low, high = (mu, high) if fits(mu) else (low, mu)
     return low
+
+
+def gaussian_part(mu: float, parts: int, almost: float = ALMOST) -> float:
+    """The mu of each of so many equal releases that together cost what one of mu does."""
+    return mu / math.sqrt(parts) * almost
+
+
+def beside_selections(
+    budget: Budget, share: float, selections: int, kind: str, others: int
+) -> tuple[Event, Event]:
+    """Equal selections at a share of epsilon, and equal other releases of a kind at the rest.
+
+    Both are made smaller, in steps of 1e-4, until the accountant, which rounds up, sees them fit.
+    """
+    chosen = calibrate(selections, share * budget.epsilon, budget.delta)
+    other = (1 - share) * budget.epsilon / others
+    while True:
+        events = Event("selection", chosen, selections), Event(kind, other, others)
+        if compose(events, budget.delta) <= budget.epsilon:
+            return events
+        chosen, other = chosen * (1 - 1e-4), other * (1 - 1e-4)

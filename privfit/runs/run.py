@@ -24,9 +24,10 @@ from privfit.objectives import (
     LinearObjective,
     RecordObjective,
 )
-from privfit.privacy.accounting import Event, calibrate, gaussian_calibrate
+from privfit.privacy.accounting import Event, calibrate
 from privfit.privacy.ledger import Budget, Grant
 from privfit.privacy.mechanisms import Exponential, Mechanism, TopK
+from privfit.privacy.remainder import gaussian_left, gaussian_part
 from privfit.runs.listeners import Listener
 from privfit.runs.paths import Generation, Path
 from privfit.runs.protocols import Objective, Space, View
@@ -37,8 +38,6 @@ __all__ = ["Moves", "Run", "Task", "check_space", "coins_of", "size_of"]
 
 O = TypeVar("O", bound=Objective, covariant=True)  # noqa: E741
 S = TypeVar("S", bound=Space, covariant=True)
-
-ALMOST = 1 - 1e-12  # of a Gaussian parameter: equal parts then cost no more than the whole
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -146,7 +145,7 @@ class Run(Generic[O, S]):
     def mu(self) -> float:
         """The Gaussian parameter of the budget, 0 for a pure one."""
         budget = self.budget
-        return gaussian_calibrate(budget.epsilon, budget.delta) if budget.delta else 0.0
+        return gaussian_left(budget) if budget.delta else 0.0
 
     # --------------------------------------------------------------------------------------- plan
 
@@ -258,7 +257,7 @@ def size_of(budget: Budget, kind: str, count: int, composition: str = "tight") -
     needs one that is proved for it, such as 'naive'.
     """
     if kind == "gaussian":
-        return gaussian_calibrate(budget.epsilon, budget.delta) / math.sqrt(count) * ALMOST
+        return gaussian_part(gaussian_left(budget), count)
     return calibrate(count, budget.epsilon, budget.delta, composition)
 
 

@@ -25,8 +25,9 @@ from privfit import (
     roc_curve,
 )
 from privfit.privacy.budget_file import BudgetFileWarning
-from privfit.privacy.budgets import after_steps, exact, rounded_down, rounded_up
+from privfit.privacy.budgets import after_steps
 from privfit.privacy.ledger import ADJACENCIES
+from privfit.privacy.rounding import exact, rounded_down, rounded_up
 
 X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
 Y = (X[:, 0] > 0).astype(int)
@@ -146,7 +147,7 @@ def test_a_refusal_shows_as_many_digits_as_tell_the_numbers_apart():
 
 @given(st.fractions(min_value=0, max_value=10**6))
 def test_rounding_is_to_the_next_text_on_the_safe_side(number):
-    up, down = rounded_up(number), rounded_down(number)
+    up, down = rounded_up(number, exact), rounded_down(number, exact)
     assert exact(down) <= number <= exact(up)
     assert exact(math.nextafter(down, math.inf)) > number
     assert exact(math.nextafter(up, -math.inf)) < number
