@@ -192,11 +192,17 @@ def one_run(
                 f"run must return a number for each canary, not shape {seems.shape}; pass a run "
                 f"that returns ({canaries},)"
             )
-        # Ties are broken by coins, or the position of a canary would tell.
-        order = np.lexsort((coins.random(canaries), seems))
-        half = guesses // 2
-        right += int(included[order[canaries - half :]].sum() + (~included[order[:half]]).sum())
+        right += _right_guesses(included, seems, guesses // 2, coins)
     return audit_guesses(right, runs * guesses, runs * canaries, delta=delta, confidence=confidence)
+
+
+def _right_guesses(
+    included: NDArray[np.bool_], seems: NDArray[np.float64], half: int, coins: np.random.Generator
+) -> int:
+    """Guess that the canaries of the largest numbers are in, and those of the least out."""
+    # Ties are broken by coins, or the position of a canary would tell.
+    order = np.lexsort((coins.random(len(seems)), seems))
+    return int(included[order[len(order) - half :]].sum() + (~included[order[:half]]).sum())
 
 
 # ------------------------------------------------------------------------------------------ checks

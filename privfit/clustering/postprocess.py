@@ -118,6 +118,10 @@ def mcmc(
     Synthetic
         The most likely synthetic data set that the chain met, and its clusters.
 
+    Notes
+    -----
+    Long because all parameters are described here; the loop is in `_walk`.
+
     Examples
     --------
     >>> import numpy as np
@@ -133,6 +137,26 @@ def mcmc(
     if steps is None:
         steps = max(300_000, 10 * len(state.points)) if anneal else 30_000
     has_settled = _settling(tolerance, max(CHUNK, len(state.points)))
+    done = _walk(state, steps, anneal, has_settled, callback)
+    points = state.best[:, : trace.low.size]
+    centers = kmeans(points, n_clusters, n_init, np.random.default_rng(source.bits(128)))
+    return Synthetic(
+        points * state.unit + trace.origin,
+        state.likelihood(state.best),
+        state.accepted,
+        centers * state.unit + trace.origin,
+        done,
+    )
+
+
+def _walk(
+    state: _Chain,
+    steps: int,
+    anneal: bool,
+    has_settled: Callable[[int, float], bool],
+    callback: Callable[[Progress], object] | None,
+) -> int:
+    """Metropolis-Hastings steps until the chain has settled; how many were made."""
     done = 0
     while done < steps:
         count = min(CHUNK, steps - done)
@@ -144,15 +168,7 @@ def mcmc(
             callback(Progress(done, steps, state.best_value))
         if has_settled(done, state.best_value):
             break
-    points = state.best[:, : trace.low.size]
-    found = kmeans(points, n_clusters, n_init, np.random.default_rng(source.bits(128)))
-    return Synthetic(
-        points * state.unit + trace.origin,
-        state.likelihood(state.best),
-        state.accepted,
-        found * state.unit + trace.origin,
-        done,
-    )
+    return done
 
 
 def _check_walk(
@@ -365,7 +381,9 @@ def kmeans(
 ) -> Floats:
     """Ordinary k-means on whole numbers (n, d): the best of `n_init` runs from k-means++ starts.
 
-    Runs stop once they settle; the best one goes on until no centre moves.
+    Runs stop once they settle; the best one goes on until no centre moves. It is not
+    `base.means.weighted_means`, whose starts it shares, since that one sums floats and rounds in
+    another order, so that released centres would change.
     """
     exact = points.astype(np.float64)
     step = _LloydStep(points, n_clusters)

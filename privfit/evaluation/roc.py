@@ -187,6 +187,15 @@ def roc_curve(
     random_state : optional
         None draws from the operating system. A seed voids privacy: it is for tests.
 
+    Returns
+    -------
+    RocCurve
+        The released rates, their thresholds and the release.
+
+    Notes
+    -----
+    Long because all parameters are described here.
+
     Examples
     --------
     >>> import numpy as np

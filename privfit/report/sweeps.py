@@ -243,7 +243,14 @@ def sweep(
         For classifiers the accuracy, for clusters the mean cost of a test record: the squared
         distance to the nearest centre (`KMeans`), or the distance (`KMedian`).
 
-    Ctrl-C raises `SweepInterrupted`, which holds what was done so far.
+    Raises
+    ------
+    SweepInterrupted
+        After Ctrl-C; it holds what was done so far.
+
+    Notes
+    -----
+    Long because all parameters are described here; the trials are made in `_made`.
 
     Examples
     --------
@@ -265,7 +272,11 @@ def sweep(
         )
     _check_numbers(seeds, test_size, n_jobs)
     bench = _Bench.of(estimator, X, y, test_size, delta, n_jobs)
-    found = bench.start(_rising(epsilons), seeds, resume)
+    return _made(bench, bench.start(_rising(epsilons), seeds, resume), n_jobs, progress)
+
+
+def _made(bench: _Bench, found: Sweep, n_jobs: int, progress: Progress | None) -> Sweep:
+    """A sweep with the trials that it lacks."""
     done = {(trial.setting, trial.seed): trial for trial in found.trials}
     todo = [pair for pair in found.planned if pair not in done]
     with _no_convergence_warnings(), closing(bench.run(todo, n_jobs)) as results:

@@ -100,10 +100,16 @@ def search(
     >>> sorted(places[found.answer].tolist())
     [0.2, 0.8]
     """
-    name, settings = settings_of(solver, SOLVERS)
     terms = Terms(
         "search", epsilon, delta, adjacency, n_public, ledger, random_state, callback, verbose
     )
+    return _found(*settings_of(solver, SOLVERS), objective, space, terms)
+
+
+def _found(
+    name: str, settings: Settings, objective: Objective, space: Space, terms: Terms
+) -> Found:
+    """Check, charge, search, close."""
     terms.check(settings, objective, space)
     account = terms.open(objective)
     path = settings(account.run(objective, space, name))
