@@ -49,8 +49,6 @@ __all__ = [
     "Event",
     "calibrate",
     "compose",
-    "compose_ordered",
-    "discrete_gaussian_mu",
     "gaussian_calibrate",
     "gaussian_total",
     "table",
@@ -71,7 +69,7 @@ class Event:
     selection   eps_s     eps_s-bounded-range: the exponential mechanism, each round of peeling
     pure        eps       eps-DP, no more: permute-and-flip, report-noisy-max, discrete Laplace
     gaussian    mu        the curve of N(0, 1) against N(mu, 1): mu = l2 sensitivity / sigma for
-                          real noise, `discrete_gaussian_mu` for the discrete Gaussian
+                          real noise; `DiscreteGaussian` for the discrete one
     approximate eps       (eps, `delta`)-DP, no more; `delta` is 0 for the other kinds
     =========== ========= =========================================================================
 
@@ -122,28 +120,6 @@ def compose(events: Iterable[Event], delta: float, method: str = "tight") -> flo
     return _epsilon(groups, left, method if left > 0 else "naive")
 
 
-def compose_ordered(events: Iterable[Event], delta: float) -> float:
-    """Epsilon at delta when the selections are made in exactly the order listed.
-
-    The order matters (large ones last is mostly worst), so that for many selections of different
-    size this is tighter than `compose`. Other events may fall anywhere between them.
-    """
-    events = tuple(events)
-    anyhow = compose(events, delta)
-    delta, events = _unspent(events, delta), _unfailing(events)
-    chosen = [e for e in events if e.kind == "selection" and e.parameter > 0]
-    sizes = [e.parameter for e in chosen for _ in range(min(e.count, privacy_curves.LONGEST + 1))]
-    if delta <= 0 or not sizes or len(sizes) > privacy_curves.LONGEST or max(sizes) > _LARGEST:
-        return anyhow
-    h = max(math.sqrt(math.fsum(map(_square, sizes)) / len(sizes)) / 128, max(sizes) / 256)
-    widths = [math.ceil(size / h) for size in sizes]
-    others = _grouped(e for e in events if e.kind != "selection")
-    in_order = _curve_bound(
-        others, delta, lambda floor: [privacy_curves.recursion(widths, h, floor)]
-    )
-    return min(anyhow, in_order)
-
-
 def total(eps_s: float, n: int, delta: float, method: str = "tight") -> float:
     """Epsilon at delta of n selections, each eps_s-bounded-range.
 
@@ -188,25 +164,6 @@ def gaussian_calibrate(epsilon: float, delta: float, beside: Iterable[Event] = (
     _check_budget(epsilon)
     _check_delta(delta)
     return _gaussian_calibrate(float(epsilon), float(delta), tuple(beside))
-
-
-def discrete_gaussian_mu(sensitivity: float, sigma: float) -> float:
-    """Return the mu of discrete Gaussian noise; l2 sensitivity and sigma in steps of its grid.
-
-    At the same sigma the real Gaussian's curve does not bound the discrete one's (sigma 4, l2 1:
-    delta is up to 11 % larger). The real curve at variance sigma^2 - 4 does. Proof: from a real
-    x ~ N(s, sigma^2 - 4) draw in each coordinate an integer z with probability proportional to
-    exp(-(z - x)^2 / 8). By Poisson summation the sum over z is the same for all x within a factor
-    1 +- k, k = 2 exp(-8 pi^2) + ... < 1.1e-34, and so z has the law of the discrete Gaussian around
-    the integer s within (1 + k)^2 a coordinate. Post-processing cannot hurt, and what the factors
-    add to epsilon, 4 k a coordinate, is in the rounding (1e-18: enough for 2e15 coordinates).
-    """
-    _check_size("sensitivity", sensitivity)
-    if not (isinstance(sigma, Real) and 4 <= sigma < math.inf):
-        raise DeclarationError(
-            f"sigma ({sigma!r}) must be at least 4 grid steps; pass a finer grid"
-        )
-    return sensitivity / math.sqrt(sigma * sigma - 4) * (1 + MARGIN)
 
 
 def table(
@@ -396,15 +353,13 @@ def _kov_exact(groups: Groups, delta: float) -> float:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a curve of NaN is no bound
-def _curve_bound(
-    groups: Groups, delta: float, more: Callable[[float], list[Curve]] = lambda floor: []
-) -> float:
-    """Epsilon at which the product of the groups' curves, and of `more`, falls to delta."""
+def _curve_bound(groups: Groups, delta: float) -> float:
+    """Epsilon at which the product of the groups' curves falls to delta."""
     delta = _down(delta, _DELTA_BITS)
     if delta < 2.0**-200 or any(group.parameter > 300 for group in groups):
         return math.inf  # beyond any use: the closed forms decide
     floor = delta * _FLOOR / (len(groups) + 1)
-    factors = more(floor) + [_curve(group, floor) for group in groups if group.kind != "gaussian"]
+    factors = [_curve(group, floor) for group in groups if group.kind != "gaussian"]
     curve = reduce(privacy_curves.product, factors) if factors else privacy_curves.NOTHING
     mu = math.sqrt(_add((g for g in groups if g.kind == "gaussian"), gaussian=_square))
     if mu == 0:

@@ -33,7 +33,7 @@ from privfit.base.typing import Floats
 
 LONGEST = 1024  # selections in one recursion; a longer group is a product of shorter ones
 MARGIN = 2.0**-40  # relative, far above the rounding of sums and formulas
-_SHIFT = 2.0**-60  # what the discrete Gaussian may add to epsilon: see discrete_gaussian_mu
+_SHIFT = 2.0**-60  # what the discrete Gaussian may add to epsilon: see DiscreteGaussian
 
 
 @dataclass(frozen=True, eq=False)

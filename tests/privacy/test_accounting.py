@@ -13,15 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from privfit import BudgetError, Ledger
+from privfit import BudgetError, DiscreteGaussian, Ledger
 from privfit.privacy import accounting, privacy_curves
 from privfit.privacy.accounting import (
     METHODS,
     Event,
     calibrate,
     compose,
-    compose_ordered,
-    discrete_gaussian_mu,
     gaussian_calibrate,
     gaussian_total,
     table,
@@ -346,21 +344,16 @@ def discrete_gaussian_delta(epsilon, sigma, shift):
 @pytest.mark.parametrize(
     ("sigma", "shift"), [(4, [1]), (4, [3]), (8, [5]), (4, [1, 1]), (4, [2, 3])]
 )
-def test_discrete_gaussian_mu_bounds_the_discrete_curve(sigma, shift):
+def test_the_real_curve_of_mu_bounds_the_discrete_curve(sigma, shift):
     l2 = math.hypot(*shift)
-    plain = []
+    mu, plain = l2 / math.sqrt(sigma**2 - 4), []
+    assert DiscreteGaussian(mu, l2).variance == pytest.approx(sigma**2, rel=1e-15)
     for epsilon in np.linspace(0, 5 * l2 / sigma, 12):
         delta = discrete_gaussian_delta(epsilon, sigma, shift)
-        bound = privacy_curves.gaussian_delta(np.array([epsilon]), discrete_gaussian_mu(l2, sigma))[
-            0
-        ]
+        bound = privacy_curves.gaussian_delta(np.array([epsilon]), mu)[0]
         plain.append(delta / privacy_curves.gaussian_delta(np.array([epsilon]), l2 / sigma)[0])
         assert delta <= bound
     assert max(plain) > 1.0001  # so l2 / sigma itself would be wrong
-
-
-def test_discrete_gaussian_mu_tends_to_the_ratio_on_a_fine_grid():
-    assert 0.5 < discrete_gaussian_mu(500.0, 1000.0) < 0.5 * (1 + 3e-6)
 
 
 # -------------------------------------------------------------------- counts, order, interleaving
@@ -397,9 +390,9 @@ def test_one_large_selection_last_is_worse_than_first():
     """The recursion is for one order; `compose` covers them all."""
     first, last = naive_epsilon([1.0, 0.3], 0.05), naive_epsilon([0.3, 1.0], 0.05)
     assert first * 1.02 < last
-    small, large = Event("selection", 0.3), Event("selection", 1.0)
-    assert first <= compose_ordered([large, small], 0.05) <= first * 1.01
-    assert last <= compose_ordered([small, large], 0.05) <= last * 1.01
+    for widths, exact in (([100, 30], first), ([30, 100], last)):
+        ordered = privacy_curves.recursion(widths, 0.01, 1e-14).epsilon(0.05)
+        assert exact <= ordered <= exact * 1.01
 
 
 @pytest.mark.few(1)
@@ -409,26 +402,9 @@ def test_compose_covers_every_order(ranges):
     for order in set(itertools.permutations(ranges)):
         exact = naive_epsilon(list(order), 0.02)
         assert exact <= bound
-        ordered = compose_ordered([Event("selection", e) for e in order], 0.02)
+        widths = [round(100 * e) for e in order]
+        ordered = privacy_curves.recursion(widths, 0.01, 1e-14).epsilon(0.02)
         assert exact <= ordered <= min(bound, exact * 1.01)
-
-
-def test_many_different_selections_cost_little_more_than_equal_ones_in_order():
-    sizes = np.geomspace(0.1, 0.05, 60)
-    equal = total(math.sqrt(np.mean(sizes**2)), 60, 1e-6)
-    ordered = compose_ordered((Event("selection", e) for e in sizes), 1e-6)
-    anyhow = compose((Event("selection", e) for e in sizes), 1e-6)
-    assert equal * 0.99 < ordered < equal * 1.02
-    assert ordered < anyhow <= compose([Event("selection", e) for e in sizes], 1e-6, "zcdp")
-
-
-def test_ordered_selections_take_other_events_too():
-    sizes = [Event("selection", e) for e in (0.1, 0.2, 0.3, 0.15)]
-    others = [Event("gaussian", 0.2), Event("pure", 0.1, 2)]
-    alone, joined = compose_ordered(sizes, 1e-3), compose_ordered(sizes + others, 1e-3)
-    assert alone < joined <= compose(sizes + others, 1e-3)
-    assert compose_ordered(others, 1e-3) == compose(others, 1e-3)
-    assert compose_ordered(sizes, 0.0) == compose(sizes, 0.0)
 
 
 def test_groups_split_in_parts_cost_no_less():
@@ -450,7 +426,7 @@ def test_nothing_costs_nothing():
     assert (
         compose([], 1e-6) == compose([Event("selection", 0.0, 5)], 0.0) == total(0.0, 9, 1e-6) == 0
     )
-    assert compose_ordered([], 1e-6) == gaussian_total(0.0, 0.0) == 0
+    assert gaussian_total(0.0, 0.0) == 0
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -587,17 +563,12 @@ def test_table_shows_what_calibrate_grants():
         (lambda: calibrate(1, math.inf, 0.0), r"epsilon \(inf\) must be a finite number > 0; pass"),
         (lambda: calibrate(1, 1.0, -0.1), r"delta \(-0.1\) must be a number in \[0, 1\); pass"),
         (lambda: calibrate(1, 1.0, 0.0, "x"), r"method \('x'\) must be known; pass one of"),
-        (lambda: compose_ordered([], None), r"delta \(None\) must be a number in \[0, 1\); pass"),
+        (lambda: compose([], None), r"delta \(None\) must be a number in \[0, 1\); pass"),
         (lambda: gaussian_total(-1.0, 0.1), r"mu \(-1.0\) must be a finite number >= 0; pass"),
         (lambda: gaussian_total(1.0, 0.0), r"gaussian release is not epsilon-DP .* delta > 0"),
         (lambda: gaussian_calibrate(1.0, 0.0), r"gaussian release is not epsilon-DP .* delta > 0"),
         (lambda: gaussian_calibrate(-1.0, 0.1), r"epsilon \(-1.0\) must be a finite number > 0"),
         (lambda: gaussian_calibrate(1.0, 2.0), r"delta \(2.0\) must be a number in \[0, 1\); pass"),
-        (lambda: discrete_gaussian_mu(-1, 9.0), r"sensitivity \(-1\) must be a finite number >= 0"),
-        (
-            lambda: discrete_gaussian_mu(1, 3.9),
-            r"sigma \(3.9\) must be at least 4 .*; pass a finer",
-        ),
     ],
 )
 def test_refusals_name_the_value_and_the_remedy(call, message):
