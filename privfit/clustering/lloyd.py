@@ -37,6 +37,7 @@ from typing import Any
 import numpy as np
 
 from privfit.base.errors import DeclarationError
+from privfit.base.rounding import ABOVE
 from privfit.base.typing import Floats, Integers
 from privfit.clustering.clustering import Clustering
 from privfit.clustering.starts import packed
@@ -308,8 +309,8 @@ def joint_sensitivity(W: int, V: int, norm: int, adjacency: str) -> float:
     if norm == 1:
         return (W + V) * (2 if adjacency == "replace" else 1)
     if adjacency == "add_remove":
-        return math.sqrt(W * W + V * V) * (1 + 1e-12)
-    return max(math.sqrt(2 * W * W + 2 * V * V) * (1 + 1e-12), 2.0 * V)
+        return math.sqrt(W * W + V * V) * ABOVE
+    return max(math.sqrt(2 * W * W + 2 * V * V) * ABOVE, 2.0 * V)
 
 
 def _count_weight(

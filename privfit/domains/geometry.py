@@ -17,6 +17,7 @@ import numpy as np
 import scipy  # its submodules load when first used
 from numpy.typing import ArrayLike
 
+from privfit.base.rounding import ABOVE
 from privfit.base.typing import Floats, Integers
 from privfit.domains.grid import frozen
 
@@ -129,7 +130,7 @@ class Geometry:
     @property
     def l2_diameter(self) -> float:
         """How far two records can be apart in l2, in whole units of each column, at least 1."""
-        return max(1.0, math.sqrt(sum(w * w for w in self._whole_widths)) * (1 + 1e-12))
+        return max(1.0, math.sqrt(sum(w * w for w in self._whole_widths)) * ABOVE)
 
     @property
     def _whole_widths(self) -> list[int]:

@@ -35,6 +35,7 @@ import numpy as np
 
 from privfit._kernels.random import BitSource
 from privfit.base.errors import DeclarationError
+from privfit.base.rounding import ABOVE
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite, is_whole
 from privfit.evaluation.binormal import Points, monotone, smoothed
@@ -199,7 +200,7 @@ class Counts:
         kind, mu = Haar(bits), gaussian_left(budget, *spent, rule="simple")
         if not mu:
             return None
-        l2 = math.sqrt(kind.sensitivity(adjacency)) * (1 + 1e-12)
+        l2 = math.sqrt(kind.sensitivity(adjacency)) * ABOVE
         factor = min(math.ceil(4 * mu / l2), MOST_FACTOR)  # so that noise covers the grid
         return cls(kind, DiscreteGaussian(mu, factor * l2), factor)
 

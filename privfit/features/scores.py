@@ -81,6 +81,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy  # its submodules load when first used
 
+from privfit.base.rounding import ABOVE
 from privfit.base.typing import Floats, Integers
 from privfit.records.binary import ClassCounts, count_sensitivity
 
@@ -263,7 +264,7 @@ def _enlarged(bound: int | None) -> float:
 
 
 def _units_above(nats: float) -> int:
-    return math.ceil(GAIN_UNITS * nats * (1 + 1e-12))
+    return math.ceil(GAIN_UNITS * nats * ABOVE)
 
 
 SCORES: dict[str, Score] = {

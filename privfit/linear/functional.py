@@ -48,6 +48,7 @@ import numpy as np
 
 from privfit._kernels.linear import RESIDUAL_UNIT
 from privfit.base.errors import DeclarationError
+from privfit.base.rounding import ABOVE
 from privfit.base.typing import Floats, Integers
 from privfit.domains import Domain
 from privfit.objectives import LinearObjective
@@ -255,7 +256,7 @@ def _l2(A: int, squares: int, fourths: int, b: int, replaced: bool) -> float:
         total = 2 * A * A * (squares + c) + squares**2 + fourths - c * c
     else:
         total = A * A * squares + (squares**2 + fourths + b**4 + 1) // 2
-    return math.sqrt(total) * (1 + 1e-12)
+    return math.sqrt(total) * ABOVE
 
 
 def _powers(values: list[int], power: int) -> int:

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from privfit.base.errors import DeclarationError, DeclarationTypeError
+from privfit.base.rounding import BELOW
 from privfit.domains import Domain
 from privfit.linear.losses import Loss, SmoothLoss, Tabled
 from privfit.linear.newton import Problem, UnitCoding
 from privfit.linear.perturbation import Perturbation, coding_for, noise_length, origin_of
-from privfit.linear.tilts import CHANGES, SAFE, PerturbedMinimiser
+from privfit.linear.tilts import CHANGES, PerturbedMinimiser
 from privfit.objectives import LinearObjective
 from privfit.objectives.common import room_for
 from privfit.privacy.accounting import Event, calibrate
@@ -138,7 +139,7 @@ class ObjectivePerturbation(Perturbation):
         epsilon, delta = _part(Budget(run.whole.epsilon) if self.paper else run.whole, run.share)
         radius, look = None, self.looks(objective.domain, run.whole)
         if look:
-            sight, epsilon = look * epsilon, (1 - look) * epsilon * SAFE
+            sight, epsilon = look * epsilon, (1 - look) * epsilon * BELOW
             counting = DiscreteLaplace(sight, CHANGES[run.adjacency])
             run.set_aside(counting.event, Event("pure", epsilon))
             radius = _chosen_radius(run, counting)
@@ -227,5 +228,5 @@ def _part(whole: Budget, share: int) -> tuple[float, float]:
     """
     if not whole.delta or share == 1:
         return calibrate(share, whole.epsilon, 0.0), whole.delta
-    delta = whole.delta / (2 * share) * SAFE
+    delta = whole.delta / (2 * share) * BELOW
     return calibrate(share, whole.epsilon, whole.delta / 2, "kov_exact"), delta

@@ -38,11 +38,12 @@ import numpy as np
 
 from privfit.base.dyadic import Dyadic, integers
 from privfit.base.errors import DeclarationError
+from privfit.base.rounding import BELOW
 from privfit.base.validation import is_finite
 from privfit.domains import Domain
 from privfit.linear.losses import LEAST, MOST, HuberHinge, Logistic, Loss, Tabled
 from privfit.linear.newton import Problem, UnitCoding, coding_of, gamma_for
-from privfit.linear.tilts import CHANGES, SAFE
+from privfit.linear.tilts import CHANGES
 from privfit.objectives import LinearObjective
 from privfit.objectives.common import room_for
 from privfit.privacy.ledger import Budget
@@ -242,7 +243,7 @@ class _Fit:
     @property
     def reach(self) -> float:
         """S: how far the solver's answer may lie from a neighbour's, in l2 norm, rounded up."""
-        return (CHANGES[self.run.adjacency] + 2 * self.tolerance) / self.ridge / SAFE
+        return (CHANGES[self.run.adjacency] + 2 * self.tolerance) / self.ridge / BELOW
 
     def unit(self, scale: float) -> float:
         """A grid that is fine beside noise of this scale: a power of two.

@@ -74,6 +74,7 @@ import scipy  # its submodules load when first used
 from privfit._kernels.random import BitSource
 from privfit.base.dyadic import Dyadic, integers
 from privfit.base.errors import DeclarationError
+from privfit.base.rounding import BELOW
 from privfit.base.typing import Floats
 from privfit.linear.losses import Logistic, Loss
 from privfit.privacy.accounting import Event, gaussian_calibrate, gaussian_total
@@ -86,7 +87,6 @@ __all__ = ["PerturbedMinimiser", "tilt_deviation", "tilt_rate"]
 CHANGES = {"replace": 2, "add_remove": 1}  # gradients of single records that neighbours differ in
 FIRST_BITS = 48  # of the variables that a tilt is made of: nearly always enough
 ETA = 2.0**-32  # the error of a tilt, in units of its typical length, and 1/16 of the tolerance
-SAFE = 1 - 1e-12  # factor on calibrated parameters: more than their rounding errors
 
 
 def tilt_rate(epsilon: float, ridge: float, loss: Loss, adjacency: str) -> float:
@@ -108,7 +108,7 @@ def tilt_rate(epsilon: float, ridge: float, loss: Loss, adjacency: str) -> float
         return (2 * s - 1) / (ridge + s * (1 - s)) * (k + s) - left(s)
 
     s = 1.0 if rising(1.0) <= 0 else float(scipy.optimize.brentq(rising, 0.0, 1.0, xtol=1e-14))
-    return left(s) / (k + s) * SAFE
+    return left(s) / (k + s) * BELOW
 
 
 def tilt_deviation(epsilon: float, delta: float, ridge: float, loss: Loss, adjacency: str) -> float:
@@ -118,12 +118,12 @@ def tilt_deviation(epsilon: float, delta: float, ridge: float, loss: Loss, adjac
         return math.inf
     if loss.both_ways:
         corners, longest = (2, 1) if adjacency == "add_remove" else (4, 2)
-        return longest / (gaussian_calibrate(left, delta / corners) * SAFE)
+        return longest / (gaussian_calibrate(left, delta / corners) * BELOW)
     if adjacency == "add_remove":
-        return 1 / (gaussian_calibrate(left, delta) * SAFE)
+        return 1 / (gaussian_calibrate(left, delta) * BELOW)
     # H(mu, left) takes a share of delta and 2 H(mu / 2, left) the rest; a third always does.
     for share in (0.999, 0.9, 0.5, 1 / 3):
-        mu = gaussian_calibrate(left, share * delta) * SAFE
+        mu = gaussian_calibrate(left, share * delta) * BELOW
         if gaussian_total(mu / 2, (1 - share) * delta / 2) <= left:
             break
     return 2 / mu
@@ -132,7 +132,7 @@ def tilt_deviation(epsilon: float, delta: float, ridge: float, loss: Loss, adjac
 def _room(epsilon: float, ridge: float, loss: Loss) -> float:
     """What the Jacobian leaves of epsilon at worst, rounded down; 0 if next to nothing."""
     left = epsilon - math.log1p(loss.curvature / ridge)
-    return left * SAFE if left > 1e-9 * epsilon else 0.0
+    return left * BELOW if left > 1e-9 * epsilon else 0.0
 
 
 @dataclass(frozen=True)
@@ -163,12 +163,12 @@ class PerturbedMinimiser(Mechanism):
     @property
     def epsilon_1(self) -> float:
         """What the tilt costs."""
-        return self.epsilon * (1 - self.repair) * SAFE
+        return self.epsilon * (1 - self.repair) * BELOW
 
     @property
     def epsilon_3(self) -> float:
         """What the cover costs."""
-        return self.epsilon * self.repair * SAFE
+        return self.epsilon * self.repair * BELOW
 
     @property
     def scale(self) -> float:

@@ -40,8 +40,9 @@ from numpy.typing import ArrayLike
 from privfit._kernels import linear as kernels
 from privfit._kernels.linear import RESIDUAL_UNIT
 from privfit.base.errors import DeclarationError
+from privfit.base.rounding import ABOVE
 from privfit.base.typing import Floats, Integers
-from privfit.objectives.coding import ABOVE, Coding
+from privfit.objectives.coding import Coding
 from privfit.objectives.common import MOST_SUM, check_adjacency
 from privfit.objectives.linear import LinearObjective
 from privfit.records.linear import MOST_RESIDUAL, Image

@@ -28,11 +28,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privfit.base.rounding import ABOVE
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_sparse
 from privfit.domains import Domain
-
-ABOVE = 1 + 1e-12  # above the rounding of a few float64 operations
 
 
 class Centred:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privfit._kernels.centers import set_gaps as kernel_set_gaps
 from privfit.base.errors import DeclarationError
+from privfit.base.rounding import ABOVE
 from privfit.base.typing import Floats
 from privfit.records.packing import MAX_RECORDS
 from privfit.records.rows import KernelCalls
@@ -87,7 +88,7 @@ def integer_range(bound: float, unit: float, slack: int, exact: bool = False) ->
 
     A bound that is not exact is raised above the rounding errors of the float64 it comes from.
     """
-    return math.ceil(bound / unit * (1 if exact else 1 + 1e-12)) + slack
+    return math.ceil(bound / unit * (1 if exact else ABOVE)) + slack
 
 
 def check_finite(P: ArrayLike, ndim: int, shape: str) -> Floats:

@@ -39,10 +39,10 @@ from typing import TypeAlias
 import numpy as np
 
 from privfit.base.errors import DeclarationError
+from privfit.base.rounding import rounded_down, rounded_up
 from privfit.base.typing import Floats
 from privfit.privacy import privacy_curves
 from privfit.privacy.privacy_curves import MARGIN, Curve
-from privfit.privacy.rounding import rounded_down, rounded_up
 
 __all__ = [
     "METHODS",

@@ -25,8 +25,8 @@ from decimal import Context, Decimal
 from fractions import Fraction
 
 from privfit.base.errors import DeclarationError
+from privfit.base.rounding import exact, rounded_up
 from privfit.base.validation import is_finite
-from privfit.privacy.rounding import exact, rounded_up
 
 __all__ = ["Budget", "after_steps"]
 

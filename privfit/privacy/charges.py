@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 
 from privfit.base.errors import BudgetError
 from privfit.base.json import write
+from privfit.base.rounding import exact
 from privfit.privacy.budgets import Budget, after_steps
 from privfit.privacy.neighbours import Neighbours
-from privfit.privacy.rounding import exact
 
 __all__ = ["UNKNOWN", "Charge", "Entry", "relations_of", "total"]
 

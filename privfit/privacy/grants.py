@@ -24,12 +24,12 @@ from typing import Any, Protocol, TypeAlias
 
 from privfit.base.errors import BudgetError, DeclarationError, FileError
 from privfit.base.json import parse, plain, write
+from privfit.base.rounding import exact
 from privfit.privacy.accounting import Event, compose
 from privfit.privacy.budgets import Budget
 from privfit.privacy.filters import check_filter, filtered
 from privfit.privacy.mechanisms import Mechanism
 from privfit.privacy.neighbours import check_adjacency
-from privfit.privacy.rounding import exact
 
 __all__ = ["Grant", "Holder", "Release"]
 

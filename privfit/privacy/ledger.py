@@ -43,6 +43,7 @@ from weakref import WeakSet
 
 from privfit.base.errors import BudgetError, DeclarationError, DeclarationTypeError
 from privfit.base.json import write
+from privfit.base.rounding import exact, rounded_down, rounded_up
 from privfit.privacy.accounting import Event
 from privfit.privacy.budgets import Budget
 from privfit.privacy.charges import UNKNOWN, Charge, Entry, decimals, doubles, relations_of, total
@@ -57,7 +58,6 @@ from privfit.privacy.grants import (
     written_fields,
 )
 from privfit.privacy.neighbours import ADJACENCIES, Neighbours, check_adjacency, check_rows
-from privfit.privacy.rounding import exact, rounded_down, rounded_up
 
 __all__ = [
     "ADJACENCIES",

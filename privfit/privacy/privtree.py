@@ -50,6 +50,7 @@ from numpy.typing import NDArray
 
 from privfit._kernels.random import BitSource
 from privfit.base.errors import DeclarationError
+from privfit.base.rounding import ABOVE
 from privfit.base.typing import Integers
 from privfit.base.validation import is_finite, is_whole
 from privfit.privacy.accounting import Event
@@ -198,7 +199,7 @@ class SplitTree(Mechanism):
     @property
     def decay(self) -> int:
         """D: what a level takes off a count; e^(-r D) <= 1/2."""
-        return math.ceil(math.log(2) * TESTS[self.adjacency] / self.epsilon * (1 + 1e-12))
+        return math.ceil(math.log(2) * TESTS[self.adjacency] / self.epsilon * ABOVE)
 
     @property
     def event(self) -> Event:

@@ -6,13 +6,12 @@ import math
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
+from privfit.base.rounding import BELOW, rounded_down
 from privfit.privacy.accounting import Event, calibrate, compose, gaussian_calibrate
 from privfit.privacy.budgets import Budget
-from privfit.privacy.rounding import rounded_down
 
-__all__ = ["ALMOST", "beside_selections", "epsilon_left", "gaussian_left", "gaussian_part"]
+__all__ = ["beside_selections", "epsilon_left", "gaussian_left", "gaussian_part"]
 
-ALMOST = 1 - 1e-12  # of a Gaussian parameter: equal parts then cost no more than the whole
 Rule: TypeAlias = Literal["largest", "near", "simple"]
 
 
@@ -56,7 +55,7 @@ def gaussian_left(budget: Budget, *spent: Event, rule: Rule = "largest") -> floa
     return low
 
 
-def gaussian_part(mu: float, parts: int, almost: float = ALMOST) -> float:
+def gaussian_part(mu: float, parts: int, almost: float = BELOW) -> float:
     """The mu of each of so many equal releases that together cost what one of mu does."""
     return mu / math.sqrt(parts) * almost
 

@@ -24,10 +24,10 @@ from privfit import (
     open_ledger,
     roc_curve,
 )
+from privfit.base.rounding import exact, rounded_down, rounded_up
 from privfit.privacy.budget_file import BudgetFileWarning
 from privfit.privacy.budgets import after_steps
 from privfit.privacy.ledger import ADJACENCIES
-from privfit.privacy.rounding import exact, rounded_down, rounded_up
 
 X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
 Y = (X[:, 0] > 0).astype(int)

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pytest
 
+from privfit.base.rounding import rounded_down, rounded_up
 from privfit.privacy.accounting import Event, compose, gaussian_calibrate
 from privfit.privacy.budgets import Budget
 from privfit.privacy.mechanisms import DiscreteLaplace
@@ -16,7 +17,6 @@ from privfit.privacy.remainder import (
     gaussian_left,
     gaussian_part,
 )
-from privfit.privacy.rounding import rounded_down, rounded_up
 
 BUDGETS = [Budget(0.1, 1e-8), Budget(1.0, 1e-6), Budget(8.0, 1e-5)]
 

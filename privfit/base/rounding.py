@@ -1,4 +1,8 @@
-"""Numbers rounded to the safe side: exact fractions as floats that are not above, or not below."""
+"""Numbers rounded to the safe side.
+
+`rounded_down` and `rounded_up` make floats of exact fractions. Results of a few float64 operations
+are multiplied by `ABOVE` or `BELOW` to be on the safe side of the real number.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,10 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-__all__ = ["exact", "rounded_down", "rounded_up"]
+__all__ = ["ABOVE", "BELOW", "exact", "rounded_down", "rounded_up"]
+
+ABOVE = 1 + 1e-12  # above the rounding of a few float64 operations
+BELOW = 1 - 1e-12  # below it
 
 
 def exact(typed: float) -> Fraction:
