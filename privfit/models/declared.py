@@ -19,6 +19,7 @@ from privfit.clustering import kmeans, kmedian
 from privfit.domains import Domain
 from privfit.features import selection
 from privfit.linear import methods as linear
+from privfit.privacy.neighbours import Neighbours
 
 __all__ = ["SETTINGS", "from_plain", "method_name", "to_plain"]
 
@@ -39,9 +40,11 @@ def method_name(method: Any) -> Any:
 def to_plain(value: Any, what: str) -> Any:
     """A declaration as JSON has it; `what` names it in errors."""
 
-    def other(value: Any) -> dict[str, Any]:
+    def other(value: Any) -> dict[str, Any] | str:
         if isinstance(value, Domain):
             return value.to_dict()
+        if isinstance(value, Neighbours):
+            return value.relation
         if SETTINGS.get(type(value).__name__) is type(value):
             own = value.get_params(deep=False).items()
             plain = {name: encoded(item, other) for name, item in own}

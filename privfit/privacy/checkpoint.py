@@ -20,14 +20,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from threading import RLock
+from typing import cast
 
 from privfit._kernels.random import BitSource
 from privfit.base.errors import FileError
 from privfit.base.json import decoded, encoded, parse, write
 from privfit.privacy.charges import Charge
 from privfit.privacy.ledger import Budget, Grant, Ledger
-from privfit.privacy.mechanisms import Mechanism
+from privfit.privacy.mechanisms import Mechanism, T, V
 from privfit.privacy.privtree import Leaves
 
 __all__ = ["Checkpoint"]
@@ -77,7 +78,7 @@ class Checkpoint:
         epsilon: float,
         delta: float = 0.0,
         *,
-        random_state: Any = None,
+        random_state: object = None,
     ) -> None:
         budget = Budget(epsilon, delta)
         self._journal = _Journal(path)
@@ -149,7 +150,7 @@ class _Journal:
         """Steps on record that were not replayed yet."""
         return len(self._steps) - self._next
 
-    def recorded(self, kind: str, what: Any) -> Any:
+    def recorded(self, kind: str, what: object) -> object:
         """What is on record for this step; None if the record has ended."""
         if not self.left:
             return None
@@ -163,7 +164,7 @@ class _Journal:
         self._next += 1
         return step["value"]
 
-    def append(self, kind: str, what: Any, value: Any) -> None:
+    def append(self, kind: str, what: object, value: object) -> None:
         """Put a step on record, on disk."""
         if self._file is None:
             raise FileError(
@@ -186,7 +187,7 @@ class _Journal:
         self._steps.append(step)
         self._next += 1
 
-    def step(self, kind: str, what: Any) -> None:
+    def step(self, kind: str, what: object) -> None:
         """A step that has no value: it is on record, or is put there."""
         if self.recorded(kind, what) is None:
             self.append(kind, what, True)
@@ -217,18 +218,20 @@ class _Ledger(Ledger):
 class _Grant(Grant):
     """A grant whose draws are on record."""
 
-    def __init__(self, journal: _Journal, *terms: Any) -> None:
-        super().__init__(*terms)
+    def __init__(
+        self, journal: _Journal, name: str, budget: Budget, lock: RLock, holder: Ledger
+    ) -> None:
+        super().__init__(name, budget, lock, holder)
         self._journal = journal
 
-    def release(self, mechanism: Mechanism, value: Any, rng: Any = None) -> Any:
+    def release(self, mechanism: Mechanism[V, T], value: V, rng: object = None) -> T:
         """Check, charge, and draw or read what was drawn."""
         with self._lock:
             what = repr(mechanism)
             self._charge(mechanism, rng)
             known = self._journal.recorded("draw", what)
             if known is not None:
-                return _decoded(known)
+                return cast("T", _decoded(known))
             with self._journal.draw():
                 drawn = mechanism(value, rng)
             self._journal.append("draw", what, _encoded(drawn))
@@ -238,7 +241,7 @@ class _Grant(Grant):
 class _Coins(BitSource):
     """A source of bits; those that are taken outside of draws are on record."""
 
-    def __init__(self, journal: _Journal, random_state: Any) -> None:
+    def __init__(self, journal: _Journal, random_state: object) -> None:
         super().__init__(random_state)
         self._journal = journal
 
@@ -247,22 +250,23 @@ class _Coins(BitSource):
             return super().bits(count)
         known = self._journal.recorded("coins", count)
         if known is None:
-            known = super().bits(count)
-            self._journal.append("coins", count, str(known))
-        return int(known)
+            known = str(super().bits(count))
+            self._journal.append("coins", count, known)
+        return int(str(known))
 
 
-def _encoded(drawn: Any) -> Any:
+def _encoded(drawn: object) -> object:
     """A drawn value as JSON has it; dtypes keep the names that journals always gave them."""
 
-    def other(drawn: Leaves) -> dict[str, Any]:
+    def other(drawn: Leaves) -> dict[str, object]:
         return {"leaves": [_encoded(drawn.codes), _encoded(drawn.levels)]}
 
     return encoded(drawn, other, dtype=lambda dtype: dtype.str)
 
 
-def _decoded(known: Any) -> Any:
-    def other(known: dict[str, Any]) -> Leaves:
-        return Leaves(*map(_decoded, known["leaves"]))
+def _decoded(known: object) -> object:
+    def other(known: dict[str, list[object]]) -> Leaves:
+        codes, levels = map(_decoded, known["leaves"])
+        return Leaves(cast("Array", codes), cast("Array", levels))
 
     return decoded(known, other, "a draw of the journal")
