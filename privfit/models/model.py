@@ -1,7 +1,7 @@
 """Model files: a fitted model as JSON that holds declarations and released values, and no more.
 
     {
-      "privfit-model": 2,                  the number of this layout
+      "privfit-model": 3,                  the number of this layout
       "written-by": "privfit 0.1.0",
       "class": "LogisticRegression",
       "parameters": {...},                 of the constructor; `declared.py` says how they look
@@ -42,26 +42,18 @@ from privfit.domains import Box, Domain
 from privfit.evaluation.roc import ConfusionMatrix, RocCurve
 from privfit.features.bayes import NaiveBayes, NoisyCounts
 from privfit.features.text import hashed, listed
+from privfit.linear.methods import RENAMED
 from privfit.models.declared import as_array, dtype_name, from_plain, method_name, to_plain
+from privfit.models.upgrades import upgraded
 from privfit.objectives.facility import spanned_box
 from privfit.privacy.ledger import ADJACENCIES, Budget, Release
 from privfit.records.binary import bound_ones
+from privfit.runs.settings import DEPRECATED
 
 __all__ = ["Contents", "check", "dumps", "load", "loads", "save"]
 
 
-VERSION = 2
-# Fields that came with version 2, of estimators and of settings, and what version 1 did.
-SINCE_2: dict[str, dict[str, Any]] = {
-    "LogisticRegression": {"fit_intercept": True},
-    "LinearSVC": {"C": 1.0, "fit_intercept": True},
-    "ObjectivePerturbation": {"loss": None},
-    "DPSGA": {"selection": "exponential", "composition": "tight"},
-    "Hybrid": {"paper": False},
-    "Coreset": {"alpha": None, "paper": False},
-    "NoisyScores": {"paper": False},
-    "ClusteredCounts": {"threshold": None},
-}
+VERSION = 3
 OF_A_RUN = {"ledger", "callback", "random_state", "n_threads", "verbose"}  # not saved
 # Settings that a fit may change by a public rule, so that a release, which says what was used,
 # tells otherwise: raised, cut to what the domain has, or of no use to the task.
@@ -201,8 +193,14 @@ def _class(name: str) -> type[Any]:
 
 
 def _written_parameters(estimator: Any) -> dict[str, Any]:
-    names = KINDS[type(estimator).__name__].parameters
-    return {name: to_plain(getattr(estimator, name), name) for name in names}
+    """The constructor's parameters; a solver that was passed under an old name has its new one."""
+    kind = KINDS[type(estimator).__name__]
+    given = {name: getattr(estimator, name) for name in kind.parameters}
+    if getattr(estimator, "method", DEPRECATED) != DEPRECATED:  # what solver was
+        given["solver"] = estimator.method
+    if isinstance(given.get("solver"), str):
+        given["solver"] = kind.renamed.get(given["solver"], given["solver"])
+    return {name: to_plain(value, name) for name, value in given.items()}
 
 
 def _written_columns(estimator: Any) -> int | list[str]:
@@ -286,26 +284,7 @@ def _parts_of(text: str | bytes) -> dict[str, Any]:
         )
     if not isinstance(parts["written-by"], str):
         raise FileError(f"written-by must be a text; {UNCHANGED}")
-    return _upgraded(parts) if version == 1 else parts
-
-
-def _upgraded(parts: dict[str, Any]) -> dict[str, Any]:
-    """A file of version 1 as version 2 would have written it."""
-    parameters, release = parts.get("parameters"), parts.get("release")
-    said = release.get("settings") if isinstance(release, dict) else None
-    if not isinstance(parameters, dict):
-        return parts
-    added = dict(SINCE_2.get(parts["class"], {}))
-    parameters = {**added, **parameters}
-    for name, value in parameters.items():
-        if isinstance(value, dict) and isinstance(value.get("settings"), str):
-            more = SINCE_2.get(value["settings"], {})
-            parameters[name] = {**more, **value}
-            added |= more
-    if isinstance(release, dict) and isinstance(said, dict):
-        release = {**release, "settings": {**added, **said}}
-        return {**parts, "parameters": parameters, "release": release}
-    return {**parts, "parameters": parameters}
+    return upgraded(parts)
 
 
 def _parameters(parts: dict[str, Any]) -> dict[str, Any]:
@@ -561,7 +540,7 @@ def _bayes(file: _File) -> dict[str, Any]:
 
 
 def _select(file: _File) -> dict[str, Any]:
-    _check_method(file, "method")
+    _check_method(file, "solver")
     file.agree("criterion", file.parameters["criterion"], file.settings.get("criterion"))
     found = _columns(file)
     d = found["n_features_in_"]
@@ -597,7 +576,10 @@ def _roc_curve(file: _File) -> dict[str, Any]:
 
 
 def _confusion(file: _File) -> dict[str, Any]:
-    return {"counts": file.floats("counts", 2, 2)}
+    classes = file.settings.get("classes", [0, 1])  # of scores there are two
+    if not isinstance(classes, list) or len(classes) < 2:
+        raise FileError(f"classes of a confusion matrix must be at least two; {UNCHANGED}")
+    return {"counts": file.floats("counts", len(classes), len(classes))}
 
 
 @dataclass(frozen=True)
@@ -607,34 +589,35 @@ class _Kind:
     parameters: tuple[str, ...]
     parts: tuple[str, ...]
     fitted: Callable[[_File], dict[str, Any]]
+    renamed: Mapping[str, str] = field(default_factory=dict)  # solvers by old names
 
 
 _CLASSIFIER = ("parameters", "columns", "labels", "release")
 _OTHER = ("parameters", "columns", "release")
 _LINEAR = _Kind(
     ("epsilon", "delta", "domain", "classes", "solver", "fit_intercept", "adjacency", "n_public"),
-    _CLASSIFIER, _linear,
+    _CLASSIFIER, _linear, RENAMED,
 )  # fmt: skip
 ESTIMATORS: dict[str, _Kind] = {
     "LogisticRegression": _LINEAR,
     "LinearSVC": _Kind(
         ("epsilon", "delta", "domain", "classes", "solver", "C", "fit_intercept", "adjacency",
          "n_public"),
-        _CLASSIFIER, _linear,
+        _CLASSIFIER, _linear, RENAMED,
     ),
     "KMeans": _Kind(
         ("n_clusters", "epsilon", "delta", "domain", "solver", "postprocess", "adjacency",
          "n_public"), _OTHER, _kmeans,
     ),
     "KMedian": _Kind(
-        ("n_clusters", "epsilon", "delta", "facilities", "clip", "metric", "domain", "solver",
+        ("n_clusters", "epsilon", "delta", "domain", "facilities", "clip", "metric", "solver",
          "adjacency", "n_public"), _OTHER, _kmedian,
     ),
     "BernoulliNB": _Kind(
-        ("epsilon", "delta", "max_ones", "alpha", "classes", "adjacency"), _CLASSIFIER, _bayes
+        ("epsilon", "delta", "classes", "max_ones", "alpha", "adjacency"), _CLASSIFIER, _bayes
     ),
     "SelectFeatures": _Kind(
-        ("epsilon", "delta", "k", "criterion", "method", "max_ones", "classes", "adjacency",
+        ("epsilon", "delta", "classes", "solver", "k", "criterion", "max_ones", "adjacency",
          "n_public"), _OTHER, _select,
     ),
     "HashWords": _Kind(("n_features", "vocabulary", "fold_digits"), ("parameters",), _hash_words),
