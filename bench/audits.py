@@ -238,7 +238,7 @@ def linear_settings(name: str = "LogisticRegression") -> dict[str, Any]:
         "subsample": p.Subsample(candidates=200),
         "gradient": p.Gradient(steps=4),
         "frank_wolfe": p.FrankWolfe(steps=8),
-        "hybrid": p.LinearHybrid(
+        "select_refine": p.SelectRefine(
             select=p.Local(generations=4), refine=p.Gradient(steps=4, whiten=True, average=0.0)
         ),
         "sgd": p.PermutedSGD(passes=1, batch=1, step=1.0) if sure else p.PermutedSGD(passes=2),
@@ -253,7 +253,7 @@ def linear_settings(name: str = "LogisticRegression") -> dict[str, Any]:
 
 IN_TURN = ("sgd", "gupt")  # a coin for each record in turn: a record must keep its place
 REFUSED = {("LogisticRegression", "privatesvm"), ("LinearSVC", "functional")}
-NEEDS_DELTA = ("hybrid",)  # of linear models
+NEEDS_DELTA = ("select_refine",)  # of linear models
 TREES = ("auto", "tree", "hybrid", "synopsis")  # of clusters
 
 
@@ -398,8 +398,9 @@ def clustering_settings() -> dict[str, dict[str, Any]]:
             "synopsis": p.Synopsis(depth=8),
             "greedy": p.Greedy(),
             "greedy, with swaps": p.Greedy(swaps=2),
-            "local": p.Gupta(steps=3),
+            "swaps": p.Swaps(steps=3),
             "coreset": p.Coreset(radii=2),
+            "local": p.Local(generations=8),
             "subsample": p.Subsample(candidates=20),
             **shared,
         },
@@ -523,7 +524,7 @@ def features() -> Iterator[Audit]:
         def run(table, ledger, random_state, settings=settings, criterion=criterion,
                 adjacency=adjacency, delta=delta):  # fmt: skip
             return privfit.SelectFeatures(
-                EPSILON, delta, k=2, criterion=criterion, method=settings, max_ones=MAX_ONES,
+                EPSILON, delta, k=2, criterion=criterion, solver=settings, max_ones=MAX_ONES,
                 classes=[0, 1], adjacency=adjacency, n_public=N_PUBLIC, ledger=ledger, n_threads=1,
                 random_state=random_state,
             ).fit(*table)  # fmt: skip
@@ -596,7 +597,31 @@ def metrics() -> Iterator[Audit]:
         def pairs(adjacency=adjacency):
             return scored_pairs(adjacency)
 
-        yield Audit(name, "", "scores", adjacency, 0.0, run, pairs)
+        of = "" if name == "roc_auc_score" else "of scores"
+        yield Audit(name, of, "scores", adjacency, 0.0, run, pairs)
+
+
+def predicted_pairs(adjacency: str) -> list[tuple[Any, Any]]:
+    """Three classes, every one of them predicted for every one."""
+    coins = np.random.default_rng(0)
+    base = [tuple(coins.choice(list("abc"), 2).tolist()) for _ in range(24)]
+    extremes = list(itertools.product("abc", repeat=2))
+    return neighbours_of(base, extremes, adjacency, labelled)
+
+
+def predictions() -> Iterator[Audit]:
+    for name, adjacency in itertools.product(("confusion_matrix", "accuracy_score"), ADJACENCIES):
+
+        def run(table, ledger, random_state, name=name, adjacency=adjacency):
+            return getattr(privfit, name)(
+                table[1], table[0], EPSILON, classes=["a", "b", "c"], adjacency=adjacency,
+                ledger=ledger, random_state=random_state,
+            )  # fmt: skip
+
+        def pairs(adjacency=adjacency):
+            return predicted_pairs(adjacency)
+
+        yield Audit(name, "of predictions", "three classes", adjacency, 0.0, run, pairs)
 
 
 def blocks() -> Iterator[Audit]:
@@ -649,5 +674,5 @@ def searches() -> Iterator[Audit]:
 
 def all_audits() -> list[Audit]:
     families = (linear_models, three_classes, clusterings, costs, features, bayes, curves, metrics,
-                blocks, searches)  # fmt: skip
+                predictions, blocks, searches)  # fmt: skip
     return [audit for family in families for audit in family()]

@@ -154,7 +154,7 @@ TASKS: dict[str, Task] = {
          "half of epsilon each": {"share": 0.5}, "difference count": {"criterion":
          "difference_count"}, "information gain": {"criterion": "information_gain",
          "n_public": 5000}, "total count": {"criterion": "total_count"}, "clusters of counts":
-         {"method": "clusters"}, "noise on all scores": {"method": "noisy"}},
+         {"solver": "clusters"}, "noise on all scores": {"solver": "noisy"}},
         _features, (HashWords, SelectFeatures, BernoulliNB), (PLAIN, CONSTANT), higher=True,
     ),
     "roc": Task(

@@ -41,12 +41,12 @@ from privfit import (  # noqa: E402
     Coreset,
     FrankWolfe,
     Gradient,
-    Gupta,
     Local,
     ObjectivePerturbation,
     PermutedSGD,
     PrivGene,
     Subsample,
+    Swaps,
 )
 
 EPSILONS = (0.1, 0.3162, 1.0, 3.162)  # of classifiers
@@ -404,7 +404,7 @@ def figure_8_4() -> Figure:
 
 def figure_8_5() -> Figure:
     """Against the local search of Gupta et al. for k-median."""
-    label, rival = "Gupta et al.", way(Gupta, pure=True, paper=True)
+    label, rival = "Gupta et al.", way(Swaps, pure=True, paper=True)
     points = {Medians(data, k): ENDS if k == 4 else (1.0,)
               for k in (4, 16) for data in ("Spam", "Mushrooms")}  # fmt: skip
     panels = [

@@ -42,11 +42,11 @@ from privfit import (  # noqa: E402
     Coreset,
     FacilityObjective,
     Greedy,
-    Gupta,
     Ledger,
     PrivGene,
     Subsample,
     Subsets,
+    Swaps,
     Synopsis,
 )
 from privfit.clustering.kmedian import METHODS as KNOWN  # noqa: E402
@@ -62,8 +62,8 @@ METHODS: dict[str, Any] = {
     "synopsis": Synopsis(),
     "greedy": Greedy(),
     "greedy, all distances": Greedy(focus=0),
-    "local": Gupta(),
-    "local, paper": Gupta(paper=True),
+    "swaps": Swaps(),
+    "swaps, paper": Swaps(paper=True),
     "coreset": Coreset(),
     "privgene": PrivGene(),
     "eem": EEM(),

@@ -75,7 +75,7 @@ NAMES = {"total count": "total_count", "difference count": "difference_count",
 def by_score(data: Fold, epsilon: float, seed: int, criterion: str, most: int = R) -> Integers:
     """Score perturbation as published; for information gain under records replaced, too."""
     way = COMMON | ({"adjacency": "replace"} if criterion == "information_gain" else {})
-    model = SelectFeatures(epsilon, criterion=criterion, method=NoisyScores(KEPT, paper=True),
+    model = SelectFeatures(epsilon, criterion=criterion, solver=NoisyScores(KEPT, paper=True),
                            max_ones=most, classes=[0, 1], random_state=seed, **way)  # fmt: skip
     return np.asarray(model.fit(data.X, data.y).ranking_)
 
@@ -83,7 +83,7 @@ def by_score(data: Fold, epsilon: float, seed: int, criterion: str, most: int = 
 def by_clusters(data: Fold, epsilon: float, seed: int, criterion: str) -> Integers:
     """Clusters of noisy counts: Algorithm 1, repaired."""
     settings = ClusteredCounts(threshold=TAU, n_clusters=CENTERS)
-    model = SelectFeatures(epsilon, criterion=criterion, method=settings, max_ones=R,
+    model = SelectFeatures(epsilon, criterion=criterion, solver=settings, max_ones=R,
                            classes=[0, 1], random_state=seed, **COMMON)  # fmt: skip
     return np.asarray(model.fit(data.X, data.y).ranking_)
 
@@ -334,7 +334,7 @@ def found_words(method: str, tau: float, seed: int) -> float:
     else:
         settings = (NoisyScores(threshold=tau, paper=True) if method == "score perturbation"
                     else ClusteredCounts(threshold=tau, n_clusters=CENTERS))  # fmt: skip
-        model = SelectFeatures(1.0, criterion="total_count", method=settings, max_ones=R,
+        model = SelectFeatures(1.0, criterion="total_count", solver=settings, max_ones=R,
                                random_state=seed, **COMMON).fit(data.X)  # fmt: skip
         found = model.get_support()
     both = int(np.sum(found & (exact >= tau)))

@@ -23,7 +23,6 @@ from privfit import (
     Functional,
     Gradient,
     Gupt,
-    LinearHybrid,
     LinearSVC,
     Local,
     LogisticRegression,
@@ -33,6 +32,7 @@ from privfit import (
     PermutedSGD,
     PrivateSVM,
     PrivGene,
+    SelectRefine,
     Subsample,
 )
 
@@ -65,7 +65,7 @@ SOLVERS: dict[str, Any] = {
     "Gupt": Gupt(),
     "Gupt, paper": Gupt(paper=True),
     "Majority": Majority(),
-    "Hybrid": LinearHybrid(),
+    "SelectRefine": SelectRefine(),
     "Gradient": Gradient(),
     "Gradient, not whitened": Gradient(whiten=False),
     "Frank-Wolfe": FrankWolfe(),

@@ -96,8 +96,8 @@ MODELS = {
     "difference count": lambda seed: selected(seed, criterion="difference_count"),
     "information gain": lambda seed: selected(seed, criterion="information_gain", n_public=5000),
     "total count": lambda seed: selected(seed, criterion="total_count"),
-    "clusters of counts": lambda seed: selected(seed, method="clusters"),
-    "noise on all scores": lambda seed: selected(seed, method="noisy"),
+    "clusters of counts": lambda seed: selected(seed, solver="clusters"),
+    "noise on all scores": lambda seed: selected(seed, solver="noisy"),
     "selection, epsilon 0.5": lambda seed: selected(seed, epsilon=0.5),
     "no selection, epsilon 0.5": lambda seed: everything(seed, 0.5),
 }

@@ -23,7 +23,7 @@ from privfit.base.errors import (
 from privfit.base.version import __version__ as __version__
 from privfit.clustering.grids import UniformGrid
 from privfit.clustering.hybrid import Hybrid
-from privfit.clustering.kmedian import Coreset, Greedy, Gupta, Synopsis
+from privfit.clustering.kmedian import Coreset, Greedy, Swaps, Synopsis
 from privfit.clustering.lloyd import Lloyd
 from privfit.clustering.postprocess import mcmc
 from privfit.clustering.trace import LloydTrace
@@ -44,7 +44,7 @@ from privfit.linear.losses import SmoothLoss
 from privfit.linear.objective_perturbation import ObjectivePerturbation
 from privfit.linear.permuted_sgd import PermutedSGD
 from privfit.linear.perturbation import OutputPerturbation, PrivateSVM
-from privfit.linear.select_refine import LinearHybrid
+from privfit.linear.select_refine import SelectRefine
 from privfit.models.model import load, save
 from privfit.objectives import (
     CentersObjective,
@@ -121,7 +121,6 @@ __all__ = [
     "Gradient",
     "Greedy",
     "Gupt",
-    "Gupta",
     "HashWords",
     "Hybrid",
     "InputError",
@@ -131,7 +130,6 @@ __all__ = [
     "L1Ball",
     "L2Ball",
     "Ledger",
-    "LinearHybrid",
     "LinearObjective",
     "LinearSVC",
     "Lloyd",
@@ -161,11 +159,13 @@ __all__ = [
     "ScoreWarning",
     "SeedWarning",
     "SelectFeatures",
+    "SelectRefine",
     "SmoothLoss",
     "SparseVector",
     "Stream",
     "Subsample",
     "Subsets",
+    "Swaps",
     "Sweep",
     "Synopsis",
     "TopK",
@@ -205,6 +205,8 @@ _MOVED = {
     "Path": "privfit.runs",
     "Tree": "privfit.clustering",
 }
+# Classes that have another name now: the old one warns for one version.
+_RENAMED = {"Gupta": "Swaps", "LinearHybrid": "SelectRefine"}
 
 
 def __getattr__(name: str) -> _typing.Any:
@@ -224,6 +226,17 @@ def __getattr__(name: str) -> _typing.Any:
             stacklevel=2,
         )
         return getattr(importlib.import_module(room), name)
+    if name in _RENAMED:
+        import warnings
+
+        from privfit.base.cautions import OldNameWarning
+
+        warnings.warn(
+            f"privfit.{name} is privfit.{_RENAMED[name]} now; import that",
+            OldNameWarning,
+            stacklevel=2,
+        )
+        return globals()[_RENAMED[name]]
     raise AttributeError(f"module 'privfit' has no attribute {name!r}")
 
 

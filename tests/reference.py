@@ -854,6 +854,19 @@ def dpsga_walk(
     yield P
 
 
+# ------------------------------------------------------------------------------------ predictions
+
+
+def confusion(y_true: Iterable[Any], y_pred: Iterable[Any], classes: Sequence[Any]) -> list[Record]:
+    """How many records of each declared class are predicted to be of each."""
+    declared = [canonical_value(one) for one in classes]
+    table = [[0 for _ in classes] for _ in classes]
+    for label, predicted in zip(y_true, y_pred, strict=True):
+        row, column = (declared.index(canonical_value(one)) for one in (label, predicted))
+        table[row][column] += 1
+    return table
+
+
 # ---------------------------------------------------------------- the chain over synthetic records
 
 CROWD = 64  # proposals drawn together

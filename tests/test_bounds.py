@@ -324,7 +324,7 @@ def test_a_solver_that_buys_moments_refuses_a_grid_too_fine_before_the_charge():
     from privfit import Ledger
 
     X, y = np.zeros((20, 2)), np.arange(20) % 2
-    for solver in ("gradient", "hybrid"):
+    for solver in ("gradient", "select_refine"):
         ledger = Ledger(1.0, 1e-6)
         model = LogisticRegression(
             1.0, 1e-6, domain=Box(-1, 1, grid=Grid(a=14)), classes=[0, 1], solver=solver,

@@ -51,14 +51,12 @@ from privfit import (
     Gradient,
     Greedy,
     Gupt,
-    Gupta,
     Hybrid,
     KMeans,
     KMedian,
     L1Ball,
     L2Ball,
     Ledger,
-    LinearHybrid,
     LinearSVC,
     Lloyd,
     Local,
@@ -68,8 +66,10 @@ from privfit import (
     PrivGene,
     Release,
     Schema,
+    SelectRefine,
     Stream,
     Subsample,
+    Swaps,
     Synopsis,
     UniformGrid,
 )
@@ -112,7 +112,7 @@ CLUSTERERS = [kind for kind in ESTIMATORS if issubclass(kind, ClusterMixin)]
 
 # Each method with few generations; how many draws a fit makes (of two classes, or of three
 # clusters); a generation to interrupt it at, and the draws until then.
-LINEAR_HYBRID = LinearHybrid(
+SELECT_REFINE = SelectRefine(
     select=Local(generations=4), refine=Gradient(steps=4, whiten=True, average=0.0)
 )
 SOLVERS: dict[str, tuple[Any, int, int, int]] = {
@@ -124,7 +124,7 @@ SOLVERS: dict[str, tuple[Any, int, int, int]] = {
     "subsample": (Subsample(candidates=300), 1, 1, 1),
     "gradient": (Gradient(steps=6), 1 + 6, 3, 1 + 3),
     "frank_wolfe": (FrankWolfe(steps=12), 12, 3, 3),
-    "hybrid": (LINEAR_HYBRID, 4 + 1 + 4, 3, 3),
+    "select_refine": (SELECT_REFINE, 4 + 1 + 4, 3, 3),
 }
 HYBRID = Hybrid(tree=Tree(restarts=2), lloyd=Lloyd(steps=2, residual=True))
 KMEANS: dict[str, tuple[Any, int, int, int]] = {
@@ -140,9 +140,9 @@ KMEDIAN: dict[str, tuple[Any, int, int, int]] = {
     "synopsis": (Synopsis(depth=8), 2, 1, 2),
     "greedy": (Greedy(), 2 + 3, 2, 4),
     "greedy with swaps": (Greedy(swaps=2), 2 + 3 + 2, 4, 6),
-    "local": (Gupta(steps=3), 4, 2, 1),
+    "swaps": (Swaps(steps=3), 4, 2, 1),
     "coreset": (Coreset(radii=2), 2 * 3 + 1, 1, 7),
-    **{name: SOLVERS[name] for name in ("eem", "privgene", "dpsga", "subsample")},
+    **{name: SOLVERS[name] for name in ("local", "eem", "privgene", "dpsga", "subsample")},
 }
 METHODS = {**dict.fromkeys(CLASSIFIERS, SOLVERS), KMeans: KMEANS, KMedianAnywhere: KMEDIAN}
 KNOWN = {**dict.fromkeys(CLASSIFIERS, linear.METHODS), KMeans: kmeans.METHODS,
@@ -742,7 +742,7 @@ def test_cross_validation_spends_for_every_fold(kind):
 @every_estimator
 def test_a_grid_search_spends_for_every_fit_and_keeps_the_best(kind):
     ledger = Ledger(100.0, 1e-4)
-    tried = {KMeans: ["lloyd", HYBRID, "tree"], KMedianAnywhere: ["greedy", Gupta(), "coreset"]}
+    tried = {KMeans: ["lloyd", HYBRID, "tree"], KMedianAnywhere: ["greedy", Swaps(), "coreset"]}
     solvers = tried.get(kind, [Local(generations=12), EEM(generations=12), "dpsga"])
     search = GridSearchCV(make(kind, ledger=ledger), {"solver": solvers}, cv=2, n_jobs=1)
     search.fit(X, Y)
@@ -1022,7 +1022,7 @@ BAD_OF: dict[Any, list[Any]] = {
         *(case_of(r"C \(10.0\) must be 1.0 for solver .*, which does not weigh its loss; pass "
                   r"solver='eem', 'privgene' or Local\(scoring='loss'\), or leave C out",
                   C=10.0, solver=solver)
-          for solver in ("gradient", "hybrid", "objective", "output", "privatesvm", "local",
+          for solver in ("gradient", "select_refine", "objective", "output", "privatesvm", "local",
                          "sgd")),
         *(case_of(r"C \(10.0\) weights the hinge loss only; leave it out", C=10.0, solver=solver)
           for solver in ("dpsga", "subsample")),
@@ -1201,8 +1201,8 @@ SETTINGS: dict[Any, set[str]] = {
 # What runs note beside the settings of their solvers: public numbers that follow from these.
 NOTED = {
     **{key: {"selections", "eps_s"} for key in (Local, EEM, PrivGene, DPSGA, FrankWolfe)},
-    **{key: {"selections", "eps_s"} for key in (Greedy, Gupta, Coreset)},
-    **{key: {"average"} for key in (Hybrid, LinearHybrid)},
+    **{key: {"selections", "eps_s"} for key in (Greedy, Swaps, Coreset)},
+    **{key: {"average"} for key in (Hybrid, SelectRefine)},
     UniformGrid: {"parts"},
 }
 MOST_NUMBERS = {**dict.fromkeys(CLASSIFIERS, 4), KMeans: 27, KMedianAnywhere: 30}

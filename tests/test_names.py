@@ -1,13 +1,20 @@
-"""Names that have moved: the old ones work for one version, and say where the new ones are."""
+"""Names that moved or changed: the old ones work for one version, and say what the new ones are."""
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
+import warnings
 
+import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 
 import privfit
+from privfit import estimators
 
 MOVED = {
     "Generation": "privfit.runs",
@@ -43,3 +50,114 @@ def test_a_module_that_moved_warns_and_has_the_same_names(old, new, monkeypatch)
 def test_what_people_use_is_at_the_top_level(name):
     assert name in privfit.__all__
     assert callable(getattr(privfit, name))
+
+
+# ----------------------------------------------------------------------------------------- solvers
+
+RENAMED = {"Gupta": "Swaps", "LinearHybrid": "SelectRefine"}
+X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+Y = (X[:, 0] > 0).astype(int)
+PLACES = np.random.default_rng(1).uniform(-1, 1, (12, 2))
+
+
+def linear(kind, solver):
+    return kind(1.0, 1e-6, domain=(-1, 1), classes=[0, 1], solver=solver, random_state=1).fit(X, Y)
+
+
+def medians(solver):
+    return privfit.KMedian(3, 1.0, facilities=PLACES, solver=solver, random_state=1).fit(X)
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_a_class_under_its_old_name_warns_and_is_the_same(old, new):
+    with pytest.warns(FutureWarning, match=rf"privfit\.{old} is privfit\.{new} now; import that"):
+        assert getattr(privfit, old) is getattr(privfit, new)
+    assert old not in privfit.__all__
+    assert new in privfit.__all__
+
+
+@pytest.mark.parametrize("kind", [privfit.LogisticRegression, privfit.LinearSVC])
+def test_the_hybrid_of_linear_models_is_select_refine(kind):
+    with pytest.warns(
+        FutureWarning, match="solver 'hybrid' is 'select_refine' now; pass that"
+    ) as w:
+        old = linear(kind, "hybrid")
+    assert w[0].filename == __file__
+    assert old.solver == "hybrid"  # a parameter stays as it was passed
+    new = linear(kind, "select_refine")
+    assert old.release_.to_json() == new.release_.to_json()
+    assert new.release_.settings["solver"] == "select_refine"
+    assert linear(kind, privfit.SelectRefine()).release_.to_json() == new.release_.to_json()
+
+
+def test_the_hybrid_of_kmeans_stays():
+    model = privfit.KMeans(2, 1.0, domain=(-1, 1), solver="hybrid").fit(X)
+    assert model.release_.settings["solver"] == "hybrid"
+
+
+def test_local_of_kmedian_is_the_search_now_and_says_so():
+    message = (
+        "solver 'local' of KMedian is Local now, .* pass solver='swaps' for these, or solver=Lo"
+    )
+    with pytest.warns(FutureWarning, match=message) as caught:
+        named = medians("local")
+    assert caught[0].filename == __file__
+    assert named.release_.to_json() == medians(privfit.Local()).release_.to_json()
+    swaps = medians("swaps")
+    assert swaps.release_.to_json() == medians(privfit.Swaps()).release_.to_json()
+    assert swaps.release_.settings["solver"] == "swaps"
+    assert named.release_.settings["solver"] == "local"
+
+
+# -------------------------------------------------------------------------- SelectFeatures(method=)
+
+ONES = (np.random.default_rng(2).random((300, 9)) < 0.3).astype(int)
+
+
+def selected(**changes):
+    return privfit.SelectFeatures(1.0, k=3, classes=[0, 1], random_state=1, **changes)
+
+
+@pytest.mark.parametrize("solver", ["noisy", privfit.Peeling(k=2)], ids=str)
+def test_method_of_a_selection_is_solver_now(solver):
+    new = selected(solver=solver).fit(ONES, Y)
+    with pytest.warns(FutureWarning, match="method of SelectFeatures is solver now; pass sol") as w:
+        old = selected(method=solver).fit(ONES, Y)
+    assert w[0].filename == __file__
+    assert old.release_.to_json() == new.release_.to_json()
+    assert old.get_params()["method"] == solver
+    assert clone(old).get_params()["method"] == solver
+    assert clone(new).get_params()["method"] == "deprecated"
+    assert "method" not in repr(new)
+
+
+def test_selections_by_both_names_can_be_cloned_set_and_searched():
+    chain = make_pipeline(selected(), privfit.BernoulliNB(1.0, classes=[0, 1], random_state=1))
+    fits = {}
+    for name in ("solver", "method"):
+        grid = GridSearchCV(chain, {f"selectfeatures__{name}": ["noisy", "peeling"]}, cv=2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fits[name] = grid.fit(ONES, Y).cv_results_["mean_test_score"].tolist()
+    assert fits["solver"] == fits["method"]
+    model = selected(solver=privfit.Peeling(k=2)).set_params(solver__k=1)
+    assert model.fit(ONES, Y).ranking_.shape == (1,)
+    old = selected(method=privfit.Peeling(k=2)).set_params(method__k=1)
+    assert old.method == privfit.Peeling(k=1)
+
+
+# --------------------------------------------------------------------------------------- arguments
+
+ORDER = ["n_clusters", "epsilon", "delta", "domain", "classes", "solver", "C", "fit_intercept",
+         "adjacency", "n_public", "ledger", "n_threads", "random_state", "callback",
+         "verbose"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name for name in estimators.__all__ if name != "HashWords"])
+def test_estimators_have_one_order_of_arguments(name):
+    arguments = inspect.signature(getattr(estimators, name)).parameters
+    assert [one for one in arguments if one in ORDER] == [one for one in ORDER if one in arguments]
+    by_place = [one for one, what in arguments.items() if what.kind is not what.KEYWORD_ONLY]
+    assert by_place in (["epsilon", "delta"], ["n_clusters", "epsilon", "delta"])
+    first = list(arguments)[len(by_place)]
+    assert first == ("domain" if "domain" in arguments else "classes")

@@ -35,12 +35,10 @@ from privfit import (
     Gradient,
     Greedy,
     Gupt,
-    Gupta,
     Hybrid,
     KMeans,
     KMedian,
     Ledger,
-    LinearHybrid,
     LinearObjective,
     LinearSVC,
     Lloyd,
@@ -58,9 +56,11 @@ from privfit import (
     Release,
     Schema,
     SelectFeatures,
+    SelectRefine,
     SparseVector,
     Stream,
     Subsample,
+    Swaps,
     Synopsis,
     UniformGrid,
     accuracy_score,
@@ -100,7 +100,7 @@ LINEAR: dict[str, Any] = {
     "local": Local(generations=3),
     "subsample": Subsample(candidates=30),
     "gradient": Gradient(steps=3),
-    "hybrid": LinearHybrid(
+    "select_refine": SelectRefine(
         select=Local(generations=2), refine=Gradient(steps=2, whiten=True, average=0.0)
     ),
     "frank_wolfe": FrankWolfe(steps=3),
@@ -125,7 +125,8 @@ KMEDIAN: dict[str, Any] = {
     **SEARCHES,
     "synopsis": Synopsis(depth=6),
     "greedy": Greedy(),
-    "local": Gupta(steps=2),
+    "swaps": Swaps(steps=2),
+    "local": Local(generations=2),
     "coreset": Coreset(radii=2),
     "subsample": Subsample(candidates=10),
 }
@@ -272,7 +273,7 @@ def test_a_k_median_fit_does_not_show_it(name, told):
 @pytest.mark.parametrize("name", ["auto", *SELECTIONS])
 def test_a_selection_of_features_does_not_show_it(name, criterion, told):
     method = SparseVector(k=1, threshold=100) if name == "sparse_vector" else name
-    model = SelectFeatures(1.0, 1e-6, k=1, method=method, criterion=criterion, classes=[0, 1],
+    model = SelectFeatures(1.0, 1e-6, k=1, solver=method, criterion=criterion, classes=[0, 1],
                            max_ones=1, **told.public(n_public=PUBLIC))  # fmt: skip
     fitted(told, model, ONES, Y)
 
@@ -314,6 +315,10 @@ def test_metrics_do_not_show_it(told):
     for metric in (roc_auc_score, accuracy_score, confusion_matrix):
         told.run(lambda metric=metric: metric(Y, SCORE, 1.0, **told.public()))
         told.run(lambda metric=metric: metric(Y, SCORE, 1.0, **told.public()).release)
+    predicted = (SCORE > 0.5).astype(int)
+    for metric in (accuracy_score, confusion_matrix):
+        public = {"classes": [0, 1], **told.public()}
+        told.run(lambda metric=metric, public=public: metric(Y, predicted, 1.0, **public))
 
 
 def test_searches_and_aggregates_do_not_show_it(told):
@@ -415,6 +420,10 @@ def test_wrong_labels_are_refused_without_it(labels, told):
     wrong(told, lambda: SelectFeatures(1.0, k=1, classes=[0, 1], **told.public()).fit(ONES, labels))
     wrong(told, lambda: LinearObjective(X, labels, domain=Box(-1, 1)))
     wrong(told, lambda: accuracy_score(labels, SCORE, 1.0, **told.public()))
+    for y, predicted in ((labels, Y), (Y, labels)):
+        for metric in (accuracy_score, confusion_matrix):
+            wrong(told, lambda metric=metric, y=y, predicted=predicted: metric(
+                y, predicted, 1.0, classes=[0, 1], **told.public()))  # fmt: skip
     if labels is not None and np.ndim(labels) == 1:
         stream = Stream(X, memory_limit="128MB")
         wrong(told, lambda: classifier(told).fit(stream, labels))

@@ -103,7 +103,7 @@ FITS: dict[str, tuple[Callable[..., Any], Any, set[str]]] = {
     "sgd, ridge": (linear, privfit.PermutedSGD(ridge=0.1), {"step"}),
     "functional": (linear, "functional", set()),
     "functional, paper": (linear, privfit.Functional(paper=True), set()),
-    "hybrid": (linear, "hybrid", {"select.decay"}),
+    "select_refine": (linear, "select_refine", {"select.decay"}),
     "gupt": (linear, "gupt", set()),
     "gupt, paper": (linear, privfit.Gupt(paper=True), set()),
     "majority": (linear, "majority", set()),
@@ -122,7 +122,8 @@ FITS: dict[str, tuple[Callable[..., Any], Any, set[str]]] = {
     "k-means auto": (centres, "auto", None),
     "k-median synopsis": (places, "synopsis", set()),
     "k-median greedy": (places, privfit.Greedy(swaps=2), set()),
-    "k-median local": (places, "local", set()),
+    "k-median swaps": (places, "swaps", set()),
+    "k-median local": (places, privfit.Local(), {"decay", "cap"}),
     "k-median coreset": (places, "coreset", {"alpha"}),
     "k-median coreset, paper": (places, privfit.Coreset(paper=True), {"radii", "places"}),
     "k-median privgene": (places, privfit.PrivGene(generations=3), set()),
@@ -225,9 +226,9 @@ def sizes_of(shown: Plain) -> set[tuple[float, int]]:
 
 
 def draws_of(fit: Any, shown: Plain) -> int:
-    if shown["solver"] == "hybrid":
+    if shown["solver"] in ("select_refine", "hybrid"):
         return HYBRIDS[fit](shown)
-    if fit is places and shown["solver"] == "local":
+    if fit is places and shown["solver"] == "swaps":
         return int(shown["steps"]) + 1
     return DRAWS[shown["solver"]](shown)
 
@@ -237,7 +238,7 @@ def draws_of(fit: Any, shown: Plain) -> int:
     ("name", "delta"),
     [
         *((name, 1e-6) for name in FITS),
-        *((name, 0.0) for name in FITS if name not in ("hybrid", "auto")),
+        *((name, 0.0) for name in FITS if name not in ("select_refine", "auto")),
     ],  # need delta; is perturbed
 )
 def test_draws_follow_from_the_settings(name, delta):
@@ -300,7 +301,7 @@ def test_metrics_say_how_they_were_measured():
 def test_features_and_bayes_show_the_ones_that_counted():
     binary = X > 0
     select = privfit.SelectFeatures(
-        1.0, classes=[0, 1], method=privfit.ClusteredCounts(k=2, n_clusters=8)
+        1.0, classes=[0, 1], solver=privfit.ClusteredCounts(k=2, n_clusters=8)
     ).fit(binary, Y)
     assert select.release_.settings["max_ones"] == 3
     assert select.release_.settings["n_clusters"] == 3  # there are three features to cluster
@@ -336,5 +337,5 @@ def test_a_model_whose_settings_were_adjusted_is_saved_and_loaded(name):
 
 def test_clusters_of_few_features_are_saved_and_loaded():
     settings = privfit.ClusteredCounts(k=2, n_clusters=8)
-    model = privfit.SelectFeatures(1.0, classes=[0, 1], method=settings).fit(X > 0, Y)
+    model = privfit.SelectFeatures(1.0, classes=[0, 1], solver=settings).fit(X > 0, Y)
     assert loads(dumps(model)).release_.settings["n_clusters"] == 3

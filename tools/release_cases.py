@@ -386,6 +386,7 @@ KMEANS: dict[str, Any] = {
 }
 KMEDIAN: dict[str, Any] = {
     **{name: SEARCHES[name] for name in SEARCHES if "local" not in name},
+    "local, by loss": SEARCHES["local, by loss"],
     **by_name("auto", "synopsis", "greedy", "coreset"),
     "swaps": SWAPS,
     "swaps as published": public("Swaps")(paper=True),
@@ -648,6 +649,20 @@ def rates(labels: Any, scores: Any, relation: str, threshold: float = 0.5) -> Re
     )
 
 
+def predicted(relation: str) -> Released:
+    """Predictions of three classes, two of which are often taken for each other."""
+    raw = numbers(SIZE, 2, 12)
+    labels = np.digitize(raw[:, 0], [-0.3, 0.3])
+    found = np.digitize(raw[:, 0] + raw[:, 1] / 4, [-0.3, 0.4])
+    settings = {"classes": [2, 0, 1], "adjacency": relation, "random_state": SEED}
+    matrix = privfit.confusion_matrix(labels, found, 1.0, **settings)
+    accuracy = privfit.accuracy_score(labels, found, 1.0, **settings)
+    return together(
+        matrix=of_release(matrix.release, counts=matrix.counts, accuracy=matrix.accuracy),
+        accuracy=of_release(accuracy.release, accuracy=accuracy),
+    )
+
+
 def evaluation_cases() -> Iterator[tuple[str, Case]]:
     for name, options in CURVES.items():
         for budget, relation in EVERY:
@@ -657,6 +672,8 @@ def evaluation_cases() -> Iterator[tuple[str, Case]]:
         for relation in RELATIONS:
             case = partial(rates, *scored(), relation, threshold)
             yield f"accuracy_score/{threshold}/{relation}", case
+    for relation in RELATIONS:
+        yield f"accuracy_score/predictions/{relation}", partial(predicted, relation)
 
 
 def means(rows: Any) -> Any:

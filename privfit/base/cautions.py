@@ -1,4 +1,4 @@
-"""Warnings on budgets that protect little, and on what happens outside of the guarantee.
+"""Warnings on budgets that protect little, on what happens outside of the guarantee, on old names.
 
 They are given before anything is charged, so that a program that turns them into errors has spent
 nothing. They depend on declarations and public sizes alone: under 'add_remove', where the number of
@@ -17,6 +17,7 @@ from typing import Any
 from privfit.base.validation import is_finite
 
 __all__ = [
+    "OldNameWarning",
     "PrivacyLeakWarning",
     "ScoreWarning",
     "SeedWarning",
@@ -28,6 +29,10 @@ __all__ = [
 
 MOST_EPSILON = 20.0  # e^20 = 5e8: an attacker is all but certain
 MOST_DELTA = 0.01  # whatever the number of records
+
+
+class OldNameWarning(FutureWarning):
+    """A name was used that has another one now, or another meaning; it works for one version."""
 
 
 class PrivacyLeakWarning(UserWarning):

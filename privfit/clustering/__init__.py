@@ -2,7 +2,7 @@
 
 from privfit.clustering.grids import Tree, UniformGrid
 from privfit.clustering.hybrid import Hybrid
-from privfit.clustering.kmedian import Coreset, Greedy, Gupta, Synopsis
+from privfit.clustering.kmedian import Coreset, Greedy, Swaps, Synopsis
 from privfit.clustering.lloyd import Lloyd
 from privfit.clustering.postprocess import mcmc
 from privfit.clustering.trace import LloydTrace
@@ -10,10 +10,10 @@ from privfit.clustering.trace import LloydTrace
 __all__ = [
     "Coreset",
     "Greedy",
-    "Gupta",
     "Hybrid",
     "Lloyd",
     "LloydTrace",
+    "Swaps",
     "Synopsis",
     "Tree",
     "UniformGrid",

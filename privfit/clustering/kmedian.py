@@ -4,7 +4,7 @@ Each search takes a `FacilityObjective` and the space ``Subsets(f, k)``:
 
 =============  =================================================================================
 `Greedy`       adds one facility at a time: k selections among all additions
-`Gupta`        swaps one facility at a time: T selections among all swaps, and one among the sets
+`Swaps`        swaps one facility at a time: T selections among all swaps, and one among the sets
                visited (Gupta, Ligett, McSherry, Roth, Talwar, 2010)
 `Coreset`      selects places that cover many records at several radii, counts the records nearest
                to each, and clusters the weighted places (Jones, Nguyen, Nguyen, 2021)
@@ -45,14 +45,14 @@ from privfit.runs.settings import (
 from privfit.runs.sizes import known_size
 from privfit.runs.spaces import Subsets
 from privfit.searches.dpsga import DPSGA
-from privfit.searches.privgene import EEM, PrivGene
+from privfit.searches.privgene import EEM, Local, PrivGene
 from privfit.searches.subsample import Subsample
 
 __all__ = [
     "METHODS",
     "Coreset",
     "Greedy",
-    "Gupta",
+    "Swaps",
     "Synopsis",
     "Weighted",
     "private_cost",
@@ -150,11 +150,11 @@ def _focus(run: Run[FacilityObjective, Subsets], eps_f: float) -> FacilityObject
     return objective.narrowed(int(grid[min(steps)]), int(grid[max(steps) + 1]))
 
 
-# ------------------------------------------------------------------------------------------- Gupta
+# ------------------------------------------------------------------------------------------- swaps
 
 
 @dataclass(frozen=True, repr=False)
-class Gupta(Search):
+class Swaps(Search):
     """Swap one facility at a time; what is left out takes our default, or the paper's.
 
     Parameters
@@ -169,10 +169,10 @@ class Gupta(Search):
     Examples
     --------
     >>> import numpy as np
-    >>> from privfit import Gupta, KMedian
+    >>> from privfit import KMedian, Swaps
     >>> people = np.random.default_rng(0).uniform(0, 1, (2000, 2))
     >>> places = np.random.default_rng(1).uniform(0, 1, (30, 2))  # public
-    >>> model = KMedian(3, epsilon=1.0, facilities=places, clip=(0, 2), solver=Gupta(steps=4))
+    >>> model = KMedian(3, epsilon=1.0, facilities=places, clip=(0, 2), solver=Swaps(steps=4))
     >>> model.fit(people).cluster_centers_.shape
     (3, 2)
     """
@@ -471,8 +471,9 @@ def _spread(cells: Cells) -> tuple[Floats, Floats]:
 METHODS: dict[str, type[Settings]] = {
     "synopsis": Synopsis,
     "greedy": Greedy,
-    "local": Gupta,
+    "swaps": Swaps,
     "coreset": Coreset,
+    "local": Local,
     "dpsga": DPSGA,
     "privgene": PrivGene,
     "eem": EEM,

@@ -11,7 +11,12 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import privfit
-from privfit.base.cautions import PrivacyLeakWarning, SeedWarning, UnwiseBudgetWarning
+from privfit.base.cautions import (
+    OldNameWarning,
+    PrivacyLeakWarning,
+    SeedWarning,
+    UnwiseBudgetWarning,
+)
 from privfit.base.errors import InputError
 from privfit.commands import COMMANDS
 from privfit.commands.console import DONE, EXIT_CODES, READER_GONE, REFUSED, Console
@@ -19,6 +24,8 @@ from privfit.commands.outputs import check_outputs
 from privfit.privacy.budget_file import BudgetFileWarning
 
 __all__ = ["main"]
+
+TOLD = (PrivacyLeakWarning, UnwiseBudgetWarning, BudgetFileWarning, OldNameWarning)
 
 DESCRIPTION = """\
 Fit models to sensitive records under differential privacy.
@@ -94,14 +101,14 @@ def _parser() -> argparse.ArgumentParser:
 
 @contextmanager
 def _warnings_told(console: Console) -> Iterator[None]:
-    """Tell warnings on leaks, budgets and budget files, each once; others might quote records.
+    """Tell warnings on leaks, budgets, files and old names, each once; others may quote records.
 
     That of a seed is told by `--seed` itself.
     """
     told: set[str] = set()
 
     def tell(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-        ours = issubclass(category, PrivacyLeakWarning | UnwiseBudgetWarning | BudgetFileWarning)
+        ours = issubclass(category, TOLD)
         if ours and category is not SeedWarning and str(message) not in told:
             told.add(str(message))
             console.warn(str(message))

@@ -65,13 +65,13 @@ class BernoulliNB(ExactAccuracy, PrivateEstimator):
     ----------
     epsilon, delta : float
         The budget of a fit. With delta = 0 the guarantee is pure.
+    classes : sequence
+        The labels, declared. Without them they are read off the data, with a warning.
     max_ones : int, optional
         A record counts with at most so many of its features; of more it keeps a random sample. The
         noise grows with it, so declare what a record really needs. By default all features.
     alpha : float
         Pseudo-records with, and as many without, each feature, in each class.
-    classes : sequence
-        The labels, declared. Without them they are read off the data, with a warning.
     adjacency : 'replace' or 'add_remove'
         The neighbour relation of the guarantee. Under the latter the number of records is private.
     ledger : Ledger, optional
@@ -110,9 +110,9 @@ class BernoulliNB(ExactAccuracy, PrivateEstimator):
         epsilon: float = 1.0,
         delta: float = 0.0,
         *,
+        classes: Any = None,
         max_ones: int | None = None,
         alpha: float = 1.0,
-        classes: Any = None,
         adjacency: str = "replace",
         ledger: Ledger | None = None,
         n_threads: int | None = None,
@@ -120,9 +120,9 @@ class BernoulliNB(ExactAccuracy, PrivateEstimator):
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
+        self.classes = classes
         self.max_ones = max_ones
         self.alpha = alpha
-        self.classes = classes
         self.adjacency = adjacency
         self.ledger = ledger
         self.n_threads = n_threads

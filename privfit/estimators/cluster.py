@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from sklearn.base import ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from privfit._kernels.random import BitSource
-from privfit.base.cautions import caution_score
+from privfit.base.cautions import OldNameWarning, caution_score
 from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.base.typing import Floats
 from privfit.base.validation import is_sparse, is_whole
@@ -41,6 +42,11 @@ from privfit.runs.protocols import Space
 from privfit.runs.settings import Settings, realised, settings_of
 from privfit.runs.spaces import Subsets
 
+# For one version: it was the search of Gupta et al. until now.
+LOCAL = (
+    "solver 'local' of KMedian is Local now, as everywhere, and no longer the swaps of Gupta et "
+    "al.; pass solver='swaps' for these, or solver=Local() for this search without a warning"
+)
 BLOCK = 4096  # sparse records that are dense at a time
 NO_CLIP = (0.0, 1e30)  # beyond every distance of a domain
 CHAINS = {"mcmc": False, "anneal": True}  # by name: whether the chain is cooled
@@ -336,6 +342,8 @@ class KMedian(_Clusterer):
         k.
     epsilon, delta : float
         The budget of a fit.
+    domain : pair of bounds, Domain or Schema, optional
+        What a record may be; by default the box around the facilities. Records are clipped to it.
     facilities : (f, d) array
         The public places to choose from, as the domain codes records; for a metric of your own any
         sequence that it understands.
@@ -344,11 +352,10 @@ class KMedian(_Clusterer):
         your own needs them.
     metric : 'l1', 'l2' or callable (records, facilities) -> (rows, f)
         The distance. A function of your own must treat each record by itself.
-    domain : pair of bounds, Domain or Schema, optional
-        What a record may be; by default the box around the facilities. Records are clipped to it.
     solver : str or settings
-        'auto' is 'synopsis' for records of at most 3 columns, else 'greedy'. Else 'local',
-        'coreset', 'dpsga', 'privgene', 'eem', 'subsample', or settings such as ``Greedy(swaps=4)``.
+        'auto' is 'synopsis' for records of at most 3 columns, else 'greedy'. Else 'swaps',
+        'coreset', 'local', 'dpsga', 'privgene', 'eem', 'subsample', or settings such as
+        ``Greedy(swaps=4)``.
     adjacency : 'replace' or 'add_remove'
         The neighbour relation of the guarantee. Under the latter the number of records is private.
     n_public : int, optional
@@ -394,10 +401,10 @@ class KMedian(_Clusterer):
         epsilon: float = 1.0,
         delta: float = 0.0,
         *,
+        domain: Any = None,
         facilities: Any = None,
         clip: tuple[float, float] | None = None,
         metric: Any = "l1",
-        domain: Any = None,
         solver: Any = "auto",
         adjacency: str = "replace",
         n_public: int | None = None,
@@ -410,10 +417,10 @@ class KMedian(_Clusterer):
         self.n_clusters = n_clusters
         self.epsilon = epsilon
         self.delta = delta
+        self.domain = domain
         self.facilities = facilities
         self.clip = clip
         self.metric = metric
-        self.domain = domain
         self.solver = solver
         self.adjacency = adjacency
         self.n_public = n_public
@@ -435,6 +442,8 @@ class KMedian(_Clusterer):
         self._check_sizes()
         objective = self._objective(X)
         solver = kmedian.automatic(objective) if self._is_auto else self.solver
+        if isinstance(solver, str) and solver == "local":
+            warnings.warn(LOCAL, OldNameWarning, stacklevel=2)
         name, settings = settings_of(solver, kmedian.METHODS)
         space = Subsets(objective.n_facilities, int(self.n_clusters))
         path, account = self._run(settings, objective, lambda _: space)

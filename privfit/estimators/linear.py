@@ -26,7 +26,7 @@ from privfit.estimators.common import (
     reread_table,
 )
 from privfit.linear import auto
-from privfit.linear.methods import METHODS
+from privfit.linear.methods import METHODS, RENAMED
 from privfit.objectives import LinearObjective
 from privfit.privacy.ledger import Ledger
 from privfit.privacy.neighbours import Neighbours
@@ -136,7 +136,7 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         refuse(refused)
         terms = Terms.of(self)
         is_auto = isinstance(self.solver, str) and self.solver == "auto"
-        given = None if is_auto else settings_of(self.solver, METHODS)
+        given = None if is_auto else settings_of(self.solver, METHODS, RENAMED)
         declared = self._records(X, y, terms, *(given or ("auto", Settings())))
         records = declared.coded_for(given[1]) if given else declared
         objective = records.packed()
@@ -271,10 +271,11 @@ class LogisticRegression(_LinearClassifier):
         The labels, declared. Without them they are read off the data, with a warning.
     solver : str or settings
         'auto' follows a public rule in the number of records and classes, the domain, the budget
-        and the adjacency (`privfit.linear.auto`): 'gradient', 'hybrid', 'objective' or 'local'.
-        Else one of these; another search: 'eem', 'privgene', 'dpsga', 'subsample'; a descent:
-        'frank_wolfe', 'sgd'; 'output', 'functional', 'gupt', 'majority'; or settings such as
-        ``Local(generations=100)``. The genetic ones count errors, so their probabilities are rough.
+        and the adjacency (`privfit.linear.auto`): 'gradient', 'select_refine', 'objective' or
+        'local'. Else one of these; another search: 'eem', 'privgene', 'dpsga', 'subsample'; a
+        descent: 'frank_wolfe', 'sgd'; 'output', 'functional', 'gupt', 'majority'; or settings such
+        as ``Local(generations=100)``. The genetic ones count errors, so their probabilities are
+        rough.
     fit_intercept : bool
         Whether to fit an intercept. Otherwise records are x, not (x, 1), columns are not centred,
         and `intercept_` is 0.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import asdict
 from typing import Any
 
@@ -11,6 +12,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from privfit._kernels import threads
+from privfit.base.cautions import OldNameWarning
 from privfit.base.errors import DeclarationError
 from privfit.estimators.bayes import BINARY, binary_records
 from privfit.estimators.common import PrivateEstimator, refuse, remember_columns
@@ -19,6 +21,7 @@ from privfit.features.selection import FeatureScores
 from privfit.privacy.ledger import Ledger
 from privfit.records.binary import bound_ones
 from privfit.runs.payment import Terms
+from privfit.runs.settings import DEPRECATED
 
 
 class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
@@ -30,13 +33,9 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
     ----------
     epsilon, delta : float
         The budget of a fit. With delta = 0 the guarantee is pure.
-    k : int
-        At most so many features. The noise of a selection grows with it: by default 8, which a few
-        thousand records bear at epsilon 1 (`docs/features.md`).
-    criterion : str
-        'purity_index', 'total_count' (needs no labels), 'difference_count' or 'information_gain'.
-        The first is the cheapest that knows labels: adding a record moves two scores apart by one.
-    method : str or settings
+    classes : sequence
+        The two labels, declared. Without them they are read off the data, with a warning.
+    solver : str or settings
         'auto' has the least noise, by a public rule: noise on all scores if a record has fewer ones
         than features are wanted, else peeling. Or 'noisy', 'peeling', 'clusters', or settings:
         ``NoisyScores(threshold=50)``, ``ClusteredCounts(k=20)``,
@@ -44,11 +43,15 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
         refused: it compares true scores with one noisy threshold, so that features with equal
         scores always fare alike, and no epsilon holds (`privfit.features.selection` has the
         counterexample).
+    k : int
+        At most so many features. The noise of a selection grows with it: by default 8, which a few
+        thousand records bear at epsilon 1 (`docs/features.md`).
+    criterion : str
+        'purity_index', 'total_count' (needs no labels), 'difference_count' or 'information_gain'.
+        The first is the cheapest that knows labels: adding a record moves two scores apart by one.
     max_ones : int, optional
         A record counts with at most so many of its features; of more it keeps a random sample. By
         default all. 'noisy' and 'clusters' pay for it.
-    classes : sequence
-        The two labels, declared. Without them they are read off the data, with a warning.
     adjacency : 'replace' or 'add_remove'
         The neighbour relation of the guarantee. Under the latter the number of records is private.
     n_public : int, optional
@@ -60,11 +63,13 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
         By default all cores of this process. It changes speed and nothing else.
     random_state : optional
         None draws from the operating system. A seed voids privacy: it is for tests.
+    method : str or settings
+        The old name of `solver`, which works with a warning for one version.
 
     Attributes
     ----------
     ranking_ : (selected,)
-        The selected features, best first where the method knows; of a sparse vector in order.
+        The selected features, best first where the solver knows; of a sparse vector in order.
     n_features_in_, feature_names_in_
     release_ : Release
         What was drawn, what it cost and under which declarations; noisy scores where released.
@@ -86,29 +91,31 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
         epsilon: float = 1.0,
         delta: float = 0.0,
         *,
+        classes: Any = None,
+        solver: Any = "auto",
         k: int = 8,
         criterion: str = "purity_index",
-        method: Any = "auto",
         max_ones: int | None = None,
-        classes: Any = None,
         adjacency: str = "replace",
         n_public: int | None = None,
         ledger: Ledger | None = None,
         n_threads: int | None = None,
         random_state: Any = None,
+        method: Any = DEPRECATED,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
+        self.classes = classes
+        self.solver = solver
         self.k = k
         self.criterion = criterion
-        self.method = method
         self.max_ones = max_ones
-        self.classes = classes
         self.adjacency = adjacency
         self.n_public = n_public
         self.ledger = ledger
         self.n_threads = n_threads
         self.random_state = random_state
+        self.method = method
 
     def fit(self, X: Any, y: Any = None, **refused: Any) -> SelectFeatures:
         """Select by private records X (n, d) and their labels y; the total count ignores labels.
@@ -118,7 +125,7 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
         before it is charged.
         """
         refuse(refused)
-        name, settings = selection.method_of(self.method, self.k)
+        name, settings = selection.method_of(self._declared_solver(), self.k)
         terms = Terms.of(self)
         problem = self._problem(X, y, terms)
         threads.resolve(self.n_threads)  # is it a number of threads?
@@ -136,7 +143,7 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
         self.release_ = paid.close(
             f"binary features, at most {problem.max_ones} ones a record",
             {
-                "method": name,
+                "solver": name,
                 "criterion": self.criterion,
                 "max_ones": problem.max_ones,
                 **asdict(settings),
@@ -145,6 +152,20 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
             parameters,
         )
         return self
+
+    def _declared_solver(self) -> Any:
+        """The solver, which may be passed under its old name."""
+        if isinstance(self.method, str) and self.method == DEPRECATED:
+            return self.solver
+        if not isinstance(self.solver, str) or self.solver != "auto":
+            raise DeclarationError(
+                f"method ({self.method!r}) must be left out, since it is the old name of solver; "
+                "pass solver alone"
+            )
+        warnings.warn(
+            "method of SelectFeatures is solver now; pass solver=...", OldNameWarning, stacklevel=3
+        )
+        return self.method
 
     def _problem(self, X: Any, y: Any, terms: Terms) -> FeatureScores:
         """The records and what is public about them."""

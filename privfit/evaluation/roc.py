@@ -1,4 +1,4 @@
-"""Private evaluation: ROC curve, area under it, confusion matrix and accuracy of public scores.
+"""Private evaluation: ROC curve and its area, confusion matrix and accuracy of public scores.
 
 After Stoddard, Chen and Machanavajjhala, *Differentially private algorithms for empirical machine
 learning*, 2014. A record is a pair (score, label) of somebody in the test set. The scores come from
@@ -15,9 +15,19 @@ What follows (`binormal.py`) is post-processing. A score of at least the thresho
 positive class, so rates fall as the threshold rises. Under 'replace' the number of records is
 public and the counts are made to add up to it.
 
-**Confusion matrix.** Each record counts in one of four cells: l1 sensitivity 1, or 2 if replaced.
+**Confusion matrix.** K declared classes make a histogram of K x K cells: what a record is, and what
+it is predicted to be. A record counts in one cell. Added or removed, it changes that cell by 1: the
+l1 and l2 sensitivities are 1. Replaced, it leaves one cell for another: l1 is 2, l2 is sqrt(2). The
+noise is discrete Laplace noise for the l1 sensitivity, independent in all cells. A threshold on
+scores predicts one of two classes, K = 2.
+
 **Accuracy.** Under 'replace' the number of correct predictions changes by at most 1 and is divided
 by the public n. Under 'add_remove' the correct and the wrong ones are two cells of sensitivity 1.
+
+Whether the second argument holds scores or predictions follows from `classes`, which is public:
+with it predictions, without it scores. The values never decide it, since one record would then
+change how all others are read. A label or a prediction that is not declared is refused before the
+charge, by a message without values, as it is where models are fitted.
 """
 
 from __future__ import annotations
@@ -32,9 +42,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privfit.base.cautions import PrivacyLeakWarning
-from privfit.base.errors import DeclarationError
+from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite
+from privfit.domains.reading import positions
 from privfit.evaluation.binormal import simplex
 from privfit.evaluation.priroc import PriROC
 from privfit.evaluation.roc_plan import Counts, Thresholds, published
@@ -43,7 +54,7 @@ from privfit.privacy.mechanisms import DiscreteLaplace
 from privfit.privacy.neighbours import Adjacency
 from privfit.privacy.released import ReleasedFloat
 from privfit.records import Sums, sums_of
-from privfit.records.graded import GradedRows
+from privfit.records.graded import GradedRows, PredictedRows
 from privfit.runs.payment import Terms
 
 __all__ = [
@@ -55,6 +66,7 @@ __all__ = [
     "roc_curve",
 ]
 
+MOST_CLASSES = 1024  # of a confusion matrix: a million cells
 OPTIONS = ("auto", None, 0.3, "auto", True)  # of `roc_curve`: thresholds ... smooth, if left out
 
 
@@ -111,7 +123,9 @@ class RocCurve:
 
 @dataclass(frozen=True, eq=False)
 class ConfusionMatrix:
-    """Released counts [[true negatives, false positives], [false negatives, true positives]].
+    """Released counts (K, K): a row for each class, a column for each predicted class.
+
+    Of scores these are [[true negatives, false positives], [false negatives, true positives]].
 
     >>> from privfit import confusion_matrix
     >>> found = confusion_matrix([0, 0, 1, 1] * 1000, [0.1, 0.9, 0.8, 0.7] * 1000, epsilon=1.0)
@@ -259,33 +273,63 @@ def confusion_matrix(
     y_score: ArrayLike,
     epsilon: float,
     *,
+    classes: Sequence[Any] | None = None,
     threshold: float = 0.5,
     pos_label: Any = 1,
     adjacency: Adjacency = "replace",
     ledger: Ledger | None = None,
     random_state: Any = None,
 ) -> ConfusionMatrix:
-    """Noisy counts of both classes by what a public threshold predicts; a pure release.
+    """Noisy counts of the records of each class by the class that is predicted; a pure release.
 
     Counts are not negative and, where the number of records is public, add up to it.
 
+    Parameters
+    ----------
+    y_true, y_score : (n,)
+        Labels, and predicted labels if `classes` are given, else scores that are higher for the
+        positive class. They may be Dask arrays or Series, or a `Stream` of scores or predictions.
+    epsilon : float
+        The budget.
+    classes : sequence, optional
+        The labels, declared, in the order of rows and columns, at most 1,024. Every label and every
+        prediction must be one of them.
+    threshold : float
+        For scores: from here on, a score predicts the positive class.
+    pos_label : label
+        For scores: the positive class. With the default, 1, labels must be 0 and 1, or -1 and +1.
+    adjacency : 'replace' or 'add_remove'
+        The neighbour relation of the guarantee.
+    ledger : Ledger, optional
+        Where the budget is charged, before anything is drawn.
+    random_state : optional
+        None draws from the operating system. A seed voids privacy: it is for tests.
+
+    Examples
+    --------
     >>> from privfit import confusion_matrix
     >>> found = confusion_matrix([0, 0, 1, 1] * 1000, [0.1, 0.9, 0.8, 0.7] * 1000, epsilon=1.0)
     >>> bool(abs(found.counts - [[1000, 1000], [0, 2000]]).max() < 100)
     True
+    >>> y_true, y_pred = ["a", "b", "c", "c"] * 1000, ["a", "b", "c", "b"] * 1000
+    >>> found = confusion_matrix(y_true, y_pred, epsilon=1.0, classes=["a", "b", "c"])
+    >>> bool(abs(found.counts - [[1000, 0, 0], [0, 1000, 0], [0, 1000, 1000]]).max() < 100)
+    True
     """
-    table = _Table.of(y_true, y_score, pos_label)
+    table = _graded(y_true, y_score, classes, threshold, pos_label)
+    if table.n_classes > MOST_CLASSES:
+        raise DeclarationError(
+            f"classes ({table.n_classes} of them) must be at most {MOST_CLASSES} for a confusion "
+            "matrix; pass fewer, or ask for accuracy_score"
+        )
     terms = Terms("confusion_matrix", epsilon, 0.0, adjacency, None, ledger, random_state)
     n = terms.size(table)
     mechanism = DiscreteLaplace(epsilon, terms.neighbours.changes)
-    _check_number("threshold", threshold)
     paid = terms.charge(table)
-    noisy = paid.release(mechanism, table.between([threshold]).ravel())
+    noisy = paid.release(mechanism, table.confusion().ravel())
     total = max(float(noisy.sum()), 1.0) if n is None else n
-    counts = simplex(noisy.astype(np.float64), total).reshape(2, 2)
-    release = paid.close(
-        settings={"threshold": threshold}, parameters={"noisy": noisy, "counts": counts}
-    )
+    counts = simplex(noisy.astype(np.float64), total).reshape(table.n_classes, -1)
+    release = paid.close(settings=table.settings, parameters={"noisy": noisy, "counts": counts})
     return ConfusionMatrix(counts, release)
 
 
@@ -294,28 +338,54 @@ def accuracy_score(
     y_score: ArrayLike,
     epsilon: float,
     *,
+    classes: Sequence[Any] | None = None,
     threshold: float = 0.5,
     pos_label: Any = 1,
     adjacency: Adjacency = "replace",
     ledger: Ledger | None = None,
     random_state: Any = None,
 ) -> ReleasedFloat:
-    """The share of records that a public threshold predicts right, with noise; a pure release.
+    """The share of records that are predicted right, with noise; a pure release.
 
     A float that carries its `release`.
 
+    Parameters
+    ----------
+    y_true, y_score : (n,)
+        Labels, and predicted labels if `classes` are given, else scores that are higher for the
+        positive class. They may be Dask arrays or Series, or a `Stream` of scores or predictions.
+    epsilon : float
+        The budget.
+    classes : sequence, optional
+        The labels, declared. Every label and every prediction must be one of them.
+    threshold : float
+        For scores: from here on, a score predicts the positive class.
+    pos_label : label
+        For scores: the positive class. With the default, 1, labels must be 0 and 1, or -1 and +1.
+    adjacency : 'replace' or 'add_remove'
+        The neighbour relation of the guarantee.
+    ledger : Ledger, optional
+        Where the budget is charged, before anything is drawn.
+    random_state : optional
+        None draws from the operating system. A seed voids privacy: it is for tests.
+
+    Examples
+    --------
     >>> from privfit import accuracy_score
     >>> accuracy = accuracy_score([0, 0, 1, 1] * 1000, [0.1, 0.9, 0.8, 0.7] * 1000, epsilon=1.0)
     >>> bool(abs(accuracy - 0.75) < 0.05)
     True
+    >>> y_true, y_pred = ["a", "b", "c", "c"] * 1000, ["a", "b", "c", "b"] * 1000
+    >>> accuracy = accuracy_score(y_true, y_pred, epsilon=1.0, classes=["a", "b", "c"])
+    >>> bool(abs(accuracy - 0.75) < 0.05)
+    True
     """
-    table = _Table.of(y_true, y_score, pos_label)
+    table = _graded(y_true, y_score, classes, threshold, pos_label)
     terms = Terms("accuracy_score", epsilon, 0.0, adjacency, None, ledger, random_state)
     n = terms.size(table)
     mechanism = DiscreteLaplace(epsilon, 1)
-    _check_number("threshold", threshold)
     paid = terms.charge(table)
-    correct = int(np.trace(table.between([threshold])))
+    correct = table.right()
     if n is not None:
         noisy = paid.release(mechanism, [correct])
         share = float(noisy[0]) / n
@@ -324,9 +394,7 @@ def accuracy_score(
         right, wrong = np.maximum(noisy, 0).tolist()
         share = right / max(right + wrong, 1)
     answer = min(max(share, 0.0), 1.0)
-    release = paid.close(
-        settings={"threshold": threshold}, parameters={"noisy": noisy, "accuracy": answer}
-    )
+    release = paid.close(settings=table.settings, parameters={"noisy": noisy, "accuracy": answer})
     return ReleasedFloat(answer, release)
 
 
@@ -370,6 +438,80 @@ class _Table:
         return self.sums.sum(GradedRows.between, np.asarray(cuts, dtype=np.float64))
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class _Scored:
+    """Private labels, and what a public threshold on scores predicts."""
+
+    table: _Table
+    threshold: float
+    n_classes: int = 2
+
+    @property
+    def n_records(self) -> int:
+        return self.table.n_records
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a `Release` says of it."""
+        return {"threshold": self.threshold}
+
+    def confusion(self) -> Integers:
+        """int64 (2, 2): how many records of each class are predicted to be of each."""
+        return self.table.between([self.threshold])
+
+    def right(self) -> int:
+        """How many records are predicted to be what they are."""
+        return int(np.trace(self.confusion()))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Predicted:
+    """Private labels and predictions of declared classes, wherever they are."""
+
+    sums: Sums[PredictedRows]
+    classes: list[Any]
+
+    @property
+    def n_records(self) -> int:
+        return self.sums.n_records
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.classes)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a `Release` says of it."""
+        plain = (bool, int, float, str)
+        return {"classes": [x if isinstance(x, plain) else str(x) for x in self.classes]}
+
+    def confusion(self) -> Integers:
+        """int64 (K, K): how many records of each class are predicted to be of each."""
+        return self.sums.sum(PredictedRows.confusion, self.n_classes)
+
+    def right(self) -> int:
+        """How many records are predicted to be what they are."""
+        return int(self.sums.sum(PredictedRows.right)[0])
+
+
+def _graded(
+    y_true: Any, y_score: Any, classes: Any, threshold: Any, pos_label: Any
+) -> _Scored | _Predicted:
+    """Predictions if classes are declared, else scores: a public rule."""
+    if classes is None:
+        _check_number("threshold", threshold)
+        return _Scored(_Table.of(y_true, y_score, pos_label), threshold)
+    listed = _check_classes(classes)
+    for name, value, default in (("threshold", threshold, 0.5), ("pos_label", pos_label, 1)):
+        if not isinstance(value, type(default)) or value != default:
+            raise DeclarationError(
+                f"{name} ({value!r}) must be left out with classes, which stand for predictions; "
+                "pass scores without classes, or predictions with them"
+            )
+    pack = partial(PredictedRows.pack, known=positions(listed, "classes"))
+    return _Predicted(sums_of(y_score, y_true, pack), listed)
+
+
 # ------------------------------------------------------------------------------------------- checks
 
 
@@ -401,3 +543,15 @@ def _check_bounds(bounds: Any) -> tuple[float, float]:
             "public range of scores"
         )
     return float(bounds[0]), float(bounds[1])
+
+
+def _check_classes(classes: Any) -> list[Any]:
+    """The declared classes as Python's own values, at least two."""
+    if isinstance(classes, str | bytes) or not isinstance(classes, Sequence | np.ndarray):
+        raise DeclarationTypeError(
+            f"classes ({type(classes).__name__}) must be a sequence of labels; pass classes=[...]"
+        )
+    listed = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
+    if len(listed) < 2:
+        raise DeclarationError("classes must be at least two labels; pass classes=[...]")
+    return [x.item() if isinstance(x, np.generic) else x for x in listed]

@@ -174,7 +174,7 @@ class NoisyScores(SelectionMethod):
     >>> X = np.random.default_rng(0).random((2000, 50)) < 0.1
     >>> y = X[:, 7].astype(int)
     >>> settings = NoisyScores(k=2)
-    >>> select = SelectFeatures(1.0, classes=[0, 1], max_ones=5, method=settings)
+    >>> select = SelectFeatures(1.0, classes=[0, 1], max_ones=5, solver=settings)
     >>> select.fit(X, y).release_.epsilon
     1.0
     """
@@ -231,7 +231,7 @@ class Peeling(SelectionMethod):
     >>> X = np.random.default_rng(0).random((2000, 50)) < 0.1
     >>> y = X[:, 7].astype(int)
     >>> settings = Peeling(k=2)
-    >>> select = SelectFeatures(1.0, classes=[0, 1], max_ones=5, method=settings)
+    >>> select = SelectFeatures(1.0, classes=[0, 1], max_ones=5, solver=settings)
     >>> select.fit(X, y).release_.epsilon
     1.0
     """
@@ -272,7 +272,7 @@ class ClusteredCounts(SelectionMethod):
     >>> X = np.random.default_rng(0).random((2000, 50)) < 0.1
     >>> y = X[:, 7].astype(int)
     >>> settings = ClusteredCounts(k=10)
-    >>> select = SelectFeatures(1.0, classes=[0, 1], max_ones=5, method=settings)
+    >>> select = SelectFeatures(1.0, classes=[0, 1], max_ones=5, solver=settings)
     >>> select.fit(X, y).release_.epsilon
     1.0
     """
@@ -320,7 +320,7 @@ def _no_threshold(settings: SparseVector) -> float:
     """There is none that could be known without the records."""
     raise DeclarationError(
         "threshold (None) must be given from public knowledge; pass "
-        "method=SparseVector(k=10, threshold=100)"
+        "solver=SparseVector(k=10, threshold=100)"
     )
 
 
@@ -338,7 +338,7 @@ class SparseVector(SelectionMethod):
     >>> X = np.random.default_rng(0).random((2000, 50)) < 0.1
     >>> y = X[:, 7].astype(int)
     >>> settings = SparseVector(k=2, threshold=1100)
-    >>> select = SelectFeatures(1.0, classes=[0, 1], max_ones=5, method=settings)
+    >>> select = SelectFeatures(1.0, classes=[0, 1], max_ones=5, solver=settings)
     >>> select.fit(X, y).release_.epsilon
     1.0
     """
@@ -382,35 +382,35 @@ METHODS: dict[str, type[SelectionMethod]] = {
 }
 
 
-def method_of(method: Any, k: int) -> tuple[str, Any]:
+def method_of(solver: Any, k: int) -> tuple[str, Any]:
     """The name and the settings of a method that is given by either; 'auto' stays as it is."""
-    _refuse_leaks(method)
-    if isinstance(method, str) and method == "auto":
+    _refuse_leaks(solver)
+    if isinstance(solver, str) and solver == "auto":
         _check_k(k)
         return "auto", None
     for name, kind in METHODS.items():
-        if isinstance(method, kind):
-            return name, method
-        if isinstance(method, str) and method == name:
+        if isinstance(solver, kind):
+            return name, solver
+        if isinstance(solver, str) and solver == name:
             return name, kind(k=k)  # type: ignore[call-arg]
     raise DeclarationError(
-        f"method ({method!r}) must be one of auto, {', '.join(METHODS)}, or settings such as "
+        f"solver ({solver!r}) must be one of auto, {', '.join(METHODS)}, or settings such as "
         "Peeling(k=10); pass one of them"
     )
 
 
-def _refuse_leaks(method: Any) -> None:
+def _refuse_leaks(solver: Any) -> None:
     """Refuse what was published in 2014 but is not private, and say what replaces it."""
-    name = method.lower().replace(" ", "_").replace("-", "_") if isinstance(method, str) else ""
+    name = solver.lower().replace(" ", "_").replace("-", "_") if isinstance(solver, str) else ""
     if name in ("threshold_testing", "private_threshold_testing", "ptt"):
         raise DeclarationError(
-            f"method ({method!r}) must be private, and threshold testing as published is not, "
+            f"solver ({solver!r}) must be private, and threshold testing as published is not, "
             "for any epsilon: it compares true scores with one noisy threshold, so features with "
             "equal scores always fare alike; pass NoisyScores(threshold=...) or 'peeling'"
         )
     if name in ("noisy_cut", "noisycut"):
         raise DeclarationError(
-            f"method ({method!r}) must be private, and NoisyCut as published is not, for any "
+            f"solver ({solver!r}) must be private, and NoisyCut as published is not, for any "
             "epsilon that does not grow with the number of features: it answers for every feature "
             "and never stops, so each answer costs anew; pass SparseVector(k=..., threshold=...), "
             "which stops after k features, NoisyScores(threshold=...) or 'peeling'"
@@ -432,10 +432,10 @@ class Split:
     max_ones: int
 
 
-def published_split(method: Any, epsilon: float) -> Split:
+def published_split(solver: Any, epsilon: float) -> Split:
     """How the paper of 2014 shares a budget between a selection and a classifier.
 
-    `method` is 'noisy' (half each) or 'clusters' (a fifth for the selection), or their settings;
+    `solver` is 'noisy' (half each) or 'clusters' (a fifth for the selection), or their settings;
     either step counts a record with at most 10 of its features. The paper has no other method that
     is private.
 
@@ -443,11 +443,11 @@ def published_split(method: Any, epsilon: float) -> Split:
     >>> published_split("noisy", 1.0)
     Split(selection=0.5, classification=0.5, max_ones=10)
     """
-    _refuse_leaks(method)
-    name = next((name for name, kind in METHODS.items() if isinstance(method, kind)), method)
+    _refuse_leaks(solver)
+    name = next((name for name, kind in METHODS.items() if isinstance(solver, kind)), solver)
     if not isinstance(name, str) or name not in SHARES:
         raise DeclarationError(
-            f"method ({method!r}) must be one of {', '.join(SHARES)}, which were published; pass "
+            f"solver ({solver!r}) must be one of {', '.join(SHARES)}, which were published; pass "
             "one of them, or choose a split of your own"
         )
     whole = Budget(epsilon)

@@ -7,16 +7,16 @@ from privfit.linear.losses import SmoothLoss
 from privfit.linear.objective_perturbation import ObjectivePerturbation
 from privfit.linear.permuted_sgd import PermutedSGD
 from privfit.linear.perturbation import OutputPerturbation, PrivateSVM
-from privfit.linear.select_refine import LinearHybrid
+from privfit.linear.select_refine import SelectRefine
 
 __all__ = [
     "FrankWolfe",
     "Functional",
     "Gradient",
-    "LinearHybrid",
     "ObjectivePerturbation",
     "OutputPerturbation",
     "PermutedSGD",
     "PrivateSVM",
+    "SelectRefine",
     "SmoothLoss",
 ]

@@ -11,8 +11,8 @@ of models that share it, one for each of several classes. Records are never look
 where                       solver                   because
 ==========================  =======================  ============================================
 4096 columns and more       `Local`                  second moments would not fit in memory
-signal < 3                  `LinearHybrid`           noise on all columns would drown them
-1025 to 4095 columns        `LinearHybrid`           it whitens the columns it chose, not all
+signal < 3                  `SelectRefine`           noise on all columns would drown them
+1025 to 4095 columns        `SelectRefine`           it whitens the columns it chose, not all
 otherwise                   `Gradient`               steps, clip and floor by `Gradient.filled`
 ==========================  =======================  ============================================
 
@@ -38,7 +38,7 @@ from privfit.domains import Domain
 from privfit.linear.descent import WIDEST, WIDEST_WHITENED, Gradient, signal_of
 from privfit.linear.newton import coding_of
 from privfit.linear.objective_perturbation import ObjectivePerturbation
-from privfit.linear.select_refine import LinearHybrid
+from privfit.linear.select_refine import SelectRefine
 from privfit.privacy.ledger import Budget
 from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.remainder import gaussian_left
@@ -58,7 +58,7 @@ def choose(
     neighbours: Neighbours,
     models: int,
     intercept: bool = True,
-) -> Gradient | LinearHybrid | Local | ObjectivePerturbation:
+) -> Gradient | SelectRefine | Local | ObjectivePerturbation:
     """The settings of `auto` for so many records, and models on one budget."""
     if not budget.delta:
         return _choose_pure(size, domain, Budget(budget.epsilon / models), neighbours, intercept)
@@ -70,7 +70,7 @@ def choose(
     signal = signal_of(size, mu, neighbours, columns)
     drowned = signal is None or signal < DROWNED  # None of no mu at all
     if drowned or columns > WIDEST_WHITENED:
-        return LinearHybrid()
+        return SelectRefine()
     return Gradient()
 
 

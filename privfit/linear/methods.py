@@ -8,20 +8,20 @@ from privfit.linear.functional import Functional
 from privfit.linear.objective_perturbation import ObjectivePerturbation
 from privfit.linear.permuted_sgd import PermutedSGD
 from privfit.linear.perturbation import OutputPerturbation, PrivateSVM
-from privfit.linear.select_refine import LinearHybrid
+from privfit.linear.select_refine import SelectRefine
 from privfit.runs.settings import Settings
 from privfit.searches.majority import Majority
 from privfit.searches.sample_aggregate import Gupt
 from privfit.searches.solvers import SOLVERS
 
-__all__ = ["METHODS"]
+__all__ = ["METHODS", "RENAMED"]
 
 METHODS: dict[str, type[Settings]] = {
     **SOLVERS,
     "gradient": Gradient,
     "frank_wolfe": FrankWolfe,
     "sgd": PermutedSGD,
-    "hybrid": LinearHybrid,
+    "select_refine": SelectRefine,
     "output": OutputPerturbation,
     "objective": ObjectivePerturbation,
     "privatesvm": PrivateSVM,
@@ -29,3 +29,5 @@ METHODS: dict[str, type[Settings]] = {
     "gupt": Gupt,
     "majority": Majority,
 }
+
+RENAMED = {"hybrid": "select_refine"}  # names that work for one version, with a warning

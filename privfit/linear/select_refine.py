@@ -54,14 +54,14 @@ from privfit.runs.sizes import known_size
 from privfit.runs.spaces import Reals
 from privfit.searches.privgene import Local, climb
 
-__all__ = ["LinearHybrid"]
+__all__ = ["SelectRefine"]
 
 WALK = 10.0  # bounds the centred weights of the walk, like those of `Local`
 
 
 @dataclass(frozen=True, repr=False)
-class LinearHybrid(Descending):
-    """The solver 'hybrid' of linear models: a walk, then a descent.
+class SelectRefine(Descending):
+    """The solver 'select_refine' of linear models: a walk, then a descent.
 
     Parameters
     ----------
@@ -74,21 +74,21 @@ class LinearHybrid(Descending):
     refine : Gradient
         The descent on the columns that the walk touched.
 
-    The defaults were chosen on Mushroom, Adult and Credit Default (docs/hybrid.md).
+    The defaults were chosen on Mushroom, Adult and Credit Default (docs/select_refine.md).
 
     Examples
     --------
     >>> import numpy as np
-    >>> from privfit import LinearHybrid, LogisticRegression
+    >>> from privfit import SelectRefine, LogisticRegression
     >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
     >>> y = (X[:, 0] > X[:, 1]).astype(int)
-    >>> settings = LinearHybrid(share=0.5)
+    >>> settings = SelectRefine(share=0.5)
     >>> model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1], solver=settings)
     >>> model.fit(X, y).coef_.shape
     (1, 2)
     """
 
-    without_size: ClassVar[str] = "LinearHybrid(select=Local(generations=...))"
+    without_size: ClassVar[str] = "SelectRefine(select=Local(generations=...))"
 
     share: float = 0.7
     select: Blank[Local] = blank(Local(step=0.03, last_step=0.009, average=0.5))
@@ -114,15 +114,15 @@ class LinearHybrid(Descending):
     def check(self, task: Task[LinearObjective, Space]) -> None:
         """Refuse what a run would refuse; draws nothing."""
         objective, budget = task.objective, task.budget
-        check_slopes(objective, "hybrid")
+        check_slopes(objective, "select_refine")
         if not budget.delta:
             raise DeclarationError(
-                "solver 'hybrid' adds Gaussian noise, and so needs delta > 0; pass delta=1e-6, or "
-                "solver='local'"
+                "solver 'select_refine' adds Gaussian noise, and so needs delta > 0; pass "
+                "delta=1e-6, or solver='local'"
             )
         if objective.domain.width >= WIDEST:
             raise DeclarationError(
-                f"solver 'hybrid' takes fewer than {WIDEST} columns; pass solver='local'"
+                f"solver 'select_refine' takes fewer than {WIDEST} columns; pass solver='local'"
             )
         super().check(task)
         mu = gaussian_left(budget)
@@ -183,7 +183,7 @@ class _Plan:
     noise: Noise
 
     @classmethod
-    def of(cls, s: LinearHybrid, budget: Budget, fits: int, signal: float | None) -> _Plan:
+    def of(cls, s: SelectRefine, budget: Budget, fits: int, signal: float | None) -> _Plan:
         """For one of several equal fits; `signal` is n mu, and may be None if T is given."""
         T = s.select.generations or min(
             WIDEST_WHITENED, max(8, round(1.5 * math.sqrt(signal or 0)))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from privfit.base.json import as_array
 from privfit.evaluation.roc import ConfusionMatrix, RocCurve
 from privfit.features.bayes import NaiveBayes, NoisyCounts
 from privfit.features.text import hashed, listed
+from privfit.linear.methods import RENAMED
 from privfit.models.held import (
     UNCHANGED,
     File,
@@ -91,7 +92,7 @@ def _bayes(file: File) -> dict[str, Any]:
 
 
 def _select(file: File) -> dict[str, Any]:
-    check_method(file, "method")
+    check_method(file, "solver")
     file.agree("criterion", file.parameters["criterion"], file.settings.get("criterion"))
     found = columns_of(file)
     d = found["n_features_in_"]
@@ -127,7 +128,10 @@ def _roc_curve(file: File) -> dict[str, Any]:
 
 
 def _confusion(file: File) -> dict[str, Any]:
-    return {"counts": file.floats("counts", 2, 2)}
+    classes = file.settings.get("classes", [0, 1])  # of scores there are two
+    if not isinstance(classes, list) or len(classes) < 2:
+        raise FileError(f"classes of a confusion matrix must be at least two; {UNCHANGED}")
+    return {"counts": file.floats("counts", len(classes), len(classes))}
 
 
 @dataclass(frozen=True)
@@ -137,34 +141,35 @@ class Kind:
     parameters: tuple[str, ...]
     parts: tuple[str, ...]
     fitted: Callable[[File], dict[str, Any]]
+    renamed: Mapping[str, str] = field(default_factory=dict)  # solvers by old names
 
 
 _CLASSIFIER = ("parameters", "columns", "labels", "release")
 _OTHER = ("parameters", "columns", "release")
 _LINEAR = Kind(
     ("epsilon", "delta", "domain", "classes", "solver", "fit_intercept", "adjacency", "n_public"),
-    _CLASSIFIER, _linear,
+    _CLASSIFIER, _linear, RENAMED,
 )  # fmt: skip
 ESTIMATORS: dict[str, Kind] = {
     "LogisticRegression": _LINEAR,
     "LinearSVC": Kind(
         ("epsilon", "delta", "domain", "classes", "solver", "C", "fit_intercept", "adjacency",
          "n_public"),
-        _CLASSIFIER, _linear,
+        _CLASSIFIER, _linear, RENAMED,
     ),
     "KMeans": Kind(
         ("n_clusters", "epsilon", "delta", "domain", "solver", "postprocess", "adjacency",
          "n_public"), _OTHER, _kmeans,
     ),
     "KMedian": Kind(
-        ("n_clusters", "epsilon", "delta", "facilities", "clip", "metric", "domain", "solver",
+        ("n_clusters", "epsilon", "delta", "domain", "facilities", "clip", "metric", "solver",
          "adjacency", "n_public"), _OTHER, _kmedian,
     ),
     "BernoulliNB": Kind(
-        ("epsilon", "delta", "max_ones", "alpha", "classes", "adjacency"), _CLASSIFIER, _bayes
+        ("epsilon", "delta", "classes", "max_ones", "alpha", "adjacency"), _CLASSIFIER, _bayes
     ),
     "SelectFeatures": Kind(
-        ("epsilon", "delta", "k", "criterion", "method", "max_ones", "classes", "adjacency",
+        ("epsilon", "delta", "classes", "solver", "k", "criterion", "max_ones", "adjacency",
          "n_public"), _OTHER, _select,
     ),
     "HashWords": Kind(("n_features", "vocabulary", "fold_digits"), ("parameters",), _hash_words),

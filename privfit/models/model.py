@@ -1,7 +1,7 @@
 """Model files: a fitted model as JSON that holds declarations and released values, and no more.
 
     {
-      "privfit-model": 2,                  the number of this layout
+      "privfit-model": 3,                  the number of this layout
       "written-by": "privfit 0.1.0",
       "class": "LogisticRegression",
       "parameters": {...},                 of the constructor; `declared.py` says how they look
@@ -38,23 +38,14 @@ from privfit.base.version import __version__
 from privfit.models.declared import from_plain, to_plain
 from privfit.models.held import UNCHANGED, File
 from privfit.models.kinds import CALLS, ESTIMATORS, KINDS, RESULTS
+from privfit.models.upgrades import upgraded
 from privfit.privacy.ledger import ADJACENCIES, Budget, Release
+from privfit.runs.settings import DEPRECATED
 
 __all__ = ["Contents", "check", "dumps", "load", "loads", "save"]
 
 
-VERSION = 2
-# Fields that came with version 2, of estimators and of settings, and what version 1 did.
-SINCE_2: dict[str, dict[str, Any]] = {
-    "LogisticRegression": {"fit_intercept": True},
-    "LinearSVC": {"C": 1.0, "fit_intercept": True},
-    "ObjectivePerturbation": {"loss": None},
-    "DPSGA": {"selection": "exponential", "composition": "tight"},
-    "Hybrid": {"paper": False},
-    "Coreset": {"alpha": None, "paper": False},
-    "NoisyScores": {"paper": False},
-    "ClusteredCounts": {"threshold": None},
-}
+VERSION = 3
 
 
 # --------------------------------------------------------------------------------- public functions
@@ -185,8 +176,14 @@ def _class(name: str) -> type[Any]:
 
 
 def _written_parameters(estimator: Any) -> dict[str, Any]:
-    names = KINDS[type(estimator).__name__].parameters
-    return {name: to_plain(getattr(estimator, name), name) for name in names}
+    """The constructor's parameters; a solver that was passed under an old name has its new one."""
+    kind = KINDS[type(estimator).__name__]
+    given = {name: getattr(estimator, name) for name in kind.parameters}
+    if getattr(estimator, "method", DEPRECATED) != DEPRECATED:  # what solver was
+        given["solver"] = estimator.method
+    if isinstance(given.get("solver"), str):
+        given["solver"] = kind.renamed.get(given["solver"], given["solver"])
+    return {name: to_plain(value, name) for name, value in given.items()}
 
 
 def _written_columns(estimator: Any) -> int | list[str]:
@@ -270,26 +267,7 @@ def _parts_of(text: str | bytes) -> dict[str, Any]:
         )
     if not isinstance(parts["written-by"], str):
         raise FileError(f"written-by must be a text; {UNCHANGED}")
-    return _upgraded(parts) if version == 1 else parts
-
-
-def _upgraded(parts: dict[str, Any]) -> dict[str, Any]:
-    """A file of version 1 as version 2 would have written it."""
-    parameters, release = parts.get("parameters"), parts.get("release")
-    said = release.get("settings") if isinstance(release, dict) else None
-    if not isinstance(parameters, dict):
-        return parts
-    added = dict(SINCE_2.get(parts["class"], {}))
-    parameters = {**added, **parameters}
-    for name, value in parameters.items():
-        if isinstance(value, dict) and isinstance(value.get("settings"), str):
-            more = SINCE_2.get(value["settings"], {})
-            parameters[name] = {**more, **value}
-            added |= more
-    if isinstance(release, dict) and isinstance(said, dict):
-        release = {**release, "settings": {**added, **said}}
-        return {**parts, "parameters": parameters, "release": release}
-    return {**parts, "parameters": parameters}
+    return upgraded(parts)
 
 
 def _parameters(parts: dict[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from typing import cast
 from privfit._kernels.random import BitSource
 from privfit.base.errors import FileError
 from privfit.base.json import decoded, encoded, parse, write
+from privfit.base.typing import Array
 from privfit.privacy.charges import Charge
 from privfit.privacy.ledger import Budget, Grant, Ledger
 from privfit.privacy.mechanisms import Mechanism, T, V

@@ -1,4 +1,4 @@
-"""Records of a test set, graded by a model: a score and a label each, and counts of them."""
+"""Records of a test set, graded by a model: a score or a prediction, a label, and counts."""
 
 from __future__ import annotations
 
@@ -62,6 +62,44 @@ class GradedRows(Rows):
         m = len(cuts) + 1
         place = np.searchsorted(cuts, self.score, side="right")
         return np.bincount(place + m * self.positive, minlength=2 * m).reshape(2, m)
+
+
+class PredictedRows(Rows):
+    """The class of each record, and the class that a model predicts, as codes of declared ones."""
+
+    def __init__(self, label: Integers, predicted: Integers) -> None:
+        super().__init__((Run(0, len(label), 0),), 1)
+        self.label, self.predicted = label, predicted
+
+    @classmethod
+    def pack(cls, y_pred: Any, y_true: Any, *, known: Mapping[str, int]) -> PredictedRows:
+        """Look up both among the declared classes, `positions` of them, each record by itself."""
+        if isinstance(y_pred, Mapping) and len(y_pred) == 1:
+            [y_pred] = y_pred.values()
+        columns = y_true, y_pred
+        sizes = [length(column) for column in columns]
+        if -1 in sizes or sizes[0] != sizes[1]:
+            raise InputError(
+                "y_true must have one label for each prediction; pass vectors of one length"
+            )
+        if sizes[0] == 0:
+            raise InputError("y_true must have at least one record; pass a non-empty test set")
+        codes = [LevelReader(known).codes(column) for column in columns]
+        for name, found in zip(("y_true", "y_score"), codes, strict=True):
+            if (found < 0).any():
+                raise InputError(
+                    f"{name} must hold declared classes alone; pass classes=[...] with all of them"
+                )
+        return cls(*codes)
+
+    def confusion(self, n_classes: int) -> Integers:
+        """int64 (K, K): how many records of each class are predicted to be of each."""
+        cells = np.bincount(n_classes * self.label + self.predicted, minlength=n_classes**2)
+        return cells.reshape(n_classes, n_classes)
+
+    def right(self) -> Integers:
+        """int64 (1,): how many records are predicted to be what they are."""
+        return np.array([np.count_nonzero(self.label == self.predicted)])
 
 
 def _positive(y: Any, pos_label: Any) -> NDArray[np.bool_]:

@@ -10,18 +10,24 @@ weights may be. They are attributes, so that nobody keeps a list of solvers' nam
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import Field, asdict, fields, is_dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, overload, runtime_checkable
 
+from privfit.base.cautions import OldNameWarning
 from privfit.base.errors import DeclarationError
 from privfit.base.validation import is_finite, is_whole
 from privfit.runs.paths import Path
 from privfit.runs.run import Run, Task, check_candidates
 from privfit.runs.sizes import known_size
 
-__all__ = ["Blank", "Parameters", "Search", "Settings", "Solver", "blank", "realised",
+__all__ = ["DEPRECATED", "Blank", "Parameters", "Search", "Settings", "Solver", "blank", "realised",
            "settings_of"]  # fmt: skip
+
+DEPRECATED = "deprecated"  # the default of a parameter that has another name now
+NOT_RENAMED: Mapping[str, str] = MappingProxyType({})
 
 T = TypeVar("T")
 Own = TypeVar("Own", bound="Parameters")
@@ -204,8 +210,18 @@ class Solver(Protocol):
         """Run the solver: all that it released."""
 
 
-def settings_of(solver: Any, methods: Mapping[str, type[Any]]) -> tuple[str, Any]:
-    """The name and the settings of a solver that is given by either; others bring their name."""
+def settings_of(
+    solver: Any, methods: Mapping[str, type[Any]], renamed: Mapping[str, str] = NOT_RENAMED
+) -> tuple[str, Any]:
+    """The name and the settings of a solver that is given by either; others bring their name.
+
+    A name that is renamed works as before and warns whoever called the caller.
+    """
+    if isinstance(solver, str) and solver in renamed:
+        warnings.warn(
+            f"solver {solver!r} is {renamed[solver]!r} now; pass that", OldNameWarning, stacklevel=3
+        )
+        solver = renamed[solver]
     for name, kind in methods.items():
         if isinstance(solver, kind):
             return name, solver

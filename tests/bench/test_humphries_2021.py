@@ -11,7 +11,7 @@ from makers.places import ROOT
 from bench import experiments, humphries_2021, humphries_tasks, medians
 from bench.humphries_2021 import FIGURES, GA, MEDIANS, PRIVGENE, generations_of
 from bench.humphries_tasks import Logistic, Medians, way
-from privfit import DPSGA, Coreset, Gupta, PrivGene, Subsample
+from privfit import DPSGA, Coreset, PrivGene, Subsample, Swaps
 from privfit.searches.dpsga import thesis_delta
 
 pytestmark = pytest.mark.usefixtures("data_folder")
@@ -93,7 +93,7 @@ def test_budgets_are_the_thesis_s(monkeypatch):
     monkeypatch.setattr(medians, "members", lambda *fit: asked.append(fit) or np.arange(4))
     Medians.fit.cache_clear()
     Medians("Spam", 4).fit(GA, 0.5, 0)
-    Medians("Spam", 4).fit(way(Gupta, pure=True, paper=True), 0.5, 0)
+    Medians("Spam", 4).fit(way(Swaps, pure=True, paper=True), 0.5, 0)
     Medians.fit.cache_clear()
     assert [fit[4] for fit in asked] == [thesis_delta(4_601), 0.0]
     assert thesis_delta(4_601) == pytest.approx(4_601**-1.1)

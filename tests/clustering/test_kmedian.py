@@ -34,9 +34,9 @@ from privfit import (
     Coreset,
     FacilityObjective,
     Greedy,
-    Gupta,
     KMedian,
     Ledger,
+    Lloyd,
     Local,
     Numeric,
     PrivGene,
@@ -44,6 +44,7 @@ from privfit import (
     Schema,
     Subsample,
     Subsets,
+    Swaps,
     Synopsis,
     search,
 )
@@ -64,14 +65,15 @@ SETTINGS: dict[str, tuple[Any, Any]] = {
     "greedy": (Greedy(), lambda k, f: 2 + k),
     "greedy, all distances": (Greedy(focus=0), lambda k, f: k),
     "greedy with swaps": (Greedy(swaps=3), lambda k, f: 2 + k + 3),
-    "local": (Gupta(steps=3), lambda k, f: 3 + 1),
-    "local by rule": (Gupta(), lambda k, f: k + 1),
-    "local, paper": (Gupta(paper=True), lambda k, f: math.ceil(6 * k * math.log(max(f, 2))) + 1),
+    "swaps": (Swaps(steps=3), lambda k, f: 3 + 1),
+    "swaps by rule": (Swaps(), lambda k, f: k + 1),
+    "swaps, paper": (Swaps(paper=True), lambda k, f: math.ceil(6 * k * math.log(max(f, 2))) + 1),
     "coreset": (Coreset(radii=2), lambda k, f: min(2 * k, f) + 1),
     "synopsis": (Synopsis(depth=8), lambda k, f: 2),
     "dpsga": (DPSGA(generations=3, population=20, survivors=4), lambda k, f: 3 * 4 + 1),
     "privgene": (PrivGene(generations=3, population=20, survivors=4), lambda k, f: 3 * 4 + 1),
     "eem": (EEM(generations=4, population=20), lambda k, f: 4),
+    "local": (Local(generations=4), lambda k, f: 4),
     "subsample": (Subsample(candidates=40), lambda k, f: 1),
 }
 every_solver = pytest.mark.parametrize(("settings", "draws"), SETTINGS.values(), ids=SETTINGS)
@@ -228,14 +230,15 @@ AUDITED = {
     "greedy": (Greedy(focus=0), 2),
     "greedy with focus": (Greedy(focus=0.4), 1),
     "greedy with swaps": (Greedy(focus=0, swaps=1), 1),
-    "local": (Gupta(steps=2), 1),
-    "local, paper": (Gupta(steps=2, paper=True), 1),
+    "swaps": (Swaps(steps=2), 1),
+    "swaps, paper": (Swaps(steps=2, paper=True), 1),
     "coreset": (Coreset(radii=2, places=1), 1),
     "coreset, alpha": (Coreset(alpha=0.9), 1),
     "synopsis": (Synopsis(depth=2, roots=1), 1),
     "dpsga": (DPSGA(generations=1, population=3, survivors=1), 1),
     "privgene": (PrivGene(generations=1, population=3, survivors=2), 1),
     "eem": (EEM(generations=2, population=3), 1),
+    "local": (Local(generations=2), 1),
     "subsample": (Subsample(candidates=4), 1),
 }
 
@@ -280,12 +283,13 @@ def test_a_coreset_selects_the_place_that_serves_the_records_not_its_neighbour()
 
 BLACK_BOX = {
     "greedy": Greedy(),
-    "local": Gupta(steps=2),
+    "swaps": Swaps(steps=2),
     "coreset": Coreset(radii=1),
     "synopsis": Synopsis(depth=4, roots=1),
     "dpsga": DPSGA(generations=1, population=6, survivors=1),
     "privgene": PrivGene(generations=1, population=6, survivors=1),
     "eem": EEM(generations=2, population=6),
+    "local": Local(generations=2),
     "subsample": Subsample(candidates=6),
 }
 
@@ -365,7 +369,7 @@ def test_focus_keeps_the_distances_that_decide(monkeypatch, rng):
     assert high - step - 1 <= np.median(table[1]) <= high
 
 
-@pytest.mark.parametrize("solver", ["auto", "greedy", "local", Coreset(radii=5), "synopsis"])
+@pytest.mark.parametrize("solver", ["auto", "greedy", "swaps", Coreset(radii=5), "synopsis"])
 @pytest.mark.parametrize("metric", ["l1", "l2"])
 def test_clusters_are_found_with_a_large_budget(solver, metric):
     model = make(epsilon=200.0, solver=solver, metric=metric).fit(TWO)
@@ -536,8 +540,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"metric": cdist}, r"clip must bound the distances of your own metric; pass clip=\(lo, hi\)"),
     ({"metric": "cosine"}, r"metric \('cosine'\) must be 'l1', 'l2' or a function"),
     ({"clip": (2, 1)}, r"clip \(2.0, 1.0\) must rise from 0 or more"),
-    ({"solver": "pam"}, r"solver \('pam'\) must be one of synopsis, greedy, local, coreset, dpsga"),
-    ({"solver": Local()}, r"solver \(Local\(.*\)\) must be one of synopsis"),
+    ({"solver": "pam"}, r"solver \('pam'\) must be one of synopsis, greedy, swaps, coreset, local"),
+    ({"solver": Lloyd()}, r"solver \(Lloyd\(.*\)\) must be one of synopsis"),
     ({"adjacency": "swap"}, r"adjacency \('swap'\) must be 'replace' or 'add_remove'"),
     ({"domain": "unit"}, r"domain \(str\) must be a pair of bounds or a Domain"),
     ({"epsilon": 0}, r"epsilon \(0\) must be positive to reserve"),
@@ -570,7 +574,7 @@ CASES: list[tuple[Any, str]] = [
     (lambda: Greedy(focus=1.0), r"focus \(1.0\) must leave a budget for selections; pass focus="),
     *((lambda v=v: Greedy(swaps=v), r"swaps \(.*\) must be a positive whole number; leave it out")
       for v in (-1, 1.5, "2")),
-    *((lambda v=v: Gupta(steps=v), r"steps \(.*\) must be a positive whole number; leave it out")
+    *((lambda v=v: Swaps(steps=v), r"steps \(.*\) must be a positive whole number; leave it out")
       for v in (0, -1, 1.5)),
     *((lambda v=v: Coreset(alpha=v), r"alpha \(.*\) must lie between 0 and 1; leave it out")
       for v in (0, 1, -0.5, math.nan, "x")),

@@ -315,6 +315,14 @@ def test_warnings_of_others_are_not_told_since_they_may_quote_records(folder, ru
     assert run(*FIT) == (2, "", "privfit: error: stopped; go on\n")
 
 
+def test_the_old_name_of_a_solver_works_and_is_told(folder, run):
+    fit = [*FIT, "--delta", "1e-6", "--solver"]
+    code, _, err = run(*fit, "hybrid")
+    assert (code, err) == (0, "warning: solver 'hybrid' is 'select_refine' now; pass that\n")
+    assert privfit.load("model.json").solver == "select_refine"
+    assert run(*fit, "select_refine")[2] == ""
+
+
 def test_trusted_evaluation_is_loud_and_stays_on_stderr(folder, run):
     code, out, err = run(*FIT, "--holdout", "0.5", "--trusted-eval", "--json")
     assert code == 0

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
-from reference import neighbours
+import scipy.stats
+from reference import confusion, neighbours
 from scipy.special import ndtr
 
 import privfit
@@ -33,6 +35,7 @@ from privfit import (
 )
 from privfit._kernels.random import BitSource
 from privfit.audit import audit_runs, output_distribution
+from privfit.domains.reading import positions
 from privfit.evaluation import binormal, cumulative, priroc, roc
 from privfit.evaluation.cumulative import Flat, Haar, Hierarchy, best_hierarchy
 from privfit.evaluation.priroc import Counted, PriROC
@@ -40,6 +43,7 @@ from privfit.evaluation.roc import _Table, exact_roc
 from privfit.evaluation.roc_plan import Counts, Medians
 from privfit.privacy.neighbours import ADD_REMOVE, REPLACE, Neighbours
 from privfit.records import graded
+from privfit.records.graded import PredictedRows
 
 ADJACENCIES = ("replace", "add_remove")
 SURE = 1 - 1e-6  # of audits that gate
@@ -441,17 +445,135 @@ def test_the_counts_of_matrix_and_accuracy_move_as_declared(adjacency, monkeypat
             seen.append((mechanism, np.asarray(value))) or np.asarray(value)
         ),
     )
-    universe = [(y, s) for y in (0, 1) for s in (0.2, 0.8)]
-    for measure in (confusion_matrix, accuracy_score):
-        worst = 0
-        for pair in neighbours(universe, 3, adjacency):
+    scores = [(y, s) for y in (0, 1) for s in (0.2, 0.8)], {}
+    predictions = list(itertools.product("abc", repeat=2)), {"classes": list("abc")}
+    for measure, (universe, told) in itertools.product(
+        (confusion_matrix, accuracy_score), (scores, predictions)
+    ):
+        l1, l2 = 0, 0
+        for pair in neighbours(universe, 3 if not told else 2, adjacency):
             seen.clear()
             for D in pair:
-                measure(*zip(*D, strict=True), 1.0, adjacency=adjacency)
+                measure(*map(list, zip(*D, strict=True)), 1.0, adjacency=adjacency, **told)
             (mechanism, a), (_, b) = seen
             assert np.abs(a - b).sum() <= mechanism.sensitivity
-            worst = max(worst, np.abs(a - b).sum())
-        assert worst == mechanism.sensitivity
+            l1, l2 = max(l1, np.abs(a - b).sum()), max(l2, np.square(a - b).sum())
+        assert l1 == l2 == mechanism.sensitivity  # l2 squared
+
+
+# ------------------------------------------------------------------- predictions of several classes
+
+LETTERS = np.array(["a", "b", "c", "d"])
+
+
+def predictions(n=700, k=4, seed=0):
+    """Labels of k classes, and predictions of which two in three are right."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(k, size=n)
+    return y, np.where(rng.random(n) < 2 / 3, y, rng.integers(k, size=n))
+
+
+def test_predictions_are_counted_as_by_the_naive_twin():
+    odd = [
+        1,
+        "1",
+        1.0,
+        True,
+        np.int8(1),
+        "b",
+        "é",
+        "e\u0301",
+        0.1,
+        np.float32(0.1),
+        "0.1",
+        2,
+        "2.0",
+    ]
+    classes = [2, "b", 0.1, 1, "é"]
+    rng = np.random.default_rng(0)
+    y, predicted = ([odd[i] for i in rng.integers(len(odd), size=300)] for _ in range(2))
+    rows = PredictedRows.pack(predicted, y, known=positions(classes, "classes"))
+    exact = np.array(confusion(y, predicted, classes))
+    assert rows.confusion(5).dtype == np.int64
+    np.testing.assert_array_equal(rows.confusion(5), exact)
+    assert rows.right().tolist() == [np.trace(exact)]
+    one = PredictedRows.pack(predicted[:1], y[:1], known=positions(classes, "classes"))
+    rest = PredictedRows.pack(predicted[1:], y[1:], known=positions(classes, "classes"))
+    np.testing.assert_array_equal(one.confusion(5) + rest.confusion(5), exact)
+
+
+@pytest.mark.filterwarnings("ignore::privfit.UnwiseBudgetWarning")
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_with_little_noise_predictions_are_graded_as_by_scikit_learn(adjacency):
+    from sklearn import metrics
+
+    codes = predictions()
+    y, predicted = (LETTERS[one] for one in codes)
+    for classes in (list("abcd"), LETTERS[::-1], tuple("dbca")):
+        told = {"classes": classes, "adjacency": adjacency}
+        exact = metrics.confusion_matrix(y, predicted, labels=list(classes))
+        np.testing.assert_allclose(
+            confusion_matrix(y, predicted, 1e4, **told).counts, exact, atol=1e-9
+        )
+        share = metrics.accuracy_score(y, predicted)
+        assert accuracy_score(y, predicted, 1e4, **told) == pytest.approx(share)
+    forms = (list, tuple, pd.Series, lambda c: pd.Series(c).astype("category"),
+             lambda c: np.array(c, dtype=object))  # fmt: skip
+    for form in forms:
+        found = confusion_matrix(form(y), form(predicted), 1e4, classes=list("abcd"))
+        np.testing.assert_allclose(found.counts, confusion(y, predicted, "abcd"), atol=1e-9)
+    found = confusion_matrix(*codes, 1e4, classes=range(4), adjacency=adjacency)
+    np.testing.assert_allclose(found.counts, metrics.confusion_matrix(*codes), atol=1e-9)
+
+
+def test_classes_decide_whether_predictions_or_scores_are_meant_and_values_do_not():
+    y, predicted = predictions(k=2)
+    for measure in (confusion_matrix, accuracy_score):
+        for seed in range(3):
+            scores = measure(y, predicted, 1.0, random_state=seed)
+            declared = measure(y, predicted, 1.0, classes=[0, 1], random_state=seed)
+            assert scores.release.settings == {"threshold": 0.5}
+            assert declared.release.settings == {"classes": [0, 1]}
+            for name, value in scores.release.parameters.items():
+                np.testing.assert_array_equal(declared.release.parameters[name], value)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_a_matrix_of_several_classes_is_never_negative_and_keeps_its_release(adjacency):
+    y, predicted = predictions(60)
+    ledger = Ledger(10.0)
+    for epsilon in (0.01, 1.0):
+        found = confusion_matrix(y, predicted, epsilon, classes=[0, 1, 2, 3], adjacency=adjacency,
+                                 ledger=ledger, random_state=1)  # fmt: skip
+        assert found.counts.shape == (4, 4)
+        assert found.counts.min() >= 0
+        assert found.release == ledger.releases[-1]
+        assert found.release.verify()
+        if adjacency == "replace":
+            assert found.counts.sum() == pytest.approx(60)
+        share = accuracy_score(y, predicted, epsilon, classes=[0, 1, 2, 3], adjacency=adjacency)
+        assert 0 <= share <= 1
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_the_noise_of_predictions_is_that_of_their_sensitivity(adjacency):
+    """Chi-square of 9 cells in 1,000 runs; by chance it fails once in a million."""
+    y, predicted = predictions(50, k=3)
+    told = {"classes": [0, 1, 2], "adjacency": adjacency}
+    exact = np.array(confusion(y, predicted, range(3))).ravel()
+    rng = BitSource(11)
+    noise = np.concatenate([
+        confusion_matrix(y, predicted, 1.0, random_state=rng, **told).release.parameters["noisy"]
+        - exact for _ in range(1000)
+    ])  # fmt: skip
+    p = math.exp(-1 / (2 if adjacency == "replace" else 1))
+    edge = 5
+    inside = (1 - p) / (1 + p) * p ** np.abs(np.arange(-edge, edge + 1))
+    tail = (1 - inside.sum()) / 2
+    law = np.concatenate([[tail], inside, [tail]])
+    counts = np.bincount(np.clip(noise, -edge - 1, edge + 1) + edge + 1, minlength=2 * edge + 3)
+    assert scipy.stats.chisquare(counts, law * noise.size).pvalue > 1e-6
 
 
 # ------------------------------------------------------------------------------------------- audits
@@ -509,8 +631,14 @@ def test_audits_find_no_more_than_the_budget_of_a_matrix(adjacency):
     def right(data, rng):
         return accuracy_score(*data, 2.0, adjacency=adjacency, random_state=rng)
 
-    assert audit(run, adjacency, 1500).passes(2.0)
-    assert audit(right, adjacency, 1500).passes(2.0)
+    def predicted(data, rng):
+        codes = (3 * np.asarray(data[1])).astype(int)
+        told = {"classes": [0, 1, 2], "adjacency": adjacency}
+        found = confusion_matrix(data[0], codes, 2.0, random_state=rng, **told)
+        return found.release.parameters["noisy"]
+
+    for measure in (run, right, predicted):
+        assert audit(measure, adjacency, 1500).passes(2.0)
 
 
 # ------------------------------------------------------------------------------------------ ledgers
@@ -700,6 +828,28 @@ ERRORS = [
       for measure in (confusion_matrix, accuracy_score)),
     *((partial(measure, Y, S, 0.0), r"epsilon \(0.0\) must be a positive number")
       for measure in (confusion_matrix, accuracy_score)),
+    *((partial(measure, y, predicted, 1.0, **{"classes": [0, 1], **told}), message)
+      for measure in (confusion_matrix, accuracy_score)
+      for y, predicted, told, message in (
+          (Y, Y[1:], {}, r"y_true must have one label for each prediction; pass vectors of one"),
+          (Y, [Y], {}, r"y_true must have one label for each prediction"),
+          (Y, np.array([Y]), {}, r"y_true must have one label for each prediction"),
+          (Y, None, {}, r"y_true must have one label for each prediction"),
+          ([], [], {}, r"y_true must have at least one record; pass a non-empty test set"),
+          ([0, 1, SECRET], Y, {}, r"y_true must hold declared classes alone; pass classes=\[...\]"),
+          ([0, 1, None], Y, {}, r"y_true must hold declared classes alone"),
+          (Y, [0, 1, SECRET], {}, r"y_score must hold declared classes alone; pass classes="),
+          (Y, [0, 1, [1]], {}, r"y_score must hold declared classes alone"),
+          (Y, Y, {"threshold": 0.4}, r"threshold \(0.4\) must be left out with classes, which st"),
+          (Y, Y, {"pos_label": "b"}, r"pos_label \('b'\) must be left out with classes"),
+          (Y, Y, {"classes": [1]}, r"classes must be at least two labels; pass classes=\[...\]"),
+          (Y, Y, {"classes": [1, 1.0]}, r"classes must differ, but two of them read as '1'"),
+          (Y, Y, {"classes": [0, None]}, r"classes \(None\) must be a text, a date or a number"),
+          (Y, Y, {"classes": "01"}, r"classes \(str\) must be a sequence of labels; pass classes="),
+          (Y, Y, {"classes": 2}, r"classes \(int\) must be a sequence of labels"),
+      )),
+    (partial(confusion_matrix, Y, Y, 1.0, classes=range(1025)),
+     r"classes \(1025 of them\) must be at most 1024 for a confusion matrix; pass fewer, or ask"),
 ]  # fmt: skip
 
 OTHER_ERRORS = [
@@ -723,6 +873,20 @@ def test_wrong_input_has_one_clear_message(call, message):
     with pytest.raises((ValueError, TypeError), match=message) as caught:
         call()
     assert str(SECRET) not in str(caught.value)
+
+
+def test_undeclared_predictions_are_refused_before_the_charge():
+    ledger = Ledger(1.0)
+    for y, predicted in (([0, 1], [0, 2]), ([0, 2], [0, 1])):
+        for measure in (confusion_matrix, accuracy_score):
+            with pytest.raises(ValueError, match="must hold declared classes alone"):
+                measure(y, predicted, 1.0, classes=[0, 1], ledger=ledger)
+    assert ledger.spent.epsilon == 0
+
+
+def test_accuracy_takes_more_classes_than_a_matrix():
+    y = list(range(3000))
+    assert accuracy_score(y, y, 1.0, classes=range(3000), random_state=1) > 0.9
 
 
 def test_every_raise_is_reached():

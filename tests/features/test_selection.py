@@ -660,7 +660,7 @@ def test_budgets_of_the_paper():
 
 def test_clusters_over_a_threshold_are_taken_whole():
     X, y = table(2000)
-    model = selector(epsilon=50.0, method=ClusteredCounts(threshold=300.0), criterion="total_count")
+    model = selector(epsilon=50.0, solver=ClusteredCounts(threshold=300.0), criterion="total_count")
     scores = model.fit(X, y).release_.parameters["noisy_scores"]
     chosen = model.get_support(indices=True)
     assert 0 < len(chosen) < X.shape[1]
@@ -696,7 +696,7 @@ def test_every_method_finds_the_features_of_a_class(method, adjacency, delta):
     X, y = table(2000)
     score = "difference_count" if not isinstance(method, str) else "purity_index"
     ledger = Ledger(50.0, delta)
-    model = selector(epsilon=50.0, delta=delta, method=method, adjacency=adjacency, criterion=score,
+    model = selector(epsilon=50.0, delta=delta, solver=method, adjacency=adjacency, criterion=score,
                      ledger=ledger)  # fmt: skip
     assert set(model.fit(X, y).get_support(indices=True)) == {3, 7}
     assert model.release_.verify()
@@ -711,7 +711,7 @@ def test_every_score_works_with_both_kinds_of_noise(score, adjacency):
     X, y = table(2000)
     X[:, [3, 7]] |= np.random.default_rng(0).random((2000, 2)) < 0.2  # often, too
     for method in ("noisy", "peeling", "clusters"):
-        model = selector(epsilon=60.0, criterion=score, method=method, adjacency=adjacency)
+        model = selector(epsilon=60.0, criterion=score, solver=method, adjacency=adjacency)
         assert set(model.fit(X, y).ranking_) == {3, 7}
         assert json.loads(model.release_.to_json())["settings"]["criterion"] == score
 
@@ -755,8 +755,8 @@ def test_the_form_and_the_order_of_records_do_not_matter(form):
     X, y = table()
     order = np.random.default_rng(1).permutation(len(X))
     for method in ("noisy", "peeling", "clusters"):
-        one = selector(method=method, max_ones=2, epsilon=0.5).fit(X, y)
-        other = selector(method=method, max_ones=2, epsilon=0.5).fit(form(X)[order], y[order])
+        one = selector(solver=method, max_ones=2, epsilon=0.5).fit(X, y)
+        other = selector(solver=method, max_ones=2, epsilon=0.5).fit(form(X)[order], y[order])
         assert np.array_equal(one.ranking_, other.ranking_)
 
 
@@ -770,12 +770,12 @@ def test_total_counts_need_no_labels():
 def test_more_features_than_there_are_means_all():
     X, y = table(100, 8)
     for method in ("auto", "noisy", "peeling", "clusters"):
-        assert selector(k=50, method=method).fit(X, y).get_support().all()
+        assert selector(k=50, solver=method).fit(X, y).get_support().all()
 
 
 def test_nothing_may_pass_a_high_threshold():
     X, y = table()
-    model = selector(method=SparseVector(k=3, threshold=10**6)).fit(X, y)
+    model = selector(solver=SparseVector(k=3, threshold=10**6)).fit(X, y)
     assert model.ranking_.size == 0
     with pytest.warns(UserWarning, match="No features were selected"):
         assert model.transform(X).shape == (len(X), 0)
@@ -783,13 +783,13 @@ def test_nothing_may_pass_a_high_threshold():
 
 def test_the_release_is_whole_and_can_be_read_back():
     X, y = table()
-    model = selector(method="noisy", max_ones=5, adjacency="add_remove").fit(X, y)
+    model = selector(solver="noisy", max_ones=5, adjacency="add_remove").fit(X, y)
     release = Release.from_json(model.release_.to_json())
     assert release.verify()
     assert release.seeded
     assert release.adjacency == "add_remove"
     assert release.domain == "binary features, at most 5 ones a record"
-    assert release.settings["method"] == "noisy"
+    assert release.settings["solver"] == "noisy"
     assert release.parameters["features"] == model.ranking_.tolist()
     assert len(release.parameters["noisy_scores"]) == X.shape[1]
     assert not selector(random_state=None).fit(X, y).release_.seeded
@@ -798,7 +798,7 @@ def test_the_release_is_whole_and_can_be_read_back():
 def test_a_fitted_selector_keeps_released_values_only():
     X, y = table()
     for method in METHODS.values():
-        model = selector(method=method).fit(X, y)
+        model = selector(solver=method).fit(X, y)
         kept = {name for name in vars(model) if name.endswith("_") or name.startswith("_")}
         assert kept == {"ranking_", "n_features_in_", "release_"}
         assert len(pickle.dumps(model)) < 10_000
@@ -869,24 +869,26 @@ def too_many() -> None:
 
 REFUSED: dict[str, tuple[Any, str]] = {
     "too many": (too_many, "X must have at most 29 records in memory; pass more as a Stream"),
-    "threshold testing": (lambda: selector(method="threshold testing").fit(X0, Y0),
+    "threshold testing": (lambda: selector(solver="threshold testing").fit(X0, Y0),
                           r"threshold testing as published is not, for any epsilon"),
     "ptt": (lambda: selection.published_split("PTT", 1.0),
-            r"method \('PTT'\) must be private, and threshold testing as published is not"),
-    **{f"noisy cut {name}": (lambda name=name: selector(method=name).fit(X0, Y0),
+            r"solver \('PTT'\) must be private, and threshold testing as published is not"),
+    **{f"noisy cut {name}": (lambda name=name: selector(solver=name).fit(X0, Y0),
                              r"NoisyCut as published is not, for any epsilon that .* never stops, "
                              r"so each answer costs anew; pass SparseVector\(k=\.\.\., ")
        for name in ("noisycut", "NoisyCut", "noisy cut", "noisy-cut")},
     "split": (lambda: selection.published_split("peeling", 1.0),
-              r"method \('peeling'\) must be one of noisy, clusters, which were published; pass"),
+              r"solver \('peeling'\) must be one of noisy, clusters, which were published; pass"),
     "split of settings": (lambda: selection.published_split(Peeling(k=3), 1.0), "must be one of"),
     "split of nothing": (lambda: selection.published_split("noisy", -1.0), r"epsilon \(-1.0\)"),
     "clusters": (lambda: ClusteredCounts(k=3, threshold=2.0),
                  r"threshold \(2.0\) must be given, or k \(3\), and not both"),
     "no clusters": (lambda: ClusteredCounts(), r"must be given, or k \(None\), and not both"),
-    "threshold_testing": (lambda: selector(method="threshold_testing").fit(X0, Y0),
+    "threshold_testing": (lambda: selector(solver="threshold_testing").fit(X0, Y0),
                           r"compares true scores with one noisy threshold"),
-    "method": (lambda: selector(method="best").fit(X0, Y0), r"method \('best'\) must be one of"),
+    "both names": (lambda: selector(solver="noisy", method="peeling").fit(X0, Y0),
+                   r"method \('peeling'\) must be left out, since it is the old name of solver"),
+    "solver": (lambda: selector(solver="best").fit(X0, Y0), r"solver \('best'\) must be one of"),
     "score": (lambda: selector(criterion="chi2").fit(X0, Y0), r"criterion \('chi2'\) must be"),
     "classes": (lambda: selector(classes=[0, 1, 2]).fit(X0, Y0), "for other than two classes"),
     "no labels": (lambda: selector().fit(X0), "requires y to be passed"),
@@ -895,7 +897,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "k of settings": (lambda: Peeling(k=2.5), r"k \(2.5\) must be a positive whole number"),
     "k and threshold": (lambda: NoisyScores(k=2, threshold=3), "and not both"),
     "neither": (NoisyScores, "and not both"),
-    "no threshold": (lambda: selector(method="sparse_vector").fit(X0, Y0),
+    "no threshold": (lambda: selector(solver="sparse_vector").fit(X0, Y0),
                      r"threshold \(None\) must be given from public knowledge"),
     "threshold": (lambda: NoisyScores(threshold=math.inf), r"threshold \(inf\) must be a number"),
     "n_clusters": (lambda: ClusteredCounts(k=2, n_clusters=1), r"n_clusters \(1\) must be"),
@@ -906,7 +908,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "infinity": (lambda: selector(epsilon=math.inf).fit(X0, Y0), r"epsilon \(inf\)"),
     "weights": (lambda: selector().fit(X0, Y0, sample_weight=np.ones(30)), "sample_weight is ref"),
     "NaN": (lambda: selector().fit(np.where(X0, np.nan, 0), Y0), "Input X contains NaN"),
-    "wide noise": (lambda: selector(epsilon=1e-16, method="noisy").fit(X0, Y0), "does not fit in"),
+    "wide noise": (lambda: selector(epsilon=1e-16, solver="noisy").fit(X0, Y0), "does not fit in"),
     "share": (lambda: AboveThreshold(1.0, 1, 0, 1, 1, 1.0), r"share \(1.0\) must lie between"),
     "most": (lambda: AboveThreshold(1.0, 0, 0, 1, 1, 0.5), r"most \(0\) must be a whole number of"),
     "level": (lambda: AboveThreshold(1.0, 1, 0.5, 1, 1, 0.5), r"threshold \(0.5\) must be a whole"),
@@ -921,8 +923,8 @@ def test_wrong_input_is_refused_with_a_remedy(call, message):
 
 def test_refusals_cost_nothing():
     ledger = Ledger(1.0)
-    for change in ({"method": "best"}, {"max_ones": 0}, {"k": 0}, {"adjacency": "both"},
-                   {"criterion": "chi2"}, {"epsilon": 1e-16, "method": "noisy"}):  # fmt: skip
+    for change in ({"solver": "best"}, {"max_ones": 0}, {"k": 0}, {"adjacency": "both"},
+                   {"criterion": "chi2"}, {"epsilon": 1e-16, "solver": "noisy"}):  # fmt: skip
         with pytest.raises(ValueError, match=r"must|fit in"):
             selector(**{"epsilon": 0.5, "ledger": ledger, **change}).fit(X0, Y0)
     assert not ledger.entries

@@ -33,7 +33,6 @@ from privfit import (
     Categorical,
     Gradient,
     Ledger,
-    LinearHybrid,
     LinearObjective,
     LinearSVC,
     Local,
@@ -42,6 +41,7 @@ from privfit import (
     ObjectivePerturbation,
     Reals,
     Schema,
+    SelectRefine,
 )
 from privfit.audit import audit_runs
 from privfit.linear import auto, descent, select_refine
@@ -55,16 +55,16 @@ from privfit.runs.run import Run, Task
 SURE = 1 - 1e-6
 
 
-def few(T: int = 6, steps: int = 4, **more: Any) -> LinearHybrid:
+def few(T: int = 6, steps: int = 4, **more: Any) -> SelectRefine:
     """Settings of so many selections and steps."""
-    return LinearHybrid(
+    return SelectRefine(
         select=Local(generations=T), refine=Gradient(steps=steps, whiten=True), **more
     )
 
 
 def fit(
     objective: Any,
-    settings: LinearHybrid,
+    settings: SelectRefine,
     epsilon: float = 1.0,
     delta: float = 1e-6,
     rng: Any = 1,
@@ -231,10 +231,10 @@ def test_the_number_of_selections_is_a_rule_in_n_and_mu(adjacency, rng):
     X = rng.uniform(-1, 1, (300, 3))
     objective = LinearObjective(X, X[:, 0] > 0, "logistic", Box(-1, 1, 3))
     n_mu = 5000 * gaussian_calibrate(0.5, 1e-6) * (2 if adjacency == "add_remove" else 1)
-    _, grant = fit(objective, LinearHybrid(), 0.5, adjacency=adjacency, n_public=5000)
+    _, grant = fit(objective, SelectRefine(), 0.5, adjacency=adjacency, n_public=5000)
     (count,) = (event.count for event in grant.events if event.kind == "selection")
     assert count == round(1.5 * math.sqrt(n_mu))
-    _, grant = fit(objective, LinearHybrid(), 0.01, adjacency=adjacency, n_public=50)
+    _, grant = fit(objective, SelectRefine(), 0.01, adjacency=adjacency, n_public=50)
     assert {event.count for event in grant.events if event.kind == "selection"} == {8}
 
 
@@ -260,7 +260,7 @@ def test_few_columns_of_many_are_found_where_a_gradient_drowns(loss, rng):
         w = settings(Run(objective, space, grant, seed)).answer
         return float(np.mean((X @ w[:-1] + w[-1] > 0) == y))
 
-    ours = np.mean([accuracy(LinearHybrid(), seed) for seed in range(3)])
+    ours = np.mean([accuracy(SelectRefine(), seed) for seed in range(3)])
     dense = np.mean([accuracy(Gradient(), seed) for seed in range(3)])
     assert ours > dense + 0.05
 
@@ -280,7 +280,7 @@ def test_columns_that_no_move_touched_stay_at_zero(rng):
 def test_the_answer_is_the_mean_of_the_last_steps(rng):
     objective, _, _ = sparse_truth(rng)
     refine = Gradient(steps=8, whiten=True, average=0.5)
-    path, _ = fit(objective, LinearHybrid(select=Local(generations=9), refine=refine))
+    path, _ = fit(objective, SelectRefine(select=Local(generations=9), refine=refine))
     assert np.array_equal(path.answer, np.concatenate(path.generations[-4:]).mean(axis=0))
 
 
@@ -334,15 +334,15 @@ def test_the_black_box_sees_a_range_and_sensitivities_that_are_too_small(monkeyp
 # --------------------------------------------------------------------------------------------- auto
 
 FACTS = [  # records, columns, epsilon, delta, adjacency, models -> what
-    ((6499, 126, 0.1, 1e-6, "replace", 1), LinearHybrid),
-    ((6499, 126, 0.1, 1e-6, "add_remove", 1), LinearHybrid),
+    ((6499, 126, 0.1, 1e-6, "replace", 1), SelectRefine),
+    ((6499, 126, 0.1, 1e-6, "add_remove", 1), SelectRefine),
     ((6499, 126, 0.2, 1e-6, "add_remove", 1), Gradient),
     ((6499, 126, 0.3, 1e-6, "replace", 1), Gradient),
-    ((6499, 126, 0.3, 1e-6, "replace", 20), LinearHybrid),
+    ((6499, 126, 0.3, 1e-6, "replace", 20), SelectRefine),
     ((39073, 108, 0.05, 1e-6, "replace", 1), Gradient),
     ((39073, 108, 0.05, 0.0, "replace", 1), Local),
     ((39073, 108, 0.06, 0.0, "replace", 1), ObjectivePerturbation),
-    ((10**6, 1025, 1.0, 1e-6, "replace", 1), LinearHybrid),
+    ((10**6, 1025, 1.0, 1e-6, "replace", 1), SelectRefine),
     ((10**6, 4096, 1.0, 1e-6, "replace", 1), Local),
 ]
 
@@ -359,7 +359,7 @@ def test_auto_follows_its_table(facts, kind):
 def test_auto_turns_where_the_signal_is_three():
     budget, domain = Budget(0.5, 1e-6), Box(-1, 1, 50)
     turn = 3 * 50 / gaussian_calibrate(0.5, 1e-6)
-    assert auto.choose(math.floor(turn), domain, budget, REPLACE, 1) == LinearHybrid()
+    assert auto.choose(math.floor(turn), domain, budget, REPLACE, 1) == SelectRefine()
     assert auto.choose(math.ceil(turn), domain, budget, REPLACE, 1) == Gradient()
 
 
@@ -386,13 +386,13 @@ def test_auto_takes_the_same_settings_whatever_the_records(kind, epsilon, adjace
                      n_public=300, random_state=1).fit(X, y)  # fmt: skip
         kept.append((model.release_.settings, model.release_.events))
     assert kept[0] == kept[1]
-    assert kept[0][0]["solver"] == ("hybrid" if epsilon < 1 else "gradient")
+    assert kept[0][0]["solver"] == ("select_refine" if epsilon < 1 else "gradient")
 
 
 @pytest.mark.parametrize("kind", [LogisticRegression, LinearSVC])
 def test_auto_is_the_chosen_solver_with_its_defaults(kind, rng):
     X, y = table_of(rng, constant=False)
-    for epsilon, solver in [(0.05, "hybrid"), (3.0, Gradient())]:
+    for epsilon, solver in [(0.05, "select_refine"), (3.0, Gradient())]:
         options = {"domain": SCHEMA, "classes": [False, True], "random_state": 3}
         by_rule = kind(epsilon, 1e-6, **options).fit(X, y)
         by_name = kind(epsilon, 1e-6, solver=solver, **options).fit(X, y)
@@ -414,26 +414,26 @@ def test_several_classes_share_the_budget_of_a_hybrid(rng):
 
 
 def checked(objective: Any) -> None:
-    LinearHybrid().check(Task(objective, None, 1.0, 1e-6, REPLACE, 4))
+    SelectRefine().check(Task(objective, None, 1.0, 1e-6, REPLACE, 4))
 
 
 SETTINGS = [
-    *((partial(LinearHybrid, share=value), r"share \(.*\) must lie between 0 and 1; leave it out")
+    *((partial(SelectRefine, share=value), r"share \(.*\) must lie between 0 and 1; leave it out")
       for value in (0, 1, -0.5, math.nan, "x")),
-    (partial(LinearHybrid, select=Gradient()), r"select \(Gradient\) must be settings of its part"),
-    (partial(LinearHybrid, refine="gradient"), r"refine \(str\) must be .*; pass Gradient\(...\)"),
-    (partial(LinearHybrid, select=Local(paper=True)), r"select must score moves by the gradient"),
-    *((partial(LinearHybrid, refine=refine), r"refine must be whitened; pass Gradient\(whiten=True")
+    (partial(SelectRefine, select=Gradient()), r"select \(Gradient\) must be settings of its part"),
+    (partial(SelectRefine, refine="gradient"), r"refine \(str\) must be .*; pass Gradient\(...\)"),
+    (partial(SelectRefine, select=Local(paper=True)), r"select must score moves by the gradient"),
+    *((partial(SelectRefine, refine=refine), r"refine must be whitened; pass Gradient\(whiten=True")
       for refine in (Gradient(), Gradient(whiten=False))),
 ]  # fmt: skip
 REFUSED = [
-    (partial(checked, COUNTING), r"solver 'hybrid' needs a linear model with a slope"),
-    (partial(checked, WIDE), r"solver 'hybrid' takes fewer than 4096 columns; pass solver='local'"),
-    (partial(fitted, "hybrid", delta=0.0), r"and so needs delta > 0; pass delta=1e-6, or solver="),
-    (partial(fitted, "hybrid", adjacency="add_remove"), r"pass a public estimate, or LinearHybrid"),
-    (partial(fitted, LinearHybrid(select=Local(generations=4)), adjacency="add_remove",
+    (partial(checked, COUNTING), r"solver 'select_refine' needs a linear model with a slope"),
+    (partial(checked, WIDE), r"solver 'select_refine' takes fewer than 4096 columns; pass"),
+    (partial(fitted, "select_refine", delta=0.0), r"and so needs delta > 0; pass delta=1e-6"),
+    (partial(fitted, "select_refine", adjacency="add_remove"), r"a public estimate, or SelectRefi"),
+    (partial(fitted, SelectRefine(select=Local(generations=4)), adjacency="add_remove",
              fit_intercept=False), r"where no intercept is fitted, whose moments would tell the"),
-    (partial(fitted, "hybrid", epsilon=1e-12, delta=1e-9), r"epsilon \(1e-12\) is too small"),
+    (partial(fitted, "select_refine", epsilon=1e-12, delta=1e-9), r"epsilon \(1e-12\) is too sma"),
     (partial(fitted, "auto", adjacency="add_remove"), r"solver='auto' depends on it; pass a"),
     (partial(fitted, "auto", epsilon=math.inf), r"epsilon \(inf\) is for the plain genetic"),
     (partial(fitted, "auto", epsilon=0.0), r"epsilon \(0.0\) must be"),

@@ -44,7 +44,6 @@ from privfit import (
     Gradient,
     Greedy,
     Gupt,
-    Gupta,
     HashWords,
     Hybrid,
     KMeans,
@@ -52,7 +51,6 @@ from privfit import (
     L1Ball,
     L2Ball,
     Ledger,
-    LinearHybrid,
     LinearSVC,
     Lloyd,
     Local,
@@ -64,8 +62,10 @@ from privfit import (
     PrivGene,
     Schema,
     SelectFeatures,
+    SelectRefine,
     SparseVector,
     Subsample,
+    Swaps,
     UniformGrid,
     confusion_matrix,
     estimators,
@@ -81,7 +81,8 @@ from privfit.estimators import linear
 from privfit.features import selection as feature_methods
 from privfit.models.declared import SETTINGS, from_plain, to_plain
 from privfit.models.kinds import ESTIMATORS, KINDS
-from privfit.models.model import SINCE_2, check, dumps, load, loads, save
+from privfit.models.model import check, dumps, load, loads, save
+from privfit.models.upgrades import PARAMETERS_3, SETTINGS_3, SINCE_2, SOLVERS_3
 
 COINS = np.random.default_rng(20240301)
 X = COINS.uniform(-1.2, 1.2, (400, 3))
@@ -94,7 +95,9 @@ NEW = COINS.uniform(-1.5, 1.5, (50, 3))
 LINEAR_SOLVERS: dict[str, Any] = {
     **{name: name for name in linear.METHODS if name not in ("privatesvm",)},
     "local": Local(generations=5),
-    "hybrid": LinearHybrid(select=Local(generations=5), refine=Gradient(steps=3, whiten=True)),
+    "select_refine": SelectRefine(
+        select=Local(generations=5), refine=Gradient(steps=3, whiten=True)
+    ),
     "eem": EEM(generations=5, population=20),
     "privgene": PrivGene(generations=2, population=20, survivors=5),
     "dpsga": DPSGA(generations=2, population=20, survivors=5),
@@ -118,8 +121,9 @@ MEDIAN_SOLVERS: dict[str, Any] = {
     "auto": "auto",
     "coreset of Jones": Coreset(alpha=0.9),
     "greedy": Greedy(swaps=1),
-    "local": Gupta(steps=3),
+    "swaps": Swaps(steps=3),
     "coreset": Coreset(),
+    "local": Local(generations=3),
     "dpsga": DPSGA(generations=2, population=20, survivors=5),
 }
 
@@ -172,6 +176,10 @@ def curve(**options: Any) -> Any:
     return roc_curve(Y == "yes", np.clip((X[:, 0] + 1) / 2, 0, 1), 1.0, random_state=1, **options)
 
 
+def matrix_of_three() -> Any:
+    return confusion_matrix(THREE, THREE[::-1], 1.0, classes=[2, 0, 1], random_state=1)
+
+
 def matrix() -> Any:
     return confusion_matrix(Y == "yes", (X[:, 0] + 1) / 2, 1.0, random_state=1)
 
@@ -197,7 +205,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "bayes": bayes,
     "bayes of few ones": partial(bayes, max_ones=4, alpha=0.5, delta=1e-6),
     "selection": selected,
-    **{f"selection by {name}": partial(selected, method=method) for name, method in {
+    **{f"selection by {name}": partial(selected, solver=method) for name, method in {
         "noisy": "noisy", "peeling": "peeling", "clusters": ClusteredCounts(3, 4),
         "threshold": NoisyScores(threshold=20.0),
         "sparse vector": SparseVector(2, 20.0),
@@ -422,7 +430,7 @@ def test_no_parameter_of_an_estimator_is_forgotten():
     assert set(ESTIMATORS) == set(estimators.__all__)
     for name, kind in ESTIMATORS.items():
         known = getattr(estimators, name)().get_params().keys()
-        assert set(kind.parameters) == known - OF_A_RUN
+        assert set(kind.parameters) == known - OF_A_RUN - {"method"}  # the old name of solver
 
 
 def test_curves_come_back():
@@ -432,9 +440,9 @@ def test_curves_come_back():
         assert bits(getattr(again, name)) == bits(getattr(drawn, name))
     assert again.auc == drawn.auc
     assert again.release.to_json() == drawn.release.to_json()
-    counted = matrix()
-    assert bits(loads(dumps(counted)).counts) == bits(counted.counts)
-    assert loads(dumps(counted)).accuracy == counted.accuracy
+    for counted in (matrix(), matrix_of_three()):
+        assert bits(loads(dumps(counted)).counts) == bits(counted.counts)
+        assert loads(dumps(counted)).accuracy == counted.accuracy
 
 
 def test_a_ledger_stays_behind_and_a_seed_shows():
@@ -458,7 +466,7 @@ def test_a_setting_that_a_fit_raised_does_not_stop_a_model_from_being_saved():
 
 
 def test_a_selection_of_nothing_comes_back():
-    model = selected(method=NoisyScores(threshold=1e6))
+    model = selected(solver=NoisyScores(threshold=1e6))
     again = loads(dumps(model))
     assert bits(again.ranking_) == bits(model.ranking_)
     assert not again.get_support().any()
@@ -478,7 +486,7 @@ def test_reading_needs_no_scikit_learn(fresh_python, tmp_path):
         f"held = privfit.models.model.check(open({str(tmp_path / 'model.json')!r}).read())\n"
         "print(held.kind, held.version, held.release.epsilon, 'sklearn' in sys.modules)"
     )
-    assert done.stdout == "LogisticRegression 2 1.0 False\n"
+    assert done.stdout == "LogisticRegression 3 1.0 False\n"
 
 
 # ---------------------------------------------------------------------------------------- layout
@@ -487,7 +495,7 @@ def test_reading_needs_no_scikit_learn(fresh_python, tmp_path):
 def test_a_file_is_laid_out_for_people():
     text = dumps(fitted("schema"))
     lines = text.splitlines()
-    assert lines[1] == '  "privfit-model": 2,'
+    assert lines[1] == '  "privfit-model": 3,'
     assert '      "columns": {' in lines
     assert '        "c": {"values": ["x", "£"], "other": true}' in lines
     assert max(map(len, lines)) <= 100
@@ -598,8 +606,8 @@ REFUSED: dict[str, tuple[Callable[[], str | bytes], str]] = {
     "a ledger": (lambda: Ledger(1.0).to_json(), r"must be a model file"),
     "version text": (lambda: changed(LOGISTIC, "privfit-model", to="1"), r"must be a model file"),
     "version 0": (lambda: changed(LOGISTIC, "privfit-model", to=0), r"must be a model file"),
-    "newer": (lambda: changed(LOGISTIC, "privfit-model", to=3),
-              r"version \(3\) must be at most 2 .*; install a newer privfit"),
+    "newer": (lambda: changed(LOGISTIC, "privfit-model", to=4),
+              r"version \(4\) must be at most 3 .*; install a newer privfit"),
     "weight": (lambda: changed("svc by local", "parameters", "C", to=2.0),
                r"C \(2.0\) must be what the release says \(1.0\)"),
     "class": (lambda: changed(LOGISTIC, "class", to="os.system"),
@@ -707,8 +715,8 @@ REFUSED: dict[str, tuple[Callable[[], str | bytes], str]] = {
                  r"features must be different numbers from 0 to 11"),
     "criterion": (lambda: changed(CHOSEN, "parameters", "criterion", to="total_count"),
                   r"criterion \('total_count'\) must be what"),
-    "method": (lambda: changed("selection by noisy", "parameters", "method", to="peeling"),
-               r"method \('peeling'\) must be what the release says \('noisy'\)"),
+    "selection": (lambda: changed("selection by noisy", "parameters", "solver", to="peeling"),
+                  r"solver \('peeling'\) must be what the release says \('noisy'\)"),
     "intercept": (lambda: changed("logistic without an intercept", *VALUES, "intercept", to=[1.0]),
                   r"intercept must be 0 where none was fitted"),
     "words": (lambda: changed("listed words", "parameters", "vocabulary", to="free"),
@@ -718,6 +726,12 @@ REFUSED: dict[str, tuple[Callable[[], str | bytes], str]] = {
     "curve": (lambda: edit(dumps(curve()), *VALUES, "fpr", 1, to=1.5), r"a curve must rise"),
     "thresholds": (lambda: edit(dumps(curve()), "thresholds", to=[0.5]), r"a curve must rise"),
     "matrix": (lambda: edit(dumps(matrix()), *VALUES, "counts", to=[1.0, 2.0]), r"shape \(2, 2\)"),
+    "matrix of three": (lambda: edit(dumps(matrix_of_three()), *VALUES, "counts",
+                                     to=[[1.0, 2.0]] * 2),
+                        r"shape \(3, 3\)"),
+    "classes of a matrix": (lambda: edit(dumps(matrix_of_three()), "release", "settings", "classes",
+                                         to="ab"),
+                            r"classes of a confusion matrix must be at least two; pass a model"),
 }  # fmt: skip
 
 
@@ -1038,6 +1052,72 @@ def test_fields_that_came_later_are_what_earlier_versions_did(name):
     again, new = loads(old), loads(text)
     assert again.solver == new.solver  # what one writes out, the other may leave blank
     assert json.loads(dumps(again.set_params(solver=new.solver))) == json.loads(text)
+
+
+def written_by_version_2(text: str) -> str:
+    """The file as version 2 had it: under the names that were changed since."""
+    held = json.loads(text)
+    held["privfit-model"] = 2
+    solvers = {new: old for old, new in SOLVERS_3.get(held["class"], {}).items()}
+    kinds = {new: old for old, new in SETTINGS_3.items()}
+    names = {new: old for old, new in PARAMETERS_3.get(held["class"], {}).items()}
+    parts = held["parameters"], held["release"]["settings"]
+    for part in parts:
+        solver = part["solver"]
+        if isinstance(solver, dict):
+            solver["settings"] = kinds.get(solver["settings"], solver["settings"])
+        else:
+            part["solver"] = solvers.get(solver, solver)
+    held["parameters"], held["release"]["settings"] = (
+        {names.get(name, name): value for name, value in part.items()} for part in parts
+    )
+    return json.dumps(held)
+
+
+OLD_NAMES = {
+    "logistic by select_refine": '"LinearHybrid"',
+    "logistic by its name": '"hybrid"',
+    "median by swaps": '"Gupta"',
+    "median by its name": '"local"',
+    "selection by noisy": '"method"',
+    "selection by threshold": '"method"',
+}
+
+
+@pytest.mark.parametrize("name", OLD_NAMES)
+def test_names_that_were_changed_are_read_under_the_old_ones(name):
+    made = {"logistic by its name": lambda: linear_model(solver="select_refine"),
+            "median by its name": lambda: median(solver="swaps")}  # fmt: skip
+    model = made[name]() if name in made else fitted(name)
+    old = written_by_version_2(dumps(model))
+    assert OLD_NAMES[name] in old
+    again = loads(old)
+    assert repr(again.set_params(random_state=1)) == repr(model)
+    assert dumps(again) == dumps(model)
+
+
+def test_a_file_under_both_names_is_refused():
+    held = json.loads(written_by_version_2(dumps(fitted("selection by noisy"))))
+    held["parameters"]["solver"] = "peeling"
+    with pytest.raises(ValueError, match="parameters of SelectFeatures must be epsilon, delta, cl"):
+        loads(json.dumps(held))
+
+
+@pytest.mark.parametrize("kind", [LogisticRegression, LinearSVC])
+def test_a_solver_under_its_old_name_is_written_under_the_new_one(kind):
+    with pytest.warns(FutureWarning, match="solver 'hybrid' is 'select_refine' now"):
+        model = linear_model(kind, solver="hybrid")
+    again = loads(dumps(model))
+    assert again.solver == "select_refine"
+    assert bits(again.coef_) == bits(model.coef_)
+
+
+def test_a_solver_under_the_old_name_of_its_parameter_is_written():
+    with pytest.warns(FutureWarning, match="method of SelectFeatures is solver now"):
+        model = selected(method="noisy")
+    again = loads(dumps(model))
+    assert again.solver == "noisy"
+    assert bits(again.ranking_) == bits(model.ranking_)
 
 
 def test_version_1_knows_no_fields_of_version_2():

@@ -14,7 +14,6 @@ from privfit import (
     CentersObjective,
     Coreset,
     FacilityObjective,
-    Gupta,
     Hybrid,
     KMeans,
     KMedian,
@@ -22,6 +21,7 @@ from privfit import (
     Lloyd,
     PrivGene,
     Subsample,
+    Swaps,
     UniformGrid,
 )
 from privfit._kernels import chain
@@ -243,21 +243,21 @@ def medians(solver: Any, **more: Any) -> Any:
 
 @row("kmedian", "swaps T of Gupta et al., k = 4, f = 40")
 def _() -> str:
-    count = sum(event.count for event in medians(Gupta(paper=True)).release_.events)
+    count = sum(event.count for event in medians(Swaps(paper=True)).release_.events)
     assert count - 1 == math.ceil(6 * 4 * math.log(40))
     return str(count - 1)
 
 
 @row("kmedian", "selections that are charged")
 def _() -> str:
-    assert sum(event.count for event in medians(Gupta(3, paper=True)).release_.events) == 3 + 1
+    assert sum(event.count for event in medians(Swaps(3, paper=True)).release_.events) == 3 + 1
     return "T + 1"
 
 
 @row("kmedian", "dampening of Gupta et al.")
 def _() -> str:
     objective = FacilityObjective(np.abs(X[:, :2]), PLACES, (0.5, 1.0), Box(0, 1, 2))
-    ranges = {mechanism.range for mechanism in drawn(lambda: medians(Gupta(2, paper=True)))}
+    ranges = {mechanism.range for mechanism in drawn(lambda: medians(Swaps(2, paper=True)))}
     return f"{ranges.pop() / objective.largest:g} (hi - lo)"
 
 

@@ -76,7 +76,7 @@ def _() -> str:
         noise = published_noise(feature_problem(criterion, 10), Budget(1.0))
         scales.add(noise.sensitivity)
     model = SelectFeatures(0.5, k=3, criterion="total_count", max_ones=10, adjacency="add_remove",
-                           method=NoisyScores(k=3, paper=True))  # fmt: skip
+                           solver=NoisyScores(k=3, paper=True))  # fmt: skip
     assert drawn(lambda: model.fit(ONES)) == [DiscreteLaplace(0.5, 10)]
     return f"{scales.pop()} / epsilon" if len(scales) == 1 else "different"
 
@@ -99,7 +99,7 @@ def _() -> str:
 
 @row("features", "clusters that are taken")
 def _() -> str:
-    model = SelectFeatures(50.0, criterion="total_count", method=ClusteredCounts(threshold=58.0),
+    model = SelectFeatures(50.0, criterion="total_count", solver=ClusteredCounts(threshold=58.0),
                            random_state=0).fit(ONES)  # fmt: skip
     scores = model.release_.parameters["noisy_scores"]
     assert 0 < len(model.ranking_) < 30
@@ -109,7 +109,7 @@ def _() -> str:
 
 @row("features", "noise of cluster selection")
 def _() -> str:
-    model = SelectFeatures(1.0, max_ones=10, classes=[0, 1], method=ClusteredCounts(k=3),
+    model = SelectFeatures(1.0, max_ones=10, classes=[0, 1], solver=ClusteredCounts(k=3),
                            adjacency="add_remove")  # fmt: skip
     [mechanism] = drawn(lambda: model.fit(ONES, LABELS))
     assert mechanism == DiscreteLaplace(1.0, 11)

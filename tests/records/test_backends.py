@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import json
 import os
 import resource
 import signal
@@ -33,7 +34,6 @@ from privfit import (
     KMeans,
     KMedian,
     Ledger,
-    LinearHybrid,
     LinearObjective,
     LinearSVC,
     Local,
@@ -41,6 +41,7 @@ from privfit import (
     ObjectivePerturbation,
     RecordObjective,
     SelectFeatures,
+    SelectRefine,
     SmoothLoss,
     Stream,
     Subsample,
@@ -87,7 +88,7 @@ LINEAR = {
     "local": Local(generations=12),
     "moves": Local(generations=4, scoring="loss"),
     "gradient": Gradient(steps=4),
-    "hybrid": LinearHybrid(),
+    "select_refine": SelectRefine(),
     "auto": "auto",
     "dpsga": DPSGA(generations=3, population=40),
     "eem": EEM(generations=4, population=30),
@@ -112,7 +113,8 @@ CENTERS = {
 MEDIANS = {
     "auto": "auto",
     "greedy": privfit.Greedy(swaps=2),
-    "local": privfit.Gupta(steps=3),
+    "swaps": privfit.Swaps(steps=3),
+    "local": Local(generations=3),
     "coreset": "coreset",
     "dpsga": DPSGA(generations=2, population=20),
     "eem": EEM(generations=3, population=20),
@@ -269,7 +271,7 @@ def test_streamed_convex_fits_are_the_same(name, numbers, small_blocks, monkeypa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("solver", ["local", "moves", "gradient", "hybrid", "objective"])
+@pytest.mark.parametrize("solver", ["local", "moves", "gradient", "select_refine", "objective"])
 def test_several_classes_release_the_same(solver, numbers, small_blocks, monkeypatch):
     """Each block is packed once, whatever the number of classes."""
     monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
@@ -362,6 +364,28 @@ def test_streamed_curves_are_the_same(thresholds, numbers, tmp_path, small_block
     )
     assert np.array_equal(confusion_matrix(y, records, 1.0, random_state=1).counts,
                           confusion_matrix(y, score, 1.0, random_state=1).counts)  # fmt: skip
+
+
+def test_streamed_predictions_are_graded_the_same(numbers, tmp_path, small_blocks):
+    found, y = np.digitize(numbers[0][:, 1], [-0.3, 0.3]), np.digitize(numbers[0][:, 0], [0, 0.5])
+    names = np.array(["low", "middle", "high"])
+    table = pyarrow.table({"found": names[found], "label": names[y]})
+    parquet.write_table(table, tmp_path / "test.parquet")
+    csv.write_csv(table, tmp_path / "test.csv")
+    dictionaries = pyarrow.table(
+        {name: table[name].dictionary_encode() for name in table.schema.names}
+    )
+    told = {"classes": names.tolist(), "random_state": 1}
+    for measure in (accuracy_score, confusion_matrix):
+        once = measure(names[y], names[found], 1.0, **told).release.to_json()
+        for source in (tmp_path / "test.parquet", tmp_path / "test.csv", table, dictionaries):
+            records = Stream(source, memory_limit="64MB")
+            assert measure("label", records, 1.0, **told).release.to_json() == once
+        codes = measure(
+            y, Stream(found, memory_limit="64MB"), 1.0, classes=range(3), random_state=1
+        )
+        for name, value in codes.release.parameters.items():
+            assert json.loads(once)["parameters"][name] == np.asarray(value).tolist()
 
 
 @pytest.mark.parametrize("layout", ["dense", "sparse"])

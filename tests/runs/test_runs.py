@@ -33,7 +33,6 @@ from privfit import (
     KMeans,
     KMedian,
     Ledger,
-    LinearHybrid,
     LinearSVC,
     Lloyd,
     Local,
@@ -44,6 +43,7 @@ from privfit import (
     Reals,
     RecordObjective,
     SelectFeatures,
+    SelectRefine,
     SparseVector,
     UniformGrid,
     search,
@@ -128,7 +128,7 @@ def test_settings_are_values():
         assert (same, repr(same), hash(same)) == (given, repr(given), hash(given))
         assert asdict(same) == asdict(given)
     assert repr(given) == "DPSGA(population=30, survivors=4)"
-    assert repr(LinearHybrid(select=Local(generations=3))).endswith("(select=Local(generations=3))")
+    assert repr(SelectRefine(select=Local(generations=3))).endswith("(select=Local(generations=3))")
     with pytest.raises(AttributeError):
         given.population = 3
 
@@ -141,7 +141,7 @@ def test_parameters_of_settings_are_those_of_the_estimator():
     found = model.get_params(deep=True)
     assert (found["solver__steps"], found["solver__whiten"]) == (20, None)
     assert "solver__steps" not in model.get_params(deep=False)
-    hybrid = LogisticRegression(solver=LinearHybrid(select=Local(generations=9)))
+    hybrid = LogisticRegression(solver=SelectRefine(select=Local(generations=9)))
     assert hybrid.get_params()["solver__select__generations"] == 9
     assert "solver__generations" not in LogisticRegression(solver="local").get_params()
     own = LogisticRegression(solver=Gupt(Plain(C=3.0))).get_params()
@@ -155,9 +155,9 @@ def test_setting_a_parameter_of_settings_leaves_the_old_ones_alone():
     assert (model.solver, model.epsilon, given) == (Gradient(steps=30), 2.0, Gradient(steps=20))
     model.set_params(solver=Local(), solver__generations=5)
     assert model.solver == Local(generations=5)
-    model.set_params(solver=LinearHybrid(select=Local(generations=9)))
+    model.set_params(solver=SelectRefine(select=Local(generations=9)))
     model.set_params(solver__select__generations=7, solver__share=0.5)
-    assert model.solver == LinearHybrid(0.5, Local(generations=7))
+    assert model.solver == SelectRefine(0.5, Local(generations=7))
     # Both at once: neither is right beside what the other was.
     model.set_params(solver=PrivGene(population=5, survivors=5))
     model.set_params(solver__population=50, solver__survivors=20)
@@ -178,8 +178,8 @@ def test_every_estimator_with_a_solver_takes_its_parameters(model, change, after
 
 
 def test_a_selection_takes_the_parameters_of_its_method():
-    model = SelectFeatures(method=Peeling(k=2)).set_params(method__k=3)
-    assert model.method == Peeling(k=3)
+    model = SelectFeatures(solver=Peeling(k=2)).set_params(solver__k=3)
+    assert model.solver == Peeling(k=3)
     assert repr(SparseVector(k=2, threshold=5)) == "SparseVector(k=2, threshold=5)"
 
 
@@ -196,7 +196,7 @@ def test_a_grid_search_tries_the_parameters_of_settings():
 
 
 def test_clones_of_estimators_have_settings_as_they_were_written():
-    for solver in (DPSGA(), Hybrid(), LinearHybrid(), Gupt(Plain())):
+    for solver in (DPSGA(), Hybrid(), SelectRefine(), Gupt(Plain())):
         assert repr(clone(LogisticRegression(solver=solver)).solver) == repr(solver)
 
 
@@ -213,7 +213,7 @@ def test_facts_follow_from_the_settings():
     for fact, names in facts.items():
         assert {name for name, kind in LINEAR.items() if getattr(kind(), fact)} == names
     bounds = {name: kind().largest_weight for name, kind in LINEAR.items()}
-    wide = dict.fromkeys(("gradient", "frank_wolfe", "sgd", "hybrid"), 50.0)
+    wide = dict.fromkeys(("gradient", "frank_wolfe", "sgd", "select_refine"), 50.0)
     narrow = {"dpsga": 1.0, "subsample": 1.0, "privgene": 5.0}
     assert bounds == {**dict.fromkeys(LINEAR, 10.0), **wide, **narrow}
     assert {kind(paper=True).largest_weight for kind in (EEM, Local, Gupt)} == {5.0}
@@ -398,7 +398,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: Gradient().set_params(stepz=3),
      r"stepz must be a parameter of Gradient; pass one of steps, whiten"),
     (lambda: Gradient().set_params(stepz__a=3), r"stepz must be a parameter of Gradient; pass one"),
-    (lambda: LinearHybrid().set_params(share__steps=3),
+    (lambda: SelectRefine().set_params(share__steps=3),
      r"share \(0.7\) must be settings for share__steps to be set; pass settings such as Gradient"),
     (lambda: LogisticRegression(solver="gradient").set_params(solver__steps=3),
      r"solver \('gradient'\) must be settings for solver__steps to be set; pass settings such as"),
