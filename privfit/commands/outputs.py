@@ -1,4 +1,4 @@
-"""Files that a command writes: claimed before anything is spent, whole or not at all.
+"""Files that a command writes: claimed before anything is spent, complete or not at all.
 
 A run pays before it knows its result, so its result must find room. `claim` writes as many bytes as
 it may need to a file beside the one asked for. The result replaces those bytes, which are on disk
@@ -27,13 +27,13 @@ DIGITS = 32  # bytes that a number may take in a text
 
 
 class Claim:
-    """A file that is yet to be written."""
+    """A file that is still to be written."""
 
     def __init__(self, path: Path, temporary: Path) -> None:
         self._path, self._temporary = path, temporary
 
     def write(self, content: str | bytes) -> None:
-        """Fill the file and give it its name."""
+        """Write the file and rename it to its final name."""
         write_through(self._temporary, content, "r+b", like=self._path)
         os.replace(self._temporary, self._path)
 
@@ -48,7 +48,7 @@ def claim(path: str, numbers: int = 0) -> Iterator[Claim]:
         raise PermissionError(errno.EACCES, "", path)
     if not place.parent.is_dir():
         raise InputError(
-            f"{path!r} lies in no existing folder; make the folder, or pass another path"
+            f"{path!r} is in a folder that does not exist; create the folder, or pass another path"
         )
     with beside(place) as temporary:
         try:
@@ -67,12 +67,12 @@ def check_outputs(options: argparse.Namespace) -> None:
             continue
         if os.path.realpath(path) in taken:
             raise InputError(
-                f"--{name} ({path!r}) must be none of the files that are read or written besides; "
+                f"--{name} ({path!r}) must not be another input or output of the command; "
                 "pass another path"
             )
         taken.add(os.path.realpath(path))
 
 
 def claim_if(path: str | None) -> AbstractContextManager[Claim | None]:
-    """A claim where a path was given."""
+    """A claim, if a path was given."""
     return nullcontext() if path is None else claim(path)
