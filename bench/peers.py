@@ -179,8 +179,8 @@ def markdown(found: Found, held: dict[str, Contest], options: argparse.Namespace
     header = ["data", "epsilon", "contestant", "delta", "found", "median ms", "ours minus peer",
               "ahead"]  # fmt: skip
     yield (
-        f"Up to {options.seeds} seeds, privfit {privfit.__version__}; * marks results of code that has "
-        "changed since."
+        f"Up to {options.seeds} seeds, privfit {privfit.__version__}; * marks results of code that "
+        "has changed since."
     )
     for contest in held.values():
         rows = []
