@@ -26,8 +26,12 @@ SELECTIONS = Between(1, 10**6, "1001", whole=True)
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--epsilon", type=EPSILON, default=1.0, metavar="E", help="default: 1")
-    parser.add_argument("--delta", type=DELTA, default=1e-6, metavar="D", help="default: 1e-6")
+    parser.add_argument(
+        "--epsilon", type=EPSILON, default=1.0, metavar="E", help="total epsilon; default: 1"
+    )
+    parser.add_argument(
+        "--delta", type=DELTA, default=1e-6, metavar="D", help="total delta; default: 1e-6"
+    )
     parser.add_argument(
         "--selections",
         type=SELECTIONS,

@@ -29,10 +29,10 @@ __all__ = ["DESCRIPTION", "HELP", "SOLVER", "add", "add_model", "estimator_of", 
 HELP = "fit a private classifier to a table"
 DESCRIPTION = (
     "Fit a classifier to private records and write it as a model file, which holds "
-    "only released values."
+    "only declarations and released values."
 )
 
-SOLVER = "default: auto, which is best in most cases; an unknown name lists all solvers"
+SOLVER = "method; default: auto, which is best in most cases; an unknown name lists all methods"
 MODELS = {"logistic": "LogisticRegression", "svm": "LinearSVC"}
 
 
@@ -60,7 +60,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         dest="kind",
         choices=MODELS,
         default="logistic",
-        help="default: logistic, which also predicts probabilities",
+        help="kind of classifier; default: logistic, which also predicts probabilities",
     )
     parser.add_argument("--solver", default="auto", metavar="NAME", help=SOLVER)
     parser.add_argument(

@@ -29,7 +29,7 @@ DESCRIPTION = (
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("model", help="a model file")
-    parser.add_argument("data", help="CSV, CSV.gz or Parquet")
+    parser.add_argument("data", help="table of records: CSV, CSV.gz or Parquet")
     parser.add_argument(
         "--proba", action="store_true", help="also print the probability of each class"
     )

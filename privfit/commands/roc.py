@@ -29,7 +29,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a model file")
     parser.add_argument("data", help="labelled records: CSV, CSV.gz or Parquet")
     parser.add_argument("--target", required=True, metavar="NAME", help="the column of labels")
-    parser.add_argument("--positive", metavar="LABEL", help="default: the last class of the model")
+    parser.add_argument(
+        "--positive", metavar="LABEL", help="positive class; default: the last one of the model"
+    )
     add_csv_form(parser)
     add_budget(parser)
     parser.add_argument("--out", metavar="FILE", help="the curve, as a model file")

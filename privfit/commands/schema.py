@@ -61,10 +61,10 @@ read_from_data = true
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("data", help="CSV, CSV.gz or Parquet")
+    parser.add_argument("data", help="table of records: CSV, CSV.gz or Parquet")
     parser.add_argument("--target", metavar="NAME", help="the column of labels")
     add_csv_form(parser)
-    parser.add_argument("--out", metavar="FILE", help="default: stdout")
+    parser.add_argument("--out", metavar="FILE", help="file of the draft; default: stdout")
 
 
 def run(options: argparse.Namespace, console: Console) -> None:

@@ -42,7 +42,7 @@ class Declared:
 
 def add_declared(parser: argparse.ArgumentParser, target: bool = True) -> None:
     """Add the options of a command that fits to records."""
-    parser.add_argument("data", help="CSV, CSV.gz or Parquet")
+    parser.add_argument("data", help="table of records: CSV, CSV.gz or Parquet")
     parser.add_argument(
         "--schema", required=True, metavar="FILE", help="TOML file that declares the columns"
     )
@@ -55,14 +55,16 @@ def add_declared(parser: argparse.ArgumentParser, target: bool = True) -> None:
             help="the values of the label; default: the schema's",
         )  # fmt: skip
     parser.add_argument(
-        "--columns", nargs="+", metavar="NAME", help="default: all columns of the schema"
+        "--columns", nargs="+", metavar="NAME", help="columns to use; default: all of the schema"
     )
     add_csv_form(parser)
     parser.add_argument(
         "--accept-leak", action="store_true",
         help="accept a draft of privfit schema, although it reveals individual records",
     )  # fmt: skip
-    parser.add_argument("--threads", type=COUNT, metavar="N", help="default: all cores")
+    parser.add_argument(
+        "--threads", type=COUNT, metavar="N", help="number of threads; default: all cores"
+    )
 
 
 def read_declared(options: argparse.Namespace, console: Console, label: bool = True) -> Declared:

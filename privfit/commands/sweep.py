@@ -35,12 +35,26 @@ def add(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[0.1, 0.3, 1.0, 3.0],
         metavar="E",
-        help="default: 0.1 0.3 1 3",
+        help="values of epsilon; default: 0.1 0.3 1 3",
     )
-    parser.add_argument("--delta", type=DELTA, default=0.0, metavar="D", help="default: 0")
-    parser.add_argument("--adjacency", choices=ADJACENCIES, default="replace")
-    parser.add_argument("--n-public", type=COUNT, metavar="N")
-    parser.add_argument("--splits", type=COUNT, default=10, metavar="N", help="default: 10")
+    parser.add_argument(
+        "--delta", type=DELTA, default=0.0, metavar="D", help="delta of every fit; default: 0"
+    )
+    parser.add_argument(
+        "--adjacency",
+        choices=ADJACENCIES,
+        default="replace",
+        help="neighbour relation; default: replace",
+    )
+    parser.add_argument(
+        "--n-public",
+        type=COUNT,
+        metavar="N",
+        help="public estimate of the number of records, for add_remove",
+    )
+    parser.add_argument(
+        "--splits", type=COUNT, default=10, metavar="N", help="number of splits; default: 10"
+    )
     parser.add_argument(
         "--public", action="store_true", help="declare that the records are public or synthetic"
     )

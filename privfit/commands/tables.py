@@ -102,7 +102,9 @@ AS_SEEN = CsvForm()
 
 def add_csv_form(parser: argparse.ArgumentParser) -> None:
     """Add the options of a command that reads a table."""
-    parser.add_argument("--delimiter", metavar="CHAR", help="default: detected from the header")
+    parser.add_argument(
+        "--delimiter", metavar="CHAR", help="field delimiter; default: from the header"
+    )
     parser.add_argument(
         "--line-breaks", action="store_true",
         help="allow line breaks in quoted fields; an unclosed quote then hides records",
