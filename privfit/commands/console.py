@@ -101,12 +101,12 @@ class Console:
             print(json.dumps(fields, indent=2, default=_plain))
 
     def note(self, text: str) -> None:
-        """Something worth knowing, on stderr."""
+        """Print a note on stderr."""
         if not self._quiet:
             print(text, file=sys.stderr)
 
     def warn(self, text: str) -> None:
-        """A warning, on stderr whatever was asked for."""
+        """Print a warning on stderr, even with `--quiet`."""
         print(f"warning: {text}", file=sys.stderr)
 
     def fail(self, error: BaseException) -> int:

@@ -54,7 +54,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    """The options that choose a classifier."""
+    """Add the options that choose a classifier."""
     parser.add_argument(
         "--model",
         dest="kind",

@@ -1,8 +1,8 @@
 """Files that a command writes: claimed before anything is spent, complete or not at all.
 
-A run pays before it knows its result, so its result must find room. `claim` writes as many bytes as
-it may need to a file beside the one asked for. The result replaces those bytes, which are on disk
-already, and then takes its name in one step.
+A run pays before it knows its result, so there must be space for the result. `claim` writes as many
+bytes as the result may need to a file next to the requested one. The result replaces those bytes,
+which are already on disk, and the file is then renamed in one step.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Claim:
 
 @contextmanager
 def claim(path: str, numbers: int = 0) -> Iterator[Claim]:
-    """Make sure that a file of so many numbers can be written, and refuse now if it cannot."""
+    """Check that a file with this many numbers can be written, and refuse now if it cannot."""
     place = Path(os.path.realpath(path))
     if place.exists() and not place.is_file():
         raise InputError(f"{path!r} must be a file, not a folder or device; pass another path")
@@ -53,13 +53,13 @@ def claim(path: str, numbers: int = 0) -> Iterator[Claim]:
     with beside(place) as temporary:
         try:
             write_through(temporary, bytes(ROOM + DIGITS * numbers), "xb", like=place)
-        except OSError as error:  # told of the file that was asked for
+        except OSError as error:  # name the file that the user asked for
             raise OSError(error.errno, "", path) from None
         yield Claim(place, temporary)
 
 
 def check_outputs(options: argparse.Namespace) -> None:
-    """Refuse an output that would replace what the command reads, or another output."""
+    """Refuse an output that would replace an input of the command, or another output."""
     taken = {os.path.realpath(path) for name in READ if (path := getattr(options, name, None))}
     for name in WRITTEN:
         path = getattr(options, name, None)

@@ -35,7 +35,7 @@ MOST_LEVELS = 100  # of a category; a column with more distinct texts is free te
 MOST_SEEN = 100_000  # distinct values that are tracked when looking for identifiers
 LONGEST = 200  # characters of a category; a longer text is free text
 MOST_CODES = 12  # up to this many distinct whole numbers, a column may hold codes
-FEWEST = 20  # records from which on a column of different values looks like an identifier
+FEWEST = 20  # records from which a column of distinct values may be an identifier
 
 # Texts that stand for a missing value as a rule; the draft declares those of them that were seen.
 MISSING = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "none", "."})
@@ -116,7 +116,7 @@ def _check_header(path: str, names: Iterable[str]) -> None:
 
 
 def _take_label(seen: dict[str, _Seen], options: argparse.Namespace) -> list[str]:
-    """The lines of [data], once the target is taken out of the columns."""
+    """Remove the target from the columns, and return the lines of [data]."""
     if options.target is None:
         return []
     if options.target not in seen:
@@ -203,13 +203,13 @@ class _Seen:
         return True
 
     def _is_identifier(self) -> bool:
-        """All values differ: texts, or whole numbers that fill their range like a count."""
+        """Whether all values differ: texts, or whole numbers that fill their range."""
         if len(self._different) < min(self._count, MOST_SEEN) or self._count < FEWEST:
             return False
         return not self._numeric or (self._whole and self._high - self._low < 2 * self._count)
 
     def codes(self) -> list[int]:
-        """The values of numbers that may be codes: three whole ones or a few more; else none."""
+        """The values of a column that may be codes: three or a few more distinct whole numbers."""
         if not (self._numeric and self._whole) or self.levels is None:
             return []
         levels = sorted({as_value(level) for level in self.levels})
@@ -226,7 +226,7 @@ class _Seen:
 
 
 def _in_order(levels: set[str]) -> list[Any]:
-    """Numbers by size, else texts by the alphabet; of several spellings of one value the first."""
+    """Sort numbers by size, else texts alphabetically; keep the first spelling of each value."""
     ordered = sorted(level for level in levels if isinstance(canonical(level), str))
     if all(as_number(level) is not None for level in ordered):
         ordered.sort(key=float)
@@ -235,5 +235,5 @@ def _in_order(levels: set[str]) -> list[Any]:
 
 
 def _toml(value: Any) -> str:
-    """A text or number as TOML has it, which is as JSON has it."""
+    """A text or number in TOML, which is the same as in JSON."""
     return json.dumps(value, ensure_ascii=False)

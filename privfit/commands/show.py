@@ -81,8 +81,8 @@ def _show_weights(model: Any, console: Console) -> None:
 def _centred(model: Any) -> tuple[Any, Any]:
     """The same model with weights whose mean is 0 in each group of categories.
 
-    A record has one category of each, so what all of them share belongs to the intercept; where
-    none was fitted, the weights are as they are.
+    A record has one category of each group, so their mean can be moved to the intercept; without
+    an intercept, the weights are unchanged.
     """
     weights, intercept = model.coef_.copy(), model.intercept_.copy()
     for group in model.domain_.groups if model.fit_intercept else []:

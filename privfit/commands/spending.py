@@ -1,9 +1,9 @@
 """The budget of one run: its own ledger, the shared file behind it, and the split of its records.
 
-A run may fit on some records and measure accuracy on others. Both parts are disjoint, so that each
-may have the whole budget of the run (`privfit.privacy.ledger` has the proof, and what it asks of
+A run may fit on some records and measure accuracy on others. The two parts are disjoint, so each
+may use the whole budget of the run (`privfit.privacy.ledger` has the proof, and its conditions on
 the split). The shared file is charged once, for the whole run and for all records: another run may
-split otherwise, so groups of one run mean nothing to the next.
+split differently, so groups of one run mean nothing to the next.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 
 class RunLedger(Ledger):
-    """The ledger of one run: charged whole to the shared one when its first grant is made."""
+    """The ledger of one run: charged in full to the shared one when its first grant is made."""
 
     def __init__(
         self,

@@ -1,9 +1,9 @@
 """Reading tables: CSV, gzipped or not, and Parquet, in chunks, straight into compact columns.
 
-A number takes eight bytes and a category two, whatever the file holds besides: other columns and
-the texts of a chunk are dropped before the next one is read. Cells are read as those of any table
-are, each by itself. Every refusal names a column at most, never a value or a row. A file of unknown
-columns is never quoted: its first line may be a record.
+A number takes eight bytes and a category two, whatever else the file contains: other columns and
+the texts of a chunk are dropped before the next one is read. Each cell is read on its own, as in
+any table. Error messages name a column at most, never a value or a row. A file with unknown columns
+is never quoted: its first line may be a record.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ Integers: TypeAlias = NDArray[np.int16] | NDArray[np.int32]
 Told: TypeAlias = Callable[[int, int], object]  # (done, total)
 Raw: TypeAlias = dict[str, Any]  # some rows of the wanted columns: cells of CSV or of Arrow
 
-BLOCK = 1 << 17  # bytes of text that are there at a time: a bar moves in small steps
-ROWS = 1 << 14  # of Parquet that are there at a time
+BLOCK = 1 << 17  # bytes of text read at a time: small, so that a progress bar moves smoothly
+ROWS = 1 << 14  # of Parquet read at a time
 DELIMITERS = ",;\t|"
 LARGE = 1 << 23  # bytes of a table that takes a moment to read
 
@@ -113,7 +113,7 @@ def add_csv_form(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Coded:
-    """A column of categories: (n,) codes into the declared values; -1 is none of them.
+    """A column of categories: (n,) codes into the declared values; -1 for any other value.
 
     A `Schema` reads it value by value, not row by row.
     """
@@ -138,13 +138,13 @@ class Coded:
         return levels[self.codes]
 
     def read_codes(self, reader: LevelReader) -> NDArray[np.int64]:
-        """(n,) places of the rows' values among those that the reader knows."""
+        """(n,) positions of the rows' values among those that the reader knows."""
         return np.append(reader.codes(list(self.values)), -1)[self.codes]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Table:
-    """Records as compact columns, and their labels where a target was read."""
+    """Records as compact columns, and their labels if a target was read."""
 
     columns: dict[str, Array | Coded]
     labels: Coded | None
@@ -186,7 +186,7 @@ def read_table(
     form: CsvForm = AS_SEEN,
     told: Told | None = None,
 ) -> Table:
-    """All records of a file, as the schema declares them; told are hundredths that are read."""
+    """All records of a file, as the schema declares them; `told` is called with the progress."""
     return _joined(list(read_chunks(path, schema, target, form, told)))
 
 
@@ -234,7 +234,7 @@ def _concatenated(columns: list[Any]) -> Any:
 
 
 class _Numbers:
-    """Cells to float64; NaN where one is missing or no number, if the schema has a fill for it."""
+    """Convert cells to float64; missing or non-numeric ones to NaN, if the schema has a fill."""
 
     def __init__(self, name: str, column: Numeric, missing: Sequence[str]) -> None:
         self._name, self._column, self._reader = name, column, NumberReader(missing)
@@ -251,7 +251,7 @@ class _Numbers:
 
 
 class _Levels:
-    """Cells to codes of the declared categories."""
+    """Convert cells to codes of the declared categories."""
 
     def __init__(self, name: str, column: Categorical, remedy: str) -> None:
         self._name, self._column, self._remedy = name, column, remedy
@@ -299,7 +299,7 @@ def opened(
     form: CsvForm = AS_SEEN,
     told: Told | None = None,
 ) -> Iterator[Iterator[Raw]]:
-    """These columns of a file, or all that have a name, some rows at a time."""
+    """Yield these columns of a file, or all named columns, some rows at a time."""
     with open(path, "rb") as file:
         start = file.peek(16)[:16]
         if not start:
@@ -315,7 +315,7 @@ def opened(
 
 
 def _watched(pieces: Iterator[Raw], file: IO[bytes], told: Told | None) -> Iterator[Raw]:
-    """The same pieces, telling by the place in the file how many hundredths are read."""
+    """Yield the same pieces and report the progress, in per cent of the file."""
     if told is None:
         yield from pieces
         return
@@ -352,12 +352,12 @@ def _check_header(header: list[str], path: str) -> None:
     line = "".join(header)
     if "\0" in line:
         raise InputError(f"{path!r} contains zero bytes, so it is not a text file; save it as CSV")
-    if "\ufffd" in line:  # which stands for bytes that are none of UTF-8
+    if "\ufffd" in line:  # the replacement character of invalid UTF-8
         raise InputError(f"{path!r} is not UTF-8 text; save the table as CSV in UTF-8")
 
 
 def _places(header: list[str], names: list[str] | None, path: str) -> dict[str, int]:
-    """Where each wanted column stands; where all are wanted, each that has a name."""
+    """The position of each wanted column, or of every named column if all are wanted."""
     wanted = list(filter(None, header)) if names is None else names
     counts = Counter(header)
     for name in wanted:
