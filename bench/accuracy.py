@@ -322,7 +322,7 @@ def markdown(sections: Iterable[Any], found: Found) -> str:
     lines = [
         f"Tables of {datetime.date.today().isoformat()}, privfit {privfit.__version__}; up to "
         f"{found.seeds} seeds (in brackets how many, where fewer), mean +- half of its 95 % "
-        "interval; * of code that has changed since."
+        "interval; * marks results of code that has changed since."
     ]
     for section in sections:
         lines += ["", f"### {section.title}", "", *section.lines(found)]

@@ -121,7 +121,7 @@ def tables() -> str:
     ]
     for (estimator, solver), cells in rows(results).items():
         numbers = " | ".join(shown(cells.get(column)) for column in COLUMNS)
-        lines.append(f"| `{estimator}` | {solver or 'its only one'} | {numbers} |")
+        lines.append(f"| `{estimator}` | {solver or '(one method)'} | {numbers} |")
     lines += ["", "| sampler | draws | smallest wrong rate found |", "|---|---|---|"]
     for sampler in samplers.SAMPLERS:
         one = results["samplers"][sampler.name]

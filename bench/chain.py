@@ -228,8 +228,8 @@ def speed(repeat):
     header = [
         "d",
         "k",
-        "million steps a second",
-        "Python loop, steps a second",
+        "million steps per second",
+        "Python loop, steps per second",
         "ratio",
         "accepted",
     ]

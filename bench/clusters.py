@@ -174,7 +174,7 @@ def markdown(report):
                 table.append(["asked, and 5 %", *(f"{aim:g}" for _, aim in pairs), ""])
                 met = ("reached" if row["mean"] <= 1.05 * aim else "short" for row, aim in pairs)
                 table.append(["verdict", *met, ""])
-        header = ["solver", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS), "seconds a fit"]
+        header = ["solver", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS), "seconds per fit"]
         yield from table_lines(header, table)
 
 

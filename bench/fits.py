@@ -339,7 +339,11 @@ def race_lines(report):
 
 def rows_lines(report):
     sizes = [int(n) for n in next(iter(report["rows"].values()))]
-    header = ["ms a generation", *(f"{n:,} rows" for n in sizes), "growth at the last step of rows"]
+    header = [
+        "ms per generation",
+        *(f"{n:,} rows" for n in sizes),
+        "growth at the last step of rows",
+    ]
     rows = []
     for name, taken in report["rows"].items():
         last = list(taken.items())[-2:]
@@ -350,7 +354,7 @@ def rows_lines(report):
 
 
 def generations_lines(report):
-    header = ["ms a generation", "generations 2-50", "generations 451-500", "ratio"]
+    header = ["ms per generation", "generations 2-50", "generations 451-500", "ratio"]
     rows = [
         [name, *(_milliseconds(t) for t in taken.values()),
          f"{taken['451-500'] / taken['2-50']:.2f}"]
@@ -383,7 +387,7 @@ def markdown(report):
         f"Machine: {facts}.",
     ]
     if report.get("kept"):
-        lines += ["", f"Of an earlier run: {', '.join(report['kept'])}."]
+        lines += ["", f"From an earlier run: {', '.join(report['kept'])}."]
     for part in PARTS:
         if report[part]:
             lines += ["", *LINES[part](report)]

@@ -234,14 +234,14 @@ def other_lines(report):
         seen = "" if resident is None else f", {resident / 1e6:.1f} MB in resident memory"
         yield (
             f"extra memory of a scoring call, 1,000,000 x 50, 200 candidates: "
-            f"{memory['call_traced_bytes'] / 1e6:.2f} MB allocated{seen} (less than 64 MB asked)"
+            f"{memory['call_traced_bytes'] / 1e6:.2f} MB allocated{seen} (target: less than 64 MB)"
         )
         yield (
             f"packed records: {memory['packed_bytes'] / 1e6:.0f} MB, "
             f"{memory['packed_bytes'] / memory['float64_bytes']:.0%} of the float64 input"
         )
     if report["import_seconds"]:
-        yield f"import privfit: {report['import_seconds']:.3f} s (less than 0.4 s asked)"
+        yield f"import privfit: {report['import_seconds']:.3f} s (target: less than 0.4 s)"
 
 
 def markdown(report):

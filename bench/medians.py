@@ -326,7 +326,7 @@ def speed_lines(options: argparse.Namespace) -> Iterator[str]:
 
 def markdown(report: dict[str, Any]) -> Iterator[str]:
     """The generated part of README.md."""
-    yield f"Measured on {report['date']}, privfit {report['privfit']}; mean cost a record."
+    yield f"Measured on {report['date']}, privfit {report['privfit']}; mean cost per record."
     if "costs" in report:
         yield ""
         yield from cost_lines(report["costs"])

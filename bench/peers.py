@@ -178,7 +178,10 @@ def markdown(found: Found, held: dict[str, Contest], options: argparse.Namespace
     """The generated part of README.md."""
     header = ["data", "epsilon", "contestant", "delta", "found", "median ms", "ours minus peer",
               "ahead"]  # fmt: skip
-    yield f"Up to {options.seeds} seeds, privfit {privfit.__version__}; * of code changed since."
+    yield (
+        f"Up to {options.seeds} seeds, privfit {privfit.__version__}; * marks results of code that "
+        "has changed since."
+    )
     for contest in held.values():
         rows = []
         for data in contest.data if options.data is None else options.data:

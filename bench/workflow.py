@@ -181,8 +181,8 @@ def measure_counting(rounds, sizes=SIZES):
 
 def markdown(report):
     if "accuracy" in report:
-        yield f"SMS spam, {report['repeats']} x 10 folds, 8,192 hashed features, at most 20 a"
-        yield "message; total epsilon 1 unless told otherwise, add_remove, delta 0."
+        yield f"SMS spam, {report['repeats']} x 10 folds, 8,192 hashed features, at most 20 per"
+        yield "message; total epsilon 1 by default, add_remove, delta 0."
         yield ""
         yield from table_lines(["model", "accuracy"], (
             [row["model"], f"{row['mean']:.4f} +- {row['half']:.4f}"] for row in report["accuracy"]

@@ -236,7 +236,7 @@ def told() -> str:
 def main() -> int:
     """Write, or compare."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
+    parser.add_argument("--check", action="store_true", help="compare with the code; write nothing")
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT))
     head, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
@@ -246,7 +246,7 @@ def main() -> int:
              if not path.exists() or path.read_text(encoding="utf-8") != text]  # fmt: skip
     if options.check:
         for path in stale:
-            print(f"{path.relative_to(ROOT)} is not as the code is; run tools/architecture.py")
+            print(f"{path.relative_to(ROOT)} is out of date; run tools/architecture.py")
         return bool(stale)
     for path in stale:
         path.write_text(texts[path], encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Numbers among the options, checked as they are read: a wrong one is told by its option's name."""
+"""Numeric options, checked when they are parsed; an error names the option."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["COUNT", "DELTA", "EPSILON", "Between"]
 
 @dataclass(frozen=True)
 class Between:
-    """A type for argparse: a number from `low` to `high`, a whole one where `whole` says so."""
+    """A type for argparse: a number from `low` to `high`, an integer if `whole`."""
 
     low: float
     high: float
@@ -18,7 +18,7 @@ class Between:
     whole: bool = False
 
     def __call__(self, text: str) -> float:
-        """The number; NaN lies between no bounds."""
+        """Parse and check the number; NaN is never within bounds."""
         try:
             number = int(text) if self.whole else float(text)
         except ValueError:

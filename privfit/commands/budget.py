@@ -1,4 +1,4 @@
-"""``privfit budget``: what a budget gives each selection, and where a budget file stands."""
+"""``privfit budget``: the epsilon of each selection, and the state of a budget file."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from privfit.report import plotting
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
-HELP = "what a budget gives each of n selections; or where a budget file stands"
+HELP = "show what each of n selections may spend, or the state of a budget file"
 DESCRIPTION = (
-    "What a budget gives each of n selections, under every theorem. With --ledger: "
-    "what a budget file has spent and has left; --create starts one."
+    "Show how much epsilon each of n selections may spend under every composition theorem. With "
+    "--ledger, show what a budget file has spent and what is left; --create creates the file."
 )
 
 SELECTIONS = Between(1, 10**6, "1001", whole=True)
@@ -26,25 +26,29 @@ SELECTIONS = Between(1, 10**6, "1001", whole=True)
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--epsilon", type=EPSILON, default=1.0, metavar="E", help="default: 1")
-    parser.add_argument("--delta", type=DELTA, default=1e-6, metavar="D", help="default: 1e-6")
+    parser.add_argument(
+        "--epsilon", type=EPSILON, default=1.0, metavar="E", help="total epsilon; default: 1"
+    )
+    parser.add_argument(
+        "--delta", type=DELTA, default=1e-6, metavar="D", help="total delta; default: 1e-6"
+    )
     parser.add_argument(
         "--selections",
         type=SELECTIONS,
         nargs="+",
         default=[10, 101, 1001],
         metavar="N",
-        help="how many private choices share the budget",
+        help="number of private selections that share the budget; default: 10 101 1001",
     )
     parser.add_argument("--ledger", metavar="FILE", help="a budget file")
     parser.add_argument(
-        "--create", action="store_true", help="start the budget file with --epsilon and --delta"
+        "--create", action="store_true", help="create the budget file with --epsilon and --delta"
     )
     parser.add_argument(
         "--adjacency", choices=ADJACENCIES,
-        help="the neighbour relation of the budget file; default: that of its first run",
+        help="the neighbour relation of the budget file; default: the relation of its first run",
     )  # fmt: skip
-    parser.add_argument("--plot", metavar="FILE", help="a picture of the budget file")
+    parser.add_argument("--plot", metavar="FILE", help="a plot of the budget file")
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
@@ -88,7 +92,7 @@ def _file(ledger: Ledger, options: argparse.Namespace, console: Console) -> None
         [(name, group, f"{budget.epsilon:.6g}", f"{budget.delta:.6g}")
          for name, group, budget in [*rows, *((name, "all", budget) for name, budget in sums)]],
     )  # fmt: skip
-    console.say(f"neighbours: {relation}, at most {ledger.max_rows} row(s) of a person")
+    console.say(f"neighbours: {relation}, at most {ledger.max_rows} row(s) per person")
     for charge in ledger.charges:
         if charge.cost(ledger.neighbours) != charge.budget:
             console.say(f"{charge.name}: {charge.budget} under {charge.adjacency}, converted")

@@ -1,4 +1,4 @@
-"""``privfit cluster``: private k-means centres of a table, or k-median ones among places."""
+"""``privfit cluster``: private k-means centres, or k-median centres among places."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from privfit.report import plotting
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run", "show_centres"]
 
-HELP = "private k-means centres of a table, or k-median places"
+HELP = "find private k-means centres of a table, or k-median centres among places"
 DESCRIPTION = (
-    "Find private k-means centres, or with --places k-median ones among public places, and write "
-    "them as a model file. Distances are those of columns scaled to [0, 1] by their declared "
-    "ranges, and of categories as 0 or 1."
+    "Find private k-means centres, or with --places k-median centres among public places, and "
+    "write them as a model file. Distances are computed on columns scaled to [0, 1] by their "
+    "declared ranges, and on one-hot encoded categories."
 )
 
 CLUSTERS = Between(1, 10_000, "8", whole=True)
@@ -37,28 +37,28 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_declared(parser, target=False)
     parser.add_argument(
-        "--clusters", type=CLUSTERS, required=True, metavar="K", help="how many centres"
+        "--clusters", type=CLUSTERS, required=True, metavar="K", help="number of centres"
     )
     parser.add_argument(
         "--places", metavar="FILE",
         help="a table of PUBLIC places with the columns of the schema: choose the centres among "
-        "them by k-median, the sum of distances along the columns",
+        "them by k-median, with the l1 distance",
     )  # fmt: skip
     parser.add_argument("--solver", default="auto", metavar="NAME", help=SOLVER)
     parser.add_argument(
         "--postprocess", choices=("mcmc", "anneal"),
-        help="cluster a likely synthetic data set, given what noisy Lloyd released, at no cost",
+        help="cluster a likely synthetic data set given the releases of noisy Lloyd, at no cost",
     )  # fmt: skip
     add_budget(parser)
     parser.add_argument("--out", required=True, metavar="FILE", help="the model file")
-    parser.add_argument("--plot", metavar="FILE", help="a picture of the centres")
+    parser.add_argument("--plot", metavar="FILE", help="a plot of the centres")
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
     """Cluster, write, draw."""
     declared = read_declared(options, console, label=False)
     if options.plot is not None and declared.schema.width < 2:
-        raise InputError("--plot needs two columns; pass --columns with more of them, or no --plot")
+        raise InputError("--plot needs two columns; pass more --columns, or leave out --plot")
     ledger = open_run(options, console)
     model = _estimator_of(options, declared.schema)
     model.set_params(
@@ -88,7 +88,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
 
 
 def _estimator_of(options: argparse.Namespace, schema: Schema) -> Any:
-    """k-means, or k-median where public places are given; not yet fitted."""
+    """k-means, or k-median if public places are given; not yet fitted."""
     from privfit.estimators import KMeans, KMedian
 
     shared = {
@@ -99,13 +99,13 @@ def _estimator_of(options: argparse.Namespace, schema: Schema) -> Any:
     if options.places is None:
         return KMeans(**shared, postprocess=options.postprocess)
     if options.postprocess is not None:
-        raise InputError("--postprocess is for k-means; leave it out, or pass no --places")
+        raise InputError("--postprocess is for k-means; leave out --postprocess or --places")
     places = read_table(options.places, schema, None, CsvForm.of(options))
     return KMedian(**shared, facilities=schema.rounded(places.columns).toarray())
 
 
 def _most_numbers(model: Any, schema: Schema) -> int:
-    """How many numbers a model file may hold."""
+    """The largest number of values that the model file may contain."""
     if hasattr(model, "facilities"):
         return int(model.facilities.size) + model.n_clusters * schema.width
     # The centres, counts and sums of every step of noisy Lloyd.

@@ -26,10 +26,10 @@ from privfit.report import plotting
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
 PICTURE = "privfit-demo.png"
-HELP = "private and non-private models of generated records"
+HELP = "compare private and non-private models on generated records"
 DESCRIPTION = (
-    "Fit private models to generated census-like records, beside one without "
-    f"privacy, and draw {PICTURE} where matplotlib is installed."
+    "Fit private models and a non-private one to generated census-like records, compare them, and "
+    f"draw {PICTURE} if matplotlib is installed."
 )
 
 Columns: TypeAlias = dict[str, Integers]
@@ -41,7 +41,7 @@ SPLITS = 3
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Declare the options: none of its own."""
+    """Declare the options: there are none."""
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
     console.say(f"privfit {privfit.__version__}: {simd.active()} kernels, "
                 f"{threads.resolve()} thread(s)")  # fmt: skip
     console.say(f"{N:,} generated census-like records, {len(schema.columns)} columns coded as "
-                f"{schema.width}; a fifth is kept for testing\n")  # fmt: skip
+                f"{schema.width}; a fifth is held out for testing\n")  # fmt: skip
     ledger = Ledger(epsilon=sum(EPSILONS), delta=1e-6 * len(EPSILONS))
     accuracies = _compare(census, ledger, console)
     console.say(f"\n{ledger}")
@@ -80,7 +80,7 @@ class _Census:
 
 
 def _compare(census: _Census, ledger: Ledger, console: Console) -> dict[str, float]:
-    """Accuracies on the last fifth, said line by line: without privacy, with it, by a constant."""
+    """Accuracies on held-out records, printed one by one: non-private, private, constant."""
     from sklearn.linear_model import LogisticRegression
 
     accuracies: dict[str, float] = {}
@@ -106,12 +106,12 @@ def _compare(census: _Census, ledger: Ledger, console: Console) -> dict[str, flo
         with public_records():  # made up, as all of these are
             tell(f"epsilon {epsilon:g}", model.score(*census.part(test)), how)
     share = rich[test].mean()
-    tell("larger class", max(share, 1 - share), "by naming the larger class")
+    tell("larger class", max(share, 1 - share), "by always predicting the larger class")
     return accuracies
 
 
 def _timed(census: _Census, P: NDArray[np.float64]) -> list[float]:
-    """Seconds that our kernels and numpy take to score candidates."""
+    """Seconds that the kernels and numpy take to score candidates."""
     objective = privfit.LinearObjective(census.people, census.rich, "logistic", census.schema)
     dense, sign = census.coded().toarray(), np.where(census.rich > 0, 1.0, -1.0)[:, None]
     return _race(
@@ -121,7 +121,7 @@ def _timed(census: _Census, P: NDArray[np.float64]) -> list[float]:
 
 
 def _drawn(census: _Census, console: Console) -> str | None:
-    """Draw accuracy against epsilon in the working folder, where that can be; the path."""
+    """Draw accuracy against epsilon in the working folder, if possible; the path."""
     from privfit.report.sweeps import sweep
 
     try:
@@ -130,10 +130,10 @@ def _drawn(census: _Census, console: Console) -> str | None:
             found = sweep(model, census.people, census.rich, CURVE, public=True, seeds=SPLITS)
             plot(lambda ax: plotting.draw_sweep(found, ax=ax))
     except (InputError, OSError) as error:
-        console.note(f"no picture: {end_of(error)[1]}")
+        console.note(f"no plot: {end_of(error)[1]}")
         return None
     path = os.path.abspath(PICTURE)
-    console.say(f"accuracy against epsilon, drawn: {path}")
+    console.say(f"plot of accuracy against epsilon: {path}")
     return path
 
 

@@ -29,10 +29,10 @@ __all__ = ["DESCRIPTION", "HELP", "SOLVER", "add", "add_model", "estimator_of", 
 HELP = "fit a private classifier to a table"
 DESCRIPTION = (
     "Fit a classifier to private records and write it as a model file, which holds "
-    "released values alone."
+    "only declarations and released values."
 )
 
-SOLVER = "how to search; default: auto, which is best left; an unknown name lists the others"
+SOLVER = "method; default: auto, which is best in most cases; an unknown name lists all methods"
 MODELS = {"logistic": "LogisticRegression", "svm": "LinearSVC"}
 
 
@@ -43,40 +43,40 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_budget(parser)
     parser.add_argument(
         "--holdout", type=float, metavar="SHARE",
-        help="keep this share of the records from the fit, and release the accuracy on them; they "
-        "are other records, so it costs no more than the fit",
+        help="hold out this share of the records and release the accuracy on them; the held-out "
+        "records are disjoint from the training records, so this adds nothing to the cost",
     )  # fmt: skip
     parser.add_argument(
         "--trusted-eval", action="store_true",
-        help="say the exact accuracy on the held-out records, on stderr: NOT PRIVATE",
+        help="print the exact accuracy on the held-out records to stderr: NOT PRIVATE",
     )  # fmt: skip
     parser.add_argument("--out", required=True, metavar="FILE", help="the model file")
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    """The options that choose a classifier."""
+    """Add the options that choose a classifier."""
     parser.add_argument(
         "--model",
         dest="kind",
         choices=MODELS,
         default="logistic",
-        help="default: logistic, which also gives probabilities",
+        help="kind of classifier; default: logistic, which also predicts probabilities",
     )
     parser.add_argument("--solver", default="auto", metavar="NAME", help=SOLVER)
     parser.add_argument(
         "--C", type=float, metavar="NUMBER",
-        help="weight of the hinge loss beside the regulariser, for --model svm; default: 1",
+        help="weight of the hinge loss relative to the regulariser, for --model svm; default: 1",
     )  # fmt: skip
     parser.add_argument(
         "--no-intercept", dest="intercept", action="store_false",
-        help="fit weights of columns alone, and no intercept",
+        help="fit the weights of the columns without an intercept",
     )  # fmt: skip
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
     """Fit, evaluate, write."""
     if options.trusted_eval and options.holdout is None:
-        raise InputError("--trusted-eval needs records that no fit has seen; pass --holdout 0.2")
+        raise InputError("--trusted-eval needs held-out records; pass --holdout 0.2")
     if options.holdout is not None:
         check_share(options.holdout)
     declared = read_declared(options, console)
@@ -112,7 +112,7 @@ def estimator_of(options: argparse.Namespace, declared: Declared) -> Any:
     from privfit import estimators
 
     if options.C is not None and options.kind != "svm":
-        raise InputError("--C weighs the hinge loss of --model svm alone; leave it out")
+        raise InputError("--C applies only to --model svm; leave it out")
     weight = {} if options.C is None else {"C": options.C}
     return getattr(estimators, MODELS[options.kind])(
         delta=options.delta, domain=declared.schema, classes=list(declared.classes),
@@ -122,7 +122,7 @@ def estimator_of(options: argparse.Namespace, declared: Declared) -> Any:
 
 
 def _held_out(table: Table, options: argparse.Namespace) -> Mask:
-    """(n,): the records that the fit does not see; none where nobody asks for it."""
+    """(n,): mask of the held-out records; all False without --holdout."""
     if options.holdout is None:
         return np.zeros(len(table), dtype=np.bool_)
     return split(table, options.holdout, options.adjacency)
@@ -133,7 +133,7 @@ def _evaluate(
 ) -> float | None:
     """The accuracy on records that the fit did not see: they have the whole budget to themselves.
 
-    None where it is exact and told to who may see the records.
+    None with --trusted-eval, which prints the exact accuracy to stderr.
     """
     from privfit.evaluation.roc import accuracy_score
 
@@ -141,7 +141,7 @@ def _evaluate(
     if options.trusted_eval:
         console.warn(
             f"--trusted-eval: accuracy {np.mean(right):.4f} on held-out records is exact, NOT "
-            "PRIVATE and in no ledger; show it to nobody who may not see the records"
+            "PRIVATE and in no ledger; show it only to people who may see the records"
         )
         return None
     with ledger.group("test"):

@@ -30,14 +30,14 @@ TOLD = (PrivacyLeakWarning, UnwiseBudgetWarning, BudgetFileWarning, OldNameWarni
 DESCRIPTION = """\
 Fit models to sensitive records under differential privacy.
 
-  privfit schema people.csv --target income > schema.toml   # then: documented ranges, no [draft]
+  privfit schema people.csv --target income > schema.toml   # then edit the draft
   privfit fit people.csv --schema schema.toml --epsilon 1 --delta 1e-6 --out model.json
   privfit show model.json
   privfit predict model.json new.csv > predictions.csv"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code."""
+    """Run a command and return its exit code."""
     try:
         options = _parser().parse_args(arguments)
     except InputError as error:
@@ -63,12 +63,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _abandon_stdout() -> None:
-    """Send what nobody takes nowhere: Python flushes once more at its end, and would complain."""
+    """Redirect stdout to the null device: Python flushes it again at exit, and would complain."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that refuses in one sentence, without the list of all options."""
+    """A parser whose errors are one sentence, without the list of all options."""
 
     def error(self, message: str) -> NoReturn:
         remedy = "" if "; pass" in message else f"; {self.prog} --help lists the options"
@@ -90,20 +90,21 @@ def _parser() -> argparse.ArgumentParser:
         one = commands.add_parser(name, help=command.HELP, description=command.DESCRIPTION)
         command.add(one)
         one.set_defaults(run=command.run)
-        says = one.add_argument_group("what is said")
-        says.add_argument("--json", action="store_true", help="one JSON object on stdout")
-        says.add_argument("--quiet", action="store_true", help="errors and warnings alone")
+        says = one.add_argument_group("output")
+        says.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+        says.add_argument("--quiet", action="store_true", help="print only errors and warnings")
         says.add_argument(
-            "--debug", action="store_true", help="tracebacks, which MAY SHOW PRIVATE VALUES"
-        )
+            "--debug", action="store_true",
+            help="print tracebacks, which MAY SHOW PRIVATE VALUES",
+        )  # fmt: skip
     return parser
 
 
 @contextmanager
 def _warnings_told(console: Console) -> Iterator[None]:
-    """Tell warnings on leaks, budgets, files and old names, each once; others may quote records.
+    """Print warnings about leaks, budgets, files and old names once; others might quote records.
 
-    That of a seed is told by `--seed` itself.
+    The warning about a seed is printed by `--seed` itself.
     """
     told: set[str] = set()
 

@@ -1,4 +1,4 @@
-"""Pictures of released values, in files."""
+"""Plots of released values, in files."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ FORMATS = ("png", "svg", "pdf")
 
 @contextmanager
 def claim_picture(path: str) -> Iterator[Write]:
-    """Make sure that a picture can be drawn and written; what is given writes what it is told."""
+    """Check that a plot can be drawn and written; yields the function that draws it."""
     kind = Path(path).suffix.lstrip(".").lower()
     if kind not in FORMATS:
-        raise InputError(f"--plot ({path!r}) must end in .png, .svg or .pdf; pass such a name")
+        raise InputError(f"--plot ({path!r}) must end in .png, .svg or .pdf; pass such a path")
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise InputError('a picture needs matplotlib; run pip install "privfit[plot]"') from None
+        raise InputError('a plot needs matplotlib; run pip install "privfit[plot]"') from None
     with claim(path) as file:
 
         def write(draw: Draw) -> None:
@@ -40,5 +40,5 @@ def claim_picture(path: str) -> Iterator[Write]:
 
 
 def claim_picture_if(path: str | None) -> AbstractContextManager[Write | None]:
-    """A picture where a path was given."""
+    """A plot, if a path was given."""
     return nullcontext() if path is None else claim_picture(path)

@@ -1,4 +1,4 @@
-"""``privfit predict``: what a model file says of new records."""
+"""``privfit predict``: predictions of a model for new records."""
 
 from __future__ import annotations
 
@@ -19,29 +19,31 @@ from privfit.commands.tables import CsvForm, Table, add_csv_form, read_chunks
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
-HELP = "classes or clusters of new records"
+HELP = "predict classes or clusters of new records"
 DESCRIPTION = (
-    "The class, or the cluster, that a model gives each record of a table. It "
-    "spends nothing; predictions are as private as the records they are made of."
+    "Predict the class, or the cluster, of each record of a table. This spends no budget; the "
+    "predictions are as sensitive as the records."
 )
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("model", help="a model file")
-    parser.add_argument("data", help="CSV, CSV.gz or Parquet")
-    parser.add_argument("--proba", action="store_true", help="also the probability of each class")
+    parser.add_argument("data", help="table of records: CSV, CSV.gz or Parquet")
+    parser.add_argument(
+        "--proba", action="store_true", help="also print the probability of each class"
+    )
     add_csv_form(parser)
     parser.add_argument("--out", metavar="FILE", help="a CSV file; default: stdout")
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
-    """Predict, some records at a time."""
+    """Predict, chunk by chunk."""
     model = load_model(options.model)
     schema = schema_of(model, options.model)
     if options.proba and not hasattr(model, "predict_proba"):
         kind = type(model).__name__
-        raise InputError(f"--proba needs probabilities, which {kind} has not; leave it out")
+        raise InputError(f"--proba needs probabilities, which {kind} does not have; leave it out")
     chunks = read_chunks(options.data, schema, None, CsvForm.of(options))
     rows = _rows(model, chunks, options.proba)
     if console.machine and options.out is None:
@@ -62,7 +64,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
 
 
 def _rows(model: Any, parts: Iterator[Table], proba: bool) -> Iterator[list[Any]]:
-    """The label of each record, and where asked for the probability of each class."""
+    """The label of each record and, with --proba, the probability of each class."""
     for part in parts:
         labels = np.asarray(model.predict(part.columns)).tolist()
         chances: Any = repeat([])

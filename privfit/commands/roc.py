@@ -17,10 +17,10 @@ from privfit.commands.tables import Target, add_csv_form, read_records
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
-HELP = "the private ROC curve of a model on labelled records"
+HELP = "release the private ROC curve of a model on labelled records"
 DESCRIPTION = (
-    "Release the ROC curve of a classifier of two classes. Records that the model "
-    "was fitted to are paid for twice: pass the --ledger of the fit."
+    "Release the ROC curve of a binary classifier. On records that the model was fitted to, this "
+    "is a second release, which must be charged to the same budget: pass the --ledger of the fit."
 )
 
 
@@ -28,14 +28,14 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("model", help="a model file")
     parser.add_argument("data", help="labelled records: CSV, CSV.gz or Parquet")
-    parser.add_argument("--target", required=True, metavar="NAME", help="the label")
+    parser.add_argument("--target", required=True, metavar="NAME", help="the column of labels")
     parser.add_argument(
-        "--positive", metavar="LABEL", help="default: the last of the model's classes"
+        "--positive", metavar="LABEL", help="positive class; default: the last one of the model"
     )
     add_csv_form(parser)
     add_budget(parser)
     parser.add_argument("--out", metavar="FILE", help="the curve, as a model file")
-    parser.add_argument("--plot", metavar="FILE", help="a picture of the curve")
+    parser.add_argument("--plot", metavar="FILE", help="a plot of the curve")
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
@@ -78,8 +78,8 @@ def _classes(model: Any, options: argparse.Namespace) -> list[Any]:
     classes = list(getattr(model, "classes_", []))
     if len(classes) != 2 or not hasattr(model, "decision_function"):
         raise InputError(
-            f"{options.model!r} must be a linear classifier of two classes; pass a model of "
-            "privfit fit"
+            f"{options.model!r} must be a linear classifier with two classes; pass a model "
+            "written by privfit fit"
         )
     return [label.item() if hasattr(label, "item") else label for label in classes]
 

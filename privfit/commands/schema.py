@@ -25,17 +25,17 @@ from privfit.domains.reading import Odd, canonical, objects
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
-HELP = "draft a schema of a table"
+HELP = "draft the schema of a table"
 DESCRIPTION = (
-    "Draft the types, ranges and categories of a table's columns, for who may see "
-    "the records. The draft is not private: replace its ranges by documented ones."
+    "Draft the types, ranges and categories of a table's columns, for people who may see the "
+    "records. The draft is not private: replace its ranges by documented ones."
 )
 
-MOST_LEVELS = 100  # of a category; a column of more different texts is free text
-MOST_SEEN = 100_000  # different values that are told apart when looking for identifiers
+MOST_LEVELS = 100  # of a category; a column with more distinct texts is free text
+MOST_SEEN = 100_000  # distinct values that are tracked when looking for identifiers
 LONGEST = 200  # characters of a category; a longer text is free text
-MOST_CODES = 12  # different whole numbers that are more likely codes than amounts
-FEWEST = 20  # records from which on a column of different values looks like an identifier
+MOST_CODES = 12  # up to this many distinct whole numbers, a column may hold codes
+FEWEST = 20  # records from which a column of distinct values may be an identifier
 
 # Texts that stand for a missing value as a rule; the draft declares those of them that were seen.
 MISSING = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "none", "."})
@@ -43,13 +43,13 @@ MISSING = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None",
 SEPARATED = re.compile(r"[+-]?\d{1,3}([,' \u00a0\u202f]\d{3})+(\.\d*)?")  # 1,234.5
 
 HEAD = """\
-# A draft of a schema, READ FROM THE DATA: its ranges and values tell of single records, and no
+# A draft of a schema, READ FROM THE DATA: its ranges and values reveal individual records, and no
 # privacy budget pays for that.
 #
-# 1. Replace every range by a documented or obvious one, as age = {{low = 0, high = 120}}.
-# 2. Replace every list of values by the documented one; other = true takes unknown ones, too.
+# 1. Replace every range by a documented or obvious one, such as age = {{low = 0, high = 120}}.
+# 2. Replace every list of values by the documented one; other = true accepts unknown ones.
 # 3. Remove the columns that the model must not see.
-# 4. List the texts that stand for missing values. A text among the values of a column is a value.
+# 4. List the texts that stand for missing values. A declared value is never missing.
 # 5. Delete the table [draft] below. Until then privfit fit refuses this file.
 
 missing = {missing}
@@ -61,14 +61,14 @@ read_from_data = true
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("data", help="CSV, CSV.gz or Parquet")
+    parser.add_argument("data", help="table of records: CSV, CSV.gz or Parquet")
     parser.add_argument("--target", metavar="NAME", help="the column of labels")
     add_csv_form(parser)
-    parser.add_argument("--out", metavar="FILE", help="default: stdout")
+    parser.add_argument("--out", metavar="FILE", help="file of the draft; default: stdout")
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
-    """Look at every column, and write down what was seen."""
+    """Look at every column and write the draft."""
     seen = _look(options.data, CsvForm.of(options))
     tokens = sorted({""}.union(*(one.missing for one in seen.values())))
     label = _take_label(seen, options)
@@ -76,16 +76,16 @@ def run(options: argparse.Namespace, console: Console) -> None:
     columns = {name: one.column() for name, one in seen.items() if name not in left_out}
     if not columns:
         raise InputError(
-            f"{options.data!r} has no column of numbers or categories that could be drafted; write "
-            "the schema by hand"
+            f"{options.data!r} has no column of numbers or categories to draft; write the "
+            "schema by hand"
         )
     codes = {name: one.codes() for name, one in seen.items() if name in columns and one.codes()}
     head = HEAD.format(missing=f"[{', '.join(map(_toml, tokens))}]")
     text = "\n".join([head, *label, Schema(columns).to_toml(), *_comments(left_out, codes)])
     for name, doubt in left_out.items():
         console.note(f"left out {name!r}: {doubt}")
-    console.warn("the draft tells of single records: replace its ranges and values by documented "
-                 "ones, and keep it as safe as the records")  # fmt: skip
+    console.warn("the draft reveals individual records: replace its ranges and values by "
+                 "documented ones, and keep it as safe as the records")  # fmt: skip
     if options.out is not None:
         with claim(options.out) as out:
             out.write(text)
@@ -107,45 +107,45 @@ def _look(path: str, form: CsvForm) -> dict[str, _Seen]:
 
 
 def _check_header(path: str, names: Iterable[str]) -> None:
-    """Refuse a first line that looks like a record; it is not quoted, since it may be one."""
+    """Refuse a first line that looks like a record, without quoting it: it may be one."""
     if any(as_number(name) is not None for name in names):
         raise InputError(
-            f"{path!r} must name its columns in its first line, where numbers stand; add a line "
-            "of names above the records"
+            f"{path!r} must have a header line, but its first line contains numbers; add a "
+            "line of column names above the records"
         )
 
 
 def _take_label(seen: dict[str, _Seen], options: argparse.Namespace) -> list[str]:
-    """The lines of [data], once the target is taken out of the columns."""
+    """Remove the target from the columns, and return the lines of [data]."""
     if options.target is None:
         return []
     if options.target not in seen:
         raise InputError(
-            f"--target ({options.target!r}) must be a column of {options.data!r}; pass a name of "
-            "its first line"
+            f"--target ({options.target!r}) must be a column of {options.data!r}; pass a name "
+            "from its header"
         )
     levels = seen.pop(options.target).levels
     if levels is None or len(levels) < 2:
         raise InputError(
-            f"--target ({options.target!r}) must have from 2 to {MOST_LEVELS} classes in the data; "
-            "pass another column"
+            f"--target ({options.target!r}) must have between 2 and {MOST_LEVELS} classes in the "
+            "data; pass another column"
         )
     classes = ", ".join(map(_toml, as_labels(_in_order(levels))))
     return [f"[data]\nlabel = {_toml(options.target)}\nclasses = [{classes}]\n"]
 
 
 def _comments(left_out: dict[str, str], codes: dict[str, list[int]]) -> list[str]:
-    """What to know of columns that are left out, and of numbers that may be codes."""
+    """Comments on columns that are left out, and on numbers that may be codes."""
     lines = [f"# {_toml(name)} is left out: {doubt}\n" for name, doubt in left_out.items()]
     if codes:
-        lines.append("# Are these numbers codes of something, not amounts? Then write instead:\n")
+        lines.append("# If these numbers are codes and not amounts, write instead:\n")
         declared = Schema({name: Categorical(levels) for name, levels in codes.items()}).to_toml()
         lines += [f"# {line}\n" for line in declared.splitlines() if "=" in line]
     return ["".join(lines)] if lines else []
 
 
 class _Seen:
-    """What was seen of one column so far."""
+    """What has been seen of one column so far."""
 
     def __init__(self, name: str) -> None:
         self._name, self._count, self._lacks = name, 0, False
@@ -156,7 +156,7 @@ class _Seen:
         self._low, self._high = math.inf, -math.inf
 
     def add(self, values: Any) -> None:
-        """Take note of some cells: those of CSV, or what Parquet has."""
+        """Update with some cells, from CSV or Parquet."""
         texts = ["" if value is None else str(value) for value in objects(values)]
         self.missing.update(text for text in set(texts) if text.strip() in MISSING)
         present = [text for text in texts if text not in self.missing]
@@ -180,17 +180,17 @@ class _Seen:
         self._low, self._high = min([self._low, *found]), max([self._high, *found])
 
     def doubt(self) -> str:
-        """Why the column is better left out, or nothing."""
+        """Why the column should be left out, or the empty string."""
         if not self._count:
             return "it has no values"
         if len(self._different) == 1:
-            return "it has one value in all records"
+            return "it has the same value in all records"
         if self._is_identifier():
             return "it looks like an identifier"
         if self._separated:
             return "it has numbers with thousands separators; write them as 1234.5"
         if self._numeric and not self._has_range():
-            return "its numbers differ too little for their size; subtract an offset"
+            return "its numbers differ too little relative to their size; subtract an offset"
         if not self._numeric and self.levels is None:
             return f"it looks like free text, with many (over {MOST_LEVELS}) or long values"
         return ""
@@ -203,20 +203,20 @@ class _Seen:
         return True
 
     def _is_identifier(self) -> bool:
-        """All values differ: texts, or whole numbers that fill their range like a count."""
+        """Whether all values differ: texts, or whole numbers that fill their range."""
         if len(self._different) < min(self._count, MOST_SEEN) or self._count < FEWEST:
             return False
         return not self._numeric or (self._whole and self._high - self._low < 2 * self._count)
 
     def codes(self) -> list[int]:
-        """The values of numbers that may be codes: three whole ones or a few more; else none."""
+        """The values of a column that may be codes: three or a few more distinct whole numbers."""
         if not (self._numeric and self._whole) or self.levels is None:
             return []
         levels = sorted({as_value(level) for level in self.levels})
         return levels if 2 < len(levels) <= MOST_CODES else []
 
     def column(self) -> Numeric | Categorical:
-        """The column, as it was seen."""
+        """The declaration of the column, from what was seen."""
         if self._numeric:
             low, high = as_value(str(self._low)), as_value(str(self._high))
             return Numeric(low, high, fill=(low + high) / 2 if self._lacks else None)
@@ -226,7 +226,7 @@ class _Seen:
 
 
 def _in_order(levels: set[str]) -> list[Any]:
-    """Numbers by size, else texts by the alphabet; of several spellings of one value the first."""
+    """Sort numbers by size, else texts alphabetically; keep the first spelling of each value."""
     ordered = sorted(level for level in levels if isinstance(canonical(level), str))
     if all(as_number(level) is not None for level in ordered):
         ordered.sort(key=float)
@@ -235,5 +235,5 @@ def _in_order(levels: set[str]) -> list[Any]:
 
 
 def _toml(value: Any) -> str:
-    """A text or number as TOML has it, which is as JSON has it."""
+    """A text or number in TOML, which is the same as in JSON."""
     return write(value, ascii=False)

@@ -7,7 +7,7 @@ Besides the tables that `Schema.from_toml` reads, such a file may have
     classes = ["<=50K", ">50K"]
 
     [draft]
-    read_from_data = true     # left by `privfit schema`: nobody has confirmed the ranges
+    read_from_data = true     # written by `privfit schema`: the ranges are not confirmed yet
 """
 
 from __future__ import annotations
@@ -29,36 +29,42 @@ __all__ = ["Declared", "add_declared", "read_declared"]
 
 @dataclass(frozen=True)
 class Declared:
-    """The columns that a model sees, and the label where one is asked for."""
+    """The columns that a model sees, and the label, if there is one."""
 
     schema: Schema
     target: Target | None = None
 
     @property
     def classes(self) -> tuple[Any, ...]:
-        """The labels; none where no label was asked for."""
+        """The labels; empty without a target."""
         return () if self.target is None else self.target.classes
 
 
 def add_declared(parser: argparse.ArgumentParser, target: bool = True) -> None:
-    """The options of a command that fits to records."""
-    parser.add_argument("data", help="CSV, CSV.gz or Parquet")
+    """Add the options of a command that fits to records."""
+    parser.add_argument("data", help="table of records: CSV, CSV.gz or Parquet")
     parser.add_argument(
-        "--schema", required=True, metavar="FILE", help="TOML: what each column may hold"
+        "--schema", required=True, metavar="FILE", help="TOML file that declares the columns"
     )
     if target:
-        parser.add_argument("--target", metavar="NAME", help="the label; default: the schema's")
+        parser.add_argument(
+            "--target", metavar="NAME", help="the column of labels; default: the schema's"
+        )
         parser.add_argument(
             "--classes", nargs="+", metavar="LABEL",
             help="the values of the label; default: the schema's",
         )  # fmt: skip
-    parser.add_argument("--columns", nargs="+", metavar="NAME", help="default: all of the schema")
+    parser.add_argument(
+        "--columns", nargs="+", metavar="NAME", help="columns to use; default: all of the schema"
+    )
     add_csv_form(parser)
     parser.add_argument(
         "--accept-leak", action="store_true",
-        help="take a draft of privfit schema as it is, though it tells of single records",
+        help="accept a draft of privfit schema, although it reveals individual records",
     )  # fmt: skip
-    parser.add_argument("--threads", type=COUNT, metavar="N", help="default: every core")
+    parser.add_argument(
+        "--threads", type=COUNT, metavar="N", help="number of threads; default: all cores"
+    )
 
 
 def read_declared(options: argparse.Namespace, console: Console, label: bool = True) -> Declared:
@@ -81,8 +87,8 @@ def read_declared(options: argparse.Namespace, console: Console, label: bool = T
 def _known(name: str, columns: dict[str, Any], options: argparse.Namespace) -> str:
     if name not in columns:
         raise InputError(
-            f"--columns ({name!r}) must be declared in {options.schema!r}, and not the target; "
-            f"pass some of {', '.join(columns)}"
+            f"--columns ({name!r}) must be a declared column of {options.schema!r} and not the "
+            f"target; pass some of {', '.join(columns)}"
         )
     return name
 
@@ -93,15 +99,17 @@ def _check_draft(fields: dict[str, Any], options: argparse.Namespace, console: C
     if not options.accept_leak:
         raise InputError(
             f"{options.schema!r} is a draft that was read from the data: its ranges and values "
-            "tell of single records, and no budget pays for that; replace them by documented ones "
-            "and delete the table [draft], or pass --accept-leak if the data are public or you "
-            "take the risk"
+            "reveal individual records, and no budget pays for that; replace them by documented "
+            "ones and delete the table [draft], or pass --accept-leak if the data are public or "
+            "you accept the risk"
         )
-    console.warn("--accept-leak: ranges and values read from the data are outside of the guarantee")
+    console.warn(
+        "--accept-leak: ranges and values read from the data are not covered by the guarantee"
+    )
 
 
 def _target(schema: Schema, data: dict[str, Any], options: argparse.Namespace) -> Target:
-    """The label: by option, else by the schema; its classes likewise."""
+    """The label and its classes: from the options, else from the schema."""
     name = options.target or data.get("label")
     if not isinstance(name, str):
         raise InputError(f'pass --target, or label = "..." in a table [data] of {options.schema!r}')

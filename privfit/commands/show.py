@@ -1,4 +1,4 @@
-"""``privfit show``: what a model file holds, verified."""
+"""``privfit show``: the contents of a model file, verified."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from privfit.privacy.ledger import Budget, Release
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
-HELP = "what a model file holds, verified"
+HELP = "verify a model file and show its contents"
 DESCRIPTION = (
-    "Recompute the cost of a model from its events, and show all that it says of "
-    "the records. With --quiet the exit code alone tells whether it holds."
+    "Recompute the privacy cost of a model from its events, and show everything that it releases. "
+    "With --quiet, only the exit code shows whether the file is valid."
 )
 
 HIDDEN = {
-    "replace": "whichever record stands in a row (replace)",
-    "add_remove": "whether or not a record is there (add_remove)",
+    "replace": "for the contents of one row (replace)",
+    "add_remove": "for the presence of one record (add_remove)",
 }
-MOST = 12  # coefficients that are shown
+MOST = 12  # number of coefficients shown
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -39,14 +39,14 @@ def run(options: argparse.Namespace, console: Console) -> None:
     model = load_model(options.model)
     release: Release | None = getattr(model, "release_", getattr(model, "release", None))
     if release is None:
-        raise InputError(f"{options.model!r} holds no release; pass a model that was fitted")
+        raise InputError(f"{options.model!r} contains no release; pass a fitted model")
     release.verify()
     promise = Budget(release.epsilon, release.delta)
     console.say(f"{options.model}: {type(model).__name__}")
     console.say(f"guarantee: {promise}, {HIDDEN[release.adjacency]}")
     console.say(f"verified: the draws below cost epsilon {release.cost():.6g} at this delta")
     if release.seeded:
-        console.warn("this model was drawn with a seed: whoever knows it can subtract the noise")
+        console.warn("this model was drawn with a seed: anyone who knows it can subtract the noise")
     console.say()
     console.table(
         ("draws", "count", "size", "delta"),
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
 
 
 def _show_weights(model: Any, console: Console) -> None:
-    """The largest weights: by class, where there are more than two."""
+    """The largest weights; for each class, if there are more than two."""
     labels = model.classes_[1:] if len(model.classes_) == 2 else model.classes_
     names, (weights, intercept) = model.coef_names_, _centred(model)
     largest = np.argsort(-np.abs(weights).max(axis=0), kind="stable")[:MOST]
@@ -81,8 +81,8 @@ def _show_weights(model: Any, console: Console) -> None:
 def _centred(model: Any) -> tuple[Any, Any]:
     """The same model with weights whose mean is 0 in each group of categories.
 
-    A record has one category of each, so what all of them share belongs to the intercept; where
-    none was fitted, the weights are as they are.
+    A record has one category of each group, so their mean can be moved to the intercept; without
+    an intercept, the weights are unchanged.
     """
     weights, intercept = model.coef_.copy(), model.intercept_.copy()
     for group in model.domain_.groups if model.fit_intercept else []:

@@ -1,9 +1,9 @@
 """The budget of one run: its own ledger, the shared file behind it, and the split of its records.
 
-A run may fit on some records and measure accuracy on others. Both parts are disjoint, so that each
-may have the whole budget of the run (`privfit.privacy.ledger` has the proof, and what it asks of
+A run may fit on some records and measure accuracy on others. The two parts are disjoint, so each
+may use the whole budget of the run (`privfit.privacy.ledger` has the proof, and its conditions on
 the split). The shared file is charged once, for the whole run and for all records: another run may
-split otherwise, so groups of one run mean nothing to the next.
+split differently, so groups of one run mean nothing to the next.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 
 class RunLedger(Ledger):
-    """The ledger of one run: charged whole to the shared one when its first grant is made."""
+    """The ledger of one run: charged in full to the shared one when its first grant is made."""
 
     def __init__(
         self,
@@ -76,54 +76,55 @@ class RunLedger(Ledger):
 
 
 def add_budget(parser: argparse.ArgumentParser) -> None:
-    """The options of a command that spends."""
+    """Add the options of a command that spends budget."""
     budget = parser.add_argument_group("privacy")
     budget.add_argument(
         "--epsilon",
         type=EPSILON,
         required=True,
         metavar="E",
-        help="what this run may spend: smaller is more private; often 0.1 to 3",
+        help="the privacy budget of this run: smaller is more private; often 0.1 to 3",
     )
     budget.add_argument(
         "--delta",
         type=DELTA,
         default=0.0,
         metavar="D",
-        help="the chance that epsilon does not hold, far below 1 / records; default: 0",
+        help="the delta of (epsilon, delta)-differential privacy; choose it far below 1 / (number "
+        "of records); default: 0",
     )
     budget.add_argument(
         "--adjacency", choices=ADJACENCIES, default="replace",
-        help="what is hidden: which record stands in a row (replace, the default), or whether a "
-        "record is there at all (add_remove; then the number of records is private, too)",
+        help="what is protected: the contents of one row (replace, the default), or the presence "
+        "of one record (add_remove; the number of records is then private, too)",
     )  # fmt: skip
     budget.add_argument(
         "--n-public", type=COUNT, metavar="N",
-        help="a public, possibly rough number of records, for add_remove",
+        help="a public estimate of the number of records, for add_remove",
     )  # fmt: skip
     budget.add_argument(
         "--ledger", metavar="FILE",
-        help="a budget file shared by runs, made by privfit budget --create",
+        help="a budget file shared between runs, created by privfit budget --create",
     )  # fmt: skip
     budget.add_argument(
-        "--seed", type=int, metavar="N", help="repeat a run; VOIDS PRIVACY, for tests alone"
+        "--seed", type=int, metavar="N", help="make a run repeatable; VOIDS PRIVACY, for tests only"
     )
 
 
 def open_shared(path: str, adjacency: str | None = None) -> Ledger:
-    """The ledger of a budget file, which must be there."""
+    """The ledger of a budget file, which must exist."""
     from privfit.privacy.budget_file import open_ledger
 
     if not os.path.exists(path):
         raise InputError(
-            f"--ledger ({path!r}) must be a budget file, and there is none; start one by privfit "
+            f"--ledger ({path!r}) must be an existing budget file; create one with privfit "
             "budget --create --ledger FILE --epsilon E --delta D"
         )
     return open_ledger(path, adjacency=adjacency)
 
 
 def open_run(options: argparse.Namespace, console: Console) -> RunLedger:
-    """The ledger of this run; the shared file must be there and have enough left."""
+    """The ledger of this run; the shared file must exist and have enough budget left."""
     shared = None if options.ledger is None else open_shared(options.ledger)
     console.ledger = RunLedger(options.epsilon, options.delta, shared, options.adjacency)
     return console.ledger
@@ -136,14 +137,14 @@ def seed_of(options: argparse.Namespace, console: Console) -> int | None:
     if options.seed < 0:
         raise InputError(f"--seed ({options.seed}) must be 0 or more; pass a whole number")
     console.warn(
-        "--seed voids privacy: whoever knows it can subtract the noise; leave it out for real "
+        "--seed voids privacy: anyone who knows it can subtract the noise; leave it out for real "
         "records"
     )
     return int(options.seed)
 
 
 def check_share(share: float) -> None:
-    """Refuse what is no share of the records."""
+    """Refuse a share that is not between 0 and 1."""
     if not 0 < share < 1:
         raise InputError(f"--holdout ({share}) must lie between 0 and 1; pass a share such as 0.2")
 
@@ -151,8 +152,8 @@ def check_share(share: float) -> None:
 def split(table: Table, share: float, adjacency: str) -> Mask:
     """Which records are held out: a mask (n,), by a public rule.
 
-    'replace': by position, shuffled by a public seed, so that a record that is replaced leaves all
-    others where they were. 'add_remove': by the record alone, a hash of its values, since one more
+    'replace': by position, shuffled by a public seed, so that replacing a record leaves all others
+    where they were. 'add_remove': by the record alone, a hash of its values, since one more
     record would shift the positions of the others; equal records stay together.
     """
     if Neighbours.of(adjacency).replaces:
@@ -181,7 +182,7 @@ def _hashes(table: Table) -> NDArray[np.uint64]:
 
 
 def report(ledger: RunLedger, console: Console) -> dict[str, Any]:
-    """Show what the run spent as a table, and give it as a dictionary."""
+    """Print what the run spent as a table, and return it as a dictionary."""
     rows = [(name, group or "all", f"{budget.epsilon:.6g}", f"{budget.delta:.6g}")
             for group, name, budget in ledger.entries]  # fmt: skip
     spent = ledger.budget

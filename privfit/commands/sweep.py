@@ -18,10 +18,10 @@ from privfit.report import plotting
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
-HELP = "the privacy-accuracy curve, on public or synthetic records"
+HELP = "compute the privacy-accuracy curve on public or synthetic records"
 DESCRIPTION = (
-    "Fit at several epsilons on several splits, beside the model without privacy. "
-    "Its accuracies are exact, so the records must be public or synthetic."
+    "Fit private models at several values of epsilon, and one without privacy, on several splits. "
+    "The accuracies are exact, so the records must be public or synthetic."
 )
 
 
@@ -35,28 +35,44 @@ def add(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[0.1, 0.3, 1.0, 3.0],
         metavar="E",
-        help="default: 0.1 0.3 1 3",
+        help="values of epsilon; default: 0.1 0.3 1 3",
     )
-    parser.add_argument("--delta", type=DELTA, default=0.0, metavar="D", help="default: 0")
-    parser.add_argument("--adjacency", choices=ADJACENCIES, default="replace")
-    parser.add_argument("--n-public", type=COUNT, metavar="N")
-    parser.add_argument("--splits", type=COUNT, default=10, metavar="N", help="default: 10")
+    parser.add_argument(
+        "--delta", type=DELTA, default=0.0, metavar="D", help="delta of every fit; default: 0"
+    )
+    parser.add_argument(
+        "--adjacency",
+        choices=ADJACENCIES,
+        default="replace",
+        help="neighbour relation; default: replace",
+    )
+    parser.add_argument(
+        "--n-public",
+        type=COUNT,
+        metavar="N",
+        help="public estimate of the number of records, for add_remove",
+    )
+    parser.add_argument(
+        "--splits", type=COUNT, default=10, metavar="N", help="number of splits; default: 10"
+    )
     parser.add_argument(
         "--public", action="store_true", help="declare that the records are public or synthetic"
     )
-    parser.add_argument("--out", required=True, metavar="FILE", help="every trial, as JSON")
-    parser.add_argument("--resume", action="store_true", help="go on with the trials of --out")
-    parser.add_argument("--plot", metavar="FILE", help="a picture of the curve")
+    parser.add_argument(
+        "--out", required=True, metavar="FILE", help="the results of all trials, as JSON"
+    )
+    parser.add_argument("--resume", action="store_true", help="resume from the trials in --out")
+    parser.add_argument("--plot", metavar="FILE", help="a plot of the curve")
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
-    """Try every epsilon, and keep what is done if somebody interrupts."""
+    """Try every epsilon, and keep finished trials after an interrupt."""
     from privfit.report.sweeps import Sweep, SweepInterrupted, sweep
     from privfit.runs.listeners import bar
 
     if not options.public:
         raise InputError(
-            "privfit sweep tells exact accuracies, which are not private; pass --public if the "
+            "privfit sweep prints exact accuracies, which are not private; pass --public if the "
             "records are public or synthetic, or use privfit fit --holdout"
         )
     declared = read_declared(options, console)

@@ -1,9 +1,9 @@
 """Reading tables: CSV, gzipped or not, and Parquet, in chunks, straight into compact columns.
 
-A number takes eight bytes and a category two, whatever the file holds besides: other columns and
-the texts of a chunk are dropped before the next one is read. Cells are read as those of any table
-are, each by itself. Every refusal names a column at most, never a value or a row. A file of unknown
-columns is never quoted: its first line may be a record.
+A number takes eight bytes and a category two, whatever else the file contains: other columns and
+the texts of a chunk are dropped before the next one is read. Each cell is read on its own, as in
+any table. Error messages name a column at most, never a value or a row. A file with unknown columns
+is never quoted: its first line may be a record.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ Integers: TypeAlias = NDArray[np.int16] | NDArray[np.int32]
 Told: TypeAlias = Callable[[int, int], object]  # (done, total)
 Raw: TypeAlias = dict[str, Any]  # some rows of the wanted columns: cells of CSV or of Arrow
 
-BLOCK = 1 << 17  # bytes of text that are there at a time: a bar moves in small steps
-ROWS = 1 << 14  # of Parquet that are there at a time
+BLOCK = 1 << 17  # bytes of text read at a time: small, so that a progress bar moves smoothly
+ROWS = 1 << 14  # of Parquet read at a time
 DELIMITERS = ",;\t|"
 LARGE = 1 << 23  # bytes of a table that takes a moment to read
 
-NO_RECORDS = "{!r} has no records below its header; pass a table with some"
+NO_RECORDS = "{!r} has no records below its header; pass a table with records"
 MORE_VALUES = (
-    "add them to its line of the schema, or other = true, which takes unknown and missing ones"
+    "add them to its line of the schema, or add other = true for unknown and missing values"
 )
 MORE_CLASSES = "declare all classes, and remove the records without a label"
 
@@ -73,7 +73,7 @@ SIGNATURES = {
 
 @dataclass(frozen=True)
 class Target:
-    """The column of labels, and its declared classes."""
+    """The column of labels and its declared classes."""
 
     name: str
     classes: tuple[Any, ...]
@@ -81,7 +81,7 @@ class Target:
 
 @dataclass(frozen=True)
 class CsvForm:
-    """How CSV is written; by default the first line shows the delimiter, and a record is a line."""
+    """The CSV dialect; by default the header shows the delimiter, and each line is a record."""
 
     delimiter: str | None = None
     line_breaks: bool = False
@@ -101,17 +101,19 @@ AS_SEEN = CsvForm()
 
 
 def add_csv_form(parser: argparse.ArgumentParser) -> None:
-    """The options of a command that reads a table."""
-    parser.add_argument("--delimiter", metavar="CHAR", help="default: seen from the first line")
+    """Add the options of a command that reads a table."""
+    parser.add_argument(
+        "--delimiter", metavar="CHAR", help="field delimiter; default: from the header"
+    )
     parser.add_argument(
         "--line-breaks", action="store_true",
-        help="quoted fields may hold line breaks; then a quote that is not closed hides records",
+        help="allow line breaks in quoted fields; an unclosed quote then hides records",
     )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Coded:
-    """A column of categories: (n,) codes into the declared values; -1 is none of them.
+    """A column of categories: (n,) codes into the declared values; -1 for any other value.
 
     A `Schema` reads it value by value, not row by row.
     """
@@ -136,13 +138,13 @@ class Coded:
         return levels[self.codes]
 
     def read_codes(self, reader: LevelReader) -> NDArray[np.int64]:
-        """(n,) places of the rows' values among those that the reader knows."""
+        """(n,) positions of the rows' values among those that the reader knows."""
         return np.append(reader.codes(list(self.values)), -1)[self.codes]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Table:
-    """Records as compact columns, and their labels where a target was read."""
+    """Records as compact columns, and their labels if a target was read."""
 
     columns: dict[str, Array | Coded]
     labels: Coded | None
@@ -170,7 +172,7 @@ class Table:
 def read_records(
     options: argparse.Namespace, console: Console, schema: Schema, target: Target | None = None
 ) -> Table:
-    """All records of a command's table; who waits for a large one sees a bar."""
+    """All records of a command's table, with a progress bar if it is large."""
     told = None
     if console.watched and os.path.getsize(options.data) > LARGE:
         told = bar("reading", "%")
@@ -184,7 +186,7 @@ def read_table(
     form: CsvForm = AS_SEEN,
     told: Told | None = None,
 ) -> Table:
-    """All records of a file, as the schema declares them; told are hundredths that are read."""
+    """All records of a file, as the schema declares them; `told` is called with the progress."""
     return _joined(list(read_chunks(path, schema, target, form, told)))
 
 
@@ -195,7 +197,7 @@ def read_chunks(
     form: CsvForm = AS_SEEN,
     told: Told | None = None,
 ) -> Iterator[Table]:
-    """The records of a file, some thousands at a time."""
+    """The records of a file, a few thousand at a time."""
     readers: dict[str, Any] = {
         name: _Numbers(name, column, schema.missing)
         if column.holds_numbers
@@ -213,7 +215,7 @@ def read_chunks(
 
 
 def _joined(parts: list[Table]) -> Table:
-    """One table of several, which lose their columns one by one, so that few are there twice."""
+    """Concatenate tables column by column, freeing each column to save memory."""
     labels = None if parts[0].labels is None else _concatenated([part.labels for part in parts])
     names = list(parts[0].columns)
     return Table(
@@ -232,7 +234,7 @@ def _concatenated(columns: list[Any]) -> Any:
 
 
 class _Numbers:
-    """Cells to float64; NaN where one is missing or no number, if the schema has a fill for it."""
+    """Convert cells to float64; missing or non-numeric ones to NaN, if the schema has a fill."""
 
     def __init__(self, name: str, column: Numeric, missing: Sequence[str]) -> None:
         self._name, self._column, self._reader = name, column, NumberReader(missing)
@@ -242,14 +244,14 @@ class _Numbers:
         if self._column.fill is None and np.isnan(numbers).any():
             raise InputError(
                 f"column {self._name!r} has missing values, or values that are not numbers; "
-                "declare what stands for them, fill = ... in its line of the schema, or write "
-                "numbers as 1234.5, without thousands separators or units"
+                "declare a replacement, fill = ... in its line of the schema, or write numbers "
+                "as 1234.5, without thousands separators or units"
             )
         return numbers
 
 
 class _Levels:
-    """Cells to codes of the declared categories."""
+    """Convert cells to codes of the declared categories."""
 
     def __init__(self, name: str, column: Categorical, remedy: str) -> None:
         self._name, self._column, self._remedy = name, column, remedy
@@ -266,7 +268,7 @@ class _Levels:
 
 
 def as_number(text: str) -> float | None:
-    """The finite number that a text writes, if it does."""
+    """The finite number that a text represents, or None."""
     written = NUMBER.fullmatch(text)
     number = float(written[1]) if written else math.inf
     return number if math.isfinite(number) else None
@@ -281,7 +283,7 @@ def as_value(text: str) -> Any:
 
 
 def as_labels(texts: Sequence[str]) -> list[Any]:
-    """The numbers that the texts write, if all do and each another one; else the texts."""
+    """The texts as numbers, if all are numbers and distinct; else the texts."""
     values = [as_value(text) for text in texts]
     numbers = {value for value in values if not isinstance(value, str)}
     return values if len(numbers) == len(texts) else list(texts)
@@ -297,7 +299,7 @@ def opened(
     form: CsvForm = AS_SEEN,
     told: Told | None = None,
 ) -> Iterator[Iterator[Raw]]:
-    """These columns of a file, or all that have a name, some rows at a time."""
+    """Yield these columns of a file, or all named columns, some rows at a time."""
     with open(path, "rb") as file:
         start = file.peek(16)[:16]
         if not start:
@@ -313,7 +315,7 @@ def opened(
 
 
 def _watched(pieces: Iterator[Raw], file: IO[bytes], told: Told | None) -> Iterator[Raw]:
-    """The same pieces, telling by the place in the file how many hundredths are read."""
+    """Yield the same pieces and report the progress, in per cent of the file."""
     if told is None:
         yield from pieces
         return
@@ -340,29 +342,29 @@ def _csv(content: IO[bytes], path: str, names: list[str] | None, form: CsvForm) 
             raise InputError(NO_RECORDS.format(path))
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise InputError(
-            f"{path!r} is a gzip file that is cut off or damaged; copy or compress it again"
+            f"{path!r} is a truncated or damaged gzip file; copy or compress it again"
         ) from None
 
 
 def _check_header(header: list[str], path: str) -> None:
     if not any(header):
-        raise InputError(f"{path!r} must name its columns in its first line; add that line")
+        raise InputError(f"{path!r} must have a header line with the column names; add it")
     line = "".join(header)
     if "\0" in line:
-        raise InputError(f"{path!r} has zero bytes, so it is no text; save it as CSV")
-    if "\ufffd" in line:  # which stands for bytes that are none of UTF-8
+        raise InputError(f"{path!r} contains zero bytes, so it is not a text file; save it as CSV")
+    if "\ufffd" in line:  # the replacement character of invalid UTF-8
         raise InputError(f"{path!r} is not UTF-8 text; save the table as CSV in UTF-8")
 
 
 def _places(header: list[str], names: list[str] | None, path: str) -> dict[str, int]:
-    """Where each wanted column stands; where all are wanted, each that has a name."""
+    """The position of each wanted column, or of every named column if all are wanted."""
     wanted = list(filter(None, header)) if names is None else names
     counts = Counter(header)
     for name in wanted:
         if name not in counts:
             raise InputError(
-                f"{path!r} has no column {name!r}; its first line must name the columns as the "
-                "schema does, with a delimiter among , ; | and tab or given by --delimiter"
+                f"{path!r} has no column {name!r}; its header must use the column names of the "
+                "schema; pass --delimiter if it is not one of , ; | or tab"
             )
         if counts[name] > 1:
             twice = f"column {name!r}" if names else "a column"
@@ -387,4 +389,4 @@ def _parquet(file: IO[bytes], path: str, names: list[str] | None) -> Iterator[Ra
         for batch in table.iter_batches(ROWS, columns=list(places)):
             yield {name: batch.column(name) for name in places}
     except pyarrow.ArrowException:
-        raise InputError(f"{path!r} is a damaged Parquet file; write it again") from None
+        raise InputError(f"{path!r} is a damaged Parquet file; create it again") from None

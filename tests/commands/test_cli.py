@@ -38,7 +38,7 @@ def test_demo_fits_with_and_without_privacy(capsys, monkeypatch):
     assert "Ledger(epsilon 1.1, delta 2e-06; spent epsilon 1.1, delta 2e-06; replace)" in out
     times = re.search(r"records: ([\d.]+) ms, exactly; numpy (\d+) ms, (\d+) times slower", out)
     assert all(float(value) > 0 for value in times.groups()[:2])
-    assert err == 'no picture: a picture needs matplotlib; run pip install "privfit[plot]"\n'
+    assert err == 'no plot: a plot needs matplotlib; run pip install "privfit[plot]"\n'
     assert min(map(int, re.findall(r"delta 1e-6: (\d+) private draws, ", out))) > 30  # not one
 
 
@@ -195,9 +195,9 @@ def test_errors_of_privfit_are_told():
 
 def test_errors_of_files_have_a_remedy():
     assert end_of(OSError(28, "No space left on device")) == (
-        2, "the output lies on a full disk; free some space, or pass a path on another disk"
+        2, "the output is on a full disk; free some space, or pass a path on another disk"
     )  # fmt: skip
-    assert end_of(PermissionError(13, "", "a.csv"))[1].startswith("'a.csv' is not permitted to you")
+    assert end_of(PermissionError(13, "", "a.csv"))[1].startswith("'a.csv' cannot be accessed")
     assert end_of(OSError(5, "", "a.csv"))[1].startswith("'a.csv' cannot be used: input/output")
     assert end_of(FileBusyError("the budget file is locked; wait")) == (
         2,

@@ -107,7 +107,7 @@ def test_a_data_owner_comes_from_a_table_to_a_model(data_folder, tmp_path, run, 
     monkeypatch.chdir(tmp_path)
     drafted = shell("schema", adult, "--target", "income", folder=tmp_path)
     assert drafted.returncode == 0
-    assert "the draft tells of single records" in drafted.stderr
+    assert "the draft reveals individual records" in drafted.stderr
     Path("schema.toml").write_text(drafted.stdout)
     fit = ["fit", adult, "--schema", "schema.toml", "--epsilon", "1", "--delta", "1e-6",
            "--holdout", "0.2", "--ledger", "budget.json", "--out", "model.json"]  # fmt: skip
@@ -128,7 +128,7 @@ def test_a_data_owner_comes_from_a_table_to_a_model(data_folder, tmp_path, run, 
     assert result["ledger"]["remaining"]["epsilon"] == 0.5
 
     shown = run("show", "model.json")[1]
-    assert "guarantee: epsilon 1, delta 1e-06, whichever record stands in a row" in shown
+    assert "guarantee: epsilon 1, delta 1e-06, for the contents of one row" in shown
     assert re.search(r"^largest of \d+ weights ", shown, re.M)
     assert re.search(r"^\S+=\S+ +[+-]\d+\.\d{4}$", shown, re.M)
     predicted = shell("predict", "model.json", adult, folder=tmp_path)
@@ -196,7 +196,7 @@ def test_the_same_seed_gives_the_same_model_and_warns(folder, run):
     for name in ("a.json", "b.json"):
         code, _, err = run(*FIT[:-1], name, "--seed", "7")
         assert code == 0
-        assert err.startswith("warning: --seed voids privacy: whoever knows it can subtract")
+        assert err.startswith("warning: --seed voids privacy: anyone who knows it can subtract")
     assert (folder / "a.json").read_text() == (folder / "b.json").read_text()
     assert "drawn with a seed" in run("show", "a.json")[2]
 
@@ -206,7 +206,7 @@ def test_svm_and_other_solvers_fit(folder, run):
     assert "LinearSVC" in run("show", "model.json")[1]
     code, _, err = run("predict", "model.json", "people.csv", "--proba")
     assert code == 2
-    assert "--proba needs probabilities, which LinearSVC has not; leave it out" in err
+    assert "--proba needs probabilities, which LinearSVC does not have; leave it out" in err
 
 
 def test_an_intercept_and_the_weight_of_a_loss_may_be_chosen(folder, run):
@@ -221,7 +221,7 @@ def test_an_intercept_and_the_weight_of_a_loss_may_be_chosen(folder, run):
     assert "intercept" in run("show", "model.json")[1].partition("weights")[2]
     code, _, err = run(*FIT, "--C", "10")
     assert code == 2
-    assert "--C weighs the hinge loss of --model svm alone; leave it out" in err
+    assert "--C applies only to --model svm; leave it out" in err
 
 
 def test_a_label_may_be_a_column_of_the_schema(folder, run):
@@ -409,7 +409,7 @@ def as_bytes(content: str | bytes) -> bytes:
 
 SECRET = "Zyxw"
 TABLES = {
-    "no header": (people().partition("\n")[2], "has no column 'age'; its first line must name"),
+    "no header": (people().partition("\n")[2], "has no column 'age'; its header must use"),
     "wrong target": (people().replace("rich", "poor"), "has no column 'rich'"),
     "unknown category": (people() + f"30,{SECRET},no\n", "column 'sex' has values that are not de"),
     "unknown label": (people() + f"30,f,{SECRET}\n", "column 'rich' has values that are not decl"),
@@ -425,10 +425,10 @@ TABLES = {
     "shifted row": (people() + f"30,{SECRET},f,no\n", "column 'sex' has values that are not decl"),
     "short rows": (people() + "30,f\n", "column 'rich' has values that are not declared"),
     "empty line": (people() + "\n", "column 'age' has missing values, or values that are not"),
-    "zero bytes": (people().replace("rich", "rich\0"), "has zero bytes"),
+    "zero bytes": (people().replace("rich", "rich\0"), "contains zero bytes"),
     "latin-1": (people().replace("sex", "s\xfcx").encode("latin-1"), "is not UTF-8 text"),
-    "truncated gzip": (gzip.compress(people().encode())[:-9], "gzip file that is cut off"),
-    "wrong gzip": (b"\x1f\x8b\x08" + b"x" * 99, "gzip file that is cut off or damaged"),
+    "truncated gzip": (gzip.compress(people().encode())[:-9], "truncated or damaged gzip file"),
+    "wrong gzip": (b"\x1f\x8b\x08" + b"x" * 99, "truncated or damaged gzip file"),
     "open quote": (people() + '30,"f,no\n', "column 'sex' has values that are not declared"),
 }
 
@@ -484,7 +484,9 @@ def test_a_draft_is_taken_only_with_a_word_on_the_leak(folder, run):
     (folder / "schema.toml").write_text(DRAFT + SCHEMA)
     code, _, err = run(*FIT, "--accept-leak")
     assert code == 0
-    assert err.startswith("warning: --accept-leak: ranges and values read from the data are out")
+    assert err.startswith(
+        "warning: --accept-leak: ranges and values read from the data are not covered"
+    )
 
 
 OPTIONS = {
@@ -506,9 +508,13 @@ OPTIONS = {
     "solver": (["--solver", "magic"], "solver ('magic') must be one of local", 2),
     "holdout": (["--holdout", "2"], "--holdout (2.0) must lie between 0 and 1; pass a share", 2),
     "holdout NaN": (["--holdout", "nan", "--n-public", "9"], "--holdout (nan) must lie", 2),
-    "trusted": (["--trusted-eval"], "needs records that no fit has seen; pass --holdout 0.2", 2),
+    "trusted": (["--trusted-eval"], "needs held-out records; pass --holdout 0.2", 2),
     "seed": (["--seed", "-1"], "--seed (-1) must be 0 or more; pass a whole number", 2),
-    "columns": (["--columns", "shoe"], "--columns ('shoe') must be declared in 'schema.toml'", 2),
+    "columns": (
+        ["--columns", "shoe"],
+        "--columns ('shoe') must be a declared column of 'schema.toml'",
+        2,
+    ),
     "n_public": (
         ["--adjacency", "add_remove", "--delta", "1e-6"],
         "--n-public must be given under --adjacency add_remove",
@@ -520,15 +526,15 @@ OPTIONS = {
     "out a device": (["--out", "/dev/full"], "must be a file, not a folder or device", 2),
     "out nowhere": (
         ["--out", "no/model.json"],
-        "'no/model.json' lies in no existing folder; make",
+        "'no/model.json' is in a folder that does not exist; create",
         2,
     ),
     "out below a file": (
         ["--out", "people.csv/m.json"],
-        "'people.csv/m.json' lies in no existing folder",
+        "'people.csv/m.json' is in a folder that does not exist",
         2,
     ),
-    "out too long": (["--out", "m" * 300], "has too long a name; pass a shorter one", 2),
+    "out too long": (["--out", "m" * 300], "has a name that is too long; pass a shorter one", 2),
     "ledger missing": (["--ledger", "other.json"], "other.json", 2),
     "ledger damaged": (["--ledger", "people.csv"], "must be a budget file as privfit wrote it", 2),
     "ledger a folder": (["--ledger", "."], "must be a file, no folder", 2),
@@ -594,9 +600,9 @@ def test_models_of_another_kind_are_refused(folder, run):
     (folder / "s.toml").write_text("[columns]\nage = {low = 0, high = 100}\n")
     cluster = ["cluster", "people.csv", "--schema", "s.toml", "--clusters", "2", "--epsilon", "1"]
     assert run(*cluster, "--out", "model.json")[0] == 0
-    check_refused(folder, run, ROC, "must be a linear classifier of two classes")
+    check_refused(folder, run, ROC, "must be a linear classifier with two classes")
     privfit.save(privfit.HashWords(64), "model.json")
-    check_refused(folder, run, ["show", "model.json"], "holds no release; pass a model")
+    check_refused(folder, run, ["show", "model.json"], "contains no release; pass a fitted model")
 
 
 def test_the_positive_class_is_one_of_the_model(folder, run):
@@ -650,7 +656,7 @@ def test_without_permission_nothing_is_spent():
     assert (done.returncode, done.stderr) == (0, "")
     for code, said in map(json.loads, done.stdout.splitlines()):
         assert code == 2
-        assert re.fullmatch("privfit: error: .*(not permitted|Permission denied).*\n", said)
+        assert re.fullmatch("privfit: error: .*(cannot be accessed|Permission denied).*\n", said)
     assert done.stdout.count("\n") == len(modes)
     assert after == before
 
@@ -663,7 +669,7 @@ def test_a_full_disk_is_found_before_anything_is_spent(folder):
     before = contents(folder)
     done = shell(*SHARED, folder=folder, preexec_fn=limit)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "'model.json' would exceed the largest file you may write" in done.stderr
+    assert "'model.json' would exceed the file size limit" in done.stderr
     assert contents(folder) == before
 
 
@@ -673,7 +679,7 @@ def test_a_full_disk_behind_stdout_is_told(folder):
     with open("/dev/full", "w") as full:
         done = shell("schema", "people.csv", folder=folder, stdout=full)
     assert done.returncode == 2
-    assert "the output lies on a full disk; free some space" in done.stderr
+    assert "the output is on a full disk; free some space" in done.stderr
     assert "Exception ignored" not in done.stderr
 
 
@@ -771,7 +777,7 @@ def test_debug_shows_tracebacks_with_a_word_of_warning(folder, run, monkeypatch)
     monkeypatch.setattr(privfit.LogisticRegression, "fit", fail)
     code, _, err = run(*FIT, "--debug")
     assert code == 1
-    assert err.startswith("debug: what follows may show private values\nTraceback")
+    assert err.startswith("debug: the traceback below may show private values\nTraceback")
     assert SECRET in err
     code, _, err = run(*FIT)
     assert (code, err.count("\n")) == (1, 1)
@@ -783,14 +789,16 @@ def test_debug_shows_tracebacks_with_a_word_of_warning(folder, run, monkeypatch)
 
 @pytest.mark.parametrize("path", ["people.csv", "./people.csv", "schema.toml", "budget.json"])
 def test_an_output_replaces_no_input(folder, run, path):
-    check_refused(folder, run, [*SHARED, "--out", path], "must be none of the files that are read")
+    check_refused(folder, run, [*SHARED, "--out", path], "must not be another input or output")
 
 
 def test_an_output_replaces_no_other_output_nor_what_a_link_leads_to(folder, run):
     (folder / "link.png").symlink_to("people.csv")
     sweep = [*SWEEP, "--public", "--plot"]
     for plot in ("sweep.json", "link.png"):
-        check_refused(folder, run, [*sweep, plot], f"--plot ('{plot}') must be none of the files")
+        check_refused(
+            folder, run, [*sweep, plot], f"--plot ('{plot}') must not be another input or output"
+        )
 
 
 def test_a_claim_replaces_a_file_whole_and_keeps_its_mode(tmp_path):
@@ -879,7 +887,7 @@ def test_a_picture_needs_matplotlib(folder, run, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     arguments = ["budget", "--ledger", "budget.json", "--plot", "b.png"]
     check_refused(
-        folder, run, arguments, 'a picture needs matplotlib; run pip install "privfit[plot]"'
+        folder, run, arguments, 'a plot needs matplotlib; run pip install "privfit[plot]"'
     )
 
 
@@ -896,7 +904,7 @@ def test_a_budget_file_is_made_and_shown(folder, run):
         ["spent", "all", "1", "0"],
         ["left", "all", "1", "1e-05"],
         ["budget", "all", "2", "1e-05"],
-        ["neighbours:", "replace,", "at", "most", "1", "row(s)", "of", "a", "person"],
+        ["neighbours:", "replace,", "at", "most", "1", "row(s)", "per", "person"],
     ]
     drawn = (folder / "b.png").read_bytes()
     assert drawn.startswith(b"\x89PNG")
@@ -914,7 +922,7 @@ def test_a_budget_file_names_its_relation_and_what_was_converted(folder, run):
     assert ledger["remaining"] == {"epsilon": 0.0, "delta": 0.0}
     code, out, _ = run("budget", "--ledger", "new.json")
     assert out.splitlines()[-2:] == [
-        "neighbours: replace, at most 1 row(s) of a person",
+        "neighbours: replace, at most 1 row(s) per person",
         "LogisticRegression: epsilon 1, delta 0 under add_remove, converted",
     ]
     code, _, err = run("budget", "--ledger", "new.json", "--adjacency", "add_remove")
@@ -933,7 +941,7 @@ SWEEP = ["sweep", "people.csv", "--schema", "schema.toml", "--epsilons", "0.1", 
 
 def test_a_sweep_asks_for_public_records(folder, run):
     check_refused(
-        folder, run, SWEEP, "tells exact accuracies, which are not private; pass --public"
+        folder, run, SWEEP, "prints exact accuracies, which are not private; pass --public"
     )
     code, out, err = run(*SWEEP, "--public", "--plot", "sweep.png")
     assert (code, err) == (0, "")
@@ -994,9 +1002,9 @@ def test_a_draft_tells_types_ranges_and_categories(folder, run):
     assert 'label = "label"\nclasses = [0, 1]\n' in out
     assert '# "id" is left out: it looks like an identifier\n' in out
     assert '# "text" is left out: it looks like an identifier' in out
-    assert "left out 'holes': it has one value in all records" in err
+    assert "left out 'holes': it has the same value in all records" in err
     assert "read_from_data = true" in out
-    assert out.endswith('"constant" is left out: it has one value in all records\n')
+    assert out.endswith('"constant" is left out: it has the same value in all records\n')
 
 
 def test_a_draft_declares_what_stands_for_missing_values(folder, run):
@@ -1016,7 +1024,9 @@ def test_a_draft_has_one_spelling_of_each_value_and_ranges_that_can_be_read(fold
     (folder / "people.csv").write_text("\n".join(["a,when,b", *rows]) + "\n")
     _, err, schema = drafted(run)
     assert schema.columns == {"a": Categorical(["1", "x"], other=True), "b": Numeric(0, 4)}
-    assert "left out 'when': its numbers differ too little for their size; subtract an" in err
+    assert (
+        "left out 'when': its numbers differ too little relative to their size; subtract an" in err
+    )
 
 
 def test_a_draft_fills_missing_numbers(folder, run):
@@ -1028,7 +1038,7 @@ def test_free_text_is_left_out_of_a_draft(data_folder, folder, run):
     path = data_folder / "sms_spam.csv.gz"
     code, out, err = run("schema", path, "--target", "label")
     assert (code, out) == (2, "")
-    assert "has no column of numbers or categories that could be drafted" in err
+    assert "has no column of numbers or categories to draft" in err
     code, out, err = run("schema", path, "--out", "draft.toml")
     assert code == 0
     assert "left out 'text': it looks like free text, with many (over 100) or long values" in err
@@ -1044,11 +1054,11 @@ def test_awkward_names_and_values_are_drafted(folder, run):
 @pytest.mark.parametrize(
     ("content", "options", "sentence"),
     [
-        (f"1,{SECRET}\n2,m\n", [], "must name its columns in its first line"),
+        (f"1,{SECRET}\n2,m\n", [], "must have a header line"),
         (f"a,\n{SECRET},m\n", [], "has no column of numbers or categories"),
         (f"{SECRET},{SECRET}\n1,2\n", [], "has a column more than once"),
         ("a,b\n1,2\n", ["--target", "c"], "--target ('c') must be a column of 'people.csv'"),
-        ("a,b\n1,2\n3,2\n", ["--target", "b"], "must have from 2 to 100 classes in the data"),
+        ("a,b\n1,2\n3,2\n", ["--target", "b"], "must have between 2 and 100 classes in the data"),
         ("a\n,\n", [], "has no column of numbers or categories"),
         ("a,b\n", [], "has no records below its header"),
         ("", [], "is empty"),
@@ -1074,7 +1084,7 @@ def test_columns_without_a_name_are_left_out_of_a_draft(folder, run):
     (folder / "numbered.csv").write_text(numbered)  # as data frames are written; and a last comma
     assert run("schema", "numbered.csv") == run("schema", "people.csv")
     (folder / "unnamed.csv").write_text(";;;\n" + people().replace(",", ";"))
-    check_refused(folder, run, ["schema", "unnamed.csv"], "must name its columns in its first line")
+    check_refused(folder, run, ["schema", "unnamed.csv"], "must have a header line")
 
 
 def test_long_texts_and_separated_thousands_are_left_out_of_a_draft(folder, run):
@@ -1126,7 +1136,9 @@ def test_wrong_places_cost_nothing(folder, run):
     (folder / "places.csv").write_text("age,sex\n10,f\n")
     check_refused(folder, run, PLACES, "must be at most the number of facilities (1); pass fewer")
     check_refused(folder, run, [*PLACES, "--postprocess", "mcmc"], "--postprocess is for k-means")
-    check_refused(folder, run, [*PLACES, "--out", "places.csv"], "must be none of the files that")
+    check_refused(
+        folder, run, [*PLACES, "--out", "places.csv"], "must not be another input or output"
+    )
     (folder / "places.csv").write_text("age\n10\n")
     check_refused(folder, run, PLACES, "'places.csv' has no column 'sex'")
 
@@ -1134,7 +1146,7 @@ def test_wrong_places_cost_nothing(folder, run):
 def test_a_picture_of_one_column_is_refused_before_the_charge(folder, run):
     command = ["cluster", "people.csv", "--schema", "schema.toml", "--epsilon", "1", "--clusters"]
     command += ["2", "--ledger", "budget.json", "--out", "c.json", "--plot", "c.png", "--columns"]
-    check_refused(folder, run, [*command, "age"], "--plot needs two columns; pass --columns with")
+    check_refused(folder, run, [*command, "age"], "--plot needs two columns; pass more --columns")
 
 
 @pytest.mark.parametrize("watched", [True, False])

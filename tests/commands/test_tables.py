@@ -126,7 +126,7 @@ def test_parquet_reads_like_csv(tmp_path):
     check_people(read_table(str(path), SCHEMA, TARGET))
     damaged = tmp_path / "damaged.parquet"
     damaged.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(InputError, match="is a damaged Parquet file; write it again"):
+    with pytest.raises(InputError, match="is a damaged Parquet file; create it again"):
         read_table(str(damaged), SCHEMA, TARGET)
 
 
@@ -211,7 +211,7 @@ def test_many_categories_have_room(write):
 
 
 SECRET = "Zyxw"
-NO_COLUMN = "has no column 'age'; its first line must name the columns"
+NO_COLUMN = "has no column 'age'; its header must use the column names"
 NO_NUMBERS = "column 'age' has missing values, or values that are not numbers; .*fill = "
 REFUSED = {
     "a number": (f"age,sex\n1,f\n{SECRET},m\n", NO_NUMBERS),
@@ -222,21 +222,24 @@ REFUSED = {
     "no header": (f"1,{SECRET}\n2,m\n", NO_COLUMN),
     "another delimiter": (f"age!sex\n1!{SECRET}\n", f"{NO_COLUMN}.*--delimiter"),
     "an empty file": ("", "is empty; pass a CSV file that begins with column names"),
-    "an empty line": (f"\n{SECRET}\n", "must name its columns in its first line"),
-    "a header alone": ("age,sex\n", "has no records below its header; pass a table with some"),
+    "an empty line": (f"\n{SECRET}\n", "must have a header line"),
+    "a header alone": ("age,sex\n", "has no records below its header; pass a table with records"),
     "a short row": (f"age,sex\n1,f\n{SECRET}\n", NO_NUMBERS),
     "columns twice": (f"age,sex,age\n1,f,{SECRET}\n", "has column 'age' more than once; rename"),
     "an open quote": (f'age,sex\n1,"{SECRET}\n2,m\n', "column 'sex' has values that are not"),
-    "zero bytes": (f"age,sex\0\n1,{SECRET}\n", "has zero bytes, so it is no text; save it as CSV"),
+    "zero bytes": (
+        f"age,sex\0\n1,{SECRET}\n",
+        "contains zero bytes, so it is not a text file; save it as CSV",
+    ),
     "latin-1": ("age,sex\xe9\n1,f\n".encode("latin-1"), "is not UTF-8 text; save the table"),
     "utf-16": ("age,sex\n1,f\n".encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
     "a spreadsheet": (b"PK\x03\x04junk", "is a zip archive or a spreadsheet; save it as CSV"),
     "junk": (bytes(range(128, 256)) * 40, "is not UTF-8 text"),
-    "half a gzip": (gzip.compress(text_of(ROWS).encode())[:-20], "gzip file that is cut off"),
-    "a wrong gzip": (b"\x1f\x8b" + bytes(40), "gzip file that is cut off or damaged; copy"),
+    "half a gzip": (gzip.compress(text_of(ROWS).encode())[:-20], "truncated or damaged gzip file"),
+    "a wrong gzip": (b"\x1f\x8b" + bytes(40), "truncated or damaged gzip file; copy"),
     "a broken gzip": (
         gzip.compress(text_of(ROWS).encode())[:60] + bytes(80),
-        "gzip file that is cut off or damaged; copy or compress it again",
+        "truncated or damaged gzip file; copy or compress it again",
     ),
     "a long field": (
         f"age,sex\n1,{'x' * 10**6}\n",

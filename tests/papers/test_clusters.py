@@ -64,7 +64,7 @@ def _() -> str:
 def _() -> str:
     model = KMeans(3, 1.0, 1e-6, domain=(-1, 1), solver=Lloyd(paper=True)).fit(BALL)
     assert {event.kind for event in model.release_.events} == {"pure"}
-    return "Laplace all the same"
+    return "Laplace nevertheless"
 
 
 @row("kmeans", "empty clusters and small counts")

@@ -163,19 +163,19 @@ def _() -> str:
     return f"{found.sensitivity * settings['grid']:.4g}"
 
 
-@row("perturbation", "PrivateSVM, C = 10 beside the mean of losses, n = 14,000")
+@row("perturbation", "PrivateSVM, C = 10 times the mean of losses, n = 14,000")
 def _() -> str:
     settings = fitted(PrivateSVM(MANY / 10, paper=True), kind=LinearSVC).release_.settings
     return f"`PrivateSVM({settings['regularisation']:g}, paper=True)`"
 
 
-@row("perturbation", "PrivateSVM, C = 10 beside the sum of losses")
+@row("perturbation", "PrivateSVM, C = 10 times the sum of losses")
 def _() -> str:
     settings = fitted(PrivateSVM(1 / 10, paper=True), kind=LinearSVC).release_.settings
     return f"`PrivateSVM({settings['regularisation']:g}, paper=True)`"
 
 
-@row("perturbation", "PrivateERM, 1e-12 beside the mean of losses, n = 14,000, epsilon 0.1")
+@row("perturbation", "PrivateERM, 1e-12 relative to the mean of losses, n = 14,000, epsilon 0.1")
 def _() -> str:
     asked = 1e-12 * MANY
     with pytest.warns(UserWarning, match=r"regularisation \(1.4e-08\) is too small for any noise"):
@@ -209,12 +209,12 @@ def plan_of(domain: Any, **settings: Any) -> Any:
                                    REPLACE)  # fmt: skip
 
 
-@row("functional", "weight of the linear part beside that of a product, records of the unit ball")
+@row("functional", "weights of the linear part and of a product, records of the unit ball")
 def _() -> str:
     """A s v and v v' of v = x / 2 are the paper's s x / 2 and x x' / 4 if A is 1."""
     plan = plan_of(L2Ball(1.0))
     assert plan_of(Box(-1, 1)).A * plan.coding.unit == pytest.approx(math.sqrt(10), rel=1e-3)
-    return f"{plan.A * plan.coding.unit / 2:.4g} beside 0.25"
+    return f"{plan.A * plan.coding.unit / 2:.4g} and 0.25"
 
 
 @row("functional", "added to the eigenvalues, in deviations of the noise")
