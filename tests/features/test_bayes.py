@@ -175,8 +175,8 @@ def test_an_audit_certifies_less_than_the_promise_and_sees_too_little_noise(adja
     assert certified(NaiveBayes(), 1.0) <= 1.0
 
     class Short(NaiveBayes):
-        def noise(self, max_ones: int, budget: Budget, adjacency: str) -> Any:
-            return super().noise(max_ones, Budget(6 * budget.epsilon), Neighbours(adjacency))
+        def noise(self, max_ones: int, budget: Budget, neighbours: Neighbours) -> Any:
+            return super().noise(max_ones, Budget(6 * budget.epsilon), neighbours)
 
     assert certified(Short(), 1.0) > 1.0
 

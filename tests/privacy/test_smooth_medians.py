@@ -166,9 +166,9 @@ def test_the_strain_adds_up_both_cells_that_a_record_moves_between():
     ("make", "message"),
     [
         (partial(SmoothMedians, 1.0, REPLACE, 13), r"levels \(13\) must be a whole number from"),
-        (partial(SmoothMedians, 1e-10, "replace", 2), r"epsilon_each \(1e-10\) must be a number "
+        (partial(SmoothMedians, 1e-10, REPLACE, 2), r"epsilon_each \(1e-10\) must be a number "
                                                       r"of at least 1e-09; pass a larger epsilon"),
-        (partial(SmoothMedians, math.nan, "replace", 2), r"epsilon_each \(nan\) must be a number"),
+        (partial(SmoothMedians, math.nan, REPLACE, 2), r"epsilon_each \(nan\) must be a number"),
     ],
 )  # fmt: skip
 def test_refused_settings(make, message):
