@@ -22,6 +22,7 @@ import numpy as np
 from bench import cells, clusters, noisy_descent, trials, workflow
 from bench.cells import Cell
 from bench.store import CACHE, THREADS
+from privfit.privacy.neighbours import ADD_REMOVE
 
 HERE = Path(__file__).resolve().parent
 PYTHON = CACHE / "diffprivlib" / "bin" / "python"  # made by peers.py --setup
@@ -162,7 +163,7 @@ class OpenDPTopK:
         dp.enable_features("contrib")
         how = SCORES[self.criterion]
         scores = how.integers(BinaryRecords.of(X, y, 2).counts(), None)
-        one = how.sensitivity("add_remove", None)
+        one = how.sensitivity(ADD_REMOVE, None)
         monotonic = self.criterion == "total_count"  # a record more lowers no total count
         space = (
             dp.vector_domain(dp.atom_domain(T="i64")),

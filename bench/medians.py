@@ -51,6 +51,7 @@ from privfit import (  # noqa: E402
 )
 from privfit.clustering.kmedian import METHODS as KNOWN  # noqa: E402
 from privfit.clustering.kmedian import automatic  # noqa: E402
+from privfit.privacy.neighbours import Neighbours  # noqa: E402
 from privfit.runs import Run  # noqa: E402
 
 EPSILONS = (0.1, 0.3162, 1.0)
@@ -167,7 +168,7 @@ def members(
         settings = KNOWN[automatic(objective)]()
     grant = Ledger(epsilon, delta).reserve(epsilon, delta)
     space = Subsets(objective.n_facilities, k)
-    run = Run(objective, space, grant, seed, adjacency=adjacency, n_public=task.n)
+    run = Run(objective, space, grant, seed, neighbours=Neighbours(adjacency), n_public=task.n)
     return settings(run).answer
 
 

@@ -46,6 +46,7 @@ from privfit import (  # noqa: E402
 )
 from privfit.linear.newton import HuberHinge, Logistic, Loss  # noqa: E402
 from privfit.linear.tilts import tilt_rate  # noqa: E402
+from privfit.privacy.neighbours import REPLACE  # noqa: E402
 from privfit.searches.sample_aggregate import lloyd_steps  # noqa: E402
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -146,7 +147,7 @@ def printed_noise(task: str, epsilon: float, n: int) -> tuple[float, ObjectivePe
     share = 1 - settings.repair
 
     def gap(budget: float) -> float:
-        return tilt_rate(share * budget, ridge, loss, "replace") - epsilon / 4
+        return tilt_rate(share * budget, ridge, loss, REPLACE) - epsilon / 4
 
     return float(scipy.optimize.brentq(gap, epsilon / 4, 2 * epsilon, xtol=1e-12)), settings
 

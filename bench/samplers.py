@@ -20,7 +20,7 @@ import scipy.stats
 from privfit import Box, LinearObjective
 from privfit._kernels.random import BitSource
 from privfit.audit import output_distribution
-from privfit.evaluation.roc_plan import RANGES, Medians
+from privfit.evaluation.roc_plan import Medians
 from privfit.linear.newton import Logistic, Problem
 from privfit.linear.tilts import PerturbedMinimiser
 from privfit.privacy.mechanisms import (
@@ -33,8 +33,9 @@ from privfit.privacy.mechanisms import (
     PermuteAndFlip,
     TopK,
 )
+from privfit.privacy.neighbours import REPLACE
 from privfit.privacy.noise_bodies import Ball
-from privfit.privacy.privtree import TESTS, SplitTree
+from privfit.privacy.privtree import SplitTree
 
 FALSE_ALARM = 1e-6
 FACTORS = (1.05, 1.1, 1.25, 1.5, 2.0)
@@ -107,7 +108,7 @@ def _tilts(factor: float, n: int, source: BitSource) -> float:
     """The tilts behind released minimisers: their length has a gamma law."""
 
     def made(epsilon: float) -> PerturbedMinimiser:
-        return PerturbedMinimiser(epsilon, 0.0, 4.0, Logistic(), "replace", 2.0**-16, 0.01)
+        return PerturbedMinimiser(epsilon, 0.0, 4.0, Logistic(), REPLACE, 2.0**-16, 0.01)
 
     mechanism = made(factor)
     tilts = [-SAME.untilted(mechanism(SAME, source)).gradient for _ in range(n)]
@@ -146,7 +147,7 @@ def _medians(factor: float, n: int, source: BitSource) -> float:
         if b - a < 2:
             return {a: 1.0}
         scores = -np.abs(2 * below[a + 1 : b] - below[a] - below[b])
-        logs = output_distribution(Exponential(0.5, RANGES["replace"]), scores)
+        logs = output_distribution(Exponential(0.5, 2 * REPLACE.changes), scores)
         return {a + 1 + i: float(log.exp()) for i, log in logs.items()}
 
     law: Counter[Any] = Counter()
@@ -155,14 +156,15 @@ def _medians(factor: float, n: int, source: BitSource) -> float:
             cuts(0, middle).items(), cuts(middle, 6).items()
         ):
             law[tuple(sorted({0, left, middle, right, 6}))] += p * q * r
-    mechanism = Medians(0.5 * factor, "replace", 2)
+    mechanism = Medians(0.5 * factor, REPLACE, 2)
     return _fits([tuple(mechanism(counts, source).tolist()) for _ in range(n)], law)
 
 
 def _trees(factor: float, n: int, source: BitSource) -> float:
     """Two halvings of eight records: which cells are halved."""
     cells = np.array([0, 0, 0, 0, 0, 2, 3, 3], dtype=np.uint64)
-    honest, rate = SplitTree(1.0, "replace", 0, 2), 1.0 / TESTS["replace"]
+    honest = SplitTree(1.0, REPLACE, 0, 2)
+    rate = 1.0 / honest.tests
 
     def halved(count: int, level: int) -> float:
         u = max(-honest.decay, count - level * honest.decay)
@@ -173,7 +175,7 @@ def _trees(factor: float, n: int, source: BitSource) -> float:
     law = {(0,): 1 - root, (1, 1): root * (1 - left) * (1 - right),
            (2, 2, 1): root * left * (1 - right), (1, 2, 2): root * (1 - left) * right,
            (2, 2, 2, 2): root * left * right}  # fmt: skip
-    mechanism = SplitTree(factor, "replace", 0, 2)
+    mechanism = SplitTree(factor, REPLACE, 0, 2)
     return _fits([tuple(mechanism(cells, source).levels.tolist()) for _ in range(n)], law)
 
 

@@ -39,6 +39,7 @@ from privfit.domains import Grid
 from privfit.features.scores import SCORES
 from privfit.objectives.clipping import ClippedGradient, SecondMoments
 from privfit.objectives.coding import Broad, Coding, Compact
+from privfit.privacy.neighbours import Neighbours
 from privfit.records.packing import MAX_RECORDS, TABLE_RECORDS
 from privfit.records.sums import Sums
 
@@ -296,10 +297,10 @@ def test_sums_of_coded_records_have_room(coding, a):
     assert fits == (a < 14 or coding is not Broad)
     for adjacency in ADJACENCIES:
         if adjacency == "replace" or fits:
-            assert moments.sensitivity(adjacency) > 0
+            assert moments.sensitivity(Neighbours(adjacency)) > 0
         else:
             with pytest.raises(ValueError, match=r"grid bits a \(14\) are too many for exact mom"):
-                moments.sensitivity(adjacency)
+                moments.sensitivity(Neighbours(adjacency))
 
 
 def test_clipped_gradients_of_the_largest_sums_are_exact(rng):

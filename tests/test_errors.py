@@ -35,6 +35,7 @@ from privfit._kernels import threads
 from privfit.domains import Grid
 from privfit.objectives.clipping import SecondMoments
 from privfit.objectives.coding import Broad
+from privfit.privacy.neighbours import ADD_REMOVE
 from privfit.records.packing import pack
 
 SECRET = 123456.789  # stands for a private value; no message may repeat it
@@ -279,7 +280,7 @@ LINEAR: list[Case] = [
     (lambda: linear().range([[2.0**20, 0, 0]], "add_remove"),
      r"with a smaller c, or adjacency='add_remove' to the objective, which then takes coarser un"),
     (lambda: linear(adjacency="removal"), r"adjacency \('removal'\) must be 'replace' or"),
-    (lambda: SecondMoments(linear(domain=FINEST), Broad(FINEST.bind(2))).sensitivity("add_remove"),
+    (lambda: SecondMoments(linear(domain=FINEST), Broad(FINEST.bind(2))).sensitivity(ADD_REMOVE),
      r"grid bits a \(14\) are too many for exact moments of 2\^31 and more records, which"),
     *((lambda a=a: linear().range(np.zeros((1, 3)), a), r"adjacency \(.*\) must be 'replace' or")
       for a in ("bounded", None, 1)),

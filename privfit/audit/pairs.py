@@ -168,7 +168,7 @@ class _Tape:
     def __init__(self, seed: int) -> None:
         self.steps: list[Step] = []
         self.differences: list[str] = []
-        self._draws: list[tuple[Mechanism, Any, Any]] = []
+        self._draws: list[tuple[Mechanism[Any, Any], Any, Any]] = []
         self._source = BitSource(seed)  # apart from the run's own coins, which both runs share
         self._next: int | None = None
 
@@ -179,7 +179,7 @@ class _Tape:
     def rewind(self) -> None:
         self._next = 0
 
-    def draw(self, mechanism: Mechanism, value: Any) -> Any:
+    def draw(self, mechanism: Mechanism[Any, Any], value: Any) -> Any:
         """Draw and record, or compare and read."""
         if self._next is None:
             kept = np.array(value) if isinstance(value, np.ndarray | Sequence) else value
@@ -221,10 +221,10 @@ def _caller() -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class _Taped(Mechanism):
+class _Taped(Mechanism[Any, Any]):
     """A mechanism whose draws are on tape; it costs what the mechanism costs."""
 
-    mechanism: Mechanism
+    mechanism: Mechanism[Any, Any]
     tape: _Tape
 
     @property
@@ -245,7 +245,7 @@ class _TapedGrant:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._grant, name)
 
-    def release(self, mechanism: Mechanism, value: Any, rng: Any = None) -> Any:
+    def release(self, mechanism: Mechanism[Any, Any], value: Any, rng: Any = None) -> Any:
         """Check, charge, and draw or read."""
         return self._grant.release(_Taped(mechanism, self._tape), value, rng)
 

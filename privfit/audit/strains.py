@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 
 from privfit.base.errors import DeclarationTypeError
 from privfit.base.typing import Floats
-from privfit.evaluation.roc_plan import RANGES, Medians
-from privfit.linear.tilts import CHANGES, PerturbedMinimiser, tilt_deviation
+from privfit.evaluation.roc_plan import Medians
+from privfit.linear.tilts import PerturbedMinimiser, tilt_deviation
 from privfit.privacy.mechanisms import (
     AboveThreshold,
     DiscreteGaussian,
@@ -49,7 +49,7 @@ from privfit.privacy.mechanisms import (
     TopK,
 )
 from privfit.privacy.noise_bodies import Ball
-from privfit.privacy.privtree import TESTS, Leaves, SplitTree
+from privfit.privacy.privtree import Leaves, SplitTree
 from privfit.privacy.smooth_medians import SmoothMedians
 
 __all__ = ["strain"]
@@ -61,7 +61,7 @@ FAR, DIRECTIONS, CLIMBS = 4.0 ** np.arange(-1, 4), 8, 6
 
 
 @singledispatch
-def strain(mechanism: Mechanism, first: Any, second: Any, output: Any = None) -> float:
+def strain(mechanism: Mechanism[Any, Any], first: Any, second: Any, output: Any = None) -> float:
     """The privacy loss between two values as a share of what the mechanism's event says.
 
     Parameters
@@ -168,7 +168,7 @@ def _(mechanism: Medians, first: Any, second: Any, output: Any = None) -> float:
     spreads = [[_cut_spread(before, after, a, b) for a, b in pairwise(ends)]
                for ends in _levels(mechanism, len(first), output)]  # fmt: skip
     spread = max(map(sum, spreads))
-    rate = mechanism.epsilon_each / RANGES[mechanism.adjacency]
+    rate = mechanism.epsilon_each / mechanism.range
     return spread * rate / mechanism.event.parameter
 
 
@@ -221,7 +221,7 @@ class _Tests:
     def __init__(self, mechanism: SplitTree, first: Any, second: Any) -> None:
         self._mechanism = mechanism
         self._cells = [_cells_of(value, mechanism.depth) for value in (first, second)]
-        self._rate = mechanism.epsilon / TESTS[mechanism.adjacency]
+        self._rate = mechanism.epsilon / mechanism.tests
 
     def extremes(self, code: int, level: int) -> tuple[float, float]:
         """The least and the largest log ratio (second to first) of subtrees below a cell."""
@@ -296,12 +296,12 @@ def _density_strain(mechanism: PerturbedMinimiser, first: Any, second: Any, u: F
     (tilt, volume), (other_tilt, other_volume) = _bend(first, u), _bend(second, u)
     promised = mechanism.event.parameter
     if mechanism.delta:
-        change = float(np.linalg.norm(other_tilt - tilt)) / CHANGES[mechanism.adjacency]
+        change = float(np.linalg.norm(other_tilt - tilt)) / mechanism.neighbours.changes
         # The ridge at which the worst ratio of Hessians is the one of these two.
         ridge = mechanism.loss.curvature / max(math.expm1(abs(other_volume - volume)), 1e-9)
         epsilon = promised * (1 - mechanism.repair)
         needed = tilt_deviation(
-            epsilon, mechanism.delta, ridge, mechanism.loss, mechanism.adjacency
+            epsilon, mechanism.delta, ridge, mechanism.loss, mechanism.neighbours
         )
         return change * needed / mechanism.scale
     norm = (mechanism.shape or Ball(u.size)).norm

@@ -17,6 +17,7 @@ from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.base.typing import Integers
 from privfit.base.validation import is_whole
 from privfit.privacy.mechanisms import Exponential, NoisyMax, PermuteAndFlip, TopK
+from privfit.privacy.neighbours import Neighbours as Relation
 
 __all__ = [
     "Canary",
@@ -171,7 +172,7 @@ class Scored(Protocol):
     def scores(self, P: Any, /) -> Integers:
         """int64 (m,)."""
 
-    def range(self, P: Any, adjacency: str, /) -> int:
+    def range(self, P: Any, neighbours: Relation, /) -> int:
         """The range of these candidates between neighbours, from public things alone."""
 
 
@@ -219,7 +220,7 @@ class SelectionAudit:
         return self.log_ratio <= promised and (not self.bounded_range or self.log_range <= promised)
 
 
-def neighbours(n_records: int, n: int, adjacency: str = "replace") -> Neighbours:
+def neighbours(n_records: int, n: int, adjacency: Relation | str = "replace") -> Neighbours:
     """All neighbouring data sets of a domain of `n_records` possible records.
 
     'replace': all multisets of n records, paired where one record differs. 'add_remove': those of n
@@ -230,30 +231,27 @@ def neighbours(n_records: int, n: int, adjacency: str = "replace") -> Neighbours
             raise DeclarationError(
                 f"{name} ({value!r}) must be a positive whole number; pass {name}=2"
             )
-    if adjacency not in ("replace", "add_remove"):
-        raise DeclarationError(
-            f"adjacency ({adjacency!r}) must be 'replace' or 'add_remove'; pass one of them"
-        )
+    replaces = Relation.of(adjacency).replaces
 
     def multisets(size: int) -> Iterator[tuple[int, ...]]:
         return itertools.combinations_with_replacement(range(n_records), size)
 
-    sizes = (n,) if adjacency == "replace" else (n, n + 1)
+    sizes = (n,) if replaces else (n, n + 1)
     data_sets = tuple(itertools.chain.from_iterable(map(multisets, sizes)))
     number = {data_set: i for i, data_set in enumerate(data_sets)}
 
     def with_record(data_set: tuple[int, ...], t: int) -> int:
         return number[tuple(sorted((*data_set, t)))]
 
-    if adjacency == "add_remove":
-        pairs = tuple(
-            (number[D], with_record(D, t)) for D in multisets(n) for t in range(n_records)
-        )
-    else:
+    if replaces:
         pairs = tuple(
             (with_record(rest, t), with_record(rest, other))
             for rest in multisets(n - 1)
             for t, other in itertools.combinations(range(n_records), 2)
+        )
+    else:
+        pairs = tuple(
+            (number[D], with_record(D, t)) for D in multisets(n) for t in range(n_records)
         )
     return Neighbours(data_sets, pairs)
 
@@ -308,7 +306,7 @@ def audit_selection(
     records: Sequence[Any],
     n: int,
     P: Any,
-    adjacency: str = "replace",
+    adjacency: Relation | str = "replace",
     *,
     mechanism: Callable[[int], Selection] | None = None,
 ) -> SelectionAudit:
@@ -317,15 +315,15 @@ def audit_selection(
     Parameters
     ----------
     make_objective : callable (list of records) -> objective
-        Something with `scores(P)` and `range(P, adjacency)`; any of privfit's objectives will do.
+        Something with `scores(P)` and `range(P, neighbours)`; any of privfit's objectives will do.
     records : sequence
         Every possible record, or those at the corners of the domain. Data sets are multisets.
     n : int
         Records of a data set; there are C(len(records) + n - 1, n) data sets.
     P : candidates
         As the objective takes them.
-    adjacency : str
-        'replace' or 'add_remove'.
+    adjacency : 'replace' or 'add_remove'
+        `range` is handed the value of it, a `privfit.Neighbours`.
     mechanism : callable (range) -> selection, optional
         What selects; by default the exponential mechanism with epsilon = 1.
 
@@ -340,9 +338,10 @@ def audit_selection(
     >>> audit_selection(make, records, 2, np.array([[1.0, 0.0], [-1.0, 0.5]])).passes()
     True
     """
-    found = neighbours(len(records), n, adjacency)
+    relation = Relation.of(adjacency)
+    found = neighbours(len(records), n, relation)
     objectives = [make_objective([records[i] for i in D]) for D in found.data_sets]
-    spans = {int(objective.range(P, adjacency)) for objective in objectives}
+    spans = {int(objective.range(P, relation)) for objective in objectives}
     if len(spans) > 1:
         raise DeclarationError(
             "range must be the same for all data sets, since a mechanism publishes it; compute it "
@@ -373,7 +372,7 @@ class Canary:
     range: int
 
 
-def canary(adjacency: str = "replace", candidates: int = 20) -> Canary:
+def canary(adjacency: Relation | str = "replace", candidates: int = 20) -> Canary:
     """A worst pair for selections: one record helps candidate 0, the other all the rest.
 
     Under 'replace' the one takes the other's place (range 2); under 'add_remove' the first is
@@ -384,11 +383,6 @@ def canary(adjacency: str = "replace", candidates: int = 20) -> Canary:
         raise DeclarationError(
             f"candidates ({candidates!r}) must be at least 2; pass candidates=20"
         )
-    if adjacency not in ("replace", "add_remove"):
-        raise DeclarationError(
-            f"adjacency ({adjacency!r}) must be 'replace' or 'add_remove'; pass one of them"
-        )
-    helped = (1, *[0] * (candidates - 1))
-    if adjacency == "add_remove":
-        return Canary(helped, (0,) * candidates, 1)
-    return Canary(helped, (0, *[1] * (candidates - 1)), 2)
+    relation, helped = Relation.of(adjacency), (1, *[0] * (candidates - 1))
+    other = (0, *[1] * (candidates - 1)) if relation.replaces else (0,) * candidates
+    return Canary(helped, other, relation.changes)

@@ -86,13 +86,11 @@ def caution(
     epsilon: float,
     delta: float,
     source: Any,
-    records: Any = None,
-    adjacency: str = "add_remove",
-    n_public: int | None = None,
+    size: int | None = None,
 ) -> None:
     """Warn of an unwise budget and of seeded bits; to be called right before the charge.
 
-    `records` has `n_records`, which is public under 'replace' and not looked at otherwise.
+    `size` is the public number of records, if there is one.
     """
     if is_finite(epsilon) and epsilon > MOST_EPSILON:
         _warn(
@@ -100,7 +98,6 @@ def caution(
             "e^epsilon times likelier with a record than without it; pass a budget such as 1.0",
             UnwiseBudgetWarning,
         )
-    size = records.n_records if adjacency == "replace" and records is not None else n_public
     most = MOST_DELTA if size is None else min(MOST_DELTA, 1 / max(size, 1))
     if is_finite(delta) and most < delta < 1:  # what is no delta is refused
         _warn(

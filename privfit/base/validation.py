@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import sys
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeGuard
 
 
-def is_whole(value: Any) -> bool:
+def is_whole(value: object) -> TypeGuard[int]:
     """Whether a value is a whole number (numpy's count, booleans do not)."""
     return not isinstance(value, bool) and isinstance(value, Integral)
 
 
-def is_finite(value: Any) -> bool:
+def is_finite(value: object) -> TypeGuard[float]:
     """Whether a value is a finite real number (numpy's count, booleans do not)."""
     return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
 

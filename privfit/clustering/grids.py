@@ -23,6 +23,7 @@ from privfit.clustering.clustering import Clustering
 from privfit.objectives import CentersObjective
 from privfit.privacy.accounting import Event
 from privfit.privacy.mechanisms import DiscreteLaplace
+from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.privtree import MOST_LEVELS, Cells, Partition, check_depth
 from privfit.runs.protocols import Space
 from privfit.runs.run import Run, Task
@@ -70,14 +71,16 @@ class UniformGrid(Settings):
     def needs_size(self) -> bool:
         return self.cells is None
 
-    def plan(self, objective: CentersObjective, epsilon: float, adjacency: str) -> _GridPlan:
+    def plan(
+        self, objective: CentersObjective, epsilon: float, neighbours: Neighbours
+    ) -> _GridPlan:
         """The release that a grid of this budget takes: a record is in one cell."""
-        return _GridPlan(self, DiscreteLaplace(epsilon, 2 if adjacency == "replace" else 1))
+        return _GridPlan(self, DiscreteLaplace(epsilon, neighbours.changes))
 
     def check(self, task: Task[CentersObjective, Space]) -> None:
         """Refuse what a run would, before anything is charged."""
         super().check(task)
-        self.plan(task.objective, task.budget.epsilon, task.adjacency)
+        self.plan(task.objective, task.budget.epsilon, task.neighbours)
 
     def __call__(self, run: Run[CentersObjective, Reals]) -> Clustering:
         """Release noisy counts of a uniform grid; weighted k-means of the cells' middles.
@@ -85,7 +88,7 @@ class UniformGrid(Settings):
         Released: a count for each cell. Cost: one pure release, the grant's epsilon: a record
         changes one count by one, two if it is replaced.
         """
-        plan = self.plan(run.objective, run.whole.epsilon, run.adjacency)
+        plan = self.plan(run.objective, run.whole.epsilon, run.neighbours)
         return _summarise(run, plan, self.restarts)
 
 
@@ -176,14 +179,16 @@ class Tree(Settings):
         check_split(self, "shape_share")
         check_depth(self.depth)
 
-    def plan(self, objective: CentersObjective, epsilon: float, adjacency: str) -> _TreePlan:
+    def plan(
+        self, objective: CentersObjective, epsilon: float, neighbours: Neighbours
+    ) -> _TreePlan:
         """The releases that a tree of this budget takes."""
         k = objective.n_clusters
-        return _TreePlan(Partition.plan(self, objective.bounds, k, epsilon, adjacency))
+        return _TreePlan(Partition.plan(self, objective.bounds, k, epsilon, neighbours))
 
     def check(self, task: Task[CentersObjective, Space]) -> None:
         """Refuse what a run would, before anything is charged."""
-        self.plan(task.objective, task.budget.epsilon, task.adjacency)
+        self.plan(task.objective, task.budget.epsilon, task.neighbours)
 
     def __call__(self, run: Run[CentersObjective, Reals]) -> Clustering:
         """Release an adaptive partition and noisy counts of its cells; weighted k-means of them.
@@ -191,7 +196,7 @@ class Tree(Settings):
         Released: the partition and a count for each of its cells. Cost: two pure releases, together
         the grant's epsilon (proof: `privtree.py`).
         """
-        plan = self.plan(run.objective, run.whole.epsilon, run.adjacency)
+        plan = self.plan(run.objective, run.whole.epsilon, run.neighbours)
         return _summarise(run, plan, self.restarts)
 
 

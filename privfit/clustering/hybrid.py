@@ -57,9 +57,9 @@ class Hybrid(Settings):
         """Refuse what a run would, before anything is charged."""
         share = self.tree_share * task.budget.epsilon
         self.tree.check(replace(task, epsilon=share, delta=0.0))
-        plan = self.tree.plan(task.objective, share, task.adjacency)
+        plan = self.tree.plan(task.objective, share, task.neighbours)
         cost = rate(self.lloyd.spends(task.budget), self.lloyd.steps or MOST_STEPS, *plan.events)
-        Steps.of(self.lloyd, task.objective, cost, task.adjacency)
+        Steps.of(self.lloyd, task.objective, cost, task.neighbours)
 
     def __call__(self, run: Run[CentersObjective, Reals]) -> Clustering:
         """A tree with part of the budget, then Lloyd steps from its centres with the rest.
@@ -69,13 +69,13 @@ class Hybrid(Settings):
         the budget is cut, not how much it is: a sum of epsilons, or of squares of mu (`grants.py`).
         """
         budget = self.lloyd.spends(run.whole)
-        plan = self.tree.plan(run.objective, self.tree_share * budget.epsilon, run.adjacency)
+        plan = self.tree.plan(run.objective, self.tree_share * budget.epsilon, run.neighbours)
         whole = _all_steps(budget, plan.events)
         run.set_aside(*plan.events, *whole, generations=1 + MOST_STEPS)
         cells, used = plan.draw(run)
 
         size = run.n_public or cells.size
-        steps = self.lloyd.plan(run.objective, budget, run.adjacency, size, *plan.events)
+        steps = self.lloyd.plan(run.objective, budget, run.neighbours, size, *plan.events)
         run.set_aside(steps.event, generations=1 + steps.count)
         average = self.lloyd.average
         run.note(tree=used, lloyd=steps.noted(run.objective), average=average)

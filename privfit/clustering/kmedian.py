@@ -29,6 +29,7 @@ from privfit.objectives import FacilityObjective
 from privfit.objectives.common import MOST_SUM
 from privfit.privacy.accounting import Event, calibrate, compose
 from privfit.privacy.mechanisms import DiscreteLaplace, Exponential
+from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.privtree import Cells, Partition, check_depth
 from privfit.runs.paths import Path
 from privfit.runs.payment import Paid
@@ -117,7 +118,7 @@ class Greedy(Search):
         growth = objective.growth()
         for _ in range(space.k):
             left = np.setdiff1d(np.arange(space.n), growth.members)
-            reach = growth.range(run.adjacency) if len(left) > 1 else 0
+            reach = growth.range(run.neighbours) if len(left) > 1 else 0
             chosen = run.release(Exponential(eps_s, reach), growth.scores()[left])
             growth.add(left[chosen])
             run.report(growth.members[None])
@@ -138,7 +139,7 @@ def _focus(run: Run[FacilityObjective, Subsets], eps_f: float) -> FacilityObject
     objective, k, f = run.objective, run.space.k, run.objective.n_facilities
     some = run.coins.choice(f, min(f, SOME), replace=False)
     grid = np.unique(np.arange(LEVELS + 1) * objective.largest // LEVELS)
-    sides = 2 if run.adjacency == "replace" else 1
+    sides = run.neighbours.changes
     mechanism = Exponential(eps_f, sides if len(grid) > 2 else 0)
     steps = []
     for members, rank in ((np.arange(f), 0), (some, len(some) // (4 * k))):
@@ -197,7 +198,7 @@ class Gupta(Search):
         start = space.sample(1, run.coins)[0]
         run.report(start[None])
         P = np.array([start, *_swap(run, objective, start, steps, eps_s, self.paper)])
-        reach = objective.spread if self.paper and objective.range(P, run.adjacency) else None
+        reach = objective.spread if self.paper and objective.range(P, run.neighbours) else None
         run.report(P[run.select(P, reach=reach)])
         return run.path()
 
@@ -216,9 +217,9 @@ def _swap(
         which, what = run.space.all_moves(view.members, 0.0)
         # To stay is the first member for itself; it is all there is where k = f.
         which, what = np.append(which, 0), np.append(what, view.members[0])
-        reach = view.range(which, what, run.adjacency)
+        reach = view.range(which, what, run.neighbours)
         if paper and reach:
-            reach = objective.spread(view.members[None], run.adjacency)
+            reach = objective.spread(view.members[None], run.neighbours)
         scores = view.scores(which, what)
         chosen = run.release(Exponential(eps_s, reach), scores)
         view.step(int(which[chosen]), int(what[chosen]))
@@ -365,7 +366,7 @@ class Coreset(Settings):
         clustering is free.
         """
         objective, space = run.objective, run.space
-        sides = 2 if run.adjacency == "replace" else 1
+        sides = run.neighbours.changes
         radii, places = self.plan(objective.largest, space.k, run.n_public)
         each = min(places, space.n)
         n = min(len(radii) * each, space.n)
@@ -444,7 +445,7 @@ class Synopsis(Settings):
     def check(self, task: Task[FacilityObjective, Subsets]) -> None:
         """Refuse what a run would, before anything is charged."""
         task.objective.check_cells()
-        Partition.plan(self, task.objective.bounds, 1, task.budget.epsilon, task.adjacency)
+        Partition.plan(self, task.objective.bounds, 1, task.budget.epsilon, task.neighbours)
 
     def __call__(self, run: Run[FacilityObjective, Subsets]) -> Path:
         """Partition the space where records are many, count, and cluster the weighted cells.
@@ -453,7 +454,7 @@ class Synopsis(Settings):
         the grant's epsilon (proof: `privtree.py`). The clustering is free.
         """
         objective, k = run.objective, run.space.k
-        plan = Partition.plan(self, objective.bounds, k, run.whole.epsilon, run.adjacency)
+        plan = Partition.plan(self, objective.bounds, k, run.whole.epsilon, run.neighbours)
         run.set_aside(*plan.events)
         run.note(**plan.noted)
         cells = plan.grow(objective.cells(plan.halvings.axes), run.release)
@@ -504,16 +505,18 @@ def private_cost(
     return float(paid.release(noise, np.array([total]))[0]) * objective.unit
 
 
-def cost_noise(objective: FacilityObjective, epsilon: float, adjacency: str) -> DiscreteLaplace:
+def cost_noise(
+    objective: FacilityObjective, epsilon: float, neighbours: Neighbours
+) -> DiscreteLaplace:
     """What `private_cost` adds: enough for one record.
 
     A cost is at most hi for each of n records (replace) or of 2^32 (add_remove), below 2^62 in all.
     """
     lowest = round(objective.clip[0] / objective.unit)
-    if (lowest + objective.largest) * objective.room(adjacency) >= MOST_SUM:
+    if (lowest + objective.largest) * objective.room(neighbours) >= MOST_SUM:
         raise DeclarationError(
             f"clip {objective.clip} is too far from 0 for an exact sum of costs; pass bounds with "
             "a smaller lo, such as distances less a public constant"
         )
-    reach = objective.largest + (0 if adjacency == "replace" else lowest)
+    reach = neighbours.span(lowest, lowest + objective.largest)
     return DiscreteLaplace(epsilon, max(1, reach))

@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from privfit.base.errors import DeclarationError
-from privfit.base.typing import Floats, Integers
+from privfit.base.typing import Array, Floats, Integers
 from privfit.clustering.clustering import Clustering
 from privfit.clustering.starts import packed
 from privfit.clustering.trace import LloydTrace
@@ -46,6 +46,7 @@ from privfit.objectives.common import MOST_SUM
 from privfit.privacy.accounting import Event, calibrate
 from privfit.privacy.ledger import Budget
 from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
+from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.remainder import epsilon_left, gaussian_left
 from privfit.runs.paths import Path
 from privfit.runs.protocols import Space
@@ -124,7 +125,7 @@ class Lloyd(Settings):
 
     def check(self, task: Task[CentersObjective, Space]) -> None:
         """Refuse what a run would, before anything is charged: plan, and draw nothing."""
-        self.plan(task.objective, task.budget, task.adjacency, task.n_public)
+        self.plan(task.objective, task.budget, task.neighbours, task.n_public)
 
     def __call__(self, run: Run[CentersObjective, Reals]) -> Clustering:
         """From far-apart centres, release noisy counts and sums T times, and go to their quotients.
@@ -132,7 +133,7 @@ class Lloyd(Settings):
         Released: (k d + k) numbers a step. Cost: T pure releases of epsilon / T, or T Gaussian ones
         of mu / sqrt(T): the grant's budget.
         """
-        steps = self.plan(run.objective, run.whole, run.adjacency, run.n_public)
+        steps = self.plan(run.objective, run.whole, run.neighbours, run.n_public)
         run.set_aside(steps.event, generations=steps.count)
         run.note(**steps.noted(run.objective))
         start = packed(run.objective, run.coins) if self.paper else run.space.middle
@@ -142,14 +143,14 @@ class Lloyd(Settings):
         self,
         objective: CentersObjective,
         budget: Budget,
-        adjacency: str,
+        neighbours: Neighbours,
         size: float | None,
         *spent: Event,
     ) -> Steps:
         """T steps that cost what of a budget is left beside these events."""
         budget = self.spends(budget)
-        count = self.steps or _steps_by_rule(self, objective, budget, adjacency, size, *spent)
-        return Steps.of(self, objective, rate(budget, count, *spent), adjacency)
+        count = self.steps or _steps_by_rule(self, objective, budget, neighbours, size, *spent)
+        return Steps.of(self, objective, rate(budget, count, *spent), neighbours)
 
     def spends(self, budget: Budget) -> Budget:
         """What of a budget the steps use: as published epsilon alone."""
@@ -171,7 +172,7 @@ def take_steps(
     least = 1.0 if size is None else max(1.0, size / (20 * k))
     used, counts, sums = [], [], []
     for _ in range(steps.count):
-        noisy = run.release(steps.mechanism, steps.integers(objective, centers))
+        noisy: Array = run.release(steps.mechanism, steps.integers(objective, centers))
         used.append(centers)
         counts.append(noisy[:k] / steps.W)
         sums.append(noisy[k:].reshape(k, -1) * (objective.candidate_units / steps.F))
@@ -202,7 +203,9 @@ class Steps:
     norm: int
 
     @classmethod
-    def of(cls, settings: Lloyd, objective: CentersObjective, cost: Event, adjacency: str) -> Steps:
+    def of(
+        cls, settings: Lloyd, objective: CentersObjective, cost: Event, neighbours: Neighbours
+    ) -> Steps:
         """Steps of this cost.
 
         No sum wraps: with N records (replace) or 2^32 (add_remove), W n_j <= N W and F s_j <= N V
@@ -213,14 +216,14 @@ class Steps:
         reach = objective.reach(norm) if radius is None else radius
         F = math.ceil(FINE / max(reach, 1))
         V = F * reach
-        W = _count_weight(objective, settings, V, F, norm, adjacency)
+        W = _count_weight(objective, settings, V, F, norm, neighbours)
         W = max(W, math.ceil(8 * cost.parameter))
-        if max(W, V) * objective.room(adjacency) >= MOST_SUM:
+        if max(W, V) * objective.room(neighbours) >= MOST_SUM:
             raise DeclarationError(
                 f"counts ({W}) or sums ({V} units a record) are too fine for exact totals; pass a "
                 "smaller count_share or epsilon, or a domain of fewer columns"
             )
-        span = joint_sensitivity(W, V, norm, adjacency)
+        span = joint_sensitivity(W, V, norm, neighbours)
         noise: DiscreteLaplace | DiscreteGaussian = (
             DiscreteLaplace(cost.parameter, int(span))
             if norm == 1
@@ -303,17 +306,17 @@ def _shortened(steps: Floats, radius: float, norm: int) -> Floats:
     return steps * np.minimum(1.0, radius / np.maximum(length, 1e-300))
 
 
-def joint_sensitivity(W: int, V: int, norm: int, adjacency: str) -> float:
+def joint_sensitivity(W: int, V: int, norm: int, neighbours: Neighbours) -> float:
     """How far one record moves the integers of a step; the table at the top of this module."""
     if norm == 1:
-        return (W + V) * (2 if adjacency == "replace" else 1)
-    if adjacency == "add_remove":
+        return (W + V) * neighbours.changes
+    if not neighbours.replaces:
         return math.sqrt(W * W + V * V) * (1 + 1e-12)
     return max(math.sqrt(2 * W * W + 2 * V * V) * (1 + 1e-12), 2.0 * V)
 
 
 def _count_weight(
-    objective: CentersObjective, settings: Lloyd, V: int, F: int, norm: int, adjacency: str
+    objective: CentersObjective, settings: Lloyd, V: int, F: int, norm: int, neighbours: Neighbours
 ) -> int:
     """W: what a count is worth beside sums of vectors of norm at most V.
 
@@ -324,7 +327,7 @@ def _count_weight(
     and where a replaced record makes counts free, at V.
     """
     unit, d = objective.candidate_units, objective.n_features
-    if norm == 2 and adjacency == "replace":
+    if norm == 2 and neighbours.replaces:
         best = float(V)
     elif settings.count_share is not None:
         best = V * settings.count_share / (1 - settings.count_share)
@@ -367,7 +370,7 @@ def _steps_by_rule(
     settings: Lloyd,
     objective: CentersObjective,
     budget: Budget,
-    adjacency: str,
+    neighbours: Neighbours,
     size: float | None,
     *spent: Event,
 ) -> int:
@@ -381,7 +384,7 @@ def _steps_by_rule(
         return 5
     d, k = objective.n_features, objective.n_clusters
     whole = rate(budget, 1, *spent)
-    share = whole.parameter * size / k / (2 if adjacency == "replace" else 1)
+    share = whole.parameter * size / k / neighbours.changes
     if whole.kind == "pure":
         steps = NOISE * 0.85 * share / math.sqrt(d * (d + 1))
     else:

@@ -90,7 +90,7 @@ def _file(ledger: Ledger, options: argparse.Namespace, console: Console) -> None
     )  # fmt: skip
     console.say(f"neighbours: {relation}, at most {ledger.max_rows} row(s) of a person")
     for charge in ledger.charges:
-        if charge.cost(ledger.adjacency) != charge.budget:
+        if charge.cost(ledger.neighbours) != charge.budget:
             console.say(f"{charge.name}: {charge.budget} under {charge.adjacency}, converted")
     console.result(
         {"entries": [{"name": name, "records": group, **_numbers(budget)}

@@ -18,6 +18,7 @@ from privfit.commands.schemafile import add_declared, read_declared
 from privfit.commands.spending import add_budget, open_run, report, seed_of
 from privfit.commands.tables import CsvForm, read_records, read_table
 from privfit.domains import Schema
+from privfit.privacy.neighbours import Neighbours
 from privfit.report import plotting
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run", "show_centres"]
@@ -68,7 +69,8 @@ def run(options: argparse.Namespace, console: Console) -> None:
     numbers = _most_numbers(model, declared.schema)
     with claim(options.out, numbers) as out, claim_picture_if(options.plot) as plot:
         table = read_records(options, console, declared.schema)
-        if options.adjacency == "replace" and options.clusters > len(table):  # a public number
+        is_public = Neighbours.of(options.adjacency).size_is_public
+        if is_public and options.clusters > len(table):
             raise InputError(
                 f"--clusters ({options.clusters}) must be at most the number of records; pass a "
                 "smaller one"

@@ -21,6 +21,7 @@ from privfit.commands.console import Console
 from privfit.commands.tables import Table
 from privfit.privacy.charges import Charge
 from privfit.privacy.ledger import ADJACENCIES, Ledger, Release
+from privfit.privacy.neighbours import Neighbours
 
 __all__ = [
     "Mask",
@@ -154,7 +155,7 @@ def split(table: Table, share: float, adjacency: str) -> Mask:
     others where they were. 'add_remove': by the record alone, a hash of its values, since one more
     record would shift the positions of the others; equal records stay together.
     """
-    if adjacency == "replace":
+    if Neighbours.of(adjacency).replaces:
         held = np.random.default_rng(0).permutation(len(table)) < round(share * len(table))
     else:
         held = _hashes(table) < np.uint64(int(share * 2**64))
@@ -187,7 +188,7 @@ def report(ledger: RunLedger, console: Console) -> dict[str, Any]:
     rows.append(("charged", "all", f"{spent.epsilon:.6g}", f"{spent.delta:.6g}"))
     if ledger.shared is not None:
         left = ledger.shared.remaining
-        cost = Charge("", "run", spent, ledger.adjacency).cost(ledger.shared.adjacency)
+        cost = Charge("", "run", spent, ledger.adjacency).cost(ledger.shared.neighbours)
         if cost != spent:
             name = f"the same under {ledger.shared.adjacency}"
             rows.append((name, "all", f"{cost.epsilon:.6g}", f"{cost.delta:.6g}"))

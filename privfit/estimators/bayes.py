@@ -144,10 +144,9 @@ class BernoulliNB(ExactAccuracy, PrivateEstimator):
         records, classes = binary_records(self, X, y, self.classes)
         ones = bound_ones(self.max_ones, records.n_features)
         terms = Terms.of(self)
-        terms.size(records)  # is the adjacency a known one?
         threads.resolve(self.n_threads)  # is it a number of threads?
         if terms.budget.epsilon > 0:  # the ledger refuses 0
-            settings.noise(ones, terms.budget, self.adjacency)
+            settings.noise(ones, terms.budget, terms.neighbours)
         paid = terms.charge(records)
         counts = settings(records, ones, paid)
         remember_columns(self, X, BINARY.bind(records.n_features))

@@ -513,9 +513,9 @@ class KMedian(_Clusterer):
             metric=self.metric_,
         )  # fmt: skip
         self._check_parts(X)
-        noise = kmedian.cost_noise(objective, epsilon, self.adjacency)
-        name = f"{type(self).__name__} cost"
-        paid = Terms.of(self, name, epsilon=epsilon, delta=0.0).charge(objective)
+        terms = Terms.of(self, f"{type(self).__name__} cost", epsilon=epsilon, delta=0.0)
+        noise = kmedian.cost_noise(objective, epsilon, terms.neighbours)
+        paid = terms.charge(objective)
         members = np.arange(len(self.facilities_))
         cost = kmedian.private_cost(objective, members, noise, paid)
         shown = {"clip": self.clip_, "metric": _named(self.metric_)}

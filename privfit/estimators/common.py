@@ -19,6 +19,7 @@ from privfit.base.validation import is_sparse
 from privfit.domains import Box, Domain
 from privfit.domains.frames import column_names, numbers_of
 from privfit.domains.reading import LevelReader, objects, positions
+from privfit.privacy.neighbours import REPLACE, Neighbours
 from privfit.records import is_partitioned
 from privfit.runs.settings import by_depth, changed
 
@@ -87,7 +88,8 @@ def read_table(estimator: Any, X: Any, domain: Domain | None) -> Any:
         )
     except ValueError as error:
         message = _harmless(str(error))
-        if getattr(estimator, "adjacency", "") == "add_remove":  # a shape tells how many there are
+        neighbours = Neighbours.of(getattr(estimator, "adjacency", REPLACE))
+        if not neighbours.size_is_public:  # a shape tells how many there are
             message = re.sub(r" \(shape=[^)]*\)+", "", message)
         raise DeclarationError(message) from None
 

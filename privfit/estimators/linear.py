@@ -29,6 +29,7 @@ from privfit.linear import auto
 from privfit.linear.methods import METHODS
 from privfit.objectives import LinearObjective
 from privfit.privacy.ledger import Ledger
+from privfit.privacy.neighbours import Neighbours
 from privfit.records import is_partitioned
 from privfit.runs.paths import Generation
 from privfit.runs.payment import Account, Terms
@@ -48,7 +49,7 @@ class _Records:
     domain: Domain
     n_threads: int | None
     in_parts: bool
-    adjacency: str
+    neighbours: Neighbours
     fit_intercept: bool
     weights: dict[str, Any]  # of the loss
 
@@ -84,7 +85,7 @@ class _Records:
     def _objective(self, y: Any, **settings: Any) -> LinearObjective:
         return LinearObjective(
             self.table, y, self.loss, self.domain, n_threads=self.n_threads,
-            adjacency=self.adjacency, fit_intercept=self.fit_intercept, **self.weights, **settings,
+            adjacency=self.neighbours, fit_intercept=self.fit_intercept, **self.weights, **settings,
         )  # fmt: skip
 
 
@@ -136,7 +137,7 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         terms = Terms.of(self)
         is_auto = isinstance(self.solver, str) and self.solver == "auto"
         given = None if is_auto else settings_of(self.solver, METHODS)
-        declared = self._records(X, y, *(given or ("auto", Settings())))
+        declared = self._records(X, y, terms, *(given or ("auto", Settings())))
         records = declared.coded_for(given[1]) if given else declared
         objective = records.packed()
         name, settings = given or self._chosen(objective, len(declared.heads), terms)
@@ -179,7 +180,7 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         self.release_: Any = account.close(domain, said, released)
         return self
 
-    def _records(self, X: Any, y: Any, name: str, settings: Settings) -> _Records:
+    def _records(self, X: Any, y: Any, terms: Terms, name: str, settings: Settings) -> _Records:
         """The records and labels, checked as far as can be without packing them."""
         what, in_parts = type(self).__name__, is_partitioned(X)
         domain = as_domain(self.domain, what)
@@ -193,7 +194,7 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         loss = "zero_one" if settings.counts_errors else self._loss
         labels = y if in_parts else codes
         return _Records(
-            table, labels, classes, loss, domain, self.n_threads, in_parts, self.adjacency,
+            table, labels, classes, loss, domain, self.n_threads, in_parts, terms.neighbours,
             self.fit_intercept, self._weights(),
         )  # fmt: skip
 
@@ -209,7 +210,7 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         terms.refuse_infinity()
         size = terms.size(objective)
         chosen = auto.choose(
-            size, objective.domain, terms.budget, self.adjacency, models, objective.fit_intercept
+            size, objective.domain, terms.budget, terms.neighbours, models, objective.fit_intercept
         )
         return settings_of(chosen, METHODS)
 

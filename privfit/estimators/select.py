@@ -19,7 +19,6 @@ from privfit.features.selection import FeatureScores
 from privfit.privacy.ledger import Ledger
 from privfit.records.binary import bound_ones
 from privfit.runs.payment import Terms
-from privfit.runs.sizes import public_size
 
 
 class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
@@ -120,9 +119,9 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
         """
         refuse(refused)
         name, settings = selection.method_of(self.method, self.k)
-        problem = self._problem(X, y)
-        threads.resolve(self.n_threads)  # is it a number of threads?
         terms = Terms.of(self)
+        problem = self._problem(X, y, terms)
+        threads.resolve(self.n_threads)  # is it a number of threads?
         if terms.budget.epsilon > 0:  # the ledger refuses 0
             if name == "auto":
                 name, settings = selection.best_of(problem, self.k, terms.budget)
@@ -147,7 +146,7 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
         )
         return self
 
-    def _problem(self, X: Any, y: Any) -> FeatureScores:
+    def _problem(self, X: Any, y: Any, terms: Terms) -> FeatureScores:
         """The records and what is public about them."""
         if self.criterion == "total_count":
             y = None
@@ -157,13 +156,13 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
                 "None; pass labels, or criterion='total_count'"
             )
         records, _ = binary_records(self, X, y, self.classes)
-        declared = public_size(records, self.adjacency, self.n_public)
+        declared, neighbours = terms.size(records), terms.neighbours
         return FeatureScores(
             records,
             self.criterion,
             bound_ones(self.max_ones, records.n_features),
-            self.adjacency,
-            records.n_records if self.adjacency == "replace" else declared,
+            neighbours,
+            records.n_records if neighbours.size_is_public else declared,
         )
 
     def _get_support_mask(self) -> NDArray[np.bool_]:

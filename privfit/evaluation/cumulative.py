@@ -39,6 +39,7 @@ from typing import Any
 import numpy as np
 
 from privfit.base.typing import Floats, Integers
+from privfit.privacy.neighbours import Neighbours
 
 __all__ = ["Flat", "Haar", "Hierarchy", "Measurement", "best_hierarchy"]
 
@@ -54,9 +55,9 @@ class Measurement:
         """How many of the integers one record is counted in."""
         raise NotImplementedError
 
-    def sensitivity(self, adjacency: str) -> int:
+    def sensitivity(self, neighbours: Neighbours) -> int:
         """How far one record moves the integers: l1, and the square of l2."""
-        return self.levels * (2 if adjacency == "replace" else 1)
+        return self.levels * neighbours.changes
 
     @property
     def spread(self) -> float:

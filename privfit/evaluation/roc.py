@@ -40,6 +40,7 @@ from privfit.evaluation.priroc import PriROC
 from privfit.evaluation.roc_plan import Counts, Thresholds, published
 from privfit.privacy.ledger import Ledger, Release
 from privfit.privacy.mechanisms import DiscreteLaplace
+from privfit.privacy.neighbours import Adjacency
 from privfit.privacy.released import ReleasedFloat
 from privfit.records import Sums, sums_of
 from privfit.records.graded import GradedRows
@@ -144,7 +145,7 @@ def roc_curve(
     smooth: bool = True,
     paper: bool | PriROC = False,
     pos_label: Any = 1,
-    adjacency: str = "replace",
+    adjacency: Adjacency = "replace",
     n_public: int | None = None,
     ledger: Ledger | None = None,
     random_state: Any = None,
@@ -202,19 +203,21 @@ def roc_curve(
     terms = Terms("roc_curve", epsilon, delta, adjacency, n_public, ledger, random_state)
     budget, size = terms.budget, terms.size(table)
     if paper is False:
-        where = Thresholds.plan(thresholds, table.bounds, levels, share, budget, adjacency, size)
-        counts = Counts.plan(noise, where.bits, budget, where.events, adjacency)
+        where = Thresholds.plan(
+            thresholds, table.bounds, levels, share, budget, terms.neighbours, size
+        )
+        counts = Counts.plan(noise, where.bits, budget, where.events, terms.neighbours)
     else:
         _check_published(paper, thresholds, levels, share, noise, smooth)
         drawn = PriROC() if paper is True else paper
-        where, counts = published(drawn, table.bounds, budget, adjacency, size)
+        where, counts = published(drawn, table.bounds, budget, terms.neighbours, size)
         smooth = False
     paid = terms.charge(table)
     paid.plan(*where.events, counts.noise.event)
 
     cuts, cells = where.cells(table, paid)
     noisy = paid.release(counts.noise, counts.integers(cells))
-    known = table.n_records if adjacency == "replace" and paper is False else None
+    known = table.n_records if terms.neighbours.size_is_public and paper is False else None
     points = counts.points(noisy, len(cuts) + 1, known, smooth)
 
     released = {"cuts": cuts, "noisy": noisy, "fpr": points.fpr, "tpr": points.tpr}
@@ -249,7 +252,7 @@ def confusion_matrix(
     *,
     threshold: float = 0.5,
     pos_label: Any = 1,
-    adjacency: str = "replace",
+    adjacency: Adjacency = "replace",
     ledger: Ledger | None = None,
     random_state: Any = None,
 ) -> ConfusionMatrix:
@@ -265,7 +268,7 @@ def confusion_matrix(
     table = _Table.of(y_true, y_score, pos_label)
     terms = Terms("confusion_matrix", epsilon, 0.0, adjacency, None, ledger, random_state)
     n = terms.size(table)
-    mechanism = DiscreteLaplace(epsilon, 2 if adjacency == "replace" else 1)
+    mechanism = DiscreteLaplace(epsilon, terms.neighbours.changes)
     _check_number("threshold", threshold)
     paid = terms.charge(table)
     noisy = paid.release(mechanism, table.between([threshold]).ravel())
@@ -284,7 +287,7 @@ def accuracy_score(
     *,
     threshold: float = 0.5,
     pos_label: Any = 1,
-    adjacency: str = "replace",
+    adjacency: Adjacency = "replace",
     ledger: Ledger | None = None,
     random_state: Any = None,
 ) -> ReleasedFloat:

@@ -44,6 +44,7 @@ from privfit.privacy.accounting import Event, compose, gaussian_calibrate
 from privfit.privacy.ledger import Budget
 from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Exponential
 from privfit.privacy.medians import MOST_LEVELS, RecursiveMedians
+from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.remainder import epsilon_left
 from privfit.privacy.smooth_medians import SmoothMedians
 from privfit.records.graded import GRID
@@ -52,7 +53,6 @@ from privfit.runs.payment import Paid
 __all__ = ["Counts", "Medians", "Scored", "Thresholds", "published"]
 
 
-RANGES = {"add_remove": 2, "replace": 4}  # of the scores of `Medians`
 NOISES = ("auto", "flat", "hierarchy", "wavelet", "gaussian")
 MOST_FACTOR = 1 << 16  # units to a count: those of 2^32 records stay below 2^62
 MOST_SMOOTHED = 64  # cells: the posterior takes 60 ms for so many
@@ -72,7 +72,7 @@ class Scored(Protocol):
         """int64 (2, m): negatives and positives between rising thresholds."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Medians(RecursiveMedians):
     """Thresholds that halve the records again and again; see the module's proof.
 
@@ -89,11 +89,16 @@ class Medians(RecursiveMedians):
                 "such as 0.1"
             )
 
+    @property
+    def range(self) -> int:
+        """Of the scores of a level: one record moves the difference of two by 2 at most."""
+        return 2 * self.neighbours.changes
+
     def cut(self, counts: Integers, source: BitSource) -> int:
         """A place that halves the records of a cell, by the exponential mechanism."""
         below = np.cumsum(counts)
         scores = -np.abs(2 * below[:-1] - below[-1])
-        return 1 + int(Exponential(self.epsilon_each, RANGES[self.adjacency])(scores, source))
+        return 1 + int(Exponential(self.epsilon_each, self.range)(scores, source))
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +113,7 @@ class Thresholds:
     @classmethod
     def plan(
         cls, thresholds: Any, bounds: tuple[float, float], levels: int | None, share: float,
-        budget: Budget, adjacency: str, size: int | None,
+        budget: Budget, neighbours: Neighbours, size: int | None,
     ) -> Thresholds:  # fmt: skip
         """As given, or by a public rule in the budget and the number of records."""
         if not isinstance(thresholds, str):
@@ -119,7 +124,7 @@ class Thresholds:
                 f"thresholds ({thresholds!r}) must be 'auto', 'medians', 'grid' or an array; pass "
                 "one of them"
             )
-        strength = _strength(budget, adjacency, size)
+        strength = _strength(budget, neighbours, size)
         bits = _levels_by_rule(strength) if levels is None else levels
         if not is_whole(bits) or not 1 <= bits <= MOST_LEVELS:
             raise DeclarationError(
@@ -130,7 +135,7 @@ class Thresholds:
             return cls(kind, bits)
         if not is_finite(share) or not 0 < share < 1:
             raise DeclarationError(f"share ({share!r}) must lie between 0 and 1; leave it out")
-        return cls(kind, bits, Medians(share * budget.epsilon / bits, adjacency, bits))
+        return cls(kind, bits, Medians(share * budget.epsilon / bits, neighbours, bits))
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -165,7 +170,7 @@ class Counts:
 
     @classmethod
     def plan(
-        cls, noise: Any, bits: int, budget: Budget, spent: tuple[Event, ...], adjacency: str
+        cls, noise: Any, bits: int, budget: Budget, spent: tuple[Event, ...], neighbours: Neighbours
     ) -> Counts:
         """As named, or what has the least expected error of cumulative counts."""
         if noise not in NOISES:
@@ -174,12 +179,12 @@ class Counts:
             )
         left = epsilon_left(budget.epsilon, *spent)
         plans = {
-            name: cls(kind, DiscreteLaplace(left, kind.sensitivity(adjacency)))
+            name: cls(kind, DiscreteLaplace(left, kind.sensitivity(neighbours)))
             for name, kind in (
                 ("flat", Flat(bits)), ("hierarchy", best_hierarchy(bits)), ("wavelet", Haar(bits))
             )
         }  # fmt: skip
-        gaussian = cls._gaussian(bits, budget, spent, adjacency)
+        gaussian = cls._gaussian(bits, budget, spent, neighbours)
         if gaussian is not None:
             plans["gaussian"] = gaussian
         elif noise == "gaussian":
@@ -191,7 +196,7 @@ class Counts:
 
     @classmethod
     def _gaussian(
-        cls, bits: int, budget: Budget, spent: tuple[Event, ...], adjacency: str
+        cls, bits: int, budget: Budget, spent: tuple[Event, ...], neighbours: Neighbours
     ) -> Counts | None:
         """Gaussian noise where it is allowed and the accountant can see that it fits.
 
@@ -204,7 +209,7 @@ class Counts:
         kind, mu = Haar(bits), gaussian_calibrate(left, budget.delta)
         if compose([*spent, Event("gaussian", mu)], budget.delta) > budget.epsilon:
             return None
-        l2 = math.sqrt(kind.sensitivity(adjacency)) * (1 + 1e-12)
+        l2 = math.sqrt(kind.sensitivity(neighbours)) * (1 + 1e-12)
         factor = min(math.ceil(4 * mu / l2), MOST_FACTOR)  # so that noise covers the grid
         return cls(kind, DiscreteGaussian(mu, factor * l2), factor)
 
@@ -248,12 +253,16 @@ class Counts:
 
 
 def published(
-    paper: PriROC, bounds: tuple[float, float], budget: Budget, adjacency: str, size: int | None
+    paper: PriROC,
+    bounds: tuple[float, float],
+    budget: Budget,
+    neighbours: Neighbours,
+    size: int | None,
 ) -> tuple[Thresholds, Counts]:
     """Thresholds and counts of the curves of 2014; `priroc.py` says what was repaired."""
     if paper.thresholds == "medians":
         k = paper.levels(size)
-        medians = SmoothMedians(MEDIANS_SHARE * budget.epsilon / k, adjacency, k)
+        medians = SmoothMedians(MEDIANS_SHARE * budget.epsilon / k, neighbours, k)
         where = Thresholds("medians", k, medians)
     else:
         cuts = paper.cuts(bounds, size)
@@ -263,15 +272,15 @@ def published(
         measurement: Measurement = Counted(where.bits, paper.t)
     else:
         measurement, left = Haar(where.bits), left / 2  # half for each class
-    return where, Counts(measurement, DiscreteLaplace(left, measurement.sensitivity(adjacency)))
+    return where, Counts(measurement, DiscreteLaplace(left, measurement.sensitivity(neighbours)))
 
 
 # Rules from 558 test messages of sms_spam, classifiers of area 0.73 to 0.99, epsilon 0.1 to 1.
 
 
-def _strength(budget: Budget, adjacency: str, size: int | None) -> float | None:
+def _strength(budget: Budget, neighbours: Neighbours, size: int | None) -> float | None:
     """Records in units of the noise on one of them; None where their number is private."""
-    return None if size is None else size * budget.epsilon / (2 if adjacency == "replace" else 1)
+    return None if size is None else size * budget.epsilon / neighbours.changes
 
 
 def _levels_by_rule(strength: float | None) -> int:

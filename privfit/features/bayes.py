@@ -22,6 +22,7 @@ from privfit.base.typing import Floats
 from privfit.base.validation import is_finite
 from privfit.privacy.budget_noise import CountNoise
 from privfit.privacy.ledger import Budget
+from privfit.privacy.neighbours import Neighbours
 from privfit.records.binary import BinaryRecords, count_sensitivity
 from privfit.runs.payment import Paid
 from privfit.runs.settings import Parameters
@@ -72,9 +73,9 @@ class NaiveBayes(Parameters):
                 f"alpha ({self.alpha!r}) must be a number of at least 1e-6; pass alpha=1.0"
             )
 
-    def noise(self, max_ones: int, budget: Budget, adjacency: str) -> CountNoise:
+    def noise(self, max_ones: int, budget: Budget, neighbours: Neighbours) -> CountNoise:
         """Of the one release."""
-        changed = count_sensitivity(max_ones, adjacency)
+        changed = count_sensitivity(max_ones, neighbours)
         return CountNoise.of(budget, changed, changed)
 
     def __call__(self, records: BinaryRecords, max_ones: int, paid: Paid) -> NoisyCounts:
@@ -82,7 +83,7 @@ class NaiveBayes(Parameters):
 
         Cost: one pure release, or one Gaussian one: the whole budget.
         """
-        noise = self.noise(max_ones, paid.budget, paid.terms.adjacency)
+        noise = self.noise(max_ones, paid.budget, paid.terms.neighbours)
         paid.plan(noise.event)
         counts = records.at_most(max_ones, paid.source.bits(64)).counts()
         noisy = noise.add(np.concatenate([counts.sizes, counts.ones.ravel()]), paid.release)

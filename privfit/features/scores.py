@@ -82,6 +82,7 @@ import numpy as np
 import scipy  # its submodules load when first used
 
 from privfit.base.typing import Floats, Integers
+from privfit.privacy.neighbours import Neighbours
 from privfit.records.binary import ClassCounts, count_sensitivity
 
 __all__ = ["SCORES", "Score"]
@@ -106,11 +107,11 @@ class Score:
         """int64 (d,): exact scores in units of 1 / `units`; `bound` is a public size."""
         return np.asarray(self.of(counts.ones, counts.sizes))
 
-    def sensitivity(self, adjacency: str, bound: int | None) -> int:
+    def sensitivity(self, neighbours: Neighbours, bound: int | None) -> int:
         """S, in the same units."""
         raise NotImplementedError
 
-    def range(self, adjacency: str, bound: int | None) -> int:
+    def range(self, neighbours: Neighbours, bound: int | None) -> int:
         """R, in the same units."""
         raise NotImplementedError
 
@@ -122,7 +123,7 @@ class Score:
         """What noise is put on."""
         return np.asarray(self.of(counts.ones, counts.sizes))
 
-    def spread(self, ones: int, d: int, adjacency: str) -> tuple[int, int]:
+    def spread(self, ones: int, d: int, neighbours: Neighbours) -> tuple[int, int]:
         """l1 and l2 squared of the statistic, with so many ones a record."""
         raise NotImplementedError
 
@@ -139,14 +140,14 @@ class TotalCount(Score):
     def of(self, ones: Any, sizes: Any) -> Any:
         return ones.sum(axis=0)
 
-    def sensitivity(self, adjacency: str, bound: int | None) -> int:
+    def sensitivity(self, neighbours: Neighbours, bound: int | None) -> int:
         return 1
 
-    def range(self, adjacency: str, bound: int | None) -> int:
-        return 2 if adjacency == "replace" else 1
+    def range(self, neighbours: Neighbours, bound: int | None) -> int:
+        return neighbours.changes
 
-    def spread(self, ones: int, d: int, adjacency: str) -> tuple[int, int]:
-        changed = min(2 * ones, d) if adjacency == "replace" else ones
+    def spread(self, ones: int, d: int, neighbours: Neighbours) -> tuple[int, int]:
+        changed = min(2 * ones, d) if neighbours.replaces else ones
         return changed, changed
 
 
@@ -158,14 +159,14 @@ class DifferenceCount(Score):
     def of(self, ones: Any, sizes: Any) -> Any:
         return np.abs(ones[1] - ones[0])
 
-    def sensitivity(self, adjacency: str, bound: int | None) -> int:
-        return 2 if adjacency == "replace" else 1
+    def sensitivity(self, neighbours: Neighbours, bound: int | None) -> int:
+        return neighbours.changes
 
-    def range(self, adjacency: str, bound: int | None) -> int:
-        return 4 if adjacency == "replace" else 2
+    def range(self, neighbours: Neighbours, bound: int | None) -> int:
+        return 2 * neighbours.changes
 
-    def spread(self, ones: int, d: int, adjacency: str) -> tuple[int, int]:
-        return (2 * ones, 4 * ones) if adjacency == "replace" else (ones, ones)
+    def spread(self, ones: int, d: int, neighbours: Neighbours) -> tuple[int, int]:
+        return neighbours.changes * ones, neighbours.changes**2 * ones
 
 
 class PurityIndex(Score):
@@ -181,17 +182,17 @@ class PurityIndex(Score):
     def _of_differences(a: Any, c: Any) -> Any:
         return np.maximum(np.abs(a), np.abs(c - a))
 
-    def sensitivity(self, adjacency: str, bound: int | None) -> int:
-        return 2 if adjacency == "replace" else 1
+    def sensitivity(self, neighbours: Neighbours, bound: int | None) -> int:
+        return neighbours.changes
 
-    def range(self, adjacency: str, bound: int | None) -> int:
-        return 2 if adjacency == "replace" else 1
+    def range(self, neighbours: Neighbours, bound: int | None) -> int:
+        return neighbours.changes
 
     def statistic(self, counts: ClassCounts) -> Integers:
         return np.append(counts.ones[1] - counts.ones[0], counts.sizes[1] - counts.sizes[0])
 
-    def spread(self, ones: int, d: int, adjacency: str) -> tuple[int, int]:
-        return (2 * (ones + 1), 4 * (ones + 1)) if adjacency == "replace" else (ones + 1, ones + 1)
+    def spread(self, ones: int, d: int, neighbours: Neighbours) -> tuple[int, int]:
+        return neighbours.changes * (ones + 1), neighbours.changes**2 * (ones + 1)
 
     def of_noisy(self, statistic: Floats) -> Floats:
         return np.asarray(self._of_differences(statistic[:-1], statistic[-1]))
@@ -214,14 +215,14 @@ class InformationGain(Score):
         n, limit = int(counts.sizes.sum()), USUAL_RECORDS if bound is None else bound
         return gains if n <= limit else np.rint(gains * (psi(limit) / psi(n))).astype(np.int64)
 
-    def sensitivity(self, adjacency: str, bound: int | None) -> int:
-        if adjacency == "replace":
+    def sensitivity(self, neighbours: Neighbours, bound: int | None) -> int:
+        if neighbours.replaces:
             assert bound is not None  # the size is public
             return _units_above(psi(bound - 1)) + 10
         return _units_above(_enlarged(bound)) + 12
 
-    def range(self, adjacency: str, bound: int | None) -> int:
-        if adjacency == "replace":
+    def range(self, neighbours: Neighbours, bound: int | None) -> int:
+        if neighbours.replaces:
             assert bound is not None  # the size is public
             return _units_above(2 * psi(bound - 1)) + 14
         return _units_above(_enlarged(bound)) + 16
@@ -232,8 +233,8 @@ class InformationGain(Score):
     def statistic(self, counts: ClassCounts) -> Integers:
         return np.concatenate([counts.ones.ravel(), counts.sizes])
 
-    def spread(self, ones: int, d: int, adjacency: str) -> tuple[int, int]:
-        changed = count_sensitivity(ones, adjacency)
+    def spread(self, ones: int, d: int, neighbours: Neighbours) -> tuple[int, int]:
+        changed = count_sensitivity(ones, neighbours)
         return changed, changed
 
     def of_noisy(self, statistic: Floats) -> Floats:

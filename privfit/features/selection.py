@@ -44,6 +44,7 @@ from privfit.privacy.accounting import calibrate
 from privfit.privacy.budget_noise import CountNoise
 from privfit.privacy.ledger import Budget
 from privfit.privacy.mechanisms import AboveThreshold, DiscreteLaplace, TopK
+from privfit.privacy.neighbours import ADD_REMOVE, Neighbours
 from privfit.records.binary import BinaryRecords, ClassCounts, count_sensitivity
 from privfit.runs.payment import Paid
 from privfit.runs.run import coins_of
@@ -85,7 +86,7 @@ class FeatureScores:
     records: BinaryRecords
     criterion: str
     max_ones: int
-    adjacency: str
+    neighbours: Neighbours
     bound: int | None = None
 
     def __post_init__(self) -> None:
@@ -113,16 +114,16 @@ class FeatureScores:
     @property
     def sensitivity(self) -> int:
         """S."""
-        return self.how.sensitivity(self.adjacency, self.bound)
+        return self.how.sensitivity(self.neighbours, self.bound)
 
     @property
     def range(self) -> int:
         """R."""
-        return self.how.range(self.adjacency, self.bound)
+        return self.how.range(self.neighbours, self.bound)
 
     def noise(self, budget: Budget) -> CountNoise:
         """Of one release of the score's statistic with this budget."""
-        return CountNoise.of(budget, *self.how.spread(self.max_ones, self.d, self.adjacency))
+        return CountNoise.of(budget, *self.how.spread(self.max_ones, self.d, self.neighbours))
 
     def counts(self, source: BitSource) -> ClassCounts:
         """Exact counts of the records, each reduced to at most s ones by fresh coins."""
@@ -214,10 +215,9 @@ class NoisyScores(SelectionMethod):
 
 def published_noise(problem: FeatureScores, budget: Budget) -> DiscreteLaplace:
     """What score perturbation adds to every score, in units of a score (Section 3.2)."""
-    one = problem.how.sensitivity("add_remove", problem.bound)
+    one = problem.how.sensitivity(ADD_REMOVE, problem.bound)
     changed = min(problem.max_ones, problem.d) if problem.how.is_local else problem.d
-    ways = 2 if problem.adjacency == "replace" else 1
-    return DiscreteLaplace(budget.epsilon, ways * one * changed)
+    return DiscreteLaplace(budget.epsilon, problem.neighbours.changes * one * changed)
 
 
 @dataclass(frozen=True, repr=False)
@@ -290,7 +290,7 @@ class ClusteredCounts(SelectionMethod):
 
     def noise(self, problem: FeatureScores, budget: Budget) -> CountNoise:
         """Of one release of all counts."""
-        changed = count_sensitivity(problem.max_ones, problem.adjacency)
+        changed = count_sensitivity(problem.max_ones, problem.neighbours)
         return CountNoise.of(budget, changed, changed)
 
     def check(self, problem: FeatureScores, budget: Budget) -> None:

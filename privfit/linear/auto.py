@@ -41,6 +41,7 @@ from privfit.linear.objective_perturbation import ObjectivePerturbation
 from privfit.linear.select_refine import LinearHybrid
 from privfit.privacy.accounting import gaussian_calibrate
 from privfit.privacy.ledger import Budget
+from privfit.privacy.neighbours import Neighbours
 from privfit.runs.sizes import PRIVATE, known_size
 from privfit.searches.privgene import Local
 
@@ -54,19 +55,19 @@ def choose(
     size: int | None,
     domain: Domain,
     budget: Budget,
-    adjacency: str,
+    neighbours: Neighbours,
     models: int,
     intercept: bool = True,
 ) -> Gradient | LinearHybrid | Local | ObjectivePerturbation:
     """The settings of `auto` for so many records, and models on one budget."""
     if not budget.delta:
-        return _choose_pure(size, domain, Budget(budget.epsilon / models), adjacency, intercept)
+        return _choose_pure(size, domain, Budget(budget.epsilon / models), neighbours, intercept)
     size = known_size(size, f"{PRIVATE} and solver='auto' depends on it")
     columns = domain.width
     if columns >= WIDEST:
         return Local()
     mu = gaussian_calibrate(budget.epsilon, budget.delta) / math.sqrt(models)
-    signal = signal_of(size, mu, adjacency, columns)
+    signal = signal_of(size, mu, neighbours, columns)
     drowned = signal is None or signal < DROWNED  # None of no mu at all
     if drowned or columns > WIDEST_WHITENED:
         return LinearHybrid()
@@ -74,11 +75,11 @@ def choose(
 
 
 def _choose_pure(
-    size: int | None, domain: Domain, budget: Budget, adjacency: str, intercept: bool
+    size: int | None, domain: Domain, budget: Budget, neighbours: Neighbours, intercept: bool
 ) -> Local | ObjectivePerturbation:
     settings = ObjectivePerturbation()
     drowned = DROWNED_PURE_NUMBERS if settings.looks(domain, budget) else DROWNED_PURE
     columns = coding_of(domain, intercept=intercept).shape.size
-    signal = signal_of(size, budget.epsilon, adjacency, columns)
+    signal = signal_of(size, budget.epsilon, neighbours, columns)
     few = signal is not None and signal < drowned  # objective perturbation works without a size
     return Local() if few else settings

@@ -32,6 +32,7 @@ from privfit.objectives.coding import Broad, Centred, Coding
 from privfit.privacy.accounting import Event, gaussian_calibrate
 from privfit.privacy.ledger import Budget
 from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
+from privfit.privacy.neighbours import Neighbours
 from privfit.runs.paths import Path
 from privfit.runs.protocols import Objective, Space
 from privfit.runs.run import Run, Task
@@ -214,7 +215,7 @@ class Gradient(Descending):
         coding = filled.coding(objective)
         check_reach(objective, coding)
         if filled.whiten:
-            SecondMoments(objective, coding).sensitivity(task.adjacency)
+            SecondMoments(objective, coding).sensitivity(task.neighbours)
 
     def __call__(self, run: Run[LinearObjective, Reals]) -> Path:
         """Descend along noisy sums of clipped gradients; the space bounds coded weights (`Coding`).
@@ -223,7 +224,7 @@ class Gradient(Descending):
         the weights after each step, a function of these. Cost: the grant's budget.
         """
         width = run.objective.domain.width
-        s = self.filled(run.whole, width, signal_of(run.n_public, run.mu, run.adjacency, width))
+        s = self.filled(run.whole, width, signal_of(run.n_public, run.mu, run.neighbours, width))
         noise = Noise.of_budget(s, run.whole, run.share)
         run.set_aside(*noise.events, generations=s.steps)
         run.note(**s.noted)
@@ -242,7 +243,7 @@ def _size_without_moments(size: int | None) -> int:
     return known_size(size, where, "a public estimate of the number of records")
 
 
-def signal_of(size: int | None, mu: float, adjacency: str, columns: int) -> float | None:
+def signal_of(size: int | None, mu: float, neighbours: Neighbours, columns: int) -> float | None:
     """How far a column stands above the noise: n mu / columns, or None where n is not public.
 
     A replaced record changes a sum of gradients twice as much as one that is added, so under
@@ -250,7 +251,7 @@ def signal_of(size: int | None, mu: float, adjacency: str, columns: int) -> floa
     """
     if size is None or not mu:
         return None
-    return size * mu * (2 if adjacency == "add_remove" else 1) / columns
+    return size * mu * (2 / neighbours.changes) / columns
 
 
 class Noise:
@@ -361,7 +362,7 @@ def buy_frame(
     clipped have no curvature, so the more of them are, the longer steps may be.
     """
     moments = SecondMoments(run.objective, coding, columns)
-    mechanism = noise.of_moments(moments.sensitivity(run.adjacency))
+    mechanism = noise.of_moments(moments.sensitivity(run.neighbours))
     matrix = moments.matrix(run.release(mechanism, moments.triangle()))
     size = run.n_public or max(1.0, 4 * float(matrix[-1, -1]))  # the intercept is coded as 1/2
     deviation = math.sqrt(mechanism.variance) * moments.unit
@@ -384,7 +385,7 @@ def descend(
     objective, space, s = run.objective, run.space, settings
     clip = s.clip * SLOPE[objective.loss] * frame.length
     clipped = ClippedGradient(objective, coding, frame.basis, clip, noise.order)
-    sensitivity = clipped.sensitivity(run.adjacency)
+    sensitivity = clipped.sensitivity(run.neighbours)
     draw, deviation = noise.of_gradient(sensitivity), noise.deviation(sensitivity) * clipped.unit
 
     drowned = math.sqrt(len(frame.basis)) * deviation / (frame.size * clipped.clip)

@@ -97,7 +97,7 @@ class FrankWolfe(Descending):
         corners = _corners(run.objective, self.radius)
         moves = np.nonzero(corners)[1], corners[np.nonzero(corners)]
         view = run.objective.slopes(np.zeros(corners.shape[1]), cap)
-        choose = Exponential(eps_s, view.range(*moves, run.adjacency))
+        choose = Exponential(eps_s, view.range(*moves, run.neighbours))
         for t in range(steps):
             chosen = run.release(choose, view.scores(*moves))
             share = 2 / (t + 2)

@@ -55,6 +55,7 @@ from privfit.objectives.coding import Compact
 from privfit.privacy.budget_noise import deviation, noise_for
 from privfit.privacy.ledger import Budget
 from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
+from privfit.privacy.neighbours import Neighbours
 from privfit.records.packing import MAX_RECORDS
 from privfit.runs.paths import Path
 from privfit.runs.protocols import Objective, Space
@@ -116,7 +117,7 @@ class Functional(Settings):
 
     def check(self, task: Task[Objective, Space]) -> None:
         """Refuse what a run would refuse; nothing is drawn."""
-        _plan(task.objective, self, task.budget, task.adjacency)
+        _plan(task.objective, self, task.budget, task.neighbours)
 
     def __call__(self, run: Run[LinearObjective, Reals]) -> Path:
         """Release the coefficients of the order-2 loss, and minimise what they define.
@@ -124,7 +125,7 @@ class Functional(Settings):
         Released: about d^2 / 2 integers, of which the minimiser is reported. Cost: one release,
         pure or Gaussian, of the grant's budget. The space bounds the weights of coded columns.
         """
-        plan = _plan(run.objective, self, run.whole, run.adjacency, run.share)
+        plan = _plan(run.objective, self, run.whole, run.neighbours, run.share)
         run.set_aside(plan.noise.event)
         run.note(weight=plan.A * plan.coding.unit, ridge=plan.ridge(self))
         linear, quadratic = plan.coefficients(run.objective)
@@ -183,7 +184,11 @@ class _Plan:
 
 
 def _plan(
-    objective: Objective, settings: Functional, budget: Budget, adjacency: str, share: int = 1
+    objective: Objective,
+    settings: Functional,
+    budget: Budget,
+    neighbours: Neighbours,
+    share: int = 1,
 ) -> _Plan:
     if not isinstance(objective, LinearObjective) or objective.loss != "logistic":
         raise DeclarationError(
@@ -200,16 +205,18 @@ def _plan(
     weight = settings.weight or printed or (1.0 if budget.delta else 2.0)
     # A sum of A s v over all the records that there may ever be must stay below 2^62.
     A = max(1, min(round(weight / coding.unit), 2**62 // (MAX_RECORDS << (a + 1))))
-    l1, l2 = sensitivities(domain, coding, A, adjacency)
+    l1, l2 = sensitivities(domain, coding, A, neighbours)
     cut = max(0, l1.bit_length() - SENSITIVITY_BITS)
     count = len(columns) * (len(columns) + 3) // 2 if cut else 0
     noise = noise_for(budget, -(-l1 >> cut) + count, l2 / 2.0**cut + math.sqrt(count), share)
     return _Plan(coding, columns, A, cut, noise)
 
 
-def sensitivities(domain: Domain, coding: Compact, A: int, adjacency: str) -> tuple[int, float]:
+def sensitivities(
+    domain: Domain, coding: Compact, A: int, neighbours: Neighbours
+) -> tuple[int, float]:
     """How far one record moves the coefficients in l1 and in l2: the table above, in integers."""
-    replaced = adjacency == "replace"
+    replaced = neighbours.replaces
     if domain.order < math.inf:
         return _in_ball(domain, coding, A, replaced)
     hot, numbers, b = _entries(domain, coding)

@@ -21,12 +21,13 @@ from privfit.domains import Domain
 from privfit.linear.losses import Loss, SmoothLoss, Tabled
 from privfit.linear.newton import Problem, UnitCoding
 from privfit.linear.perturbation import Perturbation, coding_for, noise_length, origin_of
-from privfit.linear.tilts import CHANGES, SAFE, PerturbedMinimiser
+from privfit.linear.tilts import SAFE, PerturbedMinimiser
 from privfit.objectives import LinearObjective
 from privfit.objectives.common import room_for
 from privfit.privacy.accounting import Event, calibrate
 from privfit.privacy.ledger import Budget
 from privfit.privacy.mechanisms import DiscreteLaplace
+from privfit.privacy.neighbours import Neighbours
 from privfit.runs.paths import Path
 from privfit.runs.protocols import Space
 from privfit.runs.run import Run
@@ -108,7 +109,12 @@ class ObjectivePerturbation(Perturbation):
         return share if many and self.fits(budget) else 0.0
 
     def _rule(
-        self, coding: UnitCoding, loss: Loss, budget: Budget, adjacency: str, size: int | None
+        self,
+        coding: UnitCoding,
+        loss: Loss,
+        budget: Budget,
+        neighbours: Neighbours,
+        size: int | None,
     ) -> float:
         """N^1.5 / 280, at least 8 c / epsilon; shaped, 1.9 q N (N / n)^0.8, at least 5 c / epsilon.
 
@@ -120,7 +126,7 @@ class ObjectivePerturbation(Perturbation):
         From 8 c / epsilon on the Jacobian costs at most an eighth of epsilon, and next to nothing
         for the logistic loss under replace.
         """
-        length = noise_length(coding.shape.size, budget, adjacency)
+        length = noise_length(coding.shape.size, budget, neighbours)
         if not self.fits(budget):
             return max(length**1.5 / 280, _roomy_ridge(loss, budget))
         by_noise = (
@@ -139,7 +145,7 @@ class ObjectivePerturbation(Perturbation):
         radius, look = None, self.looks(objective.domain, run.whole)
         if look:
             sight, epsilon = look * epsilon, (1 - look) * epsilon * SAFE
-            counting = DiscreteLaplace(sight, CHANGES[run.adjacency])
+            counting = DiscreteLaplace(sight, run.neighbours.changes)
             run.set_aside(counting.event, Event("pure", epsilon))
             radius = _chosen_radius(run, counting)
         else:
@@ -161,12 +167,12 @@ class ObjectivePerturbation(Perturbation):
     ) -> PerturbedMinimiser:
         """The release at this budget, with a larger Lambda if there is no noise for this one."""
         loss, coding = self.loss_of(run.objective), coding_for(run.objective, radius)
-        ridge = self.ridge(coding, loss, run.budget, run.adjacency, run.n_public)
-        gamma = self.stops_at(loss, room_for(run.objective, run.adjacency))
+        ridge = self.ridge(coding, loss, run.budget, run.neighbours, run.n_public)
+        gamma = self.stops_at(loss, room_for(run.objective, run.neighbours))
 
         def mechanism_at(ridge: float) -> PerturbedMinimiser:
             return PerturbedMinimiser(
-                epsilon, delta, ridge, loss, run.adjacency, gamma, self.repair,
+                epsilon, delta, ridge, loss, run.neighbours, gamma, self.repair,
                 coding.shape if self.fits(run.budget) else None,
             )  # fmt: skip
 

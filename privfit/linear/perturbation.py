@@ -35,19 +35,22 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privfit.base.dyadic import Dyadic, integers
 from privfit.base.errors import DeclarationError
+from privfit.base.typing import Array
 from privfit.base.validation import is_finite
 from privfit.domains import Domain
 from privfit.linear.losses import LEAST, MOST, HuberHinge, Logistic, Loss, Tabled
 from privfit.linear.newton import Problem, UnitCoding, coding_of, gamma_for
-from privfit.linear.tilts import CHANGES, SAFE
+from privfit.linear.tilts import SAFE
 from privfit.objectives import LinearObjective
 from privfit.objectives.common import room_for
 from privfit.privacy.accounting import gaussian_calibrate
 from privfit.privacy.ledger import Budget
 from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, GammaVector, Mechanism
+from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.noise_bodies import ABOVE
 from privfit.runs.paths import Path
 from privfit.runs.protocols import Objective, Space
@@ -106,8 +109,8 @@ class Perturbation(Settings):
                 "the published algorithm has no intercept; pass fit_intercept=False"
             )
         loss = self.loss_of(objective)
-        self.ridge(coding_for(objective), loss, task.budget, task.adjacency, task.n_public)
-        self._check_tolerance(loss, gamma_for(loss, room_for(objective, task.adjacency)))
+        self.ridge(coding_for(objective), loss, task.budget, task.neighbours, task.n_public)
+        self._check_tolerance(loss, gamma_for(loss, room_for(objective, task.neighbours)))
 
     def _check_tolerance(self, loss: Loss, least: float) -> None:
         """Refuse a solver that stops where rounding errors lead it on."""
@@ -133,7 +136,12 @@ class Perturbation(Settings):
         return Logistic() if objective.loss == "logistic" else HuberHinge(self.smoothing)
 
     def ridge(
-        self, coding: UnitCoding, loss: Loss, budget: Budget, adjacency: str, size: int | None
+        self,
+        coding: UnitCoding,
+        loss: Loss,
+        budget: Budget,
+        neighbours: Neighbours,
+        size: int | None,
     ) -> float:
         """Lambda: as given, the paper's, or by our rule; from public numbers alone.
 
@@ -142,12 +150,17 @@ class Perturbation(Settings):
         if self.regularisation is not None:
             return self.regularisation / loss.slope
         if not self.paper:
-            return self._rule(coding, loss, budget, adjacency, size)
+            return self._rule(coding, loss, budget, neighbours, size)
         remedy = f"a public estimate, or {self.without_size}"
         return 0.01 * known_size(size, remedy=remedy) / loss.slope
 
     def _rule(
-        self, coding: UnitCoding, loss: Loss, budget: Budget, adjacency: str, size: int | None
+        self,
+        coding: UnitCoding,
+        loss: Loss,
+        budget: Budget,
+        neighbours: Neighbours,
+        size: int | None,
     ) -> float:
         """Lambda by our rule: such that the noise of the weights has a length of min(4, p / 15).
 
@@ -156,16 +169,16 @@ class Perturbation(Settings):
         and 11, at epsilon 0.1, 1 and 10. The number of records matters little.
         """
         p = coding.shape.size
-        return noise_length(p, budget, adjacency) / min(4.0, p / 15)
+        return noise_length(p, budget, neighbours) / min(4.0, p / 15)
 
 
 def coding_for(objective: LinearObjective, radius: float | None = None) -> UnitCoding:
     return coding_of(objective.domain, radius, objective.fit_intercept)
 
 
-def noise_length(p: int, budget: Budget, adjacency: str) -> float:
+def noise_length(p: int, budget: Budget, neighbours: Neighbours) -> float:
     """The typical l2 norm of noise that hides a sum of gradients at this budget."""
-    changes = CHANGES[adjacency]
+    changes = neighbours.changes
     if budget.delta:
         return changes * math.sqrt(p) / gaussian_calibrate(budget.epsilon, budget.delta)
     return changes * p / budget.epsilon
@@ -235,14 +248,14 @@ class _Fit:
     @classmethod
     def of(cls, settings: Perturbation, run: Run[LinearObjective, Space]) -> _Fit:
         coding, loss = coding_for(run.objective), settings.loss_of(run.objective)
-        ridge = settings.ridge(coding, loss, run.budget, run.adjacency, run.n_public)
-        gamma = settings.stops_at(loss, room_for(run.objective, run.adjacency))
+        ridge = settings.ridge(coding, loss, run.budget, run.neighbours, run.n_public)
+        gamma = settings.stops_at(loss, room_for(run.objective, run.neighbours))
         return cls(run, loss, ridge, coding.shape.size, gamma)
 
     @property
     def reach(self) -> float:
         """S: how far the solver's answer may lie from a neighbour's, in l2 norm, rounded up."""
-        return (CHANGES[self.run.adjacency] + 2 * self.tolerance) / self.ridge / SAFE
+        return (self.run.neighbours.changes + 2 * self.tolerance) / self.ridge / SAFE
 
     def unit(self, scale: float) -> float:
         """A grid that is fine beside noise of this scale: a power of two.
@@ -250,7 +263,7 @@ class _Fit:
         No model is longer than the number of records over Lambda, and a little; its whole units
         stay below 2^53.
         """
-        most = room_for(self.run.objective, self.run.adjacency)
+        most = room_for(self.run.objective, self.run.neighbours)
         fine = math.floor(math.log2(scale)) - 24
         return 2.0 ** max(fine, math.ceil(math.log2((most + 1) / self.ridge / LARGEST_WHOLE)))
 
@@ -259,7 +272,7 @@ class _Fit:
         units, p = (reach or self.reach) / unit, self.size
         return (units + math.sqrt(p) if order == 2 else math.sqrt(p) * units + p) * ABOVE
 
-    def release(self, mechanism: Mechanism, unit: float) -> Path:
+    def release(self, mechanism: Mechanism[ArrayLike, Array], unit: float) -> Path:
         """Plan, minimise, release in whole units."""
         run = self.run
         run.set_aside(mechanism.event)
@@ -315,10 +328,15 @@ class PrivateSVM(Perturbation):
         super().check(task)
 
     def _rule(
-        self, coding: UnitCoding, loss: Loss, budget: Budget, adjacency: str, size: int | None
+        self,
+        coding: UnitCoding,
+        loss: Loss,
+        budget: Budget,
+        neighbours: Neighbours,
+        size: int | None,
     ) -> float:
         """That of `output`; p Laplace draws of scale sqrt(p) S / epsilon are sqrt 2 as long."""
-        return math.sqrt(2) * super()._rule(coding, loss, Budget(budget.epsilon), adjacency, size)
+        return math.sqrt(2) * super()._rule(coding, loss, Budget(budget.epsilon), neighbours, size)
 
     def __call__(self, run: Run[LinearObjective, Space]) -> Path:
         """Add Laplace noise to the minimiser (Rubinstein et al. 2012, Mechanism 1).

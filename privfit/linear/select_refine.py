@@ -125,7 +125,7 @@ class LinearHybrid(Descending):
             )
         super().check(task)
         mu = gaussian_calibrate(budget.epsilon, budget.delta)
-        signal = signal_of(task.n_public, mu, task.adjacency, 1)
+        signal = signal_of(task.n_public, mu, task.neighbours, 1)
         if _Plan.of(self, budget, 1, signal).noise.least < LEAST:
             raise DeclarationError(
                 f"epsilon ({budget.epsilon!r}) is too small for so many draws; pass fewer "
@@ -136,7 +136,7 @@ class LinearHybrid(Descending):
             known_size(task.n_public, where)
         coding = Broad(objective.domain, objective.fit_intercept)
         check_reach(objective, coding)
-        SecondMoments(objective, coding).sensitivity(task.adjacency)
+        SecondMoments(objective, coding).sensitivity(task.neighbours)
         check_reach(objective, objective.centred, WALK)
 
     def __call__(self, run: Run[LinearObjective, Reals]) -> Path:
@@ -148,7 +148,7 @@ class LinearHybrid(Descending):
         """
         objective = run.objective
         plan = _Plan.of(
-            self, run.whole, run.share, signal_of(run.n_public, run.mu, run.adjacency, 1)
+            self, run.whole, run.share, signal_of(run.n_public, run.mu, run.neighbours, 1)
         )
         generations = plan.selections + plan.refine.steps
         selections = Event("selection", plan.eps_s, plan.selections)

@@ -78,18 +78,18 @@ from privfit.base.typing import Floats
 from privfit.linear.losses import Logistic, Loss
 from privfit.privacy.accounting import Event, gaussian_calibrate, gaussian_total
 from privfit.privacy.lazy import Normals
-from privfit.privacy.mechanisms import DiscreteLaplace, Mechanism
+from privfit.privacy.mechanisms import DiscreteLaplace, RelatedMechanism
+from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.noise_bodies import ABOVE, Ball, Draw, Shape, noise
 
 __all__ = ["PerturbedMinimiser", "tilt_deviation", "tilt_rate"]
 
-CHANGES = {"replace": 2, "add_remove": 1}  # gradients of single records that neighbours differ in
 FIRST_BITS = 48  # of the variables that a tilt is made of: nearly always enough
 ETA = 2.0**-32  # the error of a tilt, in units of its typical length, and 1/16 of the tolerance
 SAFE = 1 - 1e-12  # factor on calibrated parameters: more than their rounding errors
 
 
-def tilt_rate(epsilon: float, ridge: float, loss: Loss, adjacency: str) -> float:
+def tilt_rate(epsilon: float, ridge: float, loss: Loss, neighbours: Neighbours) -> float:
     """beta: the largest rate of noise exp(-beta K(b)) that costs epsilon, 0 if there is none.
 
     For the logistic loss, beta = min over s in (0, 1] of N(s) / (k + s), where N(s) =
@@ -98,8 +98,8 @@ def tilt_rate(epsilon: float, ridge: float, loss: Loss, adjacency: str) -> float
     """
     room = _room(epsilon, ridge, loss)
     if not room or not isinstance(loss, Logistic):
-        return room / CHANGES[adjacency]
-    k = CHANGES[adjacency] - 1
+        return room / neighbours.changes
+    k = neighbours.changes - 1
 
     def left(s: float) -> float:
         return epsilon - math.log1p(s * (1 - s) / ridge)
@@ -111,15 +111,18 @@ def tilt_rate(epsilon: float, ridge: float, loss: Loss, adjacency: str) -> float
     return left(s) / (k + s) * SAFE
 
 
-def tilt_deviation(epsilon: float, delta: float, ridge: float, loss: Loss, adjacency: str) -> float:
+def tilt_deviation(
+    epsilon: float, delta: float, ridge: float, loss: Loss, neighbours: Neighbours
+) -> float:
     """sigma: the least deviation of Gaussian noise that costs (epsilon, delta); inf if none."""
     left = _room(epsilon, ridge, loss)
     if not left:
         return math.inf
     if loss.both_ways:
-        corners, longest = (2, 1) if adjacency == "add_remove" else (4, 2)
+        longest = neighbours.changes
+        corners = 2 * longest
         return longest / (gaussian_calibrate(left, delta / corners) * SAFE)
-    if adjacency == "add_remove":
+    if not neighbours.replaces:
         return 1 / (gaussian_calibrate(left, delta) * SAFE)
     # H(mu, left) takes a share of delta and 2 H(mu / 2, left) the rest; a third always does.
     for share in (0.999, 0.9, 0.5, 1 / 3):
@@ -135,8 +138,8 @@ def _room(epsilon: float, ridge: float, loss: Loss) -> float:
     return left * SAFE if left > 1e-9 * epsilon else 0.0
 
 
-@dataclass(frozen=True)
-class PerturbedMinimiser(Mechanism):
+@dataclass(frozen=True, repr=False)
+class PerturbedMinimiser(RelatedMechanism[Any, Floats]):
     """The minimiser of a problem that is tilted by noise; epsilon-DP, or (epsilon, delta)-DP.
 
     It is called with a `Problem`, which it asks for the one minimiser that it then hides; see the
@@ -149,7 +152,7 @@ class PerturbedMinimiser(Mechanism):
     delta: float
     ridge: float
     loss: Loss
-    adjacency: str
+    neighbours: Neighbours
     tolerance: float
     repair: float
     shape: Shape | None = None
@@ -174,8 +177,10 @@ class PerturbedMinimiser(Mechanism):
     def scale(self) -> float:
         """1 / beta of the noise, or its sigma if delta is positive; inf if Lambda is too small."""
         if self.delta:
-            return tilt_deviation(self.epsilon_1, self.delta, self.ridge, self.loss, self.adjacency)
-        rate = tilt_rate(self.epsilon_1, self.ridge, self.loss, self.adjacency)
+            return tilt_deviation(
+                self.epsilon_1, self.delta, self.ridge, self.loss, self.neighbours
+            )
+        rate = tilt_rate(self.epsilon_1, self.ridge, self.loss, self.neighbours)
         return 1 / rate if rate else math.inf
 
     def eta(self, size: int) -> float:

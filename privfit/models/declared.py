@@ -26,6 +26,7 @@ from privfit.clustering import kmeans, kmedian
 from privfit.domains import Domain
 from privfit.features import selection
 from privfit.linear import methods as linear
+from privfit.privacy.neighbours import Neighbours
 
 __all__ = ["SETTINGS", "as_array", "dtype_name", "from_plain", "method_name", "to_plain"]
 
@@ -88,6 +89,8 @@ def to_plain(value: Any, what: str) -> Any:
         return {"tuple": [to_plain(item, what) for item in value]}
     if isinstance(value, Domain):
         return value.to_dict()
+    if isinstance(value, Neighbours):
+        return value.relation
     if SETTINGS.get(type(value).__name__) is type(value):
         own = value.get_params(deep=False).items()
         return {"settings": type(value).__name__, **{name: to_plain(v, what) for name, v in own}}

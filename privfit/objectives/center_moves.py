@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
-from privfit.objectives.common import check_adjacency, integer_range
+from privfit.objectives.common import integer_range
+from privfit.privacy.neighbours import Adjacency, Neighbours
 from privfit.records.centers import CentersRows
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class CenterSteps:
         """int64 (m,): there is no data-free part."""
         return np.zeros(np.size(coords), dtype=np.int64)
 
-    def range(self, coords: ArrayLike, steps: ArrayLike, adjacency: str) -> int:
+    def range(self, coords: ArrayLike, steps: ArrayLike, adjacency: Adjacency) -> int:
         """`CentersObjective.range` of these sets if they are few, or else a bound on it.
 
         That takes a time of m^2 k^2 d; the bound takes m, and may be twice as wide. Let up_i be the
@@ -125,34 +126,34 @@ class CenterSteps:
         cost_j is at most up_i + down_j if both moved the same centre, and at most
         max(up_i, down_j) if not, since a record is nearest to one centre alone.
         """
-        check_adjacency(adjacency)
+        neighbours = Neighbours.of(adjacency)
         coords, steps = np.atleast_1d(coords), np.atleast_1d(np.asarray(steps, dtype=np.float64))
         _, first = np.unique(np.column_stack([coords, steps]), axis=0, return_index=True)
         if len(first) == 1:
             return 0
         objective, (k, d) = self._objective, self.w.shape
         if (len(first) * k) ** 2 * d <= FEW_PAIRS:
-            return objective.range(self.candidates(coords[first], steps[first]), adjacency)
+            return objective.range(self.candidates(coords[first], steps[first]), neighbours)
         which, old, new = self._moved(coords[first], steps[first])
         old, new = old / objective._record_unit, new / objective._record_unit
-        objective._check_room(self._at._covers(which, new), adjacency)
+        objective._check_room(self._at._covers(which, new), neighbours)
         gaps = objective._step_gaps(old, new)
         up, down = (np.maximum(gap, 0.0) for gap in gaps)
-        bound = max(up.max(), down.max()) if adjacency == "add_remove" else (up + down).max()
+        bound = neighbours.span(-down, up).max()
         for centre in np.unique(which):
             here = which == centre
-            if adjacency == "add_remove":
-                bound = max(bound, _largest_pair(up[here], down[here]))
-            else:
+            if neighbours.replaces:
                 both = np.sort(up[here] + down[here])
                 bound = max(bound, both[-2:].sum())
-        if adjacency == "replace":
+            else:
+                bound = max(bound, _largest_pair(up[here], down[here]))
+        if neighbours.replaces:
             for one in (up, down):
                 tops = [one[which == centre].max() for centre in np.unique(which)]
                 bound = max(bound, sum(sorted(tops)[-2:]))
         return integer_range(float(bound), 1.0, 0, exact=objective.domain.exact_distances)
 
-    def step(self, coord: Any, step: Any) -> None:
+    def step(self, coord: ArrayLike, step: ArrayLike) -> None:
         """Move the parent."""
         which, _, new = self._moved(coord, step)
         self._at.step(int(which[0]), new[0])

@@ -19,12 +19,12 @@ from privfit.objectives.common import (
     MOST_SUM,
     Objective,
     all_same,
-    check_adjacency,
     check_finite,
     integer_range,
     on_grid,
     set_gaps,
 )
+from privfit.privacy.neighbours import Adjacency, Neighbours
 from privfit.records.cells import Halved
 from privfit.records.centers import CentersRows
 from privfit.records.packing import MAX_RECORDS, check_domain
@@ -74,15 +74,15 @@ class CentersObjective(Objective[CentersRows]):
 
     def __init__(
         self,
-        X: Any,
+        X: object,
         n_clusters: int,
         domain: Domain | None = None,
         power: int = 2,
         n_threads: int | None = None,
         *,
-        adjacency: str = "replace",
+        adjacency: Adjacency = "replace",
     ) -> None:
-        check_adjacency(adjacency)
+        self.neighbours = Neighbours.of(adjacency)
         if power not in (1, 2):
             raise DeclarationError(
                 f"power ({power!r}) must be 2 (squared l2) or 1 (l1); pass one of them"
@@ -93,8 +93,7 @@ class CentersObjective(Objective[CentersRows]):
             )
         threads.resolve(n_threads)
         self.n_clusters, self.power, self._n_threads = int(n_clusters), int(power), n_threads
-        self.adjacency = adjacency
-        regrid = partial(_roomy, power=self.power, adjacency=adjacency)
+        regrid = partial(_roomy, power=self.power, neighbours=self.neighbours)
         declared = check_domain(domain, "CentersObjective")
         pack = partial(CentersRows.pack, domain=declared, regrid=regrid, power=self.power,
                        n_threads=n_threads)  # fmt: skip
@@ -133,18 +132,18 @@ class CentersObjective(Objective[CentersRows]):
             )
         return whole
 
-    def _scored(self, P: ArrayLike, adjacency: str | None = None) -> Floats:
+    def _scored(self, P: ArrayLike, neighbours: Neighbours | None = None) -> Floats:
         """`_candidates` whose scores cannot wrap."""
         whole = self._candidates(P)
-        self._check_room(self._cover(whole), adjacency)
+        self._check_room(self._cover(whole), neighbours)
         return whole
 
-    def _check_room(self, cover: Floats, adjacency: str | None = None) -> None:
+    def _check_room(self, cover: Floats, neighbours: Neighbours | None = None) -> None:
         """Refuse sets with these largest costs of a record if they could not be summed."""
-        if float(cover.max(initial=0.0)) * (1 + 1e-9) * self.room(adjacency) >= MOST_SUM:
+        if float(cover.max(initial=0.0)) * (1 + 1e-9) * self.room(neighbours) >= MOST_SUM:
             raise DeclarationError(
                 "centres are too far out for exact sums of distances; pass centres inside the "
-                f"domain, or a domain with a smaller Grid(a=...){self._remedy(adjacency)}"
+                f"domain, or a domain with a smaller Grid(a=...){self._remedy(neighbours)}"
             )
 
     def scores(self, P: ArrayLike) -> Integers:
@@ -162,23 +161,23 @@ class CentersObjective(Objective[CentersRows]):
         return np.zeros(len(self._scored(P)), dtype=np.int64)
 
     # rho and cov of THEORY section 1, on integers.
-    def range(self, P: ArrayLike, adjacency: str) -> int:
+    def range(self, P: ArrayLike, adjacency: Adjacency) -> int:
         """The range of these candidates' scores between neighbours, in score units, rounded up."""
-        check_adjacency(adjacency)
-        whole = self._scored(P, adjacency)
+        neighbours = Neighbours.of(adjacency)
+        whole = self._scored(P, neighbours)
         if all_same(whole):
             return 0
         gaps, cover = self._gaps(whole), self._cover(whole)
-        if adjacency == "replace":
+        if neighbours.replaces:
             bound = np.minimum(gaps + gaps.T, cover[:, None] + cover)
         else:
             bound = np.minimum(gaps, cover[:, None])
         return integer_range(float(bound.max()), 1.0, 0, exact=self.domain.exact_distances)
 
-    def spread(self, P: ArrayLike, adjacency: str) -> int:
+    def spread(self, P: ArrayLike, adjacency: Adjacency) -> int:
         """A bound on `range` from each candidate alone, for more of them than pairs allow."""
-        check_adjacency(adjacency)
-        return (2 if adjacency == "replace" else 1) * self._most(self._scored(P, adjacency))
+        neighbours = Neighbours.of(adjacency)
+        return neighbours.changes * self._most(self._scored(P, neighbours))
 
     def largest_cost(self, P: ArrayLike) -> int:
         """A bound on what one record of the domain costs with any of these sets, in score units."""
@@ -294,12 +293,12 @@ class CentersObjective(Objective[CentersRows]):
 D = TypeVar("D", bound=Domain)
 
 
-def _roomy(domain: D, power: int, adjacency: str) -> D:
+def _roomy(domain: D, power: int, neighbours: Neighbours) -> D:
     """The domain, where records are added or removed on a grid that has room for 2^32 costs.
 
     A rule of the domain alone, so that records have one grid wherever they are.
     """
-    if adjacency == "replace":
+    if neighbours.size_is_public:
         return domain
     while MAX_RECORDS * _farthest_apart(domain, power) >= MOST_SUM:
         grid = domain.grid

@@ -2,7 +2,7 @@
 
 **Neighbours.** Data sets differ by one record, replaced or added/removed; records lie in the
 declared domain. Every sum here is an integer vector whose change between neighbours is bounded by
-`sensitivity(adjacency)`, a number of the domain and of public parameters.
+`sensitivity(neighbours)`, a number of the domain and of public parameters.
 
 **Coding.** A record is u = ((x - middle) / 2^k, 1/2), one-hot columns as they are: see `Coding`.
 Without an intercept it is u = x / 2^k: one coordinate less in all that follows, an intercept of 0
@@ -42,8 +42,9 @@ from privfit._kernels.linear import RESIDUAL_UNIT
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.objectives.coding import ABOVE, Coding
-from privfit.objectives.common import MOST_SUM, check_adjacency
+from privfit.objectives.common import MOST_SUM
 from privfit.objectives.linear import LinearObjective
+from privfit.privacy.neighbours import REPLACE, Neighbours
 from privfit.records.linear import MOST_RESIDUAL, Image
 
 __all__ = ["ClippedGradient", "SecondMoments", "permuted_descent"]
@@ -66,32 +67,31 @@ class SecondMoments:
         d = objective.domain.width
         chosen = np.arange(d) if columns is None else columns
         self._columns, self.kept = chosen.tolist(), np.append(chosen, np.arange(d, coding.width))
-        self._drop = max(0, math.ceil(self._exact_bound("replace")).bit_length() - MOMENT_BITS)
+        self._drop = max(0, math.ceil(self._exact_bound(REPLACE)).bit_length() - MOMENT_BITS)
 
     @property
     def unit(self) -> float:
         """What one unit of a moment is worth."""
         return self._coding.unit**2 * 2.0**self._drop
 
-    def _exact_bound(self, adjacency: str) -> float:
+    def _exact_bound(self, neighbours: Neighbours) -> float:
         """The l2 sensitivity before low bits are dropped."""
-        check_adjacency(adjacency)
         coding, columns, half = self._coding, self._columns, self._coding.constant
         squares = (coding.sums(2, columns) + half**2) ** 2
-        if adjacency == "replace":
+        if neighbours.replaces:
             return math.sqrt(squares + coding.square_changes(columns) / 2) * ABOVE
         return math.sqrt((squares + coding.sums(4, columns) + half**4) / 2) * ABOVE
 
-    def sensitivity(self, adjacency: str) -> float:
+    def sensitivity(self, neighbours: Neighbours) -> float:
         """The l2 sensitivity of `triangle`, which is refused where it could wrap."""
         k, objective = len(self.kept), self._objective
-        if objective.room(adjacency) * int(self._coding.reach.max()) ** 2 >= 2 * MOST_SUM:
+        if objective.room(neighbours) * int(self._coding.reach.max()) ** 2 >= 2 * MOST_SUM:
             raise DeclarationError(
                 f"grid bits a ({objective.grid.a}) are too many for exact moments of 2^31 and more "
                 "records, which adjacency='add_remove' allows; pass a domain with Grid(a=12)"
             )
         rounding = math.sqrt(k * (k + 1) / 2) if self._drop else 0.0
-        return (self._exact_bound(adjacency) / 2.0**self._drop + rounding) * ABOVE
+        return (self._exact_bound(neighbours) / 2.0**self._drop + rounding) * ABOVE
 
     def triangle(self) -> Integers:
         """int64 (k (k + 1) / 2,): the upper triangle, row by row. Private: to be released."""
@@ -160,13 +160,12 @@ class ClippedGradient:
         """The largest length of one record's gradient, at most what was asked for."""
         return self._bound * 2.0 ** (self._shift - self._drop) * self.unit
 
-    def sensitivity(self, adjacency: str) -> float:
+    def sensitivity(self, neighbours: Neighbours) -> float:
         """The sensitivity of `sums` in the norm of this clip."""
-        check_adjacency(adjacency)
         k = len(self._matrix)
         one = self._bound * 2.0 ** (self._shift - self._drop)
         rounding = math.sqrt(k) if self._order == 2 else float(k)
-        return ((2 if adjacency == "replace" else 1) * one + rounding) * ABOVE
+        return (neighbours.changes * one + rounding) * ABOVE
 
     def sums(self, w: ArrayLike) -> Integers:
         """int64 (k,): minus the gradient of the loss at candidate w. Private: to be released."""

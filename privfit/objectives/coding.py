@@ -23,13 +23,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privfit.base.typing import Floats, Integers
-from privfit.base.validation import is_sparse
+from privfit.base.typing import Floats, Integers, Rows
 from privfit.domains import Domain
 
 ABOVE = 1 + 1e-12  # above the rounding of a few float64 operations
@@ -207,9 +205,9 @@ class Compact(Coding):
             k[group] += 1
         return k
 
-    def records(self, X: Any) -> Floats:
+    def records(self, X: Rows) -> Floats:
         """Coded records (n, d), the intercept left out, of decoded ones."""
-        dense = X.toarray() if is_sparse(X) else X
+        dense = X if isinstance(X, np.ndarray) else X.toarray()
         return np.asarray((dense - self._middle) * self._scale)
 
 

@@ -8,16 +8,16 @@ from copy import copy
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privfit._kernels.centers import set_gaps as kernel_set_gaps
 from privfit.base.errors import DeclarationError
-from privfit.base.typing import Floats
+from privfit.base.typing import Array, Counted, Floats
+from privfit.privacy.neighbours import REPLACE, Neighbours
 from privfit.records.packing import MAX_RECORDS
 from privfit.records.rows import KernelCalls
 from privfit.records.sums import R, Sums, joined
 
-ADJACENCIES = ("replace", "add_remove")
 METRICS = ("l1", "l2", "linf")  # by number, as the kernel knows them
 MOST_SUM = 2**62  # no score, prior or sum reaches it: two of them still add up in 64 bits
 
@@ -28,7 +28,7 @@ class Objective(Generic[R]):
     """What the compiled objectives share: their records are a `Sums`, wherever these are."""
 
     _sums: Sums[R]
-    adjacency: str = "replace"  # sums have room for as many records as this relation allows
+    neighbours: Neighbours = REPLACE  # sums have room for as many records as these allow
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of private records>"
@@ -42,42 +42,33 @@ class Objective(Generic[R]):
         """One objective over the records of all, which must be alike in all else."""
         return self._over(joined([one._sums for one in (self, *others)]))
 
-    def _over(self: O, sums: Sums[Any]) -> O:
+    def _over(self: O, sums: Sums[R]) -> O:
         """The same objective of other records."""
         result = copy(self)
         result._sums = sums
         return result
 
-    def room(self, adjacency: str | None = None) -> int:
+    def room(self, neighbours: Neighbours | None = None) -> int:
         """How many records a sum must have room for, by a relation and by this objective's own.
 
         Their number where a record is replaced, which makes it public. Else `MAX_RECORDS`, so that
         no refusal and no unit depends on how many there are.
         """
-        return max(room_for(self, self.adjacency), room_for(self, adjacency or self.adjacency))
+        return max(room_for(self, self.neighbours), room_for(self, neighbours or self.neighbours))
 
-    def _remedy(self, adjacency: str | None) -> str:
+    def _remedy(self, neighbours: Neighbours | None) -> str:
         """What else may be passed where sums are refused for a relation."""
-        if adjacency != "add_remove" or self.adjacency == adjacency:
+        if neighbours is None or neighbours.size_is_public or neighbours == self.neighbours:
             return ""
         return ", or adjacency='add_remove' to the objective, which then takes coarser units"
 
 
-def room_for(records: Any, adjacency: str) -> int:
+def room_for(records: Counted, neighbours: Neighbours) -> int:
     """How many records there may be: their number if it is public, or else `MAX_RECORDS`."""
-    check_adjacency(adjacency)
-    return int(records.n_records) if adjacency == "replace" else MAX_RECORDS
+    return int(records.n_records) if neighbours.size_is_public else MAX_RECORDS
 
 
-def check_adjacency(adjacency: str) -> None:
-    """Refuse anything but the two neighbour relations."""
-    if adjacency not in ADJACENCIES:
-        raise DeclarationError(
-            f"adjacency ({adjacency!r}) must be 'replace' or 'add_remove'; pass one of them"
-        )
-
-
-def all_same(P: NDArray[Any]) -> bool:
+def all_same(P: Array) -> bool:
     """Whether all candidates are one and the same."""
     return bool((P == P[:1]).all())
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import scipy  # its submodules load when first used
@@ -14,20 +14,20 @@ from numpy.typing import ArrayLike
 
 from privfit._kernels import threads
 from privfit.base.errors import DeclarationError, InputError
-from privfit.base.typing import Floats, Integers
+from privfit.base.typing import Array, Floats, Integers
 from privfit.domains import Box, Domain
 from privfit.objectives.common import (
     Objective,
     all_same,
-    check_adjacency,
     integer_range,
     set_gaps,
 )
+from privfit.privacy.neighbours import Adjacency, Neighbours
 from privfit.records.cells import Halved
 from privfit.records.facilities import FEW_COLUMNS, FacilityRows, OwnRuler, Ruler
 from privfit.records.places import sums_of
 
-Metric: TypeAlias = str | Callable[[Any, Any], ArrayLike]
+Metric: TypeAlias = str | Callable[..., ArrayLike]
 
 FEW_MOVES = 256  # up to here, ranges are computed over all pairs of moves
 FEW_SETS = 4  # whose gaps to the others are computed first
@@ -78,8 +78,8 @@ class FacilityObjective(Objective[FacilityRows]):
 
     def __init__(
         self,
-        X: Any,
-        facilities: Any,
+        X: object,
+        facilities: Sized,
         clip: tuple[float, float],
         domain: Domain | None = None,
         n_threads: int | None = None,
@@ -121,14 +121,14 @@ class FacilityObjective(Objective[FacilityRows]):
                 "table of numbers; pass distances (n, f)"
             )
 
-        def as_given(rows: Any, _: Any) -> Any:
+        def as_given(rows: Array, _: object) -> Array:
             return rows
 
         return cls(table, range(table.shape[1]), clip, None, n_threads, bits=bits, metric=as_given)
 
     # ----------------------------------------------------------------------------------- distances
 
-    def _measure_places(self, X: Any, places: Floats, declared: Domain) -> None:
+    def _measure_places(self, X: object, places: Floats, declared: Domain) -> None:
         """Records, units and bounds of l1 or l2 distances: coordinates are on the domain's grid."""
         measure = partial(
             _ruler, places=places, clip=self.clip, metric=str(self.metric), bits=self.bits
@@ -145,7 +145,7 @@ class FacilityObjective(Objective[FacilityRows]):
         self._shift, self.unit = ruler.shift, self.record_unit * 2.0**ruler.shift
         self.largest: int = ruler.rounded(ruler.high - ruler.low)
 
-    def _measure_by(self, metric: Callable[..., Any], X: Any, facilities: Any) -> None:
+    def _measure_by(self, metric: Callable[..., ArrayLike], X: object, facilities: Sized) -> None:
         """Records, units and bounds of a user's distances."""
         low, high = self.clip
         self.unit = 2.0 ** (math.frexp(high - low)[1] - self.bits)
@@ -239,32 +239,32 @@ class FacilityObjective(Objective[FacilityRows]):
         """int64 (m,): there is no data-free part."""
         return np.zeros(len(self._candidates(P)), dtype=np.int64)
 
-    def range(self, P: ArrayLike, adjacency: str) -> int:
+    def range(self, P: ArrayLike, adjacency: Adjacency) -> int:
         """The range of these sets' scores between neighbours, in score units, rounded up.
 
         At most hi - lo for one record, and at most how far a facility of one set can be from the
         nearest of the other: by the triangle inequality in l1 and l2.
         """
-        check_adjacency(adjacency)
+        neighbours = Neighbours.of(adjacency)
         P = np.sort(self._candidates(P), axis=1)
         if all_same(P):
             return 0
         if self._places is None:
-            return self.spread(P, adjacency)
+            return self.spread(P, neighbours)
         # A few of the pairs often show that no bound but hi - lo holds.
         for C in P[:FEW_SETS]:
             apart = self._apart(C, P.ravel()).reshape(-1, *P.shape)
             there, back = apart.min(axis=0).max(axis=1), apart.min(axis=2).max(axis=0)
-            bound = there + back if adjacency == "replace" else np.maximum(there, back)
-            if self._in_units(float(bound.max()), adjacency) == self.spread(P, adjacency):
-                return self.spread(P, adjacency)
+            bound = neighbours.span(-back, there)
+            if self._in_units(float(bound.max()), neighbours) == self.spread(P, neighbours):
+                return self.spread(P, neighbours)
         gaps = set_gaps(self._places[P], np.zeros(P.shape), str(self.metric), self._n_threads)
-        bound = gaps + gaps.T if adjacency == "replace" else gaps
-        return self._in_units(float(bound.max()), adjacency)
+        bound = neighbours.span(-gaps.T, gaps)
+        return self._in_units(float(bound.max()), neighbours)
 
-    def _in_units(self, bound: float, adjacency: str) -> int:
+    def _in_units(self, bound: float, neighbours: Neighbours) -> int:
         """A bound in record units as a range of scores."""
-        sides = 2 if adjacency == "replace" else 1
+        sides = neighbours.changes
         # Distances round to units of 2^shift: two roundings of a record differ by at most one unit,
         # which also pays for the errors of a root. No stored distance exceeds the rounded hi - lo.
         exact = self.metric == "l1"
@@ -280,10 +280,9 @@ class FacilityObjective(Objective[FacilityRows]):
             scipy.spatial.distance.cdist(self._places[members], self._places[others], name)
         )
 
-    def spread(self, P: ArrayLike, adjacency: str) -> int:
+    def spread(self, P: ArrayLike, adjacency: Adjacency) -> int:
         """A bound on `range` for any sets: hi - lo, twice that under replace."""
-        check_adjacency(adjacency)
-        return self.largest * (2 if adjacency == "replace" else 1)
+        return self.largest * Neighbours.of(adjacency).changes
 
     def at(self, members: ArrayLike) -> FacilityMoves:
         """A view around one set that scores replacements of one facility incrementally."""
@@ -350,7 +349,7 @@ def _ruler(
     return ruler
 
 
-def _check_places(facilities: ArrayLike) -> Floats:
+def _check_places(facilities: object) -> Floats:
     places = np.asarray(facilities, dtype=np.float64)
     if places.ndim != 2 or places.size == 0 or not np.isfinite(places).all():
         raise DeclarationError(
@@ -439,24 +438,22 @@ class FacilityMoves:
         """int64 (m,): there is no data-free part."""
         return np.zeros(len(self._moves(which, facilities)[0]), dtype=np.int64)
 
-    def range(self, which: ArrayLike, facilities: ArrayLike, adjacency: str) -> int:
+    def range(self, which: ArrayLike, facilities: ArrayLike, adjacency: Adjacency) -> int:
         """The range of these sets' scores between neighbours, in score units, rounded up.
 
         Of many moves not all pairs are compared. Two sets that differ from the parent in one member
         each differ for a record by at most how far a newcomer, or the member that left, is from
         the nearest of those that stayed: at most its second nearest in the parent.
         """
-        check_adjacency(adjacency)
-        objective = self._objective
+        neighbours, objective = Neighbours.of(adjacency), self._objective
         which, facilities = self._moves(which, facilities)
         if len(which) <= FEW_MOVES:
-            return objective.range(self.candidates(which, facilities), adjacency)
+            return objective.range(self.candidates(which, facilities), neighbours)
         if objective._places is None or len(self._members) == 1:
-            return objective.spread(self._members[None], adjacency)
+            return objective.spread(self._members[None], neighbours)
         met = np.union1d(facilities, self._members)
         second = np.partition(objective._apart(self._members, met), 1, axis=0)[1]
-        sides = 2 if adjacency == "replace" else 1
-        return objective._in_units(sides * float(second.max()), adjacency)
+        return objective._in_units(neighbours.changes * float(second.max()), neighbours)
 
     def step(self, which: int, facility: int) -> None:
         """Replace one facility of the parent."""
@@ -482,7 +479,7 @@ class FacilityGrowth:
         """int64 (f,): the scores of the set with each facility added."""
         return -self._objective._sums.sum(FacilityRows.grown, self.members)
 
-    def range(self, adjacency: str) -> int:
+    def range(self, adjacency: Adjacency) -> int:
         """The range of these scores between neighbours, in score units, rounded up.
 
         With f or g added to a set C, a record's costs differ by at most the distance of g from the
@@ -490,19 +487,18 @@ class FacilityGrowth:
         where two records do so in opposite directions, by the two largest together. Never by more
         than hi - lo for a record.
         """
-        check_adjacency(adjacency)
-        objective = self._objective
+        neighbours, objective = Neighbours.of(adjacency), self._objective
         if objective.n_facilities == 1:
             return 0
         if objective._places is None:
-            return objective.spread(self.members, adjacency)
-        sides = 2 if adjacency == "replace" else 1
+            return objective.spread(self.members, neighbours)
+        sides = neighbours.changes
         if self._members:
             gaps = objective._apart(self.members, np.arange(objective.n_facilities)).min(axis=0)
-            return objective._in_units(float(np.sort(gaps)[-sides:].sum()), adjacency)
+            return objective._in_units(float(np.sort(gaps)[-sides:].sum()), neighbours)
         width = np.ptp(objective._places, axis=0)  # no two facilities are farther apart
         apart = width.sum() if objective.metric == "l1" else math.sqrt((width**2).sum())
-        return objective._in_units(sides * float(apart), adjacency)
+        return objective._in_units(sides * float(apart), neighbours)
 
     def covered(self, radius: int) -> Integers:
         """int64 (f,): how many records without a member within the radius each would have within.

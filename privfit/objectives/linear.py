@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 import scipy  # its submodules load when first used
@@ -14,21 +13,21 @@ from numpy.typing import ArrayLike
 from privfit._kernels import linear as kernels
 from privfit._kernels import threads
 from privfit.base.errors import DeclarationError
-from privfit.base.typing import Floats, Integers
-from privfit.base.validation import is_finite, is_sparse, is_whole
+from privfit.base.typing import Floats, Integers, Rows
+from privfit.base.validation import is_finite, is_whole
 from privfit.domains import Domain, Grid
 from privfit.objectives.coding import Centred
 from privfit.objectives.common import (
     MOST_SUM,
     Objective,
     all_same,
-    check_adjacency,
     check_finite,
     integer_range,
     on_grid,
 )
 from privfit.objectives.linear_moves import LinearMoves, LinearSlopes
 from privfit.objectives.smooth import NO_KNOTS, Smoothing, SmoothSums
+from privfit.privacy.neighbours import Adjacency, Neighbours
 from privfit.records.linear import Image, LinearRows, LossGrid
 from privfit.records.packing import MAX_RECORDS, check_domain
 from privfit.records.places import sums_of
@@ -92,8 +91,8 @@ class LinearObjective(Objective[LinearRows]):
 
     def __init__(
         self,
-        X: Any,
-        y: Any,
+        X: object,
+        y: object,
         loss: str = "logistic",
         domain: Domain | None = None,
         C: float = 1.0,
@@ -102,11 +101,11 @@ class LinearObjective(Objective[LinearRows]):
         l2: float | None = None,
         layout: str = "auto",
         n_classes: int | None = None,
-        adjacency: str = "replace",
+        adjacency: Adjacency = "replace",
         fit_intercept: bool = True,
-        labels: Callable[[Any], Any] | None = None,
+        labels: Callable[..., object] | None = None,
     ) -> None:
-        check_adjacency(adjacency)
+        self.neighbours = Neighbours.of(adjacency)
         if fit_intercept not in (True, False):
             raise DeclarationError(
                 f"fit_intercept ({fit_intercept!r}) must be True or False; pass one of them"
@@ -129,10 +128,10 @@ class LinearObjective(Objective[LinearRows]):
             )
         threads.resolve(n_threads)
         self.loss, self.C, self.l2 = loss, float(C), float(l2)
-        self.n_classes, self.head, self.adjacency = n_classes, 0, adjacency
+        self.n_classes, self.head = n_classes, 0
         self.fit_intercept = bool(fit_intercept)
         declared = check_domain(domain, "LinearObjective")
-        rule = partial(_loss_grid, loss, float(C), adjacency)
+        rule = partial(_loss_grid, loss, float(C), self.neighbours)
         pack = partial(LinearRows.pack, domain=declared, loss=rule, layout=layout,
                        n_classes=n_classes, labels=labels, n_threads=n_threads)  # fmt: skip
         self._sums = sums_of(X, y, pack, n_threads)
@@ -209,14 +208,14 @@ class LinearObjective(Objective[LinearRows]):
         """
         return P if self.fit_intercept else np.pad(P, ((0, 0), (0, 1)))
 
-    def _scored(self, P: ArrayLike, adjacency: str | None = None) -> tuple[Floats, Floats]:
+    def _scored(self, P: ArrayLike, neighbours: Neighbours | None = None) -> tuple[Floats, Floats]:
         """`_candidates` whose scores cannot wrap: see the notes of the class."""
         P, whole = self._candidates(P)
         margin = float((np.abs(P) @ self._largest_record).max())  # grows with every weight
-        if not self._has_room(margin, adjacency):
+        if not self._has_room(margin, neighbours):
             raise DeclarationError(
                 "candidates are too large for exact sums of losses; pass smaller weights, a "
-                f"smaller C or a Grid with a smaller c{self._remedy(adjacency)}"
+                f"smaller C or a Grid with a smaller c{self._remedy(neighbours)}"
             )
         return P, whole
 
@@ -232,12 +231,12 @@ class LinearObjective(Objective[LinearRows]):
         most = min(MOST_LOSS, MOST_SUM / self.room()) * (1 - 2.0**-40)
         return min(self._exact_margin, (most - 1) / (self.C * 2.0**self.score_bits) - 1)
 
-    def _has_room(self, margin: float, adjacency: str | None = None) -> bool:
+    def _has_room(self, margin: float, neighbours: Neighbours | None = None) -> bool:
         """Whether losses at this margin are exact, and their sum over all records is."""
         if self.loss == "zero_one":
             return True
         loss = self.C * (margin + 1) * 2.0**self.score_bits + 1
-        return loss < MOST_LOSS and loss * self.room(adjacency) < MOST_SUM
+        return loss < MOST_LOSS and loss * self.room(neighbours) < MOST_SUM
 
     def check_margins(self, P: ArrayLike) -> None:
         """Refuse candidates without exact margins, for solvers that ask for gradients alone."""
@@ -270,40 +269,38 @@ class LinearObjective(Objective[LinearRows]):
         return -penalty.astype(np.int64)
 
     # The table of THEORY section 1, with B = N(w) and D = N(w - w').
-    def range(self, P: ArrayLike, adjacency: str) -> int:
+    def range(self, P: ArrayLike, adjacency: Adjacency) -> int:
         """The range of these candidates' scores between neighbours, in score units, rounded up."""
-        check_adjacency(adjacency)
-        P, _ = self._scored(P, adjacency)
+        neighbours = Neighbours.of(adjacency)
+        P, _ = self._scored(P, neighbours)
         if all_same(P):
             return 0
-        replaced = adjacency == "replace"
         if self.loss == "zero_one":
-            return 2 if replaced else 1
+            return neighbours.changes
         B = self.domain.norm(P)
         D = self.domain.pair_norms(P)
         if self.loss == "logistic":
             gap = _logistic_gap(B, D)
-            bound = np.minimum(gap + gap.T, B[:, None] + B) if replaced else gap
-        elif replaced:
+            bound = np.minimum(gap + gap.T, B[:, None] + B) if neighbours.replaces else gap
+        elif neighbours.replaces:
             swing = np.minimum(2 * B, 1 + B)
             bound = self.C * np.minimum(2 * D, swing[:, None] + swing)
         else:
             bound = self.C * np.minimum(D, 1 + B)
-        return integer_range(float(bound.max()), self.unit, 2 if replaced else 1)
+        return integer_range(float(bound.max()), self.unit, neighbours.changes)
 
-    def spread(self, P: ArrayLike, adjacency: str) -> int:
+    def spread(self, P: ArrayLike, adjacency: Adjacency) -> int:
         """A bound on `range` from each candidate alone, for more of them than pairs allow.
 
         A record's score of w spans at most N(w) (logistic), C min(2 N(w), 1 + N(w)) (hinge) or 1.
         """
-        check_adjacency(adjacency)
-        P, _ = self._scored(P, adjacency)
-        replaced = adjacency == "replace"
+        neighbours = Neighbours.of(adjacency)
+        P, _ = self._scored(P, neighbours)
         if self.loss == "zero_one":
-            return 2 if replaced else 1
+            return neighbours.changes
         B = float(self.domain.norm(P).max())
         span = B if self.loss == "logistic" else self.C * min(2 * B, 1 + B)
-        return integer_range((2 if replaced else 1) * span, self.unit, 2 if replaced else 1)
+        return integer_range(neighbours.changes * span, self.unit, neighbours.changes)
 
     def gradient(self, w: ArrayLike, cap: float, image: Image | None = None) -> Integers:
         """int64 (n_weights,): sums of y x_j min(r, cap), in units of `gradient_unit`.
@@ -331,13 +328,13 @@ class LinearObjective(Objective[LinearRows]):
             raise DeclarationError(f"cap ({cap!r}) must lie in (0, 1]; pass cap=0.5")
         return max(1, math.floor(cap / kernels.RESIDUAL_UNIT))
 
-    def gradient_range(self, cap: float, adjacency: str) -> int:
+    def gradient_range(self, cap: float, adjacency: Adjacency) -> int:
         """The range of the scores +-gradient(w, cap): 2 x_max cap, twice that under replace."""
-        check_adjacency(adjacency)
+        ways = 2 * Neighbours.of(adjacency).changes
         units = self._largest_record[:-1] / self.domain.record_units()
         constant = 1 << self.grid.a if self.fit_intercept else 0  # the intercept is a move too
         x_max = max(constant, round(float(units.max())))
-        return (4 if adjacency == "replace" else 2) * x_max * self._cap(cap)
+        return ways * x_max * self._cap(cap)
 
     def followed_gradient(self, w: Floats, cap: int) -> Integers:
         """`gradient` with a cap in residual units, quick if asked for one model after another."""
@@ -370,32 +367,32 @@ class LinearObjective(Objective[LinearRows]):
         """int64 (2,): the records of class 0 and of class 1."""
         return self._sums.sum(LinearRows.label_counts)
 
-    def decoded(self) -> tuple[Any, Integers]:
+    def decoded(self) -> tuple[Rows, Integers]:
         """Private: records (n, d) as floats or CSR, clipped and rounded, and labels 0/1.
 
         Class 1 comes first; within a class, records keep their order.
         """
         blocks, signs = zip(*self.labelled_blocks(1 << 16), strict=True)
         labels = np.repeat([int(sign > 0) for sign in signs], [block.shape[0] for block in blocks])
-        if is_sparse(blocks[0]):
-            return scipy.sparse.vstack(blocks, format="csr"), labels
-        return np.concatenate(blocks), labels
+        if isinstance(blocks[0], np.ndarray):
+            return np.concatenate(blocks), labels
+        return scipy.sparse.vstack(blocks, format="csr"), labels
 
-    def labelled_blocks(self, rows: int) -> Iterator[tuple[Any, float]]:
+    def labelled_blocks(self, rows: int) -> Iterator[tuple[Rows, float]]:
         """(block (at most `rows`, d), sign): the private records, float64 or CSR, by class.
 
         For solvers that need more than scores. Nothing of it may leave but by a grant's `release`.
         """
         return self._decoded_blocks(self._sums.whole("this solver"), rows)
 
-    def _decoded_blocks(self, packed: LinearRows, rows: int) -> Iterator[tuple[Any, float]]:
+    def _decoded_blocks(self, packed: LinearRows, rows: int) -> Iterator[tuple[Rows, float]]:
         units = self.domain.record_units()
         for run, block in packed.records.labelled_blocks(rows):
-            real: Any = block.astype(np.float64)
-            if is_sparse(real):
-                real.data *= units[real.indices]
-            else:
+            real: Rows = block.astype(np.float64)
+            if isinstance(real, np.ndarray):
                 real *= units
+            else:
+                real.data *= units[real.indices]
             yield real, 1.0 if run.flip == 0 else -1.0
 
     def at(self, w: ArrayLike) -> LinearMoves:
@@ -412,13 +409,13 @@ class LinearObjective(Objective[LinearRows]):
         return Centred(self.domain, self.fit_intercept)
 
 
-def _loss_grid(loss: str, C: float, adjacency: str, domain: Domain) -> LossGrid:
+def _loss_grid(loss: str, C: float, neighbours: Neighbours, domain: Domain) -> LossGrid:
     """The loss, with the grid's c bits of a score, or fewer if sums over 2^32 records need them.
 
     A rule of the domain's width and C alone, so that records have one unit wherever they are.
     """
     bits = domain.grid.c
-    if adjacency == "add_remove":
+    if not neighbours.size_is_public:
         most = C * (USUAL_WEIGHT * (domain.width + 1) + 1)
         fit = math.floor(math.log2((MOST_SUM // MAX_RECORDS - 2) / most))
         bits = max(0, min(bits, fit))

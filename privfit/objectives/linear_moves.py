@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
-from privfit.objectives.common import check_adjacency, integer_range, on_grid
+from privfit.objectives.common import integer_range, on_grid
+from privfit.privacy.neighbours import Adjacency, Neighbours
 from privfit.records.linear import LinearRows
 
 if TYPE_CHECKING:
@@ -110,32 +111,30 @@ class LinearMoves:
         moved[coords] += steps
         self._move_to(moved)
 
-    def range(self, coords: ArrayLike, steps: ArrayLike, adjacency: str) -> int:
+    def range(self, coords: ArrayLike, steps: ArrayLike, adjacency: Adjacency) -> int:
         """The range of these moves' scores: at least that of `LinearObjective.range`, and quick.
 
         With r_i = abs(steps[i]) max abs(x_coord), two moved candidates differ by at most the sum
         of the two largest r_i, and no norm exceeds N(w) plus the largest.
         """
-        check_adjacency(adjacency)
-        objective = self._objective
+        neighbours, objective = Neighbours.of(adjacency), self._objective
         _, whole, norms = self._moves(coords, steps)
-        if not objective._has_room(float(norms.max(initial=0.0)), adjacency):
-            objective._scored(self.candidates(coords, steps), adjacency)
+        if not objective._has_room(float(norms.max(initial=0.0)), neighbours):
+            objective._scored(self.candidates(coords, steps), neighbours)
         reach = norms - self._norm
         if not whole.any():
             return 0
-        replaced = adjacency == "replace"
         if objective.loss == "zero_one":
-            return 2 if replaced else 1
+            return neighbours.changes
         B, D = norms.max(), np.sort(reach)[-2:].sum()
         if objective.loss == "logistic":
             gap = np.logaddexp(0, B) - np.logaddexp(0, B - D)
-            bound = min(2 * gap, 2 * B) if replaced else gap
-        elif replaced:
+            bound = min(2 * gap, 2 * B) if neighbours.replaces else gap
+        elif neighbours.replaces:
             bound = objective.C * min(2 * D, 2 * min(2 * B, 1 + B))
         else:
             bound = objective.C * min(D, 1 + B)
-        return integer_range(float(bound), objective.unit, 2 if replaced else 1)
+        return integer_range(float(bound), objective.unit, neighbours.changes)
 
 
 class LinearSlopes:
@@ -165,10 +164,9 @@ class LinearSlopes:
         """int64 (m,): zeros; the slope of a regulariser is lost beside that of many records."""
         return np.zeros(len(coords), dtype=np.int64)
 
-    def range(self, coords: Integers, steps: Floats, adjacency: str) -> int:
+    def range(self, coords: Integers, steps: Floats, adjacency: Adjacency) -> int:
         """The range of the scores; the same wherever the view stands."""
-        check_adjacency(adjacency)
-        ways = 4 if adjacency == "replace" else 2
+        ways = 2 * Neighbours.of(adjacency).changes
         return ways * self._objective.centred.largest * self._cap
 
     def step(self, coord: int, step: float) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +12,8 @@ from numpy.typing import ArrayLike
 from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.base.typing import Integers
 from privfit.base.validation import is_finite, is_whole
-from privfit.objectives.common import Objective, check_adjacency
+from privfit.objectives.common import Objective
+from privfit.privacy.neighbours import Adjacency, Neighbours
 from privfit.records.places import sums_of
 from privfit.records.scored import OwnScore, ScoredRows
 
@@ -54,8 +54,8 @@ class RecordObjective(Objective[ScoredRows]):
 
     def __init__(
         self,
-        records: Any,
-        score: Callable[[Any, Any], ArrayLike],
+        records: object,
+        score: Callable[..., ArrayLike],
         low: float,
         high: float,
         *,
@@ -94,25 +94,23 @@ class RecordObjective(Objective[ScoredRows]):
     def __repr__(self) -> str:
         return f"<RecordObjective of private records, scores in [{self.low}, {self.high}]>"
 
-    def check(self, P: Any) -> None:
+    def check(self, P: Sized) -> None:
         """Refuse a `score` that fails on each of the first records, or mixes them."""
         self._sums.try_one(ScoredRows.check, P)
 
-    def scores(self, P: Any) -> Integers:
+    def scores(self, P: Sized) -> Integers:
         """int64 (m,): the sum over records of clipped scores less `low`, in units of `unit`."""
         if len(P) == 0:
             raise DeclarationError("P must hold at least one candidate; pass a non-empty array")
         return self._sums.sum(ScoredRows.scores, P)
 
-    def prior(self, P: Any) -> Integers:
+    def prior(self, P: Sized) -> Integers:
         """int64 (m,): there is no data-free part."""
         return np.zeros(len(P), dtype=np.int64)
 
-    def range(self, P: Any, adjacency: str) -> int:
+    def range(self, P: Sized, adjacency: Adjacency) -> int:
         """high - low in score units, twice that under replace; 0 for a single candidate."""
-        check_adjacency(adjacency)
-        if len(P) < 2:
-            return 0
-        return self._top * (2 if adjacency == "replace" else 1)
+        changes = Neighbours.of(adjacency).changes
+        return 0 if len(P) < 2 else self._top * changes
 
     spread = range

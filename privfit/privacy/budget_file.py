@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from privfit.base.errors import (
     BudgetError,
@@ -43,9 +43,10 @@ from privfit.base.errors import (
 from privfit.base.files import remove_leftovers, write_atomically
 from privfit.privacy.budgets import Budget
 from privfit.privacy.charges import UNKNOWN, Charge
+from privfit.privacy.fields import LedgerFields
 from privfit.privacy.grants import Release, fields_of
 from privfit.privacy.ledger import VERSION, Ledger, ledger_json, ledger_of
-from privfit.privacy.neighbours import check_adjacency, check_rows
+from privfit.privacy.neighbours import Adjacency, Neighbours, check_rows, relation_of
 
 __all__ = ["BudgetFileWarning", "LedgerFile", "open_ledger"]
 
@@ -61,7 +62,7 @@ def open_ledger(
     path: str | os.PathLike[str],
     epsilon: float | None = None,
     delta: float | None = None,
-    adjacency: str | None = None,
+    adjacency: Adjacency | None = None,
     max_rows: int = 1,
 ) -> Ledger:
     """The ledger in a budget file, to pass as `ledger=` like any other.
@@ -90,8 +91,7 @@ def open_ledger(
     >>> open_ledger(path).remaining  # here, in another process, or after a crash
     Budget(epsilon=0.25, delta=0.0)
     """
-    if adjacency is not None:
-        check_adjacency(adjacency)
+    declared = None if adjacency is None else Neighbours.of(adjacency)
     check_rows(max_rows, "max_rows")
     place = _place(path)
     try:
@@ -103,9 +103,9 @@ def open_ledger(
             ) from None
         _create(place, Ledger(epsilon, 0.0 if delta is None else delta, adjacency, max_rows))
         ledger = LedgerFile(place)
-    if adjacency is not None and ledger.adjacency is None:
-        ledger.declare(adjacency)
-    _check_declared(ledger, epsilon=epsilon, delta=delta, adjacency=adjacency,
+    if declared is not None and ledger.adjacency is None:
+        ledger.declare(declared)
+    _check_declared(ledger, epsilon=epsilon, delta=delta, adjacency=relation_of(declared),
                     max_rows=None if max_rows == 1 else max_rows)  # fmt: skip
     if ledger.adjacency is None and any(charge.adjacency for charge in ledger.charges):
         warnings.warn(
@@ -135,7 +135,7 @@ class _Kept(NamedTuple):
     """What a change leaves in the file besides releases."""
 
     charges: list[Charge]
-    relation: str | None
+    neighbours: Neighbours | None
 
 
 class LedgerFile(Ledger):
@@ -160,10 +160,10 @@ class LedgerFile(Ledger):
         return f"LedgerFile({str(self._file)!r}, {state})"
 
     @property
-    def adjacency(self) -> str | None:
-        """The neighbour relation; None until somebody declares it, in any process."""
+    def neighbours(self) -> Neighbours | None:
+        """The relation and the privacy unit; None until somebody, in any process, declares them."""
         self._refresh()
-        return self._relation()
+        return self._known()
 
     @property
     def charges(self) -> tuple[Charge, ...]:
@@ -195,31 +195,33 @@ class LedgerFile(Ledger):
                     "what was spent since; put the newest copy back to go on"
                 )
             self._charges, self._releases = list(found.charges), list(found.releases)
-            self._adjacency = found.adjacency or self._adjacency
+            self._neighbours = found.neighbours or self._neighbours
 
-    def declare(self, adjacency: str) -> None:
-        """Count under this relation; a person says that charges of unknown relation were under it.
+    def declare(self, neighbours: Neighbours) -> None:
+        """Count for these; a person says that charges of unknown relation were for them, too.
 
         Refused if the charges then have no cost, or exceed the budget.
         """
         with self._lock, _locked(self._file):
             self._refresh()
-            if self._relation() is not None:
+            if self._known() is not None:
                 return
+            neighbours = replace(neighbours, rows=self._max_rows)
             charges = [replace(one, adjacency=None) if one.adjacency == UNKNOWN else one
                        for one in self._charges]  # fmt: skip
-            if self._exceeded_by((c.group, c.name, c.cost(adjacency)) for c in charges):
+            if self._exceeded_by((c.group, c.name, c.cost(neighbours)) for c in charges):
                 raise BudgetError(
                     f"the charges in the budget file ({self._file}) exceed its budget under "
-                    f"{adjacency!r}, where one under 'add_remove' costs more; start another file"
+                    f"{neighbours.relation!r}, where one under 'add_remove' costs more; start "
+                    "another file"
                 )
-            self._write(_Kept(charges, adjacency))
+            self._write(_Kept(charges, neighbours))
 
-    def agree(self, adjacency: str | None) -> str:
-        """The ledger's relation, or from now on this one; `publish` writes it."""
+    def agree(self, neighbours: Neighbours | None) -> Neighbours:
+        """The ledger's neighbours, or from now on these; `publish` writes them."""
         with suppress(OSError, ValueError, BudgetError):  # which `publish` tells
             self._refresh()
-        return super().agree(adjacency)
+        return super().agree(neighbours)
 
     def _charge(self, charge: Charge) -> None:
         with _locked(self._file):
@@ -235,7 +237,7 @@ class LedgerFile(Ledger):
         try:
             with _locked(self._file):
                 self._refresh()
-                self._write(_Kept(self._charges, self._relation()))
+                self._write(_Kept(self._charges, self._known()))
         except (OSError, ValueError, BudgetError) as error:
             warnings.warn(
                 f"the release of {release.name!r} is charged and made, but not yet in its budget "
@@ -248,10 +250,10 @@ class LedgerFile(Ledger):
     def _write(self, kept: _Kept) -> None:
         """Replace the file, and only then take note. Call it with the lock and a fresh reading."""
         releases = [*self._releases, *self._unwritten]
-        promise = replace(self._budget, adjacency=kept.relation)
+        promise = replace(self._budget, adjacency=relation_of(kept.neighbours))
         text = ledger_json(promise, kept.charges, releases, self._max_rows, id=self._identity)
         _replace(self._file, text)
-        self._charges, self._adjacency = kept
+        self._charges, self._neighbours = kept
         self._releases, self._unwritten = releases, []
 
     def _after_fork(self) -> None:
@@ -309,7 +311,7 @@ def _read(path: Path) -> tuple[Ledger, str]:
     except OSError as error:
         raise _explained(error, path) from None
     try:
-        fields = fields_of(content, *range(1, VERSION + 1))
+        fields = cast("LedgerFields", fields_of(content, *range(1, VERSION + 1)))
         return ledger_of(fields), fields.get("id", "")
     except (ValueError, BudgetError) as error:
         raise FileError(

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from privfit.base.typing import Floats, Integers
 from privfit.privacy.accounting import Event, calibrate, gaussian_calibrate
 from privfit.privacy.ledger import Budget
-from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
+from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Releasing
 
 __all__ = ["CountNoise", "deviation", "noise_for"]
 
@@ -74,6 +72,6 @@ class CountNoise:
             return self.mechanism.sensitivity / self.mechanism.epsilon
         return math.sqrt(self.mechanism.variance) / self.units
 
-    def add(self, counts: Integers, release: Callable[[Mechanism, Any], Any]) -> Floats:
+    def add(self, counts: Integers, release: Releasing) -> Floats:
         """The counts with noise, drawn by who pays for it."""
         return np.asarray(release(self.mechanism, self.units * counts) / self.units)

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from privfit.base.errors import BudgetError
 from privfit.privacy.budgets import Budget, after_steps, exact
-from privfit.privacy.neighbours import Neighbours
+from privfit.privacy.fields import ChargeFields, ReleaseFields
+from privfit.privacy.neighbours import ADJACENCIES, Neighbours
 
 __all__ = ["UNKNOWN", "Charge", "Entry", "relations_of", "total"]
 
@@ -26,6 +27,7 @@ UNKNOWN = "unknown"  # the relation of a charge that nobody wrote down
 
 Entry: TypeAlias = tuple[str, str, Budget]  # group, name, what was charged
 Sums: TypeAlias = tuple[Fraction, Fraction]  # of epsilons and of deltas
+Look: TypeAlias = tuple[str, float, float]  # name, epsilon and delta: all that a release tells
 
 
 @dataclass(frozen=True)
@@ -40,28 +42,35 @@ class Charge:
     budget: Budget
     adjacency: str | None = None
 
-    def is_covered_by(self, relation: str | None) -> bool:
-        """Whether it has a cost under this relation."""
-        return relation != "add_remove" or self.adjacency in (None, "add_remove")
+    def steps_to(self, neighbours: Neighbours) -> int | None:
+        """How many steps lead to neighbours of a ledger; None where no number does.
 
-    def cost(self, relation: str | None) -> Budget:
-        """What it takes from a ledger under this relation: the most it may, if its own is unknown.
+        As many as the worse relation needs, if its own is unknown.
+        """
+        if self.adjacency is None:
+            return 1
+        possible = ADJACENCIES if self.adjacency == UNKNOWN else (self.adjacency,)
+        steps = [Neighbours(one, neighbours.rows).steps_to(neighbours) for one in possible]
+        return None if None in steps else max(filter(None, steps))
+
+    def cost(self, neighbours: Neighbours | None) -> Budget:
+        """What it takes from a ledger with these neighbours, if they are known.
 
         Raises
         ------
         BudgetError
             If no epsilon and delta cover it.
         """
-        if relation is None or self.adjacency in (None, relation):
+        steps = 1 if neighbours is None else self.steps_to(neighbours)
+        if steps == 1:
             return self.budget
-        steps = Neighbours("add_remove").steps_to(Neighbours(relation))
-        cost = after_steps(self.budget, steps) if steps and self.is_covered_by(relation) else None
+        cost = None if steps is None else after_steps(self.budget, steps)
         if cost is None:
-            raise BudgetError(self._refusal(relation))
+            raise BudgetError(self._refusal(steps))
         return cost
 
-    def _refusal(self, relation: str) -> str:
-        if relation == "replace":
+    def _refusal(self, steps: int | None) -> str:
+        if steps is not None:
             return (
                 f"{self.name!r} asks for {self.budget} under 'add_remove', which is no guarantee "
                 "under 'replace', the relation of the ledger: (1 + e^epsilon) delta is 1 or more; "
@@ -78,11 +87,13 @@ class Charge:
             f"of the ledger: it may publish the number of records; {remedy}"
         )
 
-    def fields(self, relation: str | None) -> dict[str, Any]:
+    def fields(self, neighbours: Neighbours | None) -> ChargeFields:
         """This charge for JSON, with its cost where that is another than was asked for."""
-        asked, cost = self.budget, self.cost(relation)
-        shown = {"group": self.group, "name": self.name, "epsilon": asked.epsilon,
-                 "delta": asked.delta, "adjacency": self.adjacency}  # fmt: skip
+        asked, cost = self.budget, self.cost(neighbours)
+        shown: ChargeFields = {
+            "group": self.group, "name": self.name, "epsilon": asked.epsilon, "delta": asked.delta,
+            "adjacency": self.adjacency,
+        }  # fmt: skip
         if cost != asked:  # for the reader; it is computed again
             shown["charged"] = {"epsilon": cost.epsilon, "delta": cost.delta}
         return shown
@@ -113,7 +124,9 @@ def total(entries: Iterable[Entry], read: Callable[[Budget], Sums] = decimals) -
     )
 
 
-def relations_of(entries: list[dict[str, Any]], releases: list[dict[str, Any]]) -> list[str | None]:
+def relations_of(
+    entries: Sequence[ChargeFields], releases: Sequence[ReleaseFields]
+) -> list[str | None]:
     """The relation of each charge of the first version: that of its release.
 
     Releases tell of a charge by name and size alone. So all that look alike are known if each has
@@ -122,7 +135,7 @@ def relations_of(entries: list[dict[str, Any]], releases: list[dict[str, Any]]) 
     unlike = {json.dumps(release, sort_keys=True): release for release in releases}.values()
     charged = Counter(map(_looks, entries))
     made = Counter(map(_looks, unlike))
-    found: dict[Any, set[str]] = {}
+    found: dict[Look, set[str]] = {}
     for release in unlike:
         found.setdefault(_looks(release), set()).add(release["adjacency"])
     known = {look: min(relations) for look, relations in found.items()
@@ -130,5 +143,5 @@ def relations_of(entries: list[dict[str, Any]], releases: list[dict[str, Any]]) 
     return [known.get(_looks(entry), UNKNOWN) for entry in entries]
 
 
-def _looks(fields: dict[str, Any]) -> tuple[str, float, float]:
+def _looks(fields: ChargeFields | ReleaseFields) -> Look:
     return fields["name"], float(fields["epsilon"]), float(fields["delta"])

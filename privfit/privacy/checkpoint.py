@@ -19,17 +19,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from threading import RLock
+from typing import SupportsInt, cast
 
 import numpy as np
 
 from privfit._kernels.random import BitSource
 from privfit.base.errors import FileError
+from privfit.base.typing import Array
 from privfit.privacy.charges import Charge
 from privfit.privacy.ledger import Budget, Grant, Ledger
-from privfit.privacy.mechanisms import Mechanism
+from privfit.privacy.mechanisms import Mechanism, T, V
 from privfit.privacy.privtree import Leaves
 
 __all__ = ["Checkpoint"]
@@ -79,7 +81,7 @@ class Checkpoint:
         epsilon: float,
         delta: float = 0.0,
         *,
-        random_state: Any = None,
+        random_state: object = None,
     ) -> None:
         budget = Budget(epsilon, delta)
         self._journal = _Journal(path)
@@ -151,7 +153,7 @@ class _Journal:
         """Steps on record that were not replayed yet."""
         return len(self._steps) - self._next
 
-    def recorded(self, kind: str, what: Any) -> Any:
+    def recorded(self, kind: str, what: object) -> object:
         """What is on record for this step; None if the record has ended."""
         if not self.left:
             return None
@@ -165,7 +167,7 @@ class _Journal:
         self._next += 1
         return step["value"]
 
-    def append(self, kind: str, what: Any, value: Any) -> None:
+    def append(self, kind: str, what: object, value: object) -> None:
         """Put a step on record, on disk."""
         if self._file is None:
             raise FileError(
@@ -188,7 +190,7 @@ class _Journal:
         self._steps.append(step)
         self._next += 1
 
-    def step(self, kind: str, what: Any) -> None:
+    def step(self, kind: str, what: object) -> None:
         """A step that has no value: it is on record, or is put there."""
         if self.recorded(kind, what) is None:
             self.append(kind, what, True)
@@ -219,18 +221,20 @@ class _Ledger(Ledger):
 class _Grant(Grant):
     """A grant whose draws are on record."""
 
-    def __init__(self, journal: _Journal, *terms: Any) -> None:
-        super().__init__(*terms)
+    def __init__(
+        self, journal: _Journal, name: str, budget: Budget, lock: RLock, holder: Ledger
+    ) -> None:
+        super().__init__(name, budget, lock, holder)
         self._journal = journal
 
-    def release(self, mechanism: Mechanism, value: Any, rng: Any = None) -> Any:
+    def release(self, mechanism: Mechanism[V, T], value: V, rng: object = None) -> T:
         """Check, charge, and draw or read what was drawn."""
         with self._lock:
             what = repr(mechanism)
             self._charge(mechanism, rng)
             known = self._journal.recorded("draw", what)
             if known is not None:
-                return _decoded(known)
+                return cast("T", _decoded(known))
             with self._journal.draw():
                 drawn = mechanism(value, rng)
             self._journal.append("draw", what, _encoded(drawn))
@@ -240,7 +244,7 @@ class _Grant(Grant):
 class _Coins(BitSource):
     """A source of bits; those that are taken outside of draws are on record."""
 
-    def __init__(self, journal: _Journal, random_state: Any) -> None:
+    def __init__(self, journal: _Journal, random_state: object) -> None:
         super().__init__(random_state)
         self._journal = journal
 
@@ -249,23 +253,27 @@ class _Coins(BitSource):
             return super().bits(count)
         known = self._journal.recorded("coins", count)
         if known is None:
-            known = super().bits(count)
-            self._journal.append("coins", count, str(known))
-        return int(known)
+            known = str(super().bits(count))
+            self._journal.append("coins", count, known)
+        return int(str(known))
 
 
-def _encoded(drawn: Any) -> Any:
+def _encoded(drawn: object) -> object:
     """A drawn value as JSON has it."""
     if isinstance(drawn, Leaves):
         return {"leaves": [_encoded(drawn.codes), _encoded(drawn.levels)]}
     if isinstance(drawn, np.ndarray):
         return {"array": drawn.tolist(), "dtype": drawn.dtype.str}
-    return int(drawn)
+    return int(cast("SupportsInt", drawn))
 
 
-def _decoded(known: Any) -> Any:
-    if isinstance(known, dict) and "leaves" in known:
-        return Leaves(*map(_decoded, known["leaves"]))
-    if isinstance(known, dict):
-        return np.array(known["array"], dtype=known["dtype"])
-    return known
+def _decoded(known: object) -> object:
+    if not isinstance(known, dict):
+        return known
+    if "leaves" in known:
+        return Leaves(*map(_array, known["leaves"]))
+    return _array(known)
+
+
+def _array(known: Mapping[str, str]) -> Array:
+    return np.array(known["array"], dtype=known["dtype"])

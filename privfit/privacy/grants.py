@@ -21,14 +21,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from fractions import Fraction
-from typing import Any, Protocol, TypeAlias
+from typing import NoReturn, Protocol, TypeAlias, cast
 
 from privfit.base.errors import BudgetError, DeclarationError, FileError
 from privfit.privacy.accounting import Event, compose
 from privfit.privacy.budgets import Budget, exact
+from privfit.privacy.fields import ReleaseFields
 from privfit.privacy.filters import check_filter, filtered
-from privfit.privacy.mechanisms import Mechanism
-from privfit.privacy.neighbours import check_adjacency
+from privfit.privacy.mechanisms import Mechanism, T, V
+from privfit.privacy.neighbours import Adjacency, Neighbours
 
 __all__ = ["Grant", "Holder", "Release"]
 
@@ -62,8 +63,8 @@ class Release:
     adjacency: str
     events: tuple[Event, ...]
     domain: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
+    parameters: Mapping[str, object] = field(default_factory=dict)
     seeded: bool = False
     filter: str = ""
 
@@ -86,24 +87,26 @@ class Release:
 
     def to_json(self) -> str:
         """This release as JSON; `from_json` reads it back."""
-        return json.dumps({"privfit": VERSION, **plain(self)}, indent=2, default=plain)
+        shown = cast("dict[str, object]", plain(self))
+        return json.dumps({"privfit": VERSION, **shown}, indent=2, default=plain)
 
     @classmethod
     def from_json(cls, text: str) -> Release:
         """Read what `to_json` wrote."""
-        return release_of(fields_of(text))
+        return release_of(cast("ReleaseFields", fields_of(text)))
 
 
-def release_of(fields: dict[str, Any]) -> Release:
+def release_of(fields: ReleaseFields) -> Release:
     """The release of the fields that `to_json` wrote."""
-    events = tuple(Event(**event) for event in fields["events"])
-    return Release(**{**fields, "events": events})
+    said = dict(fields)
+    said["events"] = tuple(Event(**event) for event in fields["events"])
+    return Release(**said)  # type: ignore[arg-type]  # an error if it has other fields
 
 
-def fields_of(text: str | bytes, *versions: int) -> dict[str, Any]:
+def fields_of(text: str | bytes, *versions: int) -> dict[str, object]:
     """The fields of a release, or of what has these versions, as `to_json` wrote them."""
     try:
-        fields: dict[str, Any] = json.loads(text)
+        fields: dict[str, object] = json.loads(text)
         version = fields.pop("privfit")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise DeclarationError(NOT_OURS) from None
@@ -116,7 +119,7 @@ def fields_of(text: str | bytes, *versions: int) -> dict[str, Any]:
     return {**fields, "privfit": version} if versions else fields
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """Events, settings and numpy's numbers as JSON's; of others, an estimator, what they print.
 
     A release that needed no filter is written without one, as all were in the first version.
@@ -177,8 +180,8 @@ def in_plain_sum(counts: Counter[Kind], epsilon: float) -> bool:
 class Holder(Protocol):
     """What a grant asks of the ledger that it is a part of."""
 
-    def agree(self, adjacency: str | None) -> str:
-        """The ledger's relation: its own, or from now on this one."""
+    def agree(self, neighbours: Neighbours | None) -> Neighbours:
+        """The ledger's neighbours: its own, or from now on these."""
 
     def publish(self, release: Release) -> None:
         """Keep the release of a grant that is closed."""
@@ -210,7 +213,7 @@ class Grant:
     def __repr__(self) -> str:
         return f"Grant({self._name!r}, {self._budget}{' (closed)' if self._closed else ''})"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> NoReturn:
         raise TypeError("a grant cannot be copied or pickled: it would be spent twice")
 
     @property
@@ -285,7 +288,7 @@ class Grant:
                     self._refuse(events, cost)
             self._planned = planned
 
-    def release(self, mechanism: Mechanism, value: Any, rng: Any = None) -> Any:
+    def release(self, mechanism: Mechanism[V, T], value: V, rng: object = None) -> T:
         """Check, charge, draw: the drawn value.
 
         The draw is charged before it is made, so one that fails or is interrupted stays charged.
@@ -293,7 +296,7 @@ class Grant:
         self._charge(mechanism, rng)
         return mechanism(value, rng)
 
-    def _charge(self, mechanism: Mechanism, rng: Any) -> None:
+    def _charge(self, mechanism: Mechanism[V, T], rng: object) -> None:
         event = mechanism.event
         key = _kind(event)
         self._check_process()
@@ -354,26 +357,26 @@ class Grant:
 
     def close(
         self,
-        adjacency: str | None = None,
-        domain: Any = "",
-        settings: Mapping[str, Any] | None = None,
-        parameters: Mapping[str, Any] | None = None,
+        adjacency: Adjacency | None = None,
+        domain: object = "",
+        settings: Mapping[str, object] | None = None,
+        parameters: Mapping[str, object] | None = None,
     ) -> Release:
         """End the grant, once, and say what is public now.
 
         The relation is the one that was reserved. Where none was, it is the ledger's; if that has
         none either, it is the one given here, by default 'replace', for both from now on.
         """
-        if adjacency is not None:
-            check_adjacency(adjacency)
+        declared = None if adjacency is None else Neighbours.of(adjacency)
         self._check_process()
         with self._lock:
             self._check_open()
-            relation = self._budget.adjacency or self._holder.agree(adjacency)
-            if adjacency not in (None, relation):
+            charged = self._budget.adjacency
+            relation = (Neighbours(charged) if charged else self._holder.agree(declared)).relation
+            if declared is not None and declared.relation != relation:
                 raise DeclarationError(
-                    f"adjacency ({adjacency!r}) must be that of the grant, {relation!r}, since it "
-                    f"was charged so; pass adjacency={adjacency!r} to reserve"
+                    f"adjacency ({declared.relation!r}) must be that of the grant, {relation!r}, "
+                    f"since it was charged so; pass adjacency={declared.relation!r} to reserve"
                 )
             self._closed = "its release was made; reserve another"
             release = Release(

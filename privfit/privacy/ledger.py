@@ -39,13 +39,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from fractions import Fraction
 from numbers import Real
-from typing import Any
+from typing import TypedDict, cast
 from weakref import WeakSet
 
 from privfit.base.errors import BudgetError, DeclarationError, DeclarationTypeError
 from privfit.privacy.accounting import Event
 from privfit.privacy.budgets import Budget, rounded_down, rounded_up
 from privfit.privacy.charges import UNKNOWN, Charge, Entry, decimals, doubles, relations_of, total
+from privfit.privacy.fields import LedgerFields
 from privfit.privacy.grants import (
     FORKED,
     NOT_OURS,
@@ -56,7 +57,14 @@ from privfit.privacy.grants import (
     release_of,
     told_apart,
 )
-from privfit.privacy.neighbours import ADJACENCIES, Neighbours, check_adjacency, check_rows
+from privfit.privacy.neighbours import (
+    ADJACENCIES,
+    REPLACE,
+    Adjacency,
+    Neighbours,
+    check_rows,
+    relation_of,
+)
 
 __all__ = [
     "ADJACENCIES",
@@ -71,6 +79,15 @@ __all__ = [
 
 LEAST, MOST = 1e-9, 1e6  # of epsilon: noise and rates stay within 64 bits, and draws quick
 VERSION = 2  # of a ledger as JSON; the first knew no relations
+
+
+class _State(TypedDict):
+    """What a pickle of a ledger holds."""
+
+    charges: tuple[Charge, ...]
+    releases: tuple[Release, ...]
+    adjacency: str | None
+    max_rows: int
 
 
 class Ledger:
@@ -112,14 +129,13 @@ ledger
         self,
         epsilon: float,
         delta: float = 0.0,
-        adjacency: str | None = None,
+        adjacency: Adjacency | None = None,
         max_rows: int = 1,
     ) -> None:
         self._budget = Budget(epsilon, delta)
-        if adjacency is not None:
-            check_adjacency(adjacency)
-        check_rows(max_rows, "max_rows")
-        self._adjacency, self._max_rows = adjacency, int(max_rows)
+        relation = None if adjacency is None else Neighbours.of(adjacency).relation
+        self._max_rows = check_rows(max_rows, "max_rows")
+        self._neighbours = None if relation is None else Neighbours(relation, self._max_rows)
         self._outer: Ledger | None = None  # the one that a nested ledger is a part of
         self._charges: list[Charge] = []
         self._grants: list[Grant] = []
@@ -135,13 +151,14 @@ ledger
 
     def _shown(self) -> str:
         spent = replace(self.spent, adjacency=None)
-        unit = f"; {self._relation()}" if self._relation() else ""
+        relation = relation_of(self._known())
+        unit = f"; {relation}" if relation else ""
         rows = f"; max_rows {self._max_rows}" if self._max_rows > 1 else ""
         return f"{self._budget}; spent {spent}{unit}{rows}"
 
     def _promise(self) -> Budget:
         """The budget with the relation that it is under."""
-        return replace(self._budget, adjacency=self._relation())
+        return replace(self._budget, adjacency=relation_of(self._known()))
 
     @property
     def budget(self) -> Budget:
@@ -151,23 +168,23 @@ ledger
     @property
     def adjacency(self) -> str | None:
         """The neighbour relation; None until somebody declares it."""
-        return self._relation()
+        return relation_of(self.neighbours)
 
-    def _relation(self) -> str | None:
-        if self._adjacency is None and self._outer is not None:
-            return self._outer.adjacency
-        return self._adjacency
+    @property
+    def neighbours(self) -> Neighbours | None:
+        """The relation and the privacy unit; None until the relation is declared."""
+        return self._known()
+
+    def _known(self) -> Neighbours | None:
+        """The same as far as it was heard of here."""
+        if self._neighbours is None and self._outer is not None:
+            return self._outer.neighbours
+        return self._neighbours
 
     @property
     def max_rows(self) -> int:
         """How many rows one person may own."""
         return self._max_rows
-
-    @property
-    def neighbours(self) -> Neighbours | None:
-        """The relation and the privacy unit; None until the relation is declared."""
-        relation = self.adjacency
-        return None if relation is None else Neighbours(relation, self._max_rows)
 
     @property
     def charges(self) -> tuple[Charge, ...]:
@@ -177,8 +194,8 @@ ledger
     @property
     def entries(self) -> tuple[Entry, ...]:
         """(group, name, budget) of every grant, in order: what it cost under the relation."""
-        charges, relation = self.charges, self._relation()
-        return tuple((one.group, one.name, one.cost(relation)) for one in charges)
+        charges, neighbours = self.charges, self._known()
+        return tuple((one.group, one.name, one.cost(neighbours)) for one in charges)
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -212,14 +229,14 @@ ledger
 
     def _cost_of(self, entries: Iterable[Entry]) -> Budget:
         epsilon, delta = total(entries)
-        return Budget(rounded_up(epsilon), rounded_up(delta), self._relation())
+        return Budget(rounded_up(epsilon), rounded_up(delta), relation_of(self._known()))
 
     def _left(self, entries: Iterable[Entry]) -> Budget:
         (epsilon, delta), (whole_epsilon, whole_delta) = total(entries), decimals(self._budget)
         return Budget(
             rounded_down(max(whole_epsilon - epsilon, Fraction(0))),
             rounded_down(max(whole_delta - delta, Fraction(0))),
-            self._relation(),
+            relation_of(self._known()),
         )
 
     def reserve(
@@ -228,7 +245,7 @@ ledger
         delta: float = 0.0,
         name: str = "fit",
         group: str | None = None,
-        adjacency: str | None = None,
+        adjacency: Adjacency | None = None,
     ) -> Grant:
         """A grant, charged whole now.
 
@@ -247,22 +264,19 @@ ledger
         """
         self._check_process()
         group = getattr(self._scopes, "group", "") if group is None else group
-        if adjacency is not None:
-            check_adjacency(adjacency)
+        relation = None if adjacency is None else Neighbours.of(adjacency).relation
         wanted = Budget(epsilon, delta)
         if wanted.epsilon == 0:
             raise DeclarationError(
                 "epsilon (0) must be positive to reserve; pass a budget such as 1.0"
             )
-        if self._max_rows > 1:
-            raise DeclarationError(
-                f"max_rows ({self._max_rows}) must be 1 to reserve, since fits bound what a row "
-                "can change and not what a person can; start a ledger with max_rows=1"
-            )
+        Neighbours("replace", self._max_rows).check_one_row(
+            "max_rows", " to reserve", "start a ledger with max_rows=1"
+        )
         with self._lock:
             if self._closed:
                 raise BudgetError(f"this ledger is closed: {self._closed}")
-            charge = Charge(group, "/".join([*self._path(), name]), wanted, adjacency)
+            charge = Charge(group, "/".join([*self._path(), name]), wanted, relation)
             self._charge(charge)
             grant = self._grant(charge)
             self._grants.append(grant)
@@ -270,29 +284,29 @@ ledger
 
     def _charge(self, charge: Charge) -> None:
         """Keep a charge, or refuse it; what is not kept is not granted."""
-        relation = self._check_covers(charge)
-        if self._outer is not None and relation is not None and self._relation() is None:
-            self._outer.agree(relation)
-            relation = self._check_covers(charge)  # another may have been declared meanwhile
+        neighbours = self._check_covers(charge)
+        if self._outer is not None and neighbours is not None and self._known() is None:
+            self._outer.agree(neighbours)
+            neighbours = self._check_covers(charge)  # others may have been declared meanwhile
         self._charges.append(charge)
-        self._adjacency = relation
+        self._neighbours = neighbours
 
-    def _check_covers(self, charge: Charge) -> str | None:
-        """The relation under which the ledger covers this charge, too; refuse it if none does."""
-        relation = self._relation_with(charge)
-        entries = [(one.group, one.name, one.cost(relation)) for one in self._charges]
-        cost = charge.cost(relation)
+    def _check_covers(self, charge: Charge) -> Neighbours | None:
+        """The neighbours for which the ledger covers this charge, too; refuse it if none do."""
+        neighbours = self._neighbours_with(charge)
+        entries = [(one.group, one.name, one.cost(neighbours)) for one in self._charges]
+        cost = charge.cost(neighbours)
         if self._exceeded_by([*entries, (charge.group, charge.name, cost)]):
-            raise BudgetError(self._shortage(entries, charge, cost, relation))
-        return relation
+            raise BudgetError(self._shortage(entries, charge, cost, relation_of(neighbours)))
+        return neighbours
 
-    def _relation_with(self, charge: Charge) -> str | None:
-        """The ledger's relation, or what it becomes with a charge.
+    def _neighbours_with(self, charge: Charge) -> Neighbours | None:
+        """The ledger's neighbours, or what they become with a charge.
 
         Charges of the first version have a relation of their own before their ledger has one.
         """
-        if self._relation() is not None:
-            return self._relation()
+        if self._known() is not None:
+            return self._known()
         earlier = {one.adjacency for one in self._charges} - {None}
         if earlier and charge.adjacency is None:
             raise BudgetError(
@@ -300,7 +314,8 @@ ledger
                 f"counts, and neither does {charge.name!r}; pass adjacency='replace' or "
                 "'add_remove'"
             )
-        return "replace" if "replace" in earlier else charge.adjacency
+        relation = REPLACE.relation if REPLACE.relation in earlier else charge.adjacency
+        return None if relation is None else Neighbours(relation, self._max_rows)
 
     def _shortage(
         self, entries: list[Entry], charge: Charge, cost: Budget, relation: str | None
@@ -339,16 +354,16 @@ ledger
             part > Fraction(whole) + Fraction(math.ulp(whole)) / 2 for part, whole in taken
         )
 
-    def agree(self, adjacency: str | None) -> str:
-        """The ledger's relation: its own, or from now on this one, by default 'replace'."""
+    def agree(self, neighbours: Neighbours | None) -> Neighbours:
+        """The ledger's neighbours: its own, or from now on these, by default 'replace'."""
         with self._lock:
-            relation = self._relation()
-            if relation is None:
-                relation = adjacency or "replace"
+            known = self._known()
+            if known is None:
+                known = neighbours or REPLACE
                 if self._outer is not None:
-                    relation = self._outer.agree(relation)
-                self._adjacency = relation
-            return relation
+                    known = self._outer.agree(known)
+                self._neighbours = known
+            return known
 
     def publish(self, release: Release) -> None:
         """Keep the release of a grant that is closed."""
@@ -359,7 +374,7 @@ ledger
 
     def _terms(self, charge: Charge) -> tuple[str, Budget, threading.RLock, Ledger]:
         """What a grant is made of; its budget has the relation, if that is known."""
-        relation = charge.adjacency or self._relation()
+        relation = charge.adjacency or relation_of(self._known())
         return charge.name, replace(charge.budget, adjacency=relation), self._lock, self
 
     def nested(
@@ -367,7 +382,7 @@ ledger
         epsilon: float,
         delta: float = 0.0,
         name: str = "part",
-        adjacency: str | None = None,
+        adjacency: Adjacency | None = None,
     ) -> Ledger:
         """A ledger of its own within this one: charged whole here, shared out there."""
         self.reserve(epsilon, delta, name, adjacency=adjacency)
@@ -417,24 +432,25 @@ ledger
     def __copy__(self) -> Ledger:
         return self
 
-    def __deepcopy__(self, memo: Any) -> Ledger:
+    def __deepcopy__(self, memo: object) -> Ledger:
         return self
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type[Ledger], tuple[float, float], _State]:
         """A closed copy, whatever keeps the original."""
         return Ledger, (self._budget.epsilon, self._budget.delta), self.__getstate__()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> _State:
         return {
             "charges": self.charges,
             "releases": self.releases,
-            "adjacency": self._relation(),
+            "adjacency": relation_of(self._known()),
             "max_rows": self._max_rows,
         }
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: _State) -> None:
         self._charges, self._releases = list(state["charges"]), list(state["releases"])
-        self._adjacency, self._max_rows = state["adjacency"], state["max_rows"]
+        relation, self._max_rows = state["adjacency"], state["max_rows"]
+        self._neighbours = None if relation is None else Neighbours(relation, self._max_rows)
         self._closed = "it is a copy; spend from the original, or fit in the process that holds it"
 
     def _check_process(self) -> None:
@@ -457,7 +473,7 @@ ledger
     @classmethod
     def from_json(cls, text: str) -> Ledger:
         """Read what `to_json` wrote: an open ledger with its grants charged and its releases."""
-        return ledger_of(fields_of(text, *range(1, VERSION + 1)))
+        return ledger_of(cast("LedgerFields", fields_of(text, *range(1, VERSION + 1))))
 
 
 _LEDGERS: WeakSet[Ledger] = WeakSet()
@@ -483,20 +499,22 @@ def ledger_json(
     **more: str,
 ) -> str:
     """A ledger as JSON, with the fields of who keeps it."""
-    shown = [charge.fields(promise.adjacency) for charge in charges]
+    relation = promise.adjacency
+    neighbours = None if relation is None else Neighbours(relation, max_rows)
+    shown = [charge.fields(neighbours) for charge in charges]
     fields = {"privfit": VERSION, **more, **asdict(promise), "max_rows": max_rows}
     lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in fields.items()]
     lines += [f'"entries": {_rows(shown)}', f'"releases": {_rows(releases)}']
     return "{\n  " + ",\n  ".join(lines) + "\n}\n"
 
 
-def _rows(items: Iterable[Any]) -> str:
+def _rows(items: Iterable[object]) -> str:
     """A list, one item a line: twice as quick to write as `indent`, and shorter to read."""
     rows = ",\n    ".join(json.dumps(item, default=plain) for item in items)
     return f"[\n    {rows}\n  ]"
 
 
-def ledger_of(fields: dict[str, Any]) -> Ledger:
+def ledger_of(fields: LedgerFields) -> Ledger:
     """The ledger of the fields that `ledger_json` wrote; refuses one that is overspent."""
     try:
         entries, made = fields["entries"], fields.get("releases", [])
@@ -526,7 +544,7 @@ def reserve_from(
     epsilon: float,
     delta: float,
     name: str,
-    adjacency: str | None = None,
+    adjacency: Adjacency | None = None,
 ) -> Grant:
     """A grant of this ledger, or of one of its own; what is wrong is refused before the charge."""
     if isinstance(epsilon, Real) and 0 < epsilon and not LEAST <= epsilon <= MOST:

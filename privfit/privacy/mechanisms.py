@@ -16,10 +16,10 @@ which spends a little less.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,6 +36,7 @@ from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite, is_whole
 from privfit.privacy.accounting import Event
+from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.noise_bodies import Ball, Shape, noise
 
 __all__ = [
@@ -47,6 +48,8 @@ __all__ = [
     "Mechanism",
     "NoisyMax",
     "PermuteAndFlip",
+    "RelatedMechanism",
+    "Releasing",
     "TopK",
 ]
 
@@ -56,7 +59,11 @@ FIRST_BITS = 48  # of the variables that real noise is made of, beyond those of 
 MANY = 1 << 17  # candidates from which weighing them is worth a second thread
 
 
-class Mechanism:
+V_contra = TypeVar("V_contra", contravariant=True)  # what is computed from private records
+T_co = TypeVar("T_co", covariant=True)  # what may be published
+
+
+class Mechanism(Generic[V_contra, T_co]):
     """What all mechanisms share: parameters, an event, a draw."""
 
     @property
@@ -64,16 +71,39 @@ class Mechanism:
         """What one call costs."""
         raise NotImplementedError
 
-    def __call__(self, value: ArrayLike, rng: Any = None) -> Any:
+    def __call__(self, value: V_contra, rng: object = None) -> T_co:
         """Draw what may be published."""
         raise NotImplementedError
+
+
+V = TypeVar("V")
+T = TypeVar("T")
+
+
+class Releasing(Protocol):
+    """Whoever pays for a draw and makes it: the `release` of a grant or of a run."""
+
+    def __call__(self, mechanism: Mechanism[V, T], value: V, /) -> T:
+        """Charge, and draw."""
+
+
+@dataclass(frozen=True, repr=False)
+class RelatedMechanism(Mechanism[V_contra, T_co]):
+    """A mechanism whose noise depends on the neighbour relation, which is a parameter of it."""
+
+    def __repr__(self) -> str:
+        """The parameters; the relation by its word, as journals of checkpoints have it."""
+        values = ((one.name, getattr(self, one.name)) for one in fields(self))
+        shown = (("adjacency", value.relation) if isinstance(value, Neighbours) else (name, value)
+                 for name, value in values)  # fmt: skip
+        return f"{type(self).__qualname__}({', '.join(f'{n}={value!r}' for n, value in shown)})"
 
 
 # -------------------------------------------------------------------------------------- selections
 
 
 @dataclass(frozen=True)
-class TopK(Mechanism):
+class TopK(Mechanism[ArrayLike, Integers]):
     """k different candidates, each by the exponential mechanism among those that are left.
 
     Equal in distribution to the one-shot race of Gumbel variables. Each of the k selections is
@@ -99,12 +129,12 @@ class TopK(Mechanism):
     def event(self) -> Event:
         return Event("selection", self.epsilon_each, self.k)
 
-    def __call__(self, value: ArrayLike, rng: Any = None) -> Integers:
+    def __call__(self, value: ArrayLike, rng: object = None) -> Integers:
         """int64 (k,): indices of the selected candidates, in order of selection."""
         return _peel(self.k, self.epsilon_each, self.range, value, rng)
 
 
-def _peel(k: int, epsilon: float, range: int, value: ArrayLike, rng: Any) -> Integers:
+def _peel(k: int, epsilon: float, range: int, value: ArrayLike, rng: object) -> Integers:
     scores = _check_scores(value)
     if k > scores.size:
         raise DeclarationError(
@@ -124,7 +154,7 @@ def _selection_rate(epsilon: float, range: int) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class _Selection(Mechanism):
+class _Selection(Mechanism[ArrayLike, int]):
     """What the selections of one candidate share: a budget and a range; range 0 means uniform."""
 
     epsilon: float
@@ -151,7 +181,7 @@ class Exponential(_Selection):
     def event(self) -> Event:
         return Event("selection", self.epsilon)
 
-    def __call__(self, value: ArrayLike, rng: Any = None) -> int:
+    def __call__(self, value: ArrayLike, rng: object = None) -> int:
         """The index of the selected candidate."""
         return int(_peel(1, self.epsilon, self.range, value, rng)[0])
 
@@ -172,7 +202,7 @@ class PermuteAndFlip(_Selection):
     def event(self) -> Event:
         return Event("pure", self.epsilon)
 
-    def __call__(self, value: ArrayLike, rng: Any = None) -> int:
+    def __call__(self, value: ArrayLike, rng: object = None) -> int:
         """The index of the selected candidate."""
         scores, source = _check_scores(value), BitSource.of(rng)
         if self.range == 0:
@@ -202,7 +232,7 @@ class NoisyMax(_Selection):
     def event(self) -> Event:
         return Event("pure", self.epsilon)
 
-    def __call__(self, value: ArrayLike, rng: Any = None) -> int:
+    def __call__(self, value: ArrayLike, rng: object = None) -> int:
         """The index of the selected candidate."""
         scores, source = _check_scores(value), BitSource.of(rng)
         if self.range == 0:
@@ -215,7 +245,7 @@ class NoisyMax(_Selection):
 
 
 @dataclass(frozen=True)
-class AboveThreshold(Mechanism):
+class AboveThreshold(Mechanism[ArrayLike, Integers]):
     """The first `most` scores that pass a noisy threshold: the sparse vector technique.
 
     Lyu, Su, Li: *Understanding the sparse vector technique*, VLDB 2017, for integers. With discrete
@@ -275,7 +305,7 @@ class AboveThreshold(Mechanism):
     def event(self) -> Event:
         return Event("pure", self.epsilon)
 
-    def __call__(self, value: ArrayLike, rng: Any = None) -> Integers:
+    def __call__(self, value: ArrayLike, rng: object = None) -> Integers:
         """int64: the indices of scores that passed, in order; at most `most`."""
         scores, source = _check_scores(_check_integers(value)), BitSource.of(rng)
         of_threshold, of_scores = self._rates()
@@ -288,7 +318,7 @@ class AboveThreshold(Mechanism):
 
 
 @dataclass(frozen=True)
-class DiscreteLaplace(Mechanism):
+class DiscreteLaplace(Mechanism[ArrayLike, Integers]):
     """Integers plus noise x of probability proportional to exp(-epsilon abs(x) / sensitivity).
 
     epsilon-DP if `sensitivity` bounds the l1 distance of the integers between neighbours.
@@ -315,7 +345,7 @@ class DiscreteLaplace(Mechanism):
     def event(self) -> Event:
         return Event("pure", self.epsilon)
 
-    def __call__(self, value: ArrayLike, rng: Any = None) -> Integers:
+    def __call__(self, value: ArrayLike, rng: object = None) -> Integers:
         """int64: the integers with noise, in their shape."""
         values = _check_integers(value)
         rate = _exact(self.epsilon) / int(self.sensitivity)
@@ -323,7 +353,7 @@ class DiscreteLaplace(Mechanism):
 
 
 @dataclass(frozen=True)
-class DiscreteGaussian(Mechanism):
+class DiscreteGaussian(Mechanism[ArrayLike, Integers]):
     """Integers plus discrete Gaussian noise, no worse than a real Gaussian release of `mu`.
 
     `sensitivity` bounds the l2 distance of the integers between neighbours. The variance is
@@ -360,7 +390,7 @@ class DiscreteGaussian(Mechanism):
     def event(self) -> Event:
         return Event("gaussian", self.mu)
 
-    def __call__(self, value: ArrayLike, rng: Any = None) -> Integers:
+    def __call__(self, value: ArrayLike, rng: object = None) -> Integers:
         """int64: the integers with noise, in their shape."""
         values = _check_integers(value)
         noise = np.empty(values.size, dtype=np.int64)
@@ -369,7 +399,7 @@ class DiscreteGaussian(Mechanism):
 
 
 @dataclass(frozen=True)
-class GammaVector(Mechanism):
+class GammaVector(Mechanism[ArrayLike, Floats]):
     """A vector plus noise b of density proportional to exp(-epsilon K(b) / sensitivity).
 
     K is the norm whose unit ball is `shape`, by default l2: the noise of Chaudhuri and Monteleoni
@@ -402,7 +432,7 @@ class GammaVector(Mechanism):
     def event(self) -> Event:
         return Event("pure", self.epsilon)
 
-    def __call__(self, value: ArrayLike, rng: Any = None) -> Floats:
+    def __call__(self, value: ArrayLike, rng: object = None) -> Floats:
         """float64 (d,): the vector with noise, rounded to multiples of `unit`."""
         vector = np.asarray(value, dtype=np.float64)
         if vector.ndim != 1 or vector.size == 0 or not np.isfinite(vector).all():
@@ -434,7 +464,7 @@ def _whole_units(value: Dyadic, drawn: tuple[Dyadic, float], unit: float) -> lis
     return low if low == high else None
 
 
-def _exact(value: Any) -> Fraction:
+def _exact(value: float | Fraction) -> Fraction:
     """A number without rounding; numpy's integers would overflow inside a Fraction."""
     if is_whole(value):
         return Fraction(int(value))
@@ -462,14 +492,14 @@ def _check_rate(rate: Fraction) -> None:
 # ------------------------------------------------------------------------------------------ checks
 
 
-def _check_epsilon(name: str, epsilon: Any) -> None:
+def _check_epsilon(name: str, epsilon: object) -> None:
     if not is_finite(epsilon) or epsilon <= 0:
         raise DeclarationError(
             f"{name} ({epsilon!r}) must be a positive number; pass a budget such as 1.0"
         )
 
 
-def _check_range(value: Any) -> None:
+def _check_range(value: object) -> None:
     if not is_whole(value) or value < 0:
         raise DeclarationError(
             f"range ({value!r}) must be a whole number of at least 0; pass objective.range(P, ...)"

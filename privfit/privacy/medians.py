@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,8 @@ from privfit.base.errors import DeclarationError
 from privfit.base.typing import Integers
 from privfit.base.validation import is_whole
 from privfit.privacy.accounting import Event
-from privfit.privacy.mechanisms import Mechanism
+from privfit.privacy.mechanisms import RelatedMechanism
+from privfit.privacy.neighbours import Neighbours
 
 __all__ = ["RecursiveMedians"]
 
@@ -23,29 +24,25 @@ __all__ = ["RecursiveMedians"]
 MOST_LEVELS = 12
 
 
-@dataclass(frozen=True)
-class RecursiveMedians(Mechanism):
+@dataclass(frozen=True, repr=False)
+class RecursiveMedians(RelatedMechanism[ArrayLike, Integers]):
     """A cut of each cell, near the median of its records, on every level.
 
     Parameters
     ----------
     epsilon_each : float
         What one level costs.
-    adjacency : 'replace' or 'add_remove'
+    neighbours : Neighbours
     levels : int
     """
 
     kind: ClassVar[str]  # of the event of a level
 
     epsilon_each: float
-    adjacency: str
+    neighbours: Neighbours
     levels: int
 
     def __post_init__(self) -> None:
-        if self.adjacency not in ("replace", "add_remove"):
-            raise DeclarationError(
-                f"adjacency ({self.adjacency!r}) must be 'replace' or 'add_remove'; pass one"
-            )
         if not is_whole(self.levels) or not 1 <= self.levels <= MOST_LEVELS:
             raise DeclarationError(
                 f"levels ({self.levels!r}) must be a whole number from 1 to {MOST_LEVELS}; pass one"
@@ -55,7 +52,7 @@ class RecursiveMedians(Mechanism):
     def event(self) -> Event:
         return Event(self.kind, self.epsilon_each, self.levels)
 
-    def __call__(self, value: ArrayLike, rng: Any = None) -> Integers:
+    def __call__(self, value: ArrayLike, rng: object = None) -> Integers:
         """int64 (m + 1,): rising ends of the cells, from 0 to G; `value` is int64 (G,) counts.
 
         A cell of one place is not halved, so m is 2^levels or less.

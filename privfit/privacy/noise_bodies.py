@@ -38,7 +38,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import scipy  # its submodules load when first used
@@ -289,7 +289,7 @@ def _gaps(uniforms: Uniforms, bits: int) -> Whole:
 
 
 @lru_cache(maxsize=64)
-def contrasts(levels: int) -> Any:
+def contrasts(levels: int) -> Floats:
     """(levels - 1, levels): rows that are orthogonal to the vector of ones, exactly.
 
     All but the first row of the reflection that takes the first axis to the direction of the ones,

@@ -41,9 +41,8 @@ replaced) by one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,14 +52,14 @@ from privfit.base.errors import DeclarationError
 from privfit.base.typing import Integers
 from privfit.base.validation import is_finite, is_whole
 from privfit.privacy.accounting import Event
-from privfit.privacy.mechanisms import DiscreteLaplace, Mechanism
+from privfit.privacy.mechanisms import DiscreteLaplace, RelatedMechanism, Releasing
+from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.remainder import epsilon_left
 
 __all__ = ["Cells", "Halvings", "Leaves", "Partition", "SplitTree"]
 
 Codes: TypeAlias = NDArray[np.uint64]
 
-TESTS = {"add_remove": 3, "replace": 4}  # what the shape costs, in units of r
 MOST_LEVELS = 62
 
 
@@ -128,6 +127,29 @@ class Cells:
         return np.maximum(self.counts - self.scale * math.log(2), 0.0)
 
 
+class Countable(Protocol):
+    """Records that are elsewhere, and counted there."""
+
+    def count(self, codes: Codes, shift: Codes) -> Integers:
+        """How many lie in each cell; its code lacks the last `shift` halvings."""
+
+
+class TreeSettings(Protocol):
+    """What is declared of a tree."""
+
+    @property
+    def shape_share(self) -> float:
+        """The part of epsilon that the shape may spend."""
+
+    @property
+    def roots(self) -> int | None:
+        """Halvings without a test, by default as many as a rule says."""
+
+    @property
+    def depth(self) -> int:
+        """The most halvings."""
+
+
 # ----------------------------------------------------------------------------------- the mechanism
 
 
@@ -141,28 +163,28 @@ class Leaves:
     def __repr__(self) -> str:
         return f"Leaves(<{len(self.codes)} cells>)"
 
-    def counts(self, cells: Any, depth: int) -> Integers:
+    def counts(self, cells: Codes | Countable, depth: int) -> Integers:
         """How many of these cells, sorted and `depth` halvings deep, lie in each leaf."""
         return _count(cells, self.codes, np.uint64(depth) - self.levels.astype(np.uint64))
 
 
-def _count(cells: Any, codes: Codes, shift: Any) -> Integers:
+def _count(cells: Codes | Countable, codes: Codes, shift: Codes | np.uint64) -> Integers:
     """How many of the cells lie in each code; those that are elsewhere are counted there."""
     if not isinstance(cells, np.ndarray):
-        return np.asarray(cells.count(codes, shift))
+        return np.asarray(cells.count(codes, np.asarray(shift)))
     first = np.searchsorted(cells, codes << shift)
     return np.asarray(np.searchsorted(cells, (codes + np.uint64(1)) << shift) - first)
 
 
-@dataclass(frozen=True)
-class SplitTree(Mechanism):
+@dataclass(frozen=True, repr=False)
+class SplitTree(RelatedMechanism["Codes | Countable", Leaves]):
     """The shape of a tree of halvings, grown where noisy counts are large; see the module's proof.
 
     Parameters
     ----------
     epsilon : float
         What the shape costs, however large it grows.
-    adjacency : 'replace' or 'add_remove'
+    neighbours : Neighbours
     roots : int
         The first so many halvings are made without a test.
     depth : int
@@ -170,15 +192,11 @@ class SplitTree(Mechanism):
     """
 
     epsilon: float
-    adjacency: str
+    neighbours: Neighbours
     roots: int
     depth: int
 
     def __post_init__(self) -> None:
-        if self.adjacency not in TESTS:
-            raise DeclarationError(
-                f"adjacency ({self.adjacency!r}) must be 'replace' or 'add_remove'; pass one"
-            )
         if not is_finite(self.epsilon) or self.epsilon <= 0:
             raise DeclarationError(
                 f"epsilon ({self.epsilon!r}) must be a positive number; pass a budget such as 1.0"
@@ -196,21 +214,26 @@ class SplitTree(Mechanism):
             )
 
     @property
+    def tests(self) -> int:
+        """What the shape costs, in units of r: one more record costs from -1 to 3 of them."""
+        return self.neighbours.span(-1, 3)
+
+    @property
     def decay(self) -> int:
         """D: what a level takes off a count; e^(-r D) <= 1/2."""
-        return math.ceil(math.log(2) * TESTS[self.adjacency] / self.epsilon * (1 + 1e-12))
+        return math.ceil(math.log(2) * self.tests / self.epsilon * (1 + 1e-12))
 
     @property
     def event(self) -> Event:
         return Event("pure", self.epsilon)
 
-    def __call__(self, value: Any, rng: Any = None) -> Leaves:
+    def __call__(self, value: Codes | Countable, rng: object = None) -> Leaves:
         """The leaves, in the order of their codes.
 
         `value` is (n,) sorted codes of the cells of all records, after `depth` halvings.
         """
         source = BitSource.of(rng)
-        test = DiscreteLaplace(self.epsilon, TESTS[self.adjacency])  # its rate is r
+        test = DiscreteLaplace(self.epsilon, self.tests)  # its rate is r
         codes = np.arange(2**self.roots, dtype=np.uint64)
         leaves, levels = [], []
         for level in range(self.roots, self.depth + 1):
@@ -243,21 +266,21 @@ class Partition:
     @classmethod
     def plan(
         cls,
-        settings: Any,
+        settings: TreeSettings,
         bounds: tuple[Integers, Integers],
         k: int,
         epsilon: float,
-        adjacency: str,
+        neighbours: Neighbours,
     ) -> Partition:
         """Spend a share of epsilon on the shape and the rest on the counts of its cells.
 
-        `settings` has `shape_share`, `depth` and `roots`, by default round(log2(3 k)).
+        The default of `roots` is round(log2(3 k)).
         """
         halvings = Halvings(*bounds, settings.depth)
         depth, roots = len(halvings.axes), settings.roots or round(math.log2(3 * k))
-        shape = SplitTree(settings.shape_share * epsilon, adjacency, min(roots, depth), depth)
+        shape = SplitTree(settings.shape_share * epsilon, neighbours, min(roots, depth), depth)
         rest = epsilon_left(epsilon, shape.event)
-        return cls(halvings, shape, DiscreteLaplace(rest, 2 if adjacency == "replace" else 1))
+        return cls(halvings, shape, DiscreteLaplace(rest, neighbours.changes))
 
     @property
     def events(self) -> tuple[Event, Event]:
@@ -269,7 +292,7 @@ class Partition:
         """The settings of the tree as they are used."""
         return {"roots": self.shape.roots, "depth": self.shape.depth}
 
-    def grow(self, cells: Any, release: Callable[[Mechanism, Any], Any]) -> Cells:
+    def grow(self, cells: Codes | Countable, release: Releasing) -> Cells:
         """The released cells of private records, given by their codes (n,) in any order.
 
         Or by anything that can `count` them: see `_count`.

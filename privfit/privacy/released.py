@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, SupportsFloat
+from typing import SupportsFloat
 
 from privfit.privacy.ledger import Release
 
@@ -37,5 +37,5 @@ class ReleasedFloat(float):
         number.release = release
         return number
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[ReleasedFloat], tuple[float, Release]]:
         return ReleasedFloat, (float(self), self.release)

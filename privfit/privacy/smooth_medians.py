@@ -47,11 +47,10 @@ NOISE, BETA = 8.0, 0.5  # scale 8 S / epsilon (Algorithm 4); beta of the noise 1
 LEAST = 2.0**-10  # of S, in places
 LEAST_EPSILON = 1e-9  # 3/8 of it are far above errors of 2^-40
 MOST_EPSILON = 1e6  # what is above is not spent: noise is far below a place by then
-WAYS = {"add_remove": 1, "replace": 2}
 UNIT_BITS = 160  # of a weight: the smallest are above 2^-80
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SmoothMedians(RecursiveMedians):
     """Thresholds that halve cells near the median of their records, or in the middle.
 
@@ -75,7 +74,7 @@ class SmoothMedians(RecursiveMedians):
     def law(self, counts: Integers) -> Floats:
         """(c - 1,): the probabilities of the cuts 1 ... c - 1 of a cell of c places."""
         width = len(counts)
-        epsilon = min(self.epsilon_each, MOST_EPSILON) / WAYS[self.adjacency]
+        epsilon = min(self.epsilon_each, MOST_EPSILON) / self.neighbours.changes
         median = int(np.searchsorted(np.cumsum(counts), (int(counts.sum()) + 1) // 2))
         scale = NOISE * smooth_sensitivity(counts, BETA * epsilon) / epsilon
         away = np.arange(1, width) - float(median)

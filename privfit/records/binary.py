@@ -37,6 +37,7 @@ from privfit._kernels.counts import count_ones, sample_ones
 from privfit.base.errors import DeclarationError, InputError
 from privfit.base.typing import Integers
 from privfit.base.validation import is_sparse, is_whole
+from privfit.privacy.neighbours import Neighbours
 from privfit.records.packing import CHUNK_BYTES, TABLE_RECORDS, Run
 from privfit.records.places import sums_of
 from privfit.records.rows import Rows
@@ -157,9 +158,9 @@ class BinaryRecords:
         return ClassCounts(table[:, :-1], table[:, -1])
 
 
-def count_sensitivity(ones: int, adjacency: str) -> int:
+def count_sensitivity(ones: int, neighbours: Neighbours) -> int:
     """l1, and l2 squared, of what one record with so many ones changes in `ClassCounts`."""
-    return (ones + 1) * (2 if adjacency == "replace" else 1)
+    return (ones + 1) * neighbours.changes
 
 
 def bound_ones(max_ones: Any, n_features: int) -> int:

@@ -340,7 +340,7 @@ def _draw_borders(ax: Any, view: _View, outline: Any) -> None:
 
 def _released_sizes(release: Release | None) -> Floats | None:
     """Noisy sizes of the clusters, where they were released for these very centres."""
-    parameters = {} if release is None else release.parameters
+    parameters: Mapping[str, Any] = {} if release is None else release.parameters
     if "trace" not in parameters or "postprocessed" in parameters:
         return None
     return np.maximum(np.asarray(parameters["trace"]["counts"], dtype=np.float64)[-1], 0.0)

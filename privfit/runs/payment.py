@@ -11,20 +11,22 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from numbers import Real
 from typing import Any, TypeVar
 
 from privfit._kernels.random import BitSource
 from privfit.base.cautions import PrivacyLeakWarning, caution
 from privfit.base.errors import DeclarationError
+from privfit.base.typing import Counted
 from privfit.privacy.accounting import Event
 from privfit.privacy.ledger import Budget, Grant, Ledger, Release, reserve_from
-from privfit.privacy.mechanisms import Mechanism
+from privfit.privacy.mechanisms import Mechanism, T, V
+from privfit.privacy.neighbours import Adjacency, Neighbours
 from privfit.runs.listeners import Listener, check_callback, progress
 from privfit.runs.protocols import Objective, Space
 from privfit.runs.run import Run, Task
-from privfit.runs.sizes import Counted, public_size
+from privfit.runs.sizes import public_size
 
 __all__ = ["Account", "Paid", "Terms"]
 
@@ -36,18 +38,23 @@ S = TypeVar("S", bound=Space)
 class Terms:
     """What is declared about something that costs a budget; all of it is public.
 
-    `name` is what the ledger calls it; the others are parameters of whoever pays.
+    `name` is what the ledger calls it; the others are parameters of whoever pays. Here the word for
+    a neighbour relation becomes a value, `neighbours`, which all that follows takes.
     """
 
     name: str
     epsilon: float
     delta: float = 0.0
-    adjacency: str = "replace"
+    adjacency: Adjacency = "replace"
     n_public: int | None = None
     ledger: Ledger | None = None
     random_state: Any = None
     callback: Listener | None = None
     verbose: int = 0
+    neighbours: Neighbours = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "neighbours", Neighbours.of(self.adjacency))
 
     @classmethod
     def of(cls, estimator: Any, name: str = "", **other: Any) -> Terms:
@@ -55,7 +62,7 @@ class Terms:
         own = {
             one.name: getattr(estimator, one.name)
             for one in fields(cls)
-            if one.name != "name" and hasattr(estimator, one.name)
+            if one.init and one.name != "name" and hasattr(estimator, one.name)
         }
         return cls(name or type(estimator).__name__, **{**own, **other})
 
@@ -71,7 +78,7 @@ class Terms:
 
     def size(self, records: Counted) -> int | None:
         """The public number of records, None where nobody declared it."""
-        return public_size(records, self.adjacency, self.n_public)
+        return public_size(records, self.neighbours, self.n_public)
 
     def refuse_infinity(self) -> None:
         """An infinite budget is for the one search that runs without any."""
@@ -87,12 +94,12 @@ class Terms:
         if not settings.runs_unpaid:
             self.refuse_infinity()
         if self.is_infinite or self.budget.epsilon > 0:  # the ledger refuses 0
-            settings.check(Task(objective, space, self.epsilon, self.delta, self.adjacency, size))
+            settings.check(Task(objective, space, self.epsilon, self.delta, self.neighbours, size))
 
     def charge(self, records: Counted | None = None) -> Paid:
         """Warn of what is unwise, then charge the budget."""
         source = self._cautious(records)
-        grant = reserve_from(self.ledger, self.epsilon, self.delta, self.name, self.adjacency)
+        grant = reserve_from(self.ledger, self.epsilon, self.delta, self.name, self.neighbours)
         return Paid(self, source, grant)
 
     def open(self, records: Counted) -> Account:
@@ -110,7 +117,10 @@ class Terms:
     def _cautious(self, records: Counted | None) -> BitSource:
         """The bits to draw from, with a warning if they or the budget are unwise."""
         source = BitSource.of(self.random_state)
-        caution(self.epsilon, self.delta, source, records, self.adjacency, self.n_public)
+        size = self.n_public
+        if records is not None and self.neighbours.size_is_public:
+            size = records.n_records
+        caution(self.epsilon, self.delta, source, size)
         return source
 
 
@@ -127,7 +137,7 @@ class Account:
         terms = self.terms
         return Run(
             objective, space, self.grant, self.source,
-            progress(terms.callback, terms.verbose, name), adjacency=terms.adjacency,
+            progress(terms.callback, terms.verbose, name), neighbours=terms.neighbours,
             n_public=terms.n_public, share=share,
         )  # fmt: skip
 
@@ -159,7 +169,7 @@ class Paid(Account):
         """Set draws aside, before the first of them."""
         self.grant.plan(*events)
 
-    def release(self, mechanism: Mechanism, value: Any) -> Any:
+    def release(self, mechanism: Mechanism[V, T], value: V) -> T:
         """What a mechanism draws from a value of the records."""
         return self.grant.release(mechanism, value, self.source)
 
@@ -170,4 +180,4 @@ class Paid(Account):
         parameters: Mapping[str, Any] | None = None,
     ) -> Release:
         """End it, once, and say what is public now."""
-        return self.grant.close(self.terms.adjacency, domain, settings, parameters)
+        return self.grant.close(self.terms.neighbours, domain, settings, parameters)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Protocol, TypeVar
 
 from privfit.base.typing import Array, Coins, Integers
+from privfit.privacy.neighbours import Neighbours
 
 __all__ = ["Objective", "Space", "View"]
 
@@ -27,10 +28,10 @@ class Objective(Protocol):
     def prior(self, P: Array) -> Integers:
         """int64 (m,): the part of the objective that depends on no record."""
 
-    def range(self, P: Array, adjacency: str) -> int:
+    def range(self, P: Array, neighbours: Neighbours, /) -> int:
         """How far the scores of two of these candidates can drift apart between neighbours."""
 
-    def spread(self, P: Array, adjacency: str) -> int:
+    def spread(self, P: Array, neighbours: Neighbours, /) -> int:
         """The same from the sensitivity of each candidate by itself."""
 
 
@@ -105,7 +106,7 @@ class View(Protocol):
     def prior(self, where: Integers, what: Array) -> Integers:
         """int64 (m,): the part that depends on no record, after each move."""
 
-    def range(self, where: Integers, what: Array, adjacency: str) -> int:
+    def range(self, where: Integers, what: Array, neighbours: Neighbours, /) -> int:
         """The range of these scores between neighbours."""
 
     def step(self, where: int, what: Any) -> None:

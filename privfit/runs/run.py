@@ -26,7 +26,8 @@ from privfit.objectives import (
 )
 from privfit.privacy.accounting import Event, calibrate, gaussian_calibrate
 from privfit.privacy.ledger import Budget, Grant
-from privfit.privacy.mechanisms import Exponential, Mechanism, TopK
+from privfit.privacy.mechanisms import Exponential, Mechanism, T, TopK, V
+from privfit.privacy.neighbours import REPLACE, Neighbours
 from privfit.runs.listeners import Listener
 from privfit.runs.paths import Generation, Path
 from privfit.runs.protocols import Objective, Space, View
@@ -52,7 +53,7 @@ class Task(Generic[O, S]):
     space: S
     epsilon: float
     delta: float
-    adjacency: str
+    neighbours: Neighbours
     n_public: int | None
 
     @property
@@ -74,16 +75,17 @@ class Run(Generic[O, S]):
         Where bits come from.
     callback : callable (Generation) -> object, optional
         Called after each generation.
-    adjacency : 'replace' or 'add_remove'
+    neighbours : Neighbours
+        What is hidden, by default which record stands in a row.
     n_public : int, optional
         A public number of records, which steers the method and may be rough. By default the real
-        one under 'replace', where it is public.
+        one where records are replaced, which makes it public.
     share : int
         This run is one of so many equal ones on the same grant.
 
     Attributes
     ----------
-    objective, adjacency, share
+    objective, neighbours, share
         As passed.
     space : Space
         The space on the objective's grid; `declared_space` is as passed.
@@ -103,13 +105,13 @@ class Run(Generic[O, S]):
         random_state: Any = None,
         callback: Listener | None = None,
         *,
-        adjacency: str = "replace",
+        neighbours: Neighbours = REPLACE,
         n_public: int | None = None,
         share: int = 1,
     ) -> None:
-        self.n_public = public_size(objective, adjacency, n_public)
+        self.n_public = public_size(objective, neighbours, n_public)
         self.objective, self.declared_space = objective, space
-        self.adjacency, self.space = adjacency, space.on_grid_of(objective)
+        self.neighbours, self.space = neighbours, space.on_grid_of(objective)
         self.share = share
         self.source = BitSource.of(random_state)
         self.coins = coins_of(self.source)
@@ -186,7 +188,7 @@ class Run(Generic[O, S]):
 
     # -------------------------------------------------------------------------------------- draws
 
-    def release(self, mechanism: Mechanism, value: Any) -> Any:
+    def release(self, mechanism: Mechanism[V, T], value: V) -> T:
         """What a mechanism draws from a value of the records, through the grant."""
         assert self._grant is not None, "a run without a grant releases nothing"
         return self._grant.release(mechanism, value, self.source)
@@ -197,7 +199,7 @@ class Run(Generic[O, S]):
         k: int = 1,
         *,
         size: float | None = None,
-        reach: Callable[[Array, str], int] | None = None,
+        reach: Callable[[Array, Neighbours], int] | None = None,
     ) -> Integers:
         """(k,): which of the candidates P (m, ...) are drawn, one after the other, by their scores.
 
@@ -207,9 +209,10 @@ class Run(Generic[O, S]):
         """
         size = self._size if size is None else size
         scores = self.objective.scores(P) + self.objective.prior(P)
-        bound = (self.objective.range if reach is None else reach)(P, self.adjacency)
-        mechanism = Exponential(size, bound) if k == 1 else TopK(k, size, bound)
-        return np.atleast_1d(self.release(mechanism, scores))
+        bound = (self.objective.range if reach is None else reach)(P, self.neighbours)
+        if k == 1:
+            return np.array([self.release(Exponential(size, bound), scores)], dtype=np.int64)
+        return self.release(TopK(k, size, bound), scores)
 
     def around(self, w: Array) -> View:
         """A view that scores moves away from w: incremental where the objective knows how."""
@@ -285,9 +288,9 @@ class Moves:
         """int64 (m,): the data-free part of the objective after each move."""
         return np.asarray(self._objective.prior(self.candidates(where, what)))
 
-    def range(self, where: Array, what: Array, adjacency: str) -> int:
+    def range(self, where: Array, what: Array, neighbours: Neighbours, /) -> int:
         """The range of these scores between neighbours."""
-        return int(self._objective.range(self.candidates(where, what), adjacency))
+        return int(self._objective.range(self.candidates(where, what), neighbours))
 
     def step(self, where: int, what: Any) -> None:
         """Move."""
@@ -303,7 +306,7 @@ def check_candidates(task: Task[Objective, Space]) -> None:
     A user's own score is tried on a few records besides.
     """
     P = check_space(task.objective, task.space)
-    task.objective.range(P, task.adjacency)
+    task.objective.range(P, task.neighbours)
     task.objective.prior(P)
     if isinstance(task.objective, RecordObjective):
         task.objective.check(P)

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from privfit.base.errors import DeclarationError
+from privfit.base.typing import Counted
 from privfit.base.validation import is_whole
-from privfit.privacy.ledger import ADJACENCIES
+from privfit.privacy.neighbours import Neighbours
 
-__all__ = ["PRIVATE", "Counted", "known_size", "public_size"]
+__all__ = ["PRIVATE", "known_size", "public_size"]
 
 PRIVATE = ", where the number of records is private"
 
 
-class Counted(Protocol):
-    """What has a number of records, which is looked at only where it is public."""
-
-    @property
-    def n_records(self) -> int:
-        """How many records there are."""
-
-
-def public_size(records: Counted, adjacency: str, n_public: int | None) -> int | None:
+def public_size(records: Counted, neighbours: Neighbours, n_public: int | None) -> int | None:
     """The public number of records: as declared, or the real one where a record is replaced."""
-    if adjacency not in ADJACENCIES:
-        raise DeclarationError(
-            f"adjacency ({adjacency!r}) must be 'replace' or 'add_remove'; pass one of them"
-        )
     if n_public is None:
-        return int(records.n_records) if adjacency == "replace" else None
+        return int(records.n_records) if neighbours.size_is_public else None
     if not is_whole(n_public) or n_public < 1:
         raise DeclarationError(
             f"n_public ({n_public!r}) must be a positive whole number; pass a public estimate of "

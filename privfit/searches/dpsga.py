@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Array, Coins, Integers
@@ -189,7 +190,7 @@ class DPSGA(Search):
         """(k,): the candidates that are drawn, best first where nothing is private."""
         if not run.is_private:
             return np.argsort(-scores, kind="stable")[:k]
-        reach = (run.objective.spread if self.paper else run.objective.range)(P, run.adjacency)
+        reach = (run.objective.spread if self.paper else run.objective.range)(P, run.neighbours)
         if self.selection in PURE:
             return _peel(run, _pure(self.selection, eps_s, reach), scores, k)
         return np.asarray(run.release(TopK(k, eps_s, reach), scores))
@@ -213,13 +214,15 @@ class DPSGA(Search):
         return space.jitter(children, self.step, rate, coins)
 
 
-def _pure(selection: str, eps_s: float, reach: int) -> Mechanism:
+def _pure(selection: str, eps_s: float, reach: int) -> Mechanism[ArrayLike, int]:
     """The mechanism of a draw; where noise would not fit in 64 bits, a uniform one does as well."""
     drowned = selection == "noisy_max" and eps_s < float(WIDEST) * reach * (1 + 1e-9)
     return PURE[selection](eps_s, 0 if drowned else reach)
 
 
-def _peel(run: Run[Objective, Space], one: Mechanism, scores: Integers, k: int) -> Integers:
+def _peel(
+    run: Run[Objective, Space], one: Mechanism[ArrayLike, int], scores: Integers, k: int
+) -> Integers:
     """(k,): draw one candidate, remove it, and draw again among those that are left."""
     left = np.arange(len(scores))
     chosen = np.empty(k, dtype=np.int64)

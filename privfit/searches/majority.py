@@ -51,7 +51,7 @@ class Majority(Settings):
         objective = run.objective
         noise = DiscreteLaplace(run.plan("pure", composition="naive"), 1)
         counts = objective.label_counts()
-        if run.adjacency == "replace":
+        if run.neighbours.size_is_public:
             n = objective.n_records
             positive = run.release(noise, counts[1:])[0]
             negative = n - min(max(positive, 0), n)

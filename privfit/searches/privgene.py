@@ -348,9 +348,9 @@ class EEM(_Walk):
             where, what = space.some_moves(view.w, self.population, step, coins)
             scores = view.scores(where, what) + view.prior(where, what)
             if coarse:
-                reach = objective.spread(space.moved(view.w, where, what), run.adjacency)
+                reach = objective.spread(space.moved(view.w, where, what), run.neighbours)
             else:
-                reach = view.range(where, what, run.adjacency)
+                reach = view.range(where, what, run.neighbours)
             chosen = run.release(Exponential(eps_s, reach), scores)
             view.step(where[chosen], what[chosen])
             run.report(view.model[None])
@@ -481,7 +481,7 @@ def climb(
     for step in steps:
         where, what = space.all_moves(view.w, step)
         scores = view.scores(where, what) + view.prior(where, what)
-        chosen = run.release(Exponential(eps_s, view.range(where, what, run.adjacency)), scores)
+        chosen = run.release(Exponential(eps_s, view.range(where, what, run.neighbours)), scores)
         view.step(where[chosen], what[chosen])
         run.report(view.model[None])
         positions.append(np.array(view.w))

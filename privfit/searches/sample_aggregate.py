@@ -45,7 +45,7 @@ from numpy.typing import ArrayLike
 
 from privfit._kernels.random import BitSource
 from privfit.base.errors import DeclarationError, DeclarationTypeError, InputError
-from privfit.base.typing import Array, Coins, Floats, Integers
+from privfit.base.typing import Array, Coins, Floats, Integers, SparseRows
 from privfit.base.validation import is_sparse
 from privfit.domains import Box, Domain, Grid, L1Ball, L2Ball
 from privfit.domains.frames import column_names, columns_of
@@ -54,6 +54,7 @@ from privfit.objectives import CentersObjective, LinearObjective
 from privfit.objectives.coding import Compact
 from privfit.privacy.budget_noise import noise_for
 from privfit.privacy.ledger import Budget, Ledger, Release
+from privfit.privacy.neighbours import Adjacency
 from privfit.runs.paths import Path
 from privfit.runs.payment import Terms
 from privfit.runs.protocols import Objective, Space
@@ -66,7 +67,7 @@ __all__ = ["Aggregated", "Gupt", "aggregate"]
 
 Bounds: TypeAlias = Domain | Sequence[ArrayLike]  # a domain, or low and high
 Statistic: TypeAlias = Callable[..., ArrayLike]
-Table: TypeAlias = Array | list[object]  # rows that can be picked
+Table: TypeAlias = Array | SparseRows | list[object]  # rows that can be picked
 
 
 class Estimator(Protocol):
@@ -119,7 +120,7 @@ def _count(part: Table) -> int:
     return len(part) if isinstance(part, list) else int(part.shape[0])
 
 
-def _rows(part: Table, rows: Integers) -> Array:
+def _rows(part: Table, rows: Integers) -> Array | SparseRows:
     """Some rows; those of a list become an array by themselves, whatever the other rows are."""
     if isinstance(part, list):
         return np.asarray([part[row] for row in rows.tolist()])
@@ -187,7 +188,7 @@ def aggregate(
     delta: float = 0.0,
     *,
     blocks: int | None = None,
-    adjacency: str = "replace",
+    adjacency: Adjacency = "replace",
     n_public: int | None = None,
     ledger: Ledger | None = None,
     random_state: object = None,

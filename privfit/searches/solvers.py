@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from privfit.base.typing import Array
 from privfit.privacy.ledger import Ledger, Release
+from privfit.privacy.neighbours import Adjacency
 from privfit.runs.listeners import Listener
 from privfit.runs.paths import Path
 from privfit.runs.payment import Terms
@@ -52,7 +53,7 @@ def search(
     delta: float = 0.0,
     solver: str | Settings = "dpsga",
     *,
-    adjacency: str = "replace",
+    adjacency: Adjacency = "replace",
     n_public: int | None = None,
     ledger: Ledger | None = None,
     random_state: object = None,

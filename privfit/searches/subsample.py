@@ -69,6 +69,6 @@ class Subsample(Search):
         scores = np.concatenate(
             [objective.scores(block) + objective.prior(block) for block in blocks]
         )
-        reach = objective.spread(P, run.adjacency)
+        reach = objective.spread(P, run.neighbours)
         run.report(P[[run.release(mechanism(epsilon, reach), scores)]])
         return run.path()

@@ -39,6 +39,7 @@ from privfit.evaluation.roc_plan import Medians
 from privfit.linear.newton import Logistic, Problem, coding_of
 from privfit.linear.tilts import PerturbedMinimiser
 from privfit.privacy.mechanisms import AboveThreshold, Mechanism, NoisyMax, PermuteAndFlip
+from privfit.privacy.neighbours import ADD_REMOVE, REPLACE, Neighbours
 from privfit.privacy.privtree import SplitTree
 
 # ----------------------------------------------------------------------------------------- strains
@@ -83,7 +84,7 @@ class Counted:
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 def test_the_strain_of_a_tree_is_the_worst_over_all_trees(adjacency):
     """Every tree of three halvings, by its probability."""
-    tree = SplitTree(1.0, adjacency, 0, 3)
+    tree = SplitTree(1.0, Neighbours(adjacency), 0, 3)
     first = np.array([0, 0, 0, 0, 0, 0, 1, 2, 5, 7, 7, 7], dtype=np.uint64)
     second = np.sort(np.append(first[1:], np.uint64(6))) if adjacency == "replace" else first[1:]
     rate = 1.0 / (4 if adjacency == "replace" else 3)
@@ -111,14 +112,14 @@ def test_the_strain_of_a_tree_is_the_worst_over_all_trees(adjacency):
 
 
 def test_the_strain_of_medians_counts_both_cells_that_a_record_moves_between():
-    medians = Medians(0.5, "replace", 2)
+    medians = Medians(0.5, REPLACE, 2)
     first, second = np.zeros((2, 8), dtype=np.int64)
     first[[0, 3, 4, 7]] = 1, 2, 2, 1
     second[:] = first
     second[[0, 7]] = 0, 2
     assert strain(medians, first, second) == 1.0
     assert strain(medians, first, second, np.array([0, 2, 4, 6, 8])) == 1.0
-    assert strain(Medians(0.5, "add_remove", 2), first, second) == 2.0
+    assert strain(Medians(0.5, ADD_REMOVE, 2), first, second) == 2.0
 
 
 @pytest.mark.slow
@@ -127,7 +128,7 @@ def test_the_strain_of_a_tilted_minimiser_is_that_of_its_density():
     domain, ridge = Box(-1, 1, 1), 2.0
     tables = [([[1.0], [0.5]], [1, 0]), ([[-1.0], [0.5]], [1, 0])]
     problems = [Problem(LinearObjective(*t, "logistic", domain), Logistic(), ridge) for t in tables]
-    mechanism = PerturbedMinimiser(1.0, 0.0, ridge, Logistic(), "replace", 2.0**-16, 0.01)
+    mechanism = PerturbedMinimiser(1.0, 0.0, ridge, Logistic(), REPLACE, 2.0**-16, 0.01)
     A = coding_of(domain).matrix.toarray()
 
     def log_density(table, u):

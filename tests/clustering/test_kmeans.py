@@ -61,6 +61,7 @@ from privfit.objectives import center_moves
 from privfit.privacy.accounting import compose
 from privfit.privacy.ledger import Grant
 from privfit.privacy.mechanisms import Exponential, TopK
+from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.privtree import SplitTree
 from privfit.records.cells import Halved
 from privfit.runs.run import Run
@@ -249,9 +250,9 @@ def test_joint_sensitivity_covers_every_pair_of_neighbours(name, norm, radius, a
         )
         worst = max(worst, np.linalg.norm(moved, ord=norm, axis=1).max())
         V = F * (objective.reach(norm) if radius is None else radius)
-        assert worst <= joint_sensitivity(W, V, norm, adjacency)
+        assert worst <= joint_sensitivity(W, V, norm, Neighbours(adjacency))
     if name == "box" and norm == 1 and radius is None:
-        assert worst == joint_sensitivity(W, V, norm, adjacency)
+        assert worst == joint_sensitivity(W, V, norm, Neighbours(adjacency))
 
 
 def test_sensitivities_of_the_papers():
@@ -289,7 +290,7 @@ def run(objective, settings, epsilon, delta=0.0, adjacency="add_remove", seed=0,
     source = BitSource(seed) if isinstance(seed, int) else seed
     space = more.pop("space", None) or centre_space(objective, BitSource(5))
     more = {"n_public": 20, **more}
-    return settings(Run(objective, space, grant, source, adjacency=adjacency, **more))
+    return settings(Run(objective, space, grant, source, neighbours=Neighbours(adjacency), **more))
 
 
 def selection_logs(scores, epsilon, span):

@@ -53,6 +53,7 @@ from privfit.clustering import kmedian as methods
 from privfit.clustering.kmedian import Weighted, weighted_kmedian
 from privfit.privacy.ledger import Grant
 from privfit.privacy.mechanisms import DiscreteLaplace
+from privfit.privacy.neighbours import ADD_REMOVE, Neighbours
 from privfit.privacy.privtree import SplitTree
 from privfit.runs.run import Moves, Run
 
@@ -212,7 +213,7 @@ def transcripts(settings: Any, rows: Any, k: int, adjacency: str, epsilon: float
     while choices is not None:
         grant = Script(epsilon, choices)
         space = Subsets(len(LINE), k)
-        settings(Run(objective, space, grant, 5, adjacency=adjacency, n_public=2))
+        settings(Run(objective, space, grant, 5, neighbours=Neighbours(adjacency), n_public=2))
         found[tuple(grant.transcript)] = grant.log
         played = [*choices, *[0] * (len(grant.options) - len(choices))]
         while played and played[-1] == grant.options[len(played) - 1] - 1:
@@ -296,7 +297,9 @@ def outcomes(settings: Any, x: float, adjacency: str, epsilon: float, runs: int,
     chosen = []
     for _ in range(runs):
         grant = Ledger(epsilon).reserve(epsilon)
-        path = settings(Run(objective, space, grant, source, adjacency=adjacency, n_public=1))
+        path = settings(
+            Run(objective, space, grant, source, neighbours=Neighbours(adjacency), n_public=1)
+        )
         chosen.append(int(path.answer[0]))
     return chosen
 
@@ -586,7 +589,7 @@ CASES: list[tuple[Any, str]] = [
       for name in ("roots", "depth")),
     (lambda: Synopsis(depth=63), r"depth \(63\) must be at most 62; leave it out"),
     (lambda: methods.cost_noise(
-        FacilityObjective.of_distances([[1.0]], (1e6, 1e6 + 1)), 1.0, "add_remove"),
+        FacilityObjective.of_distances([[1.0]], (1e6, 1e6 + 1)), 1.0, ADD_REMOVE),
      r"clip \(1000000.0, 1000001.0\) is too far from 0 for an exact sum of costs; pass bounds"),
 ]  # fmt: skip
 

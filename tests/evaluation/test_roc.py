@@ -37,7 +37,8 @@ from privfit.evaluation import binormal, cumulative, priroc, roc
 from privfit.evaluation.cumulative import Flat, Haar, Hierarchy, best_hierarchy
 from privfit.evaluation.priroc import Counted, PriROC
 from privfit.evaluation.roc import _Table, exact_roc
-from privfit.evaluation.roc_plan import RANGES, Counts, Medians
+from privfit.evaluation.roc_plan import Counts, Medians
+from privfit.privacy.neighbours import ADD_REMOVE, REPLACE, Neighbours
 from privfit.records import graded
 
 ADJACENCIES = ("replace", "add_remove")
@@ -92,7 +93,7 @@ def worst_loss(adjacency, span, levels=2, epsilon=0.5, size=5):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("levels", [1, 2, 3])
 def test_medians_cost_what_they_say_on_every_pair_of_neighbours(adjacency, levels):
-    loss, width = worst_loss(adjacency, RANGES[adjacency], levels)
+    loss, width = worst_loss(adjacency, 2 * Neighbours(adjacency).changes, levels)
     assert loss <= levels * 0.5 * (1 + 1e-9)
     assert width <= levels * 0.5 * (1 + 1e-9)
 
@@ -100,8 +101,10 @@ def test_medians_cost_what_they_say_on_every_pair_of_neighbours(adjacency, level
 def test_the_ranges_are_needed():
     """Half of a range overspends; on the first level the whole of it is used."""
     for adjacency in ADJACENCIES:
-        assert worst_loss(adjacency, RANGES[adjacency] // 2, 1)[1] > 0.5 * 1.5
-        assert worst_loss(adjacency, RANGES[adjacency], 1)[1] == pytest.approx(0.5, rel=0.3)
+        assert worst_loss(adjacency, Neighbours(adjacency).changes, 1)[1] > 0.5 * 1.5
+        assert worst_loss(adjacency, 2 * Neighbours(adjacency).changes, 1)[1] == pytest.approx(
+            0.5, rel=0.3
+        )
     assert worst_loss("replace", 2, 2)[1] > 2 * 0.5
 
 
@@ -110,7 +113,7 @@ def test_the_ranges_are_needed():
 def test_medians_follow_their_law():
     """Chi-square at 1e-6 against the enumerated distribution."""
     places, law = [3, 0, 2, 1, 4], median_distribution([3, 0, 2, 1, 4], 2, 1.0, 4)
-    mechanism, source = Medians(1.0, "replace", 2), BitSource(7)
+    mechanism, source = Medians(1.0, REPLACE, 2), BitSource(7)
     runs = 8_000
     seen = dict.fromkeys(law, 0)
     for _ in range(runs):
@@ -128,9 +131,9 @@ def scipy_chi2(freedom):
 
 
 def test_a_cell_of_one_place_is_not_halved():
-    ends = Medians(1.0, "replace", 4)([5, 5, 5], 1)
+    ends = Medians(1.0, REPLACE, 4)([5, 5, 5], 1)
     assert ends.tolist() == [0, 1, 2, 3]
-    assert Medians(1.0, "replace", 3)([7], 1).tolist() == [0, 1]
+    assert Medians(1.0, REPLACE, 3)([7], 1).tolist() == [0, 1]
 
 
 # ------------------------------------------------------------------------------------- measurements
@@ -152,16 +155,16 @@ def matrix(measurement):
 def test_sensitivities_are_those_of_the_worst_record(measurement):
     """All records of two classes and all pairs of them: Privelet's 1 + log2 m among others."""
     columns = np.kron(np.eye(2, dtype=np.int64), matrix(measurement)).T
-    added = measurement.sensitivity("add_remove")
+    added = measurement.sensitivity(ADD_REMOVE)
     assert np.abs(columns).sum(axis=1).max() == added == np.square(columns).sum(axis=1).max()
     moved = columns[:, None] - columns[None]
-    replaced = measurement.sensitivity("replace")
+    replaced = measurement.sensitivity(REPLACE)
     assert np.abs(moved).sum(axis=2).max() == replaced == np.square(moved).sum(axis=2).max()
 
 
 @pytest.mark.parametrize("bits", range(6))
 def test_haar_is_privelet(bits):
-    assert Haar(bits).sensitivity("add_remove") == 1 + bits
+    assert Haar(bits).sensitivity(ADD_REMOVE) == 1 + bits
     cells = np.random.default_rng(bits).integers(0, 50, 2**bits)
     got = Haar(bits).measure(cells)
     assert got[0] == cells.sum()  # the base coefficient, the mean, times its weight m
@@ -388,7 +391,7 @@ def test_the_rules_are_public():
 def test_noise_is_chosen_by_its_expected_error():
     def chosen(bits, delta=0.0, noise="auto"):
         budget = privfit.Budget(1.0, delta)
-        return Counts.plan(noise, bits, budget, (), "add_remove")
+        return Counts.plan(noise, bits, budget, (), ADD_REMOVE)
 
     for bits in range(1, 13):
         plans = [chosen(bits, noise=noise) for noise in ("flat", "hierarchy", "wavelet")]
@@ -605,7 +608,7 @@ def test_the_published_sensitivity_of_counts_is_enough(adjacency, t):
         worst = max(worst, int(np.abs(a - b).sum()))
     ways = 2 if adjacency == "replace" else 1
     assert worst == ways * (t + 1)
-    assert kind.sensitivity(adjacency) == ways * (2 * t + 1) >= worst
+    assert kind.sensitivity(Neighbours(adjacency)) == ways * (2 * t + 1) >= worst
 
 
 def test_half_of_the_counts_budget_for_each_class_leaves_half_of_it_unspent():
@@ -708,10 +711,9 @@ OTHER_ERRORS = [
     *((partial(PriROC, t=t), r"t \(.*\) must be a whole number from 1 to 4095; pass t=10")
       for t in (0, 4096, 2.5)),
     (curve_of(ledger=1.0), r"ledger \(float\) must be a Ledger; pass Ledger\(epsilon, delta\)"),
-    (partial(Medians, 1.0, "swap", 2), r"adjacency \('swap'\) must be 'replace' or 'add_remove'"),
-    *((partial(Medians, 1.0, "replace", k), r"levels \(.*\) must be a whole number from 1 to 12")
+    *((partial(Medians, 1.0, REPLACE, k), r"levels \(.*\) must be a whole number from 1 to 12")
       for k in (0, 13, 1.0)),
-    *((partial(Medians, e, "replace", 2), r"epsilon_each \(.*\) must be a positive number; pass a")
+    *((partial(Medians, e, REPLACE, 2), r"epsilon_each \(.*\) must be a positive number; pass a")
       for e in (0, -1.0, np.nan, "1")),
 ]  # fmt: skip
 

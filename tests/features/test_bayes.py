@@ -30,6 +30,7 @@ from privfit import (
 from privfit._kernels.random import BitSource
 from privfit.audit import audit_runs
 from privfit.features.bayes import NaiveBayes, NoisyCounts
+from privfit.privacy.neighbours import Neighbours
 from privfit.records.binary import BinaryRecords
 
 ADJACENCIES = ("add_remove", "replace")
@@ -144,9 +145,9 @@ def test_noise_pays_exactly_for_what_one_record_changes(ones, adjacency):
     change = World.of(3, ones, 2, adjacency).changes(
         lambda counts: np.append(counts.sizes, counts.ones.ravel())
     )
-    pure = NaiveBayes().noise(ones, Budget(1.0), adjacency).mechanism
+    pure = NaiveBayes().noise(ones, Budget(1.0), Neighbours(adjacency)).mechanism
     assert pure == DiscreteLaplace(1.0, int(np.abs(change).sum(axis=1).max()))
-    fine = NaiveBayes().noise(ones, Budget(1.0, 1e-6), adjacency)
+    fine = NaiveBayes().noise(ones, Budget(1.0, 1e-6), Neighbours(adjacency))
     assert isinstance(fine.mechanism, DiscreteGaussian)
     exact = fine.units * math.sqrt(np.square(change).sum(axis=1).max())
     assert exact <= fine.mechanism.sensitivity <= exact * (1 + 1e-12)
@@ -174,8 +175,8 @@ def test_an_audit_certifies_less_than_the_promise_and_sees_too_little_noise(adja
     assert certified(NaiveBayes(), 1.0) <= 1.0
 
     class Short(NaiveBayes):
-        def noise(self, max_ones: int, budget: Budget, adjacency: str) -> Any:
-            return super().noise(max_ones, Budget(6 * budget.epsilon), adjacency)
+        def noise(self, max_ones: int, budget: Budget, neighbours: Neighbours) -> Any:
+            return super().noise(max_ones, Budget(6 * budget.epsilon), neighbours)
 
     assert certified(Short(), 1.0) > 1.0
 

@@ -44,6 +44,7 @@ from privfit.features import selection
 from privfit.features.scores import GAIN_UNITS, SCORES, _phi, psi
 from privfit.features.selection import FeatureScores, Split, best_of
 from privfit.privacy.budget_noise import CountNoise
+from privfit.privacy.neighbours import Neighbours
 from privfit.records.binary import BinaryRecords, ClassCounts, bound_ones, count_sensitivity
 from privfit.records.rows import KernelCalls
 
@@ -71,7 +72,7 @@ def problem(
     records = BinaryRecords.of(X, y, 2)
     if adjacency == "replace":
         bound = records.n_records
-    return FeatureScores(records, score, bound_ones(ones, X.shape[1]), adjacency, bound)
+    return FeatureScores(records, score, bound_ones(ones, X.shape[1]), Neighbours(adjacency), bound)
 
 
 # ---------------------------------------------------------------------------------------- counting
@@ -227,8 +228,8 @@ def test_sensitivity_and_range_of_counted_scores_are_exact(score, adjacency):
     for counts in world.counts[::50]:
         assert np.array_equal(how.integers(counts, None), by_hand(score, counts))
     change = world.changes(lambda counts: how.integers(counts, None))
-    assert np.abs(change).max() == how.sensitivity(adjacency, None)
-    assert (change.max(axis=1) - change.min(axis=1)).max() == how.range(adjacency, None)
+    assert np.abs(change).max() == how.sensitivity(Neighbours(adjacency), None)
+    assert (change.max(axis=1) - change.min(axis=1)).max() == how.range(Neighbours(adjacency), None)
 
 
 @pytest.mark.few(13)
@@ -238,7 +239,7 @@ def test_sensitivity_and_range_of_counted_scores_are_exact(score, adjacency):
 def test_the_spread_of_a_statistic_is_exact(score, ones, adjacency):
     world, how = World.of(3, ones, 2, adjacency), SCORES[score]
     change = world.changes(how.statistic)
-    l1, l2_squared = how.spread(ones, 3, adjacency)
+    l1, l2_squared = how.spread(ones, 3, Neighbours(adjacency))
     assert np.square(change).sum(axis=1).max() == l2_squared
     if score != "difference_count" or adjacency == "add_remove" or ones == 3:
         assert np.abs(change).sum(axis=1).max() == l1
@@ -276,8 +277,8 @@ def test_the_spread_of_all_counts_is_exact(ones, adjacency):
     change = World.of(3, ones, 2, adjacency).changes(
         lambda counts: np.append(counts.ones.ravel(), counts.sizes)
     )
-    assert np.abs(change).sum(axis=1).max() == count_sensitivity(ones, adjacency)
-    assert np.square(change).sum(axis=1).max() == count_sensitivity(ones, adjacency)
+    assert np.abs(change).sum(axis=1).max() == count_sensitivity(ones, Neighbours(adjacency))
+    assert np.square(change).sum(axis=1).max() == count_sensitivity(ones, Neighbours(adjacency))
 
 
 @pytest.mark.few(3)
@@ -288,8 +289,10 @@ def test_sensitivity_and_range_of_information_gain_are_bounds(n, adjacency):
     bounds = [n] if adjacency == "replace" else [1, n, n + 1, 50, None]
     for bound in bounds:
         change = world.changes(lambda counts, bound=bound: how.integers(counts, bound))
-        assert np.abs(change).max() <= how.sensitivity(adjacency, bound)
-        assert (change.max(axis=1) - change.min(axis=1)).max() <= how.range(adjacency, bound)
+        assert np.abs(change).max() <= how.sensitivity(Neighbours(adjacency), bound)
+        assert (change.max(axis=1) - change.min(axis=1)).max() <= how.range(
+            Neighbours(adjacency), bound
+        )
 
 
 @every_adjacency
@@ -313,7 +316,7 @@ def test_the_range_of_information_gain_is_reached(adjacency):
     replaced = (larger - other) / GAIN_UNITS
     assert replaced[0] - replaced[1] == pytest.approx(2 * most, abs=0.04)
     least = {"add_remove": most, "replace": 2 * most}[adjacency] * GAIN_UNITS
-    assert least < how.range(adjacency, m + 1) < 1.03 * least
+    assert least < how.range(Neighbours(adjacency), m + 1) < 1.03 * least
 
 
 def test_gains_are_the_mutual_information_in_fixed_units(rng):
@@ -364,7 +367,7 @@ def test_peeling_keeps_its_promise_on_all_small_data_sets(score, adjacency):
     bound = n if adjacency == "replace" else n + 1
     scores = [how.integers(counts, bound) for counts in world.counts]
     for k in (1, 2):
-        right = TopK(k, 0.5, how.range(adjacency, bound))
+        right = TopK(k, 0.5, how.range(Neighbours(adjacency), bound))
         assert audit_scores(scores, world.pairs.tolist(), right).passes()
     if score in COUNTED:
         wrong = TopK(1, 0.5, 1) if right.range > 1 else TopK(1, 1.0, 1)
@@ -406,7 +409,12 @@ def test_a_sparse_vector_keeps_its_promise_on_all_small_data_sets(score, adjacen
     pairs = {(scores[i], scores[j]) for i, j in world.pairs}
     for most in (1, 2):
         mechanism = AboveThreshold(
-            1.0, most, 2, how.sensitivity(adjacency, None), how.range(adjacency, None), 0.4
+            1.0,
+            most,
+            2,
+            how.sensitivity(Neighbours(adjacency), None),
+            how.range(Neighbours(adjacency), None),
+            0.4,
         )
         rates = tuple(map(float, mechanism._rates()))
         for passed, least in ANSWERS:

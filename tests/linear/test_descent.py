@@ -47,6 +47,7 @@ from privfit.objectives.clipping import ClippedGradient, SecondMoments, permuted
 from privfit.objectives.coding import Coding
 from privfit.objectives.linear_moves import LinearSlopes
 from privfit.privacy.accounting import gaussian_calibrate
+from privfit.privacy.neighbours import REPLACE, Neighbours
 from privfit.runs.run import Run, Task
 
 SURE = 1 - 1e-6
@@ -61,12 +62,14 @@ def fit(
     delta: float = 1e-6,
     rng: Any = 1,
     callback: Any = None,
+    adjacency: str = "replace",
     **public: Any,
 ) -> Any:
     """A whole fit by these settings: the path and the grant."""
     grant = Ledger(epsilon, delta).reserve(epsilon, delta)
     space = Reals(-descent.BOUND, descent.BOUND, objective.domain.width + 1)
-    return settings(Run(objective, space, grant, rng, callback, **public)), grant
+    run = Run(objective, space, grant, rng, callback, neighbours=Neighbours(adjacency), **public)
+    return settings(run), grant
 
 
 def objective_of(name: str, rng: Any, n: int = 60, loss: str = "logistic", **more: Any) -> Any:
@@ -205,7 +208,7 @@ def test_no_record_moves_second_moments_further_than_the_sensitivity(name, adjac
         objective = LinearObjective(rows[list(numbers)], [1] * len(numbers), domain=domain)
         moments = SecondMoments(objective, Coding(domain))
         assert moments.unit == Coding(domain).unit ** 2  # small grids drop no bits
-        return moments.triangle(), moments.sensitivity(adjacency)
+        return moments.triangle(), moments.sensitivity(Neighbours(adjacency))
 
     others, bound = triangle(0)
     moved = [triangle(0, i)[0] for i in range(len(rows))]
@@ -234,7 +237,7 @@ def test_no_record_moves_a_gradient_further_than_the_sensitivity(name, loss, ord
         others, clipped = sums([0], [1])
         moved = [sums([0, i], [1, y])[0] for i in range(len(rows)) for y in (0, 1)]
         for adjacency, found in largest_changes(moved, others, order).items():
-            bound = clipped.sensitivity(adjacency)
+            bound = clipped.sensitivity(Neighbours(adjacency))
             assert found <= bound
             tight = max(tight, found / bound)
     assert tight > 0.6
@@ -354,7 +357,7 @@ def test_gaussian_parameters_add_up_to_the_budget(rng):
 def test_tiny_and_huge_budgets_give_a_model(epsilon, delta, rng):
     objective, _, _ = separable(rng, n=20)
     for settings in (Gradient(steps=2), FrankWolfe(steps=2), PermutedSGD()):
-        settings.check(Task(objective, None, epsilon, delta, "replace", 20))
+        settings.check(Task(objective, None, epsilon, delta, REPLACE, 20))
         path, _ = fit(objective, settings, epsilon, delta)
         assert np.isfinite(path.answer).all()
 
@@ -594,7 +597,7 @@ def test_the_black_box_sees_a_sensitivity_that_is_too_small(name, monkeypatch):
 
 
 def checked(settings: Any, objective: Any, adjacency: str = "replace", size: Any = 4) -> None:
-    settings.check(Task(objective, None, 1.0, 1e-6, adjacency, size))
+    settings.check(Task(objective, None, 1.0, 1e-6, Neighbours(adjacency), size))
 
 
 SIZE = r"n_public must be given under adjacency='add_remove'"

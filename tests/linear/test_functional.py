@@ -43,6 +43,7 @@ from privfit.privacy.accounting import Event
 from privfit.privacy.budget_noise import deviation, noise_for
 from privfit.privacy.ledger import Budget
 from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
+from privfit.privacy.neighbours import REPLACE, Neighbours
 from privfit.runs.run import Run, Task
 
 SURE = 1 - 1e-6
@@ -114,7 +115,7 @@ def test_sums_of_coded_records_are_exact(name, layout, centre, rng):
         if layout == "sparse" and name == "box per column":
             continue  # zero is not a record there
         objective = LinearObjective(rows, y, domain=made.domain, layout=layout)
-        plan = _plan(objective, Functional(paper=not centre), Budget(1.0), "replace")
+        plan = _plan(objective, Functional(paper=not centre), Budget(1.0), REPLACE)
         linear, quadratic = plan.coefficients(objective)
         expected = sum(
             released(x, label, made.domain, plan.A, centre)
@@ -165,7 +166,9 @@ def test_sensitivities_bound_every_pair_of_records(name, A):
     domain = TINY[name]
     l1, l2 = {}, {}
     for adjacency in ADJACENCIES:
-        l1[adjacency], l2[adjacency] = sensitivities(domain, Compact(domain), A, adjacency)
+        l1[adjacency], l2[adjacency] = sensitivities(
+            domain, Compact(domain), A, Neighbours(adjacency)
+        )
     rows = np.array(
         [released(x, y, domain, A) for x in reference.every_record(domain) for y in (0, 1)]
     )
@@ -188,7 +191,7 @@ def test_sensitivities_of_the_l1_ball_are_attained():
     domain = TINY["l1"]
     rows = [released(x, y, domain, 5) for x in reference.every_record(domain) for y in (0, 1)]
     gaps = [np.abs(p - q).sum() for p in rows for q in rows]
-    assert max(gaps) == sensitivities(domain, Compact(domain), 5, "replace")[0]
+    assert max(gaps) == sensitivities(domain, Compact(domain), 5, REPLACE)[0]
 
 
 @pytest.mark.few(1)
@@ -215,7 +218,7 @@ def test_what_is_cut_off_is_paid_for(name, delta, adjacency, monkeypatch):
         return np.concatenate([linear, quadratic[plan.upper]]) >> plan.cut
 
     whole = LinearObjective(raw[:2], [0, 1], domain=domain)
-    plan = _plan(whole, Functional(weight=0.3), Budget(0.5, delta), adjacency)
+    plan = _plan(whole, Functional(weight=0.3), Budget(0.5, delta), Neighbours(adjacency))
     assert plan.cut > 0
     coins, worst = np.random.default_rng(3), 0.0
     for _ in range(100):
@@ -235,7 +238,7 @@ def test_what_is_cut_off_is_paid_for(name, delta, adjacency, monkeypatch):
 def test_no_sum_of_all_records_that_there_may_be_overflows(a):
     grid = Grid(a=a, b=16 if a == 1 else 10, c=0)
     objective = LinearObjective(np.zeros((1, 2)), [1], domain=Box(-1, 1, grid=grid))
-    plan = _plan(objective, Functional(weight=100.0), Budget(1.0), "replace")
+    plan = _plan(objective, Functional(weight=100.0), Budget(1.0), REPLACE)
     most = 2**31 - 1
     assert most * plan.A * int(plan.coding.reach.max()) < 2**62
     assert most * int(plan.coding.reach.max()) ** 2 < 2**62
@@ -249,7 +252,7 @@ def test_the_noise_is_laplace_for_a_pure_budget_and_otherwise_the_quieter_one():
     slim = LinearObjective(np.zeros((2, 1)), [0, 1], domain=Box(-1, 1))
     for objective, delta, kind in ((wide, 0.0, DiscreteLaplace), (wide, 1e-6, DiscreteGaussian),
                                    (slim, 1e-6, DiscreteLaplace)):  # fmt: skip
-        plan = _plan(objective, Functional(), Budget(1.0, delta), "replace")
+        plan = _plan(objective, Functional(), Budget(1.0, delta), REPLACE)
         assert isinstance(plan.noise, kind)
     budget = Budget(1.0, 1e-6)
     l1, l2 = 10**6, 2e5
@@ -279,7 +282,7 @@ def test_without_noise_the_order_two_loss_is_least(paper, adjacency, rng):
     y = X[:, 0] + X[:, 1] / 200 > rng.normal(1.5, 0.4, 4000)
     objective = LinearObjective(X, y, domain=Box([0, 100], [1, 300]))
     grant = Ledger(1e7).reserve(1e7, 0.0, "test")
-    run = Run(objective, Reals(-50, 50, 3), grant, 1, adjacency=adjacency)
+    run = Run(objective, Reals(-50, 50, 3), grant, 1, neighbours=Neighbours(adjacency))
     path = Functional(paper=paper)(run)
     best = order_two(objective)
     # Weights are on a grid of 2^-10 of a column's scale.
@@ -293,7 +296,7 @@ def test_the_intercept_is_left_out_where_a_group_adds_up_to_it(rng):
     table = {"a": rng.choice(["x", "y"], 5000), "b": rng.random(5000)}
     y = rng.random(5000) < 0.2 + 0.4 * (table["a"] == "x") + 0.2 * table["b"]
     objective = LinearObjective(table, y, domain=schema)
-    plan = _plan(objective, Functional(), Budget(1.0), "replace")
+    plan = _plan(objective, Functional(), Budget(1.0), REPLACE)
     assert plan.columns.tolist() == [0, 1, 2]
     model = LogisticRegression(1e6, domain=schema, classes=[0, 1], solver="functional",
                                random_state=0).fit(table, y)  # fmt: skip
@@ -307,7 +310,7 @@ def test_the_repair_makes_any_noise_a_bounded_model(rng):
     """Negative eigenvalues: ours are set to 0, the paper's dropped after the ridge."""
     objective = objective_of("box", rng)
     for settings in (Functional(), Functional(paper=True), Functional(ridge=1e-9)):
-        plan = _plan(objective, settings, Budget(1.0), "replace")
+        plan = _plan(objective, settings, Budget(1.0), REPLACE)
         d = len(plan.columns)
         wild = rng.integers(-(2**40), 2**40, d * (d + 3) // 2)
         assert np.isfinite(plan.minimiser(wild, settings)).all()
@@ -418,7 +421,7 @@ def test_other_losses_are_refused_before_anything_is_charged(rng):
     assert not ledger.entries
     objective = objective_of("box", rng, loss="hinge")
     with pytest.raises(ValueError, match="functional expands the logistic loss"):
-        Functional().check(Task(objective, Reals(-1, 1, 6), 1.0, 0.0, "replace", 40))
+        Functional().check(Task(objective, Reals(-1, 1, 6), 1.0, 0.0, REPLACE, 40))
 
 
 @pytest.mark.parametrize("name", ["weight", "ridge"])
@@ -465,7 +468,9 @@ def audit(adjacency: str, delta: float, runs: int = 800) -> Any:
     def run(objective: LinearObjective, rng: Any) -> np.ndarray:
         grant = Ledger(1.0, delta).reserve(1.0, delta, "audit")
         settings = Functional(ridge=1e-3)
-        return settings(Run(objective, Reals(-9, 9, 2), grant, rng, adjacency=adjacency)).answer
+        return settings(
+            Run(objective, Reals(-9, 9, 2), grant, rng, neighbours=Neighbours(adjacency))
+        ).answer
 
     return audit_runs(run, *objectives, runs=runs, confidence=SURE, delta=delta, rng=11)
 
@@ -495,7 +500,7 @@ def test_the_black_box_sees_a_sensitivity_that_is_too_small(monkeypatch):
 def test_densities_of_neighbours_differ_by_no_more_than_promised(adjacency, delta):
     """The largest log ratio of what is released, in closed form: l1 distance times the rate."""
     first, second = (LinearObjective(X, y, domain=Box(-1, 1)) for X, y in PAIRS[adjacency])
-    plan = _plan(first, Functional(), Budget(1.0, delta), adjacency)
+    plan = _plan(first, Functional(), Budget(1.0, delta), Neighbours(adjacency))
     values = []
     for objective in (first, second):
         linear, quadratic = plan.coefficients(objective)

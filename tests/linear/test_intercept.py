@@ -46,6 +46,7 @@ from privfit.linear.functional import sensitivities
 from privfit.models.model import dumps, loads
 from privfit.objectives.clipping import ClippedGradient, SecondMoments
 from privfit.objectives.coding import Broad, Centred, Coding, Compact
+from privfit.privacy.neighbours import Neighbours
 
 pytestmark = pytest.mark.filterwarnings("ignore::privfit.base.cautions.UnwiseBudgetWarning")
 
@@ -234,7 +235,7 @@ def test_no_record_moves_second_moments_further_than_the_sensitivity(name):
         found = largest_changes(np.einsum("ni,nj->nij", U, U)[:, places[0], places[1]], 2)
         moments = SecondMoments(objective, kind(domain, intercept=False))
         for adjacency in ADJACENCIES:
-            bound = moments.sensitivity(adjacency)
+            bound = moments.sensitivity(Neighbours(adjacency))
             assert found[adjacency] <= bound
             assert found[adjacency] >= 0.7 * bound or (name, adjacency) == FAR
 
@@ -259,8 +260,8 @@ def test_no_record_moves_a_gradient_further_than_the_sensitivity(name, order, rn
         others, clipped = sums([0], [1])
         moved = [sums([0, i], [1, y])[0] - others for i in range(len(rows)) for y in (0, 1)]
         for adjacency, found in largest_changes(np.array(moved, dtype=float), order).items():
-            assert found <= clipped.sensitivity(adjacency)
-            tight = max(tight, found / clipped.sensitivity(adjacency))
+            assert found <= clipped.sensitivity(Neighbours(adjacency))
+            tight = max(tight, found / clipped.sensitivity(Neighbours(adjacency)))
     assert tight > 0.6
 
 
@@ -273,7 +274,7 @@ def test_no_record_moves_functional_coefficients_further_than_the_sensitivity(na
     quadratic = np.einsum("ni,nj->nij", U, U)[:, places[0], places[1]]
     rows = np.vstack([np.column_stack([s * A * U, quadratic]) for s in (1, -1)])
     for adjacency in ADJACENCIES:
-        l1, l2 = sensitivities(domain, Compact(domain, intercept=False), A, adjacency)
+        l1, l2 = sensitivities(domain, Compact(domain, intercept=False), A, Neighbours(adjacency))
         for order, bound in ((1, l1), (2, l2)):
             found = largest_changes(rows, order)[adjacency]
             assert found <= bound

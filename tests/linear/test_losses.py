@@ -28,6 +28,7 @@ from privfit.linear.newton import SLOPE_ERROR, Problem, gamma_for
 from privfit.linear.tilts import tilt_deviation, tilt_rate
 from privfit.models.model import dumps
 from privfit.objectives.smooth import CELLS, MARGIN_BITS, PULL_BITS, MarginGrid
+from privfit.privacy.neighbours import ADD_REMOVE, REPLACE, Neighbours
 from privfit.runs.run import Task
 
 pytestmark = pytest.mark.filterwarnings("ignore::privfit.base.cautions.UnwiseBudgetWarning")
@@ -286,16 +287,16 @@ def test_slopes_of_either_sign_need_more_noise():
     """Gaussian noise: two corners instead of one, or four instead of three."""
     one, both = loss_named("softened").tabled, loss_named("around one").tabled
     for adjacency in ("replace", "add_remove"):
-        calm = tilt_deviation(1.0, 1e-6, 50.0, one, adjacency)
-        assert calm < tilt_deviation(1.0, 1e-6, 50.0, both, adjacency) < 1.2 * calm
+        calm = tilt_deviation(1.0, 1e-6, 50.0, one, Neighbours(adjacency))
+        assert calm < tilt_deviation(1.0, 1e-6, 50.0, both, Neighbours(adjacency)) < 1.2 * calm
     # In one dimension: the hockey stick of N(0, sigma^2) against the worst s in [-1, 1] at each b.
-    sigma = tilt_deviation(1.0, 1e-3, 1e9, both, "add_remove")
+    sigma = tilt_deviation(1.0, 1e-3, 1e9, both, ADD_REMOVE)
     b = np.linspace(-30, 30, 2_000_001)
     density = np.exp(-((b / sigma) ** 2) / 2) / (sigma * math.sqrt(2 * math.pi))
     ratio = (2 * np.abs(b) + 1) / (2 * sigma**2)
     delta = np.maximum(1 - np.exp(1.0 - ratio), 0.0) @ density * (b[1] - b[0])
     assert 0.5e-3 < delta <= 1e-3
-    assert tilt_rate(1.0, 50.0, both, "replace") > 0.49
+    assert tilt_rate(1.0, 50.0, both, REPLACE) > 0.49
 
 
 # ------------------------------------------------------------------------------------------- audits
@@ -349,4 +350,4 @@ def test_the_tolerance_covers_tabled_slopes():
         assert gamma_for(loss, 2**32) < 2.0**-4
         objective = LinearObjective([[0.0]], [1], domain=Box(-1, 1))
         settings = ObjectivePerturbation(loss=loss_named(name))
-        settings.check(Task(objective, None, 1.0, 0.0, "add_remove", None))
+        settings.check(Task(objective, None, 1.0, 0.0, ADD_REMOVE, None))

@@ -51,10 +51,11 @@ from privfit.linear.newton import (
     coding_of,
     gamma_for,
 )
-from privfit.linear.tilts import CHANGES, PerturbedMinimiser, tilt_deviation, tilt_rate
+from privfit.linear.tilts import PerturbedMinimiser, tilt_deviation, tilt_rate
 from privfit.models import model as model_files
 from privfit.privacy.accounting import Event, gaussian_total
 from privfit.privacy.ledger import Budget
+from privfit.privacy.neighbours import ADD_REMOVE, REPLACE, Neighbours
 from privfit.privacy.noise_bodies import contrasts
 from privfit.records.packing import MAX_RECORDS
 from privfit.runs.payment import Terms
@@ -417,7 +418,7 @@ def test_minimisers_of_neighbours_are_as_near_as_is_said(loss, adjacency, rng):
 
     pairs = itertools.combinations_with_replacement(range(6), 2)
     two, one = {rows: fit(rows) for rows in pairs}, {(i,): fit((i,)) for i in range(6)}
-    reach = (CHANGES[adjacency] + 2 * gamma) / ridge
+    reach = (Neighbours(adjacency).changes + 2 * gamma) / ridge
     worst = 0.0
     for rows, u in two.items():
         others = one if adjacency == "add_remove" else two
@@ -441,8 +442,8 @@ def cost_by_grid(beta, ridge, adjacency):
     [(1.0, 1.0, 0.4728, 1.0), (0.5, 0.5, 0.0625, 0.1773), (0.1, 10.0, 0.0465, 0.1)],
 )
 def test_rates_of_the_issue(epsilon, ridge, replaced, added):
-    assert round(tilt_rate(epsilon, ridge, Logistic(), "replace"), 4) == replaced
-    assert round(tilt_rate(epsilon, ridge, Logistic(), "add_remove"), 4) == added
+    assert round(tilt_rate(epsilon, ridge, Logistic(), REPLACE), 4) == replaced
+    assert round(tilt_rate(epsilon, ridge, Logistic(), ADD_REMOVE), 4) == added
 
 
 @pytest.mark.few(2)
@@ -451,7 +452,7 @@ def test_rates_of_the_issue(epsilon, ridge, replaced, added):
 def test_the_rate_costs_epsilon_by_a_fine_grid(epsilon, adjacency):
     least = 1 / (4 * math.expm1(epsilon))
     for ridge in least * np.geomspace(1.001, 1e5, 40):
-        beta = tilt_rate(epsilon, ridge, Logistic(), adjacency)
+        beta = tilt_rate(epsilon, ridge, Logistic(), Neighbours(adjacency))
         assert beta > 0
         cost = cost_by_grid(beta, ridge, adjacency)
         assert cost <= epsilon
@@ -461,11 +462,13 @@ def test_the_rate_costs_epsilon_by_a_fine_grid(epsilon, adjacency):
 @both
 def test_the_simple_rate_is_right_from_the_stated_ridge_on(adjacency):
     """epsilon / 2 under replace iff Lambda >= 2 / epsilon; add_remove: epsilon, 1 / epsilon."""
-    changes = CHANGES[adjacency]
+    changes = Neighbours(adjacency).changes
     for epsilon in (0.1, 1.0, 4.0):
         full, edge = epsilon / changes, changes / epsilon
-        assert math.isclose(tilt_rate(epsilon, edge, Logistic(), adjacency), full, rel_tol=1e-11)
-        assert tilt_rate(epsilon, 0.9 * edge, Logistic(), adjacency) < full * (1 - 1e-4)
+        assert math.isclose(
+            tilt_rate(epsilon, edge, Logistic(), Neighbours(adjacency)), full, rel_tol=1e-11
+        )
+        assert tilt_rate(epsilon, 0.9 * edge, Logistic(), Neighbours(adjacency)) < full * (1 - 1e-4)
 
 
 @every_loss
@@ -473,11 +476,11 @@ def test_the_simple_rate_is_right_from_the_stated_ridge_on(adjacency):
 def test_there_is_no_rate_below_the_feasible_ridge(loss, adjacency):
     for epsilon in (0.1, 1.0, 10.0):
         edge = loss.curvature / math.expm1(epsilon)
-        assert tilt_rate(epsilon, edge, loss, adjacency) == 0
-        assert tilt_deviation(epsilon, 1e-6, edge, loss, adjacency) == math.inf
-        assert tilt_rate(epsilon, 1.01 * edge, loss, adjacency) > 0
-        assert tilt_deviation(epsilon, 1e-6, 1.01 * edge, loss, adjacency) < math.inf
-    assert tilt_rate(1e4, 1.0, loss, adjacency) > 4000  # and no overflow
+        assert tilt_rate(epsilon, edge, loss, Neighbours(adjacency)) == 0
+        assert tilt_deviation(epsilon, 1e-6, edge, loss, Neighbours(adjacency)) == math.inf
+        assert tilt_rate(epsilon, 1.01 * edge, loss, Neighbours(adjacency)) > 0
+        assert tilt_deviation(epsilon, 1e-6, 1.01 * edge, loss, Neighbours(adjacency)) < math.inf
+    assert tilt_rate(1e4, 1.0, loss, Neighbours(adjacency)) > 4000  # and no overflow
 
 
 def gaussian_delta(mu, epsilon):
@@ -490,7 +493,7 @@ def gaussian_delta(mu, epsilon):
 @pytest.mark.parametrize("delta", [1e-9, 1e-6, 0.01, 0.4])
 def test_the_deviation_costs_epsilon_and_delta(delta, adjacency):
     for epsilon, ridge in itertools.product((0.1, 1.0, 6.0), (4.0, 100.0)):
-        sigma = tilt_deviation(epsilon, delta, ridge, Logistic(), adjacency)
+        sigma = tilt_deviation(epsilon, delta, ridge, Logistic(), Neighbours(adjacency))
         left = epsilon - math.log1p(0.25 / ridge)
         spent = gaussian_delta(1 / sigma, left)
         if adjacency == "replace":
@@ -541,7 +544,7 @@ def worst_ratio(loss, ridge, beta, adjacency):
 @both
 @pytest.mark.parametrize(("epsilon", "ridge"), [(1.0, 1.0), (0.5, 3.0), (2.0, 40.0)])
 def test_densities_of_neighbours_differ_by_epsilon_and_no_more(epsilon, ridge, loss, adjacency):
-    beta = tilt_rate(epsilon, ridge, loss, adjacency)
+    beta = tilt_rate(epsilon, ridge, loss, Neighbours(adjacency))
     if ridge <= loss.curvature / math.expm1(epsilon):
         assert beta == 0  # no noise is enough
         return
@@ -559,7 +562,7 @@ def test_replaced_records_of_a_plane_reach_epsilon(loss):
     leave a slope of 3 along the two.
     """
     epsilon, ridge, length = 1.0, 20.0, 1000.0
-    beta, u = tilt_rate(epsilon, ridge, loss, "replace"), np.array([0.0, -length])
+    beta, u = tilt_rate(epsilon, ridge, loss, REPLACE), np.array([0.0, -length])
 
     def on_the_circle(angle):
         return np.array([math.cos(angle), math.sin(angle)])
@@ -595,9 +598,9 @@ def test_the_theorem_of_2008_is_wrong_and_ours_is_not():
         return float(np.abs(one - other).max())
 
     assert round(ratio(published, ridge), 2) == 5.50
-    assert tilt_rate(epsilon, ridge, Logistic(), "replace") == 0  # refused, hence raised
+    assert tilt_rate(epsilon, ridge, Logistic(), REPLACE) == 0  # refused, hence raised
     enough = objective_perturbation._roomy_ridge(Logistic(), Budget(epsilon))
-    assert ratio(tilt_rate(epsilon, enough, Logistic(), "replace"), enough) <= epsilon
+    assert ratio(tilt_rate(epsilon, enough, Logistic(), REPLACE), enough) <= epsilon
     # From Lambda = 2 / epsilon on the published formula is right, too.
     assert ratio(published, 2 / epsilon) <= epsilon
 
@@ -612,7 +615,7 @@ def normal_log_density(b, sigma):
 def test_gaussian_tilts_of_one_dimension_keep_their_delta(loss, adjacency):
     """delta(epsilon) is the integral of (p - e^epsilon p')_+, by a fine grid."""
     epsilon, delta, ridge = 1.0, 1e-2, 8.0
-    sigma = tilt_deviation(epsilon, delta, ridge, loss, adjacency)
+    sigma = tilt_deviation(epsilon, delta, ridge, loss, Neighbours(adjacency))
     u = np.linspace(-12, 12, 8001)
     for D, E in neighbouring(adjacency):
         p, q = (np.exp(log_density(rows, loss, ridge, lambda b: normal_log_density(b, sigma), u))
@@ -626,7 +629,7 @@ def test_gaussian_tilts_of_one_dimension_keep_their_delta(loss, adjacency):
 def test_gaussian_tilts_of_two_dimensions_keep_their_delta(angle):
     """One record replaced by another at an angle: the case that needs all corners of (s, s')."""
     epsilon, delta, ridge, loss = 0.7, 0.02, 2.0, Logistic()
-    sigma = tilt_deviation(epsilon, delta, ridge, loss, "replace")
+    sigma = tilt_deviation(epsilon, delta, ridge, loss, REPLACE)
     axis = np.linspace(-14, 14, 701)
     u = np.stack(np.meshgrid(axis, axis, indexing="ij"))
 
@@ -656,7 +659,7 @@ def intercept_problem(labels, loss, ridge):
 def test_the_code_draws_from_the_density_of_the_proof(loss, delta):
     """Kolmogorov-Smirnov on 500 draws, false alarm 1e-6; the repair's noise is far below it."""
     ridge, labels = 20.0, [1, 1, 0]
-    mechanism = PerturbedMinimiser(2.0, delta, ridge, loss, "replace", 2.0**-20, 0.01)
+    mechanism = PerturbedMinimiser(2.0, delta, ridge, loss, REPLACE, 2.0**-20, 0.01)
     problem, source = intercept_problem(labels, loss, ridge), np.random.default_rng(5)
     draws = [float(mechanism(problem, source)[0]) for _ in range(500)]
 
@@ -682,7 +685,7 @@ def test_the_cover_hides_where_solver_and_tilt_stopped(size, delta):
 
     What is found: a cover without the root of p, without a unit for rounding, or of half the size.
     """
-    mechanism = PerturbedMinimiser(1.0, delta, 7.0, Logistic(), "replace", 2.0**-16, 0.01)
+    mechanism = PerturbedMinimiser(1.0, delta, 7.0, Logistic(), REPLACE, 2.0**-16, 0.01)
     cover, unit = mechanism.cover(size)
     e_1 = math.sqrt(size) * (mechanism.tolerance + mechanism.eta(size)) / mechanism.ridge
     x = np.full(size, (1 - 1e-9) * unit)
@@ -719,7 +722,7 @@ def test_a_fall_back_to_zero_would_be_found(fault, adjacency, rng):
         rows = slice(i if adjacency == "add_remove" else 0, None)
         answers.append(answer(LinearObjective(X[rows], labels[rows], "logistic", Box(-1, 1))))
     gaps = [np.linalg.norm(u - v) for u, v in itertools.pairwise(answers)]
-    reach = (CHANGES[adjacency] + 2e-6) / 2.0
+    reach = (Neighbours(adjacency).changes + 2e-6) / 2.0
     assert (max(gaps) > 3 * reach) if fault else (0 < max(gaps) <= reach)
 
 
@@ -743,7 +746,7 @@ def neighbours_of(canary, loss, ridge):
 @pytest.mark.parametrize("delta", [0.0, 1e-3])
 def test_audits_of_tilted_minimisers_find_nothing(delta, canary):
     first, second = neighbours_of(canary, Logistic(), 2.0)
-    mechanism = PerturbedMinimiser(1.0, delta, 2.0, Logistic(), "replace", 2.0**-16, 0.01)
+    mechanism = PerturbedMinimiser(1.0, delta, 2.0, Logistic(), REPLACE, 2.0**-16, 0.01)
     found = audit_runs(mechanism, first, second, runs=300, confidence=SURE, delta=delta, rng=3)
     assert found.passes(1.0)
 
@@ -753,7 +756,7 @@ def test_audits_of_tilted_minimisers_find_nothing(delta, canary):
 @every_canary
 def test_an_audit_finds_a_tilt_that_is_too_short(canary):
     first, second = neighbours_of(canary, Logistic(), 2.0)
-    mechanism = PerturbedMinimiser(12.0, 0.0, 2.0, Logistic(), "replace", 2.0**-16, 0.01)
+    mechanism = PerturbedMinimiser(12.0, 0.0, 2.0, Logistic(), REPLACE, 2.0**-16, 0.01)
     assert not audit_runs(mechanism, first, second, runs=900, confidence=SURE, rng=3).passes(1.0)
 
 
@@ -869,7 +872,7 @@ def test_an_infeasible_regularisation_is_raised_and_said(adjacency, rng):
 
 def rule_of(settings, p=50, budget=None, adjacency="replace", size=None):
     coding = coding_of(L2Ball(1.0, p - 1))
-    return settings.ridge(coding, Logistic(), budget or Budget(1.0), adjacency, size)
+    return settings.ridge(coding, Logistic(), budget or Budget(1.0), Neighbours(adjacency), size)
 
 
 def test_rules_are_public_and_monotone():
@@ -989,7 +992,7 @@ def test_what_cannot_be_fitted_is_refused_before_it_is_charged(
     records = LinearObjective(*table(rng), **{"domain": Box(-1, 1), **objective})
     adjacency = "replace" if size else "add_remove"
     with pytest.raises(ValueError, match=message):
-        settings.check(Task(records, None, 1.0, 0.0, adjacency, size))
+        settings.check(Task(records, None, 1.0, 0.0, Neighbours(adjacency), size))
     ledger = Ledger(1.0)
     terms = Terms("fit", 1.0, 0.0, adjacency, ledger=ledger)
     with pytest.raises(ValueError, match=message):
@@ -1018,7 +1021,7 @@ def test_estimators_refuse_before_they_charge(rng):
 
 
 def test_a_tilt_is_for_one_problem():
-    mechanism = PerturbedMinimiser(1.0, 0.0, 2.0, Logistic(), "replace", 2.0**-16, 0.01)
+    mechanism = PerturbedMinimiser(1.0, 0.0, 2.0, Logistic(), REPLACE, 2.0**-16, 0.01)
     for loss, ridge in ((Logistic(), 1.0), (HuberHinge(0.5), 2.0)):
         with pytest.raises(ValueError, match="value must be a problem with the loss and the ridge"):
             mechanism(intercept_problem([1], loss, ridge), 0)
@@ -1028,7 +1031,7 @@ def test_settings_refuse_other_objectives():
     with pytest.raises(
         ValueError, match="PrivateSVM needs a convex loss of a linear model; pass a"
     ):
-        PrivateSVM().check(Task(object(), None, 1.0, 0.0, "replace", 3))
+        PrivateSVM().check(Task(object(), None, 1.0, 0.0, REPLACE, 3))
 
 
 @pytest.mark.slow

@@ -49,6 +49,7 @@ from privfit.objectives.clipping import ClippedGradient, SecondMoments
 from privfit.objectives.coding import Broad
 from privfit.objectives.linear_moves import LinearSlopes
 from privfit.privacy.accounting import Event, compose, gaussian_calibrate
+from privfit.privacy.neighbours import REPLACE, Neighbours
 from privfit.runs.run import Run, Task
 
 SURE = 1 - 1e-6
@@ -68,12 +69,14 @@ def fit(
     delta: float = 1e-6,
     rng: Any = 1,
     callback: Any = None,
+    adjacency: str = "replace",
     **public: Any,
 ) -> Any:
     """A whole fit: the path and the grant."""
     grant = Ledger(epsilon, delta).reserve(epsilon, delta)
     space = Reals(-descent.BOUND, descent.BOUND, objective.domain.width + 1)
-    return settings(Run(objective, space, grant, rng, callback, **public)), grant
+    run = Run(objective, space, grant, rng, callback, neighbours=Neighbours(adjacency), **public)
+    return settings(run), grant
 
 
 # ---------------------------------------------------------------------------------- the wide coding
@@ -108,7 +111,7 @@ def test_no_record_moves_moments_of_chosen_columns_further_than_stated(name, col
     def triangle(*numbers: int) -> Any:
         objective = LinearObjective(rows[list(numbers)], [1] * len(numbers), domain=domain)
         moments = SecondMoments(objective, Broad(domain), np.array(columns, dtype=np.int64))
-        return moments.triangle(), moments.sensitivity(adjacency)
+        return moments.triangle(), moments.sensitivity(Neighbours(adjacency))
 
     others, bound = triangle(0)
     assert len(others) == (len(columns) + 1) * (len(columns) + 2) // 2
@@ -137,7 +140,7 @@ def test_no_record_moves_a_gradient_of_chosen_columns_further_than_stated(name, 
     others, clipped = sums([0], [1])
     moved = [sums([0, i], [1, y])[0] for i in range(len(rows)) for y in (0, 1)]
     for adjacency, found in largest_changes(moved, others, 2).items():
-        bound = clipped.sensitivity(adjacency)
+        bound = clipped.sensitivity(Neighbours(adjacency))
         assert 0.3 * bound < found <= bound
 
 
@@ -195,8 +198,8 @@ def test_what_is_drawn_is_what_was_planned_and_fills_the_budget(epsilon, adjacen
     for model in range(share):
         few()(
             Run(
-                objective, space, grant, model, heard.append, adjacency=adjacency, n_public=400,
-                share=share,
+                objective, space, grant, model, heard.append,
+                neighbours=Neighbours(adjacency), n_public=400, share=share,
             )
         )  # fmt: skip
         assert sum(grant._planned.values()) == share * (6 + 1 + 4)  # before the first draw of all
@@ -347,15 +350,17 @@ FACTS = [  # records, columns, epsilon, delta, adjacency, models -> what
 @pytest.mark.parametrize(("facts", "kind"), FACTS)
 def test_auto_follows_its_table(facts, kind):
     size, columns, epsilon, delta, adjacency, models = facts
-    chosen = auto.choose(size, Box(-1, 1, columns), Budget(epsilon, delta), adjacency, models)
+    chosen = auto.choose(
+        size, Box(-1, 1, columns), Budget(epsilon, delta), Neighbours(adjacency), models
+    )
     assert chosen == kind()
 
 
 def test_auto_turns_where_the_signal_is_three():
     budget, domain = Budget(0.5, 1e-6), Box(-1, 1, 50)
     turn = 3 * 50 / gaussian_calibrate(0.5, 1e-6)
-    assert auto.choose(math.floor(turn), domain, budget, "replace", 1) == LinearHybrid()
-    assert auto.choose(math.ceil(turn), domain, budget, "replace", 1) == Gradient()
+    assert auto.choose(math.floor(turn), domain, budget, REPLACE, 1) == LinearHybrid()
+    assert auto.choose(math.ceil(turn), domain, budget, REPLACE, 1) == Gradient()
 
 
 SCHEMA = Schema({"age": Numeric(0, 100), "job": Categorical(["a", "b", "c"], other=True)})
@@ -409,7 +414,7 @@ def test_several_classes_share_the_budget_of_a_hybrid(rng):
 
 
 def checked(objective: Any) -> None:
-    LinearHybrid().check(Task(objective, None, 1.0, 1e-6, "replace", 4))
+    LinearHybrid().check(Task(objective, None, 1.0, 1e-6, REPLACE, 4))
 
 
 SETTINGS = [

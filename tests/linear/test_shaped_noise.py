@@ -36,8 +36,9 @@ from privfit.audit import audit_runs
 from privfit.base.dyadic import Dyadic
 from privfit.linear import auto, objective_perturbation
 from privfit.linear.newton import Logistic, Problem, coding_of
-from privfit.linear.tilts import CHANGES, PerturbedMinimiser, tilt_rate
+from privfit.linear.tilts import PerturbedMinimiser, tilt_rate
 from privfit.privacy.ledger import Budget
+from privfit.privacy.neighbours import ADD_REMOVE, REPLACE, Neighbours
 from privfit.privacy.noise_bodies import (
     Ball,
     Contrasts,
@@ -359,7 +360,7 @@ def _share_all_but_one(one, other):
 )
 def test_neighbours_differ_by_epsilon_and_no_more(epsilon, ridge, intercept, name, adjacency):
     """Every pair of neighbours in the domain; twice the rate is caught."""
-    beta = tilt_rate(epsilon, ridge, Logistic(), adjacency)
+    beta = tilt_rate(epsilon, ridge, Logistic(), Neighbours(adjacency))
     assert beta > 0
     worst = worst_loss(name, ridge, beta, adjacency, intercept)
     assert worst <= epsilon * (1 + 1e-9)
@@ -382,7 +383,7 @@ def test_the_code_draws_from_the_density_of_the_proof():
     ridge, shape = 20.0, coding_of(TINY["three levels"]).shape
     rows = [("a", 1), ("a", 1), ("b", 0), ("c", 1)]
     problem, source = tiny_problem(rows, ridge), BitSource(5)
-    mechanism = PerturbedMinimiser(2.0, 0.0, ridge, Logistic(), "replace", 2.0**-20, 0.01, shape)
+    mechanism = PerturbedMinimiser(2.0, 0.0, ridge, Logistic(), REPLACE, 2.0**-20, 0.01, shape)
     draws = np.array([mechanism(problem, source) for _ in range(400)])
     A = coding_of(TINY["three levels"]).matrix.toarray()
     one_hot = {"a": [1, 0, 0, 1], "b": [0, 1, 0, 1], "c": [0, 0, 1, 1]}
@@ -401,7 +402,7 @@ def test_the_code_draws_from_the_density_of_the_proof():
 def test_audits_find_a_tilt_that_is_too_short_and_no_other(epsilon, finds):
     one, other = tiny_problem([("a", 1)], 4.0), tiny_problem([("b", 0)], 4.0)
     shape = coding_of(TINY["three levels"]).shape
-    mechanism = PerturbedMinimiser(epsilon, 0.0, 4.0, Logistic(), "replace", 2.0**-16, 0.01, shape)
+    mechanism = PerturbedMinimiser(epsilon, 0.0, 4.0, Logistic(), REPLACE, 2.0**-16, 0.01, shape)
     found = audit_runs(mechanism, one, other, runs=300, confidence=SURE, rng=3)
     assert found.passes(1.0) is not finds
 
@@ -469,8 +470,8 @@ def test_counts_of_the_look_change_by_one_record(rng):
         run = Run(table, Reals(-1, 1, table.n_weights), Spy(), 1)
         objective_perturbation._chosen_radius(run, None)
     assert [counts.sum() for counts in seen] == [40, 39, 40]
-    assert np.abs(seen[0] - seen[1]).sum() == CHANGES["add_remove"]
-    assert np.abs(seen[0] - seen[2]).sum() == CHANGES["replace"]
+    assert np.abs(seen[0] - seen[1]).sum() == ADD_REMOVE.changes
+    assert np.abs(seen[0] - seen[2]).sum() == REPLACE.changes
 
 
 @pytest.mark.parametrize("domain", [MANY, MIXED])
@@ -508,7 +509,9 @@ def test_a_delta_the_paper_or_a_choice_leave_the_shape_out(rng):
 
 
 def choice(n, epsilon, adjacency="replace", domain=MIXED, declared=True):
-    return type(auto.choose(n if declared else None, domain, Budget(epsilon), adjacency, 1))
+    return type(
+        auto.choose(n if declared else None, domain, Budget(epsilon), Neighbours(adjacency), 1)
+    )
 
 
 def test_auto_walks_where_records_are_few():

@@ -48,4 +48,5 @@ def shape_log(mechanism: SplitTree, shape: frozenset[str], cells: Any) -> mpmath
 
 
 def rate_of(mechanism: SplitTree) -> mpmath.mpf:
-    return mpmath.mpf(mechanism.epsilon) / {"replace": 4, "add_remove": 3}[mechanism.adjacency]
+    tests = {"replace": 4, "add_remove": 3}[mechanism.neighbours.relation]
+    return mpmath.mpf(mechanism.epsilon) / tests

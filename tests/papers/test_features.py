@@ -21,6 +21,7 @@ from privfit import (
 from privfit.evaluation.priroc import PriROC
 from privfit.features.selection import FeatureScores, method_of, published_noise, published_split
 from privfit.privacy import smooth_medians
+from privfit.privacy.neighbours import ADD_REMOVE
 from privfit.privacy.smooth_medians import SmoothMedians
 from privfit.records.binary import BinaryRecords
 
@@ -38,7 +39,7 @@ LABELS = (ONES[:, 0] | ONES[:, 1]).astype(int)
 
 def feature_problem(criterion: str, max_ones: int) -> FeatureScores:
     records = BinaryRecords.of(ONES, LABELS, 2)
-    return FeatureScores(records, criterion, max_ones, "add_remove", 200)
+    return FeatureScores(records, criterion, max_ones, ADD_REMOVE, 200)
 
 
 @row("features", "features that a record keeps, r")
@@ -181,7 +182,7 @@ def _() -> str:
 @row("roc", "a median out of its cell")
 def _() -> str:
     cuts = np.array(curve(True).release.parameters["cuts"])
-    level = SmoothMedians(0.02, "add_remove", 1).law(np.bincount([7] * 9, minlength=4096))
+    level = SmoothMedians(0.02, ADD_REMOVE, 1).law(np.bincount([7] * 9, minlength=4096))
     assert level.argmax() + 1 == 2048
     assert (cuts == 0.5).sum() == 1
     return "the middle of the cell"

@@ -31,6 +31,7 @@ from privfit.linear import functional as functional_module
 from privfit.linear.newton import coding_of
 from privfit.objectives.coding import Compact
 from privfit.privacy.ledger import Budget
+from privfit.privacy.neighbours import REPLACE
 from privfit.searches.sample_aggregate import _asked, _partition, diameters
 
 pytestmark = pytest.mark.filterwarnings("ignore::privfit.base.cautions.UnwiseBudgetWarning")
@@ -205,7 +206,7 @@ def _() -> str:
 def plan_of(domain: Any, **settings: Any) -> Any:
     objective = LinearObjective(X, Y, domain=domain, fit_intercept=False)
     return functional_module._plan(objective, Functional(paper=True, **settings), Budget(1.0),
-                                   "replace")  # fmt: skip
+                                   REPLACE)  # fmt: skip
 
 
 @row("functional", "weight of the linear part beside that of a product, records of the unit ball")
@@ -245,7 +246,7 @@ def _() -> str:
 @row("functional", "l1 sensitivity, 10 columns of the unit ball, one record replaced")
 def _() -> str:
     plan = plan_of(L2Ball(1.0))
-    l1, _ = functional_module.sensitivities(L2Ball(1.0, 10), plan.coding, plan.A, "replace")
+    l1, _ = functional_module.sensitivities(L2Ball(1.0, 10), plan.coding, plan.A, REPLACE)
     return f"{l1 * plan.coding.unit**2:.3g}"
 
 

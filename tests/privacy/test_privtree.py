@@ -27,8 +27,8 @@ from privfit.audit import neighbours
 from privfit.clustering import Tree
 from privfit.domains import Grid
 from privfit.privacy.accounting import Event
+from privfit.privacy.neighbours import ADD_REMOVE, REPLACE, Neighbours
 from privfit.privacy.privtree import (
-    TESTS,
     Cells,
     Halvings,
     Partition,
@@ -76,7 +76,7 @@ def test_no_shape_tells_neighbours_apart_by_more_than_epsilon(
     data, depth, roots, epsilon, told, adjacency
 ):
     """All shapes, all neighbours; their probabilities add up to one."""
-    mechanism, every = SplitTree(epsilon, adjacency, roots, depth), shapes(roots, depth)
+    mechanism, every = SplitTree(epsilon, Neighbours(adjacency), roots, depth), shapes(roots, depth)
     assert len(every) == {(0, 3): 26, (1, 3): 25, (0, 2): 5}[roots, depth]
     data_sets, pairs = data(adjacency)
     table = []
@@ -107,7 +107,7 @@ def test_the_cost_of_a_shape_does_not_grow_with_its_depth_and_needs_its_constant
         kept = reference.stop_cost(rate, 12) if adjacency == "replace" else 0
         return costs(rate, decay)[-1] + kept
 
-    mechanism = SplitTree(epsilon, adjacency, 0, 62)
+    mechanism = SplitTree(epsilon, Neighbours(adjacency), 0, 62)
     rate, decay = rate_of(mechanism), mechanism.decay
     assert mpmath.exp(-rate * decay) <= 0.5 < mpmath.exp(-rate * (decay - 1))
     one, few, many = costs(rate, decay)
@@ -131,7 +131,7 @@ def test_without_decay_a_path_has_no_bound():
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("roots", [0, 1])
 def test_shapes_are_drawn_as_often_as_the_formula_says(roots, adjacency):
-    mechanism, runs = SplitTree(2.0, adjacency, roots, 3), 3000
+    mechanism, runs = SplitTree(2.0, Neighbours(adjacency), roots, 3), 3000
     cells = np.array([0, 0, 0, 1, 5, 5], dtype=np.uint64)
     texts = [format(c, "03b") for c in cells.tolist()]
     index = {shape: i for i, shape in enumerate(shapes(roots, 3))}
@@ -155,7 +155,7 @@ def test_leaves_cover_every_cell_once_in_order(rng):
     cells = np.sort(np.repeat(np.arange(64), rng.integers(0, 3000, 64))).astype(np.uint64)
     cells = cells[(cells < 5) | (cells >= 40)]
     for roots in (2, 6):
-        leaves = SplitTree(1.0, "add_remove", roots, 6)(cells, 9)
+        leaves = SplitTree(1.0, ADD_REMOVE, roots, 6)(cells, 9)
         size = 1 << 6 - leaves.levels
         first = leaves.codes.astype(np.int64) * size
         assert np.array_equal(first, np.cumsum(size) - size)
@@ -173,7 +173,7 @@ def test_leaves_cover_every_cell_once_in_order(rng):
 @pytest.mark.parametrize("n", [0, 1])
 def test_shapes_of_hardly_any_record_end(n):
     """Empty cells are halved with probability at most 1/4 once they are below a root."""
-    mechanism = SplitTree(0.01, "add_remove", 0, 62)
+    mechanism = SplitTree(0.01, ADD_REMOVE, 0, 62)
     cells = np.zeros(n, dtype=np.uint64)
     assert np.mean([len(mechanism(cells, seed).codes) for seed in range(50)]) < 4
 
@@ -263,15 +263,17 @@ def test_a_partition_spends_epsilon_and_no_more(adjacency, rng):
     bounds = np.zeros(2, dtype=int), np.full(2, 99)
     for epsilon, share in zip(10 ** rng.uniform(-3, 2, 200), rng.uniform(0.01, 0.99, 200),
                               strict=True):  # fmt: skip
-        plan = Partition.plan(Tree(share, roots=3), bounds, 1, epsilon, adjacency)
+        plan = Partition.plan(Tree(share, roots=3), bounds, 1, epsilon, Neighbours(adjacency))
         spent = sum(Fraction(event.parameter) * event.count for event in plan.events)
         assert Fraction(epsilon) * (1 - Fraction(1, 2**50)) < spent <= Fraction(epsilon)
         assert {event.kind for event in plan.events} == {"pure"}
         assert (plan.shape.roots, plan.shape.depth) == (3, len(Halvings(*bounds).axes))
         assert plan.counts.sensitivity == (2 if adjacency == "replace" else 1)
     shallow = np.zeros(1, dtype=int), np.array([3])
-    assert Partition.plan(Tree(roots=9), shallow, 1, 1.0, adjacency).shape.roots == 2
-    assert Partition.plan(Tree(), bounds, 5, 1.0, adjacency).shape.roots == 4  # log2 of 3 k
+    assert Partition.plan(Tree(roots=9), shallow, 1, 1.0, Neighbours(adjacency)).shape.roots == 2
+    assert (
+        Partition.plan(Tree(), bounds, 5, 1.0, Neighbours(adjacency)).shape.roots == 4
+    )  # log2 of 3 k
 
 
 @pytest.mark.few(2)
@@ -280,7 +282,7 @@ def test_cells_are_grown_where_records_are_and_counted(name, rng):
     """With next to no noise: counts are those of the records in each box, whatever their order."""
     X, domain = distance_rows(name, rng, 500), DISTANCE_DOMAINS[name]
     objective = CentersObjective(X, 2, domain)
-    plan = Partition.plan(Tree(0.5, roots=2, depth=8), objective.bounds, 1, 4000.0, "replace")
+    plan = Partition.plan(Tree(0.5, roots=2, depth=8), objective.bounds, 1, 4000.0, REPLACE)
     codes = cells_of(objective, plan.halvings.axes)
     rows = np.array(reference.records(X, domain, uniform=True))
     for order in (codes, codes[::-1]):
@@ -315,12 +317,11 @@ def test_rounding_down_never_rounds_up(rng):
 # ------------------------------------------------------------------------------------- wrong input
 
 WRONG: list[tuple[Any, str]] = [
-    (partial(SplitTree, 1.0, "swap", 0, 3), r"adjacency \('swap'\) must be 'replace' or 'add_rem"),
-    *((partial(SplitTree, v, "replace", 0, 3), r"epsilon \(.*\) must be a positive number; pass a")
+    *((partial(SplitTree, v, REPLACE, 0, 3), r"epsilon \(.*\) must be a positive number; pass a")
       for v in (0, -1, math.nan, math.inf, "1")),
-    *((partial(SplitTree, 1.0, "replace", *v), r"must be a whole number of halvings; pass such")
+    *((partial(SplitTree, 1.0, REPLACE, *v), r"must be a whole number of halvings; pass such")
       for v in ((0.0, 3), (0, 3.0), (0, True))),
-    *((partial(SplitTree, 1.0, "replace", *v), r"must rise from 0 to at most 62 halvings; pass")
+    *((partial(SplitTree, 1.0, REPLACE, *v), r"must rise from 0 to at most 62 halvings; pass")
       for v in ((-1, 3), (4, 3), (0, 63))),
     (partial(check_depth, 63), r"depth \(63\) must be at most 62; leave it out"),
 ]  # fmt: skip
@@ -336,8 +337,8 @@ def test_every_raise_is_reached_by_a_case_above():
     source = Path(privfit.__file__).parent / "privacy/privtree.py"
     seen = "\n".join(messages_of(call) for call, _ in WRONG)
     assert not [line for line, parts in raises_in(source) if not all(p in seen for p in parts)]
-    assert len(raises_in(source)) == 5
+    assert len(raises_in(source)) == 4
 
 
 def test_constants_are_those_of_the_proof():
-    assert TESTS == {"add_remove": 3, "replace": 4}
+    assert [SplitTree(1.0, one, 0, 3).tests for one in (ADD_REMOVE, REPLACE)] == [3, 4]

@@ -14,6 +14,7 @@ from scipy.stats import chi2
 from privfit._kernels.random import BitSource
 from privfit.audit import strain
 from privfit.privacy import smooth_medians
+from privfit.privacy.neighbours import ADD_REMOVE, REPLACE, Neighbours
 from privfit.privacy.smooth_medians import SmoothMedians, smooth_sensitivity
 
 ADJACENCIES = ("add_remove", "replace")
@@ -62,7 +63,7 @@ def law(places, mechanism, levels=None, ends=None):
 
 def worst_loss(adjacency, epsilon, levels=1, size=5, most=3):
     """The largest log ratio over all neighbours on a tiny grid."""
-    mechanism, laws = SmoothMedians(epsilon, adjacency, levels), {}
+    mechanism, laws = SmoothMedians(epsilon, Neighbours(adjacency), levels), {}
 
     def law_of(D):
         if D not in laws:
@@ -95,7 +96,7 @@ def test_noise_and_smoothness_are_needed(monkeypatch):
 
 def test_the_noise_that_algorithm_4_prints_costs_more_than_its_level(monkeypatch):
     """8 S / epsilon_1 where k = 10 levels of epsilon_1 / 10 are paid for: a record added at 8."""
-    level = SmoothMedians(0.5, "add_remove", 1)
+    level = SmoothMedians(0.5, ADD_REMOVE, 1)
     monkeypatch.setattr(smooth_medians, "NOISE", 8.0 / 10)
     before, after = (np.bincount(D, minlength=12) for D in ([1, 10], [1, 8, 10]))
     loss = np.abs(np.log(level.law(before)) - np.log(level.law(after))).max()
@@ -105,7 +106,7 @@ def test_the_noise_that_algorithm_4_prints_costs_more_than_its_level(monkeypatch
 
 def test_as_published_the_medians_of_558_records_are_middles():
     """At epsilon 1, its share 0.2 and k = 10 the noise is wider than the scores' range."""
-    level = SmoothMedians(0.02, "add_remove", 10)
+    level = SmoothMedians(0.02, ADD_REMOVE, 10)
     assert 8 * naive_sensitivity([2047] * 558, 4096, 0.01) / 0.02 > 10 * 4096  # all alike
     for places in (np.repeat([1, 4094], [77, 481]), np.linspace(0, 4095, 558).astype(int),
                    np.repeat([1, 2047, 4000], [100, 358, 100])):  # fmt: skip
@@ -116,8 +117,8 @@ def test_as_published_the_medians_of_558_records_are_middles():
 
 def test_medians_are_exact_where_noise_is_small():
     places = np.bincount([1, 1, 2, 5, 6, 6, 7], minlength=9)
-    assert SmoothMedians(1e4, "add_remove", 1)(places, 0).tolist() == [0, 5, 9]
-    assert SmoothMedians(1e4, "replace", 2)(places, 0).tolist()[2] == 5
+    assert SmoothMedians(1e4, ADD_REMOVE, 1)(places, 0).tolist() == [0, 5, 9]
+    assert SmoothMedians(1e4, REPLACE, 2)(places, 0).tolist()[2] == 5
 
 
 @pytest.mark.slow
@@ -125,7 +126,7 @@ def test_medians_are_exact_where_noise_is_small():
 def test_smooth_medians_follow_their_law():
     """Chi-square at 1e-6 against the enumerated distribution."""
     places, runs = np.array([3, 0, 2, 1, 4]), 8_000
-    mechanism, source = SmoothMedians(8.0, "replace", 2), BitSource(7)
+    mechanism, source = SmoothMedians(8.0, REPLACE, 2), BitSource(7)
     expected = {ends: runs * math.exp(log) for ends, log in law(places, mechanism).items()}
     assert sum(expected.values()) == pytest.approx(runs)
     seen = dict.fromkeys(expected, 0)
@@ -139,18 +140,18 @@ def test_smooth_medians_follow_their_law():
 def test_a_law_is_one_for_any_budget():
     for epsilon in (1e-9, 1e-3, 1.0, 1e6, 1e300):
         for places in ([0, 0, 0], [9, 0, 0, 0, 10**6], [1] * 4096):
-            chances = SmoothMedians(epsilon, "replace", 1).law(np.array(places))
+            chances = SmoothMedians(epsilon, REPLACE, 1).law(np.array(places))
             assert chances.sum() == pytest.approx(1.0, rel=1e-12)
             assert chances.min() > 2.0**-80
 
 
 def test_a_cell_of_one_place_is_not_halved():
-    assert SmoothMedians(1.0, "replace", 4)([5, 5, 5], 1).tolist() == [0, 1, 2, 3]
-    assert SmoothMedians(1.0, "replace", 3)([7], 1).tolist() == [0, 1]
+    assert SmoothMedians(1.0, REPLACE, 4)([5, 5, 5], 1).tolist() == [0, 1, 2, 3]
+    assert SmoothMedians(1.0, REPLACE, 3)([7], 1).tolist() == [0, 1]
 
 
 def test_the_strain_adds_up_both_cells_that_a_record_moves_between():
-    mechanism = SmoothMedians(0.5, "replace", 2)
+    mechanism = SmoothMedians(0.5, REPLACE, 2)
     first, second = np.zeros((2, 8), dtype=np.int64)
     first[[0, 3, 4, 7]] = 1, 2, 2, 1
     second[:] = first
@@ -164,11 +165,10 @@ def test_the_strain_adds_up_both_cells_that_a_record_moves_between():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (partial(SmoothMedians, 1.0, "swap", 2), r"adjacency \('swap'\) must be 'replace' or"),
-        (partial(SmoothMedians, 1.0, "replace", 13), r"levels \(13\) must be a whole number from"),
-        (partial(SmoothMedians, 1e-10, "replace", 2), r"epsilon_each \(1e-10\) must be a number "
+        (partial(SmoothMedians, 1.0, REPLACE, 13), r"levels \(13\) must be a whole number from"),
+        (partial(SmoothMedians, 1e-10, REPLACE, 2), r"epsilon_each \(1e-10\) must be a number "
                                                       r"of at least 1e-09; pass a larger epsilon"),
-        (partial(SmoothMedians, math.nan, "replace", 2), r"epsilon_each \(nan\) must be a number"),
+        (partial(SmoothMedians, math.nan, REPLACE, 2), r"epsilon_each \(nan\) must be a number"),
     ],
 )  # fmt: skip
 def test_refused_settings(make, message):

@@ -53,6 +53,7 @@ from privfit.features import selection
 from privfit.linear.methods import METHODS as LINEAR
 from privfit.privacy.accounting import compose
 from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Exponential
+from privfit.privacy.neighbours import ADD_REMOVE, REPLACE
 from privfit.runs import Path, Run, settings
 from privfit.runs.payment import Terms
 from privfit.runs.run import Task
@@ -289,7 +290,7 @@ def test_estimators_take_a_solver_of_ones_own():
     assert model.release_.settings["solver"] == "facts"
     assert np.abs(model.coef_).max() <= 2.0
     [task] = own.seen
-    assert (task.budget.epsilon, task.adjacency, task.n_public) == (1.0, "replace", 400)
+    assert (task.budget.epsilon, task.neighbours, task.n_public) == (1.0, REPLACE, 400)
     assert [release.name for release in ledger.releases] == ["LogisticRegression"]
     means = KMeans(2, 1.0, domain=(-1, 1), solver=Climb(steps=2), random_state=1).fit(X)
     assert means.release_.settings["steps"] == 2
@@ -351,7 +352,7 @@ def test_a_run_knows_its_part_of_the_budget():
     assert run.mu > 0
     pure, _ = run_of(delta=0.0, share=4)
     assert (pure.budget.epsilon, pure.mu) == (0.25, 0.0)
-    assert (run.n_public, run.adjacency, run.is_private) == (400, "replace", True)
+    assert (run.n_public, run.neighbours, run.is_private) == (400, REPLACE, True)
 
 
 def test_a_run_without_a_grant_plans_nothing():
@@ -367,15 +368,15 @@ def test_a_selection_is_by_scores_and_the_range():
     assert run.select(P).tolist() == [1]
     assert [event.parameter for event in grant.events] == [size]
     seen: list[Any] = []
-    run.select(P, size=size, reach=lambda P, adjacency: seen.append(adjacency) or 1)
-    assert seen == ["replace"]
+    run.select(P, size=size, reach=lambda P, neighbours: seen.append(neighbours) or 1)
+    assert seen == [REPLACE]
 
 
 def test_terms_are_those_of_the_estimator():
     model = KMeans(2, 3.0, 1e-6, adjacency="add_remove", n_public=9, random_state=5)
     terms = Terms.of(model)
     assert (terms.name, terms.epsilon, terms.delta) == ("KMeans", 3.0, 1e-6)
-    assert (terms.adjacency, terms.n_public, terms.random_state) == ("add_remove", 9, 5)
+    assert (terms.neighbours, terms.n_public, terms.random_state) == (ADD_REMOVE, 9, 5)
     other = Terms.of(model, "KMeans inertia", epsilon=1.0, delta=0.0)
     assert (other.name, other.budget.epsilon, other.budget.delta) == ("KMeans inertia", 1.0, 0.0)
     assert Terms.of(SelectFeatures()).callback is None
@@ -438,6 +439,6 @@ def test_every_method_of_selection_has_parameters():
 
 def test_centres_bring_their_space():
     objective = CentersObjective(X, 2, Box(-1, 1))
-    task = Task(objective, Reals(-1, 1, (2, 2)), 1.0, 0.0, "replace", 400)
+    task = Task(objective, Reals(-1, 1, (2, 2)), 1.0, 0.0, REPLACE, 400)
     for kind in (Lloyd, Tree, Hybrid, UniformGrid):
         kind().check(task)

@@ -39,6 +39,7 @@ from privfit.audit import audit_runs
 from privfit.domains import Grid
 from privfit.privacy.accounting import Event
 from privfit.privacy.ledger import Budget
+from privfit.privacy.neighbours import REPLACE, Neighbours
 from privfit.runs.run import Run, Task
 from privfit.searches import sample_aggregate as module
 from privfit.searches.majority import Majority
@@ -478,7 +479,7 @@ def test_settings_without_meaning_are_refused():
 
 def test_other_objectives_are_refused():
     places = FacilityObjective(X, X[:3], (0, 1), Box(-1, 1))
-    task = Task(places, Reals(0, 1, 2), 1.0, 0.0, "replace", 100)
+    task = Task(places, Reals(0, 1, 2), 1.0, 0.0, REPLACE, 100)
     with pytest.raises(ValueError, match=r"gupt fits linear models and centres, not a F.*agg"):
         Gupt().check(task)
     with pytest.raises(ValueError, match=r"majority needs labelled records, not a F.*; pass"):
@@ -516,9 +517,9 @@ def test_centres_are_found(domain, delta, adjacency, rng):
     middles, points = blobs(rng)
     objective = CentersObjective(points, 3, domain)
     space = Reals(-2, 2, (3, 2))
-    Gupt().check(Task(objective, space, 4.0, delta, adjacency, 6000))
+    Gupt().check(Task(objective, space, 4.0, delta, Neighbours(adjacency), 6000))
     grant = Ledger(4.0, delta).reserve(4.0, delta, "test")
-    path = Gupt()(Run(objective, space, grant, 1, adjacency=adjacency, n_public=6000))
+    path = Gupt()(Run(objective, space, grant, 1, neighbours=Neighbours(adjacency), n_public=6000))
     centers = path.answer
     objective.scores(centers[None])  # on the grid
     gaps = np.linalg.norm(middles[:, None] - centers, axis=2)
@@ -536,7 +537,7 @@ def test_centres_of_any_estimator_are_put_in_one_order(rng):
     shuffled = PlainKMeans(3, n_init=3)  # numbers its clusters at random
     settings = Gupt(shuffled, blocks=40)
     space = Reals(-1, 1, (3, 2))
-    settings.check(Task(objective, space, 1e6, 0.0, "replace", 6000))
+    settings.check(Task(objective, space, 1e6, 0.0, REPLACE, 6000))
     path = settings(Run(objective, space, grant, 3))
     gaps = np.linalg.norm(middles[:, None] - path.answer, axis=2)
     assert gaps.min(axis=1).max() < 0.05
@@ -557,7 +558,7 @@ def test_blocks_with_fewer_records_than_centres_count_as_public_centres(rng):
 
 def test_an_estimator_without_centres_is_refused():
     objective = CentersObjective(X, 2, Box(-1, 1))
-    task = Task(objective, Reals(-1, 1, (2, 2)), 1.0, 0.0, "replace", 100)
+    task = Task(objective, Reals(-1, 1, (2, 2)), 1.0, 0.0, REPLACE, 100)
     with pytest.raises(ValueError, match=r"estimator must have cluster_centers_ \(k, d\) once it"):
         Gupt(Short()).check(task)
     with pytest.raises(ValueError, match=r"estimator fails on made-up records: .*cluster_centers_"):
@@ -628,7 +629,9 @@ def audit(name: str, adjacency: str, delta: float, runs: int = 600) -> Any:
 
     def run(objective: LinearObjective, rng: Any) -> float:
         grant = Ledger(1.0, delta).reserve(1.0, delta, "audit")
-        path = settings(Run(objective, Reals(-9, 9, 2), grant, rng, adjacency=adjacency))
+        path = settings(
+            Run(objective, Reals(-9, 9, 2), grant, rng, neighbours=Neighbours(adjacency))
+        )
         return float(path.answer[-1])
 
     return audit_runs(run, *objectives, runs=runs, confidence=SURE, delta=delta, rng=7)

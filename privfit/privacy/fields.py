@@ -1,0 +1,59 @@
+"""Releases, charges and ledgers as JSON has them: the names and the types of their fields.
+
+These are what a file should hold. What it does hold is checked where it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+__all__ = ["ChargeFields", "EventFields", "LedgerFields", "ReleaseFields"]
+
+
+class EventFields(TypedDict):
+    """An event."""
+
+    kind: str
+    parameter: float
+    count: int
+    delta: float
+
+
+class ReleaseFields(TypedDict, total=False):
+    """A release; `filter` is left out where there was none."""
+
+    name: str
+    epsilon: float
+    delta: float
+    adjacency: str
+    events: Sequence[EventFields]
+    domain: str
+    settings: Mapping[str, object]
+    parameters: Mapping[str, object]
+    seeded: bool
+    filter: str
+
+
+class ChargeFields(TypedDict, total=False):
+    """A charge; the first version wrote no relation. `charged` is for the reader alone."""
+
+    group: str
+    name: str
+    epsilon: float
+    delta: float
+    adjacency: str | None
+    charged: Mapping[str, float]
+
+
+class LedgerFields(TypedDict, total=False):
+    """A ledger; `id` is that of a budget file."""
+
+    privfit: int
+    id: str
+    epsilon: float
+    delta: float
+    adjacency: str | None
+    max_rows: int
+    entries: Sequence[ChargeFields]
+    releases: Sequence[ReleaseFields]
