@@ -152,6 +152,94 @@ def test_only_domains_know_their_kinds():
     assert not found, "\n".join(found)
 
 
+RELATIONS = {"replace", "add_remove"}
+ENTRANCES = {"commands"}  # where the word of a user is shown and read; all else has a value
+
+
+def asks_for_a_relation(node: ast.AST) -> bool:
+    """Whether a piece of code tells neighbour relations apart by their words."""
+    told: list[ast.AST | None] = []
+    if isinstance(node, ast.Compare):
+        told = [node.left, *node.comparators]
+    elif isinstance(node, ast.Dict):
+        told = list(node.keys)
+    elif isinstance(node, ast.MatchValue):
+        told = [node.value]
+    told += [part for one in told if isinstance(one, ast.Tuple | ast.List | ast.Set)
+             for part in one.elts]  # fmt: skip
+    return any(isinstance(one, ast.Constant) and one.value in RELATIONS for one in told)
+
+
+@pytest.mark.parametrize("code", [
+    "adjacency == 'replace'", "'add_remove' != adjacency", "adjacency in ('replace', 'other')",
+    "'replace' in relations", "{'replace': 2, 'add_remove': 1}[adjacency]",
+    "match adjacency:\n    case 'replace':\n        pass",
+])  # fmt: skip
+def test_a_test_of_a_relation_is_found(code):
+    assert any(map(asks_for_a_relation, ast.walk(ast.parse(code))))
+
+
+def test_only_neighbours_know_their_relation():
+    """Others ask `Neighbours` for what they need to know, so that persons with rows fit in."""
+    found = [
+        f"{source.relative_to(PACKAGE)}:{node.lineno}: {ast.unparse(node)}"
+        for source in SOURCES
+        if part_of(source) not in ENTRANCES and source.name != "neighbours.py"
+        for node in ast.walk(ast.parse(source.read_text()))
+        if asks_for_a_relation(node)
+    ]
+    assert not found, "\n".join(found)
+
+
+TYPED = {"privacy", "searches", "objectives"}  # rooms whose signatures say what they take
+
+
+def declared_types(tree: ast.Module) -> list[ast.expr]:
+    """The types of parameters, results, and fields and aliases; not those of local variables."""
+    found: list[ast.expr | None] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            found += [node.returns, *(one.annotation for one in ast.walk(node.args)
+                                      if isinstance(one, ast.arg))]  # fmt: skip
+        elif isinstance(node, ast.Module | ast.ClassDef):
+            fields = [one for one in node.body if isinstance(one, ast.AnnAssign)]
+            found += [part for one in fields for part in (one.annotation, one.value)]
+    return [one for one in found if one is not None]
+
+
+def is_any(node: ast.AST) -> bool:
+    """Whether a part of a type is `Any`; a text may be one, too."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and re.search(r"\bAny\b", node.value) is not None
+    return getattr(node, "id", getattr(node, "attr", "")) == "Any"
+
+
+def says_any(code: str) -> list[str]:
+    return [ast.unparse(one) for one in declared_types(ast.parse(code))
+            if any(map(is_any, ast.walk(one)))]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", [
+    "def f(x: Any): ...", "def f(*x: int, y: list[Any] = []): ...", "def f(**x: typing.Any): ...",
+    "async def f() -> dict[str, Any]: ...", "def f(x: 'int | Any'): ...",
+    "class A:\n    x: Any", "class A:\n    def f(self) -> Any: ...", "T: TypeAlias = list[Any]",
+    "def f():\n    def g(x: Any): ...",
+])  # fmt: skip
+def test_any_in_a_signature_is_found(code):
+    assert says_any(code)
+
+
+def test_any_of_a_local_variable_is_left_alone():
+    assert not says_any("def f(x: int) -> int:\n    y: Any = x\n    return y")
+
+
+@pytest.mark.parametrize("room", sorted(TYPED))
+def test_signatures_of_a_room_say_what_they_take(room):
+    found = [f"{source.relative_to(PACKAGE)}: {told}" for source in SOURCES
+             if part_of(source) == room for told in says_any(source.read_text())]  # fmt: skip
+    assert not found, "\n".join(found)
+
+
 def test_importing_privfit_imports_nothing_that_is_optional(fresh_python):
     done = fresh_python("import json, sys, privfit; print(json.dumps(sorted(sys.modules)))")
     roots = {name.split(".")[0] for name in json.loads(done.stdout)}
