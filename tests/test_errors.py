@@ -76,7 +76,7 @@ def record(**changes: Any) -> RecordObjective:
     return RecordObjective(**{"records": X, "score": total, "low": 0, "high": 1, **changes})
 
 
-NO_NUMBER = r"column 'a' has missing values or cells that are no numbers; declare Numeric\(low, hi"
+NO_NUMBER = r"column 'a' has missing values or cells that are not numbers; declare Numeric\(low, hi"
 
 
 def schema(column: Any, values: Any) -> Any:
@@ -124,11 +124,11 @@ DOMAINS: list[Case] = [
     (lambda: linear(X=sp.csr_array(X), domain=Box(0.1, 1)), r"sparse X must have 0 inside"),
     *((partial(ball, radius), r"radius \(.*\) must be a positive number; pass the declared bound")
       for ball in (L1Ball, L2Ball) for radius in (0, -1.0, np.nan, np.inf, "1", None)),
-    *((partial(Numeric, *bounds), r"Numeric range \(.*\) must be finite and rising")
+    *((partial(Numeric, *bounds), r"Numeric range \(.*\) must be finite and increasing")
       for bounds in [(1, 1), (2, 1), (np.nan, 1), (0, np.inf)]),
     *((partial(Numeric, 0, 1, bins=bins), r"bins \(.*\) must be 0 or a positive number")
       for bins in (-1, 2.0, True, "2")),
-    *((partial(Numeric, 0, 1, bins=bins), r"bins \(.*\) must rise between low and high")
+    *((partial(Numeric, 0, 1, bins=bins), r"bins \(.*\) must increase between low and high")
       for bins in ([0.5, 0.5], [0.5, 0.2], [0], [0.5, 1.0], [np.nan], ["a"], np.array([2.0]))),
     *((partial(Numeric, 0, 1, fill=fill), r"fill must be a finite number; pass a declared value")
       for fill in (np.nan, np.inf)),
@@ -159,15 +159,15 @@ DOMAINS: list[Case] = [
       for other in ("1", "'yes'", "[]")),
     *((partial(toml, f"[columns]\na = {{{entry}}}"), rf"column 'a': {message}")
       for entry, message in [
-          ("low = 2, high = 1", r"Numeric range \(2, 1\) must be finite and rising"),
-          ("low = nan, high = 1", r"Numeric range \(nan, 1\) must be finite and rising"),
-          ("low = '0', high = 1", r"Numeric range \('0', 1\) must be finite and rising"),
+          ("low = 2, high = 1", r"Numeric range \(2, 1\) must be finite and increasing"),
+          ("low = nan, high = 1", r"Numeric range \(nan, 1\) must be finite and increasing"),
+          ("low = '0', high = 1", r"Numeric range \('0', 1\) must be finite and increasing"),
           ("low = 0, high = 1, bins = 2.0", r"bins \(2.0\) must be 0 or a positive number"),
           ("low = 0, high = 1, fill = 'x'", r"fill must be a finite number; pass a declared value"),
           ("values = []", r"Categorical needs at least one value"),
           ("values = ['b', 'b']", r"Categorical values must differ")]),
     (lambda: Schema({3: Numeric(0, 1)}).to_dict(),
-     r"column 3 must be named by a text to be written; pass a Schema with such names"),
+     r"column 3 must have a str as its name to be written; pass a Schema with such names"),
     *((lambda v=v: Categorical([v]),
        r"Categorical values \(.*\) must be a text, a date or a number below 2\^53, so that it")
       for v in (None, float("nan"), float("inf"), 2**53, "9007199254740993", 10**400, ["b"], {})),
@@ -182,16 +182,16 @@ DOMAINS: list[Case] = [
     (lambda: Schema({"a": Categorical(["\udc80"])}).to_toml(),
      r"texts must be valid Unicode for TOML to hold them; pass decoded names"),
     *((partial(Domain.from_dict, wrong),
-       r"domain \(.*\) must be one of Box, L1Ball, L2Ball, Schema; pass what to_dict gave")
+       r"domain \(.*\) must be one of Box, L1Ball, L2Ball, Schema; pass what to_dict returned")
       for wrong in (None, {}, {"domain": "Ball"}, {"domain": ["Box"]})),
     *((partial(Domain.from_dict, wrong),
        r"domain \('Box'\) must have the fields grid, lower, n_features, upper; pass what to_dict")
       for wrong in ({"domain": "Box"}, {**Box(0, 1).to_dict(), "more": 1})),
     *((partial(Domain.from_dict, {**Box(0, 1).to_dict(), name: wrong}),
-       rf"{name} must be a finite number or several; pass what to_dict gave")
+       rf"{name} must be one or more finite numbers; pass what to_dict returned")
       for name, wrong in [("lower", "0"), ("upper", [1, None]), ("n_features", "2")]),
     (lambda: Domain.from_dict({**Box(0, 1).to_dict(), "n_features": 2.5}),
-     r"n_features \(2.5\) must be a whole number; pass what to_dict gave"),
+     r"n_features \(2.5\) must be a whole number; pass what to_dict returned"),
     (lambda: linear(X={"b": [SECRET]}, domain=Schema({"a": Numeric(0, 1)})),
      r"X lacks the declared columns \['a'\]; pass them or remove them"),
     (lambda: schema(Numeric(0, 1), [SECRET]), r"X must have columns of one equal length"),

@@ -938,7 +938,7 @@ BAD = [
     case_of(r"X lacks the declared columns \['age', 'height', 'weight'\]",
             X=FRAME.add_prefix("old "), domain=SCHEMA),
     case_of("column 'age' has missing values", X=FRAME.assign(age=np.nan), domain=SCHEMA),
-    case_of("column 'age' has .*cells that are no numbers", X=FRAME.assign(age="canary"),
+    case_of("column 'age' has .*cells that are not numbers", X=FRAME.assign(age="canary"),
             domain=SCHEMA),
     case_of("column 'age' has values that are not declared", X=FRAME.assign(age="canary"),
             domain=Schema({"age": Categorical(["old"])})),

@@ -453,7 +453,7 @@ SCHEMAS = {
     "latin-1": ("# \xfc".encode("latin-1"), "must be a TOML file"),
     "no columns": ("[data]\nlabel = 'rich'\n", "must be a table of declared columns"),
     "a wrong column": (SCHEMA.replace("high = 100", "hihg = 100"), "column 'age' "),
-    "a wrong range": (SCHEMA.replace("high = 100", "high = -1"), "must be finite and rising"),
+    "a wrong range": (SCHEMA.replace("high = 100", "high = -1"), "must be finite and increasing"),
     "a draft": (DRAFT + SCHEMA, "is a draft that was read from the data"),
     "data no table": ("data = 3\n" + SCHEMA.partition("\n\n")[2], "must be a table in"),
     "no label": (SCHEMA.replace("label", "labels"), "pass --target, or label ="),
