@@ -210,7 +210,7 @@ RECORDS: list[Case] = [
       for make in (partial(linear, domain=None), partial(centers, domain=None))),
     (lambda: linear(domain=(-1, 1)), r"domain \(tuple\) must be a Domain; pass domain=Box"),
     (lambda: linear(domain=Box), r"domain \(type\) must be a Domain"),
-    *((partial(make, X=wrong), r"X must be finite; fill NaN and infinity before")
+    *((partial(make, X=wrong), r"X must be finite; replace NaN and infinity first")
       for make in (linear, centers, facility)
       for wrong in (NAN, INF, sp.csr_array(NAN), sp.csc_array(INF))),
     *((partial(make, X=np.empty((0, 2)), **more), r"X must have at least one record; pass a non-em")
@@ -365,7 +365,7 @@ FACILITY: list[Case] = [
     (lambda: facility(metric=own, X=X[:0]), r"X and facilities must hold at least one record and"),
     (lambda: facility(metric=own, facilities=[]), r"X and facilities must hold at least one recor"),
     (lambda: facility(metric=lambda x, f: own(x, f).T),
-     r"metric must return one row a record and 2 columns, one a facility; return an array"),
+     r"metric must return one row per record and 2 columns, one per facility; return an array"),
     (lambda: facility(metric=lambda x, f: own(x, f) * np.nan), r"metric returned NaN; return a n"),
     (lambda: facility(metric=lambda x, f: own(x - x.mean(axis=0), f) * 1e-6),
      r"metric must treat each record by itself; it gave another distance to a record that stood"),
@@ -402,7 +402,8 @@ RECORD: list[Case] = [
     (lambda: record(score=lambda r, P: {}[r[0, 0]]).check([1, 2]),
      r"score raised KeyError for each of the first records"),
     (lambda: record(score=lambda r, P: total(r - r.mean(axis=0), P)).check([1e-6]),
-     r"score must treat each record by itself; it gave another value to a record that stood alone"),
+     r"score must treat each record by itself; a record by itself got another value than in a "
+     r"block"),
     (lambda: record().range([1, 2], "removal"), r"adjacency \('removal'\) must be"),
 ]  # fmt: skip
 

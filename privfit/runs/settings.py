@@ -254,7 +254,7 @@ def check_shares(settings: Any, *names: str) -> None:
     for name in names:
         value = getattr(settings, name)
         if value is not None and (not is_finite(value) or not 0 <= value <= 1):
-            raise DeclarationError(f"{name} ({value!r}) must lie in [0, 1]; leave it out")
+            raise DeclarationError(f"{name} ({value!r}) must be in [0, 1]; leave it out")
 
 
 def check_positive_shares(settings: Any, *names: str) -> None:
@@ -278,4 +278,4 @@ def check_split(settings: Any, *names: str) -> None:
     for name in names:
         value = getattr(settings, name)
         if not is_finite(value) or not 0 < value < 1:
-            raise DeclarationError(f"{name} ({value!r}) must lie between 0 and 1; leave it out")
+            raise DeclarationError(f"{name} ({value!r}) must be between 0 and 1; leave it out")

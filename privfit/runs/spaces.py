@@ -81,7 +81,7 @@ class Reals:
         object.__setattr__(self, "high", high)
         if np.greater(*self._ends).any():
             raise DeclarationError(
-                "low and high must have a point of the grid between them in every coordinate; pass "
+                "low and high must have a grid point between them in every coordinate; pass "
                 "wider bounds, or a finer grid"
             )
 
