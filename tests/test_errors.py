@@ -167,7 +167,7 @@ DOMAINS: list[Case] = [
           ("values = []", r"Categorical needs at least one value"),
           ("values = ['b', 'b']", r"Categorical values must differ")]),
     (lambda: Schema({3: Numeric(0, 1)}).to_dict(),
-     r"column 3 must have a str as its name to be written; pass a Schema with such names"),
+     r"column 3 must have a str as its name to be written; pass a Schema with texts"),
     *((lambda v=v: Categorical([v]),
        r"Categorical values \(.*\) must be a text, a date or a number below 2\^53, so that it")
       for v in (None, float("nan"), float("inf"), 2**53, "9007199254740993", 10**400, ["b"], {})),
@@ -368,7 +368,7 @@ FACILITY: list[Case] = [
      r"metric must return one row per record and 2 columns, one per facility; return an array"),
     (lambda: facility(metric=lambda x, f: own(x, f) * np.nan), r"metric returned NaN; return a n"),
     (lambda: facility(metric=lambda x, f: own(x - x.mean(axis=0), f) * 1e-6),
-     r"metric must treat each record by itself; it gave another distance to a record that stood"),
+     r"metric must treat each record by itself; a record by itself got another"),
     *((lambda r=r: facility().growth().covered(r), r"radius \(.*\) must lie in 0..4095; pass a di")
       for r in (-1, 4096)),
     *((lambda b=b: facility().narrowed(*b), r"low \(.*\) and high \(.*\) must rise within 0..4096")

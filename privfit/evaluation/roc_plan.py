@@ -129,7 +129,7 @@ class Thresholds:
         if kind == "grid":
             return cls(kind, bits)
         if not is_finite(share) or not 0 < share < 1:
-            raise DeclarationError(f"share ({share!r}) must be between 0 and 1; leave it out")
+            raise DeclarationError(f"share ({share!r}) must lie between 0 and 1; leave it out")
         return cls(kind, bits, Medians(share * budget.epsilon / bits, adjacency, bits))
 
     @property

@@ -1,4 +1,4 @@
-"""The public number of records: declared, known where records are replaced, or not known at all."""
+"""The public number of records: declared, known if neighbours replace a record, or unknown."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ PRIVATE = ", where the number of records is private"
 
 
 class Counted(Protocol):
-    """What has a number of records, which is looked at only where it is public."""
+    """An object with a number of records, which is read only if it is public."""
 
     @property
     def n_records(self) -> int:
-        """How many records there are."""
+        """The number of records."""
 
 
 def public_size(records: Counted, adjacency: str, n_public: int | None) -> int | None:
-    """The public number of records: as declared, or the real one where a record is replaced."""
+    """The public number of records: as declared, or the actual one under 'replace'."""
     if adjacency not in ADJACENCIES:
         raise DeclarationError(
             f"adjacency ({adjacency!r}) must be 'replace' or 'add_remove'; pass one of them"
@@ -38,7 +38,7 @@ def public_size(records: Counted, adjacency: str, n_public: int | None) -> int |
 
 
 def known_size(size: int | None, where: str = PRIVATE, remedy: str = "a public estimate") -> int:
-    """The public number of records, which is needed; says where, and what to pass, if unknown."""
+    """The public number of records, which is required; the error says where, and what to pass."""
     if size is None:
         raise DeclarationError(
             f"n_public must be given under adjacency='add_remove'{where}; pass {remedy}"

@@ -974,18 +974,18 @@ SETTINGS = [
       for v in (0, 1.5, "2", True)),
     *((partial(Lloyd, radius=v), r"radius \(.*\) must be a positive number; leave it out")
       for v in (0, -1.0, math.nan, "1")),
-    *((partial(Lloyd, average=v), r"average \(.*\) must be in \[0, 1\]; leave it out")
+    *((partial(Lloyd, average=v), r"average \(.*\) must lie in \[0, 1\]; leave it out")
       for v in (-0.1, 1.5, "1")),
-    *((partial(Lloyd, count_share=v), r"count_share \(.*\) must be between 0 and 1; leave it out")
+    *((partial(Lloyd, count_share=v), r"count_share \(.*\) must lie between 0 and 1; leave it out")
       for v in (0, 1, -0.5, math.nan, "1")),
     *((partial(UniformGrid, cells=v), r"cells \(.*\) must be a positive whole") for v in (0, 2.5)),
     *((partial(UniformGrid, restarts=v), r"restarts \(.*\) must be a positive") for v in (0, "a")),
-    *((partial(Tree, shape_share=v), r"shape_share \(.*\) must be between 0 and 1; leave it out")
+    *((partial(Tree, shape_share=v), r"shape_share \(.*\) must lie between 0 and 1; leave it out")
       for v in (0, 1, math.nan, "1", None)),
     (partial(Tree, depth=63), r"depth \(63\) must be at most 62; leave it out"),
     *((partial(Tree, **{name: 0}), rf"{name} \(0\) must be a positive whole number")
       for name in ("roots", "depth", "restarts")),
-    *((partial(Hybrid, tree_share=v), r"tree_share \(.*\) must be between 0 and 1; leave it out")
+    *((partial(Hybrid, tree_share=v), r"tree_share \(.*\) must lie between 0 and 1; leave it out")
       for v in (0, 1, math.inf, None)),
     (lambda: KMeans(2, domain=(-1, 1), solver=Lloyd(steps=1, count_share=1 - 1e-9),
                     adjacency="add_remove").fit(np.zeros((3, 2))),

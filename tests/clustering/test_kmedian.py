@@ -562,14 +562,14 @@ def test_wrong_input_is_refused_and_charges_nothing(changes, message):
 
 
 CASES: list[tuple[Any, str]] = [
-    *((lambda v=v: Greedy(focus=v), r"focus \(.*\) must be in \[0, 1\]; leave it out")
+    *((lambda v=v: Greedy(focus=v), r"focus \(.*\) must lie in \[0, 1\]; leave it out")
       for v in (-0.1, 1.1, "x")),
     (lambda: Greedy(focus=1.0), r"focus \(1.0\) must leave a budget for selections; pass focus="),
     *((lambda v=v: Greedy(swaps=v), r"swaps \(.*\) must be a positive whole number; leave it out")
       for v in (-1, 1.5, "2")),
     *((lambda v=v: Gupta(steps=v), r"steps \(.*\) must be a positive whole number; leave it out")
       for v in (0, -1, 1.5)),
-    *((lambda v=v: Coreset(alpha=v), r"alpha \(.*\) must be between 0 and 1; leave it out")
+    *((lambda v=v: Coreset(alpha=v), r"alpha \(.*\) must lie between 0 and 1; leave it out")
       for v in (0, 1, -0.5, math.nan, "x")),
     *((lambda given=given: Coreset(alpha=0.2, **given), r"alpha \(0.2\) must not be given with "
        rf"{next(iter(given))}, which follows from it; pass one of them")
@@ -578,7 +578,7 @@ CASES: list[tuple[Any, str]] = [
      r"'add_remove', .* or Coreset\(radii=...\)"),
     (lambda: Coreset(radii=0), r"radii \(0\) must be a positive whole number; leave it out"),
     *((lambda v=v: Coreset(places=v), r"places \(.*\) must be a positive whole") for v in (0, 1.0)),
-    *((lambda v=v: Coreset(share=v), r"share \(.*\) must be between 0 and 1; leave it out")
+    *((lambda v=v: Coreset(share=v), r"share \(.*\) must lie between 0 and 1; leave it out")
       for v in (0, 1, -1, "x", None)),
     *((lambda v=v: Synopsis(shape_share=v), r"shape_share \(.*\) must lie between 0 and 1; leave")
       for v in (0, 1, math.nan, "x", None)),

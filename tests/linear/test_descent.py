@@ -601,7 +601,7 @@ SIZE = r"n_public must be given under adjacency='add_remove'"
 SETTINGS = [
     *((partial(Gradient, steps=value), r"steps \(.*\) must be a positive whole number")
       for value in (0, -1, 1.5, "3")),
-    *((partial(kind, **{name: value}), rf"{name} \(.*\) must be in \[0, 1\]; leave it out")
+    *((partial(kind, **{name: value}), rf"{name} \(.*\) must lie in \[0, 1\]; leave it out")
       for kind, name in [(Gradient, "average"), (Gradient, "momentum"), (Gradient, "moments"),
                          (FrankWolfe, "cap"), (FrankWolfe, "average")]
       for value in (-0.1, 1.5, math.nan, "x")),

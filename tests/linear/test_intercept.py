@@ -410,7 +410,7 @@ def test_searches_take_as_many_weights_as_columns():
 
 
 REFUSED = {
-    "majority": ({"solver": "majority"}, "majority releases nothing but an intercept; pass fit"),
+    "majority": ({"solver": "majority"}, "majority releases only an intercept; pass fit"),
     "gupt": ({"solver": Gupt(estimator=PlainLogistic(), blocks=5)},
              "estimator must not fit an intercept, which the model does not have; pass one with"),
     "gradient": ({"solver": "gradient", "delta": 1e-6, "adjacency": "add_remove"},

@@ -950,7 +950,7 @@ def test_settings_are_checked(kind):
         with pytest.raises(ValueError, match=r"regularisation \(.*\) must be a positive number"):
             kind(regularisation=bad)
     for name in ("smoothing", "tolerance"):
-        with pytest.raises(ValueError, match=rf"{name} \(2\) must be in \[0, 1\]; leave it out"):
+        with pytest.raises(ValueError, match=rf"{name} \(2\) must lie in \[0, 1\]; leave it out"):
             kind(**{name: 2})
         with pytest.raises(ValueError, match=rf"{name} \(0\) must be above 0"):
             kind(**{name: 0})

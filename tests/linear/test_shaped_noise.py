@@ -542,7 +542,7 @@ def test_auto_says_in_its_release_what_it_took(kind, adjacency, rng):
 def test_a_look_leaves_a_budget_for_the_fit():
     with pytest.raises(ValueError, match=r"look \(1\) must be below 1: the fit needs a budget"):
         ObjectivePerturbation(look=1)
-    with pytest.raises(ValueError, match=r"look \(-0.1\) must be in \[0, 1\]; leave it out"):
+    with pytest.raises(ValueError, match=r"look \(-0.1\) must lie in \[0, 1\]; leave it out"):
         ObjectivePerturbation(look=-0.1)
 
 

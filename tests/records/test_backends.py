@@ -969,7 +969,7 @@ REFUSALS: list[tuple[Callable[[Path], object], str]] = [
     (lambda _: Stream([1, 2]), r"source \(list\) must be an array, a path, a list of paths"),
     (lambda folder: Stream(folder / "none.csv"), r"source \('.*none\.csv'\) must exist; pass the"),
     (lambda folder: Stream(folder), r"source must hold at least one file; pass a folder that is"),
-    (lambda folder: Stream(written(folder, "x.npy", "no")), r"must be a whole \.npy file"),
+    (lambda folder: Stream(written(folder, "x.npy", "no")), r"must be a complete \.npy file"),
     (lambda _: Stream(np.zeros((2, 2)), columns=["a"]), r"columns must be left out for an array"),
     (lambda folder: Stream(written(folder, "x.csv", CSV), columns=["z"]),
      r"columns \(\['z'\]\) must each occur once in the source; pass names that do"),

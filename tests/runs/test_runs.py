@@ -405,9 +405,9 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
      r"stepz must be a parameter of Gradient; pass one of steps, whiten"),
     (partial(Gradient, clip=0.0), r"clip \(0.0\) must be a positive number; leave it out"),
     (partial(Gradient, steps=0), r"steps \(0\) must be a positive whole number; leave it out"),
-    (partial(Gradient, average=2), r"average \(2\) must be in \[0, 1\]; leave it out"),
+    (partial(Gradient, average=2), r"average \(2\) must lie in \[0, 1\]; leave it out"),
     (partial(Gradient, moments=0), r"moments \(0\) must be above 0 and at most 1; leave it out"),
-    (partial(Tree, shape_share=0), r"shape_share \(0\) must be between 0 and 1; leave it out"),
+    (partial(Tree, shape_share=0), r"shape_share \(0\) must lie between 0 and 1; leave it out"),
     (partial(search, OWN, BOX, 1.0, solver="none"), r"solver \('none'\) must be one of local, eem"),
 ]  # fmt: skip
 
