@@ -1046,7 +1046,7 @@ BAD_OF: dict[Any, list[Any]] = {
                 facilities=None),
         case_of(r"n_clusters \(31\) must be at most the number of facilities \(30\); pass fewer",
                 n_clusters=31),
-        case_of(r"clip must bound the distances of your own metric; pass clip=\(lo, hi\)",
+        case_of(r"clip must bound the distances of a user-defined metric; pass clip=\(lo, hi\)",
                 metric=cdist),
         case_of(r"metric \('cosine'\) must be 'l1', 'l2' or a function", metric="cosine"),
         case_of(r"clip \(2.0, 1.0\) must rise from 0 or more", clip=(2, 1)),

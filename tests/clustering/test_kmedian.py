@@ -530,7 +530,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"n_clusters": 37}, r"n_clusters \(37\) must be at most the number of facilities \(36\)"),
     *(({"n_clusters": k}, r"n_clusters \(.*\) must be a positive whole number; pass n_clusters=8")
       for k in (0, -1, 2.0, "2", True, None)),
-    ({"metric": cdist}, r"clip must bound the distances of your own metric; pass clip=\(lo, hi\)"),
+    ({"metric": cdist}, r"clip must bound the distances of a user-defined metric; pass clip=\(lo, "
+                        r"hi\)"),
     ({"metric": "cosine"}, r"metric \('cosine'\) must be 'l1', 'l2' or a function"),
     ({"clip": (2, 1)}, r"clip \(2.0, 1.0\) must rise from 0 or more"),
     ({"solver": "pam"}, r"solver \('pam'\) must be one of synopsis, greedy, local, coreset, dpsga"),

@@ -1007,11 +1007,14 @@ REFUSALS: list[tuple[Callable[[Path], object], str]] = [
     (lambda _: KMedian(2, facilities=np.eye(2), metric=METRICS[2], clip=(0, 1), solver="synopsis")
      .fit(IN_PARTS), r"cells are found for l1 and l2 distances of at most 3 columns; use a solver"),
     (lambda _: LogisticRegression(domain=UNIT).fit(IN_PARTS, np.zeros(4)),
-     r"LogisticRegression needs the classes of labels that lie in parts; pass classes=\[\.\.\.\]"),
+     r"LogisticRegression needs declared classes for a stream or a Dask collection; pass "
+     r"classes=\[\.\.\.\]"),
     (lambda _: LogisticRegression(domain=UNIT, classes=[0, 1], solver="sgd").fit(IN_PARTS, [0] * 4),
-     r"solver \('sgd'\) needs all records at once, but X lies in parts; pass solver='local'"),
+     r"solver \('sgd'\) needs all records at once, but X is a stream or a Dask collection; pass "
+     r"solver='local'"),
     (lambda _: KMeans(2, domain=UNIT, solver="gupt").fit(IN_PARTS),
-     r"solver \('gupt'\) needs all records at once, but X lies in parts; pass another solver"),
+     r"solver \('gupt'\) needs all records at once, but X is a stream or a Dask collection; pass "
+     r"another solver"),
 ]  # fmt: skip
 
 
