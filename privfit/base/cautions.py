@@ -1,4 +1,4 @@
-"""Warnings on budgets that protect little, and on what happens outside of the guarantee.
+"""Warnings about budgets that protect little, and about what happens outside the guarantee.
 
 They are given before anything is charged, so that a program that turns them into errors has spent
 nothing. They depend on declarations and public sizes alone: under 'add_remove', where the number of
@@ -33,6 +33,12 @@ MOST_DELTA = 0.01  # whatever the number of records
 class PrivacyLeakWarning(UserWarning):
     """Something is about to depend on private records outside the guarantee.
 
+    See Also
+    --------
+    SeedWarning, ScoreWarning : The kinds.
+
+    Examples
+    --------
     >>> import warnings
     >>> from privfit import PrivacyLeakWarning
     >>> warnings.simplefilter("error", PrivacyLeakWarning)  # a pipeline may refuse to go on
@@ -40,8 +46,14 @@ class PrivacyLeakWarning(UserWarning):
 
 
 class SeedWarning(PrivacyLeakWarning):
-    """A seed was passed: whoever knows it can subtract the noise. Given once a process.
+    """A seed was passed: anybody who knows it can subtract the noise. Given once per process.
 
+    See Also
+    --------
+    PrivacyLeakWarning : The base class.
+
+    Examples
+    --------
     Tests and benchmarks, whose records are public, ignore it:
 
     >>> import warnings
@@ -51,8 +63,15 @@ class SeedWarning(PrivacyLeakWarning):
 
 
 class ScoreWarning(PrivacyLeakWarning):
-    """`score` gave an exact number, which nobody accounts for. Given once a process.
+    """`score` returned an exact number, which no budget accounts for. Given once per process.
 
+    See Also
+    --------
+    PrivacyLeakWarning : The base class.
+    accuracy_score : A private score.
+
+    Examples
+    --------
     >>> import warnings
     >>> from privfit import ScoreWarning
     >>> warnings.simplefilter("ignore", ScoreWarning)  # the records are public
@@ -60,8 +79,14 @@ class ScoreWarning(PrivacyLeakWarning):
 
 
 class UnwiseBudgetWarning(UserWarning):
-    """A budget that is valid and protects next to nobody.
+    """A budget that is valid but protects almost nobody.
 
+    See Also
+    --------
+    Budget : Epsilon and delta.
+
+    Examples
+    --------
     >>> import warnings
     >>> from privfit import UnwiseBudgetWarning
     >>> warnings.simplefilter("error", UnwiseBudgetWarning)  # a pipeline may refuse it
@@ -74,7 +99,7 @@ _given: set[type[Warning]] = set()  # of those that are given once a process
 
 @contextmanager
 def public_records() -> Iterator[None]:
-    """Give no caution inside: the records were declared public, or are made up."""
+    """Give no warnings inside: the records were declared public, or are made up."""
     before = _silent.set(True)
     try:
         yield
@@ -90,9 +115,9 @@ def caution(
     adjacency: str = "add_remove",
     n_public: int | None = None,
 ) -> None:
-    """Warn of an unwise budget and of seeded bits; to be called right before the charge.
+    """Warn of an unwise budget and of a seed; call it right before the charge.
 
-    `records` has `n_records`, which is public under 'replace' and not looked at otherwise.
+    `records` has `n_records`, which is public under 'replace' and not read otherwise.
     """
     if is_finite(epsilon) and epsilon > MOST_EPSILON:
         _warn(
@@ -118,7 +143,7 @@ def caution(
 
 
 def caution_score(remedy: str) -> None:
-    """Warn, once a process, that an exact score is about to be computed."""
+    """Warn, once per process, that an exact score is about to be computed."""
     _warn_once(
         f"score is exact and not private: pass it records that are public, or use {remedy}, which "
         "has a budget",
@@ -133,13 +158,13 @@ def _warn_once(message: str, category: type[Warning]) -> None:
 
 
 def _warn(message: str, category: type[Warning]) -> None:
-    """Warn at the line of whoever called privfit."""
+    """Warn at the line that called privfit."""
     if not _silent.get():
         warnings.warn(message, category, stacklevel=_depth())
 
 
 def _depth() -> int:
-    """How many frames above `_warn` privfit was called, by way of scikit-learn or not."""
+    """The number of frames between `_warn` and the call of privfit, also through scikit-learn."""
     frame, depth = sys._getframe(2), 2
     while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
         frame, depth = frame.f_back, depth + 1

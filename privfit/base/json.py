@@ -1,8 +1,8 @@
-"""JSON for people and for machines: strict reading, and a layout that can be read.
+"""JSON for people and for machines: strict reading, and a readable layout.
 
-`parse` takes objects only and refuses what JSON readers disagree on or what is no number: a field
-given twice, NaN, infinity, a number beyond float64. `layout` keeps the order of fields, writes
-floats so that they read back as the same bits, and puts short values on one line.
+`parse` takes objects only and refuses what JSON readers disagree on and what is not a number: a
+field given twice, NaN, infinity, a number beyond float64. `layout` keeps the order of fields,
+writes floats so that they read back as the same bits, and puts short values on one line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WIDTH = 100
 
 
 def parse(text: str | bytes) -> dict[str, Any]:
-    """The fields of a JSON object; a `ValueError` says what is wrong with another text."""
+    """The fields of a JSON object; a `ValueError` says what is wrong with any other text."""
     try:
         fields = json.loads(
             text, object_pairs_hook=_fields, parse_float=_number, parse_constant=_number
@@ -94,7 +94,7 @@ def _filled(items: list[str], indent: str) -> list[str]:
 
 
 def _line(value: Any) -> str:
-    """A value on one line; characters that cannot be seen are written as numbers."""
+    """A value on one line; invisible characters are written as numbers."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=not value.isprintable())
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Types of arrays, and of the coins that proposals are drawn with."""
+"""Types of arrays, and of the generator that proposals are drawn with."""
 
 from typing import Any, TypeAlias
 
