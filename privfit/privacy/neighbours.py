@@ -1,9 +1,9 @@
 """What a guarantee hides: the relation between neighbouring data sets, and the privacy unit.
 
-Two data sets are neighbours if one person's rows are replaced by others ('replace'), or join or
-leave ('add_remove'). A replacement is a removal followed by an addition, so what holds for one step
-of 'add_remove' holds for 'replace' at the cost of two steps. From 'replace' to 'add_remove' there
-is no way: a release under 'replace' may publish the number of records.
+Two data sets are neighbours if one person's rows are replaced by others ('replace'), or are added
+or removed ('add_remove'). A replacement is a removal followed by an addition, so a guarantee for
+one step of 'add_remove' holds for 'replace' at the cost of two steps. There is no way from
+'replace' to 'add_remove': a release under 'replace' may publish the number of records.
 """
 
 from __future__ import annotations
@@ -25,10 +25,14 @@ class Neighbours:
 
     Parameters
     ----------
-    relation : 'replace' or 'add_remove'
-        Whether a person's rows are replaced, or join or leave.
-    rows : int
+    relation : {'replace', 'add_remove'}
+        Whether a person's rows are replaced, or added or removed.
+    rows : int, default=1
         How many rows one person may own.
+
+    See Also
+    --------
+    Ledger : Counts under one relation.
 
     Examples
     --------
@@ -49,7 +53,15 @@ class Neighbours:
     def steps_to(self, other: Neighbours) -> int | None:
         """How many steps of this relation lead to every neighbour of the other.
 
-        None where no number of steps does, or where the privacy units differ.
+        Parameters
+        ----------
+        other : Neighbours
+            The other relation.
+
+        Returns
+        -------
+        int or None
+            None if no number of steps does, or if the privacy units differ.
         """
         if self.rows != other.rows:
             return None
@@ -59,7 +71,7 @@ class Neighbours:
 
 
 def check_adjacency(adjacency: Any, name: str = "adjacency") -> None:
-    """Refuse what is no neighbour relation."""
+    """Refuse anything but a neighbour relation."""
     if not isinstance(adjacency, str) or adjacency not in ADJACENCIES:
         raise DeclarationError(
             f"{name} ({adjacency!r}) must be 'replace' or 'add_remove'; pass one of them"
@@ -67,6 +79,6 @@ def check_adjacency(adjacency: Any, name: str = "adjacency") -> None:
 
 
 def check_rows(rows: Any, name: str) -> None:
-    """Refuse what is no number of rows."""
+    """Refuse anything but a number of rows."""
     if not is_whole(rows) or rows < 1:
         raise DeclarationError(f"{name} ({rows!r}) must be a positive whole number; pass {name}=1")

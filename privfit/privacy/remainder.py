@@ -1,4 +1,4 @@
-"""What is left of a budget beside events that it pays for, rounded to the safe side."""
+"""What other events leave of a budget, rounded to the safe side."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def epsilon_left(epsilon: float, *spent: Event) -> float:
 def gaussian_left(budget: Budget, *spent: Event) -> float:
     """The largest mu that fits; beside pure releases to one part in 1000, from below.
 
-    By simple composition what epsilon is left fits, but for the accountant's rounding. That grows
-    with epsilon: where budgets are in the hundreds there may be no such mu, which is 0.
+    By simple composition the epsilon that is left fits, except for the accountant's rounding. That
+    grows with epsilon: for budgets in the hundreds there may be no such mu, which is 0.
     """
     if not spent:
         return gaussian_calibrate(budget.epsilon, budget.delta)
