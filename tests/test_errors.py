@@ -237,7 +237,8 @@ RECORDS: list[Case] = [
       for wrong in ([0, 1, LABEL], [-1, 0, 1], [1, 2, 1], [0, np.nan, 1], list("abc"), [None] * 3)),
     *((partial(linear, y=wrong, n_classes=3), r"y must hold whole numbers in 0..2; encode labels")
       for wrong in ([0, 1, LABEL], [0, 1, 3], [-1, 0, 1], [0.5, 1.0, 2.0], list("abc"))),
-    *((partial(linear, n_classes=n), r"n_classes \(.*\) must be a whole number from 2 on; leave it")
+    *((partial(linear, n_classes=n), r"n_classes \(.*\) must be a whole number of at least 2; "
+                                     r"leave")
       for n in (1, 2.0, True, "3")),
     (lambda: linear().against(1), r"head \(1\) must be one of the classes 0 .. n_classes - 1"),
     *((lambda c=c: linear(n_classes=3).against(c), r"head \(.*\) must be one of the classes")
@@ -342,12 +343,12 @@ FACILITY: list[Case] = [
       for b in (4, 32, "8", None)),
     *((partial(facility, clip=c), r"clip must be two numbers; pass clip=\(lo, hi\)")
       for c in (None, 3, (1,), (1, 2, 3), ("a", "b"))),
-    *((partial(facility, clip=c), r"clip \(.*\) must rise from 0 or more to a finite bound")
+    *((partial(facility, clip=c), r"clip \(.*\) must increase from 0 or more to a finite bound")
       for c in ((-1, 1), (1, 1), (2, 1), (0, np.inf), (np.nan, 1), (0, np.nan))),
     *((partial(facility, facilities=f), r"facilities \(shape .*\) must be a non-empty, finite")
       for f in (np.eye(2)[0], np.empty((0, 2)), np.array([[0, np.nan]]), 0.0)),
     (lambda: facility(facilities=np.eye(3)), r"X has 2 columns but facilities 3; pass equal"),
-    (lambda: facility(facilities=np.eye(2) * 1e6), r"facilities lie too far outside the domain"),
+    (lambda: facility(facilities=np.eye(2) * 1e6), r"facilities are too far outside the domain"),
     *((lambda P=P: facility().scores(P), r"P \(shape .*\) must be sets of facilities; pass indices")
       for P in ([0, 1], np.empty((0, 2), dtype=int), np.empty((2, 0), dtype=int), 0)),
     (lambda: facility().scores([[0.0, 1.0]]), r"P \(dtype float64\) must hold whole numbers"),
@@ -371,7 +372,8 @@ FACILITY: list[Case] = [
      r"metric must treat each record by itself; a record by itself got another"),
     *((lambda r=r: facility().growth().covered(r), r"radius \(.*\) must lie in 0..4095; pass a di")
       for r in (-1, 4096)),
-    *((lambda b=b: facility().narrowed(*b), r"low \(.*\) and high \(.*\) must rise within 0..4096")
+    *((lambda b=b: facility().narrowed(*b), r"low \(.*\) and high \(.*\) must increase within "
+                                            r"0..4096")
       for b in ((-1, 5), (5, 5), (7, 4), (0, 4097))),
     (lambda: facility(X=np.eye(4), facilities=np.eye(4)).check_cells(), r"cells are found"),
     (lambda: facility(metric=own).cells([0]), r"cells are found for l1 and l2 distances of at"),

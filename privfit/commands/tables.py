@@ -346,7 +346,7 @@ def _csv(content: IO[bytes], path: str, names: list[str] | None, form: CsvForm) 
 
 def _check_header(header: list[str], path: str) -> None:
     if not any(header):
-        raise InputError(f"{path!r} must name its columns in the first line; add that line")
+        raise InputError(f"{path!r} must name its columns in its first line; add that line")
     line = "".join(header)
     if "\0" in line:
         raise InputError(f"{path!r} has zero bytes, so it is no text; save it as CSV")

@@ -98,7 +98,7 @@ def to_plain(value: Any, what: str) -> Any:
         return {"array": to_plain(items, what), "dtype": dtype_name(value.dtype)}
     raise DeclarationTypeError(
         f"{what} ({type(value).__name__}) cannot be written to a model file; give it a name or "
-        f"plain numbers by set_params({what}=...), or keep the model by pickle"
+        f"plain numbers by set_params({what}=...), or pickle the model"
     )
 
 

@@ -523,7 +523,7 @@ OPTIONS = {
     "out too long": (["--out", "m" * 300], "has too long a name; pass a shorter one", 2),
     "ledger missing": (["--ledger", "other.json"], "other.json", 2),
     "ledger damaged": (["--ledger", "people.csv"], "must be a budget file as privfit wrote it", 2),
-    "ledger a folder": (["--ledger", "."], "must be a file, no folder", 2),
+    "ledger a folder": (["--ledger", "."], "must be a file, not a folder", 2),
     "schema missing": (["--schema", "no.toml"], "'no.toml' does not exist; pass the path", 2),
     "schema a folder": (["--schema", "."], "'.' is a directory; pass the path of a file", 2),
     "threads": (["--threads", "-3"], "--threads ('-3') must be a whole number from 1", 2),

@@ -877,7 +877,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
                  r"threshold \(2.0\) must be given, or k \(3\), and not both"),
     "no clusters": (lambda: ClusteredCounts(), r"must be given, or k \(None\), and not both"),
     "threshold_testing": (lambda: selector(method="threshold_testing").fit(X0, Y0),
-                          r"compares true scores with one noisy threshold"),
+                          r"compares exact scores with one noisy threshold"),
     "method": (lambda: selector(method="best").fit(X0, Y0), r"method \('best'\) must be one of"),
     "score": (lambda: selector(criterion="chi2").fit(X0, Y0), r"criterion \('chi2'\) must be"),
     "classes": (lambda: selector(classes=[0, 1, 2]).fit(X0, Y0), "for other than two classes"),

@@ -392,7 +392,7 @@ def test_a_model_file_with_another_intercept_is_refused():
     X, y = people("box")
     held = json.loads(dumps(model_of(LogisticRegression, "local", (-1, 1)).fit(X, y)))
     held["release"]["parameters"]["intercept"] = [0.5]
-    with pytest.raises(ValueError, match="intercept must be 0 where none was fitted"):
+    with pytest.raises(ValueError, match="intercept must be 0 if none was fitted"):
         loads(json.dumps(held))
     held["release"]["parameters"]["intercept"] = [0.0]
     held["parameters"]["fit_intercept"] = True

@@ -432,7 +432,7 @@ REFUSED = [
     (partial(fitted, "auto", adjacency="add_remove"), r"solver='auto' depends on it; pass a"),
     (partial(fitted, "auto", epsilon=math.inf), r"epsilon \(inf\) is for the plain genetic"),
     (partial(fitted, "auto", epsilon=0.0), r"epsilon \(0.0\) must be"),
-    (partial(fitted, "auto", epsilon=-1.0), r"epsilon \(-1.0\) must be a number from 0 on"),
+    (partial(fitted, "auto", epsilon=-1.0), r"epsilon \(-1.0\) must be a number of at least 0"),
     (partial(fitted, "auto", adjacency="both"), r"adjacency \('both'\) must be 'replace'"),
 ]  # fmt: skip
 
