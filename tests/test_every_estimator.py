@@ -324,7 +324,7 @@ def test_a_declared_class_need_not_occur(kind, classes):
 
 @every_classifier
 def test_classes_that_are_not_declared_are_a_leak_and_say_so(kind):
-    message = f"{kind.__name__} reads its classes off the private labels; pass classes="
+    message = f"{kind.__name__} reads its classes from the private labels; pass classes="
     with pytest.warns(PrivacyLeakWarning, match=message) as caught:
         model = make(kind, classes=None).fit(X, np.array(["u", "v"])[Y])
     assert len(caught) == 1

@@ -145,8 +145,7 @@ def caution(
 def caution_score(remedy: str) -> None:
     """Warn, once per process, that an exact score is about to be computed."""
     _warn_once(
-        f"score is exact and not private: pass it records that are public, or use {remedy}, which "
-        "has a budget",
+        f"score is exact and not private: pass public records, or use {remedy}, which has a budget",
         ScoreWarning,
     )
 

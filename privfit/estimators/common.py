@@ -204,7 +204,7 @@ def read_labels(y: Any, declared: Any, what: str, in_parts: bool = False) -> tup
     y = _as_column(y)
     if declared is None:
         warnings.warn(
-            f"{what} reads its classes off the private labels; pass classes=[...] to declare them",
+            f"{what} reads its classes from the private labels; pass classes=[...] to declare them",
             PrivacyLeakWarning,
             stacklevel=4,  # who called `fit`, which has its own way to read records
         )

@@ -122,8 +122,8 @@ class RocCurve:
         exact = None
         if true is not None:
             warnings.warn(
-                "plot(true=...) draws the exact curve of private records: show it to nobody who "
-                "may not see them",
+                "plot(true=...) draws the exact curve of private records: show it only to people "
+                "who may see them",
                 PrivacyLeakWarning,
                 stacklevel=2,
             )

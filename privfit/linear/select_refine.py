@@ -149,7 +149,7 @@ class LinearHybrid(Descending):
                 "generations and steps, or a larger epsilon"
             )
         if not objective.fit_intercept:
-            where = " where no intercept is fitted, whose moments would tell the number of records"
+            where = " if no intercept is fitted, whose moments would reveal the number of records"
             known_size(task.n_public, where)
         coding = Broad(objective.domain, objective.fit_intercept)
         check_reach(objective, coding)

@@ -119,8 +119,8 @@ def open_ledger(
                     max_rows=None if max_rows == 1 else max_rows)  # fmt: skip
     if ledger.adjacency is None and any(charge.adjacency for charge in ledger.charges):
         warnings.warn(
-            f"the budget file ({path}) is of an earlier version, which did not say under which "
-            "neighbour relation it counts; pass adjacency='replace' or 'add_remove', or let the "
+            f"the budget file ({path}) is of an earlier version, which did not record its "
+            f"neighbour relation; pass adjacency='replace' or 'add_remove', or let the "
             "next grant declare it",
             BudgetFileWarning,
             stacklevel=2,
@@ -439,5 +439,5 @@ def _explained(error: OSError, path: Path) -> FileAccessError:
     return access_error(
         error.errno,
         f"{error.strerror or error}: budget file {path}. You must be allowed to read and write the "
-        "file, its .lock and its folder, which needs room for a copy; see to that, then try again",
+        "file, its .lock and its folder, which needs room for a copy; change that, then try again",
     )

@@ -416,7 +416,7 @@ REFUSED = {
     "gradient": ({"solver": "gradient", "delta": 1e-6, "adjacency": "add_remove"},
                  "unless the descent is whitened and fits an intercept; pass a public estimate"),
     "hybrid": ({"solver": SHORT["hybrid"], "delta": 1e-6, "adjacency": "add_remove"},
-               "where no intercept is fitted, whose moments would tell the number of records"),
+               "if no intercept is fitted, whose moments would reveal the number of records"),
     "zeros": ({"solver": "output", "domain": (0, 0)},
               "domain must have a column that is not 0 for all records if no intercept is"),
     "neither": ({"fit_intercept": "no"}, r"fit_intercept \('no'\) must be True or False; pass one"),

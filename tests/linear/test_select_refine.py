@@ -427,7 +427,7 @@ REFUSED = [
     (partial(fitted, "hybrid", delta=0.0), r"and so needs delta > 0; pass delta=1e-6, or solver="),
     (partial(fitted, "hybrid", adjacency="add_remove"), r"pass a public estimate, or LinearHybrid"),
     (partial(fitted, LinearHybrid(select=Local(generations=4)), adjacency="add_remove",
-             fit_intercept=False), r"where no intercept is fitted, whose moments would tell the"),
+             fit_intercept=False), r"if no intercept is fitted, whose moments would reveal the"),
     (partial(fitted, "hybrid", epsilon=1e-12, delta=1e-9), r"epsilon \(1e-12\) is too small"),
     (partial(fitted, "auto", adjacency="add_remove"), r"solver='auto' depends on it; pass a"),
     (partial(fitted, "auto", epsilon=math.inf), r"epsilon \(inf\) is for the plain genetic"),

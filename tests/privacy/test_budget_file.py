@@ -305,7 +305,7 @@ def test_a_full_disk_hands_out_nothing_and_leaves_the_file(path):
     before = path.read_bytes()
     said = output(start(LIMITED, path))
     assert os.strerror(errno.EFBIG) in said
-    assert "needs room for a copy; see to that, then try again" in said
+    assert "needs room for a copy; change that, then try again" in said
     assert path.read_bytes() == before
     assert names_in(path.parent) == {"budget.json", "budget.json.lock"}
 
