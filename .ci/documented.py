@@ -74,6 +74,7 @@ NOT_RUN = {
     "mypy": LINTS,
     "cython-lint privfit": LINTS,
     "lint-imports": LINTS,
+    "python tools/docstrings.py": LINTS,
     "pytest": "tests: .ci/run has run them by now",
     'pytest -m "not nightly"': "tests: .ci/run has run them by now",
     'pytest -m ""': "tests: .ci/run has run all but the longest",

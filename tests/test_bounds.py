@@ -430,7 +430,7 @@ def test_a_lloyd_step_too_fine_is_refused_before_the_charge(share):
     settings = {"domain": (-1, 1), "solver": Lloyd(steps=1, count_share=share), "ledger": ledger}
     model = KMeans(2, 1.0, adjacency="add_remove", n_public=20, **settings)
     with pytest.raises(
-        ValueError, match=r"counts \(\d+\) or sums \(8192 units a record\) are too fi"
+        ValueError, match=r"counts \(\d+\) or sums \(8192 units per record\) are too fi"
     ):
         model.fit(np.zeros((20, 2)))
     assert not ledger.entries

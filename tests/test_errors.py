@@ -77,7 +77,7 @@ def record(**changes: Any) -> RecordObjective:
     return RecordObjective(**{"records": X, "score": total, "low": 0, "high": 1, **changes})
 
 
-NO_NUMBER = r"column 'a' has missing values or cells that are no numbers; declare Numeric\(low, hi"
+NO_NUMBER = r"column 'a' has missing values or cells that are not numbers; declare Numeric\(low, hi"
 
 
 def schema(column: Any, values: Any) -> Any:
@@ -125,11 +125,11 @@ DOMAINS: list[Case] = [
     (lambda: linear(X=sp.csr_array(X), domain=Box(0.1, 1)), r"sparse X must have 0 inside"),
     *((partial(ball, radius), r"radius \(.*\) must be a positive number; pass the declared bound")
       for ball in (L1Ball, L2Ball) for radius in (0, -1.0, np.nan, np.inf, "1", None)),
-    *((partial(Numeric, *bounds), r"Numeric range \(.*\) must be finite and rising")
+    *((partial(Numeric, *bounds), r"Numeric range \(.*\) must be finite and increasing")
       for bounds in [(1, 1), (2, 1), (np.nan, 1), (0, np.inf)]),
     *((partial(Numeric, 0, 1, bins=bins), r"bins \(.*\) must be 0 or a positive number")
       for bins in (-1, 2.0, True, "2")),
-    *((partial(Numeric, 0, 1, bins=bins), r"bins \(.*\) must rise between low and high")
+    *((partial(Numeric, 0, 1, bins=bins), r"bins \(.*\) must increase between low and high")
       for bins in ([0.5, 0.5], [0.5, 0.2], [0], [0.5, 1.0], [np.nan], ["a"], np.array([2.0]))),
     *((partial(Numeric, 0, 1, fill=fill), r"fill must be a finite number; pass a declared value")
       for fill in (np.nan, np.inf)),
@@ -160,15 +160,15 @@ DOMAINS: list[Case] = [
       for other in ("1", "'yes'", "[]")),
     *((partial(toml, f"[columns]\na = {{{entry}}}"), rf"column 'a': {message}")
       for entry, message in [
-          ("low = 2, high = 1", r"Numeric range \(2, 1\) must be finite and rising"),
-          ("low = nan, high = 1", r"Numeric range \(nan, 1\) must be finite and rising"),
-          ("low = '0', high = 1", r"Numeric range \('0', 1\) must be finite and rising"),
+          ("low = 2, high = 1", r"Numeric range \(2, 1\) must be finite and increasing"),
+          ("low = nan, high = 1", r"Numeric range \(nan, 1\) must be finite and increasing"),
+          ("low = '0', high = 1", r"Numeric range \('0', 1\) must be finite and increasing"),
           ("low = 0, high = 1, bins = 2.0", r"bins \(2.0\) must be 0 or a positive number"),
           ("low = 0, high = 1, fill = 'x'", r"fill must be a finite number; pass a declared value"),
           ("values = []", r"Categorical needs at least one value"),
           ("values = ['b', 'b']", r"Categorical values must differ")]),
     (lambda: Schema({3: Numeric(0, 1)}).to_dict(),
-     r"column 3 must be named by a text to be written; pass a Schema with such names"),
+     r"column 3 must have a str as its name to be written; pass a Schema with texts"),
     *((lambda v=v: Categorical([v]),
        r"Categorical values \(.*\) must be a text, a date or a number below 2\^53, so that it")
       for v in (None, float("nan"), float("inf"), 2**53, "9007199254740993", 10**400, ["b"], {})),
@@ -183,16 +183,16 @@ DOMAINS: list[Case] = [
     (lambda: Schema({"a": Categorical(["\udc80"])}).to_toml(),
      r"texts must be valid Unicode for TOML to hold them; pass decoded names"),
     *((partial(Domain.from_dict, wrong),
-       r"domain \(.*\) must be one of Box, L1Ball, L2Ball, Schema; pass what to_dict gave")
+       r"domain \(.*\) must be one of Box, L1Ball, L2Ball, Schema; pass what to_dict returned")
       for wrong in (None, {}, {"domain": "Ball"}, {"domain": ["Box"]})),
     *((partial(Domain.from_dict, wrong),
        r"domain \('Box'\) must have the fields grid, lower, n_features, upper; pass what to_dict")
       for wrong in ({"domain": "Box"}, {**Box(0, 1).to_dict(), "more": 1})),
     *((partial(Domain.from_dict, {**Box(0, 1).to_dict(), name: wrong}),
-       rf"{name} must be a finite number or several; pass what to_dict gave")
+       rf"{name} must be one or more finite numbers; pass what to_dict returned")
       for name, wrong in [("lower", "0"), ("upper", [1, None]), ("n_features", "2")]),
     (lambda: Domain.from_dict({**Box(0, 1).to_dict(), "n_features": 2.5}),
-     r"n_features \(2.5\) must be a whole number; pass what to_dict gave"),
+     r"n_features \(2.5\) must be a whole number; pass what to_dict returned"),
     (lambda: linear(X={"b": [SECRET]}, domain=Schema({"a": Numeric(0, 1)})),
      r"X lacks the declared columns \['a'\]; pass them or remove them"),
     (lambda: schema(Numeric(0, 1), [SECRET]), r"X must have columns of one equal length"),
@@ -211,7 +211,7 @@ RECORDS: list[Case] = [
       for make in (partial(linear, domain=None), partial(centers, domain=None))),
     (lambda: linear(domain=(-1, 1)), r"domain \(tuple\) must be a Domain; pass domain=Box"),
     (lambda: linear(domain=Box), r"domain \(type\) must be a Domain"),
-    *((partial(make, X=wrong), r"X must be finite; fill NaN and infinity before")
+    *((partial(make, X=wrong), r"X must be finite; replace NaN and infinity first")
       for make in (linear, centers, facility)
       for wrong in (NAN, INF, sp.csr_array(NAN), sp.csc_array(INF))),
     *((partial(make, X=np.empty((0, 2)), **more), r"X must have at least one record; pass a non-em")
@@ -238,7 +238,8 @@ RECORDS: list[Case] = [
       for wrong in ([0, 1, LABEL], [-1, 0, 1], [1, 2, 1], [0, np.nan, 1], list("abc"), [None] * 3)),
     *((partial(linear, y=wrong, n_classes=3), r"y must hold whole numbers in 0..2; encode labels")
       for wrong in ([0, 1, LABEL], [0, 1, 3], [-1, 0, 1], [0.5, 1.0, 2.0], list("abc"))),
-    *((partial(linear, n_classes=n), r"n_classes \(.*\) must be a whole number from 2 on; leave it")
+    *((partial(linear, n_classes=n), r"n_classes \(.*\) must be a whole number of at least 2; "
+                                     r"leave")
       for n in (1, 2.0, True, "3")),
     (lambda: linear().against(1), r"head \(1\) must be one of the classes 0 .. n_classes - 1"),
     *((lambda c=c: linear(n_classes=3).against(c), r"head \(.*\) must be one of the classes")
@@ -343,12 +344,12 @@ FACILITY: list[Case] = [
       for b in (4, 32, "8", None)),
     *((partial(facility, clip=c), r"clip must be two numbers; pass clip=\(lo, hi\)")
       for c in (None, 3, (1,), (1, 2, 3), ("a", "b"))),
-    *((partial(facility, clip=c), r"clip \(.*\) must rise from 0 or more to a finite bound")
+    *((partial(facility, clip=c), r"clip \(.*\) must increase from 0 or more to a finite bound")
       for c in ((-1, 1), (1, 1), (2, 1), (0, np.inf), (np.nan, 1), (0, np.nan))),
     *((partial(facility, facilities=f), r"facilities \(shape .*\) must be a non-empty, finite")
       for f in (np.eye(2)[0], np.empty((0, 2)), np.array([[0, np.nan]]), 0.0)),
     (lambda: facility(facilities=np.eye(3)), r"X has 2 columns but facilities 3; pass equal"),
-    (lambda: facility(facilities=np.eye(2) * 1e6), r"facilities lie too far outside the domain"),
+    (lambda: facility(facilities=np.eye(2) * 1e6), r"facilities are too far outside the domain"),
     *((lambda P=P: facility().scores(P), r"P \(shape .*\) must be sets of facilities; pass indices")
       for P in ([0, 1], np.empty((0, 2), dtype=int), np.empty((2, 0), dtype=int), 0)),
     (lambda: facility().scores([[0.0, 1.0]]), r"P \(dtype float64\) must hold whole numbers"),
@@ -366,13 +367,14 @@ FACILITY: list[Case] = [
     (lambda: facility(metric=own, X=X[:0]), r"X and facilities must hold at least one record and"),
     (lambda: facility(metric=own, facilities=[]), r"X and facilities must hold at least one recor"),
     (lambda: facility(metric=lambda x, f: own(x, f).T),
-     r"metric must return one row a record and 2 columns, one a facility; return an array"),
+     r"metric must return one row per record and 2 columns, one per facility; return an array"),
     (lambda: facility(metric=lambda x, f: own(x, f) * np.nan), r"metric returned NaN; return a n"),
     (lambda: facility(metric=lambda x, f: own(x - x.mean(axis=0), f) * 1e-6),
-     r"metric must treat each record by itself; it gave another distance to a record that stood"),
+     r"metric must treat each record by itself; a record by itself got another"),
     *((lambda r=r: facility().growth().covered(r), r"radius \(.*\) must lie in 0..4095; pass a di")
       for r in (-1, 4096)),
-    *((lambda b=b: facility().narrowed(*b), r"low \(.*\) and high \(.*\) must rise within 0..4096")
+    *((lambda b=b: facility().narrowed(*b), r"low \(.*\) and high \(.*\) must increase within "
+                                            r"0..4096")
       for b in ((-1, 5), (5, 5), (7, 4), (0, 4097))),
     (lambda: facility(X=np.eye(4), facilities=np.eye(4)).check_cells(), r"cells are found"),
     (lambda: facility(metric=own).cells([0]), r"cells are found for l1 and l2 distances of at"),
@@ -403,7 +405,8 @@ RECORD: list[Case] = [
     (lambda: record(score=lambda r, P: {}[r[0, 0]]).check([1, 2]),
      r"score raised KeyError for each of the first records"),
     (lambda: record(score=lambda r, P: total(r - r.mean(axis=0), P)).check([1e-6]),
-     r"score must treat each record by itself; it gave another value to a record that stood alone"),
+     r"score must treat each record by itself; a record by itself got another value than in a "
+     r"block"),
     (lambda: record().range([1, 2], "removal"), r"adjacency \('removal'\) must be"),
 ]  # fmt: skip
 

@@ -324,7 +324,7 @@ def test_a_declared_class_need_not_occur(kind, classes):
 
 @every_classifier
 def test_classes_that_are_not_declared_are_a_leak_and_say_so(kind):
-    message = f"{kind.__name__} reads its classes off the private labels; pass classes="
+    message = f"{kind.__name__} reads its classes from the private labels; pass classes="
     with pytest.warns(PrivacyLeakWarning, match=message) as caught:
         model = make(kind, classes=None).fit(X, np.array(["u", "v"])[Y])
     assert len(caught) == 1
@@ -938,7 +938,7 @@ BAD = [
     case_of(r"X lacks the declared columns \['age', 'height', 'weight'\]",
             X=FRAME.add_prefix("old "), domain=SCHEMA),
     case_of("column 'age' has missing values", X=FRAME.assign(age=np.nan), domain=SCHEMA),
-    case_of("column 'age' has .*cells that are no numbers", X=FRAME.assign(age="canary"),
+    case_of("column 'age' has .*cells that are not numbers", X=FRAME.assign(age="canary"),
             domain=SCHEMA),
     case_of("column 'age' has values that are not declared", X=FRAME.assign(age="canary"),
             domain=Schema({"age": Categorical(["old"])})),
@@ -953,7 +953,7 @@ BAD = [
     case_of("Box bounds must be finite", domain=(0, np.inf)),
     case_of("Box is narrower than its grid", domain=(1000.1, 1000.2)),
     # budgets
-    *(case_of(r"epsilon \(.*\) must be a number from 0 on", epsilon=epsilon)
+    *(case_of(r"epsilon \(.*\) must be a number of at least 0", epsilon=epsilon)
       for epsilon in (-1, np.nan, "1", None, True, [1.0], 1j, -np.inf, np.array([1.0, 2.0]))),
     case_of(r"epsilon \(0\) must be positive", epsilon=0),
     case_of(r"epsilon \(inf\) is for the plain genetic algorithm", epsilon=np.inf),
@@ -1046,10 +1046,10 @@ BAD_OF: dict[Any, list[Any]] = {
                 facilities=None),
         case_of(r"n_clusters \(31\) must be at most the number of facilities \(30\); pass fewer",
                 n_clusters=31),
-        case_of(r"clip must bound the distances of your own metric; pass clip=\(lo, hi\)",
+        case_of(r"clip must bound the distances of a user-defined metric; pass clip=\(lo, hi\)",
                 metric=cdist),
         case_of(r"metric \('cosine'\) must be 'l1', 'l2' or a function", metric="cosine"),
-        case_of(r"clip \(2.0, 1.0\) must rise from 0 or more", clip=(2, 1)),
+        case_of(r"clip \(2.0, 1.0\) must increase from 0 or more", clip=(2, 1)),
         case_of("cells are found for l1 and l2 distances of at most 3 columns; use a solver that n",
                 X=np.c_[X, X], solver="synopsis"),
         *(case_of(r"noise this wide does not fit in 64 bits; pass a larger", epsilon=1e-30,

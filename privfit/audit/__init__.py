@@ -1,8 +1,8 @@
-"""Audits: what a mechanism or a whole fit really gives away, and how small a fault they find.
+"""Audits: what a mechanism or a whole fit really reveals, and how small an error they detect.
 
-**Paired runs.** `paired` runs a fit on two neighbouring tables under one history of releases, and
+**Paired runs.** `paired` runs a fit on two neighbouring tables with one history of releases, and
 compares every value that goes to a mechanism with what its event promises (`strain`). It needs a
-pair of tables, no statistics, and finds faults of any solver that releases through a grant.
+pair of tables and no statistics, and finds errors of any solver that releases through a grant.
 
 **White box.** `audit_selection` takes a small public domain, enumerates every pair of neighbouring
 data sets, and computes the output distribution of a selection for each from its integer scores. It
@@ -10,16 +10,16 @@ reports the largest log ratio and the largest *range* of log ratios between neig
 proof for that domain, size and candidate set, up to an error below 1e-30; it finds a range that is
 too small, and nothing that depends on the sampler.
 
-**Black box.** `audit_runs` runs anything on two neighbouring inputs and finds an event that tells
-them apart. The event is chosen on half of the runs and certified on the other half, with exact
-binomial bounds (Clopper and Pearson 1934): with the stated confidence no (epsilon, delta) guarantee
-below `lower_bound` holds. This is a statement about the code that ran; a small bound proves nothing
-else. `canary` is a worst pair for selections. `one_run` needs one run, or a few, of a mechanism
-that takes many canaries at once (Steinke, Nasr and Jagielski 2023).
+**Black box.** `audit_runs` runs anything on two neighbouring inputs and finds an event that
+distinguishes them. The event is chosen on half of the runs and certified on the other half, with
+exact binomial bounds (Clopper and Pearson 1934): with the stated confidence no (epsilon, delta)
+guarantee below `lower_bound` holds. This is a statement about the code that ran; a small bound
+proves nothing else. `canary` is a worst pair for selections. `one_run` needs one run, or a few, of
+a mechanism that takes many canaries at once (Steinke, Nasr and Jagielski 2023).
 
 >>> import numpy as np
 >>> from privfit.audit import audit_runs
->>> def noisy_count(count, rng):  # somebody's own mechanism, said to be 1-DP
+>>> def noisy_count(count, rng):  # a user-defined mechanism, claimed to be 1-DP
 ...     return count + rng.laplace(scale=0.5)
 >>> found = audit_runs(noisy_count, 10, 11, runs=20_000, rng=np.random.default_rng(0))
 >>> found.passes(1.0)
@@ -28,8 +28,8 @@ False
 True
 
 Inputs are made up and public; an audit releases nothing and charges nothing. Never run it on
-private records: its report shows what a mechanism drew. docs/audit.md says how small a fault is
-found in each estimator and solver.
+private records: its report shows what a mechanism drew. docs/audit.md says how small an error is
+detected in each estimator and solver.
 """
 
 from privfit.audit.black_box import RunsAudit, audit_outcomes, audit_runs

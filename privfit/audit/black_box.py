@@ -1,4 +1,4 @@
-"""Black box: runs on two neighbouring inputs, and an event that tells them apart."""
+"""Black box: runs on two neighbouring inputs, and an event that distinguishes them."""
 
 from __future__ import annotations
 
@@ -28,20 +28,34 @@ THRESHOLDS = 512
 class RunsAudit:
     """A certified lower bound on epsilon from runs on two neighbouring inputs.
 
-    Attributes
+    Parameters
     ----------
     lower_bound : float
         With the stated confidence no (epsilon, delta) guarantee with a smaller epsilon is true; at
         least 0.
     event : str
-        What tells the inputs apart.
-    favoured : 'first' or 'second'
+        What distinguishes the inputs.
+    favoured : {'first', 'second'}
         The input under which the event is more likely.
     likely, unlikely : float
         A lower bound on its probability there, and an upper bound under the other input.
-    confidence, delta : float
+    confidence : float
+        The confidence of the bound.
+    delta : float
+        The delta of the guarantee.
     runs : int
-        Runs of each input; half chose the event, half certified it.
+        Number of runs of each input; half chose the event, half certified it.
+
+    See Also
+    --------
+    audit_runs, audit_outcomes : Return it.
+
+    Examples
+    --------
+    >>> from privfit.audit import audit_outcomes
+    >>> found = audit_outcomes([0] * 1000, [1] * 1000)  # outcomes that reveal the input
+    >>> found.passes(1.0)
+    False
     """
 
     lower_bound: float
@@ -54,7 +68,18 @@ class RunsAudit:
     runs: int
 
     def passes(self, epsilon: float) -> bool:
-        """Whether nothing was found against (epsilon, delta)."""
+        """Whether no evidence against (epsilon, delta) was found.
+
+        Parameters
+        ----------
+        epsilon : float
+            The claimed epsilon.
+
+        Returns
+        -------
+        bool
+            False if the claim is refuted with the stated confidence.
+        """
         return self.lower_bound <= epsilon
 
     def __repr__(self) -> str:
@@ -82,24 +107,50 @@ def audit_runs(
     Parameters
     ----------
     run : callable (input, rng) -> outcome
-        A mechanism, a whole fit, or a function of your own. Outcomes are labels (anything that can
+        A mechanism, a whole fit, or a user-defined function. Outcomes are labels (anything that can
         be a key of a dict), numbers, or vectors of numbers.
-    first : any
-        What `run` is given.
-    second : any
+    first : object
+        An input of `run`. It must be made up or public.
+    second : object
         A neighbour of it.
-    runs : int
-        Runs of each input.
-    confidence : float
-        0.999 for a report; 1 - 1e-6 for a test that must not raise a false alarm.
-    delta : float
+    runs : int, default=100000
+        Number of runs of each input.
+    confidence : float, default=0.999
+        Confidence of the bound: 0.999 for a report; 1 - 1e-6 for a test that must not raise a false
+        alarm.
+    delta : float, default=0.0
         The delta of the guarantee.
     statistic : callable (outcome) -> label or number, optional
         What to look at. By default the outcome itself; for vectors their projection on the
-        difference of means, found on the first half of the runs.
-    rng : optional
-        Handed to each run: a `Generator` or `RandomState` as it is; otherwise a `BitSource`, from
+        difference of means, computed from the first half of the runs.
+    rng : None, int, numpy.random.Generator or RandomState, default=None
+        Passed to each run: a `Generator` or `RandomState` unchanged; otherwise a `BitSource`, from
         the operating system (None) or from an int seed, which every privfit mechanism takes.
+
+    Returns
+    -------
+    RunsAudit
+        The certified lower bound, and the event behind it.
+
+    See Also
+    --------
+    audit_outcomes : The same for outcomes already drawn.
+    one_run : Many canaries in one run.
+
+    References
+    ----------
+    C. Clopper, E. Pearson, "The use of confidence or fiducial limits illustrated in the case of the
+    binomial", Biometrika, 1934.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit.audit import audit_runs
+    >>> def noisy_count(count, rng):  # claimed to be 1-DP
+    ...     return count + rng.laplace(scale=0.5)
+    >>> found = audit_runs(noisy_count, 10, 11, runs=20_000, rng=np.random.default_rng(0))
+    >>> found.passes(1.0)
+    False
     """
     _check_plan(runs, confidence, delta)
     if rng is None or (isinstance(rng, Integral) and not isinstance(rng, bool)):
@@ -116,15 +167,43 @@ def audit_outcomes(
     confidence: float = 0.999,
     delta: float = 0.0,
 ) -> RunsAudit:
-    """As `audit_runs`, from outcomes already drawn: independent ones, equally many of each input.
+    """Bound epsilon from below by outcomes already drawn.
 
     The event and the input it favours are chosen on the first half of the outcomes alone, so one
     event is certified; its two binomial bounds share the probability of an error.
+
+    Parameters
+    ----------
+    first, second : sequence of labels, numbers or vectors
+        Independent outcomes of two neighbouring inputs, equally many of each.
+    confidence : float, default=0.999
+        Confidence of the bound.
+    delta : float, default=0.0
+        The delta of the guarantee.
+
+    Returns
+    -------
+    RunsAudit
+        The certified lower bound, and the event behind it.
+
+    See Also
+    --------
+    audit_runs : Draws the outcomes, too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit.audit import audit_outcomes
+    >>> coins = np.random.default_rng(0)
+    >>> first, second = coins.laplace([[0], [1]], 2.0, (2, 10_000))  # 0.5-DP
+    >>> audit_outcomes(first, second).passes(0.5)
+    True
     """
     runs = len(first)
     if len(second) != runs:
         raise DeclarationError(
-            f"outcomes ({runs} and {len(second)}) must be equally many; pass as many"
+            f"outcomes ({runs} and {len(second)}) must be equally many; pass the same number of "
+            f"each"
         )
     _check_plan(runs, confidence, delta)
     half, alpha = runs // 2, (1 - confidence) / 2
@@ -174,7 +253,7 @@ class _Samples:
         except TypeError:
             raise DeclarationTypeError(
                 "outcomes must be labels, numbers or vectors of one length; pass statistic=... "
-                "that makes such of them"
+                "that returns one of these"
             ) from None
         labels = list(known)
         values = np.array(labels) if all(_is_number(x) for x in labels) else None
@@ -191,7 +270,7 @@ class _Samples:
 
 @dataclass(frozen=True)
 class _Event:
-    """An event, the input under which it is likelier, and the bound it gave on the first half."""
+    """An event, the input under which it is more likely, and its bound on the first half."""
 
     score: float
     favoured: str
@@ -201,7 +280,7 @@ class _Event:
 
 
 def _events(samples: _Samples, alpha: float, delta: float) -> Iterator[_Event]:
-    """The best event of each kind and direction; the last resort is no event.
+    """The best event of each kind and direction; as a last resort no event.
 
     Labels are ranked and cuts are placed on the first quarter of the runs, and scored on the second
     by the bound that they promise: a long list of labels that were seen by chance scores low.
@@ -266,7 +345,7 @@ def _label_text(labels: list[Any], chosen: Integers) -> str:
 def _promised(
     hits: NDArray[Any], misses: NDArray[Any], size: int, n: int, alpha: float, delta: float
 ) -> Floats:
-    """ln((low - delta) / high) if n runs show the events as often; -inf where low <= delta."""
+    """ln((low - delta) / high) if n runs show the events as often; -inf if low <= delta."""
     low = _low(hits * (n / size), n, alpha) - delta
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(low > 0, np.log(low / _high(misses * (n / size), n, alpha)), -np.inf)
@@ -306,7 +385,7 @@ def _is_number(value: Any) -> bool:
 def _check_plan(runs: Any, confidence: Any, delta: Any) -> None:
     if not is_whole(runs) or runs < 4:
         raise DeclarationError(
-            f"runs ({runs!r}) must be a whole number from 4 on; pass runs=100_000"
+            f"runs ({runs!r}) must be a whole number of at least 4; pass runs=100_000"
         )
     if not is_finite(confidence) or not 0 < confidence < 1:
         raise DeclarationError(

@@ -1,7 +1,7 @@
-"""The one-run audit: many canaries at once, each in or out by a coin, and guesses which were in.
+"""The one-run audit: many canaries at once, each included by a coin flip, and guesses which were.
 
 Steinke, Nasr, Jagielski: *Privacy auditing with one (1) training run*, NeurIPS 2023. An attacker
-sees what a mechanism released and guesses for r of m canaries whether they were in. If the
+sees what a mechanism released and guesses for r of m canaries whether they were included. If the
 mechanism is (epsilon, delta)-DP, then with f(v) = P[Bin(r, e^epsilon / (1 + e^epsilon)) >= v]
 
     P[right >= v] <= f(v) + 2 m delta max over 1 <= i <= v of (f(v - i) - f(v)) / i.
@@ -11,12 +11,12 @@ guarantee implies that of every larger epsilon: all below the largest refuted on
 
 **Neighbours.** Under add_remove a canary is in the table or not. Under replace it is the canary or
 a fixed other record. The coins must be independent, and r fixed before the run. Several runs with
-canaries and coins of their own are one mechanism on all their records together, where each record
-touches one run; the bound holds with the sums of m, r and right guesses.
+their own canaries and coins are one mechanism on all their records together, where each record
+affects one run; the bound holds with the sums of m, r and right guesses.
 
-**Power** is that of the attack. A perfect attack on a mechanism with twice the epsilon that is
-claimed, at epsilon 1, is found with probability 0.9 by 60, 137 and 258 guesses at confidence 0.95,
-0.999 and 1 - 1e-6 (`guesses_needed`), and by any number from 69, 142 and 268 on.
+**Power** is that of the attack. A perfect attack on a mechanism with twice the claimed epsilon, at
+epsilon 1, is found with probability 0.9 by 60, 137 and 258 guesses at confidence 0.95, 0.999 and 1
+- 1e-6 (`guesses_needed`), and by any number from 69, 142 and 268 on.
 """
 
 from __future__ import annotations
@@ -44,13 +44,26 @@ HALVINGS = 45
 class OneRunAudit:
     """A certified lower bound on epsilon from guesses about canaries.
 
-    Attributes
+    Parameters
     ----------
     lower_bound : float
         With the stated confidence no (epsilon, delta) guarantee with a smaller epsilon is true.
     right, guesses, canaries : int
-        Right guesses, of so many, about so many canaries; over all runs.
-    confidence, delta : float
+        Number of right guesses, of guesses, and of canaries, over all runs.
+    confidence : float
+        The confidence of the bound.
+    delta : float
+        The delta of the guarantee.
+
+    See Also
+    --------
+    one_run, audit_guesses : Return it.
+
+    Examples
+    --------
+    >>> from privfit.audit import audit_guesses
+    >>> audit_guesses(right=50, guesses=100, canaries=100).lower_bound
+    0.0
     """
 
     lower_bound: float
@@ -61,7 +74,18 @@ class OneRunAudit:
     delta: float
 
     def passes(self, epsilon: float) -> bool:
-        """Whether nothing was found against (epsilon, delta)."""
+        """Whether no evidence against (epsilon, delta) was found.
+
+        Parameters
+        ----------
+        epsilon : float
+            The claimed epsilon.
+
+        Returns
+        -------
+        bool
+            False if the claim is refuted with the stated confidence.
+        """
         return self.lower_bound <= epsilon
 
 
@@ -73,11 +97,26 @@ def audit_guesses(
     Parameters
     ----------
     right, guesses : int
-        How many of the guesses were right; their number must have been fixed in advance.
+        Number of right guesses, and of guesses, which must have been fixed in advance.
     canaries : int
-        How many were in or out by independent coins, guessed or not.
-    delta, confidence : float
-        Of the guarantee that is tested, and of the bound.
+        Number of canaries that were included by independent coin flips, guessed or not.
+    delta : float, default=0.0
+        The delta of the guarantee.
+    confidence : float, default=0.999
+        The confidence of the bound.
+
+    Returns
+    -------
+    OneRunAudit
+        The certified lower bound.
+
+    See Also
+    --------
+    one_run : Runs a mechanism, and guesses.
+
+    References
+    ----------
+    T. Steinke, M. Nasr, M. Jagielski, "Privacy auditing with one (1) training run", NeurIPS 2023.
 
     Examples
     --------
@@ -114,12 +153,34 @@ def _chance(right: int, guesses: int, canaries: int, epsilon: float, delta: floa
 
 
 def guesses_needed(epsilon: float, factor: float, confidence: float, power: float = 0.9) -> int:
-    """The least number of guesses by which a perfect attack shows a factor in epsilon.
+    """The smallest number of guesses by which a perfect attack shows a factor in epsilon.
 
     A mechanism that is (factor epsilon)-DP and no better, where the attack guesses right as often
-    as that allows, is then found not to be epsilon-DP with this probability. The power goes up and
-    down with the number of guesses: a little more are needed until all larger numbers do.
+    as that allows, is then found not to be epsilon-DP with probability `power`. The power is not
+    monotone in the number of guesses: slightly more are needed until all larger numbers suffice.
 
+    Parameters
+    ----------
+    epsilon : float
+        The claimed epsilon.
+    factor : float
+        By how much the claim is exceeded.
+    confidence : float
+        Confidence of the audit.
+    power : float, default=0.9
+        Probability that the audit refutes the claim.
+
+    Returns
+    -------
+    int
+        The number of guesses.
+
+    See Also
+    --------
+    one_run : The audit.
+
+    Examples
+    --------
     >>> from privfit.audit import guesses_needed
     >>> guesses_needed(1.0, 2.0, confidence=0.999)
     137
@@ -144,33 +205,45 @@ def one_run(
     confidence: float = 0.999,
     rng: Any = None,
 ) -> OneRunAudit:
-    """Run a mechanism once, or a few times, with canaries in or out by coins, and guess.
+    """Run a mechanism once, or a few times, with randomly included canaries, and guess which.
 
     Parameters
     ----------
-    run : callable (included, rng) -> (canaries,)
-        Build a table with the canaries that are `included`, a bool vector (under replace the others
-        stand in it as fixed other records), release, and return a number for each canary: the
-        larger, the more it seems to have been in. It may look at nothing but what was released.
+    run : callable (included, rng) -> array of shape (canaries,)
+        Builds a table with the canaries that are `included`, a bool vector (under replace the
+        others are replaced by fixed other records), releases, and returns a number for each canary:
+        the larger, the more likely it was included. It may use only what was released.
     canaries : int
-        m. Give each a direction of its own: a rare category, a corner of the box.
+        Number of canaries m. Give each its own direction: a rare category, a corner of the box.
     guesses : int
-        r of each run: the r / 2 largest numbers are guessed to be in, the r / 2 least out. It must
-        be even, and at most m.
-    runs : int
-        Runs, each with fresh coins. Models of few numbers carry few canaries.
-    delta, confidence : float
-        Of the guarantee that is tested, and of the bound: 0.999 for a report, 1 - 1e-6 for a test.
-    rng : numpy.random.Generator or seed, optional
-        Of the coins of the canaries; handed to `run` too.
+        Number of guesses r in each run: the r / 2 canaries with the largest numbers are guessed to
+        be in, the r / 2 with the smallest to be out. It must be even, and at most m.
+    runs : int, default=1
+        Number of runs, each with fresh coins. Small models carry few canaries.
+    delta : float, default=0.0
+        The delta of the guarantee.
+    confidence : float, default=0.999
+        Confidence of the bound: 0.999 for a report, 1 - 1e-6 for a test.
+    rng : None, int or numpy.random.Generator, default=None
+        Source of the coins; it is also passed to `run`.
 
     Returns
     -------
     OneRunAudit
+        The certified lower bound.
+
+    See Also
+    --------
+    audit_runs : Many runs on one pair of inputs.
+    guesses_needed : The number of guesses to make.
+
+    References
+    ----------
+    T. Steinke, M. Nasr, M. Jagielski, "Privacy auditing with one (1) training run", NeurIPS 2023.
 
     Examples
     --------
-    A histogram that is said to be 1-DP where a record is added or removed, with half the noise:
+    A histogram that is claimed to be 1-DP if a record is added or removed, with half the noise:
 
     >>> import numpy as np
     >>> from privfit.audit import one_run
@@ -213,12 +286,12 @@ def _check_counts(right: Any, guesses: Any, canaries: Any) -> None:
                                ("canaries", canaries, 1)):  # fmt: skip
         if not is_whole(value) or value < least:
             raise DeclarationError(
-                f"{name} ({value!r}) must be a whole number from {least} on; pass one"
+                f"{name} ({value!r}) must be a whole number of at least {least}; pass one"
             )
     if not right <= guesses <= canaries:
         raise DeclarationError(
-            f"right ({right}), guesses ({guesses}) and canaries ({canaries}) must not fall in this "
-            "order; pass at most one guess for each canary"
+            f"right ({right}), guesses ({guesses}) and canaries ({canaries}) must not decrease in "
+            f"this order; pass at most one guess for each canary"
         )
 
 

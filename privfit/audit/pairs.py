@@ -1,19 +1,19 @@
 """Paired runs: one history, two neighbouring tables, and every value that went to a mechanism.
 
-A fit is run on the first table and everything that it releases is put on a tape. Then it is run on
-the second table with the same coins, and each release is answered from the tape. Both runs have now
-seen the same outputs, so whatever still differs between them was computed from the one record in
-which the tables differ:
+A fit is run on the first table and everything that it releases is recorded on a tape. Then it is
+run on the second table with the same coins, and each release is answered from the tape. Both runs
+have now seen the same outputs, so any remaining difference between them was computed from the one
+record in which the tables differ:
 
-- the value handed to each mechanism: its `strain` is at most 1 if the sensitivity is right;
+- the value passed to each mechanism: its `strain` is at most 1 if the sensitivity is right;
 - nothing else. The mechanisms, their order and number, their parameters, the answer, warnings and
-  errors must be equal, since all of them are seen.
+  errors must be equal, since all of them are visible.
 
 This is the induction step of every proof by composition, tested: given the same history, each
-release is private. With the accountant, which the grants of both runs obey, nothing more is needed
-but the law of the samplers. No number is estimated, so an alarm is never false; what is tested is
-the pairs that were tried. A pair that strains a release by s finds every fault by a factor above
-1 / s, which is the audit's power for that release.
+release is private. With the accountant, which the grants of both runs obey, all that remains is the
+distribution of the samplers. No number is estimated, so an alarm is never false; only the pairs
+that were tried are tested. A pair that strains a release by s finds every error by a factor above 1
+/ s, which is the audit's power for that release.
 """
 
 from __future__ import annotations
@@ -42,7 +42,33 @@ ROUNDING = 1e-9  # of a strain: sums of floats; the least mistake is far larger
 
 @dataclass(frozen=True)
 class Step:
-    """One release of a paired run: who released, by which mechanism, and the strain of it."""
+    """One release of a paired run: where it happened, its mechanism, and its strain.
+
+    Parameters
+    ----------
+    place : str
+        The function that released.
+    mechanism : str
+        The mechanism.
+    event : Event
+        What it was charged for.
+    strain : float
+        The privacy loss between the two values, as a fraction of the event's.
+
+    See Also
+    --------
+    PairedAudit : All steps of a run.
+
+    Examples
+    --------
+    >>> from privfit import DiscreteLaplace
+    >>> from privfit.audit import paired
+    >>> def size(table, ledger, random_state):
+    ...     noise = DiscreteLaplace(epsilon=1.0, sensitivity=1)
+    ...     return ledger.reserve(1.0).release(noise, [len(table)], random_state)
+    >>> [step.strain for step in paired(size, [1, 2], [1, 2, 3]).steps]
+    [1.0]
+    """
 
     place: str
     mechanism: str
@@ -52,14 +78,24 @@ class Step:
 
 @dataclass(frozen=True)
 class PairedAudit:
-    """What two neighbouring tables showed under one history.
+    """What two neighbouring tables showed with one history.
 
-    Attributes
+    Parameters
     ----------
     steps : tuple of Step
         Every release, in order.
     differences : tuple of str
         What differed besides the values that went to mechanisms: each is a leak.
+
+    See Also
+    --------
+    paired, worst_pair : Return it.
+
+    Examples
+    --------
+    >>> from privfit.audit import PairedAudit
+    >>> PairedAudit((), ("the answers differ",)).passes()
+    False
     """
 
     steps: tuple[Step, ...]
@@ -72,11 +108,17 @@ class PairedAudit:
 
     @property
     def finds(self) -> float:
-        """The power: noise that is too small by more than this factor is found on this pair."""
+        """The power: noise that is too small by more than this factor is detected on this pair."""
         return math.inf if not self.strain else 1 / self.strain
 
     def passes(self) -> bool:
-        """Whether nothing was found."""
+        """Whether nothing was found.
+
+        Returns
+        -------
+        bool
+            False if a strain exceeds 1, or anything else differed.
+        """
         return not self.differences and self.strain <= 1 + ROUNDING
 
 
@@ -88,26 +130,32 @@ def paired(
     Parameters
     ----------
     run : callable (table, ledger, random_state) -> answer
-        Must pass `ledger` and `random_state` on to all that it calls, and flip no other coins. What
-        it returns is compared too: numbers, arrays, containers of them, fitted estimators, or None.
-    first, second : any
-        Two neighbouring tables under the relation that `run` declares; made up, not private. Of
-        tables with unlike numbers of records the last record should be the one that was added:
-        records draw coins in turn.
-    seed : int
-        Of the coins that both runs share, and of the releases of the first.
+        Must pass `ledger` and `random_state` on to everything that it calls, and use no other
+        randomness. Its result is compared, too: numbers, arrays, containers of them, fitted
+        estimators, or None.
+    first, second : object
+        Two neighbouring tables under the relation that `run` declares; made up, not private. If
+        their numbers of records differ, the last record should be the one that was added: records
+        draw coins in turn.
+    seed : int, default=0
+        Seed of the coins that both runs share, and of the releases of the first.
 
     Returns
     -------
     PairedAudit
-        `passes()` says whether a leak was found, `finds` how small a fault this pair would show.
+        `passes()` says whether a leak was found, `finds` how small an error this pair would show.
+
+    See Also
+    --------
+    worst_pair : Several pairs and seeds.
+    strain : The measure of one release.
 
     Examples
     --------
     >>> import numpy as np
     >>> from privfit import DiscreteLaplace
     >>> from privfit.audit import paired
-    >>> def sum_of_ages(ages, ledger, random_state):  # said to be 1-DP for ages up to 100
+    >>> def sum_of_ages(ages, ledger, random_state):  # claimed to be 1-DP for ages up to 100
     ...     grant = ledger.reserve(1.0, name="sum")
     ...     noise = DiscreteLaplace(epsilon=1.0, sensitivity=50)
     ...     return grant.release(noise, [int(np.clip(ages, 0, 100).sum())], random_state)
@@ -138,6 +186,26 @@ def worst_pair(
 ) -> PairedAudit:
     """The `paired` audit that fails, or strains a release most, over pairs of tables and seeds.
 
+    Parameters
+    ----------
+    run : callable (table, ledger, random_state) -> answer
+        As for `paired`.
+    pairs : iterable of (first, second)
+        Pairs of neighbouring tables.
+    seeds : iterable of int, default=(0,)
+        Seeds to try for each pair.
+
+    Returns
+    -------
+    PairedAudit
+        The worst one.
+
+    See Also
+    --------
+    paired : One pair.
+
+    Examples
+    --------
     >>> from privfit import accuracy_score
     >>> from privfit.audit import worst_pair
     >>> def accuracy(labels, ledger, random_state):
@@ -159,7 +227,7 @@ def worst_pair(
 
 
 class _Diverged(BaseException):
-    """The runs are no longer comparable; no `except Exception` of a run may swallow it."""
+    """The runs can no longer be compared; no `except Exception` of a run may swallow this."""
 
 
 class _Tape:
@@ -202,7 +270,7 @@ class _Tape:
         return output
 
     def left(self) -> list[str]:
-        """What the second run did not ask for."""
+        """What the second run did not request."""
         if self._next == len(self._draws):
             return []
         return ["the second run releases less than the first"]
@@ -213,7 +281,7 @@ class _Tape:
 
 
 def _caller() -> str:
-    """The function that asked for a release, behind those that hand it on."""
+    """The function that requested a release, behind those that pass it on."""
     frame = sys._getframe(1)
     while frame.f_back and frame.f_code.co_name in ("draw", "__call__", "release"):
         frame = frame.f_back
@@ -222,7 +290,7 @@ def _caller() -> str:
 
 @dataclass(frozen=True, eq=False)
 class _Taped(Mechanism[Any, Any]):
-    """A mechanism whose draws are on tape; it costs what the mechanism costs."""
+    """A mechanism whose draws are taped; it costs what the mechanism costs."""
 
     mechanism: Mechanism[Any, Any]
     tape: _Tape
@@ -232,12 +300,12 @@ class _Taped(Mechanism[Any, Any]):
         return self.mechanism.event
 
     def __call__(self, value: Any, rng: Any = None) -> Any:
-        """Draw, or read; the run's own coins are left alone."""
+        """Draw, or read the tape; the run's own coins are not used."""
         return self.tape.draw(self.mechanism, value)
 
 
 class _TapedGrant:
-    """A grant whose draws are on tape; in all else the grant itself."""
+    """A grant whose draws are taped; otherwise the grant itself."""
 
     def __init__(self, grant: Grant, tape: _Tape) -> None:
         self._grant, self._tape = grant, tape
@@ -268,7 +336,7 @@ class _TapedLedger(Ledger):
 
 
 def _answer(run: Any, table: Any, tape: _Tape, seed: int) -> dict[str, Any]:
-    """All of a run that can be seen: its answer, its warnings, its error."""
+    """Everything visible of a run: its answer, its warnings, its error."""
     answer, error = None, None
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
@@ -288,7 +356,7 @@ def _answer(run: Any, table: Any, tape: _Tape, seed: int) -> dict[str, Any]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Bit for bit, as far as an answer is public: of estimators what a fit learned."""
+    """Equal bit for bit, as far as an answer is public; for estimators what a fit learned."""
     if type(one) is not type(other):
         return False
     if isinstance(one, np.ndarray):
@@ -307,6 +375,6 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _learned(thing: Any) -> dict[str, Any]:
-    """What an object holds; of an estimator what a fit put there."""
+    """The contents of an object; for an estimator what a fit stored."""
     held = vars(thing)
     return {name: held[name] for name in held if name.endswith("_")} or held

@@ -1,10 +1,11 @@
-"""Strain: how much of what a release was charged for two neighbouring values would use up.
+"""Strain: which fraction of the charged privacy loss two neighbouring values would use up.
 
-For each mechanism the law of what it draws is known, so the largest privacy loss between two values
-can be written down: the distance of the values in the norm that the mechanism hides, times the rate
-of its noise. Divided by what its event says, that is the *strain*: at most 1 between neighbours if
-the sensitivity is right, whatever the records. Nothing is drawn and nothing is estimated, so there
-are no false alarms; a fault is found as soon as the strain of one pair of neighbours exceeds 1.
+For each mechanism the distribution of its draws is known, so the largest privacy loss between two
+values can be written down: the distance of the values in the norm that the mechanism hides, times
+the rate of its noise. Divided by the loss of its event, that is the *strain*: at most 1 between
+neighbours if the sensitivity is right, whatever the records. Nothing is drawn and nothing is
+estimated, so there are no false alarms; an error is found as soon as the strain of one pair of
+neighbours exceeds 1.
 
 ================================  ===============================================================
 mechanism                         loss between the values v and v'
@@ -20,7 +21,7 @@ a selection, `TopK`               (max - min of v - v') epsilon / range, for eac
 `PerturbedMinimiser`              the log ratio of densities, at points that favour one side
 ================================  ===============================================================
 
-Values are compared; the sampler is not looked at (see `black_box`, and the tests of mechanisms).
+Values are compared; the sampler is not tested here (see `black_box`, and the tests of mechanisms).
 """
 
 from __future__ import annotations
@@ -62,25 +63,29 @@ FAR, DIRECTIONS, CLIMBS = 4.0 ** np.arange(-1, 4), 8, 6
 
 @singledispatch
 def strain(mechanism: Mechanism[Any, Any], first: Any, second: Any, output: Any = None) -> float:
-    """The privacy loss between two values as a share of what the mechanism's event says.
+    """The privacy loss between two values as a fraction of that of the mechanism's event.
 
     Parameters
     ----------
     mechanism : Mechanism
-        With the parameters that it is run with.
-    first, second : any
-        What it would be called with on two neighbouring tables.
-    output : any, optional
-        What it drew; mechanisms whose loss depends on that look there first.
+        The mechanism, with the parameters that it is run with.
+    first, second : object
+        Its values on two neighbouring tables.
+    output : object, optional
+        What it drew; mechanisms whose loss depends on it look there first.
 
     Returns
     -------
     float
-        At most 1 if the sensitivity is right for these neighbours. Infinite if no epsilon would do.
+        At most 1 if the sensitivity is right for these neighbours. Infinite if no epsilon holds.
+
+    See Also
+    --------
+    paired : Applies it to every release of a run.
 
     Notes
     -----
-    For a mechanism of your own: ``strain.register(MyMechanism, rule)``, with such a function.
+    For a user-defined mechanism: ``strain.register(MyMechanism, rule)``, with such a function.
 
     Examples
     --------
@@ -96,7 +101,7 @@ def strain(mechanism: Mechanism[Any, Any], first: Any, second: Any, output: Any 
 
 
 def _difference(first: Any, second: Any) -> list[int]:
-    """second - first in Python's integers, which cannot wrap."""
+    """second - first in Python's integers, which cannot overflow."""
     pairs = zip(np.ravel(first).tolist(), np.ravel(second).tolist(), strict=True)
     return [b - a for a, b in pairs]
 
@@ -107,7 +112,7 @@ def _spread(first: Any, second: Any) -> int:
 
 
 def _per_unit(epsilon: float, span: float) -> float:
-    """A rate; where one record may change nothing, any change is too much."""
+    """A rate; if one record may change nothing, any change is too much."""
     return epsilon / span if span else math.inf
 
 
@@ -189,7 +194,7 @@ def _(mechanism: SmoothMedians, first: Any, second: Any, output: Any = None) -> 
 
 
 def _levels(mechanism: Medians | SmoothMedians, places: int, output: Any) -> list[Any]:
-    """The ends of cells that were halved: of all places, and on each level of what was drawn."""
+    """The ends of cells that were halved: all places, and those on each level that was drawn."""
     levels = [np.array([0, places])]
     if output is not None and len(output) == 2**mechanism.levels + 1:
         levels += [output[:: 2**step] for step in range(1, mechanism.levels)]
@@ -197,7 +202,7 @@ def _levels(mechanism: Medians | SmoothMedians, places: int, output: Any) -> lis
 
 
 def _cut_spread(first: Any, second: Any, a: int, b: int) -> int:
-    """Of the scores of all cuts of the cell [a, b), between two cumulative counts."""
+    """The spread of the scores of all cuts of the cell [a, b), between two cumulative counts."""
     if b - a < 2:
         return 0
     scores = [-np.abs(2 * below[a + 1 : b] - below[a] - below[b]) for below in (first, second)]
@@ -216,7 +221,7 @@ def _(mechanism: SplitTree, first: Any, second: Any, output: Any = None) -> floa
 
 
 class _Tests:
-    """The laws of all tests of a tree under two values."""
+    """The distributions of all tests of a tree under two values."""
 
     def __init__(self, mechanism: SplitTree, first: Any, second: Any) -> None:
         self._mechanism = mechanism
@@ -244,7 +249,7 @@ class _Tests:
 
 
 def _cells_of(value: Any, depth: int) -> NDArray[np.uint64]:
-    """The sorted cells of all records, of an array or of what can only count them."""
+    """The sorted cells of all records, from an array or an object that can only count them."""
     if isinstance(value, np.ndarray):
         return value
     codes, counts = np.zeros(1, dtype=np.uint64), np.ones(1, dtype=np.int64)
@@ -292,7 +297,7 @@ def _(mechanism: PerturbedMinimiser, first: Any, second: Any, output: Any = None
 
 
 def _density_strain(mechanism: PerturbedMinimiser, first: Any, second: Any, u: Floats) -> float:
-    """Of the densities of the exact minimiser at u; the share for repairs counts as used up."""
+    """The strain of the exact minimiser's densities at u; the share for repairs counts as used."""
     (tilt, volume), (other_tilt, other_volume) = _bend(first, u), _bend(second, u)
     promised = mechanism.event.parameter
     if mechanism.delta:

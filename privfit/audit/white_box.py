@@ -1,4 +1,4 @@
-"""White box: the exact law of a selection on every pair of neighbours of a small public domain."""
+"""White box: the exact distribution of a selection on all neighbours of a small public domain."""
 
 from __future__ import annotations
 
@@ -50,9 +50,33 @@ def output_distribution(mechanism: Selection, scores: ArrayLike) -> Distribution
     """The log-probability of every outcome of a selection, with an absolute error below 1e-30.
 
     Outcomes are candidates, or tuples of k candidates for `TopK`. The rate is epsilon / range as
-    declared; the sampler's own is smaller by less than one part in 2^31. The work grows as
-    m log m, m^k, m^3 and m^2 range / epsilon for the exponential mechanism, `TopK`,
-    permute-and-flip (m at most 64) and report-noisy-max.
+    declared; the sampler's own is smaller by less than one part in 2^31. The work grows as m log m,
+    m^k, m^3 and m^2 range / epsilon for the exponential mechanism, `TopK`, permute-and-flip (m at
+    most 64) and report-noisy-max.
+
+    Parameters
+    ----------
+    mechanism : Exponential, TopK, PermuteAndFlip or NoisyMax
+        The selection.
+    scores : array-like of int of shape (m,)
+        The scores.
+
+    Returns
+    -------
+    dict
+        The log-probability of each outcome.
+
+    See Also
+    --------
+    audit_scores : Compares distributions of neighbours.
+
+    Examples
+    --------
+    >>> from privfit import Exponential
+    >>> from privfit.audit import output_distribution
+    >>> law = output_distribution(Exponential(epsilon=1.0, range=1), [0, 1])
+    >>> float(law[1] - law[0])
+    1.0
     """
     values = [int(score) for score in np.asarray(scores).tolist()]
     if not values:
@@ -77,7 +101,7 @@ def output_distribution(mechanism: Selection, scores: ArrayLike) -> Distribution
 
 
 def _rate(epsilon: float, span: int) -> Decimal:
-    """epsilon / range; range 0 means a uniform choice."""
+    """epsilon / range; a range of 0 means a uniform choice."""
     if span == 0:
         return Decimal(0)
     ratio = Fraction(epsilon) / int(span)
@@ -109,8 +133,8 @@ def _peeling(scores: list[int], rate: Decimal, k: int) -> Iterator[tuple[Any, De
 def _permute_and_flip(scores: list[int], rate: Decimal) -> list[Decimal]:
     """Let candidates arrive at uniform times, and stop at the first that wins its flip.
 
-    At time t each other candidate has arrived and lost, or has not arrived, with probability
-    1 - t f, f its chance to win. So P(i) = f_i times the integral of prod(1 - t f_j) over t.
+    At time t each other candidate has arrived and lost, or has not arrived, with probability 1 - t
+    f, f its probability of winning. So P(i) = f_i times the integral of prod(1 - t f_j) over t.
     """
     if len(scores) > 64:
         raise DeclarationError(
@@ -136,8 +160,8 @@ def _noisy_max(scores: list[int], rate: Decimal) -> list[Decimal]:
     reach = int(100 / rate) + 2  # the tails left out are below e^-100 of what is summed
     if spread + 2 * reach > TERMS:
         raise DeclarationError(
-            f"epsilon / range ({float(rate):.3g}) must not be so small beside the scores here; "
-            "pass a larger epsilon or scores that differ less"
+            f"epsilon / range ({float(rate):.3g}) is too small for these scores; pass a larger "
+            f"epsilon or scores that differ less"
         )
     q = (-rate).exp()
     powers = [Decimal(1)]
@@ -164,7 +188,7 @@ def _noisy_max(scores: list[int], rate: Decimal) -> list[Decimal]:
 
 
 class Scored(Protocol):
-    """What is asked of an objective: integer scores of candidates, and how far one record counts.
+    """What an objective needs: integer scores of candidates, and their range between neighbours.
 
     A data-free part `prior(P)` is added if the objective has one.
     """
@@ -178,7 +202,25 @@ class Scored(Protocol):
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Data sets over a public domain, as tuples of record numbers, and which are neighbours."""
+    """Data sets over a public domain, as tuples of record numbers, and the neighbouring pairs.
+
+    Parameters
+    ----------
+    data_sets : tuple of tuple of int
+        The data sets.
+    pairs : tuple of tuple of int
+        Positions of neighbouring data sets.
+
+    See Also
+    --------
+    neighbours : Enumerates them.
+
+    Examples
+    --------
+    >>> from privfit.audit import neighbours
+    >>> neighbours(2, 1).pairs
+    ((0, 1),)
+    """
 
     data_sets: tuple[tuple[int, ...], ...]
     pairs: tuple[tuple[int, int], ...]
@@ -186,25 +228,36 @@ class Neighbours:
 
 @dataclass(frozen=True)
 class SelectionAudit:
-    """What the neighbours of a small public domain can learn from a selection.
+    """What the neighbours of a small public domain reveal about a selection.
 
-    Attributes
+    Parameters
     ----------
     epsilon : float
-        What the mechanism declares for a call.
+        The epsilon that the mechanism declares for a call.
     log_ratio : float
         The largest abs(ln P/P') of an outcome: the smallest epsilon that is true here.
     log_range : float
         The largest max - min of ln P/P' over outcomes: the smallest bounded range that is true
         here.
     bounded_range : bool
-        Whether the mechanism declares bounded range, as a single exponential mechanism does. (The
-        k rounds of `TopK` each do, and together have a ratio of at most their sum; but where in its
-        interval a later ratio lies depends on the choices before it.)
+        Whether the mechanism declares bounded range, as a single exponential mechanism does.
+        The k rounds of `TopK` each do, and together have a ratio of at most their sum; but where in
+        its interval a later ratio is depends on the choices before it.
     pairs : int
-        How many pairs of neighbours were compared.
-    worst : (tuple, tuple)
+        Number of pairs of neighbours that were compared.
+    worst : tuple
         The two data sets with the largest log range, as record numbers (or numbers of tables).
+
+    See Also
+    --------
+    audit_selection, audit_scores : Return it.
+
+    Examples
+    --------
+    >>> from privfit import Exponential
+    >>> from privfit.audit import audit_scores
+    >>> audit_scores([[0, 0], [0, 2]], [(0, 1)], Exponential(epsilon=1.0, range=1)).passes()
+    False
     """
 
     epsilon: float
@@ -215,16 +268,49 @@ class SelectionAudit:
     worst: tuple[Any, Any]
 
     def passes(self, epsilon: float | None = None) -> bool:
-        """Whether a guarantee holds on all pairs: the declared one, or another epsilon."""
+        """Whether a guarantee holds on all pairs.
+
+        Parameters
+        ----------
+        epsilon : float or None, default=None
+            The guarantee; by default the declared one.
+
+        Returns
+        -------
+        bool
+            True if it holds on all pairs.
+        """
         promised = (self.epsilon if epsilon is None else epsilon) * (1 + TOLERANCE)
         return self.log_ratio <= promised and (not self.bounded_range or self.log_range <= promised)
 
 
 def neighbours(n_records: int, n: int, adjacency: Relation | str = "replace") -> Neighbours:
-    """All neighbouring data sets of a domain of `n_records` possible records.
+    """Enumerate all neighbouring data sets of a small domain.
 
-    'replace': all multisets of n records, paired where one record differs. 'add_remove': those of n
-    and n + 1 records, paired where one is added.
+    Parameters
+    ----------
+    n_records : int
+        Number of possible records.
+    n : int
+        Number of records in a data set.
+    adjacency : {'replace', 'add_remove'}, default='replace'
+        With 'replace' all multisets of n records, paired if one record differs; with 'add_remove'
+        those of n and n + 1 records, paired if one is added.
+
+    Returns
+    -------
+    Neighbours
+        The data sets and pairs.
+
+    See Also
+    --------
+    audit_selection : Audits an objective on them.
+
+    Examples
+    --------
+    >>> from privfit.audit import neighbours
+    >>> len(neighbours(3, 2).data_sets)
+    6
     """
     for name, value in (("n_records", n_records), ("n", n)):
         if not is_whole(value) or value < 1:
@@ -261,9 +347,30 @@ def audit_scores(
 ) -> SelectionAudit:
     """Compare the exact output distributions of a selection on pairs of score vectors.
 
-    tables : integer scores (m,) of each data set
-    pairs : which of them are neighbours
-    mechanism : the selection, with the epsilon and range that it will be run with
+    Parameters
+    ----------
+    tables : sequence of array-like of int of shape (m,)
+        The scores on each data set.
+    pairs : iterable of (int, int)
+        Which data sets are neighbours.
+    mechanism : Exponential, TopK, PermuteAndFlip or NoisyMax
+        The selection, with the epsilon and range that it will be run with.
+
+    Returns
+    -------
+    SelectionAudit
+        The largest ratios.
+
+    See Also
+    --------
+    audit_selection : Computes the scores, too.
+
+    Examples
+    --------
+    >>> from privfit import Exponential
+    >>> from privfit.audit import audit_scores
+    >>> audit_scores([[0, 0], [0, 1]], [(0, 1)], Exponential(epsilon=1.0, range=1)).passes()
+    True
     """
     # A distribution depends on scores less the best one: many data sets share it.
     rows = [tuple(int(v) for v in np.asarray(table).tolist()) for table in tables]
@@ -315,22 +422,33 @@ def audit_selection(
     Parameters
     ----------
     make_objective : callable (list of records) -> objective
-        Something with `scores(P)` and `range(P, neighbours)`; any of privfit's objectives will do.
+        Returns an object with `scores(P)` and `range(P, neighbours)`, such as privfit's objectives.
     records : sequence
         Every possible record, or those at the corners of the domain. Data sets are multisets.
     n : int
-        Records of a data set; there are C(len(records) + n - 1, n) data sets.
-    P : candidates
-        As the objective takes them.
-    adjacency : 'replace' or 'add_remove'
-        `range` is handed the value of it, a `privfit.Neighbours`.
+        Number of records in a data set; there are C(len(records) + n - 1, n) data sets.
+    P : array
+        Candidates, as the objective takes them.
+    adjacency : {'replace', 'add_remove'}, default='replace'
+        The neighbour relation; `range` is passed its value, a `privfit.Neighbours`.
     mechanism : callable (range) -> selection, optional
-        What selects; by default the exponential mechanism with epsilon = 1.
+        Makes the selection; by default the exponential mechanism with epsilon = 1.
 
-    A report that passes proves that `range` is large enough for these records, n and candidates.
+    Returns
+    -------
+    SelectionAudit
+        A report that passes proves that `range` is large enough for these records, n and
+        candidates.
 
+    See Also
+    --------
+    audit_scores : The same for given scores.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from privfit import Box, LinearObjective
+    >>> from privfit.audit import audit_selection
     >>> domain = Box(-1, 1, 1)
     >>> def make(rows):
     ...     return LinearObjective([[x] for x, y in rows], [y for x, y in rows], "zero_one", domain)
@@ -365,7 +483,25 @@ def _with_prior(objective: Scored, P: Any) -> Integers:
 
 @dataclass(frozen=True)
 class Canary:
-    """Two neighbouring score vectors that are as hard on a selection as any with this range."""
+    """Two neighbouring score vectors that are as hard on a selection as any with this range.
+
+    Parameters
+    ----------
+    first, second : array of int
+        The scores on two neighbouring data sets.
+    range : int
+        The range of the scores.
+
+    See Also
+    --------
+    canary : Makes one.
+
+    Examples
+    --------
+    >>> from privfit.audit import canary
+    >>> canary("replace").range
+    2
+    """
 
     first: tuple[int, ...]
     second: tuple[int, ...]
@@ -375,9 +511,31 @@ class Canary:
 def canary(adjacency: Relation | str = "replace", candidates: int = 20) -> Canary:
     """A worst pair for selections: one record helps candidate 0, the other all the rest.
 
-    Under 'replace' the one takes the other's place (range 2); under 'add_remove' the first is
-    there or not (range 1). With 20 candidates the log ratio of choosing candidate 0 comes within
-    6 % of epsilon at epsilon = 1: 0.95, and 0.095 at 0.1.
+    With 20 candidates the log ratio of choosing candidate 0 is within 6 % of epsilon at epsilon =
+    1: 0.95, and 0.095 at 0.1.
+
+    Parameters
+    ----------
+    adjacency : {'replace', 'add_remove'}, default='replace'
+        With 'replace' one record takes the other's place (range 2); with 'add_remove' the first is
+        there or not (range 1).
+    candidates : int, default=20
+        Number of candidates.
+
+    Returns
+    -------
+    Canary
+        The two score vectors, and their range.
+
+    See Also
+    --------
+    audit_runs : Runs a selection on both.
+
+    Examples
+    --------
+    >>> from privfit.audit import canary
+    >>> canary("add_remove", candidates=3)
+    Canary(first=(1, 0, 0), second=(0, 0, 0), range=1)
     """
     if not is_whole(candidates) or candidates < 2:
         raise DeclarationError(

@@ -1,1 +1,1 @@
-"""What every room may use: tests of arguments, warnings, files, JSON, exact vectors."""
+"""What every room may use: validation, warnings, files, JSON, exact vectors."""

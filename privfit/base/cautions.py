@@ -1,4 +1,4 @@
-"""Warnings on budgets that protect little, on what happens outside of the guarantee, on old names.
+"""Warnings about budgets that protect little, leaks outside the guarantee, and old names.
 
 They are given before anything is charged, so that a program that turns them into errors has spent
 nothing. They depend on declarations and public sizes alone: under 'add_remove', where the number of
@@ -38,6 +38,12 @@ class OldNameWarning(FutureWarning):
 class PrivacyLeakWarning(UserWarning):
     """Something is about to depend on private records outside the guarantee.
 
+    See Also
+    --------
+    SeedWarning, ScoreWarning : The kinds.
+
+    Examples
+    --------
     >>> import warnings
     >>> from privfit import PrivacyLeakWarning
     >>> warnings.simplefilter("error", PrivacyLeakWarning)  # a pipeline may refuse to go on
@@ -45,8 +51,14 @@ class PrivacyLeakWarning(UserWarning):
 
 
 class SeedWarning(PrivacyLeakWarning):
-    """A seed was passed: whoever knows it can subtract the noise. Given once a process.
+    """A seed was passed: anybody who knows it can subtract the noise. Given once per process.
 
+    See Also
+    --------
+    PrivacyLeakWarning : The base class.
+
+    Examples
+    --------
     Tests and benchmarks, whose records are public, ignore it:
 
     >>> import warnings
@@ -56,8 +68,15 @@ class SeedWarning(PrivacyLeakWarning):
 
 
 class ScoreWarning(PrivacyLeakWarning):
-    """`score` gave an exact number, which nobody accounts for. Given once a process.
+    """`score` returned an exact number, which no budget accounts for. Given once per process.
 
+    See Also
+    --------
+    PrivacyLeakWarning : The base class.
+    accuracy_score : A private score.
+
+    Examples
+    --------
     >>> import warnings
     >>> from privfit import ScoreWarning
     >>> warnings.simplefilter("ignore", ScoreWarning)  # the records are public
@@ -65,8 +84,14 @@ class ScoreWarning(PrivacyLeakWarning):
 
 
 class UnwiseBudgetWarning(UserWarning):
-    """A budget that is valid and protects next to nobody.
+    """A budget that is valid but protects almost nobody.
 
+    See Also
+    --------
+    Budget : Epsilon and delta.
+
+    Examples
+    --------
     >>> import warnings
     >>> from privfit import UnwiseBudgetWarning
     >>> warnings.simplefilter("error", UnwiseBudgetWarning)  # a pipeline may refuse it
@@ -79,7 +104,7 @@ _given: set[type[Warning]] = set()  # of those that are given once a process
 
 @contextmanager
 def public_records() -> Iterator[None]:
-    """Give no caution inside: the records were declared public, or are made up."""
+    """Give no warnings inside: the records were declared public, or are made up."""
     before = _silent.set(True)
     try:
         yield
@@ -93,7 +118,7 @@ def caution(
     source: Any,
     size: int | None = None,
 ) -> None:
-    """Warn of an unwise budget and of seeded bits; to be called right before the charge.
+    """Warn of an unwise budget and of a seed; call it right before the charge.
 
     `size` is the public number of records, if there is one.
     """
@@ -120,10 +145,9 @@ def caution(
 
 
 def caution_score(remedy: str) -> None:
-    """Warn, once a process, that an exact score is about to be computed."""
+    """Warn, once per process, that an exact score is about to be computed."""
     _warn_once(
-        f"score is exact and not private: pass it records that are public, or use {remedy}, which "
-        "has a budget",
+        f"score is exact and not private: pass public records, or use {remedy}, which has a budget",
         ScoreWarning,
     )
 
@@ -135,13 +159,13 @@ def _warn_once(message: str, category: type[Warning]) -> None:
 
 
 def _warn(message: str, category: type[Warning]) -> None:
-    """Warn at the line of whoever called privfit."""
+    """Warn at the line that called privfit."""
     if not _silent.get():
         warnings.warn(message, category, stacklevel=_depth())
 
 
 def _depth() -> int:
-    """How many frames above `_warn` privfit was called, by way of scikit-learn or not."""
+    """The number of frames between `_warn` and the call of privfit, also through scikit-learn."""
     frame, depth = sys._getframe(2), 2
     while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
         frame, depth = frame.f_back, depth + 1

@@ -1,7 +1,7 @@
 """Exact vectors: whole numbers of any size times a power of two, and matrices that act on them.
 
-Every float64 is such a number, so nothing here is ever rounded unless a method says so. Vectors are
-short, one entry for each column of a model; sums over records are made elsewhere.
+Every float64 is such a number, so nothing here is rounded unless a method says so. Vectors are
+short, one entry for each column of a model; sums over records are computed elsewhere.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Dyadic:
         return len(self.whole)
 
     def at(self, bits: int) -> Whole:
-        """The whole numbers of at least as many bits as there are."""
+        """The whole numbers with at least as many bits as there are."""
         return self.whole << (bits - self.bits) if bits > self.bits else self.whole
 
     def __add__(self, other: Dyadic) -> Dyadic:
@@ -100,9 +100,9 @@ def integers(values: Sequence[int]) -> Whole:
 class FixedMatrix:
     """A sparse matrix whose entries are multiples of 2^-bits; products with vectors are exact.
 
-    Python's integers multiply few entries. Of more, entries and vectors are cut into digits, short
-    enough that products of digits, added over a row, are whole numbers below 2^53, which float64
-    does not round.
+    Python's integers multiply few entries. For more, entries and vectors are split into digits,
+    short enough that products of digits, added over a row, are whole numbers below 2^53, which
+    float64 does not round.
     """
 
     def __init__(self, matrix: Any, bits: int) -> None:

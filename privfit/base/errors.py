@@ -1,7 +1,7 @@
-"""What privfit refuses, told apart by class.
+"""The errors that privfit raises, by class.
 
-Every message names the remedy and shows no private value. A refusal is a `ValueError` and, where
-Python has a narrower kind for it, that kind as well, so that the usual ``except`` clauses catch it.
+Every message names the remedy and shows no private value. An error is a `ValueError` and, if Python
+has a narrower class for it, that class as well, so that the usual ``except`` clauses catch it.
 
 =====================  ===========================================================================
 `DeclarationError`     a parameter, setting, domain or other declaration (`DeclarationTypeError`)
@@ -32,8 +32,14 @@ __all__ = [
 
 
 class PrivfitError(ValueError):
-    """Refused by privfit: the message says what to do, and quotes no record.
+    """Base class of privfit's errors: the message says what to do, and quotes no record.
 
+    See Also
+    --------
+    DeclarationError, InputError, BudgetError, FileError : The main kinds.
+
+    Examples
+    --------
     >>> from privfit import Box, PrivfitError
     >>> try:
     ...     Box(1, 0)
@@ -46,6 +52,12 @@ class PrivfitError(ValueError):
 class DeclarationError(PrivfitError):
     """A parameter, setting, domain or other declaration that cannot be used.
 
+    See Also
+    --------
+    InputError : Data that cannot be used.
+
+    Examples
+    --------
     >>> from privfit import DeclarationError, Ledger
     >>> try:
     ...     Ledger(epsilon=-1.0)
@@ -56,8 +68,14 @@ class DeclarationError(PrivfitError):
 
 
 class DeclarationTypeError(DeclarationError, TypeError):
-    """A declaration of the wrong type; a `TypeError`, too.
+    """A declaration of the wrong type; also a `TypeError`.
 
+    See Also
+    --------
+    DeclarationError : The base class.
+
+    Examples
+    --------
     >>> from privfit import DeclarationTypeError
     >>> issubclass(DeclarationTypeError, TypeError)
     True
@@ -67,6 +85,12 @@ class DeclarationTypeError(DeclarationError, TypeError):
 class InputError(PrivfitError):
     """Records, labels or other data that cannot be used as they are.
 
+    See Also
+    --------
+    DeclarationError : Declarations that cannot be used.
+
+    Examples
+    --------
     >>> from privfit import Box, InputError, LinearObjective
     >>> try:
     ...     LinearObjective([[0.0]], [7], domain=Box(-1, 1))
@@ -77,8 +101,14 @@ class InputError(PrivfitError):
 
 
 class InputTypeError(InputError, TypeError):
-    """Data of the wrong type; a `TypeError`, too.
+    """Data of the wrong type; also a `TypeError`.
 
+    See Also
+    --------
+    InputError : The base class.
+
+    Examples
+    --------
     >>> from privfit import InputError, InputTypeError
     >>> issubclass(InputTypeError, InputError) and issubclass(InputTypeError, TypeError)
     True
@@ -86,8 +116,14 @@ class InputTypeError(InputError, TypeError):
 
 
 class BudgetError(PrivfitError, RuntimeError):
-    """A release that the budget does not cover. Nothing was drawn.
+    """A release that the budget does not cover; nothing was drawn. Also a `RuntimeError`.
 
+    See Also
+    --------
+    Ledger : Where budgets are charged.
+
+    Examples
+    --------
     >>> from privfit import BudgetError, Ledger
     >>> try:
     ...     Ledger(epsilon=1.0).reserve(2.0)
@@ -98,8 +134,14 @@ class BudgetError(PrivfitError, RuntimeError):
 
 
 class FileError(PrivfitError):
-    """A file that is not what it must be, or lies where it cannot be used.
+    """A file whose content is not as required, or which is in an unusable place.
 
+    See Also
+    --------
+    FileAccessError : A file that the system does not let privfit use.
+
+    Examples
+    --------
     >>> from privfit import FileError, load
     >>> try:
     ...     load("setup.cfg")
@@ -110,8 +152,14 @@ class FileError(PrivfitError):
 
 
 class FileAccessError(OSError, FileError):
-    """A file that the system does not let privfit use; an `OSError`, too.
+    """A file that the system does not let privfit use; also an `OSError`.
 
+    See Also
+    --------
+    FileError : The base class.
+
+    Examples
+    --------
     >>> from privfit import FileAccessError, Stream
     >>> try:
     ...     Stream("absent.csv")
@@ -134,8 +182,14 @@ class FileBusyError(FileAccessError, TimeoutError):
 
 
 class MissingExtraError(ImportError, PrivfitError):
-    """An optional package that is not installed; an `ImportError`, too.
+    """An optional package that is not installed; also an `ImportError`.
 
+    See Also
+    --------
+    PrivfitError : The base class.
+
+    Examples
+    --------
     >>> from privfit import MissingExtraError
     >>> issubclass(MissingExtraError, ImportError)
     True
@@ -143,8 +197,14 @@ class MissingExtraError(ImportError, PrivfitError):
 
 
 class ClusterError(PrivfitError, RuntimeError):
-    """A cluster whose workers do not answer; a `RuntimeError`, too.
+    """A cluster whose workers do not answer; also a `RuntimeError`.
 
+    See Also
+    --------
+    Stream : Records on disk, without a cluster.
+
+    Examples
+    --------
     >>> from privfit import ClusterError
     >>> issubclass(ClusterError, RuntimeError)
     True
@@ -159,6 +219,6 @@ _BY_NUMBER = {
 
 
 def access_error(number: int | None, message: str) -> FileAccessError:
-    """The error of a file by the system's number; a `PermissionError` or the like as well."""
+    """The error of a file by the system's error number; a `PermissionError` or the like as well."""
     kind = _BY_NUMBER.get(number or 0, FileAccessError)
     return kind(number, message)

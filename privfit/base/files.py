@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["beside", "remove_leftovers", "write_atomically", "write_through"]
 def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Write bytes, or a text as UTF-8, so that the path has all of it or what it had before.
 
-    The content goes to a new file in the same folder, then to the disk, and takes the path's place
-    in one step. After a full disk, an error or an interrupt the file is as it was (unless the very
-    last step failed, the one that makes its new name last), and nothing else is left; a kill or a
+    The content is written to a new file in the same folder, flushed to disk, and renamed to the
+    path in one step. After a full disk, an error or an interrupt the file is as it was (unless the
+    very last step failed, which makes the new name durable), and nothing else is left; a kill or a
     power cut may leave the new file, named ``.<name>.*.tmp``, which nothing reads. A link stays a
-    link. What is no ordinary file, such as a pipe, is simply written to. An `OSError` names the
-    path.
+    link. Anything but an ordinary file, such as a pipe, is simply written to. An `OSError` names
+    the path.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -46,7 +46,7 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None
 
 @contextmanager
 def beside(target: Path) -> Iterator[Path]:
-    """The path of a new file in the same folder; what is there in the end is removed."""
+    """The path of a new file in the same folder, which is removed in the end if it is there."""
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
     try:
         yield temporary
@@ -56,10 +56,10 @@ def beside(target: Path) -> Iterator[Path]:
 
 
 def write_through(path: Path, content: str | bytes, mode: str, like: Path) -> None:
-    """Bring all of a file to the disk, with the rights that `like` has if it is there.
+    """Write a file through to the disk, with the permissions of `like` if that exists.
 
-    Mode "xb" makes the file itself, with the rights of any new one, and follows no link; "r+b"
-    writes over bytes that are on the disk.
+    Mode "xb" creates the file, with the permissions of any new one, and follows no link; "r+b"
+    overwrites bytes that are on the disk.
     """
     with open(path, mode) as file:
         if like.exists():  # first: nobody else may read it meanwhile

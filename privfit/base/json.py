@@ -42,7 +42,7 @@ SINGLE = (bool, int, float, str, type(None))
 
 
 def parse(text: str | bytes, finite: bool = True) -> dict[str, Any]:
-    """The fields of a JSON object; a `ValueError` says what is wrong with another text.
+    """The fields of a JSON object; a `ValueError` says what is wrong with any other text.
 
     NaN and infinity are read unless all numbers must be `finite`.
     """
@@ -213,7 +213,7 @@ def _filled(items: list[str], indent: str) -> list[str]:
 
 
 def _line(value: Any) -> str:
-    """A value on one line; characters that cannot be seen are written as numbers."""
+    """A value on one line; invisible characters are written as numbers."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=not value.isprintable())
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Ordinary k-means of public points with weights: what a release is worth, at no cost."""
+"""Ordinary weighted k-means of public points: post-processing, at no cost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def weighted_means(
 ) -> Floats:
     """(k, d): the best of several runs of weighted k-means++ and Lloyd; on public points.
 
-    Runs are fewer where points are many: their random differences then matter less.
+    There are fewer runs if there are many points: their random differences then matter less.
     """
     weights = np.asarray(weights, dtype=np.float64)
     weighed, own = weights[:, None] * points, np.square(points).sum(axis=1)
@@ -44,7 +44,7 @@ def weighted_means(
 
 
 def _squares(points: Floats, own: Floats, centers: Floats) -> Floats:
-    """(m, k) squared distances, of points (m, d) whose own squares are known."""
+    """(m, k) squared distances of points (m, d) whose own squares are known."""
     squares = points @ (-2 * centers.T)
     squares += own[:, None]
     squares += np.square(centers).sum(axis=1)

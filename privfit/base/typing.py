@@ -1,4 +1,4 @@
-"""Types of arrays, of the coins that proposals are drawn with, and of what has records."""
+"""Types of arrays, of the generator that proposals are drawn with, and of what has records."""
 
 from typing import Any, Protocol, TypeAlias
 

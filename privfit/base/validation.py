@@ -1,4 +1,4 @@
-"""Small tests of arguments, shared by every module."""
+"""Small checks of arguments, shared by every module."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""The version, for files that say who wrote them."""
+"""The version, for files that record which one wrote them."""
 
 __version__ = "0.1.0"

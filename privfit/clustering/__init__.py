@@ -1,4 +1,4 @@
-"""k-means and k-median: from noisy steps, trees, grids, searches, and post-processing."""
+"""k-means and k-median: by noisy steps, trees, grids, searches, and post-processing."""
 
 from privfit.clustering.grids import Tree, UniformGrid
 from privfit.clustering.hybrid import Hybrid

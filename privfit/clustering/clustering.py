@@ -1,4 +1,4 @@
-"""What a method of k-means released beside its path."""
+"""What a k-means method released in addition to its path."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["Clustering"]
 class Clustering(Path):
     """The centres of each step, and what they were computed from.
 
-    `trace` has the noisy counts and sums of plain Lloyd steps, as the post-processors take them;
-    `cells` the counts of a grid or tree.
+    `trace` has the noisy counts and sums of plain Lloyd steps, for post-processing; `cells` the
+    counts of a grid or tree.
     """
 
     trace: LloydTrace | None = None

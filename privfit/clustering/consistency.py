@@ -15,11 +15,11 @@ __all__ = ["consistent"]
 
 
 def consistent(trace: LloydTrace) -> LloydTrace:
-    """The trace with counts and sums that one data set could have, as near as possible.
+    """The trace with the nearest counts and sums that one data set could have.
 
     Minimises sum abs(s^ - s~) / scale_sums + sum abs(n^ - n~) / scale_counts by a linear program.
     Totals are equal over iterations; n^ >= 0; low n^ <= s^ <= high n^, and l1(s^) <= radius n^ on
-    the L1 ball. The L2 ball takes l1(s^) <= sqrt(d) radius n^, which is what of it is linear.
+    the L1 ball. For the L2 ball the linear constraint l1(s^) <= sqrt(d) radius n^ is used.
     """
     from scipy.optimize import linprog
 
@@ -33,7 +33,8 @@ def consistent(trace: LloydTrace) -> LloydTrace:
     )  # fmt: skip
     if solution.x is None:  # all zeros are feasible, so this is a solver's own trouble
         raise RuntimeError(
-            f"the linear program must have a solution, but HiGHS says {solution.message!r}; pass a "
+            f"the linear program must have a solution, but HiGHS reports {solution.message!r}; "
+            f"pass a "
             "trace whose numbers differ less in size"
         )
     T, k, d = trace.sums.shape
@@ -44,8 +45,8 @@ def consistent(trace: LloydTrace) -> LloydTrace:
 class _Program:
     """The linear program, in blocks of variables for all m = T k clusters of a trace.
 
-    n (m) and s (m d) are the consistent counts and sums, gap_n and gap_s bound how far they are
-    from the released ones, and on a ball size (m d) bounds abs(s).
+    n (m) and s (m d) are the consistent counts and sums, gap_n and gap_s bound their distance from
+    the released ones, and on a ball size (m d) bounds abs(s).
     """
 
     def __init__(self, trace: LloydTrace) -> None:
@@ -58,13 +59,13 @@ class _Program:
             self._widths["size"] = m * d
 
     def cost(self) -> Floats:
-        """What a unit of each variable costs."""
+        """The cost of a unit of each variable."""
         costs = {"gap_n": 1 / self._trace.scale_counts, "gap_s": self.unit / self._trace.scale_sums}
         each = [costs.get(name, 0.0) for name in self._widths]
         return np.repeat(each, list(self._widths.values()))
 
     def signs(self) -> list[tuple[int | None, None]]:
-        """Least and largest value of each variable: only sums may be negative."""
+        """The smallest and largest value of each variable: only sums may be negative."""
         return [
             (None if name == "s" else 0, None)
             for name, width in self._widths.items()
@@ -96,7 +97,7 @@ class _Program:
         return self._matrix([row for row, _ in rows]), np.concatenate([b for _, b in rows])
 
     def equal(self) -> tuple[Any, Any]:
-        """A and b of A x = b: totals of iteration t less those of iteration t + 1."""
+        """A and b of A x = b: totals of iteration t minus those of iteration t + 1."""
         from scipy import sparse
 
         T, k, d = self._trace.sums.shape
@@ -108,7 +109,7 @@ class _Program:
         return self._matrix(rows), np.zeros((T - 1) * (1 + d))
 
     def _matrix(self, rows: list[dict[str, Any]]) -> Any:
-        """Rows of blocks by variable; what is not named is zero."""
+        """Rows of blocks by variable; blocks that are not named are zero."""
         from scipy import sparse
 
         full = []

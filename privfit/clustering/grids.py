@@ -1,4 +1,4 @@
-"""Private k-means of noisy cells: a fixed grid, or an adaptive tree, and weighted k-means of them.
+"""Private k-means from noisy cell counts: a fixed grid, or an adaptive tree, then weighted k-means.
 
 ==============  ==================================================================================
 `UniformGrid`   noisy counts of a fixed grid, then weighted k-means (EUGkM: Su, Cao, Li, Bertino,
@@ -6,7 +6,7 @@
 `Tree`          noisy counts of an adaptive partition (`privtree.py`), then weighted k-means
 ==============  ==================================================================================
 
-What happens after the counts were released costs nothing.
+Everything after the release of the counts costs nothing.
 """
 
 from __future__ import annotations
@@ -37,16 +37,33 @@ MOST_CELLS = 2**17  # of a uniform grid
 
 @dataclass(frozen=True, repr=False)
 class UniformGrid(Settings):
-    """EUGkM: noisy counts of a fixed grid, then weighted k-means.
+    """Settings of EUGkM: noisy counts of a fixed grid, then weighted k-means.
 
     Parameters
     ----------
     cells : int, optional
-        At most so many cells; by default the paper's rule (n epsilon / 10)^(2d / (2 + d)), and at
-        most 2^17. Needs a public number of records.
-    restarts : int
-        Of the weighted k-means; the paper's published runs had one.
-    paper : bool
+        Maximum number of cells; by default the paper's rule (n epsilon / 10)^(2d / (2 + d)), and at
+        most 2^17. The rule needs a public number of records.
+    restarts : int, optional
+        Number of k-means restarts; the paper's published runs had one.
+    paper : bool, default=False
+        Whether to use the paper's number of restarts.
+
+    See Also
+    --------
+    privfit.clustering.Tree : An adaptive partition instead of a grid.
+    Hybrid : A few Lloyd steps afterwards.
+    KMeans : The estimator that takes these settings.
+
+    Notes
+    -----
+    Released: a noisy count for each cell. Cost: one pure release of the whole epsilon; delta is not
+    used. A record changes one count by one, or two counts if it is replaced.
+
+    References
+    ----------
+    D. Su, J. Cao, N. Li, E. Bertino, H. Jin, "Differentially private k-means clustering", CODASPY
+    2016.
 
     Examples
     --------
@@ -74,11 +91,32 @@ class UniformGrid(Settings):
     def plan(
         self, objective: CentersObjective, epsilon: float, neighbours: Neighbours
     ) -> _GridPlan:
-        """The release that a grid of this budget takes: a record is in one cell."""
+        """The release of a grid with this budget; a record is in one cell.
+
+        Parameters
+        ----------
+        objective : CentersObjective
+            The objective.
+        epsilon : float
+            The budget.
+        neighbours : Neighbours
+            The neighbour relation.
+
+        Returns
+        -------
+        plan
+            Its events, and a method that draws.
+        """
         return _GridPlan(self, DiscreteLaplace(epsilon, neighbours.changes))
 
     def check(self, task: Task[CentersObjective, Space]) -> None:
-        """Refuse what a run would, before anything is charged."""
+        """Refuse what a run would refuse, before anything is charged.
+
+        Parameters
+        ----------
+        task : Task
+            The public part of what the solver is asked to do.
+        """
         super().check(task)
         self.plan(task.objective, task.budget.epsilon, task.neighbours)
 
@@ -112,7 +150,7 @@ class _GridPlan:
         return _grid_cells(run.objective, parts, counts, scale), used
 
     def _parts(self, run: Run[CentersObjective, Reals]) -> Integers:
-        """(d,) parts of each column: one more for the widest, as long as cells are not too many."""
+        """(d,) parts of each column: add one to the widest while there are not too many cells."""
         objective, d = run.objective, run.objective.n_features
         wanted: float = self.settings.cells or self._cells_by_rule(self.settings.size(run), d)
         low, high = objective.bounds
@@ -134,7 +172,7 @@ class _GridPlan:
 def _grid_cells(
     objective: CentersObjective, parts: Integers, counts: Integers, scale: float
 ) -> Cells:
-    """The cells of a grid that have a weight: a grid has many, and most are empty."""
+    """The cells of a grid with a positive weight: a grid has many, and most are empty."""
     filled = np.flatnonzero(counts > scale * math.log(2))
     stride = np.append(np.cumprod(parts[:0:-1])[::-1], 1)  # the last column varies fastest
     place = filled[:, None] // stride % parts
@@ -145,18 +183,34 @@ def _grid_cells(
 
 @dataclass(frozen=True, repr=False)
 class Tree(Settings):
-    """Noisy counts of an adaptive partition, then weighted k-means.
+    """Settings of noisy counts of an adaptive partition, then weighted k-means.
 
     Parameters
     ----------
-    shape_share : float
-        The part of the budget that finds the partition; the rest counts its cells.
+    shape_share : float, optional
+        Fraction of the budget that finds the partition; the rest counts its cells.
     roots : int, optional
-        Halvings that are made without a test; by default round(log2(3 k)).
-    depth : int
-        No cell is halved more often.
-    restarts : int
-        Of the weighted k-means.
+        Number of initial halvings that are made without a test; by default round(log2(3 k)).
+    depth : int, optional
+        Maximum depth: how often a cell may be halved.
+    restarts : int, optional
+        Number of k-means restarts.
+
+    See Also
+    --------
+    privfit.UniformGrid : A fixed grid instead of an adaptive partition.
+    privfit.Hybrid : A few Lloyd steps afterwards.
+    privfit.KMeans : The estimator that takes these settings.
+
+    Notes
+    -----
+    Released: the partition and a noisy count for each of its cells. Cost: two pure releases,
+    together the whole epsilon; delta is not used.
+
+    References
+    ----------
+    J. Zhang, X. Xiao, X. Xie, "PrivTree: a differentially private algorithm for hierarchical
+    decompositions", SIGMOD 2016.
 
     Examples
     --------
@@ -182,12 +236,33 @@ class Tree(Settings):
     def plan(
         self, objective: CentersObjective, epsilon: float, neighbours: Neighbours
     ) -> _TreePlan:
-        """The releases that a tree of this budget takes."""
+        """The releases of a tree with this budget.
+
+        Parameters
+        ----------
+        objective : CentersObjective
+            The objective.
+        epsilon : float
+            The budget.
+        neighbours : Neighbours
+            The neighbour relation.
+
+        Returns
+        -------
+        plan
+            Its events, and a method that draws.
+        """
         k = objective.n_clusters
         return _TreePlan(Partition.plan(self, objective.bounds, k, epsilon, neighbours))
 
     def check(self, task: Task[CentersObjective, Space]) -> None:
-        """Refuse what a run would, before anything is charged."""
+        """Refuse what a run would refuse, before anything is charged.
+
+        Parameters
+        ----------
+        task : Task
+            The public part of what the solver is asked to do.
+        """
         self.plan(task.objective, task.budget.epsilon, task.neighbours)
 
     def __call__(self, run: Run[CentersObjective, Reals]) -> Clustering:
@@ -219,7 +294,7 @@ class _TreePlan:
 def _summarise(
     run: Run[CentersObjective, Reals], plan: _GridPlan | _TreePlan, restarts: int
 ) -> Clustering:
-    """All releases of a plan, and the centres of the cells that they give."""
+    """All releases of a plan, and the centres of the resulting cells."""
     run.set_aside(*plan.events)
     cells, used = plan.draw(run)
     run.note(**used)
@@ -228,7 +303,7 @@ def _summarise(
 
 
 def summarised(run: Run[CentersObjective, Reals], cells: Cells, restarts: int) -> Floats:
-    """k centres of the cells, weighted by their noisy counts; where all are 0, the start."""
+    """k centres of the cells, weighted by their noisy counts; the start if all counts are 0."""
     objective, weights = run.objective, cells.weights
     filled = weights > 0
     if not filled.any():

@@ -1,4 +1,4 @@
-"""A tree for where to start, then Lloyd steps; as published (Su et al.) a grid, then one step."""
+"""A tree to find a start, then Lloyd steps; as published (Su et al.) a grid, then one step."""
 
 from __future__ import annotations
 
@@ -21,19 +21,34 @@ __all__ = ["Hybrid"]
 
 @dataclass(frozen=True, repr=False)
 class Hybrid(Settings):
-    """A tree, then Lloyd steps; what is left out takes our default, or the paper's.
+    """Settings of a tree followed by Lloyd steps, for the parameter `solver`.
 
     Parameters
     ----------
-    tree_share : float
-        The part of epsilon that the tree or the grid gets.
-    tree : Tree or UniformGrid
+    tree_share : float, optional
+        Fraction of epsilon for the tree or the grid.
+    tree : Tree or UniformGrid, optional
         What finds the centres to start from.
-    lloyd : Lloyd
-        Of the steps that follow; by default on clipped residuals.
-    paper : bool
-        The hybrid of Su et al.: EUGkM with half of epsilon, then one step of noisy Lloyd, on sums,
-        with the other half; pure, whatever delta is. A grid needs a public number of records.
+    lloyd : Lloyd, optional
+        The steps that follow; by default on clipped residuals.
+    paper : bool, default=False
+        Whether to run the hybrid of Su et al.: EUGkM with half of epsilon, then one step of noisy
+        Lloyd, on sums, with the other half; pure, whatever delta is. A grid needs a public number
+        of records.
+
+    See Also
+    --------
+    Lloyd, UniformGrid, privfit.clustering.Tree : The parts.
+    KMeans : The estimator that takes these settings.
+
+    Notes
+    -----
+    Released: what the tree and the steps release. Cost: the budget of the fit.
+
+    References
+    ----------
+    D. Su, J. Cao, N. Li, E. Bertino, H. Jin, "Differentially private k-means clustering", CODASPY
+    2016.
 
     Examples
     --------
@@ -54,7 +69,13 @@ class Hybrid(Settings):
         check_split(self, "tree_share")
 
     def check(self, task: Task[CentersObjective, Space]) -> None:
-        """Refuse what a run would, before anything is charged."""
+        """Refuse what a run would refuse, before anything is charged.
+
+        Parameters
+        ----------
+        task : Task
+            The public part of what the solver is asked to do.
+        """
         share = self.tree_share * task.budget.epsilon
         self.tree.check(replace(task, epsilon=share, delta=0.0))
         plan = self.tree.plan(task.objective, share, task.neighbours)
@@ -66,7 +87,8 @@ class Hybrid(Settings):
 
         Released: what `tree` and `lloyd` release. Cost: the grant's budget. The number of steps may
         depend on the tree's noisy number of records, which is released; it changes how the rest of
-        the budget is cut, not how much it is: a sum of epsilons, or of squares of mu (`grants.py`).
+        the budget is divided, not how large it is: a sum of epsilons, or of squares of mu
+        (`grants.py`).
         """
         budget = self.lloyd.spends(run.whole)
         plan = self.tree.plan(run.objective, self.tree_share * budget.epsilon, run.neighbours)
@@ -85,7 +107,7 @@ class Hybrid(Settings):
 
 
 def _all_steps(budget: Budget, spent: tuple[Event, ...]) -> tuple[Event, ...]:
-    """What is planned for steps whose number is chosen later: the Gaussian release they add up to.
+    """The plan for steps whose number is chosen later: the Gaussian release they add up to.
 
     Epsilons of pure steps are covered by their plain sum, and need no plan.
     """

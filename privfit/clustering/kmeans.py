@@ -1,13 +1,13 @@
-"""Private k-means: its methods by name, and what a clustering costs.
+"""Private k-means: its methods by name, and the cost of a clustering.
 
 ==============  ==================================================================================
 `Lloyd`         noisy counts and sums of the clusters, step by step (`lloyd.py`)
 `UniformGrid`   noisy counts of a fixed grid, then weighted k-means (`grids.py`)
 `Tree`          noisy counts of an adaptive partition, then weighted k-means (`grids.py`)
-`Hybrid`        a tree for where to start, then Lloyd steps on clipped residuals (`hybrid.py`)
+`Hybrid`        a tree to find a start, then Lloyd steps on clipped residuals (`hybrid.py`)
 ==============  ==================================================================================
 
-Searches and sample-and-aggregate fit centres too.
+Searches and sample-and-aggregate fit centres, too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ METHODS: dict[str, type[Settings]] = {
 
 
 def best_of(objective: CentersObjective) -> Tree | Hybrid:
-    """The method of solver='auto': a tree alone up to two columns, else a hybrid."""
+    """The method of solver='auto': a tree alone up to two columns, otherwise a hybrid."""
     return Tree() if objective.n_features <= 2 else Hybrid()
 
 
@@ -56,5 +56,5 @@ def private_inertia(
 
 
 def inertia_noise(objective: CentersObjective, centers: Floats, epsilon: float) -> DiscreteLaplace:
-    """A record's cost lies between 0 and the largest of the domain, however neighbours differ."""
+    """The noise: a record's cost is between 0 and the domain's largest, for all neighbours."""
     return DiscreteLaplace(epsilon, max(1, objective.largest_cost(centers[None])))

@@ -8,11 +8,11 @@ Each search takes a `FacilityObjective` and the space ``Subsets(f, k)``:
                visited (Gupta, Ligett, McSherry, Roth, Talwar, 2010)
 `Coreset`      selects places that cover many records at several radii, counts the records nearest
                to each, and clusters the weighted places (Jones, Nguyen, Nguyen, 2021)
-`Synopsis`     partitions the space where records are many (`partition`), counts, and clusters the
-               weighted parts; for records of few columns
+`Synopsis`     partitions the space where there are many records (`partition`), counts, and
+               clusters the weighted parts; for records with few columns
 =============  =================================================================================
 
-The last two touch the records before the clustering only, which is free: it sees released numbers.
+The last two use the records only before the clustering, which is free: it sees released numbers.
 """
 
 from __future__ import annotations
@@ -69,14 +69,25 @@ RADII = 3  # of a coreset
 
 @dataclass(frozen=True, repr=False)
 class Greedy(Search):
-    """Add one facility at a time.
+    """Settings of adding one facility at a time, for the parameter `solver`.
 
     Parameters
     ----------
-    focus : float
-        The share of the budget that finds which distances matter; 0 for none.
-    swaps : int
-        Selections among all swaps that follow the k additions.
+    focus : float, optional
+        Fraction of the budget that finds which distances matter; 0 for none.
+    swaps : int, optional
+        Number of selections among all swaps after the k additions.
+
+    See Also
+    --------
+    Gupta : Swaps only.
+    KMedian : The estimator that takes these settings.
+
+    Notes
+    -----
+    Released: two bounds, then the facilities in the order they were added. Cost: two selections for
+    the bounds, k for the facilities and one for each swap, which together cost the budget of the
+    fit.
 
     Examples
     --------
@@ -100,12 +111,13 @@ class Greedy(Search):
             check_counts(self, "swaps")
 
     def __call__(self, run: Run[FacilityObjective, Subsets]) -> Path:
-        """Select the facility whose addition lowers the cost most, k times over.
+        """Select the facility whose addition lowers the cost most, k times.
 
-        Released: two bounds, then the facilities in the order they joined. Cost: two selections for
-        the bounds, k for the facilities and one for each swap, in all the grant's budget. The range
-        of additions to a set C is the largest distance of a candidate from C, or hi - lo if that is
-        less: see `FacilityGrowth.range`. It shrinks as C grows, and `focus` narrows hi - lo before.
+        Released: two bounds, then the facilities in the order they were added. Cost: two selections
+        for the bounds, k for the facilities and one for each swap; together the grant's budget. The
+        range of additions to a set C is the largest distance of a candidate from C, or hi - lo if
+        that is less: see `FacilityGrowth.range`. It shrinks as C grows, and `focus` narrows hi - lo
+        before.
         """
         objective, space = run.objective, run.space
         total = space.k + self.swaps
@@ -128,13 +140,14 @@ class Greedy(Search):
 
 
 def _focus(run: Run[FacilityObjective, Subsets], eps_f: float) -> FacilityObjective:
-    """The objective with distances clipped to where a choice between facilities is decided.
+    """The objective with distances clipped to where the choice between facilities is decided.
 
     Bounds are two private medians over the records: of the distance to the nearest facility, below
     which no record gains, and of that to the one in 4 k, beyond which a facility would hardly ever
     serve a record. Each is a step of a public grid of distances, selected by -max(b, a), where b
-    records are nearer than the step and a are farther: least where the median is. Adding a record
-    raises b or a by 1 or neither, so that scores drift apart by at most 1; by 2 if one is replaced.
+    records are nearer than the step and a are farther: lowest at the median. Adding a record raises
+    b or a by 1 or neither, so that the difference of two scores changes by at most 1; by 2 if one
+    is replaced.
     """
     objective, k, f = run.objective, run.space.k, run.objective.n_facilities
     some = run.coins.choice(f, min(f, SOME), replace=False)
@@ -155,16 +168,30 @@ def _focus(run: Run[FacilityObjective, Subsets], eps_f: float) -> FacilityObject
 
 @dataclass(frozen=True, repr=False)
 class Swaps(Search):
-    """Swap one facility at a time; what is left out takes our default, or the paper's.
+    """Settings of swapping one facility at a time, for the parameter `solver`.
 
     Parameters
     ----------
     steps : int, optional
-        T; by default k, the paper's is 6 k ln f.
-    paper : bool
-        The publication's own number of steps, and its sensitivity: the diameter, here hi - lo of a
-        record, whatever the sets. Repaired: the cost is that of T + 1 selections by the accountant,
-        the last one among the sets visited included.
+        Number of swaps T; by default k. The paper's is 6 k ln f.
+    paper : bool, default=False
+        Whether to use the publication's number of steps, and its sensitivity: the diameter, here hi
+        - lo of a record, whatever the sets. Repaired: the cost is that of T + 1 selections by the
+        accountant, including the last one among the sets visited.
+
+    See Also
+    --------
+    Greedy : Adds facilities.
+    KMedian : The estimator that takes these settings.
+
+    Notes
+    -----
+    Released: all sets visited. Cost: T + 1 selections, which together cost the budget of the fit.
+
+    References
+    ----------
+    A. Gupta, K. Ligett, F. McSherry, A. Roth, K. Talwar, "Differentially private combinatorial
+    optimization", SODA 2010.
 
     Examples
     --------
@@ -211,7 +238,7 @@ def _swap(
     eps_s: float,
     paper: bool = False,
 ) -> list[Integers]:
-    """Select one of all swaps, or to stay, and go there, again and again: the sets visited."""
+    """Repeatedly select one of all swaps, or none, and apply it; return the sets visited."""
     visited, view = [], objective.at(start)
     for _ in range(steps):
         which, what = run.space.all_moves(view.members, 0.0)
@@ -233,9 +260,9 @@ def _swap(
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """Released stand-ins for the records: distances (m, f) to the facilities, weights (m,).
+    """Released representatives of the records: distances (m, f) to facilities, weights (m,).
 
-    Distances are in the caller's units; a constant that is taken off all of them changes nothing.
+    Distances are in the caller's units; subtracting a constant from all of them changes nothing.
     """
 
     distances: Floats
@@ -245,7 +272,7 @@ class Weighted:
 def weighted_kmedian(stand_ins: Weighted, k: int, rounds: int = 100) -> Integers:
     """k facilities of low weighted cost: greedy additions, then the best swap while one helps.
 
-    Post-processing: it sees released numbers alone, and costs nothing.
+    Post-processing: it sees only released numbers, and costs nothing.
     """
     D, w = stand_ins.distances, stand_ins.weights
     members: list[int] = []
@@ -284,29 +311,45 @@ def _usual_alpha(settings: Coreset) -> float | None:
 
 
 def _usual_radii(settings: Coreset) -> int | None:
-    """3, unless alpha says how many."""
+    """3, unless alpha determines the number."""
     return RADII if settings.alpha is None else None
 
 
 @dataclass(frozen=True, repr=False)
 class Coreset(Settings):
-    """Cluster weighted places; what is left out takes our default, or the papers'.
+    """Settings of clustering weighted places, for the parameter `solver`.
 
     Parameters
     ----------
-    radii : int
-        How many radii, falling by halves from half of hi - lo.
+    radii : int, optional
+        Number of radii, each half of the one before, starting at half of hi - lo.
     places : int, optional
-        Places selected at each radius; by default k.
-    share : float
-        The share of the budget that goes to the selections; counts take the rest.
+        Number of places selected at each radius; by default k.
+    share : float, optional
+        Fraction of the budget for the selections; counts take the rest.
     alpha : float, optional
         The parameter of Jones et al., in (0, 1), instead of radii and places: ceil(log_(1+alpha) n)
         radii, each 1 + alpha times the one below, and ceil(k ln(1 / alpha)) places at each. Smaller
         is finer and slower. Needs a public number of records.
-    paper : bool
-        alpha = 0.2, the finest of the three that the thesis of 2021 tries (0.2, 0.6, 0.99). The
-        publication has no number, nor a share. Repaired: every selection is charged.
+    paper : bool, default=False
+        Whether to use alpha = 0.2, the finest of the three values that the thesis of 2021 tries
+        (0.2, 0.6, 0.99); the publication names neither a value nor a share. Repaired: every
+        selection is charged.
+
+    See Also
+    --------
+    Synopsis : Weighted cells instead of places.
+    KMedian : The estimator that takes these settings.
+
+    Notes
+    -----
+    Released: the places and the noisy number of records nearest to each. Cost: the selections and
+    the counts, together the budget of the fit. The clustering is post-processing and costs nothing.
+
+    References
+    ----------
+    M. Jones, H. Nguyen, T. Nguyen, "Differentially private clustering via maximum coverage", AAAI
+    2021.
 
     Examples
     --------
@@ -340,7 +383,22 @@ class Coreset(Settings):
         check_split(self, "share")
 
     def plan(self, largest: int, k: int, size: int | None) -> tuple[list[int], int]:
-        """The radii, from the smallest on, and how many places are selected at each."""
+        """The radii, and the number of places selected at each.
+
+        Parameters
+        ----------
+        largest : int
+            The largest distance.
+        k : int
+            Number of facilities to choose.
+        size : int or None
+            Public number of records; needed with `alpha`.
+
+        Returns
+        -------
+        tuple of list of int and int
+            The radii, from the smallest, and the number of places at each.
+        """
         if self.alpha is None:
             count = self.radii or RADII
             return [largest >> count - i for i in range(count)], self.places or k
@@ -351,19 +409,25 @@ class Coreset(Settings):
         return [math.floor(largest / step ** (count - i)) for i in range(count)], places
 
     def check(self, task: Task[FacilityObjective, Subsets]) -> None:
-        """Refuse noise too wide to draw, before anything is charged."""
+        """Refuse noise that is too wide to draw, before anything is charged.
+
+        Parameters
+        ----------
+        task : Task
+            The public part of what the solver is asked to do.
+        """
         self.plan(1, 1, task.n_public)
         DiscreteLaplace((1 - self.share) * task.budget.epsilon / 2, 2)
 
     def __call__(self, run: Run[FacilityObjective, Subsets]) -> Path:
         """Select places that cover many records, count the records nearest to each, cluster them.
 
-        At each radius, from the smallest on, places are selected one by one by how many records
-        they have within the radius that no earlier place has (maximum coverage). Such a count
-        changes by at most 1 with a record, for all places in one direction: its range is 1 under
-        add_remove and 2 under replace. Then every record counts for its nearest place, exactly one:
-        the counts' l1 sensitivity is 1 and 2. Released: the places and their noisy counts. The
-        clustering is free.
+        At each radius, from the smallest on, places are selected one by one by the number of
+        records within their radius and not within that of an earlier place (maximum coverage). Such
+        a count changes by at most 1 with a record, for all places in one direction: its range is 1
+        under add_remove and 2 under replace. Then every record counts for its nearest place,
+        exactly one: the counts' l1 sensitivity is 1 and 2. Released: the places and their noisy
+        counts. The clustering is free.
         """
         objective, space = run.objective, run.space
         sides = run.neighbours.changes
@@ -404,16 +468,32 @@ def _split(
 
 @dataclass(frozen=True, repr=False)
 class Synopsis(Settings):
-    """Cluster the weighted cells of a partition.
+    """Settings of clustering the weighted cells of a partition, for the parameter `solver`.
 
     Parameters
     ----------
-    shape_share : float
-        The part of the budget that finds the partition; the rest counts its cells.
+    shape_share : float, optional
+        Fraction of the budget that finds the partition; the rest counts its cells.
     roots : int, optional
-        Halvings that are made without a test; by default round(log2(3 k)).
-    depth : int
-        No cell is halved more often.
+        Number of initial halvings that are made without a test; by default round(log2(3 k)).
+    depth : int, optional
+        Maximum depth: how often a cell may be halved.
+
+    See Also
+    --------
+    Coreset : Weighted places instead of cells.
+    KMedian : The estimator that takes these settings.
+
+    Notes
+    -----
+    Released: the partition and a noisy count for each of its cells. Cost: two pure releases,
+    together the whole epsilon; delta is not used. The clustering is post-processing and costs
+    nothing.
+
+    References
+    ----------
+    J. Zhang, X. Xiao, X. Xie, "PrivTree: a differentially private algorithm for hierarchical
+    decompositions", SIGMOD 2016.
 
     Examples
     --------
@@ -436,12 +516,18 @@ class Synopsis(Settings):
         check_depth(self.depth)
 
     def check(self, task: Task[FacilityObjective, Subsets]) -> None:
-        """Refuse what a run would, before anything is charged."""
+        """Refuse what a run would refuse, before anything is charged.
+
+        Parameters
+        ----------
+        task : Task
+            The public part of what the solver is asked to do.
+        """
         task.objective.check_cells()
         Partition.plan(self, task.objective.bounds, 1, task.budget.epsilon, task.neighbours)
 
     def __call__(self, run: Run[FacilityObjective, Subsets]) -> Path:
-        """Partition the space where records are many, count, and cluster the weighted cells.
+        """Partition the space where there are many records, count, and cluster the weighted cells.
 
         Released: the partition, and a noisy count of each cell. Cost: two pure releases, together
         the grant's epsilon (proof: `privtree.py`). The clustering is free.
@@ -482,16 +568,16 @@ METHODS: dict[str, type[Settings]] = {
 
 
 def automatic(objective: FacilityObjective) -> str:
-    """The solver that 'auto' stands for: by the number of columns and the metric, both public."""
+    """The solver of 'auto': chosen by the number of columns and the metric, both public."""
     return "synopsis" if objective.has_cells else "greedy"
 
 
 def private_cost(
     objective: FacilityObjective, members: Integers, noise: DiscreteLaplace, paid: Paid
 ) -> float:
-    """The summed clipped distance to the nearest of these facilities, with discrete Laplace noise.
+    """The sum of clipped distances to the nearest of these facilities, with discrete Laplace noise.
 
-    One release of the whole budget. A record's cost lies between lo and hi: replacing one moves the
+    One release of the whole budget. A record's cost is between lo and hi: replacing one changes the
     sum by at most hi - lo, adding one by at most hi.
     """
     lowest = round(objective.clip[0] / objective.unit)
@@ -502,15 +588,16 @@ def private_cost(
 def cost_noise(
     objective: FacilityObjective, epsilon: float, neighbours: Neighbours
 ) -> DiscreteLaplace:
-    """What `private_cost` adds: enough for one record.
+    """The noise of `private_cost`: enough for one record.
 
-    A cost is at most hi for each of n records (replace) or of 2^32 (add_remove), below 2^62 in all.
+    A cost is at most hi for each of n records (replace) or of 2^32 (add_remove), below 2^62 in
+    total.
     """
     lowest = round(objective.clip[0] / objective.unit)
     if (lowest + objective.largest) * objective.room(neighbours) >= MOST_SUM:
         raise DeclarationError(
             f"clip {objective.clip} is too far from 0 for an exact sum of costs; pass bounds with "
-            "a smaller lo, such as distances less a public constant"
+            f"a smaller lo, such as distances minus a public constant"
         )
     reach = neighbours.span(lowest, lowest + objective.largest)
     return DiscreteLaplace(epsilon, max(1, reach))

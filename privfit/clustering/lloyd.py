@@ -71,34 +71,50 @@ NOISE = 0.05  # of the radius: how far noise may move a mean, which sets the num
 
 
 def _usual_average(settings: Lloyd) -> float:
-    """Half of the path for residuals, whose last steps differ by their noise alone."""
+    """Half of the path for residuals, whose last steps differ only by noise."""
     return 0.5 if settings.residual and not settings.paper else 0.0
 
 
 @dataclass(frozen=True, repr=False)
 class Lloyd(Settings):
-    """Noisy Lloyd steps; what is left out takes our default, or the paper's.
+    """Settings of noisy Lloyd steps, for the parameter `solver`.
 
     Parameters
     ----------
     steps : int, optional
-        T; by default a public rule in (n, d, k, epsilon, delta): see `_steps_by_rule`; 5 where
-        the number of records is not public.
-    residual : bool
-        Sum residuals clipped to a public radius about the current centres.
+        Number of steps T; by default a public rule in (n, d, k, epsilon, delta), and 5 if the
+        number of records is not public.
+    residual : bool, optional
+        Whether to sum residuals clipped to a public radius about the current centres, instead of
+        records.
     radius : float, optional
-        Of residuals, in units of the records; by default from the domain, d and k: see
-        `_radius_by_rule`.
+        Radius of residuals, in units of the records; by default a rule in the domain, d and k.
     count_share : float, optional
-        The part of a step's sensitivity that counts take, W / (W + V); by default 0.15 for
-        residuals, and for sums what makes the centres' error least: see `_count_weight`.
-    average : float
-        The share of the released path whose mean is the answer, 0 for the last step; by default
-        0.5 for residuals, whose last steps differ by their noise alone, and 0 for sums.
-    paper : bool
-        Lee and Kifer's parameters: 5 steps of Laplace noise, whatever delta is, sums of records,
-        W = 1 whatever the domain, and starts that are packed as far apart as they fit (`packed`).
-        Repaired: every cluster gets noise, counts are at least 1, centres stay in the domain.
+        Fraction of a step's sensitivity for counts, W / (W + V); by default 0.15 for residuals, and
+        for sums the value that minimises the error of the centres.
+    average : float, optional
+        Fraction of the released path whose mean is the answer, 0 for the last step; by default 0.5
+        for residuals, whose last steps differ only by noise, and 0 for sums.
+    paper : bool, default=False
+        Whether to use Lee and Kifer's parameters: 5 steps of Laplace noise, whatever delta is, sums
+        of records, W = 1 whatever the domain, and starts that are packed as far apart as possible
+        (`packed`). Repaired: every cluster gets noise, counts are at least 1, centres stay in the
+        domain.
+
+    See Also
+    --------
+    Hybrid : Starts from a tree.
+    mcmc : Improves on what the steps released, at no cost.
+    KMeans : The estimator that takes these settings.
+
+    Notes
+    -----
+    Released: noisy counts and sums of all clusters in each step. Cost: T pure releases of epsilon /
+    T, or T Gaussian ones of mu / sqrt(T), which together cost the budget of the fit.
+
+    References
+    ----------
+    A. Blum, C. Dwork, F. McSherry, K. Nissim, "Practical privacy: the SuLQ framework", PODS 2005.
 
     Examples
     --------
@@ -125,14 +141,20 @@ class Lloyd(Settings):
         check_positive(self, "radius")
 
     def check(self, task: Task[CentersObjective, Space]) -> None:
-        """Refuse what a run would, before anything is charged: plan, and draw nothing."""
+        """Refuse what a run would refuse, before anything is charged: plan, and draw nothing.
+
+        Parameters
+        ----------
+        task : Task
+            The public part of what the solver is asked to do.
+        """
         self.plan(task.objective, task.budget, task.neighbours, task.n_public)
 
     def __call__(self, run: Run[CentersObjective, Reals]) -> Clustering:
-        """From far-apart centres, release noisy counts and sums T times, and go to their quotients.
+        """From far-apart centres, release noisy counts and sums T times; move to their quotients.
 
-        Released: (k d + k) numbers a step. Cost: T pure releases of epsilon / T, or T Gaussian ones
-        of mu / sqrt(T): the grant's budget.
+        Released: (k d + k) numbers per step. Cost: T pure releases of epsilon / T, or T Gaussian
+        ones of mu / sqrt(T): the grant's budget.
         """
         steps = self.plan(run.objective, run.whole, run.neighbours, run.n_public)
         run.set_aside(steps.event, generations=steps.count)
@@ -148,13 +170,43 @@ class Lloyd(Settings):
         size: float | None,
         *spent: Event,
     ) -> Steps:
-        """T steps that cost what of a budget is left beside these events."""
+        """T steps that cost what is left of a budget after other events.
+
+        Parameters
+        ----------
+        objective : CentersObjective
+            The objective.
+        budget : Budget
+            The budget.
+        neighbours : Neighbours
+            The neighbour relation.
+        size : float or None
+            Public number of records, possibly noisy.
+        *spent : Event
+            The other events.
+
+        Returns
+        -------
+        Steps
+            The plan.
+        """
         budget = self.spends(budget)
         count = self.steps or _steps_by_rule(self, objective, budget, neighbours, size, *spent)
         return Steps.of(self, objective, rate(budget, count, *spent), neighbours)
 
     def spends(self, budget: Budget) -> Budget:
-        """What of a budget the steps use: as published epsilon alone."""
+        """The part of a budget that the steps use; as published epsilon only.
+
+        Parameters
+        ----------
+        budget : Budget
+            The budget of the fit.
+
+        Returns
+        -------
+        Budget
+            What is spent.
+        """
         return Budget(budget.epsilon) if self.paper else budget
 
 
@@ -165,9 +217,9 @@ def take_steps(
     size: float | None,
     average: float,
 ) -> tuple[Path, LloydTrace | None]:
-    """Lloyd steps from these centres, each released and reported: the path, and a trace of sums.
+    """Take Lloyd steps from these centres, each released and reported: the path, and a trace.
 
-    Every cluster gets noise, empty ones too; what happens next depends on released values alone.
+    Every cluster gets noise, empty ones too; what happens next depends on released values only.
     """
     objective, k = run.objective, run.objective.n_clusters
     least = 1.0 if size is None else max(1.0, size / (20 * k))
@@ -184,7 +236,7 @@ def take_steps(
 
 
 def rate(budget: Budget, steps: int, *spent: Event) -> Event:
-    """So many equal steps, pure or Gaussian, that cost what is left beside other events."""
+    """Equal steps, pure or Gaussian, that cost what is left after other events."""
     mu = gaussian_left(budget, *spent, rule="near") if budget.delta > 0 else 0.0
     if mu > 0:
         return Event("gaussian", gaussian_part(mu, steps), steps)
@@ -221,7 +273,8 @@ class Steps:
         W = max(W, math.ceil(8 * cost.parameter))
         if max(W, V) * objective.room(neighbours) >= MOST_SUM:
             raise DeclarationError(
-                f"counts ({W}) or sums ({V} units a record) are too fine for exact totals; pass a "
+                f"counts ({W}) or sums ({V} units per record) are too fine for exact totals; pass "
+                f"a "
                 "smaller count_share or epsilon, or a domain of fewer columns"
             )
         span = joint_sensitivity(W, V, norm, neighbours)
@@ -234,7 +287,7 @@ class Steps:
 
     @property
     def event(self) -> Event:
-        """What all steps cost."""
+        """The cost of all steps."""
         return replace(self.mechanism.event, count=self.count)
 
     @property
@@ -282,7 +335,7 @@ def _trace(
     counts: list[Floats],
     sums: list[Floats],
 ) -> LloydTrace:
-    """What plain Lloyd steps released, as post-processors take it."""
+    """What plain Lloyd steps released, in the form that post-processing takes."""
     unit, domain = objective.candidate_units, objective.domain
     origin = objective.middle * unit
     low, high = (bound * unit - origin for bound in objective.bounds)
@@ -308,7 +361,7 @@ def _shortened(steps: Floats, radius: float, norm: int) -> Floats:
 
 
 def joint_sensitivity(W: int, V: int, norm: int, neighbours: Neighbours) -> float:
-    """How far one record moves the integers of a step; the table at the top of this module."""
+    """How much one record changes the integers of a step; the table at the top of this module."""
     if norm == 1:
         return (W + V) * neighbours.changes
     if not neighbours.replaces:
@@ -346,7 +399,7 @@ def _count_weight(
 
 
 def _radius(settings: Lloyd, objective: CentersObjective, norm: int) -> int | None:
-    """Of residuals, in record units; None of whole records."""
+    """The radius of residuals, in record units; None for whole records."""
     if not settings.residual:
         return None
     length = settings.radius or _radius_by_rule(objective, norm)
@@ -355,10 +408,10 @@ def _radius(settings: Lloyd, objective: CentersObjective, norm: int) -> int | No
 
 
 def _radius_by_rule(objective: CentersObjective, norm: int) -> float:
-    """Of residuals: 0.866 typical lengths k^(-1/d), that is 0.5 sqrt(d) k^(-1/d) on [-1, 1]^d.
+    """0.866 typical lengths k^(-1/d), that is 0.5 sqrt(d) k^(-1/d) on [-1, 1]^d.
 
-    A k-th of the domain has a diameter of that order. In l1 it is sqrt(2 d / pi) times as long:
-    such is the l1 norm of a vector of that l2 norm in a random direction.
+    A k-th of the domain has a diameter of that order. In l1 it is sqrt(2 d / pi) times as long,
+    which is the l1 norm of a vector of that l2 norm in a random direction.
     """
     d = objective.n_features
     radius = math.sqrt(0.75) * objective.domain.typical_length * objective.n_clusters ** (-1 / d)

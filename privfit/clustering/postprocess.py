@@ -1,13 +1,14 @@
-"""What noisy Lloyd iterations say about the data, beyond their last centres: at no cost.
+"""What noisy Lloyd iterations reveal about the data beyond their last centres, at no cost.
 
 Lee and Kifer: T iterations of noisy Lloyd release T x k noisy counts and sums, and all of them
 describe one data set. `consistent` finds counts and sums near the released ones that some data set
-could have (a linear program). `mcmc` walks over synthetic data sets by their likelihood given all
-that was released, keeps the most likely one it meets, and clusters it by ordinary k-means.
+could have (a linear program). `mcmc` walks over synthetic data sets by their likelihood given
+everything that was released, keeps the most likely one it visits, and clusters it by ordinary
+k-means.
 
 Everything here takes released values and never records, so by the post-processing property of
-differential privacy it spends nothing. A `LloydTrace` comes from a `Release`, or from anybody's own
-arrays of noisy counts and sums.
+differential privacy it costs nothing. A `LloydTrace` comes from a `Release`, or from any arrays of
+noisy counts and sums.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ __all__ = ["LloydTrace", "Progress", "Synthetic", "consistent", "mcmc"]
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a chain stands: steps done and planned, and the best log likelihood so far."""
+    """The progress of a chain: steps done and planned, and the best log-likelihood so far."""
 
     step: int
     steps: int
@@ -45,7 +46,7 @@ class Progress:
 
 @dataclass(frozen=True, eq=False)
 class Synthetic:
-    """The most likely synthetic data set that a chain met, and its clusters.
+    """The most likely synthetic data set that a chain visited, and its clusters.
 
     points          (n, d): synthetic records
     log_likelihood  of the released counts and sums given these points, up to a constant
@@ -82,45 +83,58 @@ def mcmc(
     callback: Callable[[Progress], object] | None = None,
     paper: bool = False,
 ) -> Synthetic:
-    """A likely synthetic data set, given all that a noisy Lloyd run released, and its clusters.
+    """Find a likely synthetic data set, given what a noisy Lloyd run released, and cluster it.
 
     Parameters
     ----------
     trace : LloydTrace
-        Released values. Nothing else about the records is used, so nothing is spent.
+        Released values. Nothing else about the records is used, so it costs nothing.
     n_clusters : int
         Number of centres to return; it may differ from that of the trace.
-    steps : int, optional
-        Length of the chain. By default the paper's 30,000; to anneal 300,000, or 10 a record if
-        that is more: a cooled chain gains by every step, a sampling one hardly after the first.
-    n_records : int, optional
-        Number of synthetic records; the consistent total of the noisy counts by default.
-    rng : None, int, Generator or BitSource
+    steps : int or None, default=None
+        Length of the chain. By default the paper's 30,000; with `anneal` 300,000, or 10 per record
+        if that is more: a cooled chain gains from every step, a sampling one hardly after the
+        first.
+    n_records : int or None, default=None
+        Number of synthetic records; by default the consistent total of the noisy counts.
+    rng : None, int, numpy.random.Generator or BitSource, default=None
         Source of randomness. This is post-processing: a seed does no harm here.
-    anneal : bool
-        Cool the chain to the most likely data set, rather than sample from the posterior.
-    delta : float
-        Variance of proposals about their centre, where the domain has half-width 1.
-    n_init : int
-        Restarts of the final k-means.
-    tolerance : float, optional
-        Stop when a sweep (one step a record, at least 16,384) raises the best log likelihood by
+    anneal : bool, default=False
+        Whether to cool the chain to the most likely data set, instead of sampling from the
+        posterior.
+    delta : float, default=0.001
+        Variance of proposals about their centre, for a domain of half-width 1.
+    n_init : int, default=20
+        Number of restarts of the final k-means.
+    tolerance : float or None, default=None
+        Stop when a sweep (one step per record, at least 16,384) raises the best log-likelihood by
         less than this.
-    callback : callable (Progress) -> object
+    callback : callable (Progress) -> object or None, default=None
         Called after every 16,384 steps.
-    paper : bool
-        Propose from the T sets of means that the iterations released, each with its own counts.
-        Ours also proposes from the centroids of the first iteration, which no record has moved:
-        one proposal in T + 1, which reaches what noise has emptied.
+    paper : bool, default=False
+        Whether to propose only from the T sets of means that the iterations released, each with its
+        own counts. By default also from the centroids of the first iteration, which no record has
+        moved: one proposal in T + 1, which reaches regions that noise has emptied.
 
     Returns
     -------
     Synthetic
-        The most likely synthetic data set that the chain met, and its clusters.
+        The most likely synthetic data set that the chain visited, and its clusters.
+
+    See Also
+    --------
+    LloydTrace : What noisy Lloyd released.
+    KMeans : Has a parameter `postprocess`.
 
     Notes
     -----
+    This is post-processing of released values: it costs no budget.
+
     Long because all parameters are described here; the loop is in `_walk`.
+
+    References
+    ----------
+    J. Lee, D. Kifer, "Post-processing for iterative differentially private algorithms".
 
     Examples
     --------
@@ -187,7 +201,7 @@ def _check_walk(
             raise DeclarationError(f"{name} ({value!r}) must be a positive whole number; pass one")
     if steps is not None and (not is_whole(steps) or steps < 0):
         raise DeclarationError(
-            f"steps ({steps!r}) must be a whole number from 0 on; pass e.g. 30_000"
+            f"steps ({steps!r}) must be a whole number of at least 0; pass e.g. 30_000"
         )
     if n_records is not None and (not is_whole(n_records) or not 0 < n_records < 2**31):
         raise DeclarationError(
@@ -198,7 +212,7 @@ def _check_walk(
         raise DeclarationError(f"delta ({delta!r}) must be a positive number; pass e.g. 0.001")
     if tolerance is not None and (not is_finite(tolerance) or tolerance < 0):
         raise DeclarationError(
-            f"tolerance ({tolerance!r}) must be None or a number from 0 on; pass one"
+            f"tolerance ({tolerance!r}) must be None or a number of at least 0; pass one"
         )
     T, k, _ = trace.centroids.shape
     if (T + 1) * k > MOST:
@@ -231,7 +245,7 @@ class _Chain:
     """The kernel's buffers, and what they mean.
 
     Points and centres are whole numbers of `unit`, a power of two. Rows hold the released sums and
-    counts of a cluster less those of the points; released values are rounded to 2^-10 units, so
+    counts of a cluster minus those of the points; released values are rounded to 2^-10 units, so
     that all sums of doubles are exact.
     """
 
@@ -310,7 +324,7 @@ class _Chain:
         return -float(((rows**2 if self._quadratic else np.abs(rows)) * self._weight).sum())
 
     def _residuals(self, points: NDArray[np.int16]) -> Floats:
-        """(T k, width): released sums and counts less those of the points."""
+        """(T k, width): released sums and counts minus those of the points."""
         T, k, d = self._trace.sums.shape
         ids = np.empty((len(points), T), dtype=np.uint16)
         log_q = np.empty(len(points))
@@ -326,7 +340,7 @@ class _Chain:
         return rows
 
     def _inside(self, points: Floats, bounds: Floats) -> Floats:
-        """Points of the trace's units as whole numbers of `unit` within the domain."""
+        """Points in the trace's units as whole numbers of `unit` within the domain."""
         points = np.clip(np.trunc(points / self.unit), *bounds)
         if self._trace.domain == "box":
             return points
@@ -353,7 +367,7 @@ def _unit(trace: LloydTrace) -> float:
 
 
 def _slots(shares: Floats) -> NDArray[np.uint16]:
-    """Components in proportion to their share of a set, the sets alike; each has one at least."""
+    """Components in proportion to their share of a set, equally for all sets; at least one each."""
     m = shares.size
     count = 1 << max(12, (4 * m - 1).bit_length())
     even = shares + 1e-9 * (1.0 + shares.sum())
@@ -381,7 +395,7 @@ def kmeans(
 ) -> Floats:
     """Ordinary k-means on whole numbers (n, d): the best of `n_init` runs from k-means++ starts.
 
-    Runs stop once they settle; the best one goes on until no centre moves. It is not
+    Runs stop once they settle; the best one continues until no centre moves. It is not
     `base.means.weighted_means`, whose starts it shares, since that one sums floats and rounds in
     another order, so that released centres would change.
     """
@@ -429,7 +443,7 @@ class _LloydStep:
         return centers
 
     def cost(self, centers: Floats) -> int:
-        """The sum of squared distances, less that of the points' own squares."""
+        """The sum of squared distances, minus that of the points' own squares."""
         out = np.zeros((1, 1), dtype=np.int64)
         w, start = chain.quads(np.rint(centers).astype(np.int16))
         center_kernels.costs(

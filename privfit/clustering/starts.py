@@ -1,6 +1,6 @@
-"""Where k-means starts: k centres far from each other, without a look at any record.
+"""Where k-means starts: k centres far from each other, without looking at any record.
 
-`spread_out` is ours, `packed` what Su et al. (2016) and Lee and Kifer have. Both draw from the
+`spread_out` is ours, `packed` that of Su et al. (2016) and of Lee and Kifer. Both draw from the
 declared domain alone.
 """
 
@@ -18,7 +18,7 @@ __all__ = ["centre_space", "packed", "spread_out"]
 
 
 def centre_space(objective: CentersObjective, source: BitSource) -> Reals:
-    """Where centres may lie, and where they start: far apart, without a look at records."""
+    """The space of centres, and their start: far apart, without looking at records."""
     unit, coins = objective.candidate_units, np.random.default_rng(source.bits(128))
     low, high = (bound * unit for bound in objective.bounds)
     shape = (objective.n_clusters, objective.n_features)
@@ -29,8 +29,8 @@ def centre_space(objective: CentersObjective, source: BitSource) -> Reals:
 def spread_out(objective: CentersObjective, coins: np.random.Generator) -> Floats:
     """k points far from each other: the means of points drawn uniformly from the domain.
 
-    Su et al. (2016) pack spheres. Measured side by side these starts were a little better, and they
-    need no square domain.
+    Su et al. (2016) pack spheres. In a direct comparison these starts were slightly better, and
+    they need no square domain.
     """
     k = objective.n_clusters
     points = objective.domain.uniform_points(max(500, 20 * k), coins)
@@ -38,10 +38,10 @@ def spread_out(objective: CentersObjective, coins: np.random.Generator) -> Float
 
 
 def packed(objective: CentersObjective, coins: np.random.Generator) -> Floats:
-    """k points at least 2 a from each other and a from the border, a as large as is found.
+    """k points at least 2 a from each other and a from the boundary, for the largest a found.
 
-    The starts of Su et al. (2016), which Lee and Kifer take: points are drawn until each keeps its
-    distance, and a is halved between what worked and what failed in 100 draws for one of them.
+    The starts of Su et al. (2016), which Lee and Kifer use: points are drawn until each keeps its
+    distance, and a is bisected between what worked and what failed in 100 draws for one of them.
     """
     domain = objective.domain
     best = domain.uniform_points(objective.n_clusters, coins)
@@ -54,7 +54,7 @@ def packed(objective: CentersObjective, coins: np.random.Generator) -> Floats:
 
 
 def _packed_at(objective: CentersObjective, a: float, coins: np.random.Generator) -> Floats | None:
-    """k such points, or None if 100 draws do not bring the next one."""
+    """k such points, or None if 100 draws do not find the next one."""
     domain = objective.domain
     found: list[Floats] = []
     for _ in range(objective.n_clusters):

@@ -21,29 +21,34 @@ DOMAINS = ("box", "l1", "l2")
 
 @dataclass(frozen=True, eq=False)
 class LloydTrace:
-    """What T iterations of noisy Lloyd released, about a public point `origin`.
+    """What T iterations of noisy Lloyd released, relative to a public point `origin`.
 
     Parameters
     ----------
-    centroids : (T, k, d)
+    centroids : array of shape (T, k, d)
         The centroids that assigned the records in each iteration.
-    counts : (T, k)
+    counts : array of shape (T, k)
         Noisy numbers of records in each cluster.
-    sums : (T, k, d)
+    sums : array of shape (T, k, d)
         Noisy sums of the records in each cluster.
     scale_counts, scale_sums : float
         Scale of the noise of a count, and of each coordinate of a sum in the units of the records:
         b of Laplace noise, or a standard deviation.
-    low, high : (d,)
-        Least and largest value of each coordinate of a record.
-    kind : 'laplace' or 'gaussian'
+    low, high : array of shape (d,)
+        Smallest and largest value of each coordinate of a record.
+    kind : {'laplace', 'gaussian'}
         The noise.
-    domain : 'box', 'l1' or 'l2'
+    domain : {'box', 'l1', 'l2'}
         A box, or a ball about the origin.
     radius : float
         Radius of the ball; 0 for a box.
-    origin : (d,), optional
+    origin : array of shape (d,), optional
         The point, in the records' own coordinates; 0 by default.
+
+    See Also
+    --------
+    mcmc : Clusters a likely data set.
+    Lloyd : The solver that leaves a trace.
 
     Examples
     --------
@@ -125,7 +130,18 @@ class LloydTrace:
 
     @classmethod
     def from_release(cls, release: Release) -> LloydTrace:
-        """The trace that a noisy Lloyd fit left in its release, under `parameters["trace"]`."""
+        """Read the trace of a noisy Lloyd fit from its release (``parameters["trace"]``).
+
+        Parameters
+        ----------
+        release : Release
+            The release of the fit.
+
+        Returns
+        -------
+        LloydTrace
+            The trace.
+        """
         trace = release.parameters.get("trace")
         if isinstance(trace, cls):
             return trace
@@ -143,7 +159,13 @@ class LloydTrace:
             ) from None
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields by name, as a release keeps them."""
+        """The fields by name, in the form that a release stores.
+
+        Returns
+        -------
+        dict
+            Plain values.
+        """
         return asdict(self)
 
 
@@ -160,7 +182,7 @@ def _frozen(name: str, values: Any) -> Floats:
 
 
 def check_trace(trace: Any) -> None:
-    """Refuse what is no trace."""
+    """Refuse anything that is not a trace."""
     if not isinstance(trace, LloydTrace):
         raise DeclarationTypeError(
             f"trace ({type(trace).__name__}) must be a LloydTrace; pass "

@@ -1,7 +1,7 @@
-"""What a record may be: declared, never read off the data.
+"""Domains: what a record may be, declared in advance and never read from the data.
 
-A domain clips, codes and rounds a record by itself, and answers for its geometry: norms, distances
-and boxes, from which every sensitivity follows.
+A domain clips, codes and rounds each record by itself. It also answers questions about its geometry
+(norms, distances and boxes), from which every sensitivity follows.
 """
 
 from privfit.domains.balls import L1Ball, L2Ball

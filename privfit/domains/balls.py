@@ -1,4 +1,4 @@
-"""Balls: the l1 or the l2 norm of a record is at most a declared radius."""
+"""Balls: the l1 or l2 norm of a record is at most a declared radius."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ __all__ = ["L1Ball", "L2Ball"]
 class _Ball(Domain):
     """Records of norm at most `radius`; longer ones are scaled down.
 
-    Scaling is done on integers. A record whose rounded columns already lie in the ball is kept;
-    any other is multiplied by radius / norm, rounded so that it ends inside.
+    Scaling is done on integers. A record whose rounded columns are already in the ball is kept; any
+    other is multiplied by radius / norm, rounded so that the result is inside.
 
-    Sums fit in 64 bits: columns are capped at 2^14 + 1 units, so squares of 2^31 columns stay below
-    2^60; of a record that is scaled, columns keep as many leading bits as let d squares stay below
-    2^62, at most 22. Fewer bits round more columns towards zero, and the record still ends inside.
+    Sums fit in 64 bits: columns are capped at 2^14 + 1 units, so the squares of 2^31 columns stay
+    below 2^60. The columns of a record that is scaled keep as many leading bits as let d squares
+    stay below 2^62, at most 22. With fewer bits, more columns are rounded towards zero, and the
+    result is still inside.
     """
 
     radius: float
@@ -148,7 +149,7 @@ class _Ball(Domain):
         return np.asarray(ways * float(self.high[0]) * rng.random((m, 1)) ** (1 / self.width))
 
     def _ways(self, m: int, rng: np.random.Generator) -> Floats:
-        """(m, d) vectors in directions uniform on the border."""
+        """(m, d) vectors whose directions are uniform on the boundary."""
         raise NotImplementedError
 
     def drawn_in(self, points: Floats, distance: float) -> Floats:
@@ -156,7 +157,7 @@ class _Ball(Domain):
 
     @property
     def _depth(self) -> float:
-        """The radius, divided by the distance of the border from the middle in l2."""
+        """The radius, divided by the l2 distance from the middle to the boundary."""
         raise NotImplementedError
 
 
@@ -174,8 +175,24 @@ def _row_max(values: Floats, start: Integers) -> Floats:
 
 
 class L1Ball(_Ball):
-    """Records with l1 norm at most `radius`; longer ones are scaled down.
+    """Records whose l1 norm is at most `radius`; longer ones are scaled down.
 
+    Parameters
+    ----------
+    radius : float
+        Declared bound on the l1 norm, from documentation and never from the data.
+    n_features : int or None, default=None
+        Number of columns. If None, it is taken from the records' shape.
+    grid : Grid, default=Grid()
+        Bits of records, candidates and scores.
+
+    See Also
+    --------
+    L2Ball : The same for the l2 norm.
+    Box : A range for each column.
+
+    Examples
+    --------
     >>> from privfit import L1Ball
     >>> L1Ball(radius=1.0, n_features=3).width
     3
@@ -241,8 +258,24 @@ class L1Ball(_Ball):
 
 
 class L2Ball(_Ball):
-    """Records with l2 norm at most `radius`; longer ones are scaled down.
+    """Records whose l2 norm is at most `radius`; longer ones are scaled down.
 
+    Parameters
+    ----------
+    radius : float
+        Declared bound on the l2 norm, from documentation and never from the data.
+    n_features : int or None, default=None
+        Number of columns. If None, it is taken from the records' shape.
+    grid : Grid, default=Grid()
+        Bits of records, candidates and scores.
+
+    See Also
+    --------
+    L1Ball : The same for the l1 norm.
+    Box : A range for each column.
+
+    Examples
+    --------
     >>> from privfit import L2Ball
     >>> L2Ball(radius=1.0, n_features=3).width
     3
@@ -321,5 +354,5 @@ class L2Ball(_Ball):
 
 
 def _up(values: Floats, terms: int) -> Floats:
-    """Above any rounding of a sum of that many terms and its square root."""
+    """A factor above any rounding error of a sum of that many terms and its square root."""
     return values * (1 + (terms + 8) * np.finfo(np.float64).eps)

@@ -1,4 +1,4 @@
-"""Boxes: each column has declared bounds of its own."""
+"""Boxes: each column has its own declared bounds."""
 
 from __future__ import annotations
 
@@ -22,14 +22,24 @@ __all__ = ["Box"]
 
 @dataclass(frozen=True, eq=False)
 class Box(Domain):
-    """Each column j lies in [low_j, high_j]; scalars mean the same bounds for every column.
+    """Records whose column j is in [low_j, high_j]; scalar bounds apply to every column.
+
+    Values outside the bounds are clipped.
 
     Parameters
     ----------
-    lower, upper
+    lower, upper : float or array-like of shape (n_features,)
         Declared bounds, from documentation and never from the data.
-    n_features
-        Number of columns, where scalar bounds leave it open.
+    n_features : int or None, default=None
+        Number of columns. Only needed with scalar bounds; if None, it is then taken from the
+        records' shape.
+    grid : Grid, default=Grid()
+        Bits of records, candidates and scores.
+
+    See Also
+    --------
+    Schema : Named columns of numbers and categories.
+    L1Ball, L2Ball : Bounds on the norm of a record.
 
     Examples
     --------
@@ -116,9 +126,14 @@ class Box(Domain):
         return np.clip(whole_units(block, units), low, high).astype(np.int16)
 
     def centred(self) -> Box:
-        """The same box with columns taken from their middle where 0 is outside of their bounds.
+        """The same box, where columns whose bounds exclude 0 are measured from their middle.
 
-        A column of [1000, 1001] has four steps of 1024 / 4096 as it is, and 8192 around 1000.5.
+        As it is, a column of [1000, 1001] has four steps of 1024 / 4096; around 1000.5 it has 8192.
+
+        Returns
+        -------
+        Box
+            The box on the finer grid, or this box if all its columns contain 0.
         """
         lower, upper = np.asarray(self.lower), np.asarray(self.upper)
         far = (lower > 0) | (upper < 0)
@@ -156,13 +171,13 @@ def _check_bounds(lower: Floats, upper: Floats) -> None:
         )
     if not all(has_ordinary_size(bound) for bound in (*lower.flat, *upper.flat)):
         raise DeclarationError(
-            "Box bounds must be 0 or of a size from 1e-100 to 1e100; pass columns in fit units"
+            "Box bounds must be 0 or between 1e-100 and 1e100 in size; pass columns in other units"
         )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _CentredBox(Box):
-    """What a box's records are less a declared point; all geometry is that of the differences."""
+    """A box minus a declared point; all geometry is that of the differences."""
 
     middle: ArrayLike = 0.0
 

@@ -1,7 +1,7 @@
 """Columns of a schema: numbers in a declared range, and values from a declared list.
 
-A column tells how its cells are coded (`width`, `names`, `code`), what 0 and 1 stand for where a
-number is coded as a share of its range, and writes itself as a table of plain values.
+A column knows how its cells are coded (`width`, `names`, `code`) and what 0 and 1 stand for if
+numbers are coded as a fraction of the range. It can be written as a table of plain values.
 """
 
 from __future__ import annotations
@@ -26,13 +26,30 @@ __all__ = ["Categorical", "Column", "Numeric", "columns_from"]
 
 @dataclass(frozen=True)
 class Numeric:
-    """A numeric column with a declared range; coded as [0, 1], or one-hot over bins.
+    """A numeric column with a declared range, coded as [0, 1] or one-hot over bins.
 
-    `bins` is a number of equal bins, or declared cut points: ``bins=[25, 35, 50]`` makes four. Bins
-    let a linear model bend, and tame columns with long tails. `fill` is the declared stand-in for
-    missing values and for cells that are no numbers; without it a table that has some is refused.
-    Numbers are rounded to float32, so that they are the same in every kind of table.
+    Numbers are rounded to float32, so that they are the same in every kind of table, and clipped to
+    the range.
 
+    Parameters
+    ----------
+    low, high : float
+        Declared range, from documentation and never from the data.
+    bins : int or sequence of float, default=0
+        Number of equal bins, or declared cut points: ``bins=[25, 35, 50]`` makes four bins. With
+        bins, a linear model can be non-linear in the column, and long tails do less harm. By
+        default the column is a single number in [0, 1].
+    fill : float or None, default=None
+        Declared replacement for missing values and for cells that are not numbers. If None, a table
+        that has such cells is refused.
+
+    See Also
+    --------
+    Categorical : A column of declared values.
+    Schema : The domain that columns make up.
+
+    Examples
+    --------
     >>> from privfit import Numeric, Schema
     >>> Schema({"age": Numeric(17, 90), "gain": Numeric(0, 99_999, bins=[1, 1000])}).width
     4
@@ -54,8 +71,8 @@ class Numeric:
             cuts = (self.low, *self.bins, self.high)
             if not all(map(is_finite, cuts)) or any(a >= b for a, b in pairwise(cuts)):
                 raise DeclarationError(
-                    f"bins ({self.bins!r}) must rise between low and high; pass cut points such as "
-                    "bins=[25, 35, 50]"
+                    f"bins ({self.bins!r}) must increase between low and high; pass cut points "
+                    "such as bins=[25, 35, 50]"
                 )
             object.__setattr__(self, "bins", tuple(float(cut) for cut in self.bins))
         elif not is_whole(self.bins) or self.bins < 0:
@@ -75,8 +92,8 @@ class Numeric:
             and all(map(has_ordinary_size, (self.low, self.high, self.high - self.low)))
         ):
             raise DeclarationError(
-                f"Numeric range ({self.low!r}, {self.high!r}) must be finite and rising; pass the "
-                "documented Numeric(low, high)"
+                f"Numeric range ({self.low!r}, {self.high!r}) must be finite and increasing; pass "
+                "the documented Numeric(low, high)"
             )
         if not _float32_is_fine(self.low, self.high):
             raise DeclarationError(
@@ -87,49 +104,104 @@ class Numeric:
 
     @property
     def width(self) -> int:
-        """Encoded columns."""
+        """The number of encoded columns."""
         return len(self.bins) + 1 if isinstance(self.bins, Sequence) else max(self.bins, 1)
 
     @property
     def coded_range(self) -> tuple[float, float] | None:
-        """What 0 and 1 stand for, where numbers are coded as shares; None where they have bins."""
+        """What 0 and 1 stand for if numbers are coded as fractions; None with bins."""
         return None if self.bins else (self.low, self.high)
 
     def names(self, name: str) -> list[str]:
-        """Names of the encoded columns of a column with this name."""
+        """Names of the encoded columns.
+
+        Parameters
+        ----------
+        name : str
+            Name of the column in the table.
+
+        Returns
+        -------
+        list of str
+            One name for each encoded column.
+        """
         return [f"{name}[{i}]" for i in range(self.width)] if self.bins else [name]
 
     def code(self, cells: Any, name: str, reader: NumberReader) -> tuple[Any, Any]:
-        """(n,) the encoded column of each cell, counted from the first, and its value in [0, 1]."""
+        """Encode the cells of a column.
+
+        Parameters
+        ----------
+        cells : array-like
+            The column, of any type that a table may hold.
+        name : str
+            Name of the column, for messages.
+        reader : NumberReader
+            Reader that knows the texts for missing values.
+
+        Returns
+        -------
+        tuple of arrays of shape (n,)
+            The encoded column of each cell, counted from the column's first, and its value in [0,
+            1].
+        """
         share = self.share(self._filled(reader.numbers(cells), name))
         return (self.place(share), 1.0) if self.bins else (0, share)
 
     def _filled(self, numbers: Floats, name: str) -> Floats:
-        """The numbers, and the declared fill where a cell is missing or no number."""
+        """The numbers, with the declared fill where a cell is missing or not a number."""
         unknown = np.isnan(numbers)
         if not unknown.any():
             return numbers
         if self.fill is None:
             raise InputError(
-                f"column {name!r} has missing values or cells that are no numbers; declare "
-                "Numeric(low, high, fill=...), or fill them before"
+                f"column {name!r} has missing values or cells that are not numbers; declare "
+                "Numeric(low, high, fill=...), or fill them in first"
             )
         return np.where(unknown, through_float32(self.fill), numbers)
 
     def share(self, numbers: Floats) -> Floats:
-        """(x - low) / (high - low) of numbers that are float32, clipped to [0, 1]."""
+        """Rescale numbers to fractions of the range.
+
+        Parameters
+        ----------
+        numbers : array-like of float
+            Numbers that are exact in float32.
+
+        Returns
+        -------
+        array of float
+            ``(x - low) / (high - low)``, clipped to [0, 1].
+        """
         low, high = through_float32([self.low, self.high])
         return (np.clip(numbers, low, high) - low) / (high - low)
 
     def place(self, share: Floats) -> Integers:
-        """The bin of each share of the range, in [0, 1]."""
+        """Find the bin of each fraction of the range.
+
+        Parameters
+        ----------
+        share : array-like of float
+            Fractions in [0, 1], as `share` returns them.
+
+        Returns
+        -------
+        array of int
+            Bin numbers from 0.
+        """
         if isinstance(self.bins, Sequence):
             cuts = self.share(through_float32(self.bins))
             return np.searchsorted(cuts, share, side="right")
         return np.minimum(share * self.bins, self.bins - 1).astype(np.int64)
 
     def to_dict(self) -> dict[str, Any]:
-        """What is declared, as JSON and TOML have it."""
+        """The declaration as plain values, for JSON and TOML.
+
+        Returns
+        -------
+        dict
+            The arguments that differ from their defaults.
+        """
         bins = self.bins
         declared: dict[str, Any] = {"low": plain_number(self.low), "high": plain_number(self.high)}
         if bins:
@@ -140,7 +212,7 @@ class Numeric:
 
 
 def _float32_is_fine(low: float, high: float) -> bool:
-    """Whether steps of float32 are at most 1/4096 of the range: those of the grid are no finer."""
+    """Whether steps of float32 are at most 1/4096 of the range; the grid's steps are no finer."""
     with np.errstate(over="ignore", invalid="ignore"):
         step = np.spacing(np.float32(max(abs(low), abs(high))))
     return bool(4096 * float(step) <= high - low)  # false of infinity, too
@@ -150,10 +222,24 @@ def _float32_is_fine(low: float, high: float) -> bool:
 class Categorical:
     """A categorical column with declared values, coded one-hot.
 
-    With `other` a last level takes unknown and missing values; without it a table that has some is
-    refused. A value matches in whatever type it arrives: 1, 1.0, True, "1" and "1.0" are one
-    category, and so are a date and its ISO text, which is how it is kept.
+    A value matches whatever type it has in the table: 1, 1.0, True, "1" and "1.0" are one category,
+    and so are a date and its ISO text (which is how it is stored).
 
+    Parameters
+    ----------
+    values : sequence
+        The documented values.
+    other : bool, default=False
+        Whether to add a last level for unknown and missing values. If False, a table that has such
+        values is refused.
+
+    See Also
+    --------
+    Numeric : A column of numbers.
+    Schema : The domain that columns make up.
+
+    Examples
+    --------
     >>> from privfit import Categorical, Schema
     >>> Schema({"sex": Categorical(["Female", "Male"], other=True)}).width
     3
@@ -175,25 +261,51 @@ class Categorical:
 
     @cached_property
     def positions(self) -> dict[str, int]:
-        """The canonical text of each value, and its level."""
+        """The level of each value, by its canonical text."""
         return positions(self.values, "Categorical values")
 
     @property
     def width(self) -> int:
-        """Encoded columns."""
+        """The number of encoded columns."""
         return len(self.values) + self.other
 
     @property
     def choices(self) -> Sequence[Any] | None:
-        """All values that a cell may have; None where unknown ones are taken, too."""
+        """All values that a cell may have; None if unknown values are accepted."""
         return None if self.other else self.values
 
     def names(self, name: str) -> list[str]:
-        """Names of the encoded columns of a column with this name."""
+        """Names of the encoded columns.
+
+        Parameters
+        ----------
+        name : str
+            Name of the column in the table.
+
+        Returns
+        -------
+        list of str
+            One name for each level.
+        """
         return [f"{name}={value}" for value in self.values] + [f"{name}=<other>"] * self.other
 
     def code(self, cells: Any, name: str, reader: NumberReader) -> tuple[Any, Any]:
-        """(n,) the level of each cell, and its value 1; unknown ones go to the other level."""
+        """Encode the cells of a column; unknown values get the level `other`.
+
+        Parameters
+        ----------
+        cells : array-like
+            The column, of any type that a table may hold.
+        name : str
+            Name of the column, for messages.
+        reader : NumberReader
+            Reader that knows the texts for missing values.
+
+        Returns
+        -------
+        tuple of arrays of shape (n,)
+            The level of each cell, and its value, which is 1.
+        """
         codes = LevelReader(self.positions).codes(cells)
         unknown = codes < 0
         if not unknown.any():
@@ -206,7 +318,13 @@ class Categorical:
         return np.where(unknown, len(self.values), codes), 1.0
 
     def to_dict(self) -> dict[str, Any]:
-        """What is declared, as JSON and TOML have it."""
+        """The declaration as plain values, for JSON and TOML.
+
+        Returns
+        -------
+        dict
+            The arguments that differ from their defaults.
+        """
         levels = list(self.values)
         _check_levels(levels)
         return {"values": levels, **({"other": True} if self.other else {})}
@@ -216,7 +334,7 @@ Column: TypeAlias = Numeric | Categorical
 
 
 def _as_level(value: Any) -> Any:
-    """A declared value; what JSON has no form for, such as a date, is its canonical text."""
+    """A declared value; one that JSON cannot hold, such as a date, becomes its canonical text."""
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
         value = value.item()
     text = canonical(value) if not isinstance(value, str | bool | int | float) else value
@@ -227,7 +345,7 @@ def _as_level(value: Any) -> Any:
 
 
 def columns_from(tables: Any) -> dict[str, Column]:
-    """The columns that a table of tables declares, as `to_dict` and TOML files have them."""
+    """The columns declared by a table of tables, in the format of `to_dict` and of TOML files."""
     if not isinstance(tables, dict):
         raise DeclarationError(
             f"columns ({tables!r}) must be a table of declared columns; pass [columns] and "
@@ -242,7 +360,8 @@ def _column_from(name: str, entry: Any) -> Column:
     if not numeric and not {"values"} <= keys <= {"values", "other"}:
         raise DeclarationError(
             f"column {name!r} ({entry!r}) must have low and high, or values; pass {{low = 17, "
-            'high = 90}, perhaps with bins and fill, or {values = ["a", "b"]}, perhaps with other'
+            'high = 90}, optionally with bins and fill, or {values = ["a", "b"]}, optionally with '
+            "other"
         )
     try:
         if numeric:
@@ -254,7 +373,7 @@ def _column_from(name: str, entry: Any) -> Column:
 
 
 def _check_levels(values: Any, other: Any = False) -> None:
-    """Refuse what TOML can hold but a level cannot be: a list, a date, NaN."""
+    """Refuse values that TOML can hold but that cannot be levels: a list, a date, NaN."""
     if not isinstance(values, list) or not all(
         isinstance(value, str | bool) or is_finite(value) for value in values
     ):

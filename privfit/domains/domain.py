@@ -1,11 +1,11 @@
-"""What a record may be, declared in public before any record is read: what all domains share.
+"""What all domains share: a public declaration of what a record may be.
 
 A domain clips or projects each record by itself, rounds it towards zero onto its grid, and knows
-its support norm N(v) = sup of abs(<x~, v>) over its records, where x~ = (x, 1). Privacy rests on
-the declared bounds alone: a bound read off the data would itself be a release.
+its support norm N(v) = sup of abs(<x~, v>) over its records, where x~ = (x, 1). Privacy depends on
+the declared bounds alone: a bound computed from the data would itself be a release.
 
-A domain also reads tables, names coded columns and answers for its geometry (`Geometry`), so that
-nobody else needs to know which kind of domain it is.
+A domain also reads tables, names coded columns and answers questions about its geometry
+(`Geometry`), so that no other code depends on the kind of domain.
 """
 
 from __future__ import annotations
@@ -32,8 +32,16 @@ Quantised: TypeAlias = "NDArray[np.int16] | scipy.sparse.csr_array"
 
 
 class Domain(Geometry):
-    """What all domains share: a grid, columns with a scale, snapping and sampling.
+    """Base class of all domains: a grid, scaled columns, snapping and sampling.
 
+    See Also
+    --------
+    Box : A range for each column.
+    L1Ball, L2Ball : Bounds on the norm of a record.
+    Schema : Named columns of numbers and categories.
+
+    Examples
+    --------
     >>> from privfit import Box, Domain
     >>> isinstance(Box(0, 1), Domain)
     True
@@ -45,7 +53,7 @@ class Domain(Geometry):
     # ------------------------------------------------------------------------ what is declared
 
     def __eq__(self, other: object) -> bool:
-        """Whether both declare the same."""
+        """Whether both domains declare the same."""
         return self._key == other._key if type(self) is type(other) else NotImplemented
 
     def __hash__(self) -> int:
@@ -53,7 +61,7 @@ class Domain(Geometry):
 
     @cached_property
     def _key(self) -> tuple[Any, ...]:
-        """What is declared, in order, so that it can be compared and hashed."""
+        """The declaration in a fixed order, for comparing and hashing."""
         return tuple(hashable(value) for value in self._declared().values())
 
     def _declared(self) -> dict[str, Any]:
@@ -61,14 +69,32 @@ class Domain(Geometry):
         return {one.name: getattr(self, one.name) for one in arguments(type(self))}
 
     def to_dict(self) -> dict[str, Any]:
-        """What is declared, as JSON has it; `Domain.from_dict` reads it back."""
+        """The declaration as plain values, for JSON.
+
+        Returns
+        -------
+        dict
+            The kind of domain and its arguments; `Domain.from_dict` reads them back.
+        """
         declared = {name: as_plain(value) for name, value in self._declared().items()}
         return {"domain": type(self).__name__, **declared}
 
     @staticmethod
     def from_dict(declared: Mapping[str, Any]) -> Domain:
-        """The domain that `to_dict` told of.
+        """Make a domain from what `to_dict` returned.
 
+        Parameters
+        ----------
+        declared : dict
+            The kind of domain and its arguments.
+
+        Returns
+        -------
+        Domain
+            A domain equal to the one that was written.
+
+        Examples
+        --------
         >>> from privfit import Box, Domain
         >>> Box(0, 1, 3).to_dict()["upper"]
         1.0
@@ -78,11 +104,40 @@ class Domain(Geometry):
         return domain_from(declared)
 
     def bind(self, n_features: int) -> Domain:
-        """This domain for records of `n_features` columns; an error if it has another number."""
+        """Fix the number of columns.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of the records.
+
+        Returns
+        -------
+        Domain
+            This domain for records with that many columns.
+
+        Raises
+        ------
+        DeclarationError
+            If the domain declares another number of columns.
+        """
         raise NotImplementedError
 
     def repeated(self, k: int, grid: Grid) -> Domain:
-        """The domain of k records side by side, as one row, on this grid."""
+        """The domain of k records side by side, as one row.
+
+        Parameters
+        ----------
+        k : int
+            Number of records in a row.
+        grid : Grid
+            Grid of the new domain.
+
+        Returns
+        -------
+        Domain
+            A domain with k times as many columns.
+        """
         raise NotImplementedError
 
     # ----------------------------------------------------------------------------------- columns
@@ -99,27 +154,49 @@ class Domain(Geometry):
 
     @property
     def n_columns(self) -> int:
-        """The number of columns of a table of records, before they are coded."""
+        """The number of columns of a table of records, before encoding."""
         return self.width
 
     @property
     def column_names(self) -> list[str] | None:
-        """The names of a table's columns, where they are declared."""
+        """The names of a table's columns, if they are declared."""
         return None
 
     def coded_names(self, names: Sequence[str] | None = None) -> list[str]:
-        """Names of the encoded columns of a table with these names; by default x0, x1, ..."""
+        """Names of the encoded columns.
+
+        Parameters
+        ----------
+        names : sequence of str or None, default=None
+            Names of the table's columns; by default x0, x1, ...
+
+        Returns
+        -------
+        list of str
+            One name for each encoded column.
+        """
         return [f"x{j}" for j in range(self.width)] if names is None else list(names)
 
     @property
     def shares(self) -> dict[int, tuple[float, float]]:
-        """Encoded columns that are shares of a declared range, and what 0 and 1 of them mean."""
+        """Encoded columns that are fractions of a declared range, and what 0 and 1 stand for."""
         return {}
 
     # ---------------------------------------------------------------------------------- reading
 
     def read(self, X: Any) -> Any:
-        """A table in memory as an array or a CSR matrix (n, d), each cell read by itself."""
+        """Read a table in memory, each cell by itself.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, array, sparse matrix, dict of columns or list of records
+            The records.
+
+        Returns
+        -------
+        array or CSR matrix of shape (n, d)
+            The encoded records.
+        """
         X = numbers_of(X)
         X = X if isinstance(X, np.ndarray) or is_sparse(X) else np.asarray(X)
         _check_table(X)
@@ -132,7 +209,22 @@ class Domain(Geometry):
         return X
 
     def blocks(self, X: Any, uniform: bool, size: int) -> Iterator[tuple[int, Any]]:
-        """(first row, rows in whole units) of what `read` returned, so many bytes at a time."""
+        """Clip and round the records in blocks of rows.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n, d)
+            Records as `read` returned them.
+        uniform : bool
+            Whether all columns have the unit of the widest one.
+        size : int
+            Size of a block in bytes.
+
+        Yields
+        ------
+        tuple of int and array
+            The first row of a block, and its rows in whole units of the grid.
+        """
         rows = max(1, size // (8 * self.width))
         for first in range(0, X.shape[0], rows):
             yield first, self._quantise_rows(X[first : first + rows], uniform)
@@ -148,21 +240,41 @@ class Domain(Geometry):
                 entries = rows = np.ascontiguousarray(rows, dtype=np.float64)
         if not np.isfinite(entries).all():
             raise InputError(
-                "X must be finite; fill NaN and infinity before, or declare a Schema with fill="
+                "X must be finite; replace NaN and infinity first, or declare a Schema with fill="
             )
         return self.quantise(rows, uniform)
 
     def quantise(self, block: Any, uniform: bool = False) -> Quantised:
-        """Clip or project records, each by itself, and round them towards zero: whole units.
+        """Clip or project records, each by itself, and round them towards zero.
 
-        `uniform` gives every column the unit of the widest, as distances need.
+        Parameters
+        ----------
+        block : array or CSR matrix of shape (n, d)
+            Some records.
+        uniform : bool, default=False
+            Whether all columns have the unit of the widest one, as distances need.
+
+        Returns
+        -------
+        array or CSR matrix of shape (n, d)
+            The records in whole units of the grid.
         """
         raise NotImplementedError
 
     def rounded(self, X: Any, uniform: bool = False) -> Any:
-        """Records (n, d) as a model sees them: coded, clipped and rounded as in fitting.
+        """The records as a model sees them: encoded, clipped and rounded as in fitting.
 
-        `uniform` has one unit for all columns, as distances do.
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns)
+            The records.
+        uniform : bool, default=False
+            Whether all columns have the unit of the widest one, as distances need.
+
+        Returns
+        -------
+        array or CSR matrix of shape (n, d)
+            The rounded records.
         """
         domain, table = self.bind(X.shape[1]), X.astype(np.float64)
         if is_sparse(table):
@@ -172,18 +284,37 @@ class Domain(Geometry):
         return whole.multiply(units).tocsr() if is_sparse(whole) else whole * units + domain.origin
 
     def coordinates(self, points: Any, columns: Sequence[int]) -> Floats:
-        """(n, len(columns)) these encoded columns of points, which may lie outside the domain."""
+        """Some encoded columns of points, which may be outside the domain.
+
+        Parameters
+        ----------
+        points : array-like of shape (n, n_columns)
+            The points.
+        columns : sequence of int
+            The encoded columns.
+
+        Returns
+        -------
+        array of shape (n, len(columns))
+            The coordinates.
+        """
         return np.asarray(points, dtype=np.float64)[:, list(columns)]
 
     # ------------------------------------------------------------------------------------- grid
 
     @property
     def origin(self) -> Floats:
-        """(d,) what is subtracted from a record before it is put on the grid: see `Box.centred`."""
+        """(d,) the point subtracted from a record before rounding: see `Box.centred`."""
         return np.zeros(self.width)
 
     def centred(self) -> Domain:
-        """The domain on a finer grid where its own is far from its records; here, itself."""
+        """The domain on a finer grid if its own is far from its records; by default itself.
+
+        Returns
+        -------
+        Domain
+            The domain whose grid to use.
+        """
         return self
 
     @cached_property
@@ -201,12 +332,29 @@ class Domain(Geometry):
         raise NotImplementedError
 
     def record_units(self, uniform: bool = False) -> Floats:
-        """(d,) what one record integer is worth in each column."""
+        """The value of one unit of the record grid in each column.
+
+        Parameters
+        ----------
+        uniform : bool, default=False
+            Whether all columns have the unit of the widest one.
+
+        Returns
+        -------
+        array of shape (d,)
+            Powers of two.
+        """
         e = self.exponents
         return np.ldexp(1.0, (np.full_like(e, e.max()) if uniform else e) - self.grid.a)
 
     def weight_units(self) -> Floats:
-        """(d + 1,) what one candidate integer is worth in each coordinate, the intercept last."""
+        """The value of one unit of the candidate grid in each coordinate.
+
+        Returns
+        -------
+        array of shape (d + 1,)
+            Powers of two, the intercept's last.
+        """
         return self._weight_units
 
     @cached_property
@@ -214,7 +362,18 @@ class Domain(Geometry):
         return frozen(np.ldexp(1.0, -np.append(self.exponents, 0) - self.grid.b))
 
     def snap(self, P: ArrayLike) -> Floats:
-        """Candidates of a linear model (m, d + 1), rounded to the nearest point of the grid."""
+        """Round candidates of a linear model to the nearest point of the grid.
+
+        Parameters
+        ----------
+        P : array-like of shape (m, d + 1)
+            Candidates, the intercept last.
+
+        Returns
+        -------
+        array of shape (m, d + 1)
+            The rounded candidates.
+        """
         P = np.asarray(P, dtype=np.float64)
         if P.ndim == 0 or P.shape[-1] != self.width + 1:
             raise DeclarationError(
@@ -227,19 +386,47 @@ class Domain(Geometry):
         return np.rint(P / units) * units
 
     def candidates(self, m: int, rng: np.random.Generator, radius: float = 1.0) -> Floats:
-        """(m, d + 1) linear candidates on the grid; each weight moves z by up to `radius`."""
+        """Draw candidates of a linear model on the grid.
+
+        Parameters
+        ----------
+        m : int
+            Number of candidates.
+        rng : numpy.random.Generator
+            Source of randomness.
+        radius : float, default=1.0
+            How much each weight may change the margin of a record.
+
+        Returns
+        -------
+        array of shape (m, d + 1)
+            The candidates, the intercept last.
+        """
         scale = np.append(np.ldexp(1.0, -self.exponents), 1.0)
         return self.snap(rng.uniform(-radius, radius, (m, self.width + 1)) * scale)
 
     def points(self, m: int, rng: np.random.Generator) -> Floats:
-        """(m, d) points on the record grid, drawn from the domain's box and projected to it."""
+        """Draw points on the record grid: from the domain's box, projected to the domain.
+
+        Parameters
+        ----------
+        m : int
+            Number of points.
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (m, d)
+            The points.
+        """
         raw = rng.uniform(self.low, self.high, (m, self.width))
         quantised = self.quantise(raw, uniform=True)
         return np.asarray(quantised, dtype=np.float64) * self.record_units(uniform=True)
 
 
 def check_width(domain: Domain, n_features: int) -> None:
-    """Refuse a table with another number of columns than is declared."""
+    """Refuse a table whose number of columns is not the declared one."""
     if domain.n_features is not None and domain.n_features != n_features:
         raise InputError(
             f"X has {n_features} columns but {type(domain).__name__} declares "

@@ -1,9 +1,9 @@
-"""Tables of any kind: their columns by name or by place, and their numbers.
+"""Tables of any kind: their columns by name or by position, and their numbers.
 
-A dict of columns, a frame of pandas or Polars, a table of Arrow and a structured array have columns
-with names. A list of records and an array have places; a record of a list may also be a dict. A
-record that is too short has missing cells at its end, and what a record has beyond the declared
-columns is dropped: neither touches another record. Messages tell no number of records.
+A dict of columns, a pandas or Polars DataFrame, an Arrow table and a structured array have named
+columns. A list of records and an array have positions; a record in a list may also be a dict. A
+record that is too short has missing cells at its end, and cells beyond the declared columns are
+dropped: neither affects another record. No message reveals the number of records.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["NotNumbersError", "column_names", "columns_of", "length", "numbers_o
 
 
 class NotNumbersError(ValueError, TypeError):
-    """Cells that are no numbers: both a wrong value and a wrong type, and it shows neither."""
+    """Cells that are not numbers: both a wrong value and a wrong type. No cell is shown."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -44,7 +44,7 @@ def column_names(X: Any) -> list[Any] | None:
 
 
 def columns_of(X: Any, names: list[str]) -> tuple[int, list[Any]]:
-    """The number of records, and the columns with these names, or at the same places."""
+    """The number of records, and the columns with these names or at the same positions."""
     if type(X).__name__ == "LazyFrame":
         raise InputTypeError("X (LazyFrame) must be in memory; pass X.collect()")
     found = column_names(X)
@@ -87,7 +87,7 @@ def _by_place(X: Any, names: list[str]) -> list[Any]:
 
 
 def _cells(row: Any, names: list[str]) -> Sequence[Any]:
-    """The cells of a record at their places; none of what is no record."""
+    """The cells of a record, in order; no cells if the value is not a record."""
     if isinstance(row, list | tuple):
         return row
     if isinstance(row, Mapping):
@@ -100,7 +100,7 @@ def _cells(row: Any, names: list[str]) -> Sequence[Any]:
 
 
 def length(column: Any) -> int:
-    """How many cells a column has; -1 if it is none."""
+    """The number of cells of a column; -1 if it is not a column."""
     if isinstance(column, str | bytes | Mapping | set) or getattr(column, "ndim", 1) != 1:
         return -1
     return len(column) if hasattr(column, "__len__") else -1
@@ -110,9 +110,9 @@ def length(column: Any) -> int:
 
 
 def numbers_of(X: Any) -> Any:
-    """X as an array of numbers, if its cells have to be read one by one; else X itself.
+    """X as an array of numbers if its cells have to be read one by one; otherwise X itself.
 
-    Arrays of numbers and sparse matrices are left alone, like whatever is no table.
+    Arrays of numbers and sparse matrices are returned unchanged, like anything that is not a table.
     """
     if isinstance(X, np.ndarray):
         return _of_array(X)
@@ -129,7 +129,7 @@ def numbers_of(X: Any) -> Any:
 
 
 def _is_plain(dtype: Any) -> bool:
-    """Whether scikit-learn makes numbers of a pandas column without a look at its cells."""
+    """Whether scikit-learn converts a pandas column to numbers without looking at its cells."""
     if isinstance(dtype, np.dtype):
         return dtype.kind in "biuf"
     return type(dtype).__name__ == "SparseDtype"

@@ -1,9 +1,10 @@
 """The geometry of records: sizes, norms and distances, from which every sensitivity follows.
 
-By default the answers are those for the box of a domain's bounds, where of a one-hot group only one
-column is filled at a time. Balls and schemas override what their shape makes smaller.
+By default the answers are those for the box of a domain's bounds, in which only one column of a
+one-hot group is non-zero at a time. Balls and schemas override the answers that their shape makes
+smaller.
 
-Answers are in the units of the columns, or in whole units of the grid where the name says so.
+Answers are in the units of the columns, or in whole units of the grid if the name says so.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = ["Geometry", "pair_distances"]
 
 
 class Geometry:
-    """What a domain answers about the sizes of its records and the distances between them."""
+    """What a domain knows about the sizes of its records and the distances between them."""
 
     # p, where records fill a ball of the l_p norm; infinite where each column has its own bounds.
     order: ClassVar[float] = math.inf
@@ -43,16 +44,16 @@ class Geometry:
 
     @cached_property
     def low(self) -> Floats:
-        """(d,) lower bounds that every rounded record keeps."""
+        """(d,) lower bounds of every rounded record."""
         raise NotImplementedError
 
     @cached_property
     def high(self) -> Floats:
-        """(d,) upper bounds that every rounded record keeps."""
+        """(d,) upper bounds of every rounded record."""
         raise NotImplementedError
 
     def record_units(self, uniform: bool = False) -> Floats:
-        """(d,) what one record integer is worth in each column."""
+        """(d,) the value of one unit of the record grid in each column."""
         raise NotImplementedError
 
     @property
@@ -67,7 +68,18 @@ class Geometry:
         return frozen(np.setdiff1d(np.arange(self.width), grouped))
 
     def filled(self, columns: Iterable[int] | None = None) -> list[int]:
-        """Of these columns (all), those that a record can fill at once: of a group the first."""
+        """Columns that can be non-zero at the same time; of a one-hot group, the first.
+
+        Parameters
+        ----------
+        columns : iterable of int or None, default=None
+            The columns to choose from; by default all.
+
+        Returns
+        -------
+        list of int
+            The chosen columns.
+        """
         index = np.arange(self.width) if columns is None else np.array([*columns], dtype=np.int64)
         if not self.groups:
             return index.tolist()
@@ -79,27 +91,87 @@ class Geometry:
     # ------------------------------------------------------------------------------------- norms
 
     def norm(self, V: ArrayLike) -> Floats:
-        """(m,) support norms N(v) of vectors (m, d + 1), the intercept last. Exact on the grid."""
+        """Support norms N(v), exact for vectors on the grid.
+
+        Parameters
+        ----------
+        V : array-like of shape (m, d + 1)
+            Vectors, the intercept last.
+
+        Returns
+        -------
+        array of shape (m,)
+            The largest absolute margin that a record can have with each vector.
+        """
         raise NotImplementedError
 
     def pair_norms(self, P: Floats) -> Floats:
-        """(m, m) support norms N(w - w') of all pairs of candidates."""
+        """Support norms N(w - w') of all pairs of candidates.
+
+        Parameters
+        ----------
+        P : array of shape (m, d + 1)
+            Candidates, the intercept last.
+
+        Returns
+        -------
+        array of shape (m, m)
+            The norms.
+        """
         raise NotImplementedError
 
     def rescaled_norm(self, sizes: Floats, reach: Floats) -> float:
-        """N of weights (d + 1,), none negative, if column j were scaled to be at most reach_j."""
+        """The support norm of non-negative weights if column j were scaled to at most reach_j.
+
+        Parameters
+        ----------
+        sizes : array of shape (d + 1,)
+            The weights, none negative, the intercept's last.
+        reach : array of shape (d,)
+            The largest absolute value of each scaled column.
+
+        Returns
+        -------
+        float
+            The norm.
+        """
         largest = np.where(self.high > 0, self.high, 1.0)  # no column is below 0 throughout
         return float(self.norm(np.append(sizes[:-1] * reach / largest, sizes[-1]))[0])
 
     def power_sum(self, sizes: list[int], power: int, columns: Iterable[int] | None = None) -> int:
-        """A bound on the sum of abs(u_j)^power over these columns (all) of a record u.
+        """A bound on the sum of abs(u_j)^power over some columns of a record u.
 
-        Column j of the record, in whatever units, is at most sizes_j.
+        Parameters
+        ----------
+        sizes : list of int
+            The largest absolute value of each column, in any unit.
+        power : int
+            The exponent.
+        columns : iterable of int or None, default=None
+            The columns of the sum; by default all.
+
+        Returns
+        -------
+        int
+            The bound.
         """
         return sum(sizes[j] ** power for j in self.filled(columns))
 
     def square_changes(self, sizes: list[int], columns: Iterable[int] | None = None) -> int:
-        """A bound on the sum of (u_j^2 - v_j^2)^2 over these columns (all) of two records u, v."""
+        """A bound on the sum of (u_j^2 - v_j^2)^2 over some columns of two records u and v.
+
+        Parameters
+        ----------
+        sizes : list of int
+            The largest absolute value of each column, in any unit.
+        columns : iterable of int or None, default=None
+            The columns of the sum; by default all.
+
+        Returns
+        -------
+        int
+            The bound.
+        """
         grouped = set(self.filled(columns)).difference(self.numbers.tolist())
         # A group's old column falls to 0, and its new one rises.
         return self.power_sum(sizes, 4, columns) + self.power_sum(sizes, 4, grouped)
@@ -107,29 +179,61 @@ class Geometry:
     # --------------------------------------------------------------------------------- distances
 
     def spans(self, V: Floats) -> Floats:
-        """(m,) the largest <t - t', v> of two records t, t', for vectors (m, d)."""
+        """The largest <t - t', v> over two records t and t'.
+
+        Parameters
+        ----------
+        V : array of shape (m, d)
+            Vectors.
+
+        Returns
+        -------
+        array of shape (m,)
+            The largest products.
+        """
         return np.abs(V) @ (self.high - self.low)
 
     def farthest(self, points: Floats, power: int) -> Floats:
-        """(...) the largest distance of a record to each of the points (..., d).
+        """The largest distance from a record to each of some points.
 
-        Distances are squared l2 (power 2) or l1 (power 1).
+        Parameters
+        ----------
+        points : array of shape (..., d)
+            The points.
+        power : {1, 2}
+            Distances are l1 (1) or squared l2 (2).
+
+        Returns
+        -------
+        array of shape (...)
+            The distances.
         """
         reach = np.maximum(np.abs(points - self.low), np.abs(self.high - points))
         return np.asarray((reach**power).sum(axis=-1))
 
     def farthest_apart(self, power: int) -> float:
-        """A bound on the distance of two points within the domain: see `farthest`."""
+        """A bound on the distance between two points of the domain.
+
+        Parameters
+        ----------
+        power : {1, 2}
+            Distances are l1 (1) or squared l2 (2).
+
+        Returns
+        -------
+        float
+            The bound.
+        """
         return float(((self.high - self.low) ** power).sum())
 
     @property
     def l1_diameter(self) -> int:
-        """How far two records can be apart in l1, in whole units of each column, at least 1."""
+        """The largest l1 distance between two records in whole units of each column, at least 1."""
         return max(1, sum(self._whole_widths))
 
     @property
     def l2_diameter(self) -> float:
-        """How far two records can be apart in l2, in whole units of each column, at least 1."""
+        """The largest l2 distance between two records in whole units of each column, at least 1."""
         return max(1.0, math.sqrt(sum(w * w for w in self._whole_widths)) * ABOVE)
 
     @property
@@ -139,7 +243,7 @@ class Geometry:
 
     @property
     def typical_length(self) -> float:
-        """Root mean square distance from the middle, of records uniform in the domain."""
+        """Root mean square distance from the middle for records uniform in the domain."""
         variance = np.square(self.high - self.low) / 12
         for group in self.groups:  # one of so many corners
             levels = group.stop - group.start
@@ -154,14 +258,14 @@ class Geometry:
 
     @cached_property
     def whole_bounds(self) -> tuple[Integers, Integers]:
-        """(d,) the least and the largest integer of each column, in the unit of the widest."""
+        """(d,) the smallest and the largest integer of each column, in the widest one's unit."""
         unit = self._uniform_unit
         low, high = np.ceil(self.low / unit), np.floor(self.high / unit)
         return frozen(low.astype(np.int64)), frozen(high.astype(np.int64))
 
     @cached_property
     def whole_middle(self) -> Integers:
-        """(d,) a point about which records are short, in the unit of the widest column."""
+        """(d,) a central point, about which records are short, in the widest column's unit."""
         low, high = self.whole_bounds
         middle = (low + high) // 2
         for group in self.groups:
@@ -169,7 +273,18 @@ class Geometry:
         return frozen(middle)
 
     def whole_reach(self, norm: int) -> int:
-        """The largest l1 or l2 norm of a record less `whole_middle`, in its unit, rounded up."""
+        """The largest norm of a record minus `whole_middle`, in its unit, rounded up.
+
+        Parameters
+        ----------
+        norm : {1, 2}
+            The l1 or the l2 norm.
+
+        Returns
+        -------
+        int
+            The bound.
+        """
         low, high = self.whole_bounds
         ends = np.maximum(high - self.whole_middle, self.whole_middle - low).tolist()
         for group in self.groups:  # one entry of a group is one, the others are zero
@@ -178,29 +293,77 @@ class Geometry:
         return sum(ends) if norm == 1 else math.isqrt(square) + (math.isqrt(square) ** 2 < square)
 
     def project(self, points: Floats) -> Floats:
-        """Points (..., d) moved into the domain and onto the grid of `whole_bounds`."""
+        """Move points into the domain and onto the grid of `whole_bounds`.
+
+        Parameters
+        ----------
+        points : array of shape (..., d)
+            The points.
+
+        Returns
+        -------
+        array of shape (..., d)
+            The nearest allowed points.
+        """
         unit, (low, high) = self._uniform_unit, self.whole_bounds
         return np.clip(np.rint(points / unit), low, high) * unit
 
     # ------------------------------------------------------------------------ points and pictures
 
     def uniform_points(self, m: int, rng: np.random.Generator) -> Floats:
-        """(m, d) points uniform in the domain, on no grid; of a schema, in its box."""
+        """Draw points uniform in the domain, not rounded to a grid; for a schema, in its box.
+
+        Parameters
+        ----------
+        m : int
+            Number of points.
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (m, d)
+            The points.
+        """
         return rng.uniform(self.low, self.high, (m, self.width))
 
     def drawn_in(self, points: Floats, distance: float) -> Floats:
-        """Points drawn together towards the middle, until they keep a distance from the border."""
+        """Move points towards the middle until they keep a distance from the boundary.
+
+        Parameters
+        ----------
+        points : array of shape (m, d)
+            The points.
+        distance : float
+            The distance to keep.
+
+        Returns
+        -------
+        array of shape (m, d)
+            The moved points.
+        """
         middle, width = (self.low + self.high) / 2, self.high - self.low
         shrink = np.maximum(0.0, 1 - 2 * distance / np.where(width > 0, width, np.inf))
         return np.asarray(middle + (points - middle) * shrink)
 
     def outline(self, i: int, j: int) -> Floats:
-        """(m, 2) corners of what the domain allows for two columns, all others being free."""
+        """The region that the domain allows for two columns, whatever the others are.
+
+        Parameters
+        ----------
+        i, j : int
+            The two columns.
+
+        Returns
+        -------
+        array of shape (m, 2)
+            Corners of the region.
+        """
         (left, right), (bottom, top) = ((self.low[k], self.high[k]) for k in (i, j))
         return np.array([[left, bottom], [right, bottom], [right, top], [left, top]])
 
 
 def pair_distances(P: Floats, metric: str) -> Floats:
-    """(m, m) distances of all pairs of points, in a metric of scipy."""
+    """(m, m) distances between all pairs of points, in one of scipy's metrics."""
     distance = scipy.spatial.distance
     return np.asarray(distance.squareform(distance.pdist(P, metric)))

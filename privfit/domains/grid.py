@@ -1,4 +1,4 @@
-"""The grid of records, candidates and scores: all that is summed is a whole number of its units.
+"""The grid of records, candidates and scores: all sums are whole numbers of its units.
 
 A grid has `a` bits for records, `b` for candidates and `c` for scores. Column j of a record is a
 whole number of units 2^(e_j - a), where 2^e_j is the power of two that covers its declared bounds;
@@ -23,11 +23,26 @@ __all__ = ["Grid", "covering_exponents", "frozen", "has_ordinary_size", "whole_u
 
 @dataclass(frozen=True)
 class Grid:
-    """Bits of records (a), candidates (b) and scores (c).
+    """Number of bits of records (a), candidates (b) and scores (c).
 
-    The defaults keep margins up to 511 within 32 bits, where the kernels are fastest, and cost at
+    The defaults keep margins up to 511 within 32 bits, where the kernels are fastest. They cost at
     most one part in 4096 of a column's range, 0.001 of a weight and 0.0003 of a score.
 
+    Parameters
+    ----------
+    a : int, default=12
+        Bits of a record's column.
+    b : int, default=10
+        Bits of a candidate's weight.
+    c : int, default=12
+        Bits of a record's score.
+
+    See Also
+    --------
+    privfit.Domain : What a grid is declared with.
+
+    Examples
+    --------
     >>> from privfit import Box
     >>> from privfit.domains import Grid
     >>> Box(-1, 1, n_features=2, grid=Grid(a=10)).grid.a
@@ -53,12 +68,29 @@ class Grid:
             )
 
     def to_dict(self) -> dict[str, int]:
-        """The bits as JSON and TOML have them; `Grid.from_dict` reads them back."""
+        """The bits as plain values, for JSON and TOML.
+
+        Returns
+        -------
+        dict
+            The bits by name; `Grid.from_dict` reads them back.
+        """
         return {name: int(bits) for name, bits in asdict(self).items()}
 
     @staticmethod
     def from_dict(declared: Any) -> Grid:
-        """The grid that a table declares; bits that it leaves out have their defaults."""
+        """Make a grid from a table of bits.
+
+        Parameters
+        ----------
+        declared : dict
+            Bits by name; those left out have their defaults.
+
+        Returns
+        -------
+        Grid
+            The declared grid.
+        """
         if not isinstance(declared, dict) or not declared.keys() <= {"a", "b", "c"}:
             raise DeclarationError(
                 f"grid ({declared!r}) must be a table of bits a, b and c; pass [grid] and below it "
@@ -68,7 +100,7 @@ class Grid:
 
 
 def frozen(values: NDArray[Any]) -> NDArray[Any]:
-    """The values, safe to keep and hand out."""
+    """The values as a read-only array, safe to keep and to return."""
     values = np.array(values)
     values.setflags(write=False)
     return values

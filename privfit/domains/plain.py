@@ -1,4 +1,4 @@
-"""Declarations as plain values, which JSON and TOML hold, and domains made of them again."""
+"""Declarations as plain values, which JSON and TOML can hold, and domains made from them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def arguments(kind: type[Any]) -> list[Field[Any]]:
 
 
 def hashable(value: Any) -> Any:
-    """The same for equal declarations; the order of columns counts."""
+    """A hashable value, the same for equal declarations; the order of columns counts."""
     if isinstance(value, Mapping):
         return tuple(value.items())
     if isinstance(value, np.ndarray):
@@ -33,7 +33,7 @@ def hashable(value: Any) -> Any:
 
 
 def as_plain(declared: Any) -> Any:
-    """An argument of a domain as JSON and TOML have it: numbers, texts, lists and tables."""
+    """An argument of a domain as a plain value: numbers, texts, lists and tables."""
     if isinstance(declared, np.ndarray):
         return declared.tolist()
     if isinstance(declared, tuple):  # the missing texts of a schema
@@ -46,20 +46,21 @@ def as_plain(declared: Any) -> Any:
 
 
 def plain_number(value: Any) -> int | float:
-    """A number of any type as Python's own."""
+    """A number of any type as a Python int or float."""
     return int(value) if is_whole(value) else float(value)
 
 
 def _checked_name(name: Any) -> str:
     if not isinstance(name, str):
         raise DeclarationError(
-            f"column {name!r} must be named by a text to be written; pass a Schema with such names"
+            f"column {name!r} must have a str as its name to be written; pass a Schema with texts "
+            "as names"
         )
     return name
 
 
 def domain_from(declared: Any) -> Domain:
-    """The domain of a table that `Domain.to_dict` made."""
+    """The domain described by a table that `Domain.to_dict` made."""
     from privfit.domains import Box, L1Ball, L2Ball, Schema  # which need this module themselves
     from privfit.domains.columns import columns_from
 
@@ -67,7 +68,7 @@ def domain_from(declared: Any) -> Domain:
     kind = declared.get("domain") if isinstance(declared, Mapping) else None
     if not isinstance(kind, str) or kind not in kinds:
         raise DeclarationError(
-            f"domain ({kind!r}) must be one of {', '.join(kinds)}; pass what to_dict gave"
+            f"domain ({kind!r}) must be one of {', '.join(kinds)}; pass what to_dict returned"
         )
     names = {one.name for one in arguments(kinds[kind])}
     older = names - {"missing"}  # before texts for missing values were declared
@@ -85,14 +86,15 @@ def domain_from(declared: Any) -> Domain:
 
 
 def _check_numbers(values: Mapping[str, Any]) -> None:
-    """Refuse bounds, radii and widths that are no numbers."""
+    """Refuse bounds, radii and widths that are not numbers."""
     for name, value in values.items():
         numbers = value if isinstance(value, list) else [value]
         if not all(map(is_finite, numbers)) and (name, value) != ("n_features", None):
             raise DeclarationError(
-                f"{name} must be a finite number or several; pass what to_dict gave"
+                f"{name} must be one or more finite numbers; pass what to_dict returned"
             )
     if not (values.get("n_features") is None or is_whole(values["n_features"])):
         raise DeclarationError(
-            f"n_features ({values['n_features']!r}) must be a whole number; pass what to_dict gave"
+            f"n_features ({values['n_features']!r}) must be a whole number; pass what to_dict "
+            "returned"
         )

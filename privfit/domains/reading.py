@@ -1,21 +1,22 @@
-"""Cells of a table, each read by itself: what a cell becomes depends on it and the declarations.
+"""Read the cells of a table, each by itself: the result depends on the cell and the declarations.
 
-A library that sees a column of 1, 2 and "x" makes it a column of texts, and a category 1 that was
-declared as a number is then found in no row: one record has recoded all others, and no sensitivity
-holds. Here a cell is compared by its *canonical text*, in whatever type it arrives:
+A library that sees a column of 1, 2 and "x" makes it a column of texts, and then a category 1 that
+was declared as a number is found in no row: one record has recoded all others, and no sensitivity
+holds. Here a cell is compared by its *canonical text*, whatever its type:
 
-- a whole number is written in shortest form: 1, 1.0, True, "1", "1.0", "1e0" and "true" are "1";
+- a whole number is written in its shortest form: 1, 1.0, True, "1", "1.0", "1e0" and "true" are
+  "1";
 - a fraction is that of its float32, so that 0.1 is one category in every width of numbers;
-- numbers of 2^53 and beyond match nothing: not all of them survive the way through float64;
+- numbers from 2^53 on match nothing, because float64 cannot hold all of them;
 - a date is its ISO text, and a midnight is its date;
 - any other text is itself, in Unicode's form NFC; bytes are read as UTF-8;
 - None, NaN, NaT and pandas.NA are missing; lists, tables and other objects match nothing.
 
-So it does not matter to any other row that one odd cell, or one that is missing, made a reader turn
-a column from whole numbers to floats, to texts or to objects. A column may be a list, an array of
-numpy, a column of pandas or Polars, or an array of Arrow. Where it lists different values once, as
-categories and dictionaries do, each of these is read once and the codes are mapped. A column that
-reads itself has the methods `read_codes(reader)`, `read_numbers(reader)` and `numbers()`.
+So no other row changes if one odd or missing cell makes a reader turn a column from whole numbers
+into floats, texts or objects. A column may be a list, a numpy array, a pandas or Polars column, or
+an Arrow array. If it lists its different values once, as categories and dictionaries do, each of
+them is read once and the codes are mapped. A column that reads itself has the methods
+`read_codes(reader)`, `read_numbers(reader)` and `numbers()`.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ TRUTH = {"true": "1", "false": "0"}
 
 
 class Odd(Enum):
-    """What a cell without a canonical text is."""
+    """Why a cell has no canonical text."""
 
     MISSING = "missing"
     NOTHING = "matches nothing"
@@ -102,7 +103,7 @@ def canonical(value: Any) -> str | Odd:
 
 
 def _unwrapped(value: Any) -> Any:
-    """The value within a scalar of numpy or Arrow."""
+    """The value inside a numpy or Arrow scalar."""
     if isinstance(value, np.ndarray) and value.ndim == 0 and value is not np.ma.masked:
         value = value[()]
     if isinstance(value, np.datetime64 | np.timedelta64):
@@ -123,7 +124,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _as_float(value: Any) -> float:
-    """A number in float64; infinite if it is too large, whichever type it has."""
+    """A number as float64; infinite if it is too large, whatever its type."""
     try:
         return float(value)
     except OverflowError:
@@ -160,7 +161,7 @@ def _of_moment(day: str, minute: str, second: str, fraction: str, zone: str) -> 
 
 
 def _of_date(value: date) -> str | Odd:
-    """ISO text; of a moment in a time zone that of UTC."""
+    """ISO text; a moment in a time zone is converted to UTC."""
     if isinstance(value, datetime) and value.tzinfo is not None:
         try:
             utc = value.astimezone(timezone.utc).replace(tzinfo=None)
@@ -171,7 +172,7 @@ def _of_date(value: date) -> str | Odd:
 
 
 def positions(values: Iterable[Any], what: str) -> dict[str, int]:
-    """The canonical text of each declared value, and its place among them."""
+    """The position of each declared value, by its canonical text."""
     found: dict[str, int] = {}
     for i, value in enumerate(values):
         text = canonical(value)
@@ -194,7 +195,7 @@ def positions(values: Iterable[Any], what: str) -> dict[str, int]:
 
 
 class LevelReader:
-    """Which declared value each cell is; `known` is what `positions` made of these."""
+    """Finds the declared value of each cell; `known` is a result of `positions`."""
 
     odd = -1  # of cells that match nothing, and of missing ones
 
@@ -207,13 +208,13 @@ class LevelReader:
         self._places = np.array([numbers[x] for x in sorted(numbers)], dtype=np.int64)
 
     def codes(self, column: Any) -> Integers:
-        """The place of each cell's value among the declared ones; -1 where it is none of them."""
+        """The position of each cell's value among the declared ones; -1 if it is not declared."""
         if hasattr(column, "read_codes"):
             return np.asarray(column.read_codes(self), dtype=np.int64)
         return _read(column, self.codes, self._of_array, self._of_objects, self.odd)
 
     def place(self, text: str) -> int:
-        """The place of one text among the declared values; -1 if it is none of them."""
+        """The position of a text among the declared values; -1 if it is not declared."""
         return self._of(text)
 
     def _of(self, cell: Any) -> int:
@@ -244,16 +245,17 @@ class LevelReader:
 
 
 def two_classes(labels: Any) -> Integers | None:
-    """0 for each label 1, and 1 for each 0 or each -1; None of other labels, and of 0 beside -1."""
+    """0 for each label 1, and 1 for each 0 or each -1; None for any other set of labels."""
     codes = LevelReader({"1": 0, "0": 1, "-1": 2}).codes(labels)
     found = set(np.unique(codes).tolist())
     return np.minimum(codes, 1) if found <= {0, 1} or found <= {0, 2} else None
 
 
 class NumberReader:
-    """Numbers of a numeric column, rounded to float32; NaN where a cell is missing or none.
+    """Reads a numeric column, rounded to float32; NaN where a cell is missing or not a number.
 
-    `missing` are the texts that stand for a missing value; such a number does, too.
+    `missing` lists the texts that stand for a missing value; a number that is written like one of
+    them is missing, too.
     """
 
     odd = math.nan
@@ -268,19 +270,19 @@ class NumberReader:
         self._doubtful = through_float32([x for x in others if not math.isnan(x)])  # "01", "+1"
 
     def numbers(self, column: Any) -> Floats:
-        """float64 of the cells, each of them a float32."""
+        """The cells as float64, each of them exact in float32."""
         if hasattr(column, "read_numbers"):
             numbers = np.asarray(column.read_numbers(self), dtype=np.float64)
             return through_float32(self._without_missing(numbers))
         return through_float32(raw_numbers(column, self._without_missing, self._of_text))
 
     def number(self, text: str) -> float:
-        """The number of one text; NaN if it is missing or none."""
+        """The number that a text stands for; NaN if it is missing or not a number."""
         number = np.array([self._of_text(text)])
         return float(through_float32(self._without_missing(number))[0])
 
     def doubtful(self, numbers: Floats) -> Integers:
-        """Rows of numbers whose texts may stand for missing values, though others are numbers."""
+        """Rows whose text may stand for a missing value although it reads as a number."""
         if not self._doubtful.size:
             return np.empty(0, dtype=np.int64)
         return np.flatnonzero(np.isin(through_float32(numbers), self._doubtful))
@@ -300,7 +302,7 @@ def raw_numbers(
     finish: Callable[[Floats], Floats] = lambda numbers: numbers,
     of_text: Callable[[str], float] | None = None,
 ) -> Floats:
-    """float64 of the cells of a column, NaN where a cell is missing or no number."""
+    """The cells of a column as float64; NaN where a cell is missing or not a number."""
     if of_text is None and hasattr(column, "read_numbers"):
         return np.asarray(column.numbers(), dtype=np.float64)
     of_text = of_text or _text_number
@@ -342,7 +344,7 @@ def _cell_number(cell: Any, of_text: Callable[[str], float]) -> float:
 
 
 def _text_number(text: str) -> float:
-    """The number that a text is, true being 1 and false 0; NaN if it is none."""
+    """The number that a text stands for, where true is 1 and false 0; NaN if there is none."""
     if found := NUMBER.fullmatch(text):
         return float(found[1])
     stripped = text.strip(" \t").lower()
@@ -356,7 +358,7 @@ def through_float32(numbers: Any) -> Floats:
 
 
 def _canonical_numbers(numbers: Floats) -> Floats:
-    """The numbers that have the canonical texts of these: fractions are those of float32."""
+    """The numbers with the canonical texts of these: fractions are those of float32."""
     with np.errstate(all="ignore"):
         return np.where(numbers == np.trunc(numbers), numbers, through_float32(numbers))
 
@@ -366,7 +368,7 @@ def _canonical_numbers(numbers: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Coded:
-    """A column of few different values: `codes` picks one of them for each cell, -1 is missing."""
+    """A column with few different values: `codes` picks one for each cell; -1 is missing."""
 
     values: Any
     codes: Array
@@ -379,7 +381,7 @@ def _read(
     of_objects: Callable[[Sequence[Any]], Array],
     odd: float,
 ) -> Array:
-    """What the cells of a column are; `read` reads the values that a coded column picks from."""
+    """Read a column by `read`, which is called once for the values of a coded column."""
     parts = []
     for cells in _chunks(column):
         if isinstance(cells, Coded):
@@ -395,7 +397,7 @@ def _read(
 
 
 def objects(column: Any) -> Iterator[Any]:
-    """The cells of a column, one by one, as Python's own values; missing ones are None."""
+    """The cells of a column, one by one, as Python objects; missing ones are None."""
     for cells in _chunks(column):
         if isinstance(cells, Coded):
             values = [*objects(cells.values), None]
@@ -434,7 +436,7 @@ def _of_numpy(column: Array) -> Any:
 
 
 def _moments(column: Array, zone: str = "") -> list[Any]:
-    """ISO texts of numpy's dates; a length of time is no date, and matches nothing."""
+    """ISO texts of numpy's dates; a duration is not a date, and matches nothing."""
     if column.dtype.kind == "m":
         return [Odd.MISSING if lost else Odd.NOTHING for lost in np.isnat(column).tolist()]
     unit = np.datetime_data(column.dtype)[0]
@@ -504,7 +506,7 @@ def _of_arrow(column: Any) -> Any:
 
 
 def _of_arrow_texts(column: Any) -> Any:
-    """A dictionary's values; of texts a list, with bytes where they are no UTF-8."""
+    """A dictionary's values; texts become a list, with bytes where they are not UTF-8."""
     from pyarrow import types
 
     if not (types.is_string(column.type) or types.is_large_string(column.type)):

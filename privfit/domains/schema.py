@@ -32,19 +32,25 @@ __all__ = ["Schema"]
 class Schema(Domain):
     """Named columns with declared ranges or values, coded as [0, 1] and one-hot groups.
 
-    ``Schema({"age": Numeric(17, 90), "sex": Categorical(["Female", "Male"], other=True)})``
-    reads a DataFrame, an Arrow table or a dict of columns by name, and an array or a list of
-    records by position. Each cell is read by itself (docs/reading.md).
+    ``Schema({"age": Numeric(17, 90), "sex": Categorical(["Female", "Male"], other=True)})`` reads a
+    DataFrame, an Arrow table or a dict of columns by name, and an array or a list of records by
+    position. Each cell is read by itself (docs/reading.md).
 
     Parameters
     ----------
-    columns
-        A name and a declared range or values for each column.
-    grid
+    columns : dict of str to Numeric or Categorical
+        The declared range or values of each column, by its name.
+    grid : Grid, default=Grid()
         Bits of records, candidates and scores.
-    missing
-        Texts that stand for a missing value, besides None, NaN, NaT and pandas.NA. A category that
-        is declared is never missing.
+    missing : sequence of str, default=("",)
+        Texts that stand for a missing value, besides None, NaN, NaT and pandas.NA. A declared
+        category is never missing.
+
+    See Also
+    --------
+    Numeric : A column of numbers.
+    Categorical : A column of declared values.
+    Box : Columns without names.
 
     Examples
     --------
@@ -82,7 +88,7 @@ class Schema(Domain):
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str]) -> Schema:
-        """The schema that a TOML file declares; whatever else the file holds is left alone.
+        """Read a schema from a TOML file.
 
         ::
 
@@ -92,16 +98,33 @@ class Schema(Domain):
             age = {low = 17, high = 90}                       # also bins, fill
             sex = {values = ["Female", "Male"], other = true}
 
-            [grid]                                            # may be left out, whole or in part
+            [grid]                                            # optional, in whole or in part
             a = 12
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file. Anything else it holds is ignored.
+
+        Returns
+        -------
+        Schema
+            The declared schema.
         """
         declared = read_toml(path)
         grid = Grid.from_dict(declared.get("grid", {}))
         return cls(columns_from(declared.get("columns")), grid, declared.get("missing", ("",)))
 
     def to_toml(self) -> str:
-        """The text of a TOML file that `from_toml` reads as this schema.
+        """The schema as the text of a TOML file, which `from_toml` reads.
 
+        Returns
+        -------
+        str
+            The text of the file.
+
+        Examples
+        --------
         >>> from privfit import Categorical, Numeric, Schema
         >>> declared = {"age": Numeric(17, 90), "sex": Categorical(["f", "m"], other=True)}
         >>> print(Schema(declared).to_toml(), end="")
@@ -162,7 +185,18 @@ class Schema(Domain):
     # ----------------------------------------------------------------------------------- reading
 
     def encode(self, X: Any) -> scipy.sparse.csr_array:
-        """Records (n, d) as int16 units of 2^-a: one entry for each declared column of a record."""
+        """Encode a table of records.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, dict of columns, array or list of records
+            The records.
+
+        Returns
+        -------
+        CSR array of shape (n, d)
+            Records as int16 units of 2^-a: one entry for each declared column of a record.
+        """
         one = 1 << self.grid.a
         n, cells = columns_of(X, list(self.columns))
         reader = NumberReader(self.missing)
@@ -180,7 +214,18 @@ class Schema(Domain):
         return encoded
 
     def read(self, X: Any) -> scipy.sparse.csr_array:
-        """A table in memory, encoded: its records are on the grid as they are read."""
+        """Read and encode a table in memory; the result is on the grid already.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, dict of columns, array or list of records
+            The records.
+
+        Returns
+        -------
+        CSR array of shape (n, d)
+            The encoded records.
+        """
         return self.encode(X)
 
     def blocks(self, X: Any, uniform: bool, size: int) -> Iterator[tuple[int, Any]]:
@@ -214,7 +259,20 @@ class Schema(Domain):
         return frozen(np.ones(self.width))
 
     def points(self, m: int, rng: np.random.Generator) -> Floats:
-        """(m, d) encoded records: numbers uniform in [0, 1], one level of each group."""
+        """Draw encoded records: numbers uniform in [0, 1], one level of each group.
+
+        Parameters
+        ----------
+        m : int
+            Number of records.
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (m, d)
+            The encoded records.
+        """
         result = np.trunc(rng.uniform(0, 1, (m, self.width)) * (1 << self.grid.a))
         for group in self.groups:
             hot = rng.integers(group.start, group.stop, m)

@@ -1,4 +1,4 @@
-"""Text of TOML: tables of a file, and tables as text."""
+"""Read and write TOML: the tables of a file, and tables as text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def toml_text(pairs: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> str:
-    """Text of a TOML file: pairs that are in no table, then each table, a line for each entry."""
+    """The text of a TOML file: pairs outside tables first, then each table, one entry per line."""
     parts = [_lines(pairs)] if pairs else []
     return "\n".join(parts + [f"[{name}]\n{_lines(table)}" for name, table in tables.items()])
 
@@ -50,7 +50,7 @@ def _pair(name: str, value: Any) -> str:
 
 
 def _value(value: Any) -> str:
-    """A plain value on one line of TOML."""
+    """A plain value as one line of TOML."""
     if isinstance(value, dict):
         return "{" + ", ".join(_pair(*entry) for entry in value.items()) + "}"
     if isinstance(value, list):
@@ -61,7 +61,7 @@ def _value(value: Any) -> str:
 
 
 def _character(character: str) -> str:
-    """A character between quotes; what cannot be seen is written as a number."""
+    """A character for a quoted text; an invisible one is written as a number."""
     if character in '"\\':
         return f"\\{character}"
     code = ord(character)

@@ -36,7 +36,7 @@ BINARY = Box(0, 1)  # columns of zeros and ones, for whoever counts and names th
 def binary_records(
     estimator: Any, X: Any, y: Any, declared: Any
 ) -> tuple[BinaryRecords, NDArray[Any]]:
-    """The records, wherever they lie, and their classes: one for all of them if y is None."""
+    """The records, wherever they are stored, and their classes: a single class if y is None."""
     what, n_threads = type(estimator).__name__, estimator.n_threads
     if is_partitioned(X):
         classes = np.zeros(1) if y is None else read_labels(y, declared, what, True)[1]
@@ -63,35 +63,56 @@ class BernoulliNB(ExactAccuracy, PrivateEstimator):
 
     Parameters
     ----------
-    epsilon, delta : float
-        The budget of a fit. With delta = 0 the guarantee is pure.
-    classes : sequence
-        The labels, declared. Without them they are read off the data, with a warning.
-    max_ones : int, optional
-        A record counts with at most so many of its features; of more it keeps a random sample. The
-        noise grows with it, so declare what a record really needs. By default all features.
-    alpha : float
-        Pseudo-records with, and as many without, each feature, in each class.
-    adjacency : 'replace' or 'add_remove'
-        The neighbour relation of the guarantee. Under the latter the number of records is private.
-    ledger : Ledger, optional
-        Where the budget is charged; by default a ledger of the fit's own.
-    n_threads : int, optional
-        By default all cores of this process. It changes speed and nothing else.
-    random_state : optional
+    epsilon : float, default=1.0
+        The budget of a fit.
+    delta : float, default=0.0
+        The delta of (epsilon, delta)-differential privacy. With 0 the guarantee is pure.
+    classes : sequence or None, default=None
+        The declared labels. If None, they are read from the data, with a warning.
+    max_ones : int or None, default=None
+        Maximum number of features that a record counts with; a record with more keeps a random
+        sample of them. The noise grows with it, so declare what a record really needs. By default
+        all features.
+    alpha : float, default=1.0
+        Number of pseudo-records with each feature, and as many without it, in each class.
+    adjacency : {'replace', 'add_remove'}, default='replace'
+        The neighbour relation of the guarantee. Under 'add_remove' the number of records is
+        private.
+    ledger : Ledger or None, default=None
+        The ledger to charge; by default a new one for each fit.
+    n_threads : int or None, default=None
+        Number of threads; by default all cores of this process. It affects speed and nothing else.
+    random_state : None, int or numpy.random.Generator, default=None
         None draws from the operating system. A seed voids privacy: it is for tests.
 
     Attributes
     ----------
-    class_count_ : (classes,)
+    class_count_ : array of shape (n_classes,)
         Noisy sizes of the classes, at least 1.
-    feature_count_ : (classes, d)
-        Noisy numbers of records of a class that have a feature, between 0 and the class's size.
-    class_log_prior_, feature_log_prob_ : (classes,), (classes, d)
-        What follows from them, as scikit-learn names it.
-    classes_, n_features_in_, feature_names_in_
+    feature_count_ : array of shape (n_classes, n_features)
+        Noisy numbers of records of each class with each feature, between 0 and the class's size.
+    class_log_prior_ : array of shape (n_classes,)
+        Logarithms of the classes' probabilities.
+    feature_log_prob_ : array of shape (n_classes, n_features)
+        Logarithms of the features' probabilities in each class.
+    classes_ : array of shape (n_classes,)
+        The labels.
+    n_features_in_ : int
+        Number of columns of the records.
+    feature_names_in_ : array of str
+        Names of the columns, if they have names.
     release_ : Release
-        What was drawn, what it cost and under which declarations.
+        What was released, its cost and the declarations it depends on.
+
+    See Also
+    --------
+    SelectFeatures : Private selection of features.
+    HashWords : Binary features of texts.
+
+    Notes
+    -----
+    Released: the noisy counts. Cost: one release of the whole budget, with discrete Laplace noise,
+    or discrete Gaussian noise if delta > 0. Predictions are post-processing and cost nothing.
 
     Examples
     --------
@@ -129,10 +150,24 @@ class BernoulliNB(ExactAccuracy, PrivateEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, **refused: Any) -> BernoulliNB:
-        """Fit to private records X (n, d) and their labels y; both may lie in parts (`Stream`).
+        """Fit to private records and their labels.
 
-        The whole budget is charged to the ledger before anything is drawn; wrong input is refused
-        before it is charged.
+        The whole budget is charged to the ledger before anything is drawn; invalid input is refused
+        before anything is charged.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns), Stream or Dask collection
+            Private records.
+        y : array-like of shape (n,), str or Dask collection
+            Private labels; for a stream of tables the name of their column.
+        **refused : object
+            Other arguments of scikit-learn, such as `sample_weight`, are refused.
+
+        Returns
+        -------
+        BernoulliNB
+            The fitted estimator.
         """
         refuse(refused)
         settings = NaiveBayes(self.alpha)
@@ -162,26 +197,81 @@ class BernoulliNB(ExactAccuracy, PrivateEstimator):
         return self
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
-        """(n, classes): ln P(class) P(record given class), with all features of a record."""
+        """Logarithms of P(class) P(record given class), with all features of a record.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns)
+            The records, in memory.
+
+        Returns
+        -------
+        array of shape (n, n_classes)
+            The logarithms.
+        """
         check_is_fitted(self)
         records = reread_table(self, X, BINARY) > 0
         return np.asarray(records @ self._weights.T) + self._offsets
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """(n, classes): logarithms of `predict_proba`."""
+        """Logarithms of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns)
+            The records, in memory.
+
+        Returns
+        -------
+        array of shape (n, n_classes)
+            The logarithms.
+        """
         return np.asarray(log_softmax(self.predict_joint_log_proba(X), axis=1))
 
     def predict_proba(self, X: Any) -> Floats:
-        """(n, classes): probabilities of the classes."""
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns)
+            The records, in memory.
+
+        Returns
+        -------
+        array of shape (n, n_classes)
+            The probabilities.
+        """
         return np.exp(self.predict_log_proba(X))
 
     def decision_function(self, X: Any) -> Floats:
-        """The log odds of the second class, (n,), or for several classes (n, classes) as above."""
+        """The log-odds of the second class; with several classes the joint log-probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns)
+            The records, in memory.
+
+        Returns
+        -------
+        array of shape (n,) or (n, n_classes)
+            The values.
+        """
         joint = self.predict_joint_log_proba(X)
         return joint[:, 1] - joint[:, 0] if joint.shape[1] == 2 else joint
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """(n,): the most probable class of each record."""
+        """The most probable class of each record.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns)
+            The records, in memory.
+
+        Returns
+        -------
+        array of shape (n,)
+            The labels.
+        """
         joint = self.predict_joint_log_proba(X)
         return np.asarray(self.classes_[joint.argmax(axis=1)])
 

@@ -73,7 +73,7 @@ class _Clusterer(TransformerMixin, ClusterMixin, PrivateEstimator):  # type: ign
     def _run(
         self, settings: Settings, objective: Any, space: Callable[[BitSource], Space]
     ) -> tuple[Path, Account]:
-        """Check, charge, run: what was found, and the account that paid for it."""
+        """Check, charge and run; return what was found, and the account that paid for it."""
         terms = Terms.of(self)
         terms.check(settings, objective, space(BitSource(0)))
         account = terms.open(objective)
@@ -92,9 +92,17 @@ class _Clusterer(TransformerMixin, ClusterMixin, PrivateEstimator):  # type: ign
         raise NotImplementedError
 
     def transform(self, X: Any) -> Floats:
-        """(n, k): the distance of each record, as the domain clips it, to each centre.
+        """The distance of each record, clipped to the domain, to each centre: **not private**.
 
-        For who holds the records: it is not private.
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns)
+            The records, in memory.
+
+        Returns
+        -------
+        array of shape (n, n_clusters)
+            The distances. They depend on each record: do not publish them for private records.
         """
         check_is_fitted(self)
         return self._apart(X)
@@ -113,21 +121,58 @@ class _Clusterer(TransformerMixin, ClusterMixin, PrivateEstimator):  # type: ign
         return reread_table(self, X, self.domain_) if whole else X
 
     def _check_parts(self, X: Any) -> None:
-        """The names of columns that lie in parts, which are known once these were read."""
+        """Check the names of columns of a stream or collection, which are known after reading."""
         if self.domain_ is not None and is_partitioned(X):
             check_names(self, X, self.domain_)
 
     def predict(self, X: Any) -> NDArray[np.int32]:
-        """(n,): the nearest centre of each record, for who holds the records."""
+        """The nearest centre of each record: **not private**.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns)
+            The records, in memory.
+
+        Returns
+        -------
+        array of int of shape (n,)
+            Indices of centres. They depend on each record: do not publish them for private records.
+        """
         check_is_fitted(self)
         return np.asarray(self._apart(X).argmin(axis=1), dtype=np.int32)
 
     def fit_predict(self, X: Any, y: Any = None, **refused: Any) -> NDArray[np.int32]:
-        """`fit`, then `predict` on the same records; the labels are not private."""
+        """Call `fit`, then `predict` on the same records; the labels are **not private**.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns)
+            Private records, in memory.
+        y : object, default=None
+            Ignored.
+        **refused : object
+            Other arguments of scikit-learn, such as `sample_weight`, are refused.
+
+        Returns
+        -------
+        array of int of shape (n,)
+            Indices of centres. They depend on each record: do not publish them.
+        """
         return np.asarray(self.fit(X, y, **refused).predict(X))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """(k,): the names of `transform`'s columns: kmeans0, kmeans1, ..."""
+        """Names of the columns of `transform`: kmeans0, kmeans1, ...
+
+        Parameters
+        ----------
+        input_features : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        array of str of shape (n_clusters,)
+            The names.
+        """
         check_is_fitted(self)
         stem = type(self).__name__.lower()
         names = [f"{stem}{j}" for j in range(len(self.cluster_centers_))]
@@ -140,50 +185,68 @@ class _Clusterer(TransformerMixin, ClusterMixin, PrivateEstimator):  # type: ign
 
 
 class KMeans(_Clusterer):
-    """k-means clustering under differential privacy.
+    """Cluster by k-means under differential privacy.
 
     Parameters
     ----------
-    n_clusters : int
-        k.
-    epsilon, delta : float
-        The budget of a fit. With delta = 0 the guarantee is pure.
+    n_clusters : int, default=8
+        Number of clusters, k.
+    epsilon : float, default=1.0
+        The budget of a fit.
+    delta : float, default=0.0
+        The delta of (epsilon, delta)-differential privacy. With 0 the guarantee is pure.
     domain : pair of bounds, Domain or Schema
         What a record may be, declared from documentation. Records are clipped to it. Distances are
-        those of the columns as they are coded: declare columns of like width.
-    solver : str or settings
-        'auto' is 'tree' for one or two columns and 'hybrid' for more. Else 'lloyd', 'grid', 'tree',
-        'hybrid', 'privgene', 'eem', 'local', 'dpsga', or settings such as ``Lloyd(steps=3)``.
-    postprocess : None, 'mcmc' or 'anneal'
-        Cluster a likely synthetic data set, given all that noisy Lloyd released, at no cost; 'auto'
-        is then 'lloyd'. After ``Lloyd(paper=True)`` the chain proposes as published too.
+        those of the coded columns: declare columns of similar width.
+    solver : str or settings, default='auto'
+        'auto' is 'tree' for one or two columns and 'hybrid' for more. Otherwise 'lloyd', 'grid',
+        'tree', 'hybrid', 'privgene', 'eem', 'local', 'dpsga', or settings such as
+        ``Lloyd(steps=3)``.
+    postprocess : {'mcmc', 'anneal'} or None, default=None
+        Cluster a likely synthetic data set, given everything that noisy Lloyd released, at no cost;
+        'auto' is then 'lloyd'. After ``Lloyd(paper=True)`` the chain also proposes as published.
         `privfit.clustering.postprocess.mcmc` has the settings.
-    adjacency : 'replace' or 'add_remove'
-        The neighbour relation of the guarantee. Under the latter the number of records is private.
-    n_public : int, optional
-        A public, possibly rough number of records, which sets numbers of steps and cells.
-    ledger : Ledger, optional
-        Where the budget is charged; by default a ledger of the fit's own.
-    n_threads : int, optional
-        By default all cores of this process. It changes speed and nothing else.
-    random_state : optional
+    adjacency : {'replace', 'add_remove'}, default='replace'
+        The neighbour relation of the guarantee. Under 'add_remove' the number of records is
+        private.
+    n_public : int or None, default=None
+        A public, possibly approximate number of records, which determines numbers of steps and
+        cells.
+    ledger : Ledger or None, default=None
+        The ledger to charge; by default a new one for each fit.
+    n_threads : int or None, default=None
+        Number of threads; by default all cores of this process. It affects speed and nothing else.
+    random_state : None, int or numpy.random.Generator, default=None
         None draws from the operating system. A seed voids privacy: it is for tests.
-    callback : callable (Generation) -> object
-        Told of each step; released values only.
-    verbose : int
-        1 shows a progress bar, if tqdm is installed.
+    callback : callable (Generation) -> object or None, default=None
+        Called after each step, with released values only.
+    verbose : int, default=0
+        1 shows a progress bar.
 
     Attributes
     ----------
-    cluster_centers_ : (k, d)
-        The released centres, of records as the domain codes them.
-    domain_, n_features_in_, feature_names_in_
+    cluster_centers_ : array of shape (n_clusters, d)
+        The released centres, in the coding of the domain.
+    domain_ : Domain
+        The domain, with its number of columns.
+    n_features_in_ : int
+        Number of columns of the records.
+    feature_names_in_ : array of str
+        Names of the columns, if they have names.
     release_ : Release
-        What was drawn, what it cost and under which declarations.
+        What was released, its cost and the declarations it depends on.
 
-    There is no ``labels_`` and no ``inertia_``: both are computed from each record and are not
-    released. `predict` gives labels to whoever holds the records; `private_inertia` releases the
-    cost for a budget of its own.
+    See Also
+    --------
+    KMedian : Chooses among public facilities.
+    Lloyd, Hybrid, UniformGrid : Settings of solvers.
+
+    Notes
+    -----
+    Released: the centres, and what the solver drew on the way to them. Cost: the whole budget.
+
+    There is no ``labels_`` and no ``inertia_``: both depend on each record and are not released.
+    Call `predict` on records you hold; `private_inertia` releases the cost for a budget of its own.
 
     Examples
     --------
@@ -228,10 +291,24 @@ class KMeans(_Clusterer):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, **refused: Any) -> KMeans:
-        """Fit to private records X (n, d), which may lie in parts (`Stream`); y is not looked at.
+        """Fit to private records.
 
-        The whole budget is charged to the ledger before anything is drawn; wrong input is refused
-        before it is charged.
+        The whole budget is charged to the ledger before anything is drawn; invalid input is refused
+        before anything is charged.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns), Stream or Dask collection
+            Private records.
+        y : object, default=None
+            Ignored.
+        **refused : object
+            Other arguments of scikit-learn, such as `sample_weight`, are refused.
+
+        Returns
+        -------
+        KMeans
+            The fitted estimator.
         """
         refuse(refused)
         self._check_clusters()
@@ -262,7 +339,8 @@ class KMeans(_Clusterer):
             table = read_table(self, X, domain)
         elif settings.needs_order:
             raise DeclarationError(
-                f"solver ({name!r}) needs all records at once, but X lies in parts; pass another "
+                f"solver ({name!r}) needs all records at once, but X is a stream or a Dask "
+                f"collection; pass another "
                 "solver, or an array in memory"
             )
         return CentersObjective(
@@ -272,7 +350,7 @@ class KMeans(_Clusterer):
     def _chosen(
         self, objective: CentersObjective, given: tuple[str, Any] | None
     ) -> tuple[str, Any]:
-        """The solver that was given, or what 'auto' stands for; post-processing needs Lloyd."""
+        """The solver that was passed, or the choice of 'auto'; post-processing needs Lloyd."""
         if self.postprocess is None:
             return given or settings_of(kmeans.best_of(objective), kmeans.METHODS)
         if not isinstance(self.postprocess, str) or self.postprocess not in CHAINS:
@@ -289,7 +367,7 @@ class KMeans(_Clusterer):
         return name, settings
 
     def _postprocessed(self, trace: Any, paper: bool) -> Floats:
-        """The centres of a likely data set; it sees released values alone."""
+        """The centres of a likely data set; only released values are used."""
         told = None
         if self.verbose:
             show = bar(f"{type(self).__name__} {self.postprocess}", "step")
@@ -301,10 +379,24 @@ class KMeans(_Clusterer):
         return synthetic.centers
 
     def private_inertia(self, X: Any, epsilon: float) -> ReleasedFloat:
-        """The sum of squared distances of records X to their nearest centres, with its `release`.
+        """Release the noisy sum of squared distances of records to their nearest centres.
 
-        Cost: one pure release of epsilon, charged to the ledger. One record changes the sum by at
-        most the largest squared distance of the domain to its nearest centre.
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns), Stream or Dask collection
+            Private records.
+        epsilon : float
+            The budget, charged to the ledger.
+
+        Returns
+        -------
+        ReleasedFloat
+            The noisy sum, a float with an attribute `release`.
+
+        Notes
+        -----
+        Cost: one pure release of epsilon. One record changes the sum by at most the largest squared
+        distance between a point of the domain and its nearest centre.
         """
         check_is_fitted(self)
         objective = CentersObjective(
@@ -322,67 +414,99 @@ class KMeans(_Clusterer):
         return self._distances(X, "euclidean")
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Minus the sum of squared distances to the nearest centres; not private."""
+        """Minus the sum of squared distances to the nearest centres: **not private**.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns)
+            Public records, or records that you may see.
+        y : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        float
+            The exact score.
+        """
         check_is_fitted(self)
         caution_score("private_inertia")
         return -float(np.square(self._apart(X).min(axis=1)).sum())
 
 
 def _named(metric: Any) -> str:
-    """A metric, for a `Release`."""
+    """The name of a metric, for a `Release`."""
     return metric if isinstance(metric, str) else "a metric of their own"
 
 
 class KMedian(_Clusterer):
-    """k-median under differential privacy: k of the public facilities, near to the records.
+    """Choose k public facilities near the records (k-median) under differential privacy.
 
     Parameters
     ----------
-    n_clusters : int
-        k.
-    epsilon, delta : float
+    n_clusters : int, default=8
+        Number of facilities to choose, k.
+    epsilon : float, default=1.0
         The budget of a fit.
-    domain : pair of bounds, Domain or Schema, optional
+    delta : float, default=0.0
+        The delta of (epsilon, delta)-differential privacy. With 0 the guarantee is pure.
+    domain : pair of bounds, Domain, Schema or None, default=None
         What a record may be; by default the box around the facilities. Records are clipped to it.
-    facilities : (f, d) array
-        The public places to choose from, as the domain codes records; for a metric of your own any
-        sequence that it understands.
-    clip : (lo, hi), optional
-        Public bounds of a distance. By default none; the narrower, the less noise. A metric of
-        your own needs them.
-    metric : 'l1', 'l2' or callable (records, facilities) -> (rows, f)
-        The distance. A function of your own must treat each record by itself.
-    solver : str or settings
-        'auto' is 'synopsis' for records of at most 3 columns, else 'greedy'. Else 'swaps',
+    facilities : array of shape (f, d)
+        The public places to choose from, in the coding of the domain; with a user-defined metric
+        any sequence that it understands.
+    clip : pair (lo, hi) or None, default=None
+        Public bounds of a distance; the narrower, the less noise. By default none. A user-defined
+        metric needs them.
+    metric : {'l1', 'l2'} or callable (records, facilities) -> (rows, f), default='l1'
+        The distance. A user-defined function must treat each record by itself.
+    solver : str or settings, default='auto'
+        'auto' is 'synopsis' for records with at most 3 columns, and 'greedy' otherwise. Or 'swaps',
         'coreset', 'local', 'dpsga', 'privgene', 'eem', 'subsample', or settings such as
         ``Greedy(swaps=4)``.
-    adjacency : 'replace' or 'add_remove'
-        The neighbour relation of the guarantee. Under the latter the number of records is private.
-    n_public : int, optional
-        A public, possibly rough number of records, which some solvers need under 'add_remove'.
-    ledger : Ledger, optional
-        Where the budget is charged; by default a ledger of the fit's own.
-    n_threads : int, optional
-        By default all cores of this process. It changes speed and nothing else.
-    random_state : optional
+    adjacency : {'replace', 'add_remove'}, default='replace'
+        The neighbour relation of the guarantee. Under 'add_remove' the number of records is
+        private.
+    n_public : int or None, default=None
+        A public, possibly approximate number of records, which some solvers need under
+        'add_remove'.
+    ledger : Ledger or None, default=None
+        The ledger to charge; by default a new one for each fit.
+    n_threads : int or None, default=None
+        Number of threads; by default all cores of this process. It affects speed and nothing else.
+    random_state : None, int or numpy.random.Generator, default=None
         None draws from the operating system. A seed voids privacy: it is for tests.
-    callback : callable (Generation) -> object
-        Told of each generation; released values only.
-    verbose : int
-        1 shows a progress bar, if tqdm is installed.
+    callback : callable (Generation) -> object or None, default=None
+        Called after each generation, with released values only.
+    verbose : int, default=0
+        1 shows a progress bar.
 
     Attributes
     ----------
-    facilities_ : (k,)
+    facilities_ : array of int of shape (n_clusters,)
         Indices of the chosen facilities.
-    cluster_centers_ : (k, d)
-        The chosen facilities; a list for a metric of your own.
-    domain_, n_features_in_, feature_names_in_
+    cluster_centers_ : array of shape (n_clusters, d)
+        The chosen facilities; a list for a user-defined metric.
+    domain_ : Domain
+        The domain, with its number of columns.
+    n_features_in_ : int
+        Number of columns of the records.
+    feature_names_in_ : array of str
+        Names of the columns, if they have names.
     release_ : Release
-        What was drawn, what it cost and under which declarations.
+        What was released, its cost and the declarations it depends on.
 
-    Labels and costs of the fitted records are private and not kept: `predict` gives the labels of
-    any records to who has them, `private_cost` publishes a cost from the ledger.
+    See Also
+    --------
+    KMeans : Centres anywhere in the domain.
+    Greedy, Synopsis, Coreset, Gupta : Settings of solvers.
+
+    Notes
+    -----
+    Released: the chosen facilities, and what the solver drew on the way to them. Cost: the whole
+    budget.
+
+    Labels and costs of the fitted records are private and not stored. Call `predict` on records you
+    hold; `private_cost` releases a cost for a budget of its own.
 
     Examples
     --------
@@ -431,12 +555,24 @@ class KMedian(_Clusterer):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, **refused: Any) -> KMedian:
-        """Choose facilities for private records X (n, d); y is not looked at.
+        """Choose facilities for private records.
 
-        Records may lie in parts (`Stream`); a metric of your own then goes to where they are.
+        The whole budget is charged to the ledger before anything is drawn; invalid input is refused
+        before anything is charged. A user-defined metric is called where the records are stored.
 
-        The whole budget is charged to the ledger before anything is drawn; wrong input is refused
-        before it is charged.
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns), Stream or Dask collection
+            Private records.
+        y : object, default=None
+            Ignored.
+        **refused : object
+            Other arguments of scikit-learn, such as `sample_weight`, are refused.
+
+        Returns
+        -------
+        KMedian
+            The fitted estimator.
         """
         refuse(refused)
         self._check_sizes()
@@ -485,7 +621,7 @@ class KMedian(_Clusterer):
             )
         if self.clip is None and callable(self.metric):
             raise DeclarationError(
-                "clip must bound the distances of your own metric; pass clip=(lo, hi)"
+                "clip must bound the distances of a user-defined metric; pass clip=(lo, hi)"
             )
 
     def _objective(self, X: Any) -> FacilityObjective:
@@ -505,15 +641,42 @@ class KMedian(_Clusterer):
         return self._distances(X, "cityblock" if self.metric_ == "l1" else "euclidean")
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Minus the summed clipped distance to the nearest chosen facility; not private."""
+        """Minus the sum of clipped distances to the nearest chosen facility: **not private**.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns)
+            Public records, or records that you may see.
+        y : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        float
+            The exact score.
+        """
         check_is_fitted(self)
         caution_score("private_cost")
         return -float(np.clip(self._apart(X).min(axis=1), *self.clip_).sum())
 
     def private_cost(self, X: Any, epsilon: float) -> ReleasedFloat:
-        """The summed clipped distance to the nearest chosen facility, with noise and `release`.
+        """Release the noisy sum of clipped distances to the nearest chosen facility.
 
-        Charged to the ledger: epsilon, pure. The noise is discrete Laplace of scale (hi - lo) /
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns), Stream or Dask collection
+            Private records.
+        epsilon : float
+            The budget, charged to the ledger.
+
+        Returns
+        -------
+        ReleasedFloat
+            The noisy sum, a float with an attribute `release`.
+
+        Notes
+        -----
+        Cost: one pure release of epsilon. The noise is discrete Laplace of scale (hi - lo) /
         epsilon under 'replace' and hi / epsilon under 'add_remove'.
         """
         check_is_fitted(self)

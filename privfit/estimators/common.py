@@ -1,4 +1,4 @@
-"""What the estimators share: reading tables and labels the way scikit-learn does."""
+"""What the estimators share: reading tables and labels like scikit-learn."""
 
 from __future__ import annotations
 
@@ -27,10 +27,21 @@ ONE_KIND = "classes must be labels of one kind; pass classes=[...] of numbers or
 
 
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
-    """An estimator whose parameters reach into the settings of its solver."""
+    """An estimator whose parameters include the settings of its solver."""
 
     def set_params(self, **params: Any) -> Any:
-        """Set parameters; ``solver__steps`` replaces the solver's settings by a changed copy."""
+        """Set parameters; ``solver__steps`` replaces the solver's settings by a changed copy.
+
+        Parameters
+        ----------
+        **params : object
+            Parameters by name.
+
+        Returns
+        -------
+        object
+            The estimator itself.
+        """
         own, inner = by_depth(params)
         super().set_params(**own)
         for name, parts in inner.items():
@@ -41,12 +52,27 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 class ExactAccuracy(ClassifierMixin):  # type: ignore[misc]
-    """A classifier whose `score` says that it is not private."""
+    """A classifier whose `score` warns that it is not private."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The exact accuracy on records X with labels y: **not private**.
+        """The exact accuracy on records with labels: **not private**.
 
-        For public records, or for whoever may see these. `privfit.accuracy_score` has a budget.
+        Use it on public records, or on records that you may see; `privfit.accuracy_score` is
+        private.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns)
+            Public records, or records that you may see.
+        y : array-like of shape (n,)
+            Their labels.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the records.
+
+        Returns
+        -------
+        float
+            The fraction of correct predictions.
         """
         caution_score("privfit.accuracy_score")
         return float(super().score(X, y, sample_weight))
@@ -71,11 +97,11 @@ def as_domain(domain: Any, what: str) -> Domain:
 
 
 def read_table(estimator: Any, X: Any, domain: Domain | None) -> Any:
-    """X as scikit-learn reads a table, each cell by itself; a schema's is left to the schema."""
+    """X as scikit-learn reads a table, but each cell by itself; a Schema reads its own tables."""
     if is_partitioned(X):
         raise InputTypeError(
-            f"X ({type(X).__name__}) must be in memory here; pass an array, or to `fit` of an "
-            "estimator that takes records in parts (docs/backends.md)"
+            f"X ({type(X).__name__}) must be in memory here; pass an array, or fit an estimator "
+            f"that takes streams and Dask collections (docs/backends.md)"
         )
     if domain is not None and domain.column_names is not None:
         return X
@@ -95,7 +121,7 @@ def read_table(estimator: Any, X: Any, domain: Domain | None) -> Any:
 
 
 def _harmless(message: str) -> str:
-    """What scikit-learn says of a table it refuses, without the values that it quotes."""
+    """scikit-learn's message about a table it refuses, without the values that it quotes."""
     first = message.partition("\n")[0]
     if first.startswith(("Input X contains", "Found array with")):
         return first
@@ -107,7 +133,7 @@ def _harmless(message: str) -> str:
 
 
 def remember_columns(estimator: Any, X: Any, domain: Domain) -> None:
-    """Keep the number and the names of the columns, once a fit has come to its end."""
+    """Store the number and the names of the columns at the end of a fit."""
     names = _names(X, domain)
     if names is not None:
         estimator.feature_names_in_ = names
@@ -117,7 +143,7 @@ def remember_columns(estimator: Any, X: Any, domain: Domain) -> None:
 
 
 def reread_table(estimator: Any, X: Any, domain: Domain) -> Any:
-    """X checked against the columns seen when fitting."""
+    """X, checked against the columns seen during fit."""
     if domain.column_names is not None:
         return X
     check_names(estimator, X, domain)
@@ -131,7 +157,7 @@ def reread_table(estimator: Any, X: Any, domain: Domain) -> Any:
 
 
 def _names(X: Any, domain: Domain) -> Array | None:
-    """Column names: those of a schema, or those of X if it has columns and all names are text."""
+    """Column names: those of a schema, or those of X if all of them are texts."""
     columns = domain.column_names or column_names(X)
     if columns is None or not all(isinstance(name, str) for name in columns):
         return None
@@ -139,7 +165,7 @@ def _names(X: Any, domain: Domain) -> Array | None:
 
 
 def check_names(estimator: Any, X: Any, domain: Domain) -> None:
-    """Refuse columns of X whose names are not those seen when fitting."""
+    """Refuse columns of X whose names are not those seen during fit."""
     names = _names(X, domain)
     fitted = getattr(estimator, "feature_names_in_", None)
     kind = type(estimator).__name__
@@ -168,18 +194,19 @@ def check_names(estimator: Any, X: Any, domain: Domain) -> None:
 def read_labels(y: Any, declared: Any, what: str, in_parts: bool = False) -> tuple[Array, Array]:
     """(n,) positions among the classes, and the classes in order.
 
-    Labels that lie in parts are not looked at, so their classes must be declared.
+    Labels of a stream or a Dask collection are not read here, so their classes must be declared.
     """
     if in_parts:
         if declared is None:
             raise DeclarationError(
-                f"{what} needs the classes of labels that lie in parts; pass classes=[...]"
+                f"{what} needs declared classes for a stream or a Dask collection; pass "
+                f"classes=[...]"
             )
         y = declared
     y = _as_column(y)
     if declared is None:
         warnings.warn(
-            f"{what} reads its classes off the private labels; pass classes=[...] to declare them",
+            f"{what} reads its classes from the private labels; pass classes=[...] to declare them",
             PrivacyLeakWarning,
             stacklevel=4,  # who called `fit`, which has its own way to read records
         )
@@ -198,7 +225,7 @@ def read_labels(y: Any, declared: Any, what: str, in_parts: bool = False) -> tup
 
 
 def _as_column(y: Any) -> Any:
-    """Labels as one column; of an array of two dimensions its only one, with a warning."""
+    """Labels as one column; an array (n, 1) is flattened, with a warning."""
     if isinstance(y, list | tuple) or (hasattr(y, "__len__") and getattr(y, "ndim", 1) == 1):
         return y
     try:
@@ -210,7 +237,7 @@ def _as_column(y: Any) -> Any:
 
 
 def _seen(y: Any) -> Array:
-    """The different labels of a list, each as it is; of an array in order."""
+    """The different labels of a list, unchanged; those of an array in order."""
     if not isinstance(y, list | tuple):
         return _in_order(y)
     try:
@@ -230,7 +257,7 @@ def _in_order(labels: Any) -> Array:
 
 
 def refuse(arguments: dict[str, Any]) -> None:
-    """Say why an argument of `fit` is not taken."""
+    """Refuse arguments of `fit`, and say why."""
     if arguments.pop("sample_weight", None) is not None:
         raise InputTypeError(
             "sample_weight is refused: a weight multiplies what one record can change, and the "

@@ -40,7 +40,7 @@ from privfit.searches.privgene import Local
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Records:
-    """Records and labels, wherever they lie: packed once, and an objective for each model."""
+    """Records and labels, wherever they are: packed once, with an objective for each model."""
 
     table: Any
     labels: Any  # (n,) positions among the classes; of parts, what they are asked for
@@ -55,11 +55,11 @@ class _Records:
 
     @property
     def heads(self) -> range:
-        """The positions of the classes that get a model: of two the second."""
+        """The positions of the classes that get a model; with two classes, the second."""
         return range(1, 2) if len(self.classes) == 2 else range(len(self.classes))
 
     def coded_for(self, settings: Settings) -> _Records:
-        """These records on the grid of a solver; only an intercept makes up for a middle."""
+        """These records on the grid of a solver; centring needs an intercept."""
         centres = settings.centres_columns and self.fit_intercept
         centred = self.domain.centred() if centres else self.domain
         return self if centred is self.domain else replace(self, domain=centred)
@@ -75,7 +75,7 @@ class _Records:
     def against_rest(
         self, packed: LinearObjective, head: int, settings: Settings
     ) -> LinearObjective:
-        """The objective of one class against the rest."""
+        """The objective of one class versus the rest."""
         if len(self.heads) == 1:
             return packed
         if settings.needs_order:  # in which class 1 comes first
@@ -126,12 +126,25 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, **refused: Any) -> Any:
-        """Fit to private records X (n, d) and their labels y.
+        """Fit to private records and their labels.
 
-        Both may lie in parts: X a `Stream` and y a column's name, or both Dask collections.
-        The whole budget is charged to the ledger before anything is drawn; wrong input is refused
-        before it is charged. With more than two classes one model for each is fitted, against the
-        rest: equal shares of one budget, accounted together.
+        The whole budget is charged to the ledger before anything is drawn; invalid input is refused
+        before anything is charged. With more than two classes, one model per class versus the rest
+        is fitted; they share the budget equally and are accounted for together.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns), Stream or Dask collection
+            Private records.
+        y : array-like of shape (n,), str or Dask collection
+            Private labels; for a stream of tables the name of their column.
+        **refused : object
+            Other arguments of scikit-learn, such as `sample_weight`, are refused.
+
+        Returns
+        -------
+        object
+            The fitted estimator.
         """
         refuse(refused)
         terms = Terms.of(self)
@@ -166,7 +179,7 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         account: Account,
         said: dict[str, Any],
     ) -> Any:
-        """Close the account, and keep what was released: models (heads, n_weights)."""
+        """Close the account, and store what was released: models (heads, n_weights)."""
         domain, classes = records.domain.bind(objective.domain.width), records.classes
         coef, intercept = models[:, : domain.width], np.zeros(len(models))
         if objective.fit_intercept:
@@ -181,14 +194,15 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         return self
 
     def _records(self, X: Any, y: Any, terms: Terms, name: str, settings: Settings) -> _Records:
-        """The records and labels, checked as far as can be without packing them."""
+        """The records and labels, checked as far as possible without packing them."""
         what, in_parts = type(self).__name__, is_partitioned(X)
         domain = as_domain(self.domain, what)
         table = X if in_parts else read_table(self, X, domain)
         codes, classes = read_labels(y, self.classes, what, in_parts)
         if in_parts and settings.needs_order:
             raise DeclarationError(
-                f"solver ({name!r}) needs all records at once, but X lies in parts; pass "
+                f"solver ({name!r}) needs all records at once, but X is a stream or a Dask "
+                f"collection; pass "
                 "solver='local' or another that takes sums alone, or an array in memory"
             )
         loss = "zero_one" if settings.counts_errors else self._loss
@@ -203,10 +217,10 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         return {}
 
     def _check_weights(self, name: str, settings: Settings) -> None:
-        """Refuse a weight of the loss that a solver would not heed."""
+        """Refuse a weight of the loss that the solver would ignore."""
 
     def _chosen(self, objective: LinearObjective, models: int, terms: Terms) -> tuple[str, Any]:
-        """The name and settings of 'auto', which follow from public facts alone."""
+        """The name and settings of 'auto', which depend on public facts only."""
         terms.refuse_infinity()
         size = terms.size(objective)
         chosen = auto.choose(
@@ -215,7 +229,18 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         return settings_of(chosen, METHODS)
 
     def decision_function(self, X: Any) -> Floats:
-        """z = <x, coef> + intercept: (n,) for two classes, else (n, classes)."""
+        """The margins <x, coef> + intercept.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns)
+            The records, in memory.
+
+        Returns
+        -------
+        array of shape (n,) or (n, n_classes)
+            The margins; one column per class if there are more than two.
+        """
         check_is_fitted(self)
         table = reread_table(self, X, self.domain_)
         z = np.asarray(self._grid_domain.rounded(table) @ self.coef_.T) + self.intercept_
@@ -223,12 +248,23 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
 
     @property
     def _grid_domain(self) -> Domain:
-        """The domain on the grid that records were fitted on."""
+        """The domain on the grid that the model was fitted on."""
         centred = self.release_ is not None and "origin" in self.release_.settings
         return self.domain_.centred() if centred else self.domain_
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """(n,): the class of each record."""
+        """The predicted class of each record.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns)
+            The records, in memory.
+
+        Returns
+        -------
+        array of shape (n,)
+            The labels.
+        """
         z = self.decision_function(X)
         index = (z > 0).astype(np.int64) if z.ndim == 1 else z.argmax(axis=1)
         return np.asarray(self.classes_[index])
@@ -240,18 +276,18 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
 
     @property
     def coef_names_(self) -> list[str]:
-        """The names of the columns of `coef_`, where records have names."""
+        """The names of the columns of `coef_`, if records have names."""
         check_is_fitted(self)
         return self.domain_.coded_names(getattr(self, "feature_names_in_", None))
 
 
 def _codes(y: Any, *, classes: Array) -> NDArray[np.int64]:
-    """(n,): the positions of a part's labels among the classes."""
+    """(n,): the positions of a block's labels among the classes."""
     return read_labels(y, classes, "fit")[0]
 
 
 def _space(settings: Settings, objective: LinearObjective) -> Reals:
-    """The box of weights: of coded columns, or in units of each column's scale."""
+    """The box of weights: for coded columns, or in units of each column's scale."""
     high = np.full(objective.n_weights, settings.largest_weight)
     if not settings.bounds_codes(objective):
         high[: objective.domain.width] *= np.ldexp(1.0, -objective.domain.exponents)
@@ -263,44 +299,67 @@ class LogisticRegression(_LinearClassifier):
 
     Parameters
     ----------
-    epsilon, delta : float
-        The budget of a fit. With delta = 0 the guarantee is pure, and weaker models result.
+    epsilon : float, default=1.0
+        The budget of a fit.
+    delta : float, default=0.0
+        The delta of (epsilon, delta)-differential privacy. With 0 the guarantee is pure, and models
+        are less accurate.
     domain : pair of bounds, Domain or Schema
         What a record may be, declared from documentation. Records are clipped to it.
-    classes : sequence
-        The labels, declared. Without them they are read off the data, with a warning.
-    solver : str or settings
+    classes : sequence or None, default=None
+        The declared labels. If None, they are read from the data, with a warning.
+    solver : str or settings, default='auto'
         'auto' follows a public rule in the number of records and classes, the domain, the budget
         and the adjacency (`privfit.linear.auto`): 'gradient', 'select_refine', 'objective' or
-        'local'. Else one of these; another search: 'eem', 'privgene', 'dpsga', 'subsample'; a
+        'local'. Otherwise one of these; another search: 'eem', 'privgene', 'dpsga', 'subsample'; a
         descent: 'frank_wolfe', 'sgd'; 'output', 'functional', 'gupt', 'majority'; or settings such
-        as ``Local(generations=100)``. The genetic ones count errors, so their probabilities are
-        rough.
-    fit_intercept : bool
-        Whether to fit an intercept. Otherwise records are x, not (x, 1), columns are not centred,
+        as ``Local(generations=100)``. The genetic searches count errors, so their probabilities are
+        approximate.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. If False, records are x, not (x, 1), columns are not centred,
         and `intercept_` is 0.
-    adjacency : 'replace' or 'add_remove'
-        The neighbour relation of the guarantee. Under the latter the number of records is private.
-    n_public : int, optional
-        A public, possibly rough number of records, which sets the number of steps.
-    ledger : Ledger, optional
-        Where the budget is charged; by default a ledger of the fit's own.
-    n_threads : int, optional
-        By default all cores of this process. It changes speed and nothing else.
-    random_state : optional
+    adjacency : {'replace', 'add_remove'}, default='replace'
+        The neighbour relation of the guarantee. Under 'add_remove' the number of records is
+        private.
+    n_public : int or None, default=None
+        A public, possibly approximate number of records, which determines the number of steps.
+    ledger : Ledger or None, default=None
+        The ledger to charge; by default a new one for each fit.
+    n_threads : int or None, default=None
+        Number of threads; by default all cores of this process. It affects speed and nothing else.
+    random_state : None, int or numpy.random.Generator, default=None
         None draws from the operating system. A seed voids privacy: it is for tests.
-    callback : callable (Generation) -> object
-        Told of each generation; released values only.
-    verbose : int
-        1 shows a progress bar, if tqdm is installed.
+    callback : callable (Generation) -> object or None, default=None
+        Called after each generation, with released values only.
+    verbose : int, default=0
+        1 shows a progress bar.
 
     Attributes
     ----------
-    coef_, intercept_ : (1, d), (1,) or one row for each class
-        The released model, for records as the domain codes them (`coef_names_`).
-    classes_, domain_, n_features_in_, feature_names_in_
+    coef_ : array of shape (1, d) or (n_classes, d)
+        The released weights, in the coding of the domain (`coef_names_`).
+    intercept_ : array of shape (1,) or (n_classes,)
+        The released intercepts.
+    classes_ : array of shape (n_classes,)
+        The labels.
+    domain_ : Domain
+        The domain, with its number of columns.
+    n_features_in_ : int
+        Number of columns of the records.
+    feature_names_in_ : array of str
+        Names of the columns, if they have names.
     release_ : Release
-        What was drawn, what it cost and under which declarations.
+        What was released, its cost and the declarations it depends on.
+
+    See Also
+    --------
+    LinearSVC : The hinge loss.
+    accuracy_score, roc_curve : Private evaluation.
+
+    Notes
+    -----
+    Released: the model, and what the solver drew on the way to it. Cost: the whole budget.
+    Predictions are post-processing and cost nothing.
 
     Examples
     --------
@@ -316,14 +375,36 @@ class LogisticRegression(_LinearClassifier):
     _loss = "logistic"
 
     def predict_proba(self, X: Any) -> Floats:
-        """(n, classes): probabilities; several classes are each taken against the rest."""
+        """Probabilities of the classes; with more than two, from one model per class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns)
+            The records, in memory.
+
+        Returns
+        -------
+        array of shape (n, n_classes)
+            The probabilities.
+        """
         z = self.decision_function(X)
         if z.ndim == 1:
             return np.column_stack([expit(-z), expit(z)])
         return np.asarray(softmax(log_expit(z), axis=1))
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """(n, classes): logarithms of `predict_proba`."""
+        """Logarithms of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns)
+            The records, in memory.
+
+        Returns
+        -------
+        array of shape (n, n_classes)
+            The logarithms.
+        """
         z = self.decision_function(X)
         if z.ndim == 1:
             return np.column_stack([log_expit(-z), log_expit(z)])
@@ -331,21 +412,82 @@ class LogisticRegression(_LinearClassifier):
 
 
 class LinearSVC(_LinearClassifier):
-    """A linear support vector machine under differential privacy: the hinge loss.
+    """Linear support vector machine under differential privacy: the hinge loss.
 
-    Parameters, attributes and solvers are those of `LogisticRegression`, with one more solver,
-    'privatesvm', and one more parameter. 'local' scores moves by the slope of Huber's hinge, and
-    the perturbed convex fits minimise it.
+    The solver 'local' scores moves by the slope of Huber's hinge, and the perturbed convex fits
+    minimise it.
 
     Parameters
     ----------
-    C : float
-        Weight of the hinge loss beside the regulariser norm2(coef)^2 / 2, as in scikit-learn. One
-        record changes a score C times as much, so the noise grows alike. Searches that score by
-        the loss heed it: 'eem', 'privgene' and ``Local(scoring="loss")``, which is 'auto' if C is
+    epsilon : float, default=1.0
+        The budget of a fit.
+    delta : float, default=0.0
+        The delta of (epsilon, delta)-differential privacy. With 0 the guarantee is pure, and models
+        are less accurate.
+    domain : pair of bounds, Domain or Schema
+        What a record may be, declared from documentation. Records are clipped to it.
+    classes : sequence or None, default=None
+        The declared labels. If None, they are read from the data, with a warning.
+    solver : str or settings, default='auto'
+        'auto' follows a public rule in the number of records and classes, the domain, the budget
+        and the adjacency (`privfit.linear.auto`): 'gradient', 'hybrid', 'objective' or 'local'.
+        Otherwise one of these; another search: 'eem', 'privgene', 'dpsga', 'subsample'; a descent:
+        'frank_wolfe', 'sgd'; 'output', 'functional', 'gupt', 'majority', 'privatesvm'; or settings
+        such as ``Local(generations=100)``.
+    C : float, default=1.0
+        Weight of the hinge loss relative to the regulariser norm2(coef)^2 / 2, as in scikit-learn.
+        One record changes a score C times as much, so the noise grows with it. Searches that score
+        by the loss use it: 'eem', 'privgene' and ``Local(scoring="loss")``, which is 'auto' if C is
         not 1. Other solvers refuse it: descents follow slopes, the genetic ones count errors, and
-        perturbed fits have a ``regularisation`` of their own. PrivGene's paper has C = 10.
+        perturbed fits have their own ``regularisation``. PrivGene's paper has C = 10.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. If False, records are x, not (x, 1), columns are not centred,
+        and `intercept_` is 0.
+    adjacency : {'replace', 'add_remove'}, default='replace'
+        The neighbour relation of the guarantee. Under 'add_remove' the number of records is
+        private.
+    n_public : int or None, default=None
+        A public, possibly approximate number of records, which determines the number of steps.
+    ledger : Ledger or None, default=None
+        The ledger to charge; by default a new one for each fit.
+    n_threads : int or None, default=None
+        Number of threads; by default all cores of this process. It affects speed and nothing else.
+    random_state : None, int or numpy.random.Generator, default=None
+        None draws from the operating system. A seed voids privacy: it is for tests.
+    callback : callable (Generation) -> object or None, default=None
+        Called after each generation, with released values only.
+    verbose : int, default=0
+        1 shows a progress bar.
 
+    Attributes
+    ----------
+    coef_ : array of shape (1, d) or (n_classes, d)
+        The released weights, in the coding of the domain (`coef_names_`).
+    intercept_ : array of shape (1,) or (n_classes,)
+        The released intercepts.
+    classes_ : array of shape (n_classes,)
+        The labels.
+    domain_ : Domain
+        The domain, with its number of columns.
+    n_features_in_ : int
+        Number of columns of the records.
+    feature_names_in_ : array of str
+        Names of the columns, if they have names.
+    release_ : Release
+        What was released, its cost and the declarations it depends on.
+
+    See Also
+    --------
+    LogisticRegression : The logistic loss, with probabilities.
+    accuracy_score, roc_curve : Private evaluation.
+
+    Notes
+    -----
+    Released: the model, and what the solver drew on the way to it. Cost: the whole budget.
+    Predictions are post-processing and cost nothing.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from privfit import LinearSVC
     >>> X = np.random.default_rng(0).uniform(-1, 1, (5000, 3))

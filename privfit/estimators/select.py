@@ -31,48 +31,63 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    epsilon, delta : float
-        The budget of a fit. With delta = 0 the guarantee is pure.
-    classes : sequence
-        The two labels, declared. Without them they are read off the data, with a warning.
-    solver : str or settings
+    epsilon : float, default=1.0
+        The budget of a fit.
+    delta : float, default=0.0
+        The delta of (epsilon, delta)-differential privacy. With 0 the guarantee is pure.
+    classes : sequence or None, default=None
+        The two declared labels. If None, they are read from the data, with a warning.
+    solver : str or settings, default='auto'
         'auto' has the least noise, by a public rule: noise on all scores if a record has fewer ones
-        than features are wanted, else peeling. Or 'noisy', 'peeling', 'clusters', or settings:
-        ``NoisyScores(threshold=50)``, ``ClusteredCounts(k=20)``,
-        ``SparseVector(k=5, threshold=100)``. Private *threshold testing*, as published in 2014, is
-        refused: it compares true scores with one noisy threshold, so that features with equal
-        scores always fare alike, and no epsilon holds (`privfit.features.selection` has the
-        counterexample).
-    k : int
-        At most so many features. The noise of a selection grows with it: by default 8, which a few
-        thousand records bear at epsilon 1 (`docs/features.md`).
-    criterion : str
+        than features are wanted, otherwise peeling. Or 'noisy', 'peeling', 'clusters', or settings:
+        ``NoisyScores(threshold=50)``, ``ClusteredCounts(k=20)``, ``SparseVector(k=5,
+        threshold=100)``. Private *threshold testing*, as published in 2014, is refused: it compares
+        exact scores with one noisy threshold, so that features with equal scores are always treated
+        alike, and no epsilon holds (`privfit.features.selection` has the counterexample).
+    k : int, default=8
+        Maximum number of features. The noise of a selection grows with it; the default suits a few
+        thousand records at epsilon 1 (`docs/features.md`).
+    criterion : str, default='purity_index'
         'purity_index', 'total_count' (needs no labels), 'difference_count' or 'information_gain'.
-        The first is the cheapest that knows labels: adding a record moves two scores apart by one.
-    max_ones : int, optional
-        A record counts with at most so many of its features; of more it keeps a random sample. By
-        default all. 'noisy' and 'clusters' pay for it.
-    adjacency : 'replace' or 'add_remove'
-        The neighbour relation of the guarantee. Under the latter the number of records is private.
-    n_public : int, optional
-        A public, possibly rough number of records: under 'add_remove' it lessens the noise of
+        The first is the cheapest that uses labels: adding a record changes the difference of two
+        scores by at most one.
+    max_ones : int or None, default=None
+        Maximum number of features that a record counts with; a record with more keeps a random
+        sample of them. By default all. The noise of 'noisy' and 'clusters' grows with it.
+    adjacency : {'replace', 'add_remove'}, default='replace'
+        The neighbour relation of the guarantee. Under 'add_remove' the number of records is
+        private.
+    n_public : int or None, default=None
+        A public, possibly approximate number of records: under 'add_remove' it reduces the noise of
         information gain. Nothing else uses it.
-    ledger : Ledger, optional
-        Where the budget is charged; by default a ledger of the fit's own.
-    n_threads : int, optional
-        By default all cores of this process. It changes speed and nothing else.
-    random_state : optional
+    ledger : Ledger or None, default=None
+        The ledger to charge; by default a new one for each fit.
+    n_threads : int or None, default=None
+        Number of threads; by default all cores of this process. It affects speed and nothing else.
+    random_state : None, int or numpy.random.Generator, default=None
         None draws from the operating system. A seed voids privacy: it is for tests.
     method : str or settings
         The old name of `solver`, which works with a warning for one version.
 
     Attributes
     ----------
-    ranking_ : (selected,)
-        The selected features, best first where the solver knows; of a sparse vector in order.
-    n_features_in_, feature_names_in_
+    ranking_ : array of int of shape (n_selected,)
+        The selected features, best first if the solver ranks them; with a sparse vector in order.
+    n_features_in_ : int
+        Number of columns of the records.
+    feature_names_in_ : array of str
+        Names of the columns, if they have names.
     release_ : Release
-        What was drawn, what it cost and under which declarations; noisy scores where released.
+        What was released, its cost and the declarations it depends on.
+
+    See Also
+    --------
+    Peeling, NoisyScores, SparseVector, ClusteredCounts : Settings of the methods.
+    BernoulliNB : A classifier of binary features.
+
+    Notes
+    -----
+    Released: the selected features, and with 'noisy' their noisy scores. Cost: the whole budget.
 
     Examples
     --------
@@ -118,11 +133,25 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
         self.method = method
 
     def fit(self, X: Any, y: Any = None, **refused: Any) -> SelectFeatures:
-        """Select by private records X (n, d) and their labels y; the total count ignores labels.
+        """Select features by private records and their labels.
 
-        Both may lie in parts: X a `Stream` and y a column's name, or both Dask collections.
-        The whole budget is charged to the ledger before anything is drawn; wrong input is refused
-        before it is charged.
+        The whole budget is charged to the ledger before anything is drawn; invalid input is refused
+        before anything is charged.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns), Stream or Dask collection
+            Private records.
+        y : array-like of shape (n,), str or Dask collection, default=None
+            Private labels; for a stream of tables the name of their column. 'total_count' ignores
+            them.
+        **refused : object
+            Other arguments of scikit-learn, such as `sample_weight`, are refused.
+
+        Returns
+        -------
+        SelectFeatures
+            The fitted estimator.
         """
         refuse(refused)
         name, settings = selection.method_of(self._declared_solver(), self.k)

@@ -1,4 +1,4 @@
-"""Texts to binary features, as a scikit-learn transformer that learns nothing."""
+"""Texts as binary features: a scikit-learn transformer that learns nothing."""
 
 from __future__ import annotations
 
@@ -12,20 +12,25 @@ from privfit.features.text import binary_rows, hashed, listed
 
 
 class HashWords(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Which words a text has, as binary features with public columns.
+    """Which words a text contains, as binary features with public columns.
 
-    It learns nothing from texts, so `fit` does nothing and there is nothing to pay for. A
-    vocabulary read off private texts would publish their words; scikit-learn's vectorizers do
-    that when they are fitted.
+    It learns nothing from texts, so `fit` does nothing and costs nothing. A vocabulary learned from
+    private texts would publish their words; scikit-learn's vectorizers do that when they are
+    fitted.
 
     Parameters
     ----------
-    n_features : int
-        How many hash values there are: words that share one share a column.
-    vocabulary : sequence of str, optional
+    n_features : int, default=8192
+        Number of hash values: words with the same one share a column.
+    vocabulary : sequence of str or None, default=None
         Public words, one for each column, instead of hash values; other words are dropped.
-    fold_digits : bool
-        Read every digit as 0, so that numbers of one length are one word.
+    fold_digits : bool, default=True
+        Whether to read every digit as 0, so that numbers of one length are one word.
+
+    See Also
+    --------
+    BernoulliNB : A classifier of binary features.
+    SelectFeatures : Private selection of features.
 
     Examples
     --------
@@ -43,12 +48,36 @@ class HashWords(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.fold_digits = fold_digits
 
     def fit(self, X: Any = None, y: Any = None) -> HashWords:
-        """Check the parameters; texts are not looked at."""
+        """Check the parameters; texts are not read.
+
+        Parameters
+        ----------
+        X : object, default=None
+            Ignored.
+        y : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        HashWords
+            The transformer itself.
+        """
         self._columns()
         return self
 
     def transform(self, X: Any) -> Any:
-        """CSR (n, columns) of zeros and ones, one row a text."""
+        """Find the words of texts.
+
+        Parameters
+        ----------
+        X : sequence of str
+            The texts.
+
+        Returns
+        -------
+        CSR array of shape (n, n_features)
+            Zeros and ones, a row for each text.
+        """
         column_of, width = self._columns()
         return binary_rows(X, column_of, width, self.fold_digits)
 
@@ -58,7 +87,18 @@ class HashWords(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return listed(self.vocabulary), len(self.vocabulary)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """The vocabulary, or hashwords0, hashwords1, ..."""
+        """Names of the columns: the vocabulary, or hashwords0, hashwords1, ...
+
+        Parameters
+        ----------
+        input_features : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        array of str
+            The names.
+        """
         if self.vocabulary is not None:
             return np.array(list(self.vocabulary), dtype=object)
         return np.array([f"hashwords{j}" for j in range(self.n_features)], dtype=object)

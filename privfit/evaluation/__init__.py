@@ -1,4 +1,4 @@
-"""How good a model is, on private records: accuracy, confusion, ROC curves and their area."""
+"""Evaluation on private records: accuracy, confusion matrices, ROC curves and their area."""
 
 from privfit.evaluation.priroc import PriROC
 from privfit.evaluation.roc import (

@@ -1,19 +1,19 @@
-"""What noisy class counts say of a ROC curve: monotone fits, and a binormal posterior mean.
+"""What noisy class counts reveal about a ROC curve: monotone fits, and a binormal posterior mean.
 
 All of this takes released values and public numbers, so it costs nothing. Cells run from the
 highest scores to the lowest.
 
 **The binormal family.** Latent scores are N(0, 1) for negatives and N(mu, sigma^2) for positives,
-up to any increasing transformation; a share pi of records is positive. Given the shares of all
-records above each threshold, which are the best known numbers here, (mu, sigma, pi) tell the
-expected count of either class in every cell. `posterior` weighs a public grid of such triples by
-the likelihood of the released counts under their own Laplace noise. The prior is uniform in the
-area under the curve from 1/2 to 1 and in the log odds of pi.
+up to any increasing transformation; a fraction pi of records is positive. Given the fractions of
+all records above each threshold, which are the best known numbers here, (mu, sigma, pi) determine
+the expected count of either class in every cell. `posterior` weights a public grid of such triples
+by the likelihood of the released counts under their own Laplace noise. The prior is uniform in the
+area under the curve from 1/2 to 1 and in the log-odds of pi.
 
 **How far to trust it.** If the family were right, the squared distance of 2 m noisy counts from it
 would be about 2 m times the variance of their noise. The weight of the family is that number over
 the squared distance, at most 1, as in James and Stein's estimate. The rest goes to the plain
-monotone curve, so that much budget or many records lead to the true curve, binormal or not.
+monotone curve, so that a large budget or many records lead to the true curve, binormal or not.
 """
 
 from __future__ import annotations

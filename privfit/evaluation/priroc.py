@@ -42,17 +42,27 @@ MOST_CELLS = 2**MOST_LEVELS
 
 @dataclass(frozen=True)
 class PriROC:
-    """Which of the curves of 2014 to draw; see the top of this module.
+    """Which of the curves of 2014 to draw.
 
     Parameters
     ----------
-    thresholds : 'medians', 'grid' or 'laplace'
-    k : int, optional
-        Levels of medians; by default ceil(log2 n), at most 12.
-    alpha : float
-        Cells of the grid, as a share of n: the paper tries 1, 0.5, 0.25 and 0.125.
-    t : int
-        Thresholds of the baseline: the paper tries 10, 9, 8 and 7.
+    thresholds : {'medians', 'grid', 'laplace'}, default='medians'
+        k-RecursiveMedians, alpha-FixedSpace, or the baseline: noise on the counts at t thresholds.
+    k : int or None, default=None
+        Number of levels of medians; by default ceil(log2 n), at most 12.
+    alpha : float, default=1.0
+        Number of cells of the grid, as a fraction of n: the paper tries 1, 0.5, 0.25 and 0.125.
+    t : int, default=10
+        Number of thresholds of the baseline: the paper tries 10, 9, 8 and 7.
+
+    See Also
+    --------
+    privfit.roc_curve : Has a parameter `paper`.
+
+    References
+    ----------
+    B. Stoddard, Y. Chen, A. Machanavajjhala, "Differentially private algorithms for empirical
+    machine learning", 2014, Sections 4 and 5.2.
 
     Examples
     --------
@@ -88,19 +98,54 @@ class PriROC:
             )
 
     def levels(self, size: int | None) -> int:
-        """k: as given, or ceil(log2 n), from 1 to 12."""
+        """The number of levels k: as given, or ceil(log2 n), from 1 to 12.
+
+        Parameters
+        ----------
+        size : int or None
+            Public number of records.
+
+        Returns
+        -------
+        int
+            The number.
+        """
         if self.k is not None:
             return self.k
         return min(max(1, math.ceil(math.log2(self._known(size)))), MOST_LEVELS)
 
     def cells(self, size: int | None) -> int:
-        """Even cells between the thresholds: floor(alpha n), or t + 1; at least 2, at most 2^12."""
+        """The number of even cells: floor(alpha n), or t + 1; at least 2, at most 2^12.
+
+        Parameters
+        ----------
+        size : int or None
+            Public number of records.
+
+        Returns
+        -------
+        int
+            The number.
+        """
         if self.thresholds == "laplace":
             return self.t + 1
         return min(max(2, math.floor(self.alpha * self._known(size))), MOST_CELLS)
 
     def cuts(self, bounds: tuple[float, float], size: int | None) -> Floats:
-        """The thresholds between even cells of the bounds."""
+        """The thresholds between even cells of the bounds.
+
+        Parameters
+        ----------
+        bounds : pair of float
+            The public range of scores.
+        size : int or None
+            Public number of records.
+
+        Returns
+        -------
+        array
+            Increasing thresholds.
+        """
         m = self.cells(size)
         return bounds[0] + (bounds[1] - bounds[0]) * (np.arange(1, m) / m)
 

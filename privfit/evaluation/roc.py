@@ -75,10 +75,25 @@ OPTIONS = ("auto", None, 0.3, "auto", True)  # of `roc_curve`: thresholds ... sm
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RocCurve:
-    """A released ROC curve: rates (q,) from (0, 0) to (1, 1), with the threshold of each.
+    """A released ROC curve: rates from (0, 0) to (1, 1), with the threshold of each.
 
-    The first threshold is infinite. Between those that were drawn, others are interpolated.
+    Parameters
+    ----------
+    fpr, tpr : array of shape (q,)
+        False and true positive rates.
+    thresholds : array of shape (q,)
+        The threshold of each point, the first of which is infinite. Between those that were drawn,
+        others are interpolated.
+    release : Release
+        What was released, its cost and the declarations it depends on.
 
+    See Also
+    --------
+    roc_curve : Returns it.
+    privfit.report.plotting.draw_roc : Plots several.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from privfit import roc_curve
     >>> y = np.repeat([0, 1], 5000)
@@ -102,16 +117,26 @@ class RocCurve:
         return float(np.sum(np.diff(self.fpr) * (self.tpr[1:] + self.tpr[:-1]) / 2))
 
     def plot(self, ax: Any = None, *, true: tuple[ArrayLike, ArrayLike] | None = None) -> Any:
-        """Draw the curve on matplotlib's axes and return them.
+        """Draw the curve.
 
-        `true` is (y_true, y_score) and draws the exact curve beside it: only where everybody who
-        sees the picture may see the records.
+        Parameters
+        ----------
+        ax : matplotlib axes or None, default=None
+            The axes; by default those of a new figure.
+        true : pair (y_true, y_score) or None, default=None
+            Draws the exact curve as well, which is **not private**: only if everybody who sees the
+            plot may see the records.
+
+        Returns
+        -------
+        matplotlib axes
+            The axes.
         """
         exact = None
         if true is not None:
             warnings.warn(
-                "plot(true=...) draws the exact curve of private records: show it to nobody who "
-                "may not see them",
+                "plot(true=...) draws the exact curve of private records: show it only to people "
+                "who may see them",
                 PrivacyLeakWarning,
                 stacklevel=2,
             )
@@ -127,6 +152,19 @@ class ConfusionMatrix:
 
     Of scores these are [[true negatives, false positives], [false negatives, true positives]].
 
+    Parameters
+    ----------
+    counts : array of shape (2, 2)
+        The noisy counts.
+    release : Release
+        What was released, its cost and the declarations it depends on.
+
+    See Also
+    --------
+    confusion_matrix : Returns it.
+
+    Examples
+    --------
     >>> from privfit import confusion_matrix
     >>> found = confusion_matrix([0, 0, 1, 1] * 1000, [0.1, 0.9, 0.8, 0.7] * 1000, epsilon=1.0)
     >>> found.counts.shape
@@ -138,7 +176,7 @@ class ConfusionMatrix:
 
     @property
     def accuracy(self) -> float:
-        """The share of predictions that were right, after noise."""
+        """The fraction of correct predictions, after noise."""
         return float(np.trace(self.counts) / max(self.counts.sum(), 1.0))
 
 
@@ -168,48 +206,64 @@ def roc_curve(
 
     Parameters
     ----------
-    y_true, y_score : (n,)
-        Labels, and scores that are higher for the positive class. They may lie in parts: Dask
-        arrays or Series, or a `Stream` of scores.
-    epsilon, delta : float
+    y_true : array-like of shape (n,) or Dask collection
+        Private labels.
+    y_score : array-like of shape (n,), Stream or Dask collection
+        Scores of a public model, higher for the positive class.
+    epsilon : float
         The budget of the curve.
-    thresholds : 'auto', 'medians', 'grid' or an array
+    delta : float, default=0.0
+        The delta of (epsilon, delta)-differential privacy.
+    thresholds : {'auto', 'medians', 'grid'} or array-like, default='auto'
         Where rates are counted: at private medians, on an even grid within the bounds, or at public
-        thresholds. 'auto' takes medians unless records are too few for them.
-    bounds : pair of floats
+        thresholds. 'auto' takes medians unless there are too few records for them.
+    bounds : pair of float, default=(0.0, 1.0)
         The public range of scores; others are clipped to it.
-    levels : int, optional
+    levels : int or None, default=None
         2^levels cells, of medians or of the grid; by default a public rule, from 3 to 8.
-    share : float
-        The part of epsilon that medians take.
-    noise : 'auto', 'flat', 'hierarchy', 'wavelet' or 'gaussian'
-        How cells are measured. 'auto' takes what has the least expected error. 'gaussian' is the
-        wavelet with Gaussian noise, and needs delta > 0.
-    smooth : bool
-        Draw a flat measurement towards binormal curves, as far as it looks like one.
-    paper : bool or PriROC
+    share : float, default=0.3
+        Fraction of epsilon for the medians.
+    noise : {'auto', 'flat', 'hierarchy', 'wavelet', 'gaussian'}, default='auto'
+        How cells are measured. 'auto' has the smallest expected error. 'gaussian' is the wavelet
+        with Gaussian noise, and needs delta > 0.
+    smooth : bool, default=True
+        Whether to shrink a flat measurement towards binormal curves, as far as it looks like one.
+    paper : bool or PriROC, default=False
         True draws the curve of 2014, with what breaks privacy repaired: ceil(log2 n) levels of
         medians from a fifth of epsilon, Privelet, isotonic regression. `PriROC` has the paper's
         other two curves. Thresholds, levels, share, noise and smooth are then the paper's.
-    pos_label : label
-        The positive class. With the default, 1, labels must be 0 and 1, or -1 and +1.
-    adjacency : 'replace' or 'add_remove'
+    pos_label : label, default=1
+        The positive class. With the default, labels must be 0 and 1, or -1 and +1.
+    adjacency : {'replace', 'add_remove'}, default='replace'
         The neighbour relation of the guarantee.
-    n_public : int, optional
-        A public, possibly rough number of records, for the rules under 'add_remove'.
-    ledger : Ledger, optional
-        Where the budget is charged, before anything is drawn.
-    random_state : optional
+    n_public : int or None, default=None
+        A public, possibly approximate number of records, for the rules under 'add_remove'.
+    ledger : Ledger or None, default=None
+        The ledger to charge, before anything is drawn; by default a new one.
+    random_state : None, int or numpy.random.Generator, default=None
         None draws from the operating system. A seed voids privacy: it is for tests.
 
     Returns
     -------
     RocCurve
-        The released rates, their thresholds and the release.
+        The released curve.
+
+    See Also
+    --------
+    roc_auc_score : The area.
+    confusion_matrix, accuracy_score : At one threshold.
 
     Notes
     -----
+    Released: thresholds, if they are medians, and noisy counts of both classes between them. Cost:
+    the whole budget. The model must be public, or released from *other* records.
+
     Long because all parameters are described here.
+
+    References
+    ----------
+    B. Stoddard, Y. Chen, A. Machanavajjhala, "Differentially private algorithms for empirical
+    machine learning", 2014.
 
     Examples
     --------
@@ -256,8 +310,36 @@ def roc_curve(
 def roc_auc_score(
     y_true: ArrayLike, y_score: ArrayLike, epsilon: float, delta: float = 0.0, **options: Any
 ) -> ReleasedFloat:
-    """The area under the private ROC curve, with its `release`; options as for `roc_curve`.
+    """The area under the private ROC curve.
 
+    Parameters
+    ----------
+    y_true : array-like of shape (n,) or Dask collection
+        Private labels.
+    y_score : array-like of shape (n,), Stream or Dask collection
+        Scores of a public model, higher for the positive class.
+    epsilon : float
+        The budget of the curve.
+    delta : float, default=0.0
+        The delta of (epsilon, delta)-differential privacy.
+    **options : object
+        Other parameters of `roc_curve`.
+
+    Returns
+    -------
+    ReleasedFloat
+        The area, a float with an attribute `release`.
+
+    See Also
+    --------
+    roc_curve : The curve.
+
+    Notes
+    -----
+    Released: the curve. Cost: the whole budget.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from privfit import roc_auc_score
     >>> y = np.repeat([0, 1], 5000)
@@ -280,30 +362,41 @@ def confusion_matrix(
     ledger: Ledger | None = None,
     random_state: Any = None,
 ) -> ConfusionMatrix:
-    """Noisy counts of the records of each class by the class that is predicted; a pure release.
-
-    Counts are not negative and, where the number of records is public, add up to it.
+    """Noisy counts of the records of each class by the class that is predicted.
 
     Parameters
     ----------
-    y_true, y_score : (n,)
-        Labels, and predicted labels if `classes` are given, else scores that are higher for the
+    y_true, y_score : array of shape (n,)
+        Labels, and predicted labels if `classes` is given, otherwise scores that are higher for the
         positive class. They may be Dask arrays or Series, or a `Stream` of scores or predictions.
     epsilon : float
         The budget.
-    classes : sequence, optional
-        The labels, declared, in the order of rows and columns, at most 1,024. Every label and every
+    classes : sequence or None, default=None
+        The declared labels, in the order of rows and columns, at most 1,024. Every label and every
         prediction must be one of them.
-    threshold : float
-        For scores: from here on, a score predicts the positive class.
-    pos_label : label
-        For scores: the positive class. With the default, 1, labels must be 0 and 1, or -1 and +1.
-    adjacency : 'replace' or 'add_remove'
+    threshold : float, default=0.5
+        For scores: a score of at least this predicts the positive class.
+    pos_label : label, default=1
+        For scores: the positive class. With the default, labels must be 0 and 1, or -1 and +1.
+    adjacency : {'replace', 'add_remove'}, default='replace'
         The neighbour relation of the guarantee.
-    ledger : Ledger, optional
-        Where the budget is charged, before anything is drawn.
-    random_state : optional
+    ledger : Ledger or None, default=None
+        The ledger to charge, before anything is drawn; by default a new one.
+    random_state : None, int or numpy.random.Generator, default=None
         None draws from the operating system. A seed voids privacy: it is for tests.
+
+    Returns
+    -------
+    ConfusionMatrix
+        Counts that are not negative and, if the number of records is public, add up to it.
+
+    See Also
+    --------
+    accuracy_score : A single number, with less noise.
+
+    Notes
+    -----
+    Released: noisy counts of all cells, four for scores. Cost: one pure release of epsilon.
 
     Examples
     --------
@@ -345,29 +438,41 @@ def accuracy_score(
     ledger: Ledger | None = None,
     random_state: Any = None,
 ) -> ReleasedFloat:
-    """The share of records that are predicted right, with noise; a pure release.
-
-    A float that carries its `release`.
+    """The noisy fraction of records that are predicted correctly.
 
     Parameters
     ----------
-    y_true, y_score : (n,)
-        Labels, and predicted labels if `classes` are given, else scores that are higher for the
+    y_true, y_score : array of shape (n,)
+        Labels, and predicted labels if `classes` is given, otherwise scores that are higher for the
         positive class. They may be Dask arrays or Series, or a `Stream` of scores or predictions.
     epsilon : float
         The budget.
-    classes : sequence, optional
-        The labels, declared. Every label and every prediction must be one of them.
-    threshold : float
-        For scores: from here on, a score predicts the positive class.
-    pos_label : label
-        For scores: the positive class. With the default, 1, labels must be 0 and 1, or -1 and +1.
-    adjacency : 'replace' or 'add_remove'
+    classes : sequence or None, default=None
+        The declared labels. Every label and every
+        prediction must be one of them.
+    threshold : float, default=0.5
+        For scores: a score of at least this predicts the positive class.
+    pos_label : label, default=1
+        For scores: the positive class. With the default, labels must be 0 and 1, or -1 and +1.
+    adjacency : {'replace', 'add_remove'}, default='replace'
         The neighbour relation of the guarantee.
-    ledger : Ledger, optional
-        Where the budget is charged, before anything is drawn.
-    random_state : optional
+    ledger : Ledger or None, default=None
+        The ledger to charge, before anything is drawn; by default a new one.
+    random_state : None, int or numpy.random.Generator, default=None
         None draws from the operating system. A seed voids privacy: it is for tests.
+
+    Returns
+    -------
+    ReleasedFloat
+        The accuracy, a float with an attribute `release`.
+
+    See Also
+    --------
+    confusion_matrix : The counts of all cells.
+
+    Notes
+    -----
+    Released: one noisy count, or two under 'add_remove'. Cost: one pure release of epsilon.
 
     Examples
     --------
@@ -525,7 +630,7 @@ def _check_published(paper: Any, *options: Any) -> None:
     for name, value, default in zip(names, options, OPTIONS, strict=True):
         if not isinstance(value, type(default)) or value != default:
             raise DeclarationError(
-                f"{name} must be left out with paper={paper!r}, which has settings of its own; "
+                f"{name} must be left out with paper={paper!r}, which has its own settings; "
                 "pass paper=PriROC(...)"
             )
 
@@ -539,7 +644,7 @@ def _check_bounds(bounds: Any) -> tuple[float, float]:
     pair = isinstance(bounds, Sequence | np.ndarray) and len(bounds) == 2
     if not pair or not all(map(is_finite, bounds)) or not 1e-100 < bounds[1] - bounds[0] < 1e100:
         raise DeclarationError(
-            f"bounds ({bounds!r}) must be two rising numbers, 1e-100 to 1e100 apart; pass the "
+            f"bounds ({bounds!r}) must be two increasing numbers, 1e-100 to 1e100 apart; pass the "
             "public range of scores"
         )
     return float(bounds[0]), float(bounds[1])

@@ -144,7 +144,7 @@ class Thresholds:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a release tells of this plan."""
+        """What a release records of this plan."""
         return {"thresholds": self.kind, "bits": self.bits}
 
     def cells(self, table: Scored, paid: Paid) -> tuple[Floats, Integers]:
@@ -219,7 +219,7 @@ class Counts:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a release tells of this plan."""
+        """What a release records of this plan."""
         return {"measurement": repr(self.measurement), "noise": repr(self.noise),
                 "factor": self.factor}  # fmt: skip
 
@@ -296,6 +296,6 @@ def _check_thresholds(thresholds: Any, bounds: tuple[float, float]) -> Floats:
     inside = np.concatenate([[bounds[0]], given, [bounds[1]]])
     if not (np.diff(inside) > 0).all():
         raise DeclarationError(
-            "thresholds must rise within the bounds; pass them sorted, or other bounds"
+            "thresholds must increase within the bounds; pass them sorted, or other bounds"
         )
     return given

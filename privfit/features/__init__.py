@@ -1,4 +1,4 @@
-"""Binary features: which of them to select, naive Bayes, texts."""
+"""Binary features: selection, naive Bayes, texts."""
 
 from privfit.features.selection import ClusteredCounts, NoisyScores, Peeling, SparseVector
 

@@ -160,15 +160,38 @@ class SelectionMethod(Parameters):
 
 @dataclass(frozen=True, repr=False)
 class NoisyScores(SelectionMethod):
-    """The k features with the largest noisy scores, or all whose noisy score reaches a threshold.
+    """Select the k features with the largest noisy scores, or all that reach a threshold.
 
-    Cost: one release, with noise of scale l1 / epsilon, or Gaussian noise of l2 / mu.
+    Parameters
+    ----------
+    k : int or None, default=None
+        Number of features; either this or a threshold.
+    threshold : float or None, default=None
+        A public score that selected features reach.
+    paper : bool, default=False
+        Whether to perturb scores as published: Laplace noise on the scores themselves, of scale
+        S(Q) Delta(Q) / epsilon, where one record added changes Delta(Q) scores by up to S(Q): s of
+        them for counts, all of them for the purity index and information gain. By default the noise
+        of the latter is on the counts, which is far less. A record replaced is one removed and one
+        added: twice that.
 
-    `paper` is score perturbation as published: Laplace noise on the scores themselves, of scale
-    S(Q) Delta(Q) / epsilon, where one record added changes Delta(Q) scores by up to S(Q): s of them
-    for counts, all of them for the purity index and information gain. Ours has noise on the counts
-    of the latter, which is far less. A record replaced is one removed and one added: twice that.
+    See Also
+    --------
+    SelectFeatures : The estimator that takes these settings.
+    Peeling : Less noise if records have many features.
 
+    Notes
+    -----
+    Released: the noisy scores of all features. Cost: one release, with noise of scale l1 / epsilon,
+    or Gaussian noise of l2 / mu.
+
+    References
+    ----------
+    B. Stoddard, Y. Chen, A. Machanavajjhala, "Differentially private algorithms for empirical
+    machine learning", 2014.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from privfit import NoisyScores, SelectFeatures
     >>> X = np.random.default_rng(0).random((2000, 50)) < 0.1
@@ -187,7 +210,15 @@ class NoisyScores(SelectionMethod):
         _check_choice(self.k, self.threshold)
 
     def check(self, problem: FeatureScores, budget: Budget) -> None:
-        """Refuse what a call would, before anything is charged."""
+        """Refuse what a call would refuse, before anything is charged.
+
+        Parameters
+        ----------
+        problem : FeatureScores
+            The records, and what is public about them.
+        budget : Budget
+            The budget.
+        """
         if self.paper:
             published_noise(problem, budget)
         else:
@@ -222,10 +253,25 @@ def published_noise(problem: FeatureScores, budget: Budget) -> DiscreteLaplace:
 
 @dataclass(frozen=True, repr=False)
 class Peeling(SelectionMethod):
-    """k features, each by the exponential mechanism among those that are left.
+    """Select k features, each by the exponential mechanism among the rest.
 
-    Cost: k selections of range R, accounted together: epsilon / k each if delta = 0.
+    Parameters
+    ----------
+    k : int
+        Number of features.
 
+    See Also
+    --------
+    SelectFeatures : The estimator that takes these settings.
+    NoisyScores : Less noise if records have few features.
+
+    Notes
+    -----
+    Released: the selected features. Cost: k selections of range R, accounted for together: epsilon
+    / k each if delta = 0.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from privfit import Peeling, SelectFeatures
     >>> X = np.random.default_rng(0).random((2000, 50)) < 0.1
@@ -242,12 +288,33 @@ class Peeling(SelectionMethod):
         _check_k(self.k)
 
     def mechanism(self, problem: FeatureScores, budget: Budget) -> TopK:
-        """k selections that cost the budget."""
+        """The mechanism: k selections that cost the budget.
+
+        Parameters
+        ----------
+        problem : FeatureScores
+            The records, and what is public about them.
+        budget : Budget
+            The budget.
+
+        Returns
+        -------
+        TopK
+            The mechanism.
+        """
         k = min(self.k, problem.d)
         return TopK(k, calibrate(k, budget.epsilon, budget.delta), problem.range)
 
     def check(self, problem: FeatureScores, budget: Budget) -> None:
-        """Refuse what a call would, before anything is charged."""
+        """Refuse what a call would refuse, before anything is charged.
+
+        Parameters
+        ----------
+        problem : FeatureScores
+            The records, and what is public about them.
+        budget : Budget
+            The budget.
+        """
         self.mechanism(problem, budget)
 
     def __call__(self, problem: FeatureScores, paid: Paid) -> Selected:
@@ -259,14 +326,37 @@ class Peeling(SelectionMethod):
 
 @dataclass(frozen=True, repr=False)
 class ClusteredCounts(SelectionMethod):
-    """Noise on all counts once; then features are clustered, and the best clusters' are taken.
+    """Cluster features by noisy counts, and select those of the best clusters.
 
     Features are points (x_0, x_1) of noisy counts. They are ranked by the score of their cluster's
     centre and, within a cluster, by their own noisy score; the first k are selected. With a
-    `threshold` instead, all features are whose cluster's centre reaches it, as published.
+    `threshold`, all features whose cluster's centre reaches it are selected instead, as published.
 
-    Cost: one release of x and n of all features and classes. Clustering is post-processing.
+    Parameters
+    ----------
+    k : int or None, default=None
+        Number of features; either this or a threshold.
+    n_clusters : int, default=8
+        Number of clusters.
+    threshold : float or None, default=None
+        A public score that the centres of selected clusters reach.
 
+    See Also
+    --------
+    SelectFeatures : The estimator that takes these settings.
+
+    Notes
+    -----
+    Released: noisy counts of all features and classes. Cost: one release. Clustering is
+    post-processing and costs nothing.
+
+    References
+    ----------
+    B. Stoddard, Y. Chen, A. Machanavajjhala, "Differentially private algorithms for empirical
+    machine learning", 2014.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from privfit import ClusteredCounts, SelectFeatures
     >>> X = np.random.default_rng(0).random((2000, 50)) < 0.1
@@ -289,12 +379,33 @@ class ClusteredCounts(SelectionMethod):
             )
 
     def noise(self, problem: FeatureScores, budget: Budget) -> CountNoise:
-        """Of one release of all counts."""
+        """The noise of one release of all counts.
+
+        Parameters
+        ----------
+        problem : FeatureScores
+            The records, and what is public about them.
+        budget : Budget
+            The budget.
+
+        Returns
+        -------
+        CountNoise
+            The noise.
+        """
         changed = count_sensitivity(problem.max_ones, problem.neighbours)
         return CountNoise.of(budget, changed, changed)
 
     def check(self, problem: FeatureScores, budget: Budget) -> None:
-        """Refuse what a call would, before anything is charged."""
+        """Refuse what a call would refuse, before anything is charged.
+
+        Parameters
+        ----------
+        problem : FeatureScores
+            The records, and what is public about them.
+        budget : Budget
+            The budget.
+        """
         self.noise(problem, budget)
 
     def __call__(self, problem: FeatureScores, paid: Paid) -> Selected:
@@ -317,7 +428,7 @@ class ClusteredCounts(SelectionMethod):
 
 
 def _no_threshold(settings: SparseVector) -> float:
-    """There is none that could be known without the records."""
+    """Refuse a missing threshold: none can be known without the records."""
     raise DeclarationError(
         "threshold (None) must be given from public knowledge; pass "
         "solver=SparseVector(k=10, threshold=100)"
@@ -326,13 +437,35 @@ def _no_threshold(settings: SparseVector) -> float:
 
 @dataclass(frozen=True, repr=False)
 class SparseVector(SelectionMethod):
-    """The first k features, in the order of columns, whose score passes a noisy threshold.
+    """Select the first k features, in the order of columns, that pass a noisy threshold.
 
-    For scores that come one by one; on a whole table `Peeling` has less noise for the same k. It
-    stops after k, so the columns' order must be public, and the later ones may go unseen.
+    This is for scores that arrive one by one; on a whole table `Peeling` has less noise for the
+    same k. It stops after k, so the columns' order must be public, and later ones may not be looked
+    at.
 
-    Cost: one pure release of epsilon; see `AboveThreshold`.
+    Parameters
+    ----------
+    k : int
+        Maximum number of features.
+    threshold : float
+        A public score to pass.
 
+    See Also
+    --------
+    SelectFeatures : The estimator that takes these settings.
+    AboveThreshold : The mechanism.
+
+    Notes
+    -----
+    Released: which features pass. Cost: one pure release of epsilon; delta is not used.
+
+    References
+    ----------
+    M. Lyu, D. Su, N. Li, "Understanding the sparse vector technique for differential privacy", VLDB
+    2017.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from privfit import SelectFeatures, SparseVector
     >>> X = np.random.default_rng(0).random((2000, 50)) < 0.1
@@ -351,10 +484,22 @@ class SparseVector(SelectionMethod):
         _check_threshold(self.threshold)
 
     def mechanism(self, problem: FeatureScores, budget: Budget) -> AboveThreshold:
-        """All of epsilon, split so that the variance of score less threshold is least.
+        """All of epsilon, divided so that the variance of score minus threshold is smallest.
 
-        With x the threshold's share, S^2/x^2 + (k R)^2/(1-x)^2 is least at
-        x : 1-x = S^(2/3) : (k R)^(2/3) (Lyu, Su, Li, section 4.2).
+        With x the threshold's share, S^2/x^2 + (k R)^2/(1-x)^2 is smallest at x : 1-x = S^(2/3) :
+        (k R)^(2/3) (Lyu, Su, Li, section 4.2).
+
+        Parameters
+        ----------
+        problem : FeatureScores
+            The records, and what is public about them.
+        budget : Budget
+            The budget.
+
+        Returns
+        -------
+        AboveThreshold
+            The mechanism.
         """
         S, R = problem.sensitivity, problem.range
         share = 1 / (1 + (self.k * R / S) ** (2 / 3))
@@ -362,7 +507,15 @@ class SparseVector(SelectionMethod):
         return AboveThreshold(budget.epsilon, self.k, level, S, R, share)
 
     def check(self, problem: FeatureScores, budget: Budget) -> None:
-        """Refuse what a call would, before anything is charged."""
+        """Refuse what a call would refuse, before anything is charged.
+
+        Parameters
+        ----------
+        problem : FeatureScores
+            The records, and what is public about them.
+        budget : Budget
+            The budget.
+        """
         self.mechanism(problem, budget)
 
     def __call__(self, problem: FeatureScores, paid: Paid) -> Selected:
@@ -405,8 +558,8 @@ def _refuse_leaks(solver: Any) -> None:
     if name in ("threshold_testing", "private_threshold_testing", "ptt"):
         raise DeclarationError(
             f"solver ({solver!r}) must be private, and threshold testing as published is not, "
-            "for any epsilon: it compares true scores with one noisy threshold, so features with "
-            "equal scores always fare alike; pass NoisyScores(threshold=...) or 'peeling'"
+            "for any epsilon: it compares exact scores with one noisy threshold, so features with "
+            "equal scores are always treated alike; pass NoisyScores(threshold=...) or 'peeling'"
         )
     if name in ("noisy_cut", "noisycut"):
         raise DeclarationError(

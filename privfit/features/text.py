@@ -69,13 +69,13 @@ def binary_rows(
 ) -> Any:
     """CSR (n, n_columns) of int8: which columns' words a text has."""
     if isinstance(texts, str):
-        raise InputError("texts must be many; pass a list of texts, not a single one")
+        raise InputError("texts must be a list; pass a list of texts, not a single one")
     known: dict[str, int] = {}
     start, columns = [0], []
     for text in objects(texts):
         if not isinstance(text, str):
             raise InputError(
-                "texts must be str; decode bytes, and fill missing texts with '' before"
+                "texts must be str; decode bytes, and replace missing texts by '' first"
             )
         present = set()
         for word in words(text, fold_digits):

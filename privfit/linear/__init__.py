@@ -1,4 +1,4 @@
-"""Fits of linear models: noisy descents, perturbed convex problems, the functional mechanism."""
+"""Fitting linear models: noisy descents, perturbed convex problems, the functional mechanism."""
 
 from privfit.linear.descent import Gradient
 from privfit.linear.frank_wolfe import FrankWolfe

@@ -1,4 +1,4 @@
-"""What `solver="auto"` is for a linear model: a rule in public facts, and nothing else.
+"""How `solver="auto"` chooses for a linear model: by a rule in public facts, and nothing else.
 
 The facts are the declared number of records, the domain, the budget, the adjacency and the number
 of models that share it, one for each of several classes. Records are never looked at.
@@ -22,7 +22,7 @@ otherwise                   `Gradient`               steps, clip and floor by `G
 signal < 20                 `Local`                  noise on all columns would drown them
 signal < 5, many numbers    `Local`                  the same; yet a walk along single numbers
                                                      learns little, and a look at them helps
-otherwise                   `ObjectivePerturbation`  noise of the shape of the domain
+otherwise                   `ObjectivePerturbation`  noise in the shape of the domain
 ==========================  =======================  ============================================
 
 Evidence: docs/linear.md for delta 1e-6, where Mushroom prefers the hybrid up to a signal of 3, by 3
@@ -59,7 +59,7 @@ def choose(
     models: int,
     intercept: bool = True,
 ) -> Gradient | SelectRefine | Local | ObjectivePerturbation:
-    """The settings of `auto` for so many records, and models on one budget."""
+    """The settings of `auto` for this number of records, and of models that share one budget."""
     if not budget.delta:
         return _choose_pure(size, domain, Budget(budget.epsilon / models), neighbours, intercept)
     size = known_size(size, f"{PRIVATE} and solver='auto' depends on it")

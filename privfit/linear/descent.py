@@ -1,18 +1,18 @@
 """Noisy gradient descent for linear models, and what other descents share with it.
 
-`Gradient` is full-batch descent on sums of clipped gradients with discrete noise; by default
+`Gradient` is full-batch descent on sums of clipped gradients with discrete noise; by default it is
 whitened: a tenth of the budget buys the records' second moments, whose inverse root gives the
 coordinates in which gradients are clipped and noised.
 
 **Neighbours.** Data sets differ by one record, replaced ('replace', the size n is public) or added
-or removed ('add_remove', n is private). What is released is an integer vector plus discrete noise;
-its sensitivity for either relation is derived in `objectives/clipping.py` (gradients, second
-moments). Everything else is a function of what was released: the coordinates, the clip, the steps,
-the path. Under 'add_remove' the size is `n_public`, or is taken from the noisy second moments.
+or removed ('add_remove', n is private). An integer vector plus discrete noise is released; its
+sensitivity for either relation is derived in `objectives/clipping.py` (gradients, second moments).
+Everything else is a function of what was released: the coordinates, the clip, the steps, the path.
+Under 'add_remove' the size is `n_public`, or is taken from the noisy second moments.
 
 **Cost.** T draws of discrete Gaussian noise with parameter mu_t and one with mu_0 are one Gaussian
 draw with mu^2 = mu_0^2 + T mu_t^2, exactly. A pure budget allows no Gaussian noise: gradients are
-then clipped in the l1 norm and take discrete Laplace noise of epsilon / T each.
+then clipped in the l1 norm and get discrete Laplace noise of epsilon / T each.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def check_reach(objective: LinearObjective, coding: Centred, bound: float = BOUN
 
 @dataclass(frozen=True)
 class Descent:
-    """The settings of a descent with nothing left out; see `Gradient`."""
+    """The settings of a descent with all defaults filled in; see `Gradient`."""
 
     steps: int
     whiten: bool
@@ -103,39 +103,52 @@ class Descent:
 
     @property
     def noted(self) -> dict[str, Any]:
-        """The settings as they are used: without moments, none of what they need."""
+        """The settings as they are used; None for those that need second moments, without these."""
         whole = asdict(self)
         return whole if self.whiten else {**whole, "moments": None, "floor": None}
 
     def coding(self, objective: LinearObjective) -> Coding:
-        """Coded records: broad where they are whitened, else short."""
+        """Coded records: broad if they are whitened, otherwise short."""
         return (Broad if self.whiten else Coding)(objective.domain, objective.fit_intercept)
 
 
 @dataclass(frozen=True, repr=False)
 class Gradient(Descending):
-    """Noisy gradient descent; what is left out follows the public rules of `filled`.
+    """Settings of noisy gradient descent, for the parameter `solver`.
+
+    Parameters that are left out follow the public rules of `filled`.
 
     Parameters
     ----------
     steps : int, optional
-        T.
+        Number of steps T.
     whiten : bool, optional
-        Whether to buy second moments and descend in their coordinates; by default wherever
-        delta > 0 and there are at most 1024 columns.
-    moments : float
-        The share of the squared Gaussian parameter that buys the second moments.
+        Whether to buy second moments and descend in their coordinates; by default if delta > 0 and
+        there are at most 1024 columns.
+    moments : float, optional
+        Fraction of the squared Gaussian parameter that buys the second moments.
     floor : float, optional
-        What eigenvalues of the second moments are raised by, in units of their noise.
+        What is added to the eigenvalues of the second moments, in units of their noise.
     clip : float, optional
-        Where gradients are clipped, as a share of their expected length at the start: of a record
-        of typical length (whitened) or of the longest one.
+        Bound on the length of gradients, as a fraction of their expected length at the start: for a
+        record of typical length (whitened) or for the longest one.
     momentum : float, optional
-        By default 0 if whitened, else 0.9.
-    ridge : float
+        Momentum; by default 0 if whitened, otherwise 0.9.
+    ridge : float, optional
         Weight of an l2 regulariser, in units of the noise of a gradient.
-    average : float
-        The share of the path whose mean is the answer; 0 for the last step.
+    average : float, optional
+        Fraction of the path whose mean is the answer; 0 for the last step.
+
+    See Also
+    --------
+    LinearHybrid : Selects columns first.
+    PermutedSGD, FrankWolfe : Other descents.
+
+    Notes
+    -----
+    Released: the noisy second moments (if whitened), and T noisy sums of clipped gradients; the
+    weights are a function of these. Cost: the budget of the fit, by discrete Gaussian noise, or
+    discrete Laplace noise if delta is 0.
 
     Examples
     --------
@@ -171,10 +184,24 @@ class Gradient(Descending):
             raise DeclarationError(f"ridge ({self.ridge!r}) must be 0 or positive; leave it out")
 
     def filled(self, budget: Budget, width: int, signal: float | None = None) -> Descent:
-        """These settings with the defaults for a budget, so many columns and their `signal`.
+        """These settings with the defaults for a budget, a number of columns and their `signal`.
 
-        The rules for whitened descents were chosen on Adult (with bins and without), Credit
-        Default and Mushroom, at delta 1e-6 from epsilon 0.05 to 3 (docs/descent.md).
+        The rules for whitened descents were chosen on Adult (with bins and without), Credit Default
+        and Mushroom, at delta 1e-6 from epsilon 0.05 to 3 (docs/descent.md).
+
+        Parameters
+        ----------
+        budget : Budget
+            The budget of the fit.
+        width : int
+            Number of coded columns.
+        signal : float or None, default=None
+            How far a column stands above the noise; None if the number of records is not public.
+
+        Returns
+        -------
+        Descent
+            The settings to use.
         """
         whiten = self.whiten
         if whiten is None:
@@ -193,7 +220,13 @@ class Gradient(Descending):
         )
 
     def check(self, task: Task[LinearObjective, Space]) -> None:
-        """Refuse what a run would refuse; draws nothing."""
+        """Refuse what a run would refuse; nothing is drawn.
+
+        Parameters
+        ----------
+        task : Task
+            The public part of what the solver is asked to do.
+        """
         objective, budget = task.objective, task.budget
         check_slopes(objective, "gradient")
         filled = self.filled(budget, objective.domain.width, math.inf)
@@ -210,7 +243,8 @@ class Gradient(Descending):
             _size_without_moments(task.n_public)
         if Noise.of_budget(filled, budget, 1).least < LEAST:
             raise DeclarationError(
-                f"epsilon ({budget.epsilon!r}) is too small for so many steps; pass fewer steps or "
+                f"epsilon ({budget.epsilon!r}) is too small for this number of steps; pass fewer "
+                f"steps or "
                 "a larger epsilon"
             )
         coding = filled.coding(objective)
@@ -221,8 +255,8 @@ class Gradient(Descending):
     def __call__(self, run: Run[LinearObjective, Reals]) -> Path:
         """Descend along noisy sums of clipped gradients; the space bounds coded weights (`Coding`).
 
-        Released: the second moments with noise (if whitened), and T noisy gradients; reported are
-        the weights after each step, a function of these. Cost: the grant's budget.
+        Released: the noisy second moments (if whitened), and T noisy gradients. The weights after
+        each step, a function of these, are reported. Cost: the grant's budget.
         """
         width = run.objective.domain.width
         s = self.filled(run.whole, width, signal_of(run.n_public, run.mu, run.neighbours, width))
@@ -239,16 +273,16 @@ class Gradient(Descending):
 
 
 def _size_without_moments(size: int | None) -> int:
-    """The public number of records, where no moments tell of it."""
+    """The public number of records, if no second moments reveal it."""
     where = " unless the descent is whitened and fits an intercept"
     return known_size(size, where, "a public estimate of the number of records")
 
 
 def signal_of(size: int | None, mu: float, neighbours: Neighbours, columns: int) -> float | None:
-    """How far a column stands above the noise: n mu / columns, or None where n is not public.
+    """How far a column stands above the noise: n mu / columns, or None if n is not public.
 
-    A replaced record changes a sum of gradients twice as much as one that is added, so under
-    'add_remove' the same mu counts twice.
+    Replacing a record changes a sum of gradients twice as much as adding one, so under 'add_remove'
+    the same mu counts twice.
     """
     if size is None or not mu:
         return None
@@ -256,9 +290,9 @@ def signal_of(size: int | None, mu: float, neighbours: Neighbours, columns: int)
 
 
 class Noise:
-    """How a descent's budget is shared out: one draw of moments, if whitened, and equal draws.
+    """How a descent's budget is divided: one draw for second moments, if whitened, and equal draws.
 
-    Either a Gaussian parameter mu, or an epsilon where noise is discrete Laplace.
+    Either a Gaussian parameter mu, or an epsilon for discrete Laplace noise.
     """
 
     def __init__(self, settings: Descent, mu: float = 0.0, epsilon: float = 0.0) -> None:
@@ -285,7 +319,7 @@ class Noise:
 
     @property
     def order(self) -> int:
-        """Of the norm that sensitivities are measured in."""
+        """The order of the norm in which sensitivities are measured."""
         return 2 if self.mu else 1
 
     @property
@@ -309,15 +343,15 @@ class Noise:
 
 
 def gaussian_noise(mu: float, sensitivity: float) -> DiscreteGaussian:
-    """Discrete Gaussian noise; where it would not cover the grid, with more of it than needed."""
+    """Discrete Gaussian noise; more than needed if it would not cover the grid."""
     return DiscreteGaussian(mu, max(sensitivity, 4 * mu))
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """Where gradients are clipped: k coordinates, the typical length of a record there, a size.
+    """The coordinates in which gradients are clipped: their number k, a typical length, a size.
 
-    `basis` (k, width) takes coded records to coordinates in which steps are as long in each
+    `basis` (k, width) maps coded records to coordinates in which steps are equally long in each
     direction. A step goes 1 / sqrt(noise to signal) times as far as the curvature of a whitened
     loss allows, at most `fastest` times (chosen like the rules of `Gradient.filled`).
     """
@@ -331,8 +365,8 @@ class Frame:
 def _whitened(moments: Floats, rise: float, size: float) -> tuple[Floats, float]:
     """(k, k) coordinates in which typical records are round, (M / n)^(-1/2), and their length.
 
-    Eigenvalues below 0 are noise; all are raised by about the noise's level, so that directions
-    which the noise drowns are not blown up.
+    Eigenvalues below 0 are noise; all are raised by about the level of the noise, so that
+    directions dominated by noise are not amplified.
     """
     values, vectors = np.linalg.eigh(moments)
     values = np.maximum(values, 0.0)
@@ -358,7 +392,7 @@ def buy_frame(
 ) -> Frame:
     """Release the second moments of these columns (all) and whiten by them.
 
-    Where no size is public, they hold a noisy one: the square of the intercept. Records that are
+    If no size is public, they contain a noisy one: the square of the intercept. Records that are
     clipped have no curvature, so the more of them are, the longer steps may be.
     """
     moments = SecondMoments(run.objective, coding, columns)
@@ -381,7 +415,7 @@ def descend(
     noise: Noise,
     start: Floats,
 ) -> None:
-    """Steps along noisy gradients from coded weights, each reported; weights stay in the space."""
+    """Take steps along noisy gradients from coded weights, within the space; report each."""
     objective, space, s = run.objective, run.space, settings
     clip = s.clip * SLOPE[objective.loss] * frame.length
     clipped = ClippedGradient(objective, coding, frame.basis, clip, noise.order)

@@ -1,7 +1,7 @@
 """Frank-Wolfe for linear models: descent over an l1 ball; every step selects one of its corners.
 
-The scores of corners and how far one record moves them apart are in `objectives/linear.py`, for
-both neighbour relations. Weights, paths and averages are functions of the selected corners.
+The scores of corners and their range between neighbours are in `objectives/linear.py`, for both
+neighbour relations. Weights, paths and averages are functions of the selected corners.
 """
 
 from __future__ import annotations
@@ -29,19 +29,33 @@ __all__ = ["FrankWolfe"]
 
 @dataclass(frozen=True, repr=False)
 class FrankWolfe(Descending):
-    """Descent from corner to corner of an l1 ball.
+    """Settings of a descent from corner to corner of an l1 ball, for the parameter `solver`.
 
     Parameters
     ----------
     steps : int, optional
-        T; by default a public rule in (n, epsilon, delta): see `_steps_by_rule`.
-    radius : float
-        Of the l1 ball that holds the centred weights (`objective.centred`).
+        Number of steps T; by default a public rule in (n, epsilon, delta): (n mu)^(2/3) / 4, or
+        sqrt(n epsilon) / 3 if delta is 0.
+    radius : float, optional
+        Radius of the l1 ball of the centred weights (`objective.centred`).
     cap : float, optional
-        Clip of a record's residual; by default 0.5 for the logistic loss and 1 for the hinge, the
-        slopes at a margin of 0. 1 is no clip at all.
-    average : float
-        The share of the path whose mean is the answer; 0 for the last step.
+        Bound on a record's residual; by default 0.5 for the logistic loss and 1 for the hinge, the
+        slopes at a margin of 0. 1 means no clipping.
+    average : float, optional
+        Fraction of the path whose mean is the answer; 0 for the last step.
+
+    See Also
+    --------
+    Gradient : A descent with noise on all columns.
+    Local : A walk along single columns.
+
+    Notes
+    -----
+    Released: the selected corners. Cost: T selections, which together cost the budget of the fit.
+
+    References
+    ----------
+    K. Talwar, A. Thakurta, L. Zhang, "Nearly optimal private LASSO", NeurIPS 2015.
 
     Examples
     --------
@@ -76,7 +90,13 @@ class FrankWolfe(Descending):
         return self.steps is None
 
     def check(self, task: Task[LinearObjective, Space]) -> None:
-        """Refuse what a run would refuse; draws nothing."""
+        """Refuse what a run would refuse; nothing is drawn.
+
+        Parameters
+        ----------
+        task : Task
+            The public part of what the solver is asked to do.
+        """
         check_slopes(task.objective, "frank_wolfe")
         super().check(task)
         corners = _corners(task.objective, self.radius)
@@ -85,10 +105,10 @@ class FrankWolfe(Descending):
     def __call__(self, run: Run[LinearObjective, Reals]) -> Path:
         """Go from corner to corner of an l1 ball: w = (1 - g) w + g corner, g = 2 / (t + 2).
 
-        A corner +-radius e_j scores the clipped gradient along it; the range of these scores is
-        4 x_max cap under replace and 2 x_max cap under add_remove, x_max = 1/2 in the centred
-        coding, whatever the radius. Released: the corners. Cost: T selections, in all the grant's
-        budget.
+        The score of a corner +-radius e_j is the clipped gradient along it; the range of these
+        scores is 4 x_max cap under replace and 2 x_max cap under add_remove, x_max = 1/2 in the
+        centred coding, whatever the radius. Released: the corners. Cost: T selections; together the
+        grant's budget.
         """
         steps = self.steps or self._steps_by_rule(run)
         eps_s = run.plan("selection", steps)

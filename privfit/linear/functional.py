@@ -72,23 +72,37 @@ SENSITIVITY_BITS = 32  # of the integers that are released: far finer than their
 
 @dataclass(frozen=True, repr=False)
 class Functional(Settings):
-    """The functional mechanism; what is left out takes our default, or the paper's.
+    """Settings of the functional mechanism, for the parameter `solver`.
 
     Parameters
     ----------
     weight : float, optional
-        Of the linear part beside the quadratic one: A, in units of a coded record. By default 2
-        for a pure budget and 1 otherwise: flat optima on three public tables at epsilon 0.1 and 1.
-        The paper's is twice the length of the longest coded record.
+        Weight A of the linear part relative to the quadratic one, in units of a coded record. By
+        default 2 if delta is 0 and 1 otherwise: flat optima on three public tables at epsilon 0.1
+        and 1. The paper's is twice the length of the longest coded record.
     ridge : float, optional
         What is added to the eigenvalues of the noisy quadratic, in standard deviations of its
-        noise; by default 0.5 sqrt(d), a quarter of the largest eigenvalue of noise alone, good on
-        the same tables; the paper has 4.
-    paper : bool
-        The publication's own parameters, uncentred columns and pure budget, whatever delta is: add
-        the ridge, then drop negative eigenvalues. Ours are set to 0 before it is added. Repaired:
-        the sensitivity is that of the declared domain; the paper's d^2 / 4 + 3 d allows for columns
-        up to 1 each, though it scales them to 1 / sqrt(d).
+        noise; by default 0.5 sqrt(d), a quarter of the largest eigenvalue of noise alone, which did
+        well on the same tables. The paper has 4.
+    paper : bool, default=False
+        Whether to use the publication's parameters, uncentred columns and pure budget, whatever
+        delta is: add the ridge, then drop negative eigenvalues. By default these are set to 0
+        before it is added. Repaired: the sensitivity is that of the declared domain; the paper's
+        d^2 / 4 + 3 d allows for columns up to 1 each, though it scales them to 1 / sqrt(d).
+
+    See Also
+    --------
+    ObjectivePerturbation, OutputPerturbation : Fits of the exact loss.
+
+    Notes
+    -----
+    Released: about d^2 / 2 noisy coefficients of the second-order loss, which the model minimises.
+    Cost: one release, pure or Gaussian, of the whole budget.
+
+    References
+    ----------
+    J. Zhang, Z. Zhang, X. Xiao, Y. Yang, M. Winslett, "Functional mechanism: regression analysis
+    under differential privacy", PVLDB 2012.
 
     Examples
     --------
@@ -117,14 +131,20 @@ class Functional(Settings):
         return True
 
     def check(self, task: Task[Objective, Space]) -> None:
-        """Refuse what a run would refuse; nothing is drawn."""
+        """Refuse what a run would refuse; nothing is drawn.
+
+        Parameters
+        ----------
+        task : Task
+            The public part of what the solver is asked to do.
+        """
         _plan(task.objective, self, task.budget, task.neighbours)
 
     def __call__(self, run: Run[LinearObjective, Reals]) -> Path:
-        """Release the coefficients of the order-2 loss, and minimise what they define.
+        """Release the coefficients of the second-order loss, and minimise the function they define.
 
-        Released: about d^2 / 2 integers, of which the minimiser is reported. Cost: one release,
-        pure or Gaussian, of the grant's budget. The space bounds the weights of coded columns.
+        Released: about d^2 / 2 integers; their minimiser is reported. Cost: one release, pure or
+        Gaussian, of the grant's budget. The space bounds the weights of coded columns.
         """
         plan = _plan(run.objective, self, run.whole, run.neighbours, run.share)
         run.set_aside(plan.noise.event)
@@ -140,7 +160,7 @@ class Functional(Settings):
 
 @dataclass(frozen=True)
 class _Plan:
-    """All that is public about a release: coding, columns, A, bits that are cut off, noise."""
+    """The public facts of a release: coding, columns, A, bits that are cut off, noise."""
 
     coding: Compact
     columns: Integers
@@ -150,7 +170,7 @@ class _Plan:
 
     @property
     def upper(self) -> tuple[Integers, Integers]:
-        """Where the coefficients of the quadratic part lie."""
+        """The positions of the coefficients of the quadratic part."""
         return np.triu_indices(len(self.columns))
 
     def ridge(self, settings: Functional) -> float:
@@ -167,7 +187,7 @@ class _Plan:
         return self.A * linear[self.columns], quadratic[np.ix_(self.columns, self.columns)]
 
     def minimiser(self, noisy: Integers, settings: Functional) -> Floats:
-        """The weights at which the noisy quadratic, made definite, is least."""
+        """The weights that minimise the noisy quadratic, made positive definite."""
         d, unit = len(self.columns), self.coding.unit
         linear = noisy[:d] * (2.0**self.cut * unit / self.A)
         quadratic = np.zeros((d, d))
@@ -193,7 +213,7 @@ def _plan(
 ) -> _Plan:
     if not isinstance(objective, LinearObjective) or objective.loss != "logistic":
         raise DeclarationError(
-            "functional expands the logistic loss and no other; pass solver='functional' to "
+            "functional expands only the logistic loss; pass solver='functional' to "
             "LogisticRegression"
         )
     domain, d, a = objective.domain, objective.n_features, objective.grid.a
@@ -216,7 +236,7 @@ def _plan(
 def sensitivities(
     domain: Domain, coding: Compact, A: int, neighbours: Neighbours
 ) -> tuple[int, float]:
-    """How far one record moves the coefficients in l1 and in l2: the table above, in integers."""
+    """How much one record changes the coefficients in l1 and l2: the table above, in integers."""
     replaced = neighbours.replaces
     if domain.order < math.inf:
         return _in_ball(domain, coding, A, replaced)
@@ -257,7 +277,7 @@ def _in_ball(domain: Domain, coding: Compact, A: int, replaced: bool) -> tuple[i
 
 
 def _l2(A: int, squares: int, fourths: int, b: int, replaced: bool) -> float:
-    """`fourths` without that of the intercept, which only an added record changes."""
+    """The l2 sensitivity; `fourths` is without the intercept's, which only an added record has."""
     if replaced:
         c = min(A * A, squares)
         total = 2 * A * A * (squares + c) + squares**2 + fourths - c * c

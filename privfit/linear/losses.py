@@ -1,27 +1,27 @@
 """Convex losses of a signed margin that perturbed fits minimise: two of our own, and a user's.
 
-Perturbation (Theorem 3 of Chaudhuri and Monteleoni 2008) asks a loss l for two bounds,
+Perturbation (Theorem 3 of Chaudhuri and Monteleoni 2008) needs two bounds on a loss l,
 
     abs(l'(m)) <= slope,    0 <= l''(m) <= curvature    at every margin m,
 
-and for a gradient that is computed to a known error. `Logistic` and `HuberHinge` have both by
-construction. A user's function has neither: its bounds are promises, and what its floats come to is
-anybody's guess. So it is never asked about a record. `SmoothLoss` asks for its derivative at public
+and a gradient that is computed to a known error. `Logistic` and `HuberHinge` have both by
+construction. A user's function has neither: its bounds are promises, and the rounding of its floats
+is unknown. So it is never called with a record. `SmoothLoss` evaluates its derivative at public
 margins, the multiples of 1/CELLS up to REACH, checks what was declared, and rounds; the loss that
 is minimised is the `Tabled` one, whose derivative is the straight line between these numbers, and
-constant beyond the outermost. Its bounds hold because the numbers at hand obey them, not because
-somebody said so:
+constant beyond the outermost. Its bounds hold because the tabled numbers obey them, not because
+somebody promised it:
 
 - the numbers do not fall, so the tabled loss is convex;
 - none is larger than the declared slope in size, so no point of a line between two of them is;
 - no two neighbours differ by more than the curvature / CELLS, so no line is steeper.
 
-It differs from the user's loss by what the derivative bends within 1/CELLS, at most
-sup abs(l''') / (8 CELLS^2) in the slope, which is a matter of accuracy and not of privacy. All of
-this depends on no record.
+It differs from the user's loss by what the derivative bends within 1/CELLS, at most sup abs(l''') /
+(8 CELLS^2) in the slope, which is a matter of accuracy and not of privacy. None of this depends on
+a record.
 
-**One scale.** `convex` wants slopes of at most 1. A loss divided by its slope, with a regulariser
-divided by the same number, has the same minimiser, so `Tabled` is l / slope, and its `slope` says
+**One scale.** `convex` needs slopes of at most 1. A loss divided by its slope, with a regulariser
+divided by the same number, has the same minimiser, so `Tabled` is l / slope, and its `slope` is
 what a regularisation is divided by.
 """
 
@@ -77,13 +77,13 @@ class HuberHinge:
 
     @property
     def swing(self) -> float:
-        """Above abs(m) l'' wherever m is: slopes change up to 1 + smoothing alone."""
+        """A bound on abs(m) l'' at every margin m: slopes change only up to 1 + smoothing."""
         return 1.01 * (1 + self.smoothing) * self.curvature
 
 
 @dataclass(frozen=True, eq=False)
 class Tabled:
-    """A loss by its slopes at margins i / CELLS, straight in between; divided by its slope.
+    """A loss given by its slopes at margins i / CELLS, linear in between; divided by its slope.
 
     `knots` are minus these slopes, 2 REACH CELLS + 1 numbers, none larger than the one before.
     """
@@ -102,7 +102,7 @@ class Tabled:
 
     @cached_property
     def swing(self) -> float:
-        """Above abs(m) l'' wherever m is."""
+        """A bound on abs(m) l'' at every margin m."""
         ends = np.abs(_margins())
         farthest = np.maximum(ends[:-1], ends[1:])
         return 1.01 * float((farthest * -np.diff(self.knots)).max()) * CELLS
@@ -113,27 +113,35 @@ Loss: TypeAlias = Logistic | HuberHinge | Tabled
 
 @dataclass(frozen=True)
 class SmoothLoss:
-    """A convex loss of the signed margin m of your own, with bounds that are checked.
+    """A user-defined convex loss of the signed margin m, with bounds that are checked.
 
-    m is a record's <x, w> + intercept for class 1 and minus that for class 0, of the coded record.
-    The bounds are checked at 8,193 margins from -32 to 32, before anything is charged; what is
-    minimised has their slopes, with straight lines in between, so that the guarantee does not
-    depend on how your functions behave elsewhere. They are never called with a record.
+    m is a record's <x, w> + intercept for class 1 and minus that for class 0, for the coded record.
+    The bounds are checked at 8,193 margins from -32 to 32, before anything is charged; the loss
+    that is minimised has these slopes, with straight lines in between, so that the guarantee does
+    not depend on how the functions behave elsewhere. They are never called with a record.
 
     Parameters
     ----------
-    value, derivative : callable (margins) -> numbers
-        The loss and its derivative, each of a float64 array.
+    value, derivative : callable (margins) -> array
+        The loss and its derivative, each a function of a float64 array.
     slope : float
-        The largest size of the derivative. Noise grows in proportion to it.
+        The largest absolute value of the derivative. The noise is proportional to it.
     curvature : float
         The largest second derivative.
 
     Raises
     ------
-    ValueError
-        Naming the margin and the bound, where the loss is not what was declared: not convex, too
-        steep, too curved, or with a derivative that is not its own.
+    DeclarationError
+        If the loss is not as declared: not convex, too steep, too curved, or with a derivative that
+        is not its own. The message names the margin and the bound.
+
+    See Also
+    --------
+    ObjectivePerturbation : Takes a loss.
+
+    References
+    ----------
+    K. Chaudhuri, C. Monteleoni, "Privacy-preserving logistic regression", NeurIPS 2008, Theorem 3.
 
     Examples
     --------
@@ -181,7 +189,7 @@ class SmoothLoss:
 
     @property
     def name(self) -> str:
-        """Of the loss, in what is released."""
+        """The name of the loss in a release."""
         return getattr(self.value, "__name__", type(self.value).__name__)
 
     @cached_property
@@ -194,7 +202,7 @@ class SmoothLoss:
                       knots)  # fmt: skip
 
     def _at_margins(self, which: str) -> Floats:
-        """What one of the functions gives at all margins of the table."""
+        """The values of one of the functions at all margins of the table."""
         margins = _margins()
         try:
             found = np.asarray(getattr(self, which)(margins.copy()), dtype=np.float64)
@@ -217,7 +225,7 @@ class SmoothLoss:
         return found
 
     def _check_slopes(self, slopes: Floats) -> None:
-        """Steep, rising and curved as declared."""
+        """Check that slopes are as steep and curved as declared, and do not fall."""
         margins, room = _margins(), self.slope * ROUNDING
         steep = int(np.abs(slopes).argmax())
         if abs(slopes[steep]) > self.slope + room:
@@ -240,7 +248,7 @@ class SmoothLoss:
             )
 
     def _check_values(self, values: Floats, slopes: Floats) -> None:
-        """A convex loss rises between two margins by what its slopes at both of them allow."""
+        """Check that the loss rises between two margins as its slopes at both of them allow."""
         rise, room = np.diff(values) * CELLS, self.slope * 1e-6 + np.abs(values).max() * ROUNDING
         outside = np.maximum(slopes[:-1] - rise, rise - slopes[1:])
         worst = int(outside.argmax())
@@ -253,5 +261,5 @@ class SmoothLoss:
 
 
 def _margins() -> Floats:
-    """(2 REACH CELLS + 1,): where a loss is tabled."""
+    """(2 REACH CELLS + 1,): the margins at which a loss is tabled."""
     return np.arange(-REACH * CELLS, REACH * CELLS + 1) / CELLS

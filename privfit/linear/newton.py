@@ -194,7 +194,7 @@ class UnitCoding:
 
 @lru_cache(maxsize=8)  # several classes ask for the same one
 def coding_of(domain: Domain, radius: float | None = None, intercept: bool = True) -> UnitCoding:
-    """The coding of a domain's records; with a radius, of records with clipped numbers."""
+    """The coding of a domain's records; with a radius, that of records with clipped numbers."""
     a, units = domain.grid.a, domain.record_units()
     low, high = (np.rint(bound / units).astype(np.int64) for bound in (domain.low, domain.high))
     middle = np.zeros(domain.width, dtype=np.int64)
@@ -214,7 +214,7 @@ def coding_of(domain: Domain, radius: float | None = None, intercept: bool = Tru
         squared_norm = float(rows.shape[0])
     if not rows.shape[0] and not intercept:
         raise DeclarationError(
-            "domain must have a column that is not 0 for all records where no intercept is fitted; "
+            "domain must have a column that is not 0 for all records if no intercept is fitted; "
             "pass wider bounds, or fit_intercept=True"
         )
     rows.data = np.ldexp(np.rint(np.ldexp(rows.data, CONTRAST_BITS)), -CONTRAST_BITS)
@@ -229,7 +229,7 @@ def coding_of(domain: Domain, radius: float | None = None, intercept: bool = Tru
 
 
 def _box_rows(widest: Integers, a: int) -> Any:
-    """Rows of the columns that are not 0 for all records, by the largest abs(2 x - middle)."""
+    """Rows of the columns that are not 0 for all records, over the largest abs(2 x - middle)."""
     filled = np.flatnonzero(widest > 0)
     return scipy.sparse.csr_array(
         (np.ldexp(1 / widest[filled], a + 1), (np.arange(filled.size), filled)),
@@ -288,12 +288,12 @@ def _factors(domain: Domain, scale: float, radius: float | None, intercept: bool
 
 
 def least_error(loss: Loss) -> float:
-    """How much a record adds, at most, to the error of a gradient that is computed finely."""
+    """A bound on what a record adds to the error of a gradient that is computed finely."""
     return 1.01 * (_slope_error(loss) + loss.curvature * ABSOLUTE + 2.0**-61)
 
 
 def gamma_for(loss: Loss, most: int) -> float:
-    """The least tolerance that is always met with so many records."""
+    """The smallest tolerance that is always met with this number of records."""
     return PARTS * most * least_error(loss)
 
 
@@ -316,22 +316,22 @@ class _Point:
 
     @property
     def length(self) -> float:
-        """Of the gradient, as it was computed, rounded up."""
+        """The length of the computed gradient, rounded up."""
         return float(np.linalg.norm(self.gradient)) * (1 + 2.0**-40)
 
     def steepest_along(self, step: Floats) -> float:
-        """The most that the slope of the function along a step can be."""
+        """An upper bound on the slope of the function along a step."""
         size = float(np.linalg.norm(step)) * (1 + 2.0**-40)
         return float(self.gradient @ step) + (self.error + 2.0**-40 * self.length) * size
 
     def falls(self, step: Floats) -> bool:
-        """Whether the function falls along a step by more than three times what errors can do."""
+        """Whether the function falls along a step by more than three times the possible error."""
         size = float(np.linalg.norm(step)) * (1 + 2.0**-40)
         return self.steepest_along(step) <= -3 * self.error * size
 
 
 class Problem:
-    """Coded private records and a loss; not released, and its repr shows nothing of them."""
+    """Coded private records and a loss; not released, and its repr shows no records."""
 
     def __init__(
         self,
@@ -374,7 +374,7 @@ class Problem:
         return w
 
     def minimise(self, tilt: Dyadic, tolerance: float) -> Dyadic:
-        """(p,): where the gradient is no longer than `tolerance`; why that is found is told above.
+        """(p,): a point where the gradient is no longer than `tolerance`; the proof is above.
 
         The tolerance must be at least `gamma_for` the loss and the records.
         """
@@ -395,7 +395,7 @@ class Problem:
         return here.u
 
     def untilted(self, u: Floats) -> _Point:
-        """A coded model in float64 and its gradient, as exactly as can be, without a tilt."""
+        """A coded model in float64 and its gradient without a tilt, as exactly as possible."""
         none = Dyadic(integers([0] * self.size), 0)
         return self._at(Dyadic.of(u), none, gamma_for(self.loss, self._n))
 
@@ -430,7 +430,7 @@ class Problem:
         return Dyadic(whole, u.bits).floats(), Dyadic(u.whole + whole, u.bits)
 
     def _at(self, u: Dyadic, tilt: Dyadic, tolerance: float) -> _Point:
-        """The gradient at u: quickly if its error is then at most an eighth of the tolerance."""
+        """The gradient at u: fast if its error is then at most an eighth of the tolerance."""
         meant = self._decoded(u)
         weights, fine = self._grid.weights(meant), False
         error = self._error(weights.error, fine)
@@ -458,7 +458,7 @@ class Problem:
         return (self.coding.columns @ nu).times(self.coding.scale)
 
     def _error(self, margin: float, fine: bool) -> float:
-        """A bound on the error of a gradient in l2 norm, by that of a margin; see the top."""
+        """A bound on the l2 error of a gradient, from that of a margin; see the top."""
         product = 2.0**-61 if fine else math.ldexp(0.51, -PULL_BITS) * self._stretch
         one = _slope_error(self.loss) + self.loss.curvature * margin + product
         return 1.01 * self._n * one
@@ -466,8 +466,8 @@ class Problem:
     def _newton_step(self, here: _Point, guess: InverseGuess, tolerance: float) -> Floats:
         """Minus the inverse Hessian times the gradient, by preconditioned conjugate gradients.
 
-        Only as exact as is worth it: to a tenth of the gradient far from the minimum, and near it
-        to what the tolerance asks.
+        Only as exact as useful: to a tenth of the gradient far from the minimum, and near it to the
+        tolerance.
         """
         step, residual = np.zeros(self.size), -here.gradient
         goal = max(0.01 * float(residual @ residual), (0.3 * tolerance) ** 2)
@@ -504,11 +504,11 @@ class Problem:
 
 
 class InverseGuess:
-    """An approximate inverse of the Hessian, learnt from what Hessians made of directions.
+    """An approximate inverse of the Hessian, learned from its products with directions.
 
-    By the formula of Broyden, Fletcher, Goldfarb and Shanno, of the last `PAIRS` pairs, as Byrd,
-    Nocedal and Schnabel (1994) write it with matrices. The Hessian of one step is much like that of
-    the next, so fewer conjugate gradients are needed.
+    By the BFGS formula of the last `PAIRS` pairs, in the matrix form of Byrd, Nocedal and Schnabel
+    (1994). The Hessian of one step is close to that of the next, so fewer conjugate gradients are
+    needed.
     """
 
     def __init__(self, size: int) -> None:
@@ -516,11 +516,11 @@ class InverseGuess:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew, with the identity."""
+        """Start again, with the identity."""
         self._directions = self._bent = self._none
 
     def learn(self, directions: list[Floats], bent: list[Floats]) -> None:
-        """Take in directions of one step, and the Hessian's products with them."""
+        """Learn from directions of one step, and the Hessian's products with them."""
         S = self._directions = np.vstack([self._directions, *directions])[-PAIRS:]
         Y = self._bent = np.vstack([self._bent, *bent])[-PAIRS:]
         products = S @ Y.T
@@ -539,10 +539,10 @@ class InverseGuess:
 
 
 def _stretch(coding: UnitCoding, domain: Domain) -> float:
-    """How much longer a coded record's error can be than that of each of its packed columns.
+    """How much larger a coded record's error can be than that of each of its packed columns.
 
-    The error of an entry reaches a centred column, and so does that of the intercept, as often as
-    the middle is far from 0. A record of a schema fills one column of each group.
+    The error of an entry affects a centred column, and so does that of the intercept, as often as
+    the middle is away from 0. A record of a schema is non-zero in one column of each group.
     """
     filled = len(domain.filled()) + 1  # with the intercept
     units = np.append(1 + np.ldexp(np.abs(coding.middle), -coding.a - 1), 1.0)

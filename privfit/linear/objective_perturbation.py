@@ -3,7 +3,7 @@
 **A look at the numbers.** Whether the numbers of a schema are better coded around their middle or
 clipped to a small l1 norm (`convex`) depends on the data, so it is bought: a count of records by
 the l1 norm of their numbers, in four classes. One record changes one count by 1 (add_remove) or two
-(replace), and discrete Laplace noise hides that for a share of epsilon, exactly. The classes are
+(replace), and discrete Laplace noise hides that for a fraction of epsilon, exactly. The classes are
 multiples of the number of columns, and the clip of a record depends on it and the class alone.
 """
 
@@ -43,24 +43,50 @@ USUAL_SIZE = 10_000  # of a table where nobody declared it: what a rule takes
 
 @dataclass(frozen=True, repr=False)
 class ObjectivePerturbation(Perturbation):
-    """Objective perturbation: the settings of `OutputPerturbation`, and four more.
-
-    `paper` is Algorithm 2 of Chaudhuri and Monteleoni (2008), with the same model and Lambda, and
-    noise in the l2 norm. Repaired: its rate, which forgets a Jacobian, and the noise on top.
+    """Settings of objective perturbation, for the parameter `solver`.
 
     Parameters
     ----------
-    repair : float
-        The share of epsilon that pays for noise on top, which hides that the solver is inexact.
+    regularisation : float, optional
+        Weight Lambda of l2(u)^2 / 2 relative to the *sum* of losses, for coded records; by default
+        a public rule in epsilon, delta and the domain.
+    smoothing : float, optional
+        Half the width of the parabola that rounds the hinge; the logistic loss needs none.
+    tolerance : float, optional
+        Length gamma of the gradient at which the solver stops; a record's is at most 1. By default
+        2^-16, or more if the rounding errors of all records need it.
+    paper : bool, default=False
+        Whether to run Algorithm 2 of Chaudhuri and Monteleoni (2008): records x of the unit ball, a
+        model through the origin (pass ``fit_intercept=False``), Lambda = 0.01 n, and noise in the
+        l2 norm. Repaired: its rate, which forgets a Jacobian, and the additional noise.
+    repair : float, optional
+        Fraction of epsilon that pays for additional noise, which hides that the solver is inexact.
     shaped : bool, optional
-        Noise of the shape of the declared domain, which takes a pure budget; by default wherever
-        there is one, but not in the paper. Otherwise its length is an l2 norm.
+        Whether the noise has the shape of the declared domain, which needs a pure budget; by
+        default whenever delta is 0, but not in the paper. Otherwise its length is an l2 norm.
     look : float, optional
-        The share of epsilon that buys a look at the numbers, where the noise is shaped and a schema
-        has at least 16 of them; by default 0.05, and 0 for none.
-    loss : SmoothLoss, optional
-        A convex loss of your own (Theorem 3 of the paper), in place of the estimator's. A
-        regularisation is the weight of l2(u)^2 / 2 beside the sum of these losses.
+        Fraction of epsilon that buys a look at the numbers, if the noise is shaped and a schema has
+        at least 16 of them; by default 0.05, and 0 for none.
+    loss : SmoothLoss or None, default=None
+        A user-defined convex loss (Theorem 3 of the paper), instead of the estimator's.
+        `regularisation` is then the weight relative to the sum of these losses.
+
+    See Also
+    --------
+    OutputPerturbation : Noise on the minimiser.
+    SmoothLoss : A user-defined loss.
+
+    Notes
+    -----
+    Released: the minimiser of a randomly tilted objective, and a count of records in four classes
+    if a look is bought. Cost: the whole budget, by one pure release (or two that add up to it), or
+    by one (epsilon, delta) release.
+
+    References
+    ----------
+    K. Chaudhuri, C. Monteleoni, "Privacy-preserving logistic regression", NeurIPS 2008. D. Kifer,
+    A. Smith, A. Thakurta, "Private convex empirical risk minimization and high-dimensional
+    regression", COLT 2012.
 
     Examples
     --------
@@ -96,15 +122,50 @@ class ObjectivePerturbation(Perturbation):
             raise DeclarationError("look (1) must be below 1: the fit needs a budget; leave it out")
 
     def loss_of(self, objective: LinearObjective) -> Loss:
-        """The user's own, tabled, or that of the objective."""
+        """The loss to minimise: the user's, tabled, or the objective's.
+
+        Parameters
+        ----------
+        objective : LinearObjective
+            The objective.
+
+        Returns
+        -------
+        Loss
+            The loss, with slopes of at most 1.
+        """
         return super().loss_of(objective) if self.loss is None else self.loss.tabled
 
     def fits(self, budget: Budget) -> bool:
-        """Whether the noise has the shape of the domain."""
+        """Whether the noise has the shape of the domain.
+
+        Parameters
+        ----------
+        budget : Budget
+            The budget of the fit.
+
+        Returns
+        -------
+        bool
+            As passed, or by the rule.
+        """
         return self.shaped is not False and not self.paper and not budget.delta
 
     def looks(self, domain: Domain, budget: Budget) -> float:
-        """The share of epsilon that buys a look at the numbers; 0 for none."""
+        """The fraction of epsilon that buys a look at the numbers.
+
+        Parameters
+        ----------
+        domain : Domain
+            The domain of the records.
+        budget : Budget
+            The budget of the fit.
+
+        Returns
+        -------
+        float
+            The fraction; 0 for no look.
+        """
         many = len(domain.shares) >= MANY_NUMBERS
         share = USUAL_LOOK if self.look is None else self.look
         return share if many and self.fits(budget) else 0.0
@@ -138,8 +199,8 @@ class ObjectivePerturbation(Perturbation):
     def __call__(self, run: Run[LinearObjective, Space]) -> Path:
         """Add a random linear function to the objective, then minimise.
 
-        Released: the minimiser, and a count of records in four classes where a look is bought.
-        Cost: a pure release of epsilon (or two that add up to it), or one (epsilon, delta) release.
+        Released: the minimiser, and a count of records in four classes if a look is bought. Cost: a
+        pure release of epsilon (or two that add up to it), or one (epsilon, delta) release.
         """
         objective = run.objective
         epsilon, delta = _part(Budget(run.whole.epsilon) if self.paper else run.whole, run.share)
@@ -197,7 +258,7 @@ def _roomy_ridge(loss: Loss, budget: Budget) -> float:
 def _notes(
     mechanism: PerturbedMinimiser, size: int, look: float, radius: float | None
 ) -> dict[str, Any]:
-    """What was really used, for the settings of a release."""
+    """The values that were used, for the settings of a release."""
     return {
         "shaped": mechanism.shape is not None,
         "look": look,
@@ -214,7 +275,7 @@ def _notes(
 
 
 def _chosen_radius(run: Run[LinearObjective, Space], counting: DiscreteLaplace) -> float | None:
-    """The least of the radii that hold half of the records, by noisy counts; None if none does.
+    """The smallest radius that contains half of the records, by noisy counts; None if none does.
 
     The radii are chosen so that the largest halves the noise of a number: a point of the l1 ball
     has a deviation of sqrt 2 radius / m in each of m coordinates, one of the cube 1 / sqrt 12.
@@ -230,7 +291,7 @@ def _chosen_radius(run: Run[LinearObjective, Space], counting: DiscreteLaplace) 
 def _part(whole: Budget, share: int) -> tuple[float, float]:
     """The (epsilon, delta) of each of `share` equal releases.
 
-    Half of delta pays for their own deltas, half for composing what does not fail.
+    Half of delta pays for their own deltas, half for the composition.
     """
     if not whole.delta or share == 1:
         return calibrate(share, whole.epsilon, 0.0), whole.delta

@@ -1,7 +1,7 @@
 """SGD over records in a random order, with noise on the weights alone (Wu et al. 2017).
 
-Data sets differ by one record, replaced or, where slots are a public number, added or removed.
-The weights are released once; `_reach` derives how far one record moves them.
+Data sets differ by one record, replaced or, if the number of slots is public, added or removed. The
+weights are released once; `_reach` derives how far one record moves them.
 """
 
 from __future__ import annotations
@@ -39,19 +39,33 @@ BITS = 20  # of the sensitivity of the weights, on the grid that they are noised
 
 @dataclass(frozen=True, repr=False)
 class PermutedSGD(Descending):
-    """SGD over records in a random order, with noise on the weights alone (Wu et al. 2017).
+    """Settings of SGD in a random order with noise on the final weights, for `solver`.
 
     Parameters
     ----------
-    passes, batch : int
-        k and b of the paper.
+    passes, batch : int, optional
+        Number of passes k and size of a batch b in the paper.
     step : float, optional
-        The step of a convex loss, at most 2 / smoothness; by default batch / sqrt(n), or the
-        paper's 1 / sqrt(n).
-    ridge : float
-        gamma, the weight of (gamma / 2) l2(w)^2 beside the mean loss; 0 for a convex loss.
-    paper : bool
-        The publication's own passes and step.
+        Step for a convex loss, at most 2 / smoothness; by default batch / sqrt(n), or the paper's 1
+        / sqrt(n).
+    ridge : float, optional
+        Weight gamma of (gamma / 2) l2(w)^2 relative to the mean loss; 0 for a convex loss.
+    paper : bool, default=False
+        Whether to use the publication's passes and step.
+
+    See Also
+    --------
+    Gradient : Noise on every step.
+
+    Notes
+    -----
+    Released: the final weights. Cost: one release of the whole budget. The records must be in
+    memory.
+
+    References
+    ----------
+    X. Wu, F. Li, A. Kumar, K. Chaudhuri, S. Jha, J. Naughton, "Bolt-on differential privacy for
+    scalable stochastic gradient descent-based analytics", SIGMOD 2017.
 
     Examples
     --------
@@ -79,14 +93,20 @@ class PermutedSGD(Descending):
         if not is_finite(self.ridge) or self.ridge < 0:
             raise DeclarationError(f"ridge ({self.ridge!r}) must be 0 or positive; leave it out")
         if self.ridge and self.step is not None:
-            raise DeclarationError("step must be left out where ridge > 0, which sets the steps")
+            raise DeclarationError("step must be left out if ridge > 0, which determines the steps")
 
     def size(self, task: Task[Any, Any] | Run[Any, Any]) -> int:
         where = ", where it is the number of slots that records are put in"
         return known_size(task.n_public, where, "a public number of records")
 
     def check(self, task: Task[LinearObjective, Space]) -> None:
-        """Refuse what a run would refuse; draws nothing."""
+        """Refuse what a run would refuse; nothing is drawn.
+
+        Parameters
+        ----------
+        task : Task
+            The public part of what the solver is asked to do.
+        """
         check_slopes(task.objective, "sgd")
         self.size(task)
 
@@ -133,10 +153,10 @@ def _noised(
 
 
 def _event(budget: Budget, share: int, width: int) -> Event:
-    """The draw that costs the budget with the shorter noise: of a Gaussian, or of density exp(-l2).
+    """The draw of this budget with the shorter noise: Gaussian, or of density exp(-l2).
 
-    In few dimensions the latter is shorter even where delta > 0. Its root mean square is
-    sqrt(k (k + 1)) / epsilon, a Gaussian's sqrt(k) / mu, times the sensitivity.
+    In few dimensions the latter is shorter even if delta > 0. Its root mean square is sqrt(k (k +
+    1)) / epsilon, a Gaussian's sqrt(k) / mu, times the sensitivity.
     """
     epsilon = budget.epsilon / share * ALMOST
     if budget.delta:

@@ -92,7 +92,13 @@ class Perturbation(Settings):
         check_positive_shares(self, "smoothing", "tolerance")
 
     def check(self, task: Task[Objective, Space]) -> None:
-        """Refuse what the method would refuse, before anything is charged."""
+        """Refuse what the method would refuse, before anything is charged.
+
+        Parameters
+        ----------
+        task : Task
+            The public part of what the solver is asked to do.
+        """
         objective = task.objective
         if not isinstance(objective, LinearObjective) or objective.loss == "zero_one":
             raise DeclarationError(
@@ -113,26 +119,50 @@ class Perturbation(Settings):
         self._check_tolerance(loss, gamma_for(loss, room_for(objective, task.neighbours)))
 
     def _check_tolerance(self, loss: Loss, least: float) -> None:
-        """Refuse a solver that stops where rounding errors lead it on."""
+        """Refuse a tolerance that rounding errors may prevent the solver from reaching."""
         if self.tolerance is not None and self.tolerance < least:
             raise DeclarationError(
                 f"tolerance ({self.tolerance!r}) must be at least {least:.2g}, to cover the "
-                "rounding errors of so many records; leave it out"
+                f"rounding errors of all records; leave it out"
             )
         if self.tolerance is None and least > LARGEST_TOLERANCE:
             own = isinstance(loss, Tabled)
             bends = "curvature" if own else f"smoothing ({self.smoothing!r})"
             raise DeclarationError(
-                f"{bends} makes slopes change too fast for the rounding errors of so many records "
-                f"to be covered; pass {'a smoother loss' if own else 'smoothing=0.1'}"
+                f"{bends} makes slopes change too fast to cover the rounding errors of all "
+                f"records; pass {'a smoother loss' if own else 'smoothing=0.1'}"
             )
 
     def stops_at(self, loss: Loss, most: int) -> float:
-        """gamma: as given, or 2^-16, or what rounding errors of up to `most` records take."""
+        """The tolerance gamma: as given, or 2^-16, or what the rounding errors need.
+
+        Parameters
+        ----------
+        loss : Loss
+            The loss that is minimised.
+        most : int
+            The largest possible number of records.
+
+        Returns
+        -------
+        float
+            The length of the gradient at which the solver stops.
+        """
         return self.tolerance or max(USUAL_TOLERANCE, gamma_for(loss, most))
 
     def loss_of(self, objective: LinearObjective) -> Loss:
-        """The loss that is minimised, with slopes of at most 1."""
+        """The loss that is minimised, with slopes of at most 1.
+
+        Parameters
+        ----------
+        objective : LinearObjective
+            The objective.
+
+        Returns
+        -------
+        Loss
+            The loss.
+        """
         return Logistic() if objective.loss == "logistic" else HuberHinge(self.smoothing)
 
     def ridge(
@@ -143,9 +173,25 @@ class Perturbation(Settings):
         neighbours: Neighbours,
         size: int | None,
     ) -> float:
-        """Lambda: as given, the paper's, or by our rule; from public numbers alone.
+        """The regularisation Lambda: as given, the paper's, or by our rule, from public numbers.
 
-        Of the loss divided by its slope, as it is minimised.
+        Parameters
+        ----------
+        coding : UnitCoding
+            The coding of the records.
+        loss : Loss
+            The loss that is minimised.
+        budget : Budget
+            The budget of the fit.
+        neighbours : Neighbours
+            The neighbour relation.
+        size : int or None
+            Public number of records.
+
+        Returns
+        -------
+        float
+            Lambda, for the loss divided by its slope, as it is minimised.
         """
         if self.regularisation is not None:
             return self.regularisation / loss.slope
@@ -165,8 +211,8 @@ class Perturbation(Settings):
         """Lambda by our rule: such that the noise of the weights has a length of min(4, p / 15).
 
         Compared with the best of 4, 16, 64, ... on Adult, 4,000 records of Adult, Credit and
-        Mushroom (p = 124, 124, 29, 105), and of 1/4, 1/2, 1, ... on generated tables with p = 4
-        and 11, at epsilon 0.1, 1 and 10. The number of records matters little.
+        Mushroom (p = 124, 124, 29, 105), and of 1/4, 1/2, 1, ... on generated tables with p = 4 and
+        11, at epsilon 0.1, 1 and 10. The number of records matters little.
         """
         p = coding.shape.size
         return noise_length(p, budget, neighbours) / min(4.0, p / 15)
@@ -189,23 +235,38 @@ def noise_length(p: int, budget: Budget, neighbours: Neighbours) -> float:
 
 @dataclass(frozen=True, repr=False)
 class OutputPerturbation(Perturbation):
-    """Output perturbation: minimise, then add noise.
+    """Settings of output perturbation (minimise, then add noise), for the parameter `solver`.
 
     Parameters
     ----------
     regularisation : float, optional
-        Lambda, the weight of l2(u)^2 / 2 beside the *sum* of losses, for coded records (`convex`);
-        by default a public rule in epsilon, delta and the dimension.
-    smoothing : float
+        Weight Lambda of l2(u)^2 / 2 relative to the *sum* of losses, for coded records; by default
+        a public rule in epsilon, delta and the dimension.
+    smoothing : float, optional
         Half the width of the parabola that rounds the hinge; the logistic loss needs none.
     tolerance : float, optional
-        gamma: the length of the gradient at which the solver stops; a record's is at most 1. By
-        default 2^-16, or as much as the rounding errors of all records may take if that is more:
-        from 2^30 records on, or where their number is private.
-    paper : bool
-        Algorithm 1 of Chaudhuri and Monteleoni (2008): records x of the unit ball, a model through
-        the origin (pass ``fit_intercept=False``), Lambda = 0.01 n as in their simulations, and
-        noise for a pure epsilon, whatever delta is. `docs/perturbation.md` has a table.
+        Length gamma of the gradient at which the solver stops; a record's is at most 1. By default
+        2^-16, or more if the rounding errors of all records need it: from 2^30 records on, or if
+        their number is private.
+    paper : bool, default=False
+        Whether to run Algorithm 1 of Chaudhuri and Monteleoni (2008): records x of the unit ball, a
+        model through the origin (pass ``fit_intercept=False``), Lambda = 0.01 n as in their
+        simulations, and noise for a pure epsilon, whatever delta is. `docs/perturbation.md` has a
+        table.
+
+    See Also
+    --------
+    ObjectivePerturbation : Noise on the objective.
+    PrivateSVM : Laplace noise on every coordinate.
+
+    Notes
+    -----
+    Released: the noisy model. Cost: one pure release of epsilon, or one Gaussian release if delta >
+    0.
+
+    References
+    ----------
+    K. Chaudhuri, C. Monteleoni, "Privacy-preserving logistic regression", NeurIPS 2008.
 
     Examples
     --------
@@ -220,10 +281,10 @@ class OutputPerturbation(Perturbation):
     """
 
     def __call__(self, run: Run[LinearObjective, Space]) -> Path:
-        """Minimise, then add noise in proportion to what one record can change.
+        """Minimise, then add noise proportional to what one record can change.
 
         Released: the noisy model. Cost: one pure release of epsilon, or, with a delta, one Gaussian
-        release by discrete noise; as published it is pure in any case.
+        release by discrete noise; as published it is always pure.
         """
         fit = _Fit.of(self, run)
         if run.whole.delta and not self.paper:
@@ -254,11 +315,11 @@ class _Fit:
 
     @property
     def reach(self) -> float:
-        """S: how far the solver's answer may lie from a neighbour's, in l2 norm, rounded up."""
+        """S: a bound on the l2 distance between the solver's answers for neighbours, rounded up."""
         return (self.run.neighbours.changes + 2 * self.tolerance) / self.ridge / BELOW
 
     def unit(self, scale: float) -> float:
-        """A grid that is fine beside noise of this scale: a power of two.
+        """The step of a grid that is fine compared to noise of this scale: a power of two.
 
         No model is longer than the number of records over Lambda, and a little; its whole units
         stay below 2^53.
@@ -268,7 +329,7 @@ class _Fit:
         return 2.0 ** max(fine, math.ceil(math.log2((most + 1) / self.ridge / LARGEST_WHOLE)))
 
     def moved(self, unit: float, order: int, reach: float = 0.0) -> float:
-        """How far the answer in whole units may lie from a neighbour's, in the l1 or l2 norm."""
+        """A bound on the l1 or l2 distance between neighbours' answers in whole units."""
         units, p = (reach or self.reach) / unit, self.size
         return (units + math.sqrt(p) if order == 2 else math.sqrt(p) * units + p) * ABOVE
 
@@ -289,7 +350,7 @@ class _Fit:
 
 
 def origin_of(domain: Domain) -> dict[str, list[float]]:
-    """What was subtracted from records, if anything was: a note of a release."""
+    """What was subtracted from records, if anything: a note for a release."""
     return {"origin": domain.origin.tolist()} if domain.origin.any() else {}
 
 
@@ -298,12 +359,40 @@ def origin_of(domain: Domain) -> dict[str, list[float]]:
 
 @dataclass(frozen=True, repr=False)
 class PrivateSVM(Perturbation):
-    """Output perturbation of a linear SVM; its settings are those of `OutputPerturbation`.
+    """Settings of output perturbation for a linear SVM, for the parameter `solver`.
 
-    `paper` takes the published l1 sensitivity 4 sqrt(p) / Lambda, twice of what can be proved to be
-    enough, and Lambda = 0.01 n. In the paper's terms Lambda is n / C. An intercept, if one is
-    fitted, is a coordinate like any other.
+    An intercept, if one is fitted, is a coordinate like any other.
 
+    Parameters
+    ----------
+    regularisation : float, optional
+        Weight Lambda of l2(u)^2 / 2 relative to the *sum* of losses, for coded records; by default
+        a public rule. In the paper's terms Lambda is n / C.
+    smoothing : float, optional
+        Half the width of the parabola that rounds the hinge.
+    tolerance : float, optional
+        Length gamma of the gradient at which the solver stops; a record's is at most 1. By default
+        2^-16, or more if the rounding errors of all records need it.
+    paper : bool, default=False
+        Whether to use the published l1 sensitivity 4 sqrt(p) / Lambda, twice what can be proved to
+        be enough, and Lambda = 0.01 n.
+
+    See Also
+    --------
+    OutputPerturbation : Noise in the l2 norm.
+    LinearSVC : The estimator that takes these settings.
+
+    Notes
+    -----
+    Released: the noisy model. Cost: one pure release of epsilon; delta is not used.
+
+    References
+    ----------
+    B. Rubinstein, P. Bartlett, L. Huang, N. Taft, "Learning in a large function space:
+    privacy-preserving mechanisms for SVM learning", Journal of Privacy and Confidentiality, 2012.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from privfit import LinearSVC, PrivateSVM
     >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
@@ -319,7 +408,13 @@ class PrivateSVM(Perturbation):
     smoothing: float = 0.1
 
     def check(self, task: Task[Objective, Space]) -> None:
-        """Refuse what the method would refuse, before anything is charged."""
+        """Refuse what the method would refuse, before anything is charged.
+
+        Parameters
+        ----------
+        task : Task
+            The public part of what the solver is asked to do.
+        """
         if isinstance(task.objective, LinearObjective) and task.objective.loss == "logistic":
             raise DeclarationError(
                 "privatesvm is a support vector machine, not a logistic regression; pass "
@@ -335,13 +430,13 @@ class PrivateSVM(Perturbation):
         neighbours: Neighbours,
         size: int | None,
     ) -> float:
-        """That of `output`; p Laplace draws of scale sqrt(p) S / epsilon are sqrt 2 as long."""
+        """The rule of `output`; p Laplace draws of scale sqrt(p) S / epsilon are sqrt 2 as long."""
         return math.sqrt(2) * super()._rule(coding, loss, Budget(budget.epsilon), neighbours, size)
 
     def __call__(self, run: Run[LinearObjective, Space]) -> Path:
         """Add Laplace noise to the minimiser (Rubinstein et al. 2012, Mechanism 1).
 
-        Released: the noisy model. Cost: one pure release of epsilon. A delta is not used.
+        Released: the noisy model. Cost: one pure release of epsilon; delta is not used.
         """
         fit = _Fit.of(self, run)
         reach = fit.reach * (2 if self.paper else 1)

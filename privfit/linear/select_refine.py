@@ -1,14 +1,15 @@
 """Select columns, then refine: private selections and a whitened descent on one budget.
 
-A table with few records for its columns drowns a gradient of all of them in noise. Here a walk
-like `Local` first selects moves along single columns; the columns that it touched are then
-refined by a descent like `Gradient`, whitened by second moments of those columns alone, from where
-the walk ended. Noise is added to k columns instead of d, and to shorter records.
+If a table has few records for its columns, noise drowns a gradient of all of them. Here a walk like
+`Local` first selects moves along single columns; the columns that it changed are then refined by a
+descent like `Gradient`, whitened by second moments of those columns alone, starting where the walk
+ended. Noise is added to k columns instead of d, and to shorter records.
 
 **Neighbours.** Data sets differ by one record, replaced ('replace', the size n is public) or added
-or removed ('add_remove', n is private and `n_public` steers). A selection's scores have the range
-of `objective.slopes`; moments and gradients have the l2 sensitivities of `objectives/clipping.py`,
-for the columns that were selected: these are released, so the same for both neighbours.
+or removed ('add_remove', n is private and rules use `n_public`). A selection's scores have the
+range of `objective.slopes`; moments and gradients have the l2 sensitivities of
+`objectives/clipping.py`, for the columns that were selected: these are released, so the same for
+both neighbours.
 
 **Cost.** T selections of eps_s, one Gaussian draw of moments and S of gradients: a mixed plan,
 whose mu is the largest that the accountant certifies beside the selections (`gaussian_left`).
@@ -61,20 +62,31 @@ WALK = 10.0  # bounds the centred weights of the walk, like those of `Local`
 
 @dataclass(frozen=True, repr=False)
 class SelectRefine(Descending):
-    """The solver 'select_refine' of linear models: a walk, then a descent.
+    """Settings of a walk followed by a descent, the solver 'select_refine' of linear models.
+
+    The defaults were chosen on Mushroom, Adult and Credit Default (docs/hybrid.md).
 
     Parameters
     ----------
-    share : float
-        Of the squared Gaussian parameter, what the selections cost.
-    select : Local
-        The walk; `generations` is T, by default 1.5 sqrt(n mu) from 8 to 1024, with mu the
-        Gaussian parameter of the budget, doubled under 'add_remove'. The mean of the last
-        `average` of it is where the descent starts.
-    refine : Gradient
-        The descent on the columns that the walk touched.
+    share : float, optional
+        Fraction of the squared Gaussian parameter that pays for the selections.
+    select : Local, optional
+        The walk; its `generations` is T, by default 1.5 sqrt(n mu) from 8 to 1024, with mu the
+        Gaussian parameter of the budget, doubled under 'add_remove'. The descent starts from the
+        mean of the last `average` of the walk.
+    refine : Gradient, optional
+        The descent on the columns that the walk changed.
 
-    The defaults were chosen on Mushroom, Adult and Credit Default (docs/select_refine.md).
+    See Also
+    --------
+    Gradient : A descent on all columns.
+    Local : The walk alone.
+
+    Notes
+    -----
+    Released: the moves, the noisy second moments of the selected columns, and noisy gradients.
+    Cost: the budget of the fit; delta must be positive. The defaults were
+    chosen on Mushroom, Adult and Credit Default (docs/select_refine.md).
 
     Examples
     --------
@@ -99,8 +111,8 @@ class SelectRefine(Descending):
         for name, kind in (("select", Local), ("refine", Gradient)):
             if not isinstance(getattr(self, name), kind):
                 raise DeclarationTypeError(
-                    f"{name} ({type(getattr(self, name)).__name__}) must be settings of its part; "
-                    f"pass {kind.__name__}(...), or leave it out"
+                    f"{name} ({type(getattr(self, name)).__name__}) must be settings of this "
+                    f"step; pass {kind.__name__}(...), or leave it out"
                 )
         if self.select.scoring != "gradient":
             raise DeclarationError("select must score moves by the gradient; leave scoring out")
@@ -112,7 +124,13 @@ class SelectRefine(Descending):
         return self.select.generations is None
 
     def check(self, task: Task[LinearObjective, Space]) -> None:
-        """Refuse what a run would refuse; draws nothing."""
+        """Refuse what a run would refuse; nothing is drawn.
+
+        Parameters
+        ----------
+        task : Task
+            The public part of what the solver is asked to do.
+        """
         objective, budget = task.objective, task.budget
         check_slopes(objective, "select_refine")
         if not budget.delta:
@@ -129,11 +147,11 @@ class SelectRefine(Descending):
         signal = signal_of(task.n_public, mu, task.neighbours, 1)
         if _Plan.of(self, budget, 1, signal).noise.least < LEAST:
             raise DeclarationError(
-                f"epsilon ({budget.epsilon!r}) is too small for so many draws; pass fewer "
+                f"epsilon ({budget.epsilon!r}) is too small for this number of draws; pass fewer "
                 "generations and steps, or a larger epsilon"
             )
         if not objective.fit_intercept:
-            where = " where no intercept is fitted, whose moments would tell the number of records"
+            where = " if no intercept is fitted, whose moments would reveal the number of records"
             known_size(task.n_public, where)
         coding = Broad(objective.domain, objective.fit_intercept)
         check_reach(objective, coding)
@@ -141,11 +159,11 @@ class SelectRefine(Descending):
         check_reach(objective, objective.centred, WALK)
 
     def __call__(self, run: Run[LinearObjective, Reals]) -> Path:
-        """Walk along single columns, then descend on those that the walk touched.
+        """Walk along single columns, then descend on those that the walk changed.
 
-        Released: the moves, the second moments of the columns with noise, and noisy gradients;
-        reported are the weights after each. Cost: the grant's budget. The space bounds coded
-        weights (`Broad`).
+        Released: the moves, the noisy second moments of the columns, and noisy gradients. The
+        weights after each are reported. Cost: the grant's budget. The space bounds coded weights
+        (`Broad`).
         """
         objective = run.objective
         plan = _Plan.of(
@@ -175,7 +193,7 @@ class SelectRefine(Descending):
 
 @dataclass(frozen=True)
 class _Plan:
-    """T selections of eps_s, and the noise of a descent beside them."""
+    """T selections of eps_s, and the noise of the descent after them."""
 
     selections: int
     eps_s: float
@@ -184,7 +202,7 @@ class _Plan:
 
     @classmethod
     def of(cls, s: SelectRefine, budget: Budget, fits: int, signal: float | None) -> _Plan:
-        """For one of several equal fits; `signal` is n mu, and may be None if T is given."""
+        """The plan of one of several equal fits; `signal` is n mu, or None if T is given."""
         T = s.select.generations or min(
             WIDEST_WHITENED, max(8, round(1.5 * math.sqrt(signal or 0)))
         )

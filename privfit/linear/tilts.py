@@ -133,7 +133,7 @@ def tilt_deviation(
 
 
 def _room(epsilon: float, ridge: float, loss: Loss) -> float:
-    """What the Jacobian leaves of epsilon at worst, rounded down; 0 if next to nothing."""
+    """What the Jacobian leaves of epsilon in the worst case, rounded down; 0 if almost nothing."""
     left = epsilon - math.log1p(loss.curvature / ridge)
     return left * BELOW if left > 1e-9 * epsilon else 0.0
 
@@ -142,10 +142,10 @@ def _room(epsilon: float, ridge: float, loss: Loss) -> float:
 class PerturbedMinimiser(RelatedMechanism[Any, Floats]):
     """The minimiser of a problem that is tilted by noise; epsilon-DP, or (epsilon, delta)-DP.
 
-    It is called with a `Problem`, which it asks for the one minimiser that it then hides; see the
-    module's text for the proof. A share `repair` of epsilon pays for the inexactness of the solver
-    and of the tilt. `shape` must hold all coded records; None is the unit l2 ball, which does.
-    Gaussian noise, for a delta, has no shape.
+    It is called with a `Problem`, whose one minimiser it hides; the proof is at the top of this
+    module. A fraction `repair` of epsilon pays for the inexactness of the solver and of the tilt.
+    `shape` must contain all coded records; None is the unit l2 ball, which does. Gaussian noise,
+    for a delta, has no shape.
     """
 
     epsilon: float
@@ -165,12 +165,12 @@ class PerturbedMinimiser(RelatedMechanism[Any, Floats]):
 
     @property
     def epsilon_1(self) -> float:
-        """What the tilt costs."""
+        """The cost of the tilt."""
         return self.epsilon * (1 - self.repair) * BELOW
 
     @property
     def epsilon_3(self) -> float:
-        """What the cover costs."""
+        """The cost of the cover."""
         return self.epsilon * self.repair * BELOW
 
     @property
@@ -184,11 +184,11 @@ class PerturbedMinimiser(RelatedMechanism[Any, Floats]):
         return 1 / rate if rate else math.inf
 
     def eta(self, size: int) -> float:
-        """What the tilt of so many coordinates is off by at most, in l2 norm."""
+        """A bound on the l2 error of a tilt with this many coordinates."""
         return self.tolerance / 16 + ETA * (size + 1) * self.scale
 
     def cover(self, size: int) -> tuple[DiscreteLaplace, float]:
-        """The noise on whole units of a model of so many coordinates, and the unit."""
+        """The noise on whole units of a model with this many coordinates, and the unit."""
         reach = math.sqrt(size) * (self.tolerance + self.eta(size)) / self.ridge * ABOVE  # e_1
         unit = 2.0 ** math.floor(math.log2(reach / (4 * size)))
         return DiscreteLaplace(self.epsilon_3, math.ceil(2 * reach / unit * ABOVE) + size), unit
@@ -223,7 +223,7 @@ class PerturbedMinimiser(RelatedMechanism[Any, Floats]):
 
 
 def _gaussian_tilt(deviation: float, size: int, source: BitSource) -> Draw:
-    """A vector of independent normal numbers, as many bits of it as one asks for."""
+    """A vector of independent normal numbers, with as many bits as requested."""
     normals = Normals(source, size)
 
     def draw(bits: int) -> tuple[Dyadic, float]:

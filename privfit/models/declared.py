@@ -51,7 +51,7 @@ def to_plain(value: Any, what: str) -> Any:
             return {"settings": type(value).__name__, **plain}
         raise DeclarationTypeError(
             f"{what} ({type(value).__name__}) cannot be written to a model file; give it a name or "
-            f"plain numbers by set_params({what}=...), or keep the model by pickle"
+            f"plain numbers by set_params({what}=...), or pickle the model"
         )
 
     return encoded(value, other)

@@ -39,7 +39,7 @@ def _linear(file: File) -> dict[str, Any]:
     rows = 1 if len(classes) == 2 else len(classes)
     coef, intercept = file.floats("coef", rows, domain.width), file.floats("intercept", rows)
     if intercept.any() and not file.parameters["fit_intercept"]:
-        raise FileError(f"intercept must be 0 where none was fitted; {UNCHANGED}")
+        raise FileError(f"intercept must be 0 if none was fitted; {UNCHANGED}")
     return {**found, "classes_": classes, "coef_": coef, "intercept_": intercept}
 
 

@@ -52,14 +52,22 @@ VERSION = 3
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model to a file: whole, or not at all.
+    """Write a fitted model to a file: completely, or not at all.
 
     Parameters
     ----------
-    estimator
-        A fitted estimator of privfit, or a released `RocCurve` or `ConfusionMatrix`.
-    path
-        The file; one that is there is replaced.
+    estimator : fitted estimator, RocCurve or ConfusionMatrix
+        A fitted estimator of privfit, or a released curve or matrix.
+    path : str or path-like
+        The file; an existing one is replaced.
+
+    See Also
+    --------
+    load : Reads it back.
+
+    Notes
+    -----
+    The file contains declarations and released values only: it is as public as the model.
 
     Examples
     --------
@@ -78,8 +86,29 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The fitted model of a file that `save` wrote; nothing in the file is ever executed.
+    """Read a fitted model from a file that `save` wrote; nothing in the file is executed.
 
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    fitted estimator, RocCurve or ConfusionMatrix
+        The model.
+
+    Raises
+    ------
+    FileError
+        If the file is not a model file, or not as it was written.
+
+    See Also
+    --------
+    save : Writes it.
+
+    Examples
+    --------
     >>> import tempfile
     >>> import privfit
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -100,7 +129,7 @@ def dumps(estimator: Any) -> str:
     if name not in KINDS or type(estimator) is not _class(name):
         raise DeclarationTypeError(
             f"estimator ({name}) must be a model of privfit itself; pass one of "
-            f"{', '.join(KINDS)}, or keep yours by pickle"
+            f"{', '.join(KINDS)}, or pickle yours"
         )
     _check_released(estimator)
     head = {"privfit-model": VERSION, "written-by": f"privfit {__version__}", "class": name}
@@ -108,8 +137,8 @@ def dumps(estimator: Any) -> str:
     for attribute, value in check(text).fitted.items():
         if not _same(getattr(estimator, attribute, None), value):
             raise FileError(
-                f"{attribute} must be what was released, since a model file holds nothing else; "
-                "fit again, or keep a model of your own making by pickle"
+                f"{attribute} must be what was released, since a model file contains nothing else; "
+                "fit again, or pickle a model that you made yourself"
             )
     return text
 
@@ -201,7 +230,7 @@ def _check_released(estimator: Any) -> None:
     if estimator.release_ is None:
         raise FileError(
             f"{what} was fitted with an infinite epsilon, so nothing was released; fit it with a "
-            "finite one, or keep it by pickle where everybody may see the records"
+            f"finite one, or pickle it if everybody may see the records"
         )
 
 
@@ -220,9 +249,10 @@ PARTS: dict[str, Callable[[Any], Any]] = {
 
 
 def _same(ours: Any, read: Any) -> bool:
-    """Whether a file gives a model's value back.
+    """Whether a file returns a model's value.
 
-    Logarithms of released counts may be another machine's, rounded otherwise in the last place.
+    Logarithms of released counts may come from another machine, with another rounding in the last
+    place.
     """
     if isinstance(read, Release):
         return isinstance(ours, Release) and ours.to_json() == read.to_json()

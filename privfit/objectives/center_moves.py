@@ -20,7 +20,27 @@ FEW_PAIRS = 2e7  # differences of coordinates that a range may take: some 10 ms
 
 
 class CenterMoves:
-    """The sets that differ from a parent in one centre; k times less work than from scratch."""
+    """The sets that differ from a parent in one centre; k times less work than from scratch.
+
+    Parameters
+    ----------
+    objective : CentersObjective
+        The objective.
+    centers : array-like of shape (k, d)
+        The parent, on the grid.
+
+    See Also
+    --------
+    CentersObjective.at : Makes it.
+
+    Examples
+    --------
+    >>> from privfit import Box, CentersObjective
+    >>> objective = CentersObjective([[0.0], [0.25], [1.0]], 2, Box(0, 1))
+    >>> moves = objective.at([[0.0], [1.0]])
+    >>> moves.candidates([0, 1], [[0.25], [0.5]]).tolist()
+    [[[0.25], [1.0]], [[0.0], [0.5]]]
+    """
 
     def __init__(self, objective: CentersObjective, centers: ArrayLike) -> None:
         self._objective = objective
@@ -49,14 +69,40 @@ class CenterMoves:
         return which.astype(np.int64), centers
 
     def candidates(self, which: ArrayLike, centers: ArrayLike) -> Floats:
-        """(m, k, d): the changed sets themselves."""
+        """The changed sets themselves.
+
+        Parameters
+        ----------
+        which : array-like of int of shape (m,)
+            The centre that each move replaces.
+        centers : array-like of shape (m, d)
+            The new centres.
+
+        Returns
+        -------
+        array of shape (m, k, d)
+            The sets.
+        """
         which, centers = self._moves(which, centers)
         P = np.tile(self.centers, (len(which), 1, 1))
         P[np.arange(len(which)), which] = centers
         return P
 
     def scores(self, which: ArrayLike, centers: ArrayLike) -> Integers:
-        """int64 (m,): the scores with centre which[i] replaced by centers[i]."""
+        """The scores with centre which[i] replaced by centers[i].
+
+        Parameters
+        ----------
+        which : array-like of int of shape (m,)
+            The centre that each move replaces.
+        centers : array-like of shape (m, d)
+            The new centres.
+
+        Returns
+        -------
+        array of int64 of shape (m,)
+            The scores. They are private.
+        """
         objective = self._objective
         which, centers = self._moves(which, centers)
         if which.size == 0:
@@ -73,7 +119,15 @@ class CenterMoves:
         return np.asarray(kept.min(axis=1))
 
     def step(self, which: int, center: ArrayLike) -> None:
-        """Replace one centre of the parent."""
+        """Replace one centre of the parent.
+
+        Parameters
+        ----------
+        which : int
+            The centre to replace.
+        center : array-like of shape (d,)
+            The new centre.
+        """
         index, new = self._moves([which], np.asarray(center, dtype=np.float64)[None])
         self._whole = self._objective._candidates(self.candidates(index, new))[0]
 

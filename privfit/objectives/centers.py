@@ -36,26 +36,35 @@ LEAST_BITS = 4  # of records on the coarsest grid that is taken by itself
 class CentersObjective(Objective[CentersRows]):
     """Minus the cost of sets of centres: squared l2 (k-means) or l1 (k-median) distances.
 
-    Candidates are (m, k, d) on the grid of the records; put them there with `snap`. Distances are
+    Candidates are (m, k, d) on the grid of the records; `snap` rounds them to it. Distances are
     exact integers: nothing is rounded, and `unit` is the record unit to the power.
 
     Parameters
     ----------
-    X : array, CSR/CSC matrix, Stream or Dask collection; with a `Schema` any table
-        Private records. Packed once, where they are; X itself is not kept.
+    X : array, CSR/CSC matrix, DataFrame, dict of columns, Stream or Dask collection
+        Private records. Packed once, where they are stored; X itself is not kept.
     n_clusters : int
         Number k of centres in a candidate.
     domain : Domain
         The declared domain of a record.
-    power : 2 or 1
+    power : {2, 1}, default=2
         Squared l2 distances, or l1 distances.
-    adjacency : 'replace' or 'add_remove'
+    n_threads : int or None, default=None
+        Number of threads; by default all cores of this process. It affects speed and nothing else.
+    adjacency : {'replace', 'add_remove'}, default='replace'
         The neighbour relation that sums have room for. Under 'add_remove' the number of records is
-        private, so there is room for 2^32 of them: records of many columns then lie on a coarser
-        grid than the domain's, and `domain` says on which.
+        private, so there is room for 2^32 of them: records with many columns are then on a coarser
+        grid than the domain's, which the attribute `domain` shows.
+
+    See Also
+    --------
+    KMeans : The estimator.
+    search : Searches for centres.
 
     Notes
     -----
+    `scores` are not released; pass them to a grant's `release`.
+
     **No sum wraps.** With N the number of records (replace) or 2^32 (add_remove), a set of centres
     is refused unless N times the largest cost of a record is below 2^62. Under 'add_remove' the
     grid is made coarser until that holds for every centre inside the domain. Counts are at most
@@ -105,7 +114,7 @@ class CentersObjective(Objective[CentersRows]):
 
     @property
     def unit(self) -> float:
-        """What one unit of a score is worth."""
+        """The value of one unit of a score."""
         return self._record_unit**self.power
 
     @property
@@ -114,7 +123,18 @@ class CentersObjective(Objective[CentersRows]):
         return self._record_unit
 
     def snap(self, P: ArrayLike) -> Floats:
-        """Centres (..., d), rounded to the nearest point of the record grid."""
+        """Round centres to the nearest point of the record grid.
+
+        Parameters
+        ----------
+        P : array-like of shape (..., d)
+            The centres.
+
+        Returns
+        -------
+        array of shape (..., d)
+            The rounded centres.
+        """
         return np.rint(np.asarray(P, dtype=np.float64) / self._record_unit) * self._record_unit
 
     def _candidates(self, P: ArrayLike) -> Floats:
@@ -147,22 +167,68 @@ class CentersObjective(Objective[CentersRows]):
             )
 
     def scores(self, P: ArrayLike) -> Integers:
-        """int64 (m,): minus the cost of each set of centres (m, k, d), in units of `unit`."""
+        """Minus the cost of each set of centres, in units of `unit`.
+
+        Parameters
+        ----------
+        P : array-like of shape (m, k, d)
+            Sets of centres, on the grid.
+
+        Returns
+        -------
+        array of int64 of shape (m,)
+            The scores. They are private.
+        """
         return -self._sums.sum(CentersRows.costs, self._scored(P))
 
     def outermost(self, low: Floats, high: Floats) -> Floats:
-        """Of the sets of centres between two, the one farthest from the domain's records."""
+        """Of the sets of centres between two, the one farthest from the domain's records.
+
+        Parameters
+        ----------
+        low, high : array
+            The two sets.
+
+        Returns
+        -------
+        array
+            The set.
+        """
         ends = self.domain.low, self.domain.high
         reach = [np.maximum(*(np.abs(centers - end) for end in ends)) for centers in (low, high)]
         return np.where(reach[0] > reach[1], low, high)
 
     def prior(self, P: ArrayLike) -> Integers:
-        """int64 (m,): there is no data-free part."""
+        """Zeros: there is no data-free part.
+
+        Parameters
+        ----------
+        P : array-like of shape (m, k, d)
+            Sets of centres, on the grid.
+
+        Returns
+        -------
+        array of int64 of shape (m,)
+            Zeros.
+        """
         return np.zeros(len(self._scored(P)), dtype=np.int64)
 
     # rho and cov of THEORY section 1, on integers.
     def range(self, P: ArrayLike, adjacency: Adjacency) -> int:
-        """The range of these candidates' scores between neighbours, in score units, rounded up."""
+        """The range of these candidates' scores between neighbours, in score units, rounded up.
+
+        Parameters
+        ----------
+        P : array-like of shape (m, k, d)
+            Sets of centres, on the grid.
+        adjacency : {'replace', 'add_remove'}
+            The neighbour relation.
+
+        Returns
+        -------
+        int
+            The range. It is public.
+        """
         neighbours = Neighbours.of(adjacency)
         whole = self._scored(P, neighbours)
         if all_same(whole):
@@ -175,12 +241,36 @@ class CentersObjective(Objective[CentersRows]):
         return integer_range(float(bound.max()), 1.0, 0, exact=self.domain.exact_distances)
 
     def spread(self, P: ArrayLike, adjacency: Adjacency) -> int:
-        """A bound on `range` from each candidate alone, for more of them than pairs allow."""
+        """A bound on `range` from each candidate alone, for too many candidates to compare.
+
+        Parameters
+        ----------
+        P : array-like of shape (m, k, d)
+            Sets of centres, on the grid.
+        adjacency : {'replace', 'add_remove'}
+            The neighbour relation.
+
+        Returns
+        -------
+        int
+            The bound. It is public.
+        """
         neighbours = Neighbours.of(adjacency)
         return neighbours.changes * self._most(self._scored(P, neighbours))
 
     def largest_cost(self, P: ArrayLike) -> int:
-        """A bound on what one record of the domain costs with any of these sets, in score units."""
+        """A bound on the cost of one record of the domain with any of these sets.
+
+        Parameters
+        ----------
+        P : array-like of shape (m, k, d)
+            Sets of centres, on the grid.
+
+        Returns
+        -------
+        int
+            The bound in score units. It is public.
+        """
         return self._most(self._scored(P))
 
     def _most(self, whole: Floats) -> int:
@@ -219,23 +309,47 @@ class CentersObjective(Objective[CentersRows]):
         return self.domain.farthest(whole * self._record_unit, self.power) / self.unit
 
     def lloyd(self, centers: ArrayLike) -> tuple[Integers, Integers]:
-        """Counts (k,) and sums (k, d) of the records nearest to each centre, in record units.
+        """Counts and sums of the records nearest to each centre.
 
         Each record belongs to exactly one centre; ties go to the lowest index.
+
+        Parameters
+        ----------
+        centers : array-like of shape (k, d)
+            The centres.
+
+        Returns
+        -------
+        tuple of arrays of int64 of shapes (k,) and (k, d)
+            Counts, and sums in record units. They are private.
         """
         return self._clusters(centers, 0, 0)
 
     def residuals(self, centers: ArrayLike, radius: int, norm: int) -> tuple[Integers, Integers]:
-        """As `lloyd`, with the sums of x - c clipped to this l1 or l2 norm, in record units.
+        """The same as `lloyd`, with clipped sums of x - c.
 
         A record adds an integer vector of norm at most `radius` to one centre, whatever the centre:
         longer differences are shrunk and rounded towards zero, each by itself.
+
+        Parameters
+        ----------
+        centers : array-like of shape (k, d)
+            The centres.
+        radius : int
+            Bound on the norm of x - c, in record units.
+        norm : {1, 2}
+            The l1 or the l2 norm.
+
+        Returns
+        -------
+        tuple of arrays of int64 of shapes (k,) and (k, d)
+            Counts, and sums in record units. They are private.
         """
         if norm not in (1, 2):
             raise DeclarationError(f"norm ({norm!r}) must be 1 or 2; pass one of them")
         if not is_whole(radius) or not 1 <= radius < 2**31:
             raise DeclarationError(
-                f"radius ({radius!r}) must be a whole number of record units, from 1 on; pass "
+                f"radius ({radius!r}) must be a whole number of record units, at least 1; pass "
                 "a public radius / objective.candidate_units"
             )
         return self._clusters(centers, int(radius), norm)
@@ -249,44 +363,116 @@ class CentersObjective(Objective[CentersRows]):
 
     @property
     def bounds(self) -> tuple[Integers, Integers]:
-        """(d,) the least and the largest integer of each column, in record units."""
+        """(d,) the smallest and the largest integer of each column, in record units."""
         return self.domain.whole_bounds
 
     @property
     def middle(self) -> Integers:
-        """(d,) a public point, in record units, about which records are short; see `reach`."""
+        """(d,) a public central point, in record units; see `reach`."""
         return self.domain.whole_middle
 
     def reach(self, norm: int) -> int:
-        """The largest l1 or l2 norm of a record less `middle`, in record units, rounded up."""
+        """The largest norm of a record minus `middle`, in record units, rounded up.
+
+        Parameters
+        ----------
+        norm : {1, 2}
+            The l1 or the l2 norm.
+
+        Returns
+        -------
+        int
+            The bound. It is public.
+        """
         return self.domain.whole_reach(norm)
 
     def project(self, centers: ArrayLike) -> Floats:
-        """Centres (..., d) moved into the domain and onto the grid."""
+        """Move centres into the domain and onto the grid.
+
+        Parameters
+        ----------
+        centers : array-like of shape (..., d)
+            The centres.
+
+        Returns
+        -------
+        array of shape (..., d)
+            The moved centres.
+        """
         return self.domain.project(np.asarray(centers, dtype=np.float64))
 
     # --------------------------------------------------------------------------------------- cells
 
     def cells(self, axes: ArrayLike) -> Halved[CentersRows]:
-        """Counts the records in cells of these halvings of `bounds`. Private: to be released."""
+        """Cells of records in `bounds`, repeatedly halved. Private: to be released.
+
+        Parameters
+        ----------
+        axes : array-like of int
+            The column of each halving.
+
+        Returns
+        -------
+        Halved
+            Counts the records of cells.
+        """
         return Halved.along(self._sums, axes)
 
     def grid_counts(self, parts: ArrayLike) -> Integers:
-        """The number of records in each cell of a grid with so many equal parts a column."""
+        """The number of records in each cell of a grid. Private: to be released.
+
+        Parameters
+        ----------
+        parts : array-like of int of shape (d,)
+            Number of equal parts of each column.
+
+        Returns
+        -------
+        array of int64
+            The counts.
+        """
         return self._sums.sum(CentersRows.grid_counts, np.asarray(parts, dtype=np.int64))
 
     def decoded(self) -> tuple[Floats, None]:
-        """Private: records (n, d) as floats, clipped and rounded, and no labels."""
+        """Private: records as floats, clipped and rounded, and no labels.
+
+        Returns
+        -------
+        tuple of array of shape (n, d) and None
+            The records.
+        """
         records = self._sums.whole("this solver").dense
         whole = np.concatenate(list(records.blocks(1 << 16)))
         return whole.astype(np.float64) * self._record_unit, None
 
     def at(self, centers: ArrayLike) -> CenterMoves:
-        """A view around one set of centres that scores changes of one centre incrementally."""
+        """A view around one set of centres that scores changes of one centre incrementally.
+
+        Parameters
+        ----------
+        centers : array-like of shape (k, d)
+            The centres.
+
+        Returns
+        -------
+        CenterMoves
+            The view.
+        """
         return CenterMoves(self, centers)
 
     def walk(self, centers: ArrayLike) -> CenterSteps:
-        """The same for moves of one coordinate, numbered 0 .. k d - 1, as searches make them."""
+        """A view that scores moves of one coordinate, numbered 0 .. k d - 1.
+
+        Parameters
+        ----------
+        centers : array-like of shape (k, d)
+            The centres.
+
+        Returns
+        -------
+        CenterSteps
+            The view.
+        """
         return CenterSteps(self, centers)
 
 
@@ -294,9 +480,9 @@ D = TypeVar("D", bound=Domain)
 
 
 def _roomy(domain: D, power: int, neighbours: Neighbours) -> D:
-    """The domain, where records are added or removed on a grid that has room for 2^32 costs.
+    """The domain, under 'add_remove' on a grid that has room for 2^32 costs.
 
-    A rule of the domain alone, so that records have one grid wherever they are.
+    A rule of the domain alone, so that records have one grid wherever they are stored.
     """
     if neighbours.size_is_public:
         return domain

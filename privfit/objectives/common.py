@@ -36,15 +36,26 @@ class Objective(Generic[R]):
 
     @property
     def n_records(self) -> int:
-        """How many records there are; private if records are added or removed."""
+        """The number of records; private if records are added or removed."""
         return self._sums.n_records
 
     def joined(self: O, others: Sequence[O]) -> O:
-        """One objective over the records of all, which must be alike in all else."""
+        """One objective over the records of all, which must agree in everything else.
+
+        Parameters
+        ----------
+        others : sequence of objectives
+            The other objectives.
+
+        Returns
+        -------
+        objective
+            The joined objective.
+        """
         return self._over(joined([one._sums for one in (self, *others)]))
 
     def _over(self: O, sums: Sums[R]) -> O:
-        """The same objective of other records."""
+        """The same objective for other records."""
         result = copy(self)
         result._sums = sums
         return result
@@ -52,8 +63,16 @@ class Objective(Generic[R]):
     def room(self, neighbours: Neighbours | None = None) -> int:
         """How many records a sum must have room for, by a relation and by this objective's own.
 
-        Their number where a record is replaced, which makes it public. Else `MAX_RECORDS`, so that
-        no refusal and no unit depends on how many there are.
+        Parameters
+        ----------
+        neighbours : Neighbours or None, default=None
+            The neighbour relation.
+
+        Returns
+        -------
+        int
+            The number of records under 'replace', where it is public; otherwise 2^32, so that no
+            refusal and no unit depends on the number.
         """
         return max(room_for(self, self.neighbours), room_for(self, neighbours or self.neighbours))
 
@@ -65,12 +84,12 @@ class Objective(Generic[R]):
 
 
 def room_for(records: Counted, neighbours: Neighbours) -> int:
-    """How many records there may be: their number if it is public, or else `MAX_RECORDS`."""
+    """How many records there may be: their number if it is public, otherwise `MAX_RECORDS`."""
     return int(records.n_records) if neighbours.size_is_public else MAX_RECORDS
 
 
 def all_same(P: Array) -> bool:
-    """Whether all candidates are one and the same."""
+    """Whether all candidates are equal."""
     return bool((P == P[:1]).all())
 
 

@@ -36,32 +36,41 @@ FEW_SETS = 4  # whose gaps to the others are computed first
 class FacilityObjective(Objective[FacilityRows]):
     """Minus the clipped distance of records to the nearest facility of a public set.
 
-    Candidates are int (m, k): indices into the facilities. Distances are computed once, clipped to
-    [lo, hi], rounded to one or two bytes and kept by facility; `lo` itself is left out of scores,
+    Candidates are int (m, k): indices of facilities. Distances are computed once, clipped to [lo,
+    hi], rounded to one or two bytes and stored by facility; `lo` itself is not part of scores,
     since it is the same for all.
 
     Parameters
     ----------
-    X : array, CSR/CSC matrix, Stream or Dask collection; with a `Schema` any table
-        Private records. Packed once, where they are; X itself is not kept.
-    facilities : (f, d) array
-        Public places; for a metric of your own, any sequence that it understands.
-    clip : (lo, hi)
+    X : array, CSR/CSC matrix, DataFrame, dict of columns, Stream or Dask collection
+        Private records. Packed once, where they are stored; X itself is not kept.
+    facilities : array of shape (f, d)
+        Public places; with a user-defined metric, any sequence that it understands.
+    clip : pair (lo, hi)
         Public bounds of a distance.
-    domain : Domain, optional
+    domain : Domain or None, default=None
         The declared domain of a record. By default the box that the facilities span, widened to
-        eighths of its scale; farther records are clipped to it, which shifts their l1 distances to
-        all facilities alike. A metric of your own needs none.
-    bits : 16 or 8
+        eighths of its scale; records outside are clipped to it, which shifts their l1 distances to
+        all facilities by the same amount. A user-defined metric needs none.
+    n_threads : int or None, default=None
+        Number of threads; by default all cores of this process. It affects speed and nothing else.
+    bits : {16, 8}, default=16
         Size of a stored distance.
-    metric : 'l1', 'l2' or callable (records, facilities) -> (rows, f)
-        A function of your own must treat each record by itself, as is checked on single records of
-        each block. Its values are clipped and rounded by us, so that sensitivity does not rest on
-        it, and the range is hi - lo: nothing is known about how facilities lie to each other. It is
-        sent to where the records are.
+    metric : {'l1', 'l2'} or callable (records, facilities) -> (rows, f), default='l1'
+        A user-defined function must treat each record by itself, which is checked on single records
+        of each block. Its values are clipped and rounded, so that sensitivity does not depend on
+        it, and the range is hi - lo: nothing is known about the distances between facilities. It is
+        called where the records are stored.
+
+    See Also
+    --------
+    KMedian : The estimator.
+    Subsets : The space of candidates.
 
     Notes
     -----
+    `scores` are not released; pass them to a grant's `release`.
+
     **No sum wraps.** A stored distance is below 2^16, so a score over 2^32 records is below 2^48,
     and a count at most 2^32, whatever the neighbour relation.
 
@@ -113,7 +122,24 @@ class FacilityObjective(Objective[FacilityRows]):
         *,
         bits: int = 16,
     ) -> FacilityObjective:
-        """The same from ready distances (n, f): row r from record r and public facts alone."""
+        """Make an objective from computed distances.
+
+        Parameters
+        ----------
+        distances : array-like of shape (n, f)
+            Private distances: row r from record r and public facts alone.
+        clip : pair (lo, hi)
+            Public bounds of a distance.
+        n_threads : int or None, default=None
+            Number of threads.
+        bits : {16, 8}, default=16
+            Size of a stored distance.
+
+        Returns
+        -------
+        FacilityObjective
+            The objective.
+        """
         table = np.asarray(distances)
         if table.ndim != 2 or table.size == 0 or table.dtype.kind not in "fiub":
             raise DeclarationError(
@@ -159,23 +185,23 @@ class FacilityObjective(Objective[FacilityRows]):
 
     @property
     def has_cells(self) -> bool:
-        """Whether records are kept beside their distances, so that `cells` can find them."""
+        """Whether records are kept in addition to distances, so that `cells` can find them."""
         return self._places is not None and self._places.shape[1] <= FEW_COLUMNS
 
     @cached_property
     def bounds(self) -> tuple[Integers, Integers]:
-        """(d,) the least and the largest integer of each column, in record units."""
+        """(d,) the smallest and the largest integer of each column, in record units."""
         assert self.domain is not None
         return self.domain.whole_bounds
 
     @property
     def record_unit(self) -> float:
-        """What one unit of a coordinate is worth."""
+        """The value of one unit of a coordinate."""
         assert self.domain is not None
         return float(self.domain.record_units(uniform=True)[0])
 
     def check_cells(self) -> None:
-        """Refuse where `cells` would: known from the metric and the number of columns alone."""
+        """Refuse what `cells` would refuse: known from the metric and the number of columns."""
         if not self.has_cells:
             raise DeclarationError(
                 f"cells are found for l1 and l2 distances of at most {FEW_COLUMNS} columns; use a "
@@ -183,29 +209,67 @@ class FacilityObjective(Objective[FacilityRows]):
             )
 
     def cells(self, axes: ArrayLike) -> Halved[FacilityRows]:
-        """Counts the records in cells of these halvings of `bounds`. Private: to be released."""
+        """Cells of records in `bounds`, repeatedly halved. Private: to be released.
+
+        Parameters
+        ----------
+        axes : array-like of int
+            The column of each halving.
+
+        Returns
+        -------
+        Halved
+            Counts the records of cells.
+        """
         self.check_cells()
         return Halved.along(self._sums, axes)
 
     def places(self) -> Floats:
-        """(f, d): the public facilities on the grid of the records."""
+        """The public facilities on the grid of the records.
+
+        Returns
+        -------
+        array of shape (f, d)
+            The places.
+        """
         assert self._places is not None
         return self._places * self.record_unit
 
     def clipped(self, points: Floats) -> Floats:
-        """(m, f): clipped distances of public points to the facilities, less lo, as floats."""
+        """Clipped distances of public points to the facilities, minus lo.
+
+        Parameters
+        ----------
+        points : array of shape (m, d)
+            The points.
+
+        Returns
+        -------
+        array of shape (m, f)
+            The distances.
+        """
         return np.asarray(np.clip(self._measured(points), *self.clip) - self.clip[0])
 
     def _measured(self, points: Floats) -> Floats:
-        """(m, f): distances of public points to the facilities, as they are."""
+        """(m, f): distances of public points to the facilities, not clipped."""
         name = "cityblock" if self.metric == "l1" else "euclidean"
         return np.asarray(scipy.spatial.distance.cdist(points, self.places(), name))
 
     def between(self, members: Integers) -> Floats:
-        """(k, f): distances between facilities, at most hi; unknown ones count as hi.
+        """Distances between facilities, at most hi; unknown ones count as hi.
 
-        They are not raised to lo, unlike those of records: others may be nearer than lo to a
-        facility, and yet it serves the records that are nearest to it best.
+        They are not raised to lo, unlike those of records: two facilities may be nearer than lo to
+        each other, and yet each serves its nearest records best.
+
+        Parameters
+        ----------
+        members : array-like of int of shape (k,)
+            Indices of facilities.
+
+        Returns
+        -------
+        array of shape (k, f)
+            The distances.
         """
         if self._places is not None:
             return np.minimum(self._measured(self.places()[members]), self.clip[1])
@@ -232,18 +296,52 @@ class FacilityObjective(Objective[FacilityRows]):
         return np.ascontiguousarray(P, dtype=np.int64)
 
     def scores(self, P: ArrayLike) -> Integers:
-        """int64 (m,): minus the summed distances (less lo) to each set, in units of `unit`."""
+        """Minus the sum of distances (minus lo) to each set, in units of `unit`.
+
+        Parameters
+        ----------
+        P : array-like of int of shape (m, k)
+            Sets of facilities.
+
+        Returns
+        -------
+        array of int64 of shape (m,)
+            The scores. They are private.
+        """
         return -self._sums.sum(FacilityRows.costs, self._candidates(P))
 
     def prior(self, P: ArrayLike) -> Integers:
-        """int64 (m,): there is no data-free part."""
+        """Zeros: there is no data-free part.
+
+        Parameters
+        ----------
+        P : array-like of int of shape (m, k)
+            Sets of facilities.
+
+        Returns
+        -------
+        array of int64 of shape (m,)
+            Zeros.
+        """
         return np.zeros(len(self._candidates(P)), dtype=np.int64)
 
     def range(self, P: ArrayLike, adjacency: Adjacency) -> int:
         """The range of these sets' scores between neighbours, in score units, rounded up.
 
-        At most hi - lo for one record, and at most how far a facility of one set can be from the
+        At most hi - lo for one record, and at most the distance of a facility of one set from the
         nearest of the other: by the triangle inequality in l1 and l2.
+
+        Parameters
+        ----------
+        P : array-like of int of shape (m, k)
+            Sets of facilities.
+        adjacency : {'replace', 'add_remove'}
+            The neighbour relation.
+
+        Returns
+        -------
+        int
+            The range. It is public.
         """
         neighbours = Neighbours.of(adjacency)
         P = np.sort(self._candidates(P), axis=1)
@@ -281,37 +379,93 @@ class FacilityObjective(Objective[FacilityRows]):
         )
 
     def spread(self, P: ArrayLike, adjacency: Adjacency) -> int:
-        """A bound on `range` for any sets: hi - lo, twice that under replace."""
+        """A bound on `range` for any sets: hi - lo, twice that under 'replace'.
+
+        Parameters
+        ----------
+        P : array-like of int of shape (m, k)
+            Sets of facilities.
+        adjacency : {'replace', 'add_remove'}
+            The neighbour relation.
+
+        Returns
+        -------
+        int
+            The bound. It is public.
+        """
         return self.largest * Neighbours.of(adjacency).changes
 
     def at(self, members: ArrayLike) -> FacilityMoves:
-        """A view around one set that scores replacements of one facility incrementally."""
+        """A view around one set that scores replacements of one facility incrementally.
+
+        Parameters
+        ----------
+        members : array-like of int of shape (k,)
+            Indices of facilities.
+
+        Returns
+        -------
+        FacilityMoves
+            The view.
+        """
         return FacilityMoves(self, members)
 
     def growth(self, members: Sequence[int] = ()) -> FacilityGrowth:
-        """A view of a growing set, empty at first, that scores all additions of one facility."""
+        """A view of a growing set that scores all additions of one facility.
+
+        Parameters
+        ----------
+        members : sequence of int, default=()
+            The set to start from.
+
+        Returns
+        -------
+        FacilityGrowth
+            The view.
+        """
         view = FacilityGrowth(self)
         for member in members:
             view.add(member)
         return view
 
     def nearer(self, members: Integers, rank: int, levels: Integers) -> Integers:
-        """int64: how many records have less than each of these distances, less lo; private.
+        """The number of records below each of some distances. Private: to be released.
 
-        Distances are those to the rank-th nearest of some facilities, ranks counted from 0, in
-        score units.
+        Parameters
+        ----------
+        members : array-like of int of shape (k,)
+            Indices of facilities.
+        rank : int
+            Take the distance to the rank-th nearest member, counted from 0.
+        levels : array of int
+            Distances in score units, minus lo.
+
+        Returns
+        -------
+        array of int64
+            The counts.
         """
         return self._sums.sum(FacilityRows.nearer, members, rank, levels)
 
     def narrowed(self, low: int, high: int) -> FacilityObjective:
-        """The same records with stored distances clipped further, to low..high in score units.
+        """The same records with stored distances clipped further.
 
-        A record's integers still depend on that record and the facility alone, and the range is at
-        most high - low for one record.
+        A record's integers still depend on that record and the facility alone.
+
+        Parameters
+        ----------
+        low, high : int
+            The new bounds, in score units above lo.
+
+        Returns
+        -------
+        FacilityObjective
+            The objective. Its range is at most high - low for one record.
         """
         if not 0 <= low < high <= self.largest:
             raise DeclarationError(
-                f"low ({low}) and high ({high}) must rise within 0..{self.largest}; pass bounds "
+                f"low ({low}) and high ({high}) must increase within 0..{self.largest}; pass "
+                f"bounds "
                 "in score units above lo"
             )
         narrow = self._over(self._sums.viewed(FacilityRows.narrowed, low, high))
@@ -325,7 +479,7 @@ def _ruler(
 ) -> Ruler:
     """How distances of the domain's records to these places are stored.
 
-    A rule of the domain alone, so that records have one unit wherever they are.
+    A rule of the domain alone, so that records have one unit wherever they are stored.
     """
     if domain.width != places.shape[1]:
         raise InputError(
@@ -339,7 +493,7 @@ def _ruler(
     widest = float(sides.sum() if metric == "l1" else np.ceil(np.sqrt((sides**2).sum())))
     if sides.max() > 32767 or widest >= 2.0**31 - 1:
         raise DeclarationError(
-            "facilities lie too far outside the domain for exact distances; pass a domain that "
+            "facilities are too far outside the domain for exact distances; pass a domain that "
             "contains them"
         )
     low, high = (round(min(bound / unit, widest)) for bound in clip)
@@ -366,7 +520,8 @@ def _check_clip(clip: tuple[float, float]) -> tuple[float, float]:
         raise DeclarationError("clip must be two numbers; pass clip=(lo, hi)") from None
     if not (math.isfinite(high) and 0 <= low < high):
         raise DeclarationError(
-            f"clip ({low}, {high}) must rise from 0 or more to a finite bound; pass clip=(lo, hi)"
+            f"clip ({low}, {high}) must increase from 0 or more to a finite bound; pass clip=(lo, "
+            f"hi)"
         )
     return low, high
 
@@ -380,7 +535,26 @@ def spanned_box(places: Floats) -> Box:
 
 
 class FacilityMoves:
-    """The sets that differ from a parent in one facility; two rows are read instead of k."""
+    """The sets that differ from a parent in one facility; two rows are read instead of k.
+
+    Parameters
+    ----------
+    objective : FacilityObjective
+        The objective.
+    members : array-like of int of shape (k,)
+        The parent.
+
+    See Also
+    --------
+    FacilityObjective.at : Makes it.
+
+    Examples
+    --------
+    >>> from privfit import FacilityObjective
+    >>> objective = FacilityObjective([[0.0], [1.0]], [[0.0], [0.5], [1.0]], clip=(0, 1))
+    >>> objective.at([0, 1]).candidates([1], [2]).tolist()
+    [[0, 2]]
+    """
 
     def __init__(self, objective: FacilityObjective, members: ArrayLike) -> None:
         self._objective = objective
@@ -415,14 +589,40 @@ class FacilityMoves:
         return which.astype(np.int64), facilities.astype(np.int64)
 
     def candidates(self, which: ArrayLike, facilities: ArrayLike) -> Integers:
-        """(m, k): the changed sets themselves."""
+        """The changed sets themselves.
+
+        Parameters
+        ----------
+        which : array-like of int of shape (m,)
+            The position that each move replaces.
+        facilities : array-like of int of shape (m,)
+            The new facilities.
+
+        Returns
+        -------
+        array of int of shape (m, k)
+            The sets.
+        """
         which, facilities = self._moves(which, facilities)
         P = np.tile(self._members, (len(which), 1))
         P[np.arange(len(which)), which] = facilities
         return P
 
     def scores(self, which: ArrayLike, facilities: ArrayLike) -> Integers:
-        """int64 (m,): the scores with member which[i] replaced by facilities[i]."""
+        """The scores with member which[i] replaced by facilities[i].
+
+        Parameters
+        ----------
+        which : array-like of int of shape (m,)
+            The position that each move replaces.
+        facilities : array-like of int of shape (m,)
+            The new facilities.
+
+        Returns
+        -------
+        array of int64 of shape (m,)
+            The scores. They are private.
+        """
         which, facilities = self._moves(which, facilities)
         if which.size == 0:
             return np.empty(0, dtype=np.int64)
@@ -431,19 +631,52 @@ class FacilityMoves:
         return -self._objective._sums.sum(FacilityRows.swapped, self._members, which, facilities)
 
     def all_scores(self) -> Integers:
-        """int64 (k, f): the scores with member i replaced by facility j, all in one pass."""
+        """The scores with member i replaced by facility j, all in one pass.
+
+        Returns
+        -------
+        array of int64 of shape (k, f)
+            The scores. They are private.
+        """
         return -self._objective._sums.sum(FacilityRows.all_swapped, self._members)
 
     def prior(self, which: ArrayLike, facilities: ArrayLike) -> Integers:
-        """int64 (m,): there is no data-free part."""
+        """Zeros: there is no data-free part.
+
+        Parameters
+        ----------
+        which : array-like of int of shape (m,)
+            The position that each move replaces.
+        facilities : array-like of int of shape (m,)
+            The new facilities.
+
+        Returns
+        -------
+        array of int64 of shape (m,)
+            Zeros.
+        """
         return np.zeros(len(self._moves(which, facilities)[0]), dtype=np.int64)
 
     def range(self, which: ArrayLike, facilities: ArrayLike, adjacency: Adjacency) -> int:
         """The range of these sets' scores between neighbours, in score units, rounded up.
 
-        Of many moves not all pairs are compared. Two sets that differ from the parent in one member
-        each differ for a record by at most how far a newcomer, or the member that left, is from
-        the nearest of those that stayed: at most its second nearest in the parent.
+        If there are many moves, not all pairs are compared. Two sets that differ from the parent in
+        one member each differ for a record by at most the distance of a newcomer, or of the member
+        that left, from the nearest of those that stayed: at most its second nearest in the parent.
+
+        Parameters
+        ----------
+        which : array-like of int of shape (m,)
+            The position that each move replaces.
+        facilities : array-like of int of shape (m,)
+            The new facilities.
+        adjacency : {'replace', 'add_remove'}
+            The neighbour relation.
+
+        Returns
+        -------
+        int
+            The range. It is public.
         """
         neighbours, objective = Neighbours.of(adjacency), self._objective
         which, facilities = self._moves(which, facilities)
@@ -456,12 +689,20 @@ class FacilityMoves:
         return objective._in_units(neighbours.changes * float(second.max()), neighbours)
 
     def step(self, which: int, facility: int) -> None:
-        """Replace one facility of the parent."""
+        """Replace one facility of the parent.
+
+        Parameters
+        ----------
+        which : int
+            The position to replace.
+        facility : int
+            The new facility.
+        """
         self._members = self.candidates([which], [facility])[0]
 
 
 class FacilityGrowth:
-    """A set that grows by one facility at a time; all additions are scored in one pass."""
+    """A set to which one facility at a time is added; all additions are scored in one pass."""
 
     def __init__(self, objective: FacilityObjective) -> None:
         self._objective = objective
@@ -501,7 +742,7 @@ class FacilityGrowth:
         return objective._in_units(sides * float(apart), neighbours)
 
     def covered(self, radius: int) -> Integers:
-        """int64 (f,): how many records without a member within the radius each would have within.
+        """int64 (f,): the records within the radius of each facility and of no member.
 
         The radius is in score units, above lo. One record changes one count by at most 1, in one
         direction for all facilities.
@@ -515,9 +756,9 @@ class FacilityGrowth:
         return self._objective._sums.sum(FacilityRows.covered, self.members, radius)
 
     def add(self, facility: int) -> None:
-        """Let a facility join."""
+        """Add a facility."""
         self._members.append(int(self._objective._candidates([[facility]])[0, 0]))
 
     def counts(self) -> Integers:
-        """int64 (k,): how many records are nearest to each member, ties to the first."""
+        """int64 (k,): the number of records nearest to each member, ties going to the first."""
         return self._objective._sums.sum(FacilityRows.nearest_counts, self.members)

@@ -41,41 +41,51 @@ class LinearObjective(Objective[LinearRows]):
 
     Parameters
     ----------
-    X : array, CSR/CSC matrix, Stream or Dask collection; with a `Schema` any table
-        Private records. Packed once, where they are; X itself is not kept.
-    y : (n,) of 0/1 or -1/+1
-        Private labels; the name of a column of a `Stream`, or a Dask collection cut like X. A model
-        predicts 1 where z > 0.
-    loss : 'logistic', 'hinge' or 'zero_one'
+    X : array, CSR/CSC matrix, DataFrame, dict of columns, Stream or Dask collection
+        Private records. Packed once, where they are stored; X itself is not kept.
+    y : array of shape (n,) of 0/1 or -1/+1, str or Dask collection
+        Private labels; the name of a column of a `Stream`, or a Dask collection partitioned like X.
+        A model predicts 1 where z > 0.
+    loss : {'logistic', 'hinge', 'zero_one'}, default='logistic'
+        The loss.
     domain : Domain
         The declared domain of a record.
-    C : float
+    C : float, default=1.0
         Weight of the hinge loss.
-    l2 : float, optional
-        Weight of the regulariser -l2/2 norm2(w)^2 in `prior`; 1 for the hinge, else 0.
-    layout : 'auto', 'dense' or 'sparse'
-        How records are packed. It changes speed and nothing else.
-    n_classes : int, optional
-        y then holds 0 .. n_classes - 1, and class 0 is told from the rest; `against` tells another.
-    adjacency : 'replace' or 'add_remove'
+    n_threads : int or None, default=None
+        Number of threads; by default all cores of this process. It affects speed and nothing else.
+    l2 : float or None, default=None
+        Weight of the regulariser -l2/2 norm2(w)^2 in `prior`; by default 1 for the hinge and 0
+        otherwise.
+    layout : {'auto', 'dense', 'sparse'}, default='auto'
+        How records are packed. It affects speed and nothing else.
+    n_classes : int or None, default=None
+        If given, y contains 0 .. n_classes - 1, and the objective is that of class 0 versus the
+        rest; `against` returns that of another class.
+    adjacency : {'replace', 'add_remove'}, default='replace'
         The neighbour relation that sums have room for. Under 'add_remove' the number of records is
-        private, so there is room for 2^32 of them: where weights of 10 would not fit, scores have
+        private, so there is room for 2^32 of them: if weights of 10 would not fit, scores have
         fewer bits than the grid's c.
-    fit_intercept : bool
+    fit_intercept : bool, default=True
         Whether candidates (m, d + 1) end with an intercept. Otherwise they are (m, d), and records
         are x, not (x, 1).
-    labels : callable (y) -> (n,), optional
-        Turns labels into those above, a block of them at a time, where they are.
+    labels : callable (y) -> array of shape (n,), optional
+        Converts labels to those above, a block at a time, where they are stored.
+
+    See Also
+    --------
+    LogisticRegression, LinearSVC : The estimators.
+    search : Searches for weights.
 
     Notes
     -----
-    `scores` are not released; hand them to a grant's `release`.
+    `scores` are not released; pass them to a grant's `release`.
 
     **No sum wraps.** With N the number of records (replace) or 2^32 (add_remove), and M a
     candidate's largest margin, a record's loss is at most L = C (M + 1) 2^c + 1 units. Candidates
     are refused unless L < 2^50 and N L < 2^62, and unless the prior is below 2^62: their sum is
-    below 2^63. Gradients are at most 2^32 2^12 2^a <= 2^58 (of coded columns four times that),
-    and second moments at most 2^32 4^a <= 2^60.
+    below 2^63. Gradients are at most 2^32 2^12 2^a <= 2^58 (of coded columns four times that), and
+    second moments at most 2^32 4^a <= 2^60.
 
     Examples
     --------
@@ -123,7 +133,7 @@ class LinearObjective(Objective[LinearRows]):
             raise DeclarationError(f"l2 ({l2!r}) must be 0 or a positive number; pass l2=0.0")
         if n_classes is not None and (not is_whole(n_classes) or n_classes < 2):
             raise DeclarationError(
-                f"n_classes ({n_classes!r}) must be a whole number from 2 on; leave it out for "
+                f"n_classes ({n_classes!r}) must be a whole number of at least 2; leave it out for "
                 "labels 0 and 1"
             )
         threads.resolve(n_threads)
@@ -140,13 +150,35 @@ class LinearObjective(Objective[LinearRows]):
         self.score_bits = rule(self.domain).bits
 
     def joined(self, others: Sequence[LinearObjective]) -> LinearObjective:
-        """One objective over the records of all, which must be alike in all else."""
+        """One objective over the records of all, which must agree in everything else.
+
+        Parameters
+        ----------
+        others : sequence of LinearObjective
+            The other objectives.
+
+        Returns
+        -------
+        LinearObjective
+            The joined objective.
+        """
         if self.n_classes is not None:  # some may have told another class
             others = [one.against(self.head) for one in others]
         return super().joined(others)
 
     def against(self, head: int) -> LinearObjective:
-        """The objective that tells another class from the rest; records are packed once for all."""
+        """The objective of another class versus the rest; records are packed only once.
+
+        Parameters
+        ----------
+        head : int
+            The class.
+
+        Returns
+        -------
+        LinearObjective
+            The objective.
+        """
         if self.n_classes is None or not 0 <= head < self.n_classes:
             raise DeclarationError(
                 f"head ({head}) must be one of the classes 0 .. n_classes - 1; pass n_classes= to "
@@ -165,7 +197,7 @@ class LinearObjective(Objective[LinearRows]):
 
     @property
     def unit(self) -> float:
-        """What one unit of a score is worth: 1 for zero-one errors, else 2^-c."""
+        """The value of one unit of a score: 1 for zero-one errors, otherwise 2^-c."""
         return 1.0 if self.loss == "zero_one" else 2.0**-self.score_bits
 
     @property
@@ -180,7 +212,7 @@ class LinearObjective(Objective[LinearRows]):
 
     @property
     def gradient_unit(self) -> float:
-        """What one unit of `gradient` is worth."""
+        """The value of one unit of `gradient`."""
         return 2.0**-self.grid.a * kernels.RESIDUAL_UNIT
 
     def _candidates(self, P: ArrayLike) -> tuple[Floats, Floats]:
@@ -239,7 +271,13 @@ class LinearObjective(Objective[LinearRows]):
         return loss < MOST_LOSS and loss * self.room(neighbours) < MOST_SUM
 
     def check_margins(self, P: ArrayLike) -> None:
-        """Refuse candidates without exact margins, for solvers that ask for gradients alone."""
+        """Refuse candidates without exact margins, for solvers that need only gradients.
+
+        Parameters
+        ----------
+        P : array-like of shape (m, n_weights)
+            Candidates, on the grid; the intercept last.
+        """
         self._candidates(P)
 
     @cached_property
@@ -248,13 +286,34 @@ class LinearObjective(Objective[LinearRows]):
         return np.append(np.maximum(np.abs(self.domain.low), np.abs(self.domain.high)), 1.0)
 
     def scores(self, P: ArrayLike) -> Integers:
-        """int64 (m,): minus the loss of each candidate (m, n_weights), in units of `unit`."""
+        """Minus the loss of each candidate, in units of `unit`.
+
+        Parameters
+        ----------
+        P : array-like of shape (m, n_weights)
+            Candidates, on the grid; the intercept last.
+
+        Returns
+        -------
+        array of int64 of shape (m,)
+            The scores. They are private.
+        """
         return -self._sums.sum(LinearRows.losses, self._scored(P)[1])
 
     def prior(self, P: ArrayLike) -> Integers:
-        """int64 (m,): the data-free part of the objective, -l2/2 norm2(w)^2, in score units.
+        """The data-free part of the objective, -l2/2 norm2(w)^2, in score units.
 
         A weight counts in units of its column's scale, so the units of a column do not matter.
+
+        Parameters
+        ----------
+        P : array-like of shape (m, n_weights)
+            Candidates, on the grid; the intercept last.
+
+        Returns
+        -------
+        array of int64 of shape (m,)
+            What to add to the scores. It is public.
         """
         P, _ = self._scored(P)
         return self._priors(np.square(np.ldexp(P[:, :-1], self.domain.exponents)).sum(axis=1))
@@ -270,7 +329,20 @@ class LinearObjective(Objective[LinearRows]):
 
     # The table of THEORY section 1, with B = N(w) and D = N(w - w').
     def range(self, P: ArrayLike, adjacency: Adjacency) -> int:
-        """The range of these candidates' scores between neighbours, in score units, rounded up."""
+        """The range of these candidates' scores between neighbours, in score units, rounded up.
+
+        Parameters
+        ----------
+        P : array-like of shape (m, n_weights)
+            Candidates, on the grid; the intercept last.
+        adjacency : {'replace', 'add_remove'}
+            The neighbour relation.
+
+        Returns
+        -------
+        int
+            The range. It is public.
+        """
         neighbours = Neighbours.of(adjacency)
         P, _ = self._scored(P, neighbours)
         if all_same(P):
@@ -290,9 +362,21 @@ class LinearObjective(Objective[LinearRows]):
         return integer_range(float(bound.max()), self.unit, neighbours.changes)
 
     def spread(self, P: ArrayLike, adjacency: Adjacency) -> int:
-        """A bound on `range` from each candidate alone, for more of them than pairs allow.
+        """A bound on `range` from each candidate alone, for too many candidates to compare.
 
         A record's score of w spans at most N(w) (logistic), C min(2 N(w), 1 + N(w)) (hinge) or 1.
+
+        Parameters
+        ----------
+        P : array-like of shape (m, n_weights)
+            Candidates, on the grid; the intercept last.
+        adjacency : {'replace', 'add_remove'}
+            The neighbour relation.
+
+        Returns
+        -------
+        int
+            The bound. It is public.
         """
         neighbours = Neighbours.of(adjacency)
         P, _ = self._scored(P, neighbours)
@@ -303,13 +387,26 @@ class LinearObjective(Objective[LinearRows]):
         return integer_range(neighbours.changes * span, self.unit, neighbours.changes)
 
     def gradient(self, w: ArrayLike, cap: float, image: Image | None = None) -> Integers:
-        """int64 (n_weights,): sums of y x_j min(r, cap), in units of `gradient_unit`.
+        """Sums of y x_j min(r, cap), in units of `gradient_unit`.
 
         r is minus the slope of the loss at a record's margin m: sigma(-m) for the logistic loss,
-        max(1 - m, 0) for the hinge (capped, this is the slope of Huber's hinge). Entry j scores
-        the move +e_j and its negative the move -e_j, all moves in one pass. Columns are taken in
-        units of their scale 2^e_j (1 for the unit box, the balls and a schema). An image caps each
-        record further, by its length there: see `clipping`.
+        max(1 - m, 0) for the hinge (capped, this is the slope of Huber's hinge). Entry j scores the
+        move +e_j and its negative the move -e_j, all moves in one pass. Columns are in units of
+        their scale 2^e_j (1 for the unit box, the balls and a schema).
+
+        Parameters
+        ----------
+        w : array-like of shape (n_weights,)
+            One candidate.
+        cap : float
+            Bound on a record's residual r, in (0, 1].
+        image : Image or None, default=None
+            Caps each record further, by the length of its image: see `clipping`.
+
+        Returns
+        -------
+        array of int64 of shape (n_weights,)
+            The sums. They are private.
         """
         if self.loss == "zero_one":
             raise DeclarationError(
@@ -329,7 +426,20 @@ class LinearObjective(Objective[LinearRows]):
         return max(1, math.floor(cap / kernels.RESIDUAL_UNIT))
 
     def gradient_range(self, cap: float, adjacency: Adjacency) -> int:
-        """The range of the scores +-gradient(w, cap): 2 x_max cap, twice that under replace."""
+        """The range of the scores +-gradient(w, cap): 2 x_max cap, twice that under 'replace'.
+
+        Parameters
+        ----------
+        cap : float
+            Bound on a record's residual.
+        adjacency : {'replace', 'add_remove'}
+            The neighbour relation.
+
+        Returns
+        -------
+        int
+            The range. It is public.
+        """
         ways = 2 * Neighbours.of(adjacency).changes
         units = self._largest_record[:-1] / self.domain.record_units()
         constant = 1 << self.grid.a if self.fit_intercept else 0  # the intercept is a move too
@@ -337,7 +447,20 @@ class LinearObjective(Objective[LinearRows]):
         return ways * x_max * self._cap(cap)
 
     def followed_gradient(self, w: Floats, cap: int) -> Integers:
-        """`gradient` with a cap in residual units, quick if asked for one model after another."""
+        """The same as `gradient`, but fast if the last candidate was nearby.
+
+        Parameters
+        ----------
+        w : array-like of shape (n_weights,)
+            One candidate.
+        cap : int
+            Bound on a record's residual, in residual units.
+
+        Returns
+        -------
+        array of int64 of shape (n_weights,)
+            The sums. They are private.
+        """
         whole = self._candidates(w[None])[1][0]
         return self._sums.sum(LinearRows.followed_gradient, whole, cap)[: self.n_weights]
 
@@ -349,28 +472,72 @@ class LinearObjective(Objective[LinearRows]):
         knots: Floats = NO_KNOTS,
         steepest: float = 1.0,
     ) -> SmoothSums:
-        """Sums of slopes and curvatures of a smooth loss, as Newton's method asks for them.
+        """Sums of slopes and curvatures of a smooth loss, for Newton's method.
 
-        The loss and the clip of records are those of `Smoothing`.
+        Parameters
+        ----------
+        width : float
+            Half the width of the parabola that rounds a hinge; 0 for the logistic loss.
+        numbers : array of int
+            The columns that are clipped together.
+        radius : float
+            Bound on their l1 norm; infinite for no clipping.
+        knots : array, optional
+            Minus the slopes of another loss: see `Smoothing`.
+        steepest : float, default=1.0
+            The largest slope between knots.
+
+        Returns
+        -------
+        SmoothSums
+            The sums. They are private.
         """
         return SmoothSums(self._sums, Smoothing(width, numbers, radius, knots, steepest))
 
     def size_counts(self, numbers: Integers, radii: Floats) -> Integers:
-        """int64 (radii + 1,): records by the l1 norm of numbers, in classes up to each radius."""
+        """Counts of records by the l1 norm of some columns. Private: to be released.
+
+        Parameters
+        ----------
+        numbers : array of int
+            The columns.
+        radii : array
+            Increasing norms.
+
+        Returns
+        -------
+        array of int64 of shape (radii + 1,)
+            Counts up to each radius, and beyond.
+        """
         return self._sums.sum(LinearRows.size_counts, numbers, radii)
 
     def second_moments(self) -> Integers:
-        """int64 (d + 1, d + 1): the sum of x~ x~', the intercept last, in units of 4^-a."""
+        """The sum of x~ x~', the intercept last, in units of 4^-a. Private: to be released.
+
+        Returns
+        -------
+        array of int64 of shape (d + 1, d + 1)
+            The sums.
+        """
         return self._sums.sum(LinearRows.second_moments)
 
     def label_counts(self) -> Integers:
-        """int64 (2,): the records of class 0 and of class 1."""
+        """The number of records of class 0 and of class 1. Private: to be released.
+
+        Returns
+        -------
+        array of int64 of shape (2,)
+            The counts.
+        """
         return self._sums.sum(LinearRows.label_counts)
 
     def decoded(self) -> tuple[Rows, Integers]:
-        """Private: records (n, d) as floats or CSR, clipped and rounded, and labels 0/1.
+        """Private: records as floats or CSR, clipped and rounded, and labels 0/1.
 
-        Class 1 comes first; within a class, records keep their order.
+        Returns
+        -------
+        tuple of array of shape (n, d) and array of shape (n,)
+            Class 1 comes first; within a class, records keep their order.
         """
         blocks, signs = zip(*self.labelled_blocks(1 << 16), strict=True)
         labels = np.repeat([int(sign > 0) for sign in signs], [block.shape[0] for block in blocks])
@@ -379,9 +546,18 @@ class LinearObjective(Objective[LinearRows]):
         return scipy.sparse.vstack(blocks, format="csr"), labels
 
     def labelled_blocks(self, rows: int) -> Iterator[tuple[Rows, float]]:
-        """(block (at most `rows`, d), sign): the private records, float64 or CSR, by class.
+        """Private: the records in blocks by class, for solvers that need more than scores.
 
-        For solvers that need more than scores. Nothing of it may leave but by a grant's `release`.
+        Parameters
+        ----------
+        rows : int
+            Maximum number of rows of a block.
+
+        Returns
+        -------
+        iterator of (array of shape (rows, d), float)
+            Blocks, float64 or CSR, and the sign of their class. Nothing of them may be published
+            except by a grant's `release`.
         """
         return self._decoded_blocks(self._sums.whole("this solver"), rows)
 
@@ -396,11 +572,35 @@ class LinearObjective(Objective[LinearRows]):
             yield real, 1.0 if run.flip == 0 else -1.0
 
     def at(self, w: ArrayLike) -> LinearMoves:
-        """A view around one parent that scores one-coordinate moves incrementally."""
+        """A view around one parent that scores one-coordinate moves incrementally.
+
+        Parameters
+        ----------
+        w : array-like of shape (n_weights,)
+            One candidate.
+
+        Returns
+        -------
+        LinearMoves
+            The view.
+        """
         return LinearMoves(self, w)
 
     def slopes(self, position: ArrayLike, cap: float) -> LinearSlopes:
-        """A view that scores all moves of centred weights by the clipped gradient, in one pass."""
+        """A view that scores all moves of centred weights by the clipped gradient, in one pass.
+
+        Parameters
+        ----------
+        position : array-like of shape (n_weights,)
+            The centred weights.
+        cap : float
+            Bound on a record's residual.
+
+        Returns
+        -------
+        LinearSlopes
+            The view.
+        """
         return LinearSlopes(self, position, cap)
 
     @cached_property
@@ -412,7 +612,8 @@ class LinearObjective(Objective[LinearRows]):
 def _loss_grid(loss: str, C: float, neighbours: Neighbours, domain: Domain) -> LossGrid:
     """The loss, with the grid's c bits of a score, or fewer if sums over 2^32 records need them.
 
-    A rule of the domain's width and C alone, so that records have one unit wherever they are.
+    A rule of the domain's width and C alone, so that records have one unit wherever they are
+    stored.
     """
     bits = domain.grid.c
     if not neighbours.size_is_public:

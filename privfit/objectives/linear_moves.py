@@ -20,7 +20,26 @@ if TYPE_CHECKING:
 class LinearMoves:
     """The candidates w + step e_coord around one parent w.
 
-    Equal to `LinearObjective.scores` of them bit for bit; only a column's non-zeros are touched.
+    Their scores are equal to those of `LinearObjective.scores` bit for bit; only a column's
+    non-zeros are read.
+
+    Parameters
+    ----------
+    objective : LinearObjective
+        The objective.
+    w : array-like of shape (n_weights,)
+        The parent, on the grid.
+
+    See Also
+    --------
+    LinearObjective.at : Makes it.
+
+    Examples
+    --------
+    >>> from privfit import Box, LinearObjective
+    >>> objective = LinearObjective([[-1.0], [1.0]], [0, 1], domain=Box(-1, 1))
+    >>> objective.at([0.5, 0.0]).candidates([0, 1], [0.5, -0.25]).tolist()
+    [[1.0, 0.0], [0.5, -0.25]]
     """
 
     def __init__(self, objective: LinearObjective, w: ArrayLike) -> None:
@@ -71,7 +90,20 @@ class LinearMoves:
         return coords, whole, self._norm + np.abs(steps) * objective._largest_record[coords]
 
     def candidates(self, coords: ArrayLike, steps: ArrayLike) -> Floats:
-        """(m, n_weights): the moved candidates themselves."""
+        """The moved candidates themselves.
+
+        Parameters
+        ----------
+        coords : array-like of int of shape (m,)
+            The coordinate of each move.
+        steps : array-like of shape (m,)
+            The signed step of each move.
+
+        Returns
+        -------
+        array of shape (m, n_weights)
+            The candidates.
+        """
         coords, whole, _ = self._moves(coords, steps)
         return self._moved(coords, whole)
 
@@ -81,7 +113,20 @@ class LinearMoves:
         return (P * self._objective.domain.weight_units())[:, : self._objective.n_weights]
 
     def scores(self, coords: ArrayLike, steps: ArrayLike) -> Integers:
-        """int64 (m,): the scores of w + steps[i] e_coords[i]."""
+        """The scores of w + steps[i] e_coords[i].
+
+        Parameters
+        ----------
+        coords : array-like of int of shape (m,)
+            The coordinate of each move.
+        steps : array-like of shape (m,)
+            The signed step of each move.
+
+        Returns
+        -------
+        array of int64 of shape (m,)
+            The scores. They are private.
+        """
         objective = self._objective
         coords, whole, norms = self._moves(coords, steps)
         if coords.size == 0:
@@ -92,7 +137,20 @@ class LinearMoves:
         return -objective._sums.sum(LinearRows.moved_losses, self._whole, coords, whole, farther)
 
     def prior(self, coords: ArrayLike, steps: ArrayLike) -> Integers:
-        """int64 (m,): `LinearObjective.prior` of the moved candidates."""
+        """`LinearObjective.prior` of the moved candidates.
+
+        Parameters
+        ----------
+        coords : array-like of int of shape (m,)
+            The coordinate of each move.
+        steps : array-like of shape (m,)
+            The signed step of each move.
+
+        Returns
+        -------
+        array of int64 of shape (m,)
+            What to add to the scores. It is public.
+        """
         objective = self._objective
         coords, whole, _ = self._moves(coords, steps)
         if objective.l2 == 0:
@@ -103,7 +161,15 @@ class LinearMoves:
         return objective._priors(w @ w + np.where(coords == len(w), 0.0, grown))
 
     def step(self, coord: int, step: float) -> None:
-        """Move the parent."""
+        """Move the parent.
+
+        Parameters
+        ----------
+        coord : int
+            The coordinate.
+        step : float
+            The signed step.
+        """
         coords, steps, norms = self._moves([coord], [step])
         if self._margin + float(norms[0]) - self._norm >= self._safe:
             self._objective._candidates(self._moved(coords, steps))
@@ -112,10 +178,24 @@ class LinearMoves:
         self._move_to(moved)
 
     def range(self, coords: ArrayLike, steps: ArrayLike, adjacency: Adjacency) -> int:
-        """The range of these moves' scores: at least that of `LinearObjective.range`, and quick.
+        """The range of these moves' scores: at least that of `LinearObjective.range`, and fast.
 
-        With r_i = abs(steps[i]) max abs(x_coord), two moved candidates differ by at most the sum
-        of the two largest r_i, and no norm exceeds N(w) plus the largest.
+        With r_i = abs(steps[i]) max abs(x_coord), two moved candidates differ by at most the sum of
+        the two largest r_i, and no norm exceeds N(w) plus the largest.
+
+        Parameters
+        ----------
+        coords : array-like of int of shape (m,)
+            The coordinate of each move.
+        steps : array-like of shape (m,)
+            The signed step of each move.
+        adjacency : {'replace', 'add_remove'}
+            The neighbour relation.
+
+        Returns
+        -------
+        int
+            The range. It is public.
         """
         neighbours, objective = Neighbours.of(adjacency), self._objective
         _, whole, norms = self._moves(coords, steps)

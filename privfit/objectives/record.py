@@ -1,4 +1,4 @@
-"""Anybody's own fitness of a record under a candidate."""
+"""A user-defined score of a record for a candidate."""
 
 from __future__ import annotations
 
@@ -19,26 +19,37 @@ from privfit.records.scored import OwnScore, ScoredRows
 
 
 class RecordObjective(Objective[ScoredRows]):
-    """Anybody's own score of a record under a candidate, clipped and rounded by us.
+    """A user-defined score of a record for a candidate, clipped and rounded.
 
     Parameters
     ----------
     records : array, sparse matrix, DataFrame, list, dict of columns, Stream or Dask collection
-        Private records; rows are handed to `score` in blocks, where they are. A block of a streamed
-        table is a dict of arrays; cells of CSV files are texts, None where a record lacks the
-        field.
-    score : callable (records, P) -> (n, m)
+        Private records; rows are passed to `score` in blocks, where they are stored. A block of a
+        streamed table is a dict of arrays; cells of CSV files are texts, None where a record lacks
+        the field.
+    score : callable (records, P) -> array of shape (n, m)
         Higher is better. It must treat each record by itself: a record's scores may not depend on
-        which others stand in the block. A search checks this on the first records before anything
-        is charged. Later nothing is refused: a block in which a record that stands alone scores
-        otherwise is scored record by record, and so is one that `score` raises for.
+        the other records in the block. A search checks this on the first records before anything is
+        charged. Later nothing is refused: a block in which a record by itself gets another score is
+        scored record by record, and so is one for which `score` raises.
     low, high : float
-        Public bounds. Scores are clipped to them, so sensitivity does not rest on `score`. NaN
-        counts as `low`; a record that `score` raises for, or gives another shape, has `low` for
+        Public bounds. Scores are clipped to them, so sensitivity does not depend on `score`. NaN
+        counts as `low`; a record for which `score` raises, or returns another shape, has `low` for
         every candidate. So a run that began ends with an answer, whatever the records are.
-    bits : int
-        Levels of a score between the bounds: 2^bits, at most 2^30. Sums over 2^32 records are then
+    bits : int, default=16
+        A score has 2^bits levels between the bounds, at most 2^30. Sums over 2^32 records are then
         at most 2^62: none wraps, whatever the neighbour relation.
+    block : int, default=4096
+        Number of records in a block.
+
+    See Also
+    --------
+    search : Searches for a candidate.
+    LinearObjective, CentersObjective, FacilityObjective : Fast objectives.
+
+    Notes
+    -----
+    `scores` are not released; pass them to a grant's `release`.
 
     Examples
     --------
@@ -95,21 +106,62 @@ class RecordObjective(Objective[ScoredRows]):
         return f"<RecordObjective of private records, scores in [{self.low}, {self.high}]>"
 
     def check(self, P: Sized) -> None:
-        """Refuse a `score` that fails on each of the first records, or mixes them."""
+        """Refuse a `score` that fails on each of the first records, or mixes records.
+
+        Parameters
+        ----------
+        P : array of shape (m, ...)
+            The candidates.
+        """
         self._sums.try_one(ScoredRows.check, P)
 
     def scores(self, P: Sized) -> Integers:
-        """int64 (m,): the sum over records of clipped scores less `low`, in units of `unit`."""
+        """The sum over records of clipped scores minus `low`, in units of `unit`.
+
+        Parameters
+        ----------
+        P : array of shape (m, ...)
+            The candidates.
+
+        Returns
+        -------
+        array of int64 of shape (m,)
+            The scores. They are private.
+        """
         if len(P) == 0:
             raise DeclarationError("P must hold at least one candidate; pass a non-empty array")
         return self._sums.sum(ScoredRows.scores, P)
 
     def prior(self, P: Sized) -> Integers:
-        """int64 (m,): there is no data-free part."""
+        """Zeros: there is no data-free part.
+
+        Parameters
+        ----------
+        P : array of shape (m, ...)
+            The candidates.
+
+        Returns
+        -------
+        array of int64 of shape (m,)
+            Zeros.
+        """
         return np.zeros(len(P), dtype=np.int64)
 
     def range(self, P: Sized, adjacency: Adjacency) -> int:
-        """high - low in score units, twice that under replace; 0 for a single candidate."""
+        """The range high - low in score units, twice that under 'replace'.
+
+        Parameters
+        ----------
+        P : array of shape (m, ...)
+            The candidates.
+        adjacency : {'replace', 'add_remove'}
+            The neighbour relation.
+
+        Returns
+        -------
+        int
+            The range; 0 for a single candidate. It is public.
+        """
         changes = Neighbours.of(adjacency).changes
         return 0 if len(P) < 2 else self._top * changes
 

@@ -73,6 +73,23 @@ class Event:
     approximate eps       (eps, `delta`)-DP, no more; `delta` is 0 for the other kinds
     =========== ========= =========================================================================
 
+    Parameters
+    ----------
+    kind : {'selection', 'pure', 'gaussian', 'approximate'}
+        The kind of release.
+    parameter : float
+        Its parameter, as in the table.
+    count : int, default=1
+        How often it is made.
+    delta : float, default=0.0
+        The delta of an approximate release.
+
+    See Also
+    --------
+    compose : The cost of several events.
+
+    Examples
+    --------
     >>> from privfit import Event, compose
     >>> round(compose([Event("selection", 0.05, 100), Event("gaussian", 0.1)], 1e-6), 3)
     1.149
@@ -104,8 +121,35 @@ Groups: TypeAlias = tuple[Event, ...]  # all different, sorted, none with parame
 
 
 def compose(events: Iterable[Event], delta: float, method: str = "tight") -> float:
-    """Epsilon at delta of all the events, in whatever order and however interleaved.
+    """Epsilon at delta of several events, in any order and however interleaved.
 
+    Parameters
+    ----------
+    events : iterable of Event
+        The releases. Their parameters and counts are fixed in advance; each release may depend on
+        the outputs before it.
+    delta : float
+        The delta of the guarantee.
+    method : str, default='tight'
+        'naive', 'advanced', 'kov', 'kov_exact', 'rdp', 'bounded_range', 'zcdp', or 'tight', the
+        smallest epsilon that is proved.
+
+    Returns
+    -------
+    float
+        Epsilon, rounded up.
+
+    See Also
+    --------
+    total : The same for equal selections.
+    calibrate : The inverse.
+
+    References
+    ----------
+    `privfit.privacy.accounting` lists the paper of each method.
+
+    Examples
+    --------
     >>> from privfit import Event, compose
     >>> compose([Event("pure", 0.25), Event("pure", 0.5)], 0.0)
     0.75
@@ -123,6 +167,29 @@ def compose(events: Iterable[Event], delta: float, method: str = "tight") -> flo
 def total(eps_s: float, n: int, delta: float, method: str = "tight") -> float:
     """Epsilon at delta of n selections, each eps_s-bounded-range.
 
+    Parameters
+    ----------
+    eps_s : float
+        The parameter of each selection.
+    n : int
+        The number of selections.
+    delta : float
+        The delta of the guarantee.
+    method : str, default='tight'
+        A method of `compose`.
+
+    Returns
+    -------
+    float
+        Epsilon, rounded up.
+
+    See Also
+    --------
+    calibrate : The inverse.
+    compose : Events of different kinds.
+
+    Examples
+    --------
     >>> from privfit import total
     >>> round(total(0.05, 101, 1e-6), 3), round(total(0.05, 101, 1e-6, method="naive"), 3)
     (1.066, 5.05)
@@ -133,12 +200,34 @@ def total(eps_s: float, n: int, delta: float, method: str = "tight") -> float:
 
 
 def calibrate(n: int, epsilon: float, delta: float, method: str = "tight") -> float:
-    """Largest eps_s such that n selections cost at most epsilon at delta.
+    """The largest eps_s such that n selections cost at most epsilon at delta.
 
     `total(calibrate(n, epsilon, delta, m), n, delta, m) <= epsilon` holds exactly. Cached.
 
+    Parameters
+    ----------
+    n : int
+        The number of selections.
+    epsilon : float
+        The budget.
+    delta : float
+        The delta of the guarantee.
+    method : str, default='tight'
+        A method of `compose`.
+
+    Returns
+    -------
+    float
+        The parameter of each selection, rounded down.
+
+    See Also
+    --------
+    total : The inverse.
+
+    Examples
+    --------
     >>> from privfit import calibrate
-    >>> round(calibrate(101, 1.0, 1e-6), 5)  # each of 101 selections may spend so much
+    >>> round(calibrate(101, 1.0, 1e-6), 5)  # the budget of each of 101 selections
     0.04712
     >>> round(calibrate(101, 1.0, 0.0), 5)  # a pure budget is shared evenly
     0.0099
@@ -169,7 +258,7 @@ def gaussian_calibrate(epsilon: float, delta: float, beside: Iterable[Event] = (
 def table(
     epsilon: float = 1.0, delta: float = 1e-6, counts: Sequence[int] = (10, 101, 1001)
 ) -> str:
-    """Write down the eps_s that each method grants to each of n selections, a method a line."""
+    """The eps_s that each method grants to each of n selections, one method per line."""
     lines = [
         f"eps_s of n selections, epsilon = {epsilon:g}, delta = {delta:g}",
         f"{'method':<14}" + "".join(f"{f'n = {n}':>12}" for n in counts),
@@ -188,13 +277,13 @@ def table(
 
 
 def _unspent(events: Iterable[Event], delta: float) -> float:
-    """What the approximate releases leave of delta, rounded down; below 0 if they exceed it."""
+    """What the approximate releases leave of delta, rounded down; negative if they exceed it."""
     left = Fraction(delta) - sum(event.count * Fraction(event.delta) for event in events)
     return rounded_down(left)
 
 
 def _unfailing(events: Iterable[Event]) -> tuple[Event, ...]:
-    """The events, where approximate releases do not fail: pure ones."""
+    """The events if no approximate release fails: those are then pure."""
     return tuple(
         Event("pure", event.parameter, event.count) if event.kind == "approximate" else event
         for event in events
@@ -428,7 +517,7 @@ def _gaussian_calibrate(epsilon: float, delta: float, beside: tuple[Event, ...] 
 
 
 def _largest(cost: Callable[[float], float], budget: float, guess: float, bits: int) -> float:
-    """Largest float of so many bits whose cost, a rising function, is within the budget.
+    """The largest float with this many bits whose cost, an increasing function, is in the budget.
 
     Secant steps in the logarithms, always into the bracket: from a good guess three or four costs.
     """

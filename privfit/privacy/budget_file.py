@@ -1,18 +1,18 @@
-"""A ledger whose budget lives in a file, shared by processes and kept over kills.
+"""A ledger whose budget is stored in a file, shared by processes and safe against crashes.
 
     ledger = open_ledger("budget.json", epsilon=1.0, delta=1e-6)
 
-Whoever opens the file shares its budget. To reserve is to lock the file, read it, check the exact
-sums, write it anew with the charge, and only then hand out the grant: nothing is drawn before its
-charge is on disk. So no order of events across processes overspends, and a run that is killed at
-any moment leaves a whole file that counts all that was granted; a charge whose grant never came
-into use stays charged.
+Every process that opens the file shares its budget. To reserve is to lock the file, read it, check
+the exact sums, write it again with the charge, and only then return the grant: nothing is drawn
+before its charge is on disk. So no order of events across processes overspends, and a run that is
+killed at any moment leaves a complete file that counts everything that was granted; a charge whose
+grant was never used stays charged.
 
 The file is replaced as a whole at each change. Two locks keep others out meanwhile: that of a file
 beside it, which all versions take, and that of the folder, which is still held when a cleaner
 removes the other. The operating system frees the locks of a process that dies. `docs/ledger.md` has
-the format, and what a file cannot protect from: above all, an old copy that is put back between two
-runs.
+the format, and what a file cannot protect against: above all, an old copy that is put back between
+two runs.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ POLL = 0.005  # seconds between two tries for it
 
 
 class BudgetFileWarning(RuntimeWarning):
-    """A budget file does not say all: a release that was made, or its neighbour relation."""
+    """A budget file is incomplete: it lacks a release that was made, or its neighbour relation."""
 
 
 def open_ledger(
@@ -65,21 +65,31 @@ def open_ledger(
     adjacency: Adjacency | None = None,
     max_rows: int = 1,
 ) -> Ledger:
-    """The ledger in a budget file, to pass as `ledger=` like any other.
+    """Open the ledger of a budget file, to pass as `ledger=` like any other.
 
     Parameters
     ----------
-    path : path
-        The budget file. Its lock is kept beside it, so the folder must be one you may write in.
+    path : str or path-like
+        The budget file. Its lock is kept beside it, so the folder must be writable.
     epsilon, delta : float, optional
-        The budget. They start a file where there is none (delta 0 if left out). Of a file that is
-        there they may be left out: what it says rules, and another number is refused.
-    adjacency : 'replace' or 'add_remove', optional
+        The budget. They start a new file if there is none (delta is 0 if left out). For an existing
+        file they may be left out; other numbers than the file's are refused.
+    adjacency : {'replace', 'add_remove'}, optional
         The neighbour relation of the guarantee; by default that of the first grant that has one.
-        Of a file of the first version, which did not say it, you declare it: that of all charges
-        whose fits left no release.
-    max_rows : int
+        For a file of the first version, which did not record it, you declare it: that of all
+        charges whose fits left no release.
+    max_rows : int, default=1
         How many rows one person may own; see `Ledger`.
+
+    Returns
+    -------
+    Ledger
+        The ledger. Every charge is on disk before anything is drawn.
+
+    See Also
+    --------
+    Ledger : A ledger in memory.
+    Checkpoint : A run that can be resumed.
 
     Examples
     --------
@@ -99,7 +109,7 @@ def open_ledger(
     except FileNotFoundError:
         if epsilon is None:
             raise FileMissingError(
-                f"path ({path}) must be a budget file, and there is none; pass epsilon to start one"
+                f"path ({path}) must be a budget file, but there is none; pass epsilon to start one"
             ) from None
         _create(place, Ledger(epsilon, 0.0 if delta is None else delta, adjacency, max_rows))
         ledger = LedgerFile(place)
@@ -109,8 +119,8 @@ def open_ledger(
                     max_rows=None if max_rows == 1 else max_rows)  # fmt: skip
     if ledger.adjacency is None and any(charge.adjacency for charge in ledger.charges):
         warnings.warn(
-            f"the budget file ({path}) is of an earlier version, which did not say under which "
-            "neighbour relation it counts; pass adjacency='replace' or 'add_remove', or let the "
+            f"the budget file ({path}) is of an earlier version, which did not record its "
+            f"neighbour relation; pass adjacency='replace' or 'add_remove', or let the "
             "next grant declare it",
             BudgetFileWarning,
             stacklevel=2,
@@ -119,7 +129,7 @@ def open_ledger(
 
 
 def _check_declared(ledger: Ledger, **declared: float | str | None) -> None:
-    """Refuse what is declared otherwise than the file says."""
+    """Refuse declarations that differ from the file's."""
     budget = ledger.budget
     said = {"epsilon": budget.epsilon, "delta": budget.delta, "adjacency": ledger.adjacency,
             "max_rows": ledger.max_rows}  # fmt: skip
@@ -141,8 +151,9 @@ class _Kept(NamedTuple):
 class LedgerFile(Ledger):
     """A ledger in a file; `open_ledger` makes it.
 
-    What it shows (`entries`, `spent`, `remaining`, `releases`) is what the file says now, whoever
-    spent it. `events` are those of this process. A pickle of it is a closed copy, without a file.
+    What it shows (`entries`, `spent`, `remaining`, `releases`) is the present content of the file,
+    including what other processes spent. `events` are those of this process. A pickle of it is a
+    closed copy, without a file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -178,27 +189,27 @@ class LedgerFile(Ledger):
         return (*super().releases, *self._unwritten)
 
     def _refresh(self) -> None:
-        """Read what was spent since by anyone; refuse a file that forgot some of it."""
+        """Read what any process has spent since; refuse a file that lacks some of it."""
         with self._lock:
             try:
                 found, identity = _read(self._file)
             except FileNotFoundError:
                 raise BudgetError(
-                    f"the budget file ({self._file}) is gone, and with it what was spent; put it "
-                    "back to go on"
+                    f"the budget file ({self._file}) is missing, and with it the record of what "
+                    f"was spent; put it back to continue"
                 ) from None
             then, now = _asked(self._charges), _asked(found.charges)
             unchanged = (identity, found.budget, found.max_rows, now[: len(then)])
             if unchanged != (self._identity, self._budget, self._max_rows, then):
                 raise BudgetError(
                     f"the budget file ({self._file}) is another one or an older copy: it lacks "
-                    "what was spent since; put the newest copy back to go on"
+                    f"what was spent since; put the newest copy back to continue"
                 )
             self._charges, self._releases = list(found.charges), list(found.releases)
             self._neighbours = found.neighbours or self._neighbours
 
     def declare(self, neighbours: Neighbours) -> None:
-        """Count for these; a person says that charges of unknown relation were for them, too.
+        """Count for these neighbours; charges without a relation are declared to be for them.
 
         Refused if the charges then have no cost, or exceed the budget.
         """
@@ -231,7 +242,7 @@ class LedgerFile(Ledger):
     def publish(self, release: Release) -> None:
         """Write a release. The draw was made, so a failure warns, and the next change writes it.
 
-        One that failed in the last step of writing may then be there twice; the charge is not.
+        If the last step of writing failed, the release may be there twice; the charge is not.
         """
         self._unwritten.append(Release.from_json(release.to_json()))
         try:
@@ -257,7 +268,7 @@ class LedgerFile(Ledger):
         self._releases, self._unwritten = releases, []
 
     def _after_fork(self) -> None:
-        """The file goes on in a forked child; the parent's grants and unwritten releases do not."""
+        """A forked child keeps the file; it drops the parent's grants and unwritten releases."""
         self._lock, self._process, self._unwritten = threading.RLock(), os.getpid(), []
         for grant in self._grants:
             grant.close_in_fork(self._lock)
@@ -269,7 +280,7 @@ def _asked(charges: Iterable[Charge]) -> list[tuple[str, str, Budget]]:
 
 
 def _place(path: str | os.PathLike[str]) -> Path:
-    """Where the file itself is: one lock and one file, whichever links lead there."""
+    """The file itself: one lock and one file, whatever links lead there."""
     place = Path(os.path.realpath(path))
     if os.path.islink(path) and not os.path.exists(place):
         raise FileError(
@@ -283,7 +294,7 @@ def _place(path: str | os.PathLike[str]) -> Path:
     except OSError:
         is_folder = False
     if not is_folder:
-        raise FileError(f"path ({path}) must lie in a folder that exists; make {place.parent}")
+        raise FileError(f"path ({path}) must be in a folder that exists; make {place.parent}")
     return place
 
 
@@ -300,7 +311,7 @@ def _read(path: Path) -> tuple[Ledger, str]:
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
-            raise FileError(f"path ({path}) must be a file, no folder or device; pass another")
+            raise FileError(f"path ({path}) must be a file, not a folder or device; pass another")
         if status.st_nlink > 1:  # a change would leave the other name with an old copy
             raise FileError(
                 f"path ({path}) must be the only name of its file; remove the other hard links"
@@ -390,7 +401,7 @@ def _locked_folder(path: Path) -> Iterator[None]:
 
 
 def _wait_for(lock: Callable[[], None], path: Path) -> None:
-    """Try until the lock is there, for as long as `WAIT`."""
+    """Try until the lock is free, for at most `WAIT`."""
     end = time.monotonic() + WAIT
     while True:
         try:
@@ -430,5 +441,5 @@ def _explained(error: OSError, path: Path) -> FileAccessError:
     return access_error(
         error.errno,
         f"{error.strerror or error}: budget file {path}. You must be allowed to read and write the "
-        "file, its .lock and its folder, which needs room for a copy; see to that, then try again",
+        "file, its .lock and its folder, which needs room for a copy; change that, then try again",
     )

@@ -45,7 +45,7 @@ def deviation(noise: DiscreteLaplace | DiscreteGaussian) -> float:
 
 @dataclass(frozen=True)
 class CountNoise:
-    """A planned release of counts: `units` steps of the grid to a count, and the noise on it."""
+    """A planned release of counts: `units` steps of the grid per count, and the noise on it."""
 
     mechanism: DiscreteLaplace | DiscreteGaussian
     units: int
@@ -62,7 +62,7 @@ class CountNoise:
 
     @property
     def event(self) -> Event:
-        """What the release costs."""
+        """The cost of the release."""
         return self.mechanism.event
 
     @property
@@ -73,5 +73,5 @@ class CountNoise:
         return math.sqrt(self.mechanism.variance) / self.units
 
     def add(self, counts: Integers, release: Releasing) -> Floats:
-        """The counts with noise, drawn by who pays for it."""
+        """The counts with noise, drawn by `release`."""
         return np.asarray(release(self.mechanism, self.units * counts) / self.units)

@@ -36,10 +36,25 @@ LARGEST = 1000.0  # above, e^epsilon times any delta that a float can hold is 1 
 
 @dataclass(frozen=True, repr=False)
 class Budget:
-    """An (epsilon, delta) guarantee, and under which neighbour relation if that is known.
+    """An (epsilon, delta) guarantee, and its neighbour relation if that is known.
 
-    Budgets of equal numbers are equal; the relation is shown, and compared by nobody.
+    Budgets with equal numbers are equal; the relation is shown, but not compared.
 
+    Parameters
+    ----------
+    epsilon : float
+        The epsilon of (epsilon, delta)-differential privacy.
+    delta : float, default=0.0
+        The delta of (epsilon, delta)-differential privacy.
+    adjacency : {'replace', 'add_remove'} or None, default=None
+        The neighbour relation, if it is known.
+
+    See Also
+    --------
+    Ledger : Holds a budget.
+
+    Examples
+    --------
     >>> from privfit import Budget
     >>> print(Budget(1.0, 1e-6))
     epsilon 1, delta 1e-06
@@ -52,7 +67,8 @@ class Budget:
     def __post_init__(self) -> None:
         if not is_finite(self.epsilon) or self.epsilon < 0:
             raise DeclarationError(
-                f"epsilon ({self.epsilon!r}) must be a number from 0 on; pass a budget such as 1.0"
+                f"epsilon ({self.epsilon!r}) must be a number of at least 0; pass a budget such "
+                f"as 1.0"
             )
         if not is_finite(self.delta) or not 0 <= self.delta < 1:
             raise DeclarationError(
@@ -71,9 +87,9 @@ class Budget:
 
 
 def after_steps(budget: Budget, steps: int) -> Budget | None:
-    """What holds of a release between data sets that are so many steps apart, rounded up.
+    """The guarantee of a release between data sets that are several steps apart, rounded up.
 
-    None where no delta below 1 holds.
+    None if no delta below 1 holds.
     """
     epsilon, delta = exact(budget.epsilon), exact(budget.delta)
     if budget.epsilon > (LARGEST if delta else sys.float_info.max / steps):

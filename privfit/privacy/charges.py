@@ -1,10 +1,10 @@
-"""What a grant takes from a ledger: charges, and what they cost under the ledger's relation.
+"""What a grant takes from a ledger: charges, and their cost under the ledger's relation.
 
-A charge is kept as it was asked for, with its own relation. Under the ledger's relation it costs
+A charge is stored as it was requested, with its own relation. Under the ledger's relation it costs
 the same, or as much as the steps that lead from one to the other (`budgets.after_steps`), or there
-is no cost and it is refused. Files of the first version did not say the relation of a charge. The
-release of a fit says it; a charge without one, of a fit that did not end, is of unknown relation
-and counts as the worst of both.
+is no cost and it is refused. Files of the first version did not record the relation of a charge.
+The release of a fit has it; a charge without one, of a fit that did not end, is of unknown relation
+and counts as the worse of both.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Look: TypeAlias = tuple[str, float, float]  # name, epsilon and delta: all that 
 class Charge:
     """What a grant reserved, for which records, and under which relation.
 
-    `adjacency` is None where it is the ledger's own, and 'unknown' where nobody wrote it down.
+    `adjacency` is None if it is the ledger's own, and 'unknown' if it was not recorded.
     """
 
     group: str
@@ -89,7 +89,7 @@ class Charge:
         )
 
     def fields(self, neighbours: Neighbours | None) -> ChargeFields:
-        """This charge for JSON, with its cost where that is another than was asked for."""
+        """This charge for JSON, with its cost if that differs from what was requested."""
         asked, cost = self.budget, self.cost(neighbours)
         shown: ChargeFields = {
             "group": self.group, "name": self.name, "epsilon": asked.epsilon, "delta": asked.delta,
@@ -130,7 +130,7 @@ def relations_of(
 ) -> list[str | None]:
     """The relation of each charge of the first version: that of its release.
 
-    Releases tell of a charge by name and size alone. So all that look alike are known if each has
+    Releases identify a charge by name and size alone. So all that look alike are known if each has
     a release and these agree, and unknown otherwise. A release may have been written twice.
     """
     unlike = {write(release, in_order=True): release for release in releases}.values()

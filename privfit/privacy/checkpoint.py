@@ -1,16 +1,16 @@
-"""A journal of what a run released: after a crash it goes on, and pays for nothing twice.
+"""A journal of what a run released: after a crash it continues, and pays for nothing twice.
 
 A `Checkpoint` has a ledger and a source of bits. A run that uses both writes every grant, every
 draw and the seeds of its public coins to the journal. Started again, the same run is *replayed*:
 its grants are those on record, a draw on record is not drawn again but read, and coins fall as they
-did, so that candidates are the same ones. When the record ends the run goes on by itself.
+did, so that candidates are the same. When the record ends the run continues by itself.
 
 **Why this costs nothing.** A drawn value reaches the journal, on disk, before it reaches the
-algorithm. So what anybody saw of the first run is on record, and reading it again is
+algorithm. So everything that anybody saw of the first run is on record, and reading it again is
 post-processing. A draw that a crash kept from the record was seen by nobody; the one that is made
-in its place is the first that is released. Noise is never on record: beside a released value it
-would give the private one away. What is on record is released values, and seeds that only decide on
-what to propose, or on samples whose key is public.
+in its place is the first that is released. Noise is never on record: together with a released value
+it would reveal the private one. On record are released values, and seeds that determine only what
+to propose, or samples whose key is public.
 
 The records are scored again, which takes time but no budget.
 """
@@ -39,23 +39,32 @@ START = b'{"kind": "run", "what": {"privfit": '  # of every journal
 
 
 class Checkpoint:
-    """A ledger and a source of bits whose use is on record in a file.
+    """A ledger and a source of bits whose use is recorded in a file, to resume after a crash.
 
     Parameters
     ----------
-    path : path
-        The journal; it is made if it does not exist, and replayed if it does.
+    path : str or path-like
+        The journal; it is created if it does not exist, and replayed if it does.
     epsilon, delta : float
-        The budget of the whole run, as of a `Ledger`.
-    random_state : optional
-        Where new bits come from. None draws from the operating system; a seed is for tests.
+        The budget of the whole run, as for a `Ledger`.
+    random_state : None, int or numpy.random.Generator, default=None
+        Source of new bits. None draws from the operating system; a seed is for tests.
 
     Attributes
     ----------
     ledger : Ledger
-        For ``ledger=`` of all that the run fits.
+        For ``ledger=`` of everything that the run fits.
     coins : source of bits
-        For ``random_state=`` of all that the run fits.
+        For ``random_state=`` of everything that the run fits.
+
+    See Also
+    --------
+    open_ledger : A budget that several runs share.
+
+    Notes
+    -----
+    Replaying is post-processing of released values: it costs no budget. The journal contains
+    released values and public seeds, but no noise.
 
     Examples
     --------
@@ -99,7 +108,7 @@ class Checkpoint:
 
 
 class _Journal:
-    """Lines of JSON: read as long as there are some, then appended to."""
+    """Lines of JSON: read while there are any, then appended to."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fspath(path)
@@ -123,7 +132,7 @@ class _Journal:
         self.drawing = False
 
     def close(self) -> None:
-        """Let another run have the file."""
+        """Release the file for another run."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -142,7 +151,7 @@ class _Journal:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise FileError(
-                f"path ({self._path!r}) must not be in use by another run; wait for its end, or "
+                f"path ({self._path!r}) must not be in use by another run; wait until it ends, or "
                 "pass another path"
             ) from None
 
@@ -158,7 +167,7 @@ class _Journal:
         step = self._steps[self._next]
         if (step.get("kind"), step.get("what")) != (kind, what):
             raise FileError(
-                f"path ({self._path!r}) must be the journal of this very run, but step "
+                f"path ({self._path!r}) must be the journal of this run, but step "
                 f"{self._next + 1} differs; pass the same settings and fits in the same order, or "
                 "another path"
             )
@@ -166,7 +175,7 @@ class _Journal:
         return step["value"]
 
     def append(self, kind: str, what: object, value: object) -> None:
-        """Put a step on record, on disk."""
+        """Write a step to the record, on disk."""
         if self._file is None:
             raise FileError(
                 f"path ({self._path!r}) was closed; fit within `with Checkpoint(...) as journal:`"
@@ -174,7 +183,7 @@ class _Journal:
         if os.getpid() != self._process:
             raise FileError(
                 f"path ({self._path!r}) is the journal of another process, of which this one is a "
-                "fork; fit there, or pass another path to a Checkpoint of your own"
+                f"fork; fit there, or pass another path to a new Checkpoint"
             )
         step = {"kind": kind, "what": what, "value": value}
         line = write(step).encode() + b"\n"
@@ -189,13 +198,13 @@ class _Journal:
         self._next += 1
 
     def step(self, kind: str, what: object) -> None:
-        """A step that has no value: it is on record, or is put there."""
+        """A step without a value: it is on record, or is recorded now."""
         if self.recorded(kind, what) is None:
             self.append(kind, what, True)
 
     @contextmanager
     def draw(self) -> Iterator[None]:
-        """While a mechanism draws, bits are noise, and are not put on record."""
+        """While a mechanism draws, bits are noise, and are not recorded."""
         self.drawing = True
         try:
             yield
@@ -240,7 +249,7 @@ class _Grant(Grant):
 
 
 class _Coins(BitSource):
-    """A source of bits; those that are taken outside of draws are on record."""
+    """A source of bits; those taken outside draws are recorded."""
 
     def __init__(self, journal: _Journal, random_state: object) -> None:
         super().__init__(random_state)
@@ -257,7 +266,7 @@ class _Coins(BitSource):
 
 
 def _encoded(drawn: object) -> object:
-    """A drawn value as JSON has it; dtypes keep the names that journals always gave them."""
+    """A drawn value as JSON can hold it; dtypes keep the names that journals always gave them."""
 
     def other(drawn: Leaves) -> dict[str, object]:
         return {"leaves": [_encoded(drawn.codes), _encoded(drawn.levels)]}

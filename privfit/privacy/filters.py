@@ -1,11 +1,11 @@
-"""Filters: what may be drawn when sizes are chosen on the way.
+"""Filters: what may be drawn if sizes are chosen along the way.
 
-`compose` is for sizes that are fixed before the first draw. Whoever chooses the next size after
-having seen outputs is covered by a filter: a running sum, of which a draw may not exceed the end
-whatever was seen before.
+`compose` is for sizes that are fixed before the first draw. If the next size is chosen after seeing
+outputs, a filter covers it: a running sum with a limit that no draw may exceed, whatever was seen
+before.
 
 ====== ============================================= ===============================================
-filter what is summed, and its end                   for
+filter what is summed, and its limit                 for
 ====== ============================================= ===============================================
 basic  epsilons and deltas; epsilon and delta        all but Gaussian releases
 gdp    squares of mu; the square of the largest mu   Gaussian releases, and few selections
@@ -33,7 +33,7 @@ LARGEST = 1e6  # mu: beyond, no epsilon that a grant may have is enough
 
 
 def filtered(events: Iterable[Event], delta: float, by: str) -> float:
-    """Epsilon at delta of events whose sizes were chosen on the way, by the filter's sum.
+    """Epsilon at delta of events whose sizes were chosen along the way, by the filter's sum.
 
     >>> from privfit.privacy.accounting import Event
     >>> from privfit.privacy.filters import filtered

@@ -1,15 +1,15 @@
-"""A grant, the one door through which numbers leave, and the release that it ends in.
+"""A grant, the only way for numbers to be released, and the release that it ends in.
 
 **Plan or filter.** `compose` accounts for sizes that are fixed before the first draw. So a grant
 takes plans until then; afterwards a draw is covered in one of three ways:
 
 - it is in the plan. Of Gaussian releases only the sum of mu^2 is, since their sizes may be chosen
-  on the way at no cost: all of them together are one path of a Brownian motion with drift;
+  along the way at no cost: all of them together are one path of a Brownian motion with drift;
 - the plain sum of the epsilons of all draws is within epsilon. Then the loss never exceeds epsilon,
   whatever was seen, and such a transcript adds nothing to delta;
 - by the grant's filter (`Grant.filter`), if one was chosen before the first draw.
 
-All else is refused. `docs/ledger.md` has the proofs.
+Everything else is refused. `docs/ledger.md` has the proofs.
 """
 
 from __future__ import annotations
@@ -44,12 +44,36 @@ FORKED = (
 
 @dataclass(frozen=True)
 class Release:
-    """All that is public after a fit: what was drawn, what it cost, and under which declarations.
+    """Everything that is public after a fit: what was drawn, its cost, and the declarations.
 
-    `parameters` are the released values; `settings` the method's own; `domain` how records were
-    bounded; `filter` the filter that covered the draws, or '' if they were planned. `verify`
-    recomputes the cost from the events.
+    Parameters
+    ----------
+    name : str
+        What the grant was for.
+    epsilon, delta : float
+        The guarantee.
+    adjacency : {'replace', 'add_remove'}
+        The neighbour relation of the guarantee.
+    events : tuple of Event
+        What was drawn.
+    domain : str, default=''
+        How records were bounded.
+    settings : dict, default={}
+        The settings of the method, as they were used.
+    parameters : dict, default={}
+        The released values.
+    seeded : bool, default=False
+        Whether the noise came from a seed, which voids privacy.
+    filter : str, default=''
+        The filter that covered the draws, or '' if they were planned.
 
+    See Also
+    --------
+    Ledger : Keeps the releases of its grants.
+    save : Writes a model with its release.
+
+    Examples
+    --------
     >>> from privfit import DiscreteLaplace, Ledger, Release
     >>> grant = Ledger(epsilon=1.0).reserve(1.0, name="a count", adjacency="add_remove")
     >>> count = grant.release(DiscreteLaplace(epsilon=1.0, sensitivity=1), [1000])
@@ -70,13 +94,30 @@ class Release:
     filter: str = ""
 
     def cost(self) -> float:
-        """Epsilon at delta of the events, recomputed."""
+        """Recompute the epsilon of the events at delta.
+
+        Returns
+        -------
+        float
+            Epsilon, rounded up.
+        """
         if self.filter:
             return filtered(self.events, self.delta, self.filter)
         return compose(self.events, self.delta)
 
     def verify(self) -> bool:
-        """Whether the events cost no more than was promised; an error if they do."""
+        """Check that the events cost no more than was promised.
+
+        Returns
+        -------
+        bool
+            True.
+
+        Raises
+        ------
+        BudgetError
+            If they cost more.
+        """
         cost = self.cost()
         if cost > self.epsilon and not in_plain_sum(_counted(self.events), self.epsilon):
             promised, needed = told_apart(self.epsilon, cost)
@@ -87,12 +128,29 @@ class Release:
         return True
 
     def to_json(self) -> str:
-        """This release as JSON; `from_json` reads it back."""
+        """Write this release as JSON; `from_json` reads it back.
+
+        Returns
+        -------
+        str
+            The text.
+        """
         return write({"privfit": VERSION, **written_fields(self)}, indent=2)
 
     @classmethod
     def from_json(cls, text: str) -> Release:
-        """Read what `to_json` wrote."""
+        """Read what `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            The text.
+
+        Returns
+        -------
+        Release
+            The release.
+        """
         return release_of(cast("ReleaseFields", fields_of(text)))
 
 
@@ -105,14 +163,14 @@ def written_fields(release: Release) -> dict[str, object]:
 
 
 def release_of(fields: ReleaseFields) -> Release:
-    """The release of the fields that `to_json` wrote."""
+    """The release with the fields that `to_json` wrote."""
     said = dict(fields)
     said["events"] = tuple(Event(**event) for event in fields["events"])
     return Release(**said)  # type: ignore[arg-type]  # an error if it has other fields
 
 
 def fields_of(text: str | bytes, *versions: int) -> dict[str, object]:
-    """The fields of a release, or of what has these versions, as `to_json` wrote them."""
+    """The fields of a release, or of another object of these versions, that `to_json` wrote."""
     try:
         fields: dict[str, object] = parse(text, finite=False)
         version = fields.pop("privfit")
@@ -173,22 +231,48 @@ def in_plain_sum(counts: Counter[Kind], epsilon: float) -> bool:
 
 
 class Holder(Protocol):
-    """What a grant asks of the ledger that it is a part of."""
+    """What a grant needs from the ledger that it is a part of."""
 
     def agree(self, neighbours: Neighbours | None) -> Neighbours:
-        """The ledger's neighbours: its own, or from now on these."""
+        """The ledger's neighbours: its own, or these from now on."""
 
     def publish(self, release: Release) -> None:
-        """Keep the release of a grant that is closed."""
+        """Keep the release of a closed grant."""
 
 
 class Grant:
-    """A fit's own part of a budget, made by `Ledger.reserve`; charged whole when it was made.
+    """Part of a budget for one fit, made by `Ledger.reserve` and charged in full then.
 
-    `plan` says in advance what will be drawn, and is accounted once; draws within the plan cost
-    nothing more to check. What is not planned before the first draw is refused, unless the plain
-    sum of all epsilons covers it, or `filter` was called before the first draw. It belongs to the
-    process that reserved it: in a forked child it is closed.
+    `plan` declares in advance what will be drawn, and is accounted for once; draws within the plan
+    cost nothing more to check. A draw that was not planned before the first one is refused, unless
+    the plain sum of all epsilons covers it, or `filter` was called before the first draw. A grant
+    belongs to the process that reserved it: in a forked child it is closed.
+
+    Parameters
+    ----------
+    name : str
+        What the grant is for.
+    budget : Budget
+        What was reserved.
+    lock : threading.RLock
+        The lock of the ledger.
+    holder : Ledger
+        The ledger.
+
+    See Also
+    --------
+    privfit.Ledger : Makes grants.
+    privfit.Release : What `close` returns.
+
+    Examples
+    --------
+    >>> from privfit import DiscreteLaplace, Event, Ledger
+    >>> grant = Ledger(epsilon=1.0).reserve(1.0, name="two counts")
+    >>> grant.plan(Event("pure", 0.5, 2))
+    >>> noise = DiscreteLaplace(epsilon=0.5, sensitivity=1)
+    >>> first, second = (grant.release(noise, [count]) for count in (1000, 2000))
+    >>> grant.close().epsilon
+    1.0
     """
 
     def __init__(
@@ -235,15 +319,14 @@ class Grant:
         return compose(self.events, self._budget.delta)
 
     def filter(self, by: str) -> None:
-        """Let the sizes of draws be chosen on the way, covered by a filter.
+        """Let the sizes of draws be chosen along the way, covered by a filter.
 
         Parameters
         ----------
-        by : 'basic', 'gdp' or 'zcdp'
+        by : {'basic', 'gdp', 'zcdp'}
             Which running sum covers the draws. 'basic' adds up epsilons and deltas; 'gdp' is for
-            Gaussian releases, with selections among them; 'zcdp' is the better one where selections
-            take more than about 31 % of the cost. It is chosen before the first draw, from public
-            facts.
+            Gaussian releases, with selections among them; 'zcdp' is better if selections take more
+            than about 31 % of the cost. Choose it before the first draw, from public facts.
 
         Examples
         --------
@@ -266,9 +349,19 @@ class Grant:
             self._by = by
 
     def plan(self, *events: Event) -> None:
-        """Set these draws aside, on top of what was planned before; an error if they do not fit.
+        """Reserve draws, in addition to what was planned before.
 
         After the first draw nothing can be added: the events must be covered already.
+
+        Parameters
+        ----------
+        *events : Event
+            The draws.
+
+        Raises
+        ------
+        BudgetError
+            If they do not fit.
         """
         self._check_process()
         with self._lock:
@@ -284,9 +377,24 @@ class Grant:
             self._planned = planned
 
     def release(self, mechanism: Mechanism[V, T], value: V, rng: object = None) -> T:
-        """Check, charge, draw: the drawn value.
+        """Check, charge and draw.
 
         The draw is charged before it is made, so one that fails or is interrupted stays charged.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            The mechanism that draws.
+        value : object
+            The private value, of the kind that the mechanism takes.
+        rng : None, int, numpy.random.Generator or BitSource, default=None
+            Source of bits. None draws from the operating system. A seed voids privacy: it is for
+            tests.
+
+        Returns
+        -------
+        object
+            The drawn value. It is public.
         """
         self._charge(mechanism, rng)
         return mechanism(value, rng)
@@ -338,7 +446,7 @@ class Grant:
         )
 
     def _check_process(self) -> None:
-        """Before the lock is taken: in a forked child somebody else may seem to hold it."""
+        """Called before the lock is taken: in a forked child the parent may seem to hold it."""
         if os.getpid() != self._process:
             self.close_in_fork(threading.RLock())
 
@@ -347,7 +455,13 @@ class Grant:
             raise BudgetError(f"grant {self._name!r} is closed: {self._closed}")
 
     def close_in_fork(self, lock: threading.RLock) -> None:
-        """This is the copy of a forked child: it shows what was drawn, and draws nothing."""
+        """Close the copy in a forked child: it shows what was drawn, and draws nothing.
+
+        Parameters
+        ----------
+        lock : threading.RLock
+            A new lock.
+        """
         self._closed, self._lock = FORKED, lock
 
     def close(
@@ -357,10 +471,25 @@ class Grant:
         settings: Mapping[str, object] | None = None,
         parameters: Mapping[str, object] | None = None,
     ) -> Release:
-        """End the grant, once, and say what is public now.
+        """Close the grant, once, and return what is now public.
 
-        The relation is the one that was reserved. Where none was, it is the ledger's; if that has
-        none either, it is the one given here, by default 'replace', for both from now on.
+        Parameters
+        ----------
+        adjacency : {'replace', 'add_remove'} or None, default=None
+            The neighbour relation. It must be the one that was reserved. If none was, it is the
+            ledger's; if that has none either, it is this one, by default 'replace', for both from
+            now on.
+        domain : object, default=''
+            How records were bounded.
+        settings : dict or None, default=None
+            The settings of the method, as they were used.
+        parameters : dict or None, default=None
+            The released values.
+
+        Returns
+        -------
+        Release
+            What was drawn, its cost, and the declarations.
         """
         declared = None if adjacency is None else Neighbours.of(adjacency)
         self._check_process()
@@ -371,7 +500,8 @@ class Grant:
             if declared is not None and declared.relation != relation:
                 raise DeclarationError(
                     f"adjacency ({declared.relation!r}) must be that of the grant, {relation!r}, "
-                    f"since it was charged so; pass adjacency={declared.relation!r} to reserve"
+                    f"since it was charged that way; pass adjacency={declared.relation!r} to "
+                    "reserve"
                 )
             self._closed = "its release was made; reserve another"
             release = Release(

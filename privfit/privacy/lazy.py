@@ -1,9 +1,9 @@
-"""Real random numbers whose bits are revealed as they are asked for.
+"""Real random numbers whose bits are revealed when they are requested.
 
-A draw stands for a real number of its exact law. `upto(bits)` gives it rounded down to a multiple
-of 2^-bits; asking for more bits refines the same number and never contradicts what was told. So
-whatever is computed with enough of them is what real arithmetic would have computed, and an error
-bound on a draw holds for every draw, however far out in a tail.
+A draw stands for a real number with its exact distribution. `upto(bits)` returns it rounded down to
+a multiple of 2^-bits; requesting more bits refines the same number and never contradicts earlier
+answers. So whatever is computed with enough of them is what real arithmetic would have computed,
+and an error bound on a draw holds for every draw, however far out in a tail.
 
 ==============  ================================================================================
 `Uniforms`      fresh bits

@@ -94,20 +94,26 @@ class _State(TypedDict):
 class Ledger:
     """A budget shared by several fits.
 
-    ``Ledger(epsilon=1.0, delta=1e-6)``; `reserve` takes grants of it, `spent` and `remaining` say
-    where it stands. It survives `sklearn.clone` as the same object. Pickling gives a closed copy
-    that shows what was spent and refuses to spend, and so does a fork: a worker process cannot
-    spend unseen.
+    `reserve` takes grants of it; `spent` and `remaining` show its state. It survives
+    `sklearn.clone` as the same object. Pickling makes a closed copy that shows what was spent and
+    refuses to spend, and so does a fork: a worker process cannot spend unnoticed.
 
     Parameters
     ----------
-    epsilon, delta : float
+    epsilon : float
         The budget. Decimals add up exactly: three times 0.1 is 0.3.
-    adjacency : 'replace' or 'add_remove', optional
+    delta : float, default=0.0
+        The delta of (epsilon, delta)-differential privacy.
+    adjacency : {'replace', 'add_remove'} or None, default=None
         The neighbour relation of the guarantee; by default that of the first grant that has one.
-    max_rows : int
-        How many rows one person may own. More than 1 is kept and shown, and nothing can be reserved
-        yet: fits bound the influence of a row.
+    max_rows : int, default=1
+        How many rows one person may own. More than 1 is stored and shown, but nothing can be
+        reserved yet: fits bound the influence of a row.
+
+    See Also
+    --------
+    open_ledger : A ledger in a file.
+    Release : What a closed grant leaves.
 
     Examples
     --------
@@ -168,7 +174,7 @@ ledger
 
     @property
     def adjacency(self) -> str | None:
-        """The neighbour relation; None until somebody declares it."""
+        """The neighbour relation; None until it is declared."""
         return relation_of(self.neighbours)
 
     @property
@@ -189,12 +195,12 @@ ledger
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        """What every grant asked for and under which relation, in order."""
+        """What every grant requested and under which relation, in order."""
         return tuple(self._charges)
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """(group, name, budget) of every grant, in order: what it cost under the relation."""
+        """(group, name, budget) of every grant, in order: its cost under the relation."""
         charges, neighbours = self.charges, self._known()
         return tuple((one.group, one.name, one.cost(neighbours)) for one in charges)
 
@@ -205,7 +211,7 @@ ledger
 
     @property
     def releases(self) -> tuple[Release, ...]:
-        """What is public: the release of every grant that was closed, in order."""
+        """What is public: the release of every closed grant, in order."""
         return tuple(self._releases)
 
     @property
@@ -219,13 +225,35 @@ ledger
         return self._left(self.entries)
 
     def remaining_for(self, group: str) -> Budget:
-        """What can still be reserved for one group of records; '' is all of them."""
+        """What can still be reserved for one group of records.
+
+        Parameters
+        ----------
+        group : str
+            The group; '' is all records.
+
+        Returns
+        -------
+        Budget
+            What is left.
+        """
         if not group:
             return self.remaining
         return self._left(entry for entry in self.entries if entry[0] in ("", group))
 
     def cost(self, scope: str) -> Budget:
-        """What was reserved within a scope."""
+        """What was reserved within a scope.
+
+        Parameters
+        ----------
+        scope : str
+            The name of the scope.
+
+        Returns
+        -------
+        Budget
+            What was reserved.
+        """
         return self._cost_of(e for e in self.entries if f"{e[1]}/".startswith(f"{scope}/"))
 
     def _cost_of(self, entries: Iterable[Entry]) -> Budget:
@@ -250,20 +278,32 @@ ledger
         group: str | None = None,
         adjacency: Adjacency | None = None,
     ) -> Grant:
-        """A grant, charged whole now.
+        """Reserve a grant, charged in full now.
 
         Parameters
         ----------
-        epsilon, delta : float
+        epsilon : float
             What the grant may spend.
-        name : str
+        delta : float, default=0.0
+            The delta that the grant may spend.
+        name : str, default='fit'
             What it is for.
-        group : str, optional
-            A set of records that is declared disjoint from every other group's; by default the one
-            that this thread is in, and outside of all a grant may concern all records.
-        adjacency : 'replace' or 'add_remove', optional
+        group : str or None, default=None
+            A set of records that is declared disjoint from every other group's; by default the
+            group that this thread is in. Outside all groups a grant may concern all records.
+        adjacency : {'replace', 'add_remove'} or None, default=None
             The relation under which the grant is spent; by default the ledger's own. Under
             'add_remove' it costs (2 epsilon, (1 + e^epsilon) delta) of a ledger under 'replace'.
+
+        Returns
+        -------
+        Grant
+            The grant. It is never returned to the ledger, even if it is not used.
+
+        Raises
+        ------
+        BudgetError
+            If the ledger does not cover it.
         """
         self._check_process()
         group = getattr(self._scopes, "group", "") if group is None else group
@@ -286,7 +326,7 @@ ledger
             return grant
 
     def _charge(self, charge: Charge) -> None:
-        """Keep a charge, or refuse it; what is not kept is not granted."""
+        """Store a charge, or refuse it."""
         neighbours = self._check_covers(charge)
         if self._outer is not None and neighbours is not None and self._known() is None:
             self._outer.agree(neighbours)
@@ -295,7 +335,7 @@ ledger
         self._neighbours = neighbours
 
     def _check_covers(self, charge: Charge) -> Neighbours | None:
-        """The neighbours for which the ledger covers this charge, too; refuse it if none do."""
+        """The neighbours for which the ledger also covers this charge; refuse it if none do."""
         neighbours = self._neighbours_with(charge)
         entries = [(one.group, one.name, one.cost(neighbours)) for one in self._charges]
         cost = charge.cost(neighbours)
@@ -345,10 +385,10 @@ ledger
         )
 
     def _exceeded_by(self, entries: Iterable[Entry]) -> bool:
-        """Whether they add up to more than the budget, as decimals and as doubles alike.
+        """Whether they add up to more than the budget, both as decimals and as doubles.
 
         Three times 0.1 is 0.3 as decimals. A part of a budget, and what Python's subtraction leaves
-        of it, make up the whole as doubles, but for half a unit in its last place.
+        of it, make up the whole as doubles, except for half a unit in its last place.
         """
         entries, budget = list(entries), self._budget
         typed = zip(total(entries), decimals(budget), strict=True)
@@ -358,7 +398,18 @@ ledger
         )
 
     def agree(self, neighbours: Neighbours | None) -> Neighbours:
-        """The ledger's neighbours: its own, or from now on these, by default 'replace'."""
+        """The ledger's neighbours: its own, or these from now on.
+
+        Parameters
+        ----------
+        neighbours : Neighbours or None
+            The relation to declare if there is none; None is 'replace'.
+
+        Returns
+        -------
+        Neighbours
+            Those that the ledger counts for.
+        """
         with self._lock:
             known = self._known()
             if known is None:
@@ -369,14 +420,20 @@ ledger
             return known
 
     def publish(self, release: Release) -> None:
-        """Keep the release of a grant that is closed."""
+        """Keep the release of a closed grant.
+
+        Parameters
+        ----------
+        release : Release
+            The release.
+        """
         self._releases.append(release)
 
     def _grant(self, charge: Charge) -> Grant:
         return Grant(*self._terms(charge))
 
     def _terms(self, charge: Charge) -> tuple[str, Budget, threading.RLock, Ledger]:
-        """What a grant is made of; its budget has the relation, if that is known."""
+        """The arguments of a grant; its budget has the relation, if that is known."""
         relation = charge.adjacency or relation_of(self._known())
         return charge.name, replace(charge.budget, adjacency=relation), self._lock, self
 
@@ -387,7 +444,24 @@ ledger
         name: str = "part",
         adjacency: Adjacency | None = None,
     ) -> Ledger:
-        """A ledger of its own within this one: charged whole here, shared out there."""
+        """Make a ledger within this one: charged in full here, divided there.
+
+        Parameters
+        ----------
+        epsilon : float
+            The budget of the new ledger.
+        delta : float, default=0.0
+            Its delta.
+        name : str, default='part'
+            What it is for.
+        adjacency : {'replace', 'add_remove'} or None, default=None
+            Its neighbour relation; by default this ledger's.
+
+        Returns
+        -------
+        Ledger
+            The new ledger.
+        """
         self.reserve(epsilon, delta, name, adjacency=adjacency)
         inner = Ledger(epsilon, delta, adjacency)
         inner._outer = self
@@ -395,7 +469,18 @@ ledger
 
     @contextmanager
     def scope(self, name: str) -> Iterator[Ledger]:
-        """Name what is reserved inside: ``with ledger.scope("selection"): ...``."""
+        """Name what is reserved inside: ``with ledger.scope("selection"): ...``.
+
+        Parameters
+        ----------
+        name : str
+            The name of the scope.
+
+        Yields
+        ------
+        Ledger
+            This ledger.
+        """
         outside = self._path()
         self._scopes.path = (*outside, name)
         try:
@@ -405,9 +490,19 @@ ledger
 
     @contextmanager
     def group(self, name: str) -> Iterator[Ledger]:
-        """Declare that what is reserved inside concerns this group of records alone.
+        """Declare that what is reserved inside concerns only this group of records.
 
         Groups are disjoint: no record is in two of them. See the top of this module.
+
+        Parameters
+        ----------
+        name : str
+            The name of the group.
+
+        Yields
+        ------
+        Ledger
+            This ledger.
         """
         outside = getattr(self._scopes, "group", "")
         if not isinstance(name, str) or not name:
@@ -439,7 +534,7 @@ ledger
         return self
 
     def __reduce__(self) -> tuple[type[Ledger], tuple[float, float], _State]:
-        """A closed copy, whatever keeps the original."""
+        """A closed copy, wherever the original is stored."""
         return Ledger, (self._budget.epsilon, self._budget.delta), self.__getstate__()
 
     def __getstate__(self) -> _State:
@@ -457,25 +552,42 @@ ledger
         self._closed = "it is a copy; spend from the original, or fit in the process that holds it"
 
     def _check_process(self) -> None:
-        """Before the lock is taken: in a forked child somebody else may seem to hold it."""
+        """Called before the lock is taken: in a forked child the parent may seem to hold it."""
         if os.getpid() != self._process:
             self._after_fork()
 
     def _after_fork(self) -> None:
-        """This is the copy of a forked child: it shows what was spent, and spends nothing."""
+        """Close the copy in a forked child: it shows what was spent, and spends nothing."""
         self._lock, self._process = threading.RLock(), os.getpid()
         self._closed = self._closed or FORKED
         for grant in self._grants:
             grant.close_in_fork(self._lock)
 
     def to_json(self) -> str:
-        """Budget, relation, grants and releases as JSON: all that is public of a whole run."""
+        """Write budget, relation, grants and releases as JSON: everything public about a whole run.
+
+        Returns
+        -------
+        str
+            The text.
+        """
         charges, releases = self.charges, self.releases
         return ledger_json(self._promise(), charges, releases, self._max_rows)
 
     @classmethod
     def from_json(cls, text: str) -> Ledger:
-        """Read what `to_json` wrote: an open ledger with its grants charged and its releases."""
+        """Read what `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            The text.
+
+        Returns
+        -------
+        Ledger
+            An open ledger with its grants charged and its releases.
+        """
         return ledger_of(cast("LedgerFields", fields_of(text, *range(1, VERSION + 1))))
 
 
@@ -501,7 +613,7 @@ def ledger_json(
     max_rows: int = 1,
     **more: str,
 ) -> str:
-    """A ledger as JSON, with the fields of who keeps it."""
+    """A ledger as JSON, with additional fields `more`."""
     relation = promise.adjacency
     neighbours = None if relation is None else Neighbours(relation, max_rows)
     shown = [charge.fields(neighbours) for charge in charges]
@@ -512,13 +624,13 @@ def ledger_json(
 
 
 def _rows(items: Iterable[object]) -> str:
-    """A list, one item a line: twice as quick to write as `indent`, and shorter to read."""
+    """A list, one item per line: twice as fast to write as `indent`, and shorter to read."""
     rows = ",\n    ".join(write(item) for item in items)
     return f"[\n    {rows}\n  ]"
 
 
 def ledger_of(fields: LedgerFields) -> Ledger:
-    """The ledger of the fields that `ledger_json` wrote; refuses one that is overspent."""
+    """The ledger with the fields that `ledger_json` wrote; an overspent one is refused."""
     try:
         entries, made = fields["entries"], fields.get("releases", [])
         if fields["privfit"] == 1:
@@ -549,7 +661,7 @@ def reserve_from(
     name: str,
     adjacency: Adjacency | None = None,
 ) -> Grant:
-    """A grant of this ledger, or of one of its own; what is wrong is refused before the charge."""
+    """A grant of this ledger, or of a new one; invalid budgets are refused before the charge."""
     if isinstance(epsilon, Real) and 0 < epsilon and not LEAST <= epsilon <= MOST:
         raise DeclarationError(
             f"epsilon ({epsilon!r}) must lie between {LEAST:g} and {MOST:g}; pass a budget such as "

@@ -1,8 +1,8 @@
 """Mechanisms: frozen parameters and an exact draw. They hold no data and never see records.
 
 A mechanism is called with a value computed from private records and a source of random bits, and
-returns what may be published; its `event` says what that costs. Call mechanisms through a grant's
-`release`, which charges first and draws second.
+returns what may be published; its `event` is the cost. Call mechanisms through a grant's `release`,
+which charges first and draws second.
 
 Values are integers, in units that the mechanism need not know; `GammaVector` takes real ones. All
 draws are exact: integers and rationals decide (see `_kernels/random.pyx` and `lazy`), so a
@@ -68,7 +68,7 @@ class Mechanism(Generic[V_contra, T_co]):
 
     @property
     def event(self) -> Event:
-        """What one call costs."""
+        """The cost of one call."""
         raise NotImplementedError
 
     def __call__(self, value: V_contra, rng: object = None) -> T_co:
@@ -104,12 +104,31 @@ class RelatedMechanism(Mechanism[V_contra, T_co]):
 
 @dataclass(frozen=True)
 class TopK(Mechanism[ArrayLike, Integers]):
-    """k different candidates, each by the exponential mechanism among those that are left.
+    """Select k different candidates, each by the exponential mechanism among the rest.
 
-    Equal in distribution to the one-shot race of Gumbel variables. Each of the k selections is
-    `epsilon_each`-bounded-range if `range` bounds how far two candidates' scores can drift apart
-    between neighbours. Range 0 means a uniform choice.
+    Equal in distribution to the one-shot race of Gumbel variables.
 
+    Parameters
+    ----------
+    k : int
+        Number of candidates to select.
+    epsilon_each : float
+        The epsilon of each selection.
+    range : int
+        How much the difference of two candidates' scores can change between neighbours. 0 means a
+        uniform choice.
+
+    See Also
+    --------
+    Exponential : A single selection.
+
+    Notes
+    -----
+    Called with integer scores (m,), it returns the indices (k,) of the selected candidates. Cost: k
+    selections, each `epsilon_each`-bounded-range.
+
+    Examples
+    --------
     >>> from privfit import TopK
     >>> TopK(2, epsilon_each=1.0, range=2)([0, 900, 5, 300]).tolist()
     [1, 3]
@@ -170,10 +189,34 @@ class _Selection(Mechanism[ArrayLike, int]):
 
 @dataclass(frozen=True)
 class Exponential(_Selection):
-    """One candidate with probability proportional to exp(epsilon score / range).
+    """Select one candidate with probability proportional to exp(epsilon score / range).
 
+    Parameters
+    ----------
+    epsilon : float
+        The budget.
+    range : int
+        How much the difference of two candidates' scores can change between neighbours. 0 means a
+        uniform choice.
+
+    See Also
+    --------
+    PermuteAndFlip : Never worse for a single selection.
+    TopK : Several selections.
+
+    Notes
+    -----
+    Called with integer scores (m,), it returns the index of the selected candidate. Cost: one
+    epsilon-bounded-range selection.
+
+    References
+    ----------
+    F. McSherry, K. Talwar, "Mechanism design via differential privacy", FOCS 2007.
+
+    Examples
+    --------
     >>> from privfit import Exponential
-    >>> Exponential(epsilon=1.0, range=2)([0, 100, 5])  # drawn exactly; mind that this is a release
+    >>> Exponential(epsilon=1.0, range=2)([0, 100, 5])  # drawn exactly; note that this is a release
     1
     """
 
@@ -188,11 +231,32 @@ class Exponential(_Selection):
 
 @dataclass(frozen=True)
 class PermuteAndFlip(_Selection):
-    """One candidate by McKenna and Sheldon's walk: never worse than the exponential mechanism.
+    """Select one candidate by permute-and-flip: never worse than the exponential mechanism.
 
-    It is epsilon-DP at rate epsilon / range, since the walk does not change when all scores shift
-    alike; but it is not bounded-range, and many of them compose as pure releases only.
+    Parameters
+    ----------
+    epsilon : float
+        The budget.
+    range : int
+        How much the difference of two candidates' scores can change between neighbours. 0 means a
+        uniform choice.
 
+    See Also
+    --------
+    Exponential : Composes better.
+
+    Notes
+    -----
+    It is epsilon-DP at rate epsilon / range, since the walk does not change if all scores shift by
+    the same amount; but it is not bounded-range, and many of them compose only as pure releases.
+
+    References
+    ----------
+    R. McKenna, D. Sheldon, "Permute-and-flip: a new mechanism for differentially private
+    selection", NeurIPS 2020.
+
+    Examples
+    --------
     >>> from privfit import PermuteAndFlip
     >>> PermuteAndFlip(epsilon=1.0, range=2)([0, 100, 5])
     1
@@ -212,12 +276,28 @@ class PermuteAndFlip(_Selection):
 
 @dataclass(frozen=True)
 class NoisyMax(_Selection):
-    """The candidate with the largest score after discrete Laplace noise; ties to the first.
+    """Select the candidate with the largest score after discrete Laplace noise; ties to the first.
 
+    Parameters
+    ----------
+    epsilon : float
+        The budget.
+    range : int
+        How much the difference of two candidates' scores can change between neighbours. 0 means a
+        uniform choice.
+
+    See Also
+    --------
+    Exponential, PermuteAndFlip : Other selections.
+
+    Notes
+    -----
     Fix the noise of the others: candidate i wins if its own noise reaches a threshold, which moves
-    by at most `range` between neighbours, and a tail of the noise falls by at most
-    exp(-epsilon / range) a unit. Hence epsilon-DP; not bounded-range.
+    by at most `range` between neighbours, and a tail of the noise falls by at most exp(-epsilon /
+    range) per unit. Hence epsilon-DP; not bounded-range.
 
+    Examples
+    --------
     >>> from privfit import NoisyMax
     >>> NoisyMax(epsilon=1.0, range=2)([0, 100, 5])
     1
@@ -246,16 +326,36 @@ class NoisyMax(_Selection):
 
 @dataclass(frozen=True)
 class AboveThreshold(Mechanism[ArrayLike, Integers]):
-    """The first `most` scores that pass a noisy threshold: the sparse vector technique.
+    """Find the first `most` scores that pass a noisy threshold: the sparse vector technique.
 
-    Lyu, Su, Li: *Understanding the sparse vector technique*, VLDB 2017, for integers. With discrete
-    Laplace noise z of rate epsilon_1 / sensitivity, drawn once, and v_i of rate
+    With discrete Laplace noise z of rate epsilon_1 / sensitivity, drawn once, and v_i of rate
     epsilon_2 / (most range), score i passes if q_i + v_i >= threshold + z; after `most` of them the
     rest is not looked at. epsilon_1 + epsilon_2 = epsilon, `share` of it is epsilon_1.
 
-    **Why it is private.** Let q' = q + e be the scores of a neighbour: each e_i lies in [m, M] with
-    M - m <= range, and abs(M) <= sensitivity; all are whole numbers. Sum over z the probability of
-    an answer, and compare z for q with z + M for q'.
+    Parameters
+    ----------
+    epsilon : float
+        The budget.
+    most : int
+        How many scores may pass.
+    threshold : int
+        The public threshold.
+    sensitivity : int
+        How much one record changes a score.
+    range : int
+        How much the difference of two scores can change between neighbours.
+    share : float
+        Fraction of epsilon for the noise of the threshold.
+
+    See Also
+    --------
+    SparseVector : Selects features by it.
+
+    Notes
+    -----
+    **Why it is private.** Let q' = q + e be the scores of a neighbour: each e_i is in [m, M] with M
+    - m <= range, and abs(M) <= sensitivity; all are whole numbers. Sum over z the probability of an
+    answer, and compare z for q with z + M for q'.
 
     1. P(z) <= exp(epsilon_1) P(z + M), since abs(M) <= sensitivity.
     2. A score that fails has v_i < threshold + z - q_i, which is no more than
@@ -267,6 +367,13 @@ class AboveThreshold(Mechanism[ArrayLike, Integers]):
     z -> z + M runs over all whole numbers, so the sums compare as their terms: epsilon-DP. With
     range <= 2 sensitivity these are the paper's constants; a smaller range needs less noise.
 
+    References
+    ----------
+    M. Lyu, D. Su, N. Li, "Understanding the sparse vector technique for differential privacy", VLDB
+    2017; here for integers.
+
+    Examples
+    --------
     >>> from privfit import AboveThreshold
     >>> passing = AboveThreshold(1.0, most=2, threshold=500, sensitivity=1, range=2, share=0.5)
     >>> passing([900, 0, 800, 990]).tolist()
@@ -296,7 +403,7 @@ class AboveThreshold(Mechanism[ArrayLike, Integers]):
             _check_rate(rate)
 
     def _rates(self) -> tuple[Fraction, Fraction]:
-        """Of the threshold's noise, and of the scores'."""
+        """The rates of the threshold's noise, and of the scores'."""
         first = _exact(self.epsilon) * _exact(self.share)
         rest = _exact(self.epsilon) - first
         return first / int(self.sensitivity), rest / (int(self.most) * max(1, int(self.range)))
@@ -319,10 +426,25 @@ class AboveThreshold(Mechanism[ArrayLike, Integers]):
 
 @dataclass(frozen=True)
 class DiscreteLaplace(Mechanism[ArrayLike, Integers]):
-    """Integers plus noise x of probability proportional to exp(-epsilon abs(x) / sensitivity).
+    """Integers plus noise x with probability proportional to exp(-epsilon abs(x) / sensitivity).
 
-    epsilon-DP if `sensitivity` bounds the l1 distance of the integers between neighbours.
+    Parameters
+    ----------
+    epsilon : float
+        The budget.
+    sensitivity : int
+        Bound on the l1 distance of the integers between neighbours.
 
+    See Also
+    --------
+    DiscreteGaussian : Less noise for many integers, if delta > 0.
+
+    Notes
+    -----
+    Called with integers, it returns noisy integers of the same shape. Cost: one epsilon-DP release.
+
+    Examples
+    --------
     >>> from privfit import DiscreteLaplace
     >>> noisy = DiscreteLaplace(epsilon=1.0, sensitivity=1)([1000, 2000])
     >>> bool(abs(noisy - [1000, 2000]).max() < 50)
@@ -347,7 +469,7 @@ class DiscreteLaplace(Mechanism[ArrayLike, Integers]):
 
     @property
     def scale(self) -> float:
-        """b of the noise: sensitivity / epsilon."""
+        """The scale b of the noise: sensitivity / epsilon."""
         return self.sensitivity / self.epsilon
 
     def __call__(self, value: ArrayLike, rng: object = None) -> Integers:
@@ -361,18 +483,33 @@ class DiscreteLaplace(Mechanism[ArrayLike, Integers]):
 class DiscreteGaussian(Mechanism[ArrayLike, Integers]):
     """Integers plus discrete Gaussian noise, no worse than a real Gaussian release of `mu`.
 
-    `sensitivity` bounds the l2 distance of the integers between neighbours. The variance is
-    (sensitivity / mu)^2 + 4.
+    Parameters
+    ----------
+    mu : float
+        The Gaussian parameter: l2 sensitivity / standard deviation.
+    sensitivity : float
+        Bound on the l2 distance of the integers between neighbours.
 
-    What the 4 pays: at the same sigma the real Gaussian's curve does not bound the discrete one's
-    (sigma 4, l2 1: delta is up to 11 % larger). The real curve at variance sigma^2 - 4 does. Proof:
-    from a real x ~ N(s, sigma^2 - 4) draw in each coordinate an integer z with probability
-    proportional to exp(-(z - x)^2 / 8). By Poisson summation the sum over z is the same for all x
-    within a factor 1 +- k, k = 2 exp(-8 pi^2) + ... < 1.1e-34, and so z has the law of the discrete
-    Gaussian around the integer s within (1 + k)^2 a coordinate. Post-processing cannot hurt, and
-    what the factors add to epsilon, 4 k a coordinate, is in the rounding (1e-18: enough for 2e15
-    coordinates).
+    See Also
+    --------
+    DiscreteLaplace : Pure differential privacy.
 
+    Notes
+    -----
+    Called with integers, it returns noisy integers of the same shape. Cost: one Gaussian release of
+    `mu`. The variance is (sensitivity / mu)^2 + 4.
+
+    What the 4 pays for: at the same sigma the real Gaussian's curve does not bound that of the
+    discrete one (sigma 4, l2 1: delta is up to 11 % larger). The real curve at variance
+    sigma^2 - 4 does. Proof: from a real x ~ N(s, sigma^2 - 4) draw in each coordinate an integer z
+    with probability proportional to exp(-(z - x)^2 / 8). By Poisson summation the sum over z is the
+    same for all x within a factor 1 +- k, k = 2 exp(-8 pi^2) + ... < 1.1e-34, and so z has the law
+    of the discrete Gaussian around the integer s within (1 + k)^2 a coordinate. Post-processing
+    cannot hurt, and what the factors add to epsilon, 4 k a coordinate, is in the rounding (1e-18:
+    enough for 2e15 coordinates).
+
+    Examples
+    --------
     >>> from privfit import DiscreteGaussian
     >>> noisy = DiscreteGaussian(mu=0.25, sensitivity=1)([1000, 2000])
     >>> bool(abs(noisy - [1000, 2000]).max() < 100)
@@ -416,14 +553,37 @@ class DiscreteGaussian(Mechanism[ArrayLike, Integers]):
 class GammaVector(Mechanism[ArrayLike, Floats]):
     """A vector plus noise b of density proportional to exp(-epsilon K(b) / sensitivity).
 
-    K is the norm whose unit ball is `shape`, by default l2: the noise of Chaudhuri and Monteleoni
-    (2008), and of Hardt and Talwar (2010) for any other. K(b) is Gamma(d, sensitivity / epsilon).
-    epsilon-DP if `sensitivity` bounds K of the difference of neighbours.
+    K is the norm whose unit ball is `shape`. K(b) is Gamma(d, sensitivity / epsilon).
 
-    The vector is exact, and so is the noise: a real vector of this law, of which as many bits are
-    drawn as it takes to round the sum to a multiple of `unit`. What is rounded is the sum in real
-    arithmetic, so the guarantee, which is that of the sum, holds for the program.
+    Parameters
+    ----------
+    epsilon : float
+        The budget.
+    sensitivity : float
+        Bound on K of the difference between neighbours.
+    unit : float, optional
+        The result is rounded to multiples of it.
+    shape : Shape or None, default=None
+        The unit ball of K; by default the l2 ball.
 
+    See Also
+    --------
+    OutputPerturbation : Uses it.
+
+    Notes
+    -----
+    Cost: one epsilon-DP release. The vector is exact, and so is the noise: a real vector of this
+    distribution, of which as many bits are drawn as are needed to round the sum to a multiple of
+    `unit`. The sum is rounded as in real arithmetic, so the guarantee, which is that of the sum,
+    holds for the program.
+
+    References
+    ----------
+    K. Chaudhuri, C. Monteleoni, "Privacy-preserving logistic regression", NeurIPS 2008, for the l2
+    norm; M. Hardt, K. Talwar, "On the geometry of differential privacy", STOC 2010, for any other.
+
+    Examples
+    --------
     >>> from privfit import GammaVector
     >>> GammaVector(epsilon=1.0, sensitivity=0.01)([0.25, 0.5]).shape
     (2,)
@@ -454,7 +614,8 @@ class GammaVector(Mechanism[ArrayLike, Floats]):
         shape = self.shape or Ball(vector.size)
         if shape.size != vector.size:
             raise DeclarationError(
-                f"value ({vector.size} entries) must have the shape's dimension; pass {shape.size}"
+                f"value ({vector.size} entries) must have the dimension of the shape; pass "
+                f"{shape.size}"
             )
         scale = math.nextafter(self.sensitivity / self.epsilon, math.inf)
         draw, exact = noise(shape, scale, BitSource.of(rng)), Dyadic.of(vector)
@@ -467,9 +628,9 @@ class GammaVector(Mechanism[ArrayLike, Floats]):
 
 
 def _whole_units(value: Dyadic, drawn: tuple[Dyadic, float], unit: float) -> list[int] | None:
-    """The nearest whole units of a value and noise, where the error of the noise leaves no doubt.
+    """The nearest whole units of a value plus noise, if the error of the noise leaves no doubt.
 
-    It leaves none if both ends of the interval that the noise lies in are rounded alike.
+    It leaves none if both ends of the noise's interval round to the same number.
     """
     vector, error = drawn
     half, slack = (Dyadic.of(np.full(value.size, size)) for size in (unit / 2, error))

@@ -1,4 +1,4 @@
-"""Thresholds that halve the places of records again and again: what all such mechanisms share."""
+"""Thresholds that halve the positions of records repeatedly: what all such mechanisms share."""
 
 from __future__ import annotations
 

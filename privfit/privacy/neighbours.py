@@ -1,9 +1,9 @@
 """What a guarantee hides: the relation between neighbouring data sets, and the privacy unit.
 
-Two data sets are neighbours if one person's rows are replaced by others ('replace'), or join or
-leave ('add_remove'). A replacement is a removal followed by an addition, so what holds for one step
-of 'add_remove' holds for 'replace' at the cost of two steps. From 'replace' to 'add_remove' there
-is no way: a release under 'replace' may publish the number of records.
+Two data sets are neighbours if one person's rows are replaced by others ('replace'), or are added
+or removed ('add_remove'). A replacement is a removal followed by an addition, so a guarantee for
+one step of 'add_remove' holds for 'replace' at the cost of two steps. There is no way from
+'replace' to 'add_remove': a release under 'replace' may publish the number of records.
 
 Users write a relation as one of these two words. `Neighbours.of` makes a value of it, once, where
 it enters; every range, sensitivity and rule takes that value and asks it what it needs to know:
@@ -47,10 +47,14 @@ class Neighbours:
 
     Parameters
     ----------
-    relation : 'replace' or 'add_remove'
-        Whether a person's rows are replaced, or join or leave.
-    rows : int
+    relation : {'replace', 'add_remove'}
+        Whether a person's rows are replaced, or added or removed.
+    rows : int, default=1
         How many rows one person may own. More than 1 can be declared and is not supported yet.
+
+    See Also
+    --------
+    Ledger : Counts under one relation.
 
     Examples
     --------
@@ -87,7 +91,20 @@ class Neighbours:
 
     @classmethod
     def of(cls, adjacency: object, name: str = "adjacency") -> Neighbours:
-        """The value of what a caller wrote: 'replace', 'add_remove', or a value already."""
+        """The value of what a caller wrote.
+
+        Parameters
+        ----------
+        adjacency : {'replace', 'add_remove'} or Neighbours
+            What was written.
+        name : str, default='adjacency'
+            The name of the parameter, for errors.
+
+        Returns
+        -------
+        Neighbours
+            The value.
+        """
         if isinstance(adjacency, Neighbours):
             adjacency.check_one_row()
             return adjacency
@@ -96,7 +113,17 @@ class Neighbours:
     def check_one_row(
         self, name: str = "rows", where: str = "", remedy: str = "pass Neighbours(relation)"
     ) -> None:
-        """Refuse persons with several rows."""
+        """Refuse persons with several rows.
+
+        Parameters
+        ----------
+        name : str, default='rows'
+            The name of the parameter, for the error.
+        where : str, default=''
+            Where it must be 1.
+        remedy : str
+            What to pass instead.
+        """
         if self.rows > 1:
             raise DeclarationError(
                 f"{name} ({self.rows}) must be 1{where}, since fits bound what a row can change "
@@ -126,8 +153,17 @@ class Neighbours:
     def span(self, low: N, high: N) -> N:
         """How far a sum over records moves to which each adds a number from `low` to `high`.
 
-        A record that is added or removed moves it by its own number, max(high, -low) at most. If
-        one leaves and another comes it is moved by the difference of two, high - low at most.
+        Parameters
+        ----------
+        low, high : number or array
+            The least and the largest number.
+
+        Returns
+        -------
+        number or array
+            A record that is added or removed moves the sum by its own number, max(high, -low) at
+            most. If one leaves and another comes, the sum moves by the difference of two numbers,
+            high - low at most.
         """
         if self.replaces:
             return high - low
@@ -138,7 +174,15 @@ class Neighbours:
     def steps_to(self, other: Neighbours) -> int | None:
         """How many steps of this relation lead to every neighbour of the other.
 
-        None where no number of steps does, or where the privacy units differ.
+        Parameters
+        ----------
+        other : Neighbours
+            The other relation.
+
+        Returns
+        -------
+        int or None
+            None if no number of steps does, or if the privacy units differ.
         """
         if self.rows != other.rows:
             return None
@@ -153,7 +197,7 @@ def relation_of(neighbours: Neighbours | None) -> str | None:
 
 
 def _check_relation(relation: object, name: str) -> str:
-    """Refuse what is no neighbour relation."""
+    """Refuse anything but a neighbour relation."""
     if not isinstance(relation, str) or relation not in ADJACENCIES:
         raise DeclarationError(
             f"{name} ({relation!r}) must be 'replace' or 'add_remove'; pass one of them"
@@ -162,7 +206,7 @@ def _check_relation(relation: object, name: str) -> str:
 
 
 def check_rows(rows: object, name: str) -> int:
-    """Refuse what is no number of rows."""
+    """Refuse anything but a number of rows."""
     if not is_whole(rows) or rows < 1:
         raise DeclarationError(f"{name} ({rows!r}) must be a positive whole number; pass {name}=1")
     return int(rows)

@@ -1,4 +1,4 @@
-"""What is left of a budget beside events that it pays for, and equal parts of it."""
+"""What other events leave of a budget, and equal parts of it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def epsilon_left(epsilon: float, *spent: Event) -> float:
 def gaussian_left(budget: Budget, *spent: Event, rule: Rule = "largest") -> float:
     """The mu of a Gaussian release that fits beside these events, 0 if none is found.
 
-    By simple composition what epsilon is left fits, but for the accountant's rounding. That grows
-    with epsilon: where budgets are in the hundreds there may be no such mu. Beside events there are
+    By simple composition the epsilon that is left fits, except for the accountant's rounding. That
+    grows with epsilon: for budgets in the hundreds there may be no such mu. Beside events there are
     three rules, each kept for the releases that were planned by it:
 
     'largest'   the very largest that fits, as the accountant finds it

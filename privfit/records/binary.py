@@ -1,17 +1,18 @@
-"""Records of binary features, and how many of each class have each feature.
+"""Records of binary features, and how many records of each class have each feature.
 
-A feature is present where X > 0: any table of numbers is such a record, so nothing has to be
-refused. A record lists its ones. `at_most` bounds how many: a record with more keeps a sample of
-them. Its coins are a hash of a public random key and of *that record's own features*: for each key
-the sample is a function of the record alone. So whatever the key, neighbours stay neighbours after
-sampling, one record apart and with no other record touched; no coupling of coins is needed, and
-the order of records does not matter. Records that are equal keep the same sample.
+A feature is present where X > 0, so any table of numbers is valid input and nothing has to be
+refused. A record is a list of its ones. `at_most` bounds their number: a record with more keeps a
+sample of them. The sample is drawn by hashing a public random key and *that record's own features*:
+for each key it is a function of the record alone. So whatever the key is, neighbours stay
+neighbours after sampling: they differ in one record, and no other record changes. No coupling of
+random draws is needed, and the order of records does not matter. Equal records keep the same
+sample.
 
 **What one record changes.** Let a record have at most s ones. It adds one to the size n_L of its
 class, and one to n_{F=1,L} for each of its features. So (n_L, n_{F=1,L}) over all features and
-classes changes by s + 1 ones if a record is added or removed. If it is replaced, 2 (s + 1) ones
-change, at most one in each place: those of the old record go, those of the new one come. Where
-both have the same class and features they cancel. Hence
+classes changes in s + 1 entries, by one each, if a record is added or removed. If a record is
+replaced, 2 (s + 1) entries change, by one each: those of the old record fall, those of the new one
+rise. If both have the same class and features, these cancel. Hence
 
 =============  ==========  ===========
                l1          l2 squared
@@ -48,7 +49,7 @@ __all__ = ["BinaryRecords", "ClassCounts", "count_sensitivity"]
 
 @dataclass(frozen=True, repr=False)
 class ClassCounts:
-    """Exact, private counts: `ones` (classes, d) records with a feature, `sizes` (classes,)."""
+    """Exact, private counts: `ones` (classes, d) records with each feature, `sizes` (classes,)."""
 
     ones: Integers
     sizes: Integers
@@ -79,7 +80,7 @@ class BinaryRows(Rows):
         read: Callable[[Any, Any], tuple[Any, Any]] | None = None,
         n_threads: int | None = None,
     ) -> BinaryRows:
-        """The records of a table (n, d) with classes 0, 1, ... (n,), as `read` reads both."""
+        """Pack a table (n, d) with classes 0, 1, ... (n,); `read` converts both first."""
         X, label = (X, y) if read is None else read(X, y)
         if X.shape[0] > TABLE_RECORDS:
             raise InputError(
@@ -94,7 +95,7 @@ class BinaryRows(Rows):
         return cls(start, column, label, int(X.shape[1]), n_classes, n_threads)
 
     def at_most(self, ones: int, key: int) -> BinaryRows:
-        """The view where records with more ones are reduced to a sample by the coins of `key`."""
+        """A view where records with more ones are reduced to a sample, drawn by `key`."""
         length = np.diff(self.start)
         longest = int(length.max(initial=0))
         if longest <= ones:
@@ -107,7 +108,7 @@ class BinaryRows(Rows):
         return rows
 
     def counts(self) -> Integers:
-        """int64 (classes, d + 1): the records of a class with each feature, and all of them."""
+        """int64 (classes, d + 1): records of a class with each feature, then all of the class."""
         shape = (self.n_classes, self.n_features + 1)
         table = np.empty(shape, dtype=np.int64)
         work = np.zeros((self.threads(self.column.size), *shape), dtype=np.int32)
@@ -117,7 +118,7 @@ class BinaryRows(Rows):
 
 @dataclass(frozen=True, repr=False)
 class BinaryRecords:
-    """Records of binary features, wherever they are, and what they count to."""
+    """Records of binary features, wherever they are stored, and their counts."""
 
     sums: Sums[BinaryRows]
     n_classes: int
@@ -131,40 +132,40 @@ class BinaryRecords:
         n_threads: int | None = None,
         read: Callable[[Any, Any], tuple[Any, Any]] | None = None,
     ) -> BinaryRecords:
-        """The records X (n, d), in memory or elsewhere, with classes 0, 1, ... (n,).
+        """Pack records X (n, d), in memory or elsewhere, with classes 0, 1, ... (n,).
 
-        `read(X, y)` makes both such tables, where they are.
+        `read(X, y)` converts both to such tables, in the place where they are stored.
         """
         make = partial(BinaryRows.pack, n_classes=n_classes, read=read, n_threads=n_threads)
         return cls(sums_of(X, y, make, n_threads), n_classes)
 
     @property
     def n_records(self) -> int:
-        """How many records there are; private if records are added or removed."""
+        """The number of records; private if records are added or removed."""
         return self.sums.n_records
 
     @property
     def n_features(self) -> int:
-        """How many features a record may have."""
+        """The number of features."""
         return self.sums.n_features
 
     def at_most(self, ones: int, key: int) -> BinaryRecords:
-        """The same records, those with more ones reduced to a sample by the coins of `key`."""
+        """The same records, where those with more ones are reduced to a sample, drawn by `key`."""
         return replace(self, sums=self.sums.viewed(BinaryRows.at_most, ones, key))
 
     def counts(self) -> ClassCounts:
-        """Exact counts, for any order of the records and any number of threads."""
+        """Exact counts, the same for any order of the records and any number of threads."""
         table = self.sums.sum(BinaryRows.counts)
         return ClassCounts(table[:, :-1], table[:, -1])
 
 
 def count_sensitivity(ones: int, neighbours: Neighbours) -> int:
-    """l1, and l2 squared, of what one record with so many ones changes in `ClassCounts`."""
+    """The l1, and squared l2, sensitivity of `ClassCounts` if a record has at most so many ones."""
     return (ones + 1) * neighbours.changes
 
 
 def bound_ones(max_ones: Any, n_features: int) -> int:
-    """s: how many ones a record may keep."""
+    """The number of ones that a record may keep."""
     if max_ones is None:
         return n_features
     if not is_whole(max_ones) or max_ones < 1:
@@ -192,7 +193,7 @@ def _ones_of_sparse(X: Any) -> tuple[Integers, NDArray[np.int32]]:
 
 
 def _ones_of_dense(X: Any) -> tuple[Integers, NDArray[np.int32]]:
-    """A few megabytes at a time: positions of ones take eight times the room of truth values."""
+    """Read a few megabytes at a time: positions of ones take eight times the room of booleans."""
     n, d = X.shape
     rows = max(1, CHUNK_BYTES // (8 * d))
     length, columns = np.empty(n, dtype=np.int64), [np.empty(0, np.int32)]

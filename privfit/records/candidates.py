@@ -1,4 +1,4 @@
-"""Candidates as kernels take them: pairs of int16 in quads, or side by side in lanes."""
+"""Candidates in the kernels' layouts: pairs of int16 in quads, or side by side in lanes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from privfit.records.packing import aligned
 
 
 def quads(whole: Floats, pairs: int) -> NDArray[np.int32]:
-    """(m, d) integers as (quads, pairs, QUAD) pairs of int16; the last row fills the last quad."""
+    """(m, d) integers as (quads, pairs, QUAD) pairs of int16; the last row pads the last quad."""
     m = len(whole)
     padded = np.zeros((-(-m // QUAD_SIZE) * QUAD_SIZE, 2 * pairs), dtype=np.int16)
     padded[:m, : whole.shape[1]] = whole

@@ -1,4 +1,4 @@
-"""Records in a box that is halved again and again: which cell each lies in, and counts of cells."""
+"""Records in a box that is repeatedly halved: the cell of each record, and counts of cells."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CellRows(Rows):
     def cell_counts(
         self, axes: NDArray[np.int32], codes: NDArray[np.uint64], shift: NDArray[np.uint64]
     ) -> Integers:
-        """int64: how many records lie in each of these cells, whose codes lack `shift` bits."""
+        """int64: the number of records in each of these cells, whose codes lack `shift` bits."""
         cells = self._stay("cells", (axes,), lambda: np.sort(self.cells(axes)))
         first = np.searchsorted(cells, codes << shift)
         return np.asarray(np.searchsorted(cells, (codes + np.uint64(1)) << shift) - first)
@@ -51,7 +51,7 @@ C = TypeVar("C", bound=CellRows)
 
 @dataclass(frozen=True, repr=False)
 class Halved(Generic[C]):
-    """Cells of records that can be counted, wherever the records are."""
+    """Cells of records, which can be counted wherever the records are."""
 
     sums: Sums[C]
     axes: NDArray[np.int32]
@@ -70,5 +70,5 @@ class Halved(Generic[C]):
         return cls(sums, axes)
 
     def count(self, codes: NDArray[np.uint64], shift: NDArray[np.uint64]) -> Integers:
-        """int64: how many records lie in each cell; its code lacks the last `shift` halvings."""
+        """int64: the number of records in each cell, whose code lacks the last `shift` halvings."""
         return self.sums.sum(CellRows.cell_counts, self.axes, codes, shift)

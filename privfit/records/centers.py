@@ -86,7 +86,7 @@ class CentersRows(CellRows):
     ) -> tuple[NDArray[np.int32], NDArray[np.int32], int] | None:
         """Centres (n, d) as quads, their start values, and the shift to add back for each record.
 
-        None where 32 bits may not do. For l2 the kernel computes norm2(c)^2 - 2 <x, c> - shift;
+        None if 32 bits may not be enough. For l2 the kernel computes norm2(c)^2 - 2 <x, c> - shift;
         its bounds over the box show that it fits. A shift that is not given is put in the middle.
         """
         pairs = self.dense.pairs
@@ -106,7 +106,7 @@ class CentersRows(CellRows):
         return quads(-2 * whole, pairs), quad_starts(squares - shift), shift
 
     def _added_back(self, shift: int) -> int:
-        """What the kernel's sums of distances lack, modulo 2^64: only costs themselves must fit."""
+        """What is missing from the kernel's sums of distances, modulo 2^64: only costs must fit."""
         added = self.n_records * shift + (self._squares if self.power == 2 else 0)
         return (added + 2**63) % 2**64 - 2**63
 
@@ -143,7 +143,7 @@ class CentersRows(CellRows):
     def clusters(self, whole: Floats, radius: int = 0, norm: int = 0) -> Integers:
         """int64 (k, 1 + d): counts and sums of the records nearest to each centre (k, d).
 
-        With a norm of 1 or 2, the sums are those of x - c, clipped to this radius.
+        If `norm` is 1 or 2, the sums are those of x - c, clipped to this radius.
         """
         k, d = whole.shape
         work = float(self.n_records) * (k * (2 + d / 8) + (4 if norm == 0 else 8) * d)
@@ -207,7 +207,7 @@ class CentersRows(CellRows):
     def _replaced(
         self, new: Floats, which: Integers, shift: int
     ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], Integers] | None:
-        """New centres in quads that replace one and the same centre, and where each one stands."""
+        """New centres in quads, each quad replacing one centre, and where each new centre is."""
         order = np.argsort(which, kind="stable")
         rows: list[int] = []
         place = np.empty(len(which), dtype=np.int64)
@@ -221,7 +221,7 @@ class CentersRows(CellRows):
         return form[0], form[1], which[rows][::QUAD_SIZE].astype(np.int32), place
 
     def grid_counts(self, parts: Integers) -> Integers:
-        """int64: the records in each cell of a grid with so many equal parts a column."""
+        """int64: the number of records in each cell of a grid with equal parts per column."""
         low, high = self.bounds
         total = np.zeros(int(np.prod(parts)), dtype=np.int64)
         stride = total.size // np.cumprod(parts)  # the last column varies fastest

@@ -1,16 +1,17 @@
-"""Our own reader of CSV: cells are texts until a schema reads them, and a record is read by itself.
+"""A CSV reader in which every record is read by itself: cells are texts until a schema reads them.
 
 A record is a line. Nothing is inferred from records: the delimiter and UTF-8 are declared, columns
-have no types, and no record changes how another one is read. Fields are quoted as RFC 4180 has it,
-but a quote that is not closed ends with its line. Fields beyond those of the header are dropped,
-fields that a record lacks are missing. `privfit/_kernels/cells.pyx` has the rules to the letter.
+have no types, and no record changes how another one is read. Fields are quoted as in RFC 4180,
+except that a quote that is not closed ends with its line. Fields beyond those of the header are
+dropped, and fields that a record lacks are missing. `privfit/_kernels/cells.pyx` has the exact
+rules.
 
-A line that is empty is a record, too: its first cell is empty, and the others are missing. To skip
-it would shift the records behind it, and change their number.
+An empty line is a record, too: its first cell is empty, and the others are missing. Skipping it
+would shift the records after it and change their number.
 
-Where `line_breaks` is declared, a quoted field may go on behind its line. Then one record can hide
-others: those up to the next quote, `LONGEST_CELL` bytes of them at most. The declaration accepts
-that; it is outside of the rule that a record is read by itself.
+If `line_breaks` is declared, a quoted field may continue on the next line. Then one record can hide
+others: those up to the next quote, at most `LONGEST_CELL` bytes. Declaring it accepts this
+exception to the rule that a record is read by itself.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ MARK = b"\xef\xbb\xbf"  # which some programs write before UTF-8
 
 
 def check_delimiter(delimiter: Any, name: str = "delimiter") -> int:
-    """The byte that a declared delimiter is."""
+    """The declared delimiter as a byte."""
     if (
         not isinstance(delimiter, str)
         or len(delimiter) != 1
@@ -54,10 +55,11 @@ def check_delimiter(delimiter: Any, name: str = "delimiter") -> int:
 
 
 class Cells:
-    """A column of CSV: (n,) texts, read when they are asked for.
+    """A column of CSV: (n,) texts, read when they are needed.
 
     A `Schema` reads them by `read_codes` and `read_numbers`. As an array they are texts, None where
-    a record lacks the field; as an array of floats they are numbers, NaN where they write none.
+    a record lacks the field; as an array of floats they are numbers, NaN where a text is not a
+    number.
     """
 
     def __init__(self, text: Bytes, words: Words) -> None:
@@ -71,7 +73,7 @@ class Cells:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """As of an array: (n,)."""
+        """The shape of the column as an array: (n,)."""
         return self._words.shape
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -82,12 +84,12 @@ class Cells:
         return texts
 
     def texts(self) -> list[str | None]:
-        """What the cells hold; None where a record lacks the field."""
+        """The texts of the cells; None where a record lacks the field."""
         whole = self._text.data
         return [_text(whole, word) for word in self._words.tolist()]
 
     def numbers(self) -> NDArray[np.float64]:
-        """(n,) the double nearest to what each cell writes; NaN where it writes no number."""
+        """(n,) the double nearest to each cell's number; NaN where a cell is not a number."""
         found = np.empty(len(self), dtype=np.float64)
         left = np.empty(len(self), dtype=np.int64)
         count = read_numbers(self._text, self._words, found, left)
@@ -97,14 +99,14 @@ class Cells:
         return found
 
     def read_numbers(self, reader: Any) -> NDArray[np.float64]:
-        """(n,) the numbers, NaN where ``reader.number(text)`` says that a text stands for none."""
+        """(n,) the numbers; NaN where ``reader.number(text)`` finds none."""
         numbers = self.numbers()
         for row in reader.doubtful(numbers).tolist():
             numbers[row] = reader.number(_text(self._text.data, int(self._words[row])))
         return numbers
 
     def read_codes(self, reader: Any) -> NDArray[np.int64]:
-        """(n,) ``reader.place(text)`` of each cell, asked once for each text; -1 if it lacks."""
+        """(n,) ``reader.place(text)`` of each cell, called once for each text; -1 if missing."""
         codes = np.empty(len(self), dtype=np.int64)
         table, known, row = _free(SLOTS), 0, 0
         whole = self._text.data
@@ -142,7 +144,7 @@ def _text(whole: memoryview, word: int) -> str | None:
 
 
 def _without_quotes(raw: bytes) -> bytes:
-    """A quoted field: doubled quotes are one, the closing one is none, what follows stays."""
+    """The text of a quoted field: doubled quotes become one, the closing one goes."""
     parts = raw.split(b'""')
     for i, part in enumerate(parts):
         before, closing, behind = part.partition(b'"')
@@ -152,19 +154,19 @@ def _without_quotes(raw: bytes) -> bytes:
 
 
 class CsvReader:
-    """The header of a file that is open, and then its records, block by block.
+    """Reads the header of an open file, and then its records, block by block.
 
     Parameters
     ----------
-    file
-        What bytes are read from, in order.
-    delimiter
-        One ASCII character; or several, of which the header chooses that which gives it the most
-        fields. The names of columns are public.
-    line_breaks
-        Whether quoted fields may hold line breaks; see the top of this module.
-    block
-        Bytes that are read at a time. What is read does not depend on it.
+    file : binary file
+        The file, read in order.
+    delimiter : str or sequence of str
+        One ASCII character; or several, of which the one that splits the header into the most
+        fields is used. The names of columns are public.
+    line_breaks : bool
+        Whether quoted fields may contain line breaks; see the top of this module.
+    block : int
+        Number of bytes to read at a time. The result does not depend on it.
     """
 
     def __init__(
@@ -196,7 +198,7 @@ class CsvReader:
         return delimiter, [name for name in names if name is not None], behind - self._first
 
     def blocks(self, places: Sequence[int], rows: int = ROWS) -> Iterator[list[Cells]]:
-        """The columns at these places of the header, at most so many records at a time."""
+        """The columns at these positions of the header, at most `rows` records at a time."""
         place = np.full(max(places) + 1, -1, dtype=np.int32)
         place[list(places)] = np.arange(len(places))
         rows = min(rows, ROWS)
@@ -222,7 +224,7 @@ class CsvReader:
         return cells[:, :count], behind
 
     def _read_on(self) -> None:
-        """More text, behind what is left over, in memory of its own: cells lie in what was."""
+        """Read more text, after what is left over, into new memory: earlier cells use the old."""
         rest = self._text[self._first :]
         if len(rest) > LONGEST:
             rest = self._shortened(rest)
@@ -238,7 +240,7 @@ class CsvReader:
         self._lines = int(np.count_nonzero(self._text == LINE_FEED))
 
     def _shortened(self, rest: Bytes) -> Bytes:
-        """The record that is too long, with one byte more than it may have, and what follows it."""
+        """The start of a record that is too long, one byte over the limit, and what follows it."""
         kept, behind = rest[: LONGEST + 1], rest[LONGEST + 1 :]
         while not len(ends := np.flatnonzero(behind == LINE_FEED)):
             behind = np.empty(self._block, dtype=np.uint8)
@@ -248,7 +250,7 @@ class CsvReader:
         return np.concatenate([kept, behind[ends[0] :]])
 
     def _fill(self, room: Bytes) -> int:
-        """Read until the room is full or the file ends: how many bytes."""
+        """Read until the buffer is full or the file ends; return the number of bytes."""
         view, filled = room.data, 0
         while filled < len(view):
             got = self._file.readinto(view[filled:])  # type: ignore[attr-defined]

@@ -1,15 +1,15 @@
 """Records on the workers of a Dask cluster: candidates go out, sums of integers come back.
 
 Each partition is loaded and packed by one worker, as a task, and stays in that worker's process,
-outside of Dask's own memory, which Dask may move. A question is no task: it takes a tenth of the
-time that one takes on its way through a scheduler. It goes to one worker, which asks FAN_IN others
-while it answers for its own partitions, and so on down a tree; sums come back the same way. Nothing
-but candidates and sums of integers crosses the network; the driver never sees a record.
+outside the memory that Dask manages and may move. A question is not a task: it takes a tenth of the
+time that a task takes on its way through a scheduler. It goes to one worker, which asks FAN_IN
+others while it answers for its own partitions, and so on down a tree; sums come back the same way.
+Only candidates and sums of integers cross the network; the driver never sees a record.
 
-**Faults.** Questions name all that they need (`rows`), so asking again is free and exact. Every
-sum carries the number of records that it covers. A worker that is gone adds nothing, so that the
-sum covers too few and is not used; what nobody holds any more is packed again, from the
-collection's own graph, and the whole question is asked anew. Draws are made by the driver, once.
+**Failures.** A question contains everything that is needed to answer it (`rows`), so asking again
+is free and exact. Every sum carries the number of records that it covers. If a worker is lost, the
+sum covers too few records and is not used; the lost partitions are packed again, from the
+collection's own graph, and the whole question is asked again. Noise is drawn by the driver, once.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ WAIT = 60.0  # seconds to wait for a first worker, or for another if all are gon
 
 @dataclass(frozen=True, repr=False)
 class _Sum:
-    """A sum of answers, how many records it covers, and why it does not cover others."""
+    """A sum of answers, the number of records that it covers, and why it does not cover others."""
 
     total: Integers | None = None
     n_records: int = 0
@@ -73,7 +73,7 @@ def _add(sums: Any) -> _Sum:
 
 
 def _portable(error: Exception) -> Exception:
-    """The error, or its name if it cannot be sent; a result that cannot would look like a loss."""
+    """The error, or its name if it cannot be pickled: else it would look like a lost worker."""
     from distributed.protocol.pickle import dumps, loads
 
     try:
@@ -85,13 +85,13 @@ def _portable(error: Exception) -> Exception:
 
 @cache
 def _pool(n_threads: int) -> ThreadPoolExecutor:
-    """Threads for questions; they stay, since a question may take less time than to start them."""
+    """Threads for questions, kept alive: a question may take less time than starting a thread."""
     return ThreadPoolExecutor(n_threads, thread_name_prefix="privfit")
 
 
 @dataclass
 class _Share:
-    """A fit's tables on this worker; one question at a time, since tables keep margins."""
+    """A fit's tables on this worker; one question at a time, since tables store margins."""
 
     tables: dict[tuple[int, ...], Rows] = field(default_factory=dict)  # by numbers of partitions
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -102,7 +102,7 @@ class _Share:
         return {index for numbers in list(self.tables) for index in numbers}
 
     def hold(self, index: int, table: Rows) -> None:
-        """Hold a table, unless this partition is held already."""
+        """Keep a table, unless this partition is held already."""
         with self.lock:
             if index not in self.numbers():
                 self.tables[index,], self.joined = table, False
@@ -135,7 +135,7 @@ _HELD: defaultdict[tuple[str, str], _Share] = defaultdict(_Share)  # by fit and 
 
 @dataclass(frozen=True)
 class _Card:
-    """What the driver learns of a packed partition: its size and width, or why it is refused."""
+    """What the driver learns about a packed partition: its size and width, or why it is refused."""
 
     n_records: int = 0
     n_features: int = 0
@@ -144,7 +144,7 @@ class _Card:
 
 @dataclass(frozen=True, repr=False)
 class _Recipe:
-    """The graph of one partition. Whoever packs it also loads it, so that records do not travel."""
+    """The graph of one partition. The worker that packs it also loads it, so no records travel."""
 
     key: Any
     graph: dict[Any, Any]
@@ -160,7 +160,7 @@ def _loaded(partition: Any) -> Any:
 
 
 def _pack(fit: str, index: int, X: Any, y: Any, make: Make[Rows]) -> _Card:
-    """Pack a partition and hold it here. A refusal is returned: Dask logs what is raised."""
+    """Pack a partition and keep it here. A refusal is returned: Dask logs what is raised."""
     from distributed import get_worker
 
     X, y = _loaded(X), _loaded(y)
@@ -175,7 +175,7 @@ def _pack(fit: str, index: int, X: Any, y: Any, make: Make[Rows]) -> _Card:
 
 
 async def _ask(fit: str, question: Asked, homes: Homes, dask_worker: Any = None) -> _Sum:
-    """The sum of this worker, which is the first of `homes`, and of the others below it."""
+    """The sum over this worker, which is the first of `homes`, and over the others below it."""
     (_, indices), *below = homes
     here = _HELD[fit, dask_worker.address].answer
     return _add(
@@ -188,7 +188,7 @@ async def _ask(fit: str, question: Asked, homes: Homes, dask_worker: Any = None)
 
 
 async def _pass_on(fit: str, question: Asked, homes: Homes, dask_worker: Any) -> _Sum:
-    """What the first of these workers says, by the same message as that of `Client.run`."""
+    """The answer of the first of these workers, by the same message as that of `Client.run`."""
     from distributed.protocol.pickle import dumps
 
     there = dask_worker.rpc(homes[0][0])
@@ -234,19 +234,20 @@ def _client() -> Any:
         ) from None
     if client.asynchronous:
         raise DeclarationError(
-            "fit waits for answers, but this client is asynchronous; call fit outside of the event "
+            "fit waits for answers, but this client is asynchronous; call fit outside the event "
             "loop, with a client that was started without asynchronous=True"
         )
     return client
 
 
 def _partitions(X: Any, y: Any, client: Any) -> list[tuple[Any, Any]]:
-    """(records, labels) of each partition: a recipe, or a future where a worker has it already."""
+    """(records, labels) of each partition: a recipe, or a future if a worker has it already."""
     rows = _references(X, client)
     labels = [None] * len(rows) if y is None else _references(y, client)
     if len(rows) != len(labels):
         raise InputError(
-            f"y ({len(labels)} partitions) must be cut like X ({len(rows)} partitions); rechunk or "
+            f"y ({len(labels)} partitions) must be partitioned like X ({len(rows)} partitions); "
+            f"rechunk or "
             "repartition one of them"
         )
     return list(zip(rows, labels, strict=True))
@@ -307,8 +308,8 @@ class _Workers(Sums[R]):
             self._see_who_holds_what()
             self._settle()
         raise ClusterError(
-            f"workers were lost in {MOST_ROUNDS} attempts at one question; see to it that they "
-            "have the memory for their partitions, and fit again"
+            f"workers were lost in {MOST_ROUNDS} attempts at one question; give them enough "
+            f"memory for their partitions, and fit again"
         )
 
     def _try_one(self, question: Question[R, Integers]) -> None:
@@ -319,7 +320,7 @@ class _Workers(Sums[R]):
     # ---------------------------------------------------------------------------- where tables are
 
     def _settle(self) -> None:
-        """See to it that every partition has a worker that is there and holds it."""
+        """Make sure that every partition is held by a worker that is alive."""
         while True:
             workers = self._workers()
             homeless = [i for i in range(len(self._partitions)) if self._home.get(i) not in workers]
@@ -328,7 +329,7 @@ class _Workers(Sums[R]):
             self._pack(homeless, workers)
 
     def _workers(self) -> dict[str, int]:
-        """Addresses and threads of the workers that are there."""
+        """Addresses and numbers of threads of the workers that are alive."""
         workers: dict[str, int] = self._client.nthreads()
         if not workers:
             try:
@@ -342,7 +343,7 @@ class _Workers(Sums[R]):
         return workers
 
     def _pack(self, indices: list[int], workers: dict[str, int]) -> None:
-        """Have these partitions packed: where they lie already, or shared out by threads."""
+        """Have these partitions packed: where they are already, or shared out by threads."""
         turns = cycle([address for address, count in sorted(workers.items()) for _ in range(count)])
         jobs: dict[str, list[int]] = defaultdict(list)
         for index, address in zip(indices, islice(turns, len(indices)), strict=True):
@@ -363,8 +364,8 @@ class _Workers(Sums[R]):
                 raise card.refusal
         if any(card != self._cards.get(i, card) for i, card in cards.items()):
             raise ClusterError(
-                "a partition has changed since it was first read; fit to a collection that gives "
-                "the same records whenever it is read, or persist it"
+                "a partition has changed since it was first read; fit to a collection that "
+                "returns the same records whenever it is read, or persist it"
             )
         self._cards.update(cards)
         self._home.update({i: address for address, mine in jobs.items() for i in mine})
@@ -378,7 +379,7 @@ class _Workers(Sums[R]):
         return next((address for address in places if address in workers), None)
 
     def _at(self, address: str, task: Any, *arguments: Any) -> Any:
-        """A future of what this worker, and no other, makes of the arguments."""
+        """A future of the result, computed by this worker and no other."""
         return self._client.submit(
             task, *arguments, workers=[address], allow_other_workers=False, pure=False
         )
@@ -386,7 +387,7 @@ class _Workers(Sums[R]):
     # ---------------------------------------------------------------------------------- a question
 
     def _round(self, question: Asked, workers: int | None = None) -> _Sum:
-        """Ask all (or so many) workers and add up; a sum over too few records if one left."""
+        """Ask all (or some) workers and add up; the sum covers too few records if one was lost."""
         by_worker: dict[str, list[int]] = defaultdict(list)
         for index, address in self._home.items():
             if self._cards[index].n_records:
@@ -395,7 +396,7 @@ class _Workers(Sums[R]):
         return _add(self._run([first[0]], _ask, self._fit, question, homes).values())
 
     def _see_who_holds_what(self) -> None:
-        """Forget the home of a partition that is not there, as of a worker that came back empty."""
+        """Forget the home of a partition that is gone, such as that of a worker that restarted."""
         there = self._workers()
         self._home = {index: home for index, home in self._home.items() if home in there}
         held = self._run(sorted({*self._home.values()}), _numbers, self._fit)
@@ -403,15 +404,15 @@ class _Workers(Sums[R]):
                       if index in held.get(home, ())}  # fmt: skip
 
     def _run(self, addresses: list[str], task: Any, *arguments: Any) -> dict[str, Any]:
-        """What these workers make of the arguments, at once and aside of Dask's tasks.
+        """The results of these workers, computed at once and outside Dask's tasks.
 
-        Those that do not answer are left out; nobody answers if a worker of this fit has left.
+        Workers that do not answer are left out; none answers if a worker of this fit has left.
         """
         found: dict[str, Any] = self._client.sync(self._watched, addresses, task, arguments)
         return found
 
     async def _watched(self, addresses: list[str], task: Any, arguments: Any) -> dict[str, Any]:
-        """Runs on the client's event loop, where its methods are to be awaited."""
+        """Run on the client's event loop, where its methods have to be awaited."""
         run = self._client.run(task, *arguments, workers=addresses, on_error="ignore")
         answers = asyncio.ensure_future(run)
         while True:
@@ -425,13 +426,13 @@ class _Workers(Sums[R]):
                 return {}
 
     def _show_life(self) -> None:
-        """Have a task now and then: to the scheduler, one who only asks questions is idle."""
+        """Submit a task now and then: the scheduler thinks a client without tasks is idle."""
         if time.monotonic() - self._last_task > AWAKE:
             self._last_task = time.monotonic()
             self._client.submit(int, pure=False)
 
     def _finished(self, futures: list[Any], addresses: set[str]) -> bool:
-        """Wait for results; False if a worker of theirs left, so that they may never come."""
+        """Wait for results; False if one of their workers left, so that they may never come."""
         from distributed import TimeoutError, wait
         from distributed.scheduler import KilledWorker
 
@@ -453,7 +454,7 @@ class _Workers(Sums[R]):
 
 
 def _drop_everywhere(client: Any, fit: str, addresses: set[str]) -> None:
-    """Let the workers forget a fit's tables; one that is gone has forgotten them."""
+    """Let the workers forget a fit's tables; a worker that is gone has forgotten them."""
     if getattr(client, "status", "") != "running":
         return
     from distributed import fire_and_forget

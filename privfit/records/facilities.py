@@ -1,8 +1,9 @@
-"""Records measured from public facilities: tables of clipped distances, and sums over them.
+"""Distances from records to public facilities: tables of clipped distances, and sums over them.
 
-Of few columns records are kept, and their distances are made when they are first needed; records
-that stream by work them out again for each question, a strip of records at a time: for two columns
-that takes as long as reading them, and no room on disk. Of other records distances alone are kept.
+Records with few columns are kept, and their distances are computed when they are first needed.
+Streamed records compute them again for each question, a strip of records at a time: for two columns
+that takes as long as reading the distances, and no disk space. For other records only the distances
+are kept.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Ruler:
 
     @property
     def has_cells(self) -> bool:
-        """Whether records have few enough columns to be kept beside their distances."""
+        """Whether records have few enough columns to be kept in addition to their distances."""
         return self.places.shape[1] <= FEW_COLUMNS
 
     def rounded(self, distance: int) -> int:
@@ -81,8 +82,8 @@ class Ruler:
     def narrowed(self, low: int, high: int) -> Ruler:
         """Distances clipped further, to low..high in score units above the present low.
 
-        Clipped before they are rounded or after, they are the same: bounds are whole score units
-        above low, from where distances are rounded.
+        The result is the same whether they are clipped before or after rounding: bounds are whole
+        score units above low, from which distances are rounded.
         """
         first = self.low
         top = min(self.high, first + (high << self.shift))
@@ -104,7 +105,7 @@ class Ruler:
     def _onehot_distances(
         self, records: SparseRecords, work: float, calls: KernelCalls, matrix: Array
     ) -> None:
-        """Records of zeros and ones: additions alone.
+        """Distances of records of zeros and ones, by additions alone.
 
         l1(x - f) = sum of abs(f_j) + sum over the ones of abs(1 - f_j) - abs(f_j).
         """
@@ -165,8 +166,8 @@ class OwnRuler:
             for i in {first, last - 1} if last - first > 1 else ():
                 if not np.array_equal(self._integers(X, i, i + 1)[0], block[i - first]):
                     raise DeclarationError(
-                        "metric must treat each record by itself; it gave another distance to a "
-                        "record that stood alone. Round inside metric"
+                        "metric must treat each record by itself; a record by itself got another "
+                        "distance than in a block. Round inside metric"
                     )
             matrix[:, first:last] = block.T
         return matrix
@@ -178,7 +179,8 @@ class OwnRuler:
         values = np.asarray(self.metric(rows, self.facilities), dtype=np.float64)
         if values.shape != (last - first, f):
             raise DeclarationError(
-                f"metric must return one row a record and {f} columns, one a facility; return an "
+                f"metric must return one row per record and {f} columns, one per facility; return "
+                f"an "
                 "array (rows, f)"
             )
         if np.isnan(values).any():
@@ -210,7 +212,7 @@ class Distances(Rows):
 
     @property
     def n_facilities(self) -> int:
-        """How many facilities there are."""
+        """The number of facilities."""
         return len(self.matrix)
 
     @property
@@ -284,14 +286,14 @@ class Distances(Rows):
         return out.T
 
     def nearest_counts(self, members: Integers) -> Integers:
-        """int64 (k,): how many records are nearest to each member, ties to the first."""
+        """int64 (k,): the number of records nearest to each member, ties going to the first."""
         which = self.nearest_two(members)[1]
         return np.bincount(which, minlength=len(members)).astype(np.int64)
 
     # ---------------------------------------------------------------------------- one member added
 
     def _nearest(self, members: Integers) -> Array:
-        """(n,): distances to the nearest member, the largest number if there is none."""
+        """(n,): distances to the nearest member, the largest number if there is no member."""
         kind = self.matrix.dtype
         wanted: list[int] = members.tolist()
         known, nearest = self._taken("grown") or ([], None)
@@ -315,7 +317,7 @@ class Distances(Rows):
         return out
 
     def covered(self, members: Integers, radius: int) -> Integers:
-        """int64 (f,): the records that each facility has within the radius, and no member has."""
+        """int64 (f,): the records within the radius of each facility and of no member."""
         nearest = self._nearest(members)
         alone, kind = nearest > radius, nearest.dtype.type
         # min(v, radius + 1) - min(v, radius) is 1 for a distance v beyond the radius, else 0.
@@ -326,7 +328,7 @@ class Distances(Rows):
     # ---------------------------------------------------------------------------- single distances
 
     def nearest(self, members: Integers, rank: int) -> Integers:
-        """(n,): each record's distance to the rank-th nearest of some facilities, from 0 on."""
+        """(n,): each record's distance to the rank-th nearest of some facilities, from 0."""
         if rank == 0:
             least = self.matrix[members[0], : self.n_records].copy()
             for facility in members[1:]:
@@ -342,7 +344,7 @@ class Distances(Rows):
         return found
 
     def nearer(self, members: Integers, rank: int, levels: Integers) -> Integers:
-        """int64: how many records have less than each of these distances by `nearest`."""
+        """int64: the number of records below each of these distances, by `nearest`."""
         values = np.sort(self.nearest(members, rank))
         return np.asarray(np.searchsorted(values, levels, side="left"), dtype=np.int64)
 
@@ -351,7 +353,7 @@ class Distances(Rows):
 
 
 class FacilityRows(CellRows):
-    """Records of few columns and how they are measured, or the distances of others."""
+    """Records with few columns and how to measure them, or the distances of other records."""
 
     def __init__(
         self,
@@ -395,7 +397,7 @@ class FacilityRows(CellRows):
     def pack_own(
         cls, X: Any, y: None, *, ruler: OwnRuler, n_threads: int | None = None
     ) -> FacilityRows:
-        """Measure records by a user's own function; columns of a table stand side by side."""
+        """Measure records by a user-defined function; columns of a table are put side by side."""
         if isinstance(X, Mapping):
             X = numbers_of(X)
         n = X.shape[0] if hasattr(X, "shape") else len(X)
@@ -443,7 +445,7 @@ class FacilityRows(CellRows):
     # ----------------------------------------------------------------------------------- distances
 
     def distances(self) -> Distances:
-        """The table of all distances, made when it is first needed."""
+        """The table of all distances, computed when it is first needed."""
         if self._distances is None:
             self._distances = Distances(self._measured(self.dense), self.n_records)
         self._distances.n_threads, self._distances.passing = self.n_threads, self.passing
@@ -457,7 +459,7 @@ class FacilityRows(CellRows):
     def _strips(self) -> Iterator[Distances]:
         """The distances of a few records at a time.
 
-        Few enough that they stay in the cache while they are looked at; then they are forgotten.
+        They are few enough to stay in the cache while they are used, and are then dropped.
         """
         assert self.dense is not None
         assert self._ruler is not None
@@ -472,7 +474,7 @@ class FacilityRows(CellRows):
         self, question: Callable[Concatenate[Distances, Q], Integers],
         *args: Q.args, **named: Q.kwargs,
     ) -> Integers:  # fmt: skip
-        """The answer of the table of all distances, or of strips where records stream by."""
+        """Answer from the table of all distances, or from strips if records are streamed."""
         if self._distances is not None or not self.passing:
             return question(self.distances(), *args, **named)
         first, *others = (question(strip, *args, **named) for strip in self._strips())
@@ -493,7 +495,7 @@ class FacilityRows(CellRows):
         return self._sum(Distances.all_swapped, members)
 
     def nearest_counts(self, members: Integers) -> Integers:
-        """int64 (k,): how many records are nearest to each member."""
+        """int64 (k,): the number of records nearest to each member."""
         return self._sum(Distances.nearest_counts, members)
 
     def grown(self, members: Integers) -> Integers:
@@ -501,9 +503,9 @@ class FacilityRows(CellRows):
         return self._sum(Distances.grown, members)
 
     def covered(self, members: Integers, radius: int) -> Integers:
-        """int64 (f,): the records that each facility has within the radius, and no member has."""
+        """int64 (f,): the records within the radius of each facility and of no member."""
         return self._sum(Distances.covered, members, radius)
 
     def nearer(self, members: Integers, rank: int, levels: Integers) -> Integers:
-        """int64: how many records have less than each of these distances to one of the members."""
+        """int64: the number of records below each of these distances to one of the members."""
         return self._sum(Distances.nearer, members, rank, levels)

@@ -1,4 +1,4 @@
-"""Records of a test set, graded by a model: a score or a prediction, a label, and counts."""
+"""Records of a test set, scored by a model: a score or a prediction, a label, and their counts."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ class GradedRows(Rows):
         with np.errstate(over="ignore"):  # what is huge is clipped, and nothing tells of it
             score = score.astype(np.float64, copy=False)
         if np.isnan(score).any():
-            raise InputError("y_score must not hold NaN; fill it with a public value before")
+            raise InputError("y_score must not contain NaN; replace it by a public value first")
         return cls(score, _positive(y, pos_label))
 
     def histogram(self, low: float, high: float) -> Integers:
-        """int64 (2, G): negatives and positives in each place of the grid of scores low..high."""
+        """int64 (2, G): negatives and positives in each cell of a grid of scores low..high."""
         inside = np.clip(self.score, low, high) - low  # first: nothing then overflows, or warns
         place = np.minimum(inside * (GRID / (high - low)), GRID - 1).astype(np.intp)
         return np.bincount(place + GRID * self.positive, minlength=2 * GRID).reshape(2, GRID)
 
     def between(self, cuts: Floats) -> Integers:
-        """int64 (2, m): negatives and positives between rising thresholds."""
+        """int64 (2, m): negatives and positives between increasing thresholds."""
         m = len(cuts) + 1
         place = np.searchsorted(cuts, self.score, side="right")
         return np.bincount(place + m * self.positive, minlength=2 * m).reshape(2, m)
@@ -108,7 +108,8 @@ def _positive(y: Any, pos_label: Any) -> NDArray[np.bool_]:
         kind = getattr(y, "dtype", np.dtype(object)).kind
         if kind != "O" and isinstance(pos_label, str) != (kind in "US"):
             raise DeclarationError(
-                f"pos_label ({pos_label!r}) must be of the kind of y_true; pass one of its labels"
+                f"pos_label ({pos_label!r}) must have the type of y_true's labels; pass one of "
+                f"its labels"
             )
         return LevelReader(positions([pos_label], "pos_label")).codes(y) == 0
     groups = two_classes(y)

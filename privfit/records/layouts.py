@@ -114,7 +114,7 @@ class DenseLayout:
 
     @property
     def entries(self) -> float:
-        """Columns of a record that a pass takes to hand."""
+        """Columns of a record that a pass reads."""
         return float(self.records.n_features)
 
     def packed(self) -> Packed:
@@ -154,7 +154,7 @@ class DenseLayout:
 
 @dataclass(frozen=True, repr=False)
 class DenseParent:
-    """Margins of one candidate; every move touches every record, but takes no product."""
+    """Margins of one candidate; every move changes every record, but needs no product."""
 
     layout: DenseLayout
     z: NDArray[np.int32]
@@ -245,7 +245,7 @@ class SparseLayout:
 
     @property
     def entries(self) -> float:
-        """Columns of a record that a pass takes to hand, on average."""
+        """Columns of a record that a pass reads, on average."""
         return self.records.mean_entries
 
     def packed(self) -> Packed:
@@ -287,7 +287,7 @@ class SparseLayout:
 
 
 class SparseParent:
-    """Margins and losses of one candidate; a move touches only its column's non-zeros."""
+    """Margins and losses of one candidate; a move changes only its column's non-zeros."""
 
     def __init__(self, layout: SparseLayout, state: NDArray[np.int32], total: int) -> None:
         self._layout, self._state, self._total = layout, state, total
@@ -364,7 +364,7 @@ class SparseFollower:
         return (ones << layout.a) + values
 
     def _follow(self, whole: Floats, rows: Rows) -> None:
-        """Bring the margins up to date; one that is interrupted starts afresh."""
+        """Bring the margins up to date; after an interruption they are computed afresh."""
         layout, before, self._whole = self._layout, self._whole, None
         changed = None if before is None else np.flatnonzero(whole[:-1] != before[:-1])
         if before is None or changed is None or len(changed) > 4:

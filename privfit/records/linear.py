@@ -1,8 +1,8 @@
 """Labelled records packed for linear models: losses, gradients, moves and moments of candidates.
 
-Candidates come as whole numbers of grid units (m, d + 1), the intercept last, and exact margins are
-the caller's promise. Which width of integers is sure to hold them is decided here, from the domain
-alone: it changes speed and nothing else.
+Candidates are whole numbers of grid units (m, d + 1), the intercept last; the caller guarantees
+that their margins are exact. The width of integers that is certain to hold them is chosen here,
+from the domain alone: it affects speed and nothing else.
 """
 
 from __future__ import annotations
@@ -55,10 +55,11 @@ class LossGrid:
 
 @dataclass(frozen=True, eq=False)
 class Image:
-    """A public map of records, and the bound on a record's gradient there.
+    """A public map of records, and a bound on the length of a record's gradient in its image.
 
-    A record goes to sum_j x_j columns[j] + columns[d], with x_j in record units; sizes are divided
-    by 2^shift, rounded up, and added, or their squares. It is capped at bound / length.
+    A record is mapped to sum_j x_j columns[j] + columns[d], with x_j in record units; its sizes, or
+    their squares, are divided by 2^shift, rounded up and added. Its residual is capped at bound /
+    length.
     """
 
     columns: Integers
@@ -68,14 +69,14 @@ class Image:
 
     @cached_property
     def key(self) -> tuple[Any, ...]:
-        """What tells it from others."""
+        """A hashable identity."""
         return self.columns, self.shift, self.squared, self.bound
 
 
 class LinearRows(Rows):
-    """Labelled records, and the loss that they are asked about.
+    """Labelled records, and the loss in question.
 
-    Of several classes, `head` is the one that is class 1; all others are class 0.
+    With several classes, `head` is class 1 and all others are class 0.
     """
 
     def __init__(
@@ -135,7 +136,7 @@ class LinearRows(Rows):
         return LinearRows(records, self.domain, self.loss, self.n_threads).against(self.head)
 
     def against(self, head: int) -> LinearRows:
-        """The view where another class is class 1; records are packed once for all."""
+        """A view where another class is class 1; the records are packed only once."""
         if head == self.head:
             return self
         rows = copy(self)
@@ -147,21 +148,21 @@ class LinearRows(Rows):
     # -------------------------------------------------------------------------- widths of integers
 
     def narrow(self, reach: Floats) -> NDArray[np.bool_]:
-        """(m,) which margins, of at most these sizes, are sure to fit in 32 bits."""
+        """(m,) which margins, of at most these sizes, are certain to fit in 32 bits."""
         return np.asarray(reach < self._narrowest)
 
     def _norms(self, whole: Floats) -> Floats:
         return self.domain.norm(whole * self.domain.weight_units())
 
     def _narrow_candidates(self, whole: Floats) -> NDArray[np.bool_]:
-        """(m,) which candidates' margins and weights are sure to fit in 32 bits."""
+        """(m,) which candidates' margins and weights are certain to fit in 32 bits."""
         narrow = self.narrow(np.abs(whole) @ self._reaches)  # quick, and enough for most
         if not narrow.all():
             narrow = self.narrow(self._norms(whole))
         return narrow & self.layout.fits(whole)
 
     def _short(self, whole: Floats) -> bool:
-        """Whether the sum of weights over a sparse record's ones is sure to fit in 16 bits.
+        """Whether the sum of weights over a sparse record's ones is certain to fit in 16 bits.
 
         It is the margin of that record with its other columns at 0, if 0 is inside the domain.
         """
@@ -212,14 +213,14 @@ class LinearRows(Rows):
         return parent
 
     def _is_narrow(self, whole: Floats, farther: float) -> bool:
-        """Whether the margins of one candidate are, and those that reach so much farther."""
+        """Whether one candidate's margins fit in 32 bits, even if they grow by `farther`."""
         quick = float(np.abs(whole) @ self._reaches) + farther
         return quick < self._narrowest or (
             float(self._norms(whole[None])[0]) + farther < self._narrowest
         )
 
     def _follow(self, parent: DenseParent | SparseParent, before: Floats, whole: Floats) -> bool:
-        """Move margins to this candidate in a few steps, if they and its weights fit on the way."""
+        """Move the margins to this candidate in a few steps, if they and its weights still fit."""
         if before is whole:
             return True
         steps = whole - before
@@ -255,7 +256,7 @@ class LinearRows(Rows):
         return self._stay("caps", image.key, capped)
 
     def followed_gradient(self, whole: Floats, cap: int) -> Integers:
-        """`gradient`, quick if it is asked for one candidate after another near by."""
+        """The same as `gradient`, but fast if the last candidate was nearby."""
         narrow = bool(self._narrow_candidates(whole[None])[0])
         if self.passing or not narrow or isinstance(self.layout, DenseLayout):
             return self.layout.gradient(whole, not narrow, cap, self)
@@ -299,7 +300,7 @@ class LinearRows(Rows):
 
 
 def _narrowest(domain: Domain, loss: LossGrid) -> float:
-    """Margins of all sizes below this are sure to fit in 32 bits, and hinges in 24."""
+    """A bound: smaller margins of all sizes are certain to fit in 32 bits, and hinges in 24."""
     grid = domain.grid
     widest = 2.0 ** (31 - grid.a - grid.b)
     if loss.name == "hinge":

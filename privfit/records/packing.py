@@ -1,10 +1,11 @@
 """Records in the kernels' own layout: checked, clipped, rounded and packed once.
 
-Dense records lie in panels of 16 rows, two int16 columns to an int32, so that one instruction
-multiplies a pair of columns of eight records. Sparse records list the columns that are exactly one
-(a pure addition) apart from other values. Records of one class lie together, so that a loss never
-asks for the class of a record; order does not matter, since scores are sums of integers. Of several
-classes each in turn is class 1 and the rest class 0: that turns signs of runs, and packs nothing.
+Dense records are stored in panels of 16 rows, two int16 columns to an int32, so that one
+instruction multiplies a pair of columns of eight records. Sparse records list the columns that are
+exactly one (a pure addition) apart from other values. Records of one class are stored together, so
+that a loss never looks up the class of a record; their order does not matter, since scores are sums
+of integers. With several classes, each in turn is class 1 and the rest class 0: that flips the
+signs of runs, and nothing is packed again.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ CHUNK_BYTES = 1 << 22  # of float64 input that are checked, clipped and packed a
 
 
 def aligned(shape: tuple[int, ...], dtype: Any, zero: bool = True) -> NDArray[Any]:
-    """Memory that begins on a cache line: a vector load across two lines costs two loads."""
+    """Memory that starts on a cache line: a vector load across two lines costs two loads."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     # numpy asks for huge pages in empty(), not in zeros(): fewer page faults on large tables.
     memory = np.empty(size + 64, dtype=np.uint8)
@@ -46,7 +47,7 @@ def aligned(shape: tuple[int, ...], dtype: Any, zero: bool = True) -> NDArray[An
 
 @dataclass(frozen=True)
 class Run:
-    """`count` packed records of one group from row `first` on; flip 0 is class 1, -1 is class 0."""
+    """`count` packed records of one group from row `first` on; flip 0 is class 1, -1 class 0."""
 
     first: int
     count: int
@@ -92,7 +93,7 @@ class DenseRecords:
             yield block
 
     def labelled_blocks(self, rows: int) -> Iterator[tuple[Run, NDArray[np.int16]]]:
-        """The same blocks, each of one class: with the run that it belongs to."""
+        """The same blocks, each of one class, with the run that it belongs to."""
         step = max(1, rows // PANEL_ROWS)
         for run in self.runs:
             for first in range(0, run.count, step * PANEL_ROWS):
@@ -240,7 +241,7 @@ def tiles(runs: tuple[Run, ...], rows: int) -> Integers:
 
 
 def joined(tables: Sequence[DenseRecords | SparseRecords]) -> DenseRecords | SparseRecords:
-    """All the records of tables of one layout in one, as `pack` has them: group by group."""
+    """All records of tables with one layout in a single table, as `pack` makes it: by group."""
     if isinstance(tables[0], SparseRecords):
         return _joined_sparse([table for table in tables if isinstance(table, SparseRecords)])
     dense = [table for table in tables if isinstance(table, DenseRecords)]
@@ -257,7 +258,7 @@ def repacked(blocks: Sequence[NDArray[np.int16]]) -> DenseRecords:
 
 
 def _joined_sparse(tables: Sequence[SparseRecords]) -> SparseRecords:
-    """The first group of all tables before the second, and so on."""
+    """The first group of all tables, then the second, and so on."""
     runs = sorted(((table, run) for table in tables for run in table.runs),
                   key=lambda of: of[1].group)  # fmt: skip
     count = np.bincount([run.group for _, run in runs], [run.count for _, run in runs])
@@ -352,7 +353,7 @@ def pack(
     layout: str = "auto",
     uniform: bool = False,
 ) -> DenseRecords | SparseRecords:
-    """Quantise and pack records, sorted by `groups`; the first is class 1, all others class 0."""
+    """Round and pack records, sorted by `groups`; the first is class 1, all others class 0."""
     if layout not in ("auto", "dense", "sparse"):
         raise DeclarationError(
             f"layout ({layout!r}) must be 'auto', 'dense' or 'sparse'; leave it out"
@@ -366,7 +367,7 @@ def pack(
 
 
 def _is_sparse(X: Any) -> bool:
-    """Whether adding the non-zeros beats multiplying all columns: measured at 0.4 of them."""
+    """Whether adding the non-zeros is faster than multiplying all columns: measured at 0.4."""
     if X.shape[1] < 16:  # row starts would take more room than they save
         return False
     if is_sparse(X):
@@ -403,7 +404,7 @@ def _dense(count: Integers, d: int, rows: Iterable[tuple[int, NDArray[np.int16]]
 
 
 def _write_rows(panels: NDArray[np.int16], first: int, rows: NDArray[np.int16]) -> None:
-    """Put rows into consecutive places of the panels: whole panels at once, the ends one by one."""
+    """Write rows to consecutive places of the panels: whole panels at once, the ends one by one."""
     if rows.shape[1] % 2:
         rows = np.pad(rows, ((0, 0), (0, 1)))
     n, pairs = rows.shape[0], rows.shape[1] // 2

@@ -1,13 +1,13 @@
-"""What all kinds of packed records share: calls of kernels, and what is kept between questions.
+"""What all kinds of packed records share: kernel calls, and results kept between questions.
 
 A kind of packed records answers *questions*: methods that return integers of one shape, each the
 sum over its records. `sums` asks them, wherever the records are.
 
-**Every question names all that it needs.** It says "the moves around this candidate", never "the
-moves around where you stand". Packed records may keep margins from one question to the next and
-bring them up to date, but that saves time and nothing else: records that were packed anew a moment
+**A question contains everything that is needed to answer it.** It says "the moves around this
+candidate", never "the moves around the current one". Packed records may keep margins from one
+question to the next and update them, but this only saves time: records that were packed a moment
 ago, on another machine, give the same integers. So a question may be asked twice, answered twice,
-or asked of a stand-in, and there is no state to restore when a worker dies.
+or answered by a replacement, and there is no state to restore when a worker dies.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Key = tuple[Any, ...]
 
 
 class KernelCalls:
-    """How many threads a kernel gets, and slices of its work that are short enough to interrupt."""
+    """The number of threads for a kernel, and slices of its work short enough to be interrupted."""
 
     tile_rows: ClassVar[int] = 256  # records whose panels and margins share two levels of cache
     slice_work: ClassVar[float] = 4e8  # steps between two looks at the keyboard, some 50 ms
@@ -36,11 +36,11 @@ class KernelCalls:
         self.n_threads = n_threads
 
     def threads(self, work: float) -> int:
-        """The number of threads for so many elementary steps."""
+        """The number of threads for this number of elementary steps."""
         return threads.resolve(self.n_threads) if work > self.thread_work else 1
 
     def steps(self, count: int, work: float, least: int = 1) -> Iterator[slice]:
-        """`count` pieces of work in slices of bounded work; between two Python sees Ctrl-C."""
+        """`count` pieces of work in slices of bounded work; between slices Python sees Ctrl-C."""
         step = max(least, int(count * self.slice_work / max(work, 1.0)))
         for first in range(0, count, step):
             yield slice(first, min(first + step, count))
@@ -49,8 +49,8 @@ class KernelCalls:
 class Rows(KernelCalls):
     """Private records of one kind, packed for their kernels.
 
-    `keep` puts an array where it may stay; records that stream by have it on disk. Such records are
-    `passing`: they keep no more than what is dear to make again.
+    `keep` stores an array for later; for streamed records it is stored on disk. Such records are
+    `passing`: they keep only what is expensive to compute again.
     """
 
     passing = False
@@ -72,16 +72,16 @@ class Rows(KernelCalls):
 
     @property
     def kind(self) -> str | None:
-        """Records of one kind can be joined; None of a kind that need not be."""
+        """Records of one kind can be joined; None for a kind that need not be."""
         return None
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the packed records, of a kind that can be joined."""
+        """Size of the packed records in bytes, for a kind that can be joined."""
         raise NotImplementedError
 
     def joined(self: P, others: Sequence[P]) -> P:
-        """One table with all their records, which must be alike in all else."""
+        """One table with all their records; the tables must agree in everything else."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------------------ kernels' tiles
@@ -98,21 +98,21 @@ class Rows(KernelCalls):
     # -------------------------------------------------------------------- what outlasts a question
 
     def keep(self, values: Array) -> Array:
-        """The array, where it may stay."""
+        """Store an array so that it can stay."""
         return values
 
     def __getstate__(self) -> dict[str, Any]:
-        """Of a copy, which may be made to show the same records otherwise: nothing kept holds."""
+        """Copies may show the same records differently, so they start without kept results."""
         return self.__dict__ | {"_kept": {}, "_tiles": {}}
 
     def seen(self: P, view: Callable[[P], P], key: Key) -> P:
-        """The view of these records; the last one, if it was for the same key."""
+        """A view of these records; the last one, if it was for the same key."""
         rows: P = self._last("view", key, lambda: view(self))
         rows.n_threads = self.n_threads
         return rows
 
     def _last(self, name: str, key: Key, make: Callable[[], Any]) -> Any:
-        """What was made last under this name if it was for the same key, to be read alone."""
+        """The value last made under this name if it was for the same key, for reading only."""
         value = self._taken(name, key)
         if value is None:
             value = make()
@@ -120,21 +120,21 @@ class Rows(KernelCalls):
         return value
 
     def _taken(self, name: str, key: Key = ()) -> Any:
-        """What was put under this name for the same key, or None.
+        """Take the value stored under this name for the same key, or None.
 
-        It is taken away, so that nobody else changes it meanwhile, and nobody finds it half changed
+        It is removed, so that nobody else changes it meanwhile, and nobody finds it half changed
         after an error.
         """
         known, value = self._kept.pop(name, (None, None))
         return value if known is not None and _same(known, key) else None
 
     def _put(self, name: str, key: Key, value: Any) -> None:
-        """Keep it for the next question, unless records stream by."""
+        """Keep a value for the next question, unless the records are streamed."""
         if not self.passing and value is not self:
             self._kept[name] = key, value
 
     def _stay(self, name: str, key: Key, make: Callable[[], Array]) -> Array:
-        """The array that was made last for this key; it stays, on disk if records stream by."""
+        """The array that was last made for this key; it is kept, on disk for streamed records."""
         known, value = self._stored.get(name, (None, None))
         if known is None or not _same(known, key):
             self._stored.pop(name, None)  # before it is replaced, it makes room

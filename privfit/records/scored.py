@@ -1,4 +1,4 @@
-"""Records as they are, scored by a user's own function; what it returns is clipped and rounded."""
+"""Unpacked records, scored by a user-defined function whose values are clipped and rounded."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ TRIED = 64  # records that a score is tried on before anything is charged
 
 
 class _ShapeError(Exception):
-    """A score that is no array (n, m)."""
+    """A score that is not an array (n, m)."""
 
 
 @dataclass(frozen=True)
 class OwnScore:
-    """A user's function, the bounds and the unit of its values, and how many records it gets."""
+    """A user-defined function, the bounds and the unit of its values, and its block size."""
 
     function: Callable[[Any, Any], ArrayLike]
     low: float
@@ -41,7 +41,7 @@ class OwnScore:
 
 
 class ScoredRows(Rows):
-    """Records that are handed to a user's function in blocks."""
+    """Records that are passed to a user-defined function in blocks."""
 
     def __init__(self, records: Any, score: OwnScore) -> None:
         columns = list(records.values()) if isinstance(records, Mapping) else [records]
@@ -53,7 +53,7 @@ class ScoredRows(Rows):
 
     @classmethod
     def pack(cls, records: Any, y: None, *, score: OwnScore) -> ScoredRows:
-        """The records; columns as streams have them, of CSV and Arrow, become arrays."""
+        """Keep the records; columns of CSV and Arrow streams become arrays."""
         if is_sparse(records):
             records = scipy.sparse.csr_array(records)
         elif isinstance(records, Mapping):
@@ -75,7 +75,7 @@ class ScoredRows(Rows):
         return values
 
     def _integers(self, first: int, last: int, P: Any) -> Integers:
-        """(n, m): clipped and rounded scores, those of `low` where there are none."""
+        """(n, m): clipped and rounded scores; `low` where the function returned none."""
         low, high = self._score.low, self._score.high
         try:
             values = self._values(first, last, P)
@@ -91,12 +91,12 @@ class ScoredRows(Rows):
         return np.concatenate([self._integers(i, i + 1, P) for i in range(first, last)])
 
     def _mixes(self, whole: Integers, first: int, last: int, P: Any) -> bool:
-        """Whether the first or the last record of a block scores otherwise alone."""
+        """Whether the first or the last record of a block gets another score by itself."""
         ends = {first, last - 1} if last - first > 1 else ()
         return any((self._integers(i, i + 1, P)[0] != whole[i - first]).any() for i in ends)
 
     def _fault(self, i: int, P: Any) -> str:
-        """What is wrong with the scores of a record alone; an error's text may show the record."""
+        """What is wrong with one record's scores, without an error's text, which could show it."""
         try:
             self._values(i, i + 1, P)
         except _ShapeError:
@@ -106,7 +106,7 @@ class ScoredRows(Rows):
         return ""
 
     def check(self, P: Any) -> Integers:
-        """Nothing, unless the score fails on each of the first records, or mixes them."""
+        """Refuse a score that fails on each of the first records, or that mixes records."""
         last = min(self.n_records, self._score.block, TRIED)
         faults = [self._fault(i, P) for i in range(last)]
         if all(faults):
@@ -116,13 +116,13 @@ class ScoredRows(Rows):
             )
         if self._mixes(self._integers(0, last, P), 0, last, P):
             raise DeclarationError(
-                "score must treat each record by itself; it gave another value to a record that "
-                "stood alone. Round inside score, or pass block=1"
+                "score must treat each record by itself; a record by itself got another value "
+                "than in a block. Round inside score, or pass block=1"
             )
         return np.zeros(0, dtype=np.int64)
 
     def scores(self, P: Any) -> Integers:
-        """int64 (m,): the sum over records of clipped scores less `low`, in units."""
+        """int64 (m,): the sum over records of clipped scores minus `low`, in units."""
         total = np.zeros(len(P), dtype=np.int64)
         step = max(1, min(self._score.block, (1 << 22) // len(P)))
         for first in range(0, self.n_records, step):
@@ -135,7 +135,7 @@ class ScoredRows(Rows):
 
 
 def _array(column: Any) -> Any:
-    """A column of a stream as numpy has it; missing numbers are NaN, missing texts None."""
+    """A column of a stream as a numpy array; missing numbers are NaN, missing texts None."""
     if isinstance(column, Cells):
         return np.asarray(column)
     if not hasattr(column, "type"):  # only Arrow's have one

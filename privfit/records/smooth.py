@@ -1,7 +1,7 @@
 """Sums of slopes and curvatures of a smooth loss over packed records: see `objectives.smooth`.
 
-Where a clip is asked for, the `numbers` of a record are scaled down, all together, to an l1 norm of
-`radius`, and rounded down to whole units: a function of the record alone, as everything else.
+If clipping is on, the `numbers` of a record are scaled down, all together, to an l1 norm of
+`radius`, and rounded down to whole units: a function of the record alone, like everything else.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ class Smoothing:
 
     @cached_property
     def key(self) -> tuple[Any, ...]:
-        """What tells it from others."""
+        """A hashable identity."""
         return self.width, self.numbers, self.radius, self.knots, self.steepest
 
     @property
     def table(self) -> Floats:
-        """(cells, 3): minus the slope at a cell's left end, what it falls by, and its curvature.
+        """(cells, 3): minus the slope at a cell's left end, its decrease, and its curvature.
 
         The first and the last cell stand for all margins beyond the knots.
         """
@@ -108,7 +108,7 @@ class SmoothPass:
 
     @property
     def _scale(self) -> float:
-        """Of what is multiplied by packed columns."""
+        """The scale of what is multiplied by packed columns."""
         return 2.0 ** (PULL_BITS - self._layout.a)
 
     def _sums(

@@ -1,9 +1,9 @@
 """Where streamed records come from: arrays, .npy, Parquet, Arrow and CSV files, block by block.
 
-A source yields (records, labels) of a bounded number of rows, in order. It passes on columns of a
-table as they are: cells of CSV are texts, columns of Arrow keep their types and dictionaries. The
-schema reads each value by itself, so that files whose types differ are coded alike. Messages name
-files and columns, never values: what a reader says of a bad value would quote it.
+A source yields (records, labels) with a bounded number of rows, in order. It passes on columns of a
+table unchanged: cells of CSV are texts, Arrow columns keep their types and dictionaries. The schema
+reads each value by itself, so that files with different types are coded alike. Messages name files
+and columns, never values: a reader's own message about a bad value would quote it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TEXT = 96  # bytes of a text while it is packed: a Python string and its place i
 def source_of(
     X: Any, columns: Sequence[str] | None, delimiter: str = ",", line_breaks: bool = False
 ) -> ArraySource | TableSource:
-    """The source that X stands for: an array, a path or several, or an Arrow table."""
+    """The source for X: an array, a path or several, or an Arrow table."""
     check_delimiter(delimiter)
     if isinstance(X, np.ndarray):
         return ArraySource(X, columns)
@@ -61,12 +61,12 @@ def source_of(
 
 
 def _kind(path: Path) -> str:
-    """How the name of a file ends: .csv.gz is one kind."""
+    """The ending of a file's name; .csv.gz is one ending."""
     return "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
 
 
 def _arrow_table(X: Any) -> Any:
-    """A table of Arrow, also of one batch; None if X is neither."""
+    """An Arrow table, also for a single batch; None if X is neither."""
     if type(X).__module__.split(".")[0] != "pyarrow":
         return None
     import pyarrow
@@ -77,7 +77,7 @@ def _arrow_table(X: Any) -> Any:
 
 
 def _paths(X: Any) -> list[Path]:
-    """The files that a path, a folder or a list of paths stands for, in order."""
+    """The files of a path, a folder or a list of paths, in order."""
     listed = X if isinstance(X, list | tuple) else [X]
     if not listed or not all(isinstance(path, str | os.PathLike) for path in listed):
         raise DeclarationTypeError(
@@ -101,7 +101,7 @@ def _load(path: Path) -> Array:
         return np.load(path, mmap_mode="r")
     except (ValueError, OSError, EOFError):
         raise DeclarationError(
-            f"source ({str(path)!r}) must be a whole .npy file of numbers; write it again with "
+            f"source ({str(path)!r}) must be a complete .npy file of numbers; write it again with "
             "numpy.save"
         ) from None
 
@@ -120,7 +120,7 @@ class ArraySource:
         self._X, self.columns = X, None
 
     def blocks(self, y: Any, room: int, more_columns: int = 0) -> Iterator[Block]:
-        """Blocks of at most `room` bytes while they are packed, to so many more columns."""
+        """Blocks of at most `room` bytes during packing, with `more_columns` columns added."""
         X, y = self._X, self._labels(y)
         width = (X.shape[1] if X.ndim == 2 else 1) + more_columns
         rows = max(1, room // (CELL * width))
@@ -144,7 +144,7 @@ class ArraySource:
 
 
 def _forget_pages(array: Any) -> None:
-    """Give a mapped file's pages back to the system; what was written to them stays in the file."""
+    """Return a mapped file's pages to the system; what was written to them stays in the file."""
     mapped = getattr(array, "_mmap", None)
     if mapped is not None and array.mode != "c" and hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)
@@ -161,21 +161,21 @@ class TableSource:
         with tables[0].clear_errors():
             found = Counter(tables[0].names())
         if not found:
-            raise DeclarationError("source must name its columns in its first line; add that line")
+            raise DeclarationError("source must name its columns in the first line; add that line")
         self._names = [name for name, count in found.items() if count == 1]
         wrong = [name for name in columns or found if found[name] != 1]
         if wrong:
             raise DeclarationError(
-                f"columns ({wrong}) must be in the source; pass names that it has, and has once"
+                f"columns ({wrong}) must each occur once in the source; pass names that do"
             )
         self.columns: list[str] | None = None
 
     def blocks(self, y: Any, room: int, more_columns: int = 0) -> Iterator[Block]:
-        """Blocks of at most `room` bytes while they are packed, to so many more columns."""
+        """Blocks of at most `room` bytes during packing, with `more_columns` columns added."""
         if y is not None and (not isinstance(y, str) or y not in self._names):
             raise InputError(
                 f"y ({y if isinstance(y, str) else type(y).__name__}) must name a column of the "
-                "source, which holds the labels; pass its name"
+                "source, which contains the labels; pass its name"
             )
         names = [name for name in self._chosen or self._names if name != y]
         self.columns = names
@@ -201,25 +201,25 @@ class Table(ABC):
 
     @abstractmethod
     def row_bytes(self, names: list[str]) -> int:
-        """Bytes that these columns of a record take while they are packed."""
+        """Bytes that these columns of a record take during packing."""
 
     @abstractmethod
     def blocks(self, names: list[str], rows: int) -> Iterator[dict[str, Any]]:
-        """These columns, at most so many rows at a time."""
+        """These columns, at most `rows` rows at a time."""
 
     def check(self, wanted: Sequence[str]) -> None:
-        """Refuse a table that has not each wanted column once."""
+        """Refuse a table that does not have each wanted column exactly once."""
         found = Counter(self.names())
         for name in wanted:
             if found[name] != 1:
                 raise DeclarationError(
-                    f"source ({str(self._source)!r}) must have the column {name!r} once, like the "
-                    "first of its files; rename its columns, or leave the file out"
+                    f"source ({str(self._source)!r}) must have the column {name!r} exactly once, "
+                    f"like its first file; rename its columns, or leave the file out"
                 )
 
     @contextmanager
     def clear_errors(self) -> Iterator[None]:
-        """Say which file is at fault, and nothing of what is in it."""
+        """Name the file that failed, without any of its contents."""
         try:
             yield
         except Exception as error:
@@ -227,11 +227,11 @@ class Table(ABC):
                 raise
             what = repr(str(self._source)) if isinstance(self._source, Path) else "an Arrow table"
             raise DeclarationError(
-                f"source ({what}) could not be read to its end; check that the file is whole"
+                f"source ({what}) could not be read to its end; check that the file is complete"
             ) from None
 
     def _errors(self) -> tuple[type[Exception], ...]:
-        """What a damaged file makes its reader raise."""
+        """The errors that a damaged file makes its reader raise."""
         return ()
 
 
@@ -264,7 +264,7 @@ class CsvTable(Table):
 
 
 class ArrowTable(Table):
-    """A table of Arrow in memory; and what files of Arrow and Parquet share with it."""
+    """An Arrow table in memory; also the base of Arrow and Parquet files."""
 
     def __init__(self, source: Any, **_: Any) -> None:
         super().__init__(source)
@@ -316,7 +316,7 @@ class ParquetTable(ArrowTable):
 
 
 class ArrowFile(ArrowTable):
-    """A file in Arrow's own format, which Feather is, too."""
+    """A file in Arrow's own format; Feather is the same format."""
 
     def _schema(self) -> Any:
         from pyarrow import ipc
@@ -342,7 +342,7 @@ def _cell_bytes(kind: Any) -> int:
 
 
 def _gathered(batches: Iterator[Any], rows: int) -> Iterator[Any]:
-    """The same rows in fewer batches: a file of many small row groups makes few blocks."""
+    """The same rows in fewer batches, so that a file of many small row groups makes few blocks."""
     from pyarrow import Table
 
     waiting: list[Any] = []

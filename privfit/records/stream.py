@@ -1,15 +1,15 @@
-"""More records than memory: packed once into a cache on disk, then read back block by block.
+"""More records than fit in memory: packed once into a cache on disk, then read block by block.
 
-Each block of the source is packed to a table, and the table's arrays (int16 columns in the kernels'
-own layout, a quarter of float64) are written to a cache file, which is mapped. In a pass, every
-thread takes one block after the other; the system reads ahead of it. A block that has answered is
-let go, so that no more is resident than `memory_limit` allows. The first blocks, as many as have
-room, stay in memory and are not written.
+Each block of the source is packed into a table, and the table's arrays (int16 columns in the
+kernels' own layout, a quarter of float64) are written to a memory-mapped cache file. In a pass,
+every thread takes one block after the other while the system reads ahead. After its answer, a block
+is released, so that no more than `memory_limit` is resident. As many of the first blocks as fit
+stay in memory and are not written.
 
 **The cache holds private records.** It has no name: the file is unlinked as soon as it is open, so
-that nobody else can open it, and it is gone when the process ends, however it ends. It lies in
-`folder`, by default the system's for temporary files; choose an encrypted one if disks may be read
-by others.
+that nobody else can open it, and it is gone when the process ends, however it ends. It is in
+`folder`, by default the system's folder for temporary files; choose an encrypted one if others may
+read the disk.
 """
 
 from __future__ import annotations
@@ -52,32 +52,42 @@ MOST_PACKERS = 4  # blocks that are packed at a time: each takes 20 MB besides
 
 
 class Stream:
-    """Records on disk, or more than memory holds, for the `fit` of an estimator.
+    """Records on disk, or more than fit in memory, for the `fit` of an estimator.
+
+    `fit(stream, y)` takes the labels y as an array or a .npy path if the source is an array, and as
+    the name of a column if it is a table.
 
     Parameters
     ----------
     source : array, path, list of paths or Arrow table
         A (memory-mapped) array; a .npy file; .csv, .csv.gz, .parquet, .arrow or .feather files, or
         a folder of them. Parquet and Arrow need the extra ``privfit[parquet]``.
-    memory_limit : str or int
-        What the process may hold in memory, roughly: ``"1GB"`` or a number of bytes. It decides
-        on the size of blocks and on how many of them stay.
-    columns : sequence of str, optional
-        The columns of a table that are records; by default all but that of the labels.
-    folder : path, optional
-        Where the cache lies. It holds private records: see the top of this module.
-    progress : callable (blocks) -> object, optional
-        Told how many blocks were packed so far; for who holds the records.
-    delimiter : str
-        What separates the fields of CSV files: one ASCII character. It is declared, not guessed.
-    line_breaks : bool
-        Whether quoted fields of CSV files may hold line breaks. By default a record is a line, and
-        no record can change how another one is read. With line breaks a quote that is not closed
-        hides the records up to the next quote: pass True for files of which you know that all
-        quotes are closed.
+    memory_limit : str or int, default="1GB"
+        Approximate limit on the memory of the process: a text such as ``"1GB"`` or a number of
+        bytes. It determines the size of blocks and how many of them stay in memory.
+    columns : sequence of str or None, default=None
+        The columns of a table that make up a record; by default all but that of the labels.
+    folder : path or None, default=None
+        Folder of the cache, which holds private records; by default the system's folder for
+        temporary files. The cache is a file without a name that is gone when the process ends.
+    progress : callable (blocks) -> object or None, default=None
+        Called with the number of blocks packed so far. This number is private: do not publish it.
+    delimiter : str, default=","
+        The character between the fields of CSV files. It is declared, not guessed.
+    line_breaks : bool, default=False
+        Whether quoted fields of CSV files may contain line breaks. By default a record is a line,
+        and no record can change how another one is read. With line breaks, a quote that is not
+        closed hides the records up to the next quote: pass True only for files in which all quotes
+        are closed.
 
-    `fit(stream, y)` takes labels y as an array or a .npy path beside an array, or as the name of a
-    column of a table. The model is that of the same records in memory, bit for bit.
+    See Also
+    --------
+    LogisticRegression, KMeans : Estimators whose `fit` takes a stream.
+
+    Notes
+    -----
+    A stream releases nothing. The fitted model is the same as that of the same records in memory,
+    bit for bit.
 
     Examples
     --------
@@ -111,13 +121,30 @@ class Stream:
 
     @property
     def columns(self) -> list[str] | None:
-        """The names of the records' columns, once they were read."""
+        """The names of the records' columns; None if they have no names."""
         return self._source.columns
 
     def place(
         self, y: Any, make: Make[R], n_threads: int | None = None, more_columns: int = 0
     ) -> Sums[R]:
-        """The sums over tables that `make` packs of the blocks, in a cache on disk."""
+        """Pack the blocks into a cache on disk.
+
+        Parameters
+        ----------
+        y : array, path or str
+            The labels, or the name of their column.
+        make : callable (records, labels) -> Rows
+            Packs a block of records.
+        n_threads : int or None, default=None
+            Number of threads.
+        more_columns : int, default=0
+            Number of columns that a packed record has in addition to its own.
+
+        Returns
+        -------
+        Sums
+            Sums over the packed records. They are private.
+        """
         cache = _Cache(self._folder)
         # A pass has a block for each thread, and packing takes more.
         most = min(LARGEST_BLOCK, self._limit // max(8, 4 * threads.resolve(n_threads)))
@@ -134,7 +161,7 @@ class Stream:
 
 
 def _packed(blocks: Iterator[Any], make: Make[R], packers: int) -> Iterator[R]:
-    """The tables of the blocks in their order, a few of them being made at a time."""
+    """The tables of the blocks in order; a few are packed at the same time."""
     waiting = deque[Future[R]]()
     with ThreadPoolExecutor(packers) as pool:
         for X, labels in blocks:
@@ -147,7 +174,7 @@ def _packed(blocks: Iterator[Any], make: Make[R], packers: int) -> Iterator[R]:
 
 
 def _joined(tables: Iterator[R], most: int) -> Iterator[R]:
-    """The same records in tables of nearly so many bytes, as far as they can be joined."""
+    """The same records in tables of about this many bytes, as far as they can be joined."""
     group: list[R] = []
     total = 0
     for table in tables:
@@ -175,7 +202,7 @@ def _bytes(limit: Any) -> int:
 
 
 def _resident() -> int:
-    """Bytes of this process that are in memory, where the system tells."""
+    """Resident memory of this process in bytes, if the system reports it."""
     with suppress(OSError), open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * mmap.PAGESIZE
     return 0
@@ -183,7 +210,7 @@ def _resident() -> int:
 
 @dataclass(frozen=True, repr=False)
 class _Region:
-    """Bytes of the cache, mapped; they begin with a page."""
+    """Mapped bytes of the cache, aligned to a page."""
 
     memory: mmap.mmap
     start: int
@@ -195,13 +222,13 @@ class _Region:
         return memoryview(self.memory)[self.start : self.start + self.length]
 
     def let_go(self) -> None:
-        """Give the pages back; they are read again when they are touched."""
+        """Return the pages to the system; they are read again on the next access."""
         with suppress(AttributeError):  # a system without madvise gives them back by itself
             self.memory.madvise(mmap.MADV_DONTNEED, self.start, self.length)
 
 
 class _Cache:
-    """A file without a name that bytes are written to and mapped from.
+    """A file without a name, to which bytes are written and from which they are mapped.
 
     It is mapped in segments, each twice as long as the last: a map takes a file descriptor.
     """
@@ -212,7 +239,7 @@ class _Cache:
             self._file = tempfile.TemporaryFile(buffering=0, dir=folder)  # noqa: SIM115
         except OSError as error:
             raise DeclarationError(
-                f"folder ({str(folder)!r}) must be one that a cache can be written to "
+                f"folder ({str(folder)!r}) must be writable for a cache "
                 f"({error.strerror}); pass another folder"
             ) from None
         self._lock = threading.Lock()
@@ -224,7 +251,7 @@ class _Cache:
             self._file.close()
 
     def write(self, chunks: list[memoryview]) -> _Region:
-        """A region with these chunks, each at a multiple of 64 from its beginning."""
+        """A region with these chunks, each at a multiple of 64 bytes from its start."""
         offsets, length = _offsets(chunks)
         with self._lock:  # tables that answer at the same time write what they keep
             try:
@@ -233,7 +260,7 @@ class _Cache:
                 raise access_error(
                     error.errno,
                     f"the cache of packed records cannot be written ({error.strerror}); free some "
-                    "room, or pass Stream(..., folder=...) with more",
+                    f"disk space, or pass Stream(..., folder=...) with more",
                 ) from None
 
     def _write(self, chunks: list[memoryview], offsets: list[int], length: int) -> _Region:
@@ -268,7 +295,7 @@ def _whole_pages(length: int) -> int:
 
 
 class _Pickler(pickle.Pickler):
-    """Takes arrays apart; functions and classes, which may have no name, stay what they are."""
+    """Pickles a table without its arrays; functions and classes, which may be unnamed, are kept."""
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
@@ -289,7 +316,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _taken_apart(table: Rows) -> tuple[bytes, list[Any], list[memoryview]]:
-    """The table without them, its functions and classes, and its arrays as they are in memory."""
+    """The table without its arrays, its functions and classes, and the arrays as raw memory."""
     buffers: list[pickle.PickleBuffer] = []
     pickler = _Pickler(form := BytesIO(), protocol=5, buffer_callback=buffers.append)
     pickler.dump(table)
@@ -297,7 +324,7 @@ def _taken_apart(table: Rows) -> tuple[bytes, list[Any], list[memoryview]]:
 
 
 class _Block(Generic[R]):
-    """A table, and the regions of the cache that its arrays are mapped from: none if it stays."""
+    """A table, and the regions of the cache that its arrays are mapped from; none if in memory."""
 
     def __init__(self, table: R, cache: _Cache, room: int) -> None:
         form, named, chunks = _taken_apart(table)
@@ -315,19 +342,19 @@ class _Block(Generic[R]):
         table.keep = partial(_keep, cache, self._regions)  # type: ignore[method-assign]
 
     def let_go(self) -> None:
-        """Give its pages back."""
+        """Return its pages to the system."""
         for region in self._regions:
             region.let_go()
 
 
 def _keep(cache: _Cache, regions: list[_Region], values: Array) -> Array:
-    """The array in the cache, mapped, its region among those of its table."""
+    """The array in the cache, mapped, with its region among those of its table."""
     regions.append(cache.write([np.ascontiguousarray(values).data.cast("B")]))
     return np.frombuffer(regions[-1].view, values.dtype, values.size).reshape(values.shape)
 
 
 class _Streamed(Sums[R]):
-    """Blocks, each asked by one of a few threads."""
+    """Sums over blocks, each answered by one of a few threads."""
 
     def __init__(self, blocks: list[_Block[R]], n_threads: int | None) -> None:
         tables = [block.table for block in blocks]

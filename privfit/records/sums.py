@@ -1,10 +1,10 @@
 """The seam between objectives and records: a question to all records, and one sum.
 
-A `Sums` is all that an objective knows of its records. ``sums.sum(LinearRows.label_counts)`` asks
-every table of packed records that question, and adds the answers: integers of one shape. A score is
-a sum of integers over records, so the answer does not depend on where records live, nor on how they
-are cut. A question is a function of packed records, or an unbound method of theirs: it travels by
-its name.
+A `Sums` is all that an objective knows about its records. ``sums.sum(LinearRows.label_counts)``
+asks every table of packed records that question, and adds the answers: integers of one shape. A
+score is a sum of integers over records, so the answer does not depend on where the records are, nor
+on how they are partitioned. A question is a function of packed records, or an unbound method of
+theirs: it is sent by name.
 
 There are three places: memory (`Held`), a `Stream` and the workers of a Dask cluster.
 """
@@ -34,7 +34,7 @@ Make: TypeAlias = Callable[[Any, Any], R]  # packs records and labels
 
 @dataclass(frozen=True, repr=False)
 class Question(Generic[R, A]):
-    """A function of packed records, and what else it takes."""
+    """A function of packed records, with its other arguments."""
 
     of: Callable[..., A]
     arguments: tuple[Any, ...] = ()
@@ -45,12 +45,39 @@ class Question(Generic[R, A]):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What tells it from others."""
+        """A hashable identity."""
         return self.of, *self.arguments, *self.named.items()
 
 
 class Sums(ABC, Generic[R]):
-    """Private records that were packed to tables of kind R, wherever these are."""
+    """Private records packed into tables of one kind, wherever they are stored.
+
+    Attributes
+    ----------
+    n_records : int
+        The number of records; private if records are added or removed.
+    n_features : int
+        The number of columns of a record.
+
+    See Also
+    --------
+    sums_of : Pack records.
+
+    Notes
+    -----
+    Sums are exact and private: only a mechanism may release them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from functools import partial
+    >>> from privfit.records import sums_of
+    >>> from privfit.records.binary import BinaryRows
+    >>> made_up = np.array([[1, 0], [1, 1], [0, 1]])
+    >>> sums = sums_of(made_up, np.array([0, 0, 1]), partial(BinaryRows.pack, n_classes=2))
+    >>> sums.sum(BinaryRows.counts).tolist()
+    [[2, 1, 2], [0, 1, 1]]
+    """
 
     n_records: int
     n_features: int
@@ -61,25 +88,76 @@ class Sums(ABC, Generic[R]):
     def sum(
         self, question: Callable[Concatenate[R, Q], Integers], *args: Q.args, **named: Q.kwargs
     ) -> Integers:
-        """int64: the sum over all tables of ``question(table, *args, **named)``."""
+        """The sum of a question's answers over all tables.
+
+        Parameters
+        ----------
+        question : callable (table, *args, **named) -> array of int64
+            What is asked of each table: a function, or an unbound method of the tables.
+        *args, **named
+            Further arguments of the question.
+
+        Returns
+        -------
+        array of int64
+            The sum. It is private.
+        """
         return self._sum(Question(question, args, named))
 
     def try_one(
         self, question: Callable[Concatenate[R, Q], Integers], *args: Q.args, **named: Q.kwargs
     ) -> None:
-        """Let one table answer, to see whether it can; its answer is dropped."""
+        """Let one table answer, to see whether it can; the answer is dropped.
+
+        Parameters
+        ----------
+        question : callable (table, *args, **named) -> array of int64
+            What is asked.
+        *args, **named
+            Further arguments of the question.
+        """
         self._try_one(Question(question, args, named))
 
     def viewed(
         self, view: Callable[Concatenate[R, Q], R], *args: Q.args, **named: Q.kwargs
     ) -> Sums[R]:
-        """The same records, each table of them as ``view(table, *args, **named)`` shows it."""
+        """The same records, seen through a view of each table.
+
+        Parameters
+        ----------
+        view : callable (table, *args, **named) -> table
+            Makes the view of a table.
+        *args, **named
+            Further arguments of the view.
+
+        Returns
+        -------
+        Sums
+            Sums over the views.
+        """
         return _Viewed(self, Question(view, args, named))
 
     def whole(self, what: str) -> R:
-        """All records in one table, if they are in memory; else a refusal of what needs them."""
+        """All records in one table, if they are in memory.
+
+        Parameters
+        ----------
+        what : str
+            What needs them, for the message of the error.
+
+        Returns
+        -------
+        Rows
+            The table.
+
+        Raises
+        ------
+        InputError
+            If the records are a stream or a Dask collection.
+        """
         raise DeclarationError(
-            f"{what} needs all records at once, but they lie in parts; pass an array in memory, or "
+            f"{what} needs all records at once, but X is a stream or a Dask collection; pass an "
+            f"array in memory, or "
             "a solver that takes sums alone"
         )
 
@@ -133,7 +211,7 @@ class Held(Sums[R]):
 
 
 class _Viewed(Sums[R]):
-    """Records as a view shows them; each table makes its own, and may keep the last."""
+    """Records seen through a view; each table makes its own, and may keep the last."""
 
     def __init__(self, sums: Sums[R], view: Question[R, R]) -> None:
         self._sums, self._view = sums, view
@@ -180,7 +258,7 @@ JOINED = 1 << 18  # records of a table that is large enough
 
 
 def join_small(tables: Mapping[tuple[int, ...], R]) -> dict[tuple[int, ...], R]:
-    """The same records in fewer tables, each under the numbers of those that it was made of."""
+    """The same records in fewer tables, each with the numbers of the tables it was made from."""
     found, waiting = {}, defaultdict[Any, list[tuple[int, ...]]](list)
     for numbers, table in tables.items():
         if table.kind is None or table.n_records >= SMALL:
@@ -199,10 +277,10 @@ def join_small(tables: Mapping[tuple[int, ...], R]) -> dict[tuple[int, ...], R]:
 
 
 def share_threads(tables: Sequence[Rows], n_threads: int | None) -> int:
-    """How many tables answer at the same time; each gets its share of the threads.
+    """The number of tables that answer at the same time; each gets its share of the threads.
 
-    Many tables with a thread each beat one table after the other with all threads: nobody waits for
-    the slowest thread of each.
+    Many tables with one thread each are faster than one table after the other with all threads:
+    nobody waits for the slowest thread of each.
     """
     total = threads.resolve(n_threads)
     at_once = min(total, len(tables))

@@ -1,4 +1,4 @@
-"""What people look at: sweeps over budgets, and pictures."""
+"""Reports for people: sweeps over budgets, and plots."""
 
 from privfit.report.sweeps import Sweep, sweep
 

@@ -1,11 +1,11 @@
-"""Pictures of released values: accuracy by privacy, ROC curves, clusters, and where budget went.
+"""Plots of released values: accuracy by privacy, ROC curves, clusters, and how a budget was spent.
 
-Every function takes matplotlib's axes, or makes a figure of its own, and returns the axes. Figures
-are not pyplot's: none is kept open, none pops up, and no setting of matplotlib is changed.
-`save_figure` writes a file; in a notebook ``ax.figure`` shows the picture. Matplotlib loads when
-first used.
+Every function takes matplotlib axes, or makes a new figure, and returns the axes. Figures are not
+pyplot's: none is kept open, none pops up, and no setting of matplotlib is changed. `save_figure`
+writes a file; in a notebook ``ax.figure`` shows the plot. Matplotlib is loaded on first use.
 
-Curves differ by marker and line style as well as by colour, so that they can be told apart in grey.
+Curves differ by marker and line style as well as by colour, so that they can be distinguished in
+grey.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ LATTICE = 301  # points a side on which nearest centres are compared
 
 
 def save_figure(ax: Any, path: str | os.PathLike[str], dpi: float = 100) -> None:
-    """Write the figure of these axes to a file; its name says the format, such as .png or .svg.
+    """Write the figure of these axes to a file; its extension is the format, such as .png or .svg.
 
-    The file is there whole or not at all, and has neither dates nor versions.
+    The file is written completely or not at all, and contains neither dates nor versions.
     """
     kind = Path(path).suffix.removeprefix(".").lower()
     if kind not in ax.figure.canvas.get_supported_filetypes():
@@ -79,17 +79,22 @@ def draw_sweep(sweeps: Any, ax: Any = None) -> Any:
 
     Parameters
     ----------
-    sweeps : Sweep, or a mapping of names to them
+    sweeps : Sweep or dict of str to Sweep
         One curve each. They must have measured the same thing.
-    ax : matplotlib's axes, optional
+    ax : matplotlib axes, optional
         By default those of a new figure.
+
+    Returns
+    -------
+    matplotlib axes
+        The axes.
     """
     curves = _named(sweeps, lambda sweep: sweep.name)
     measures = {sweep.measure for sweep in curves.values()}
     if len(measures) > 1:
         raise DeclarationError(
-            f"sweeps (of {', '.join(sorted(measures))}) must measure one thing; draw others on "
-            "axes of their own"
+            f"sweeps (of {', '.join(sorted(measures))}) must measure the same thing; draw others "
+            f"on their own axes"
         )
     ax = _axes(ax)
     for i, (name, sweep) in enumerate(curves.items()):
@@ -135,7 +140,7 @@ def _draw_references(ax: Any, curves: Mapping[str, Any]) -> None:
 
 
 def _set_epsilon_axis(ax: Any, epsilons: set[float]) -> None:
-    """A logarithmic axis that is labelled at the epsilons tried, as far as they have room."""
+    """A logarithmic axis, labelled at the epsilons tried as far as there is room."""
     from matplotlib.ticker import NullLocator
 
     ax.set_xscale("log")
@@ -155,16 +160,21 @@ def _set_epsilon_axis(ax: Any, epsilons: set[float]) -> None:
 
 
 def draw_roc(curves: Any, ax: Any = None, *, exact: tuple[Floats, Floats] | None = None) -> Any:
-    """Draw a released ROC curve, or several, beside chance; the legend has the areas.
+    """Draw one or more released ROC curves, with the diagonal of chance and areas in the legend.
 
     Parameters
     ----------
-    curves : RocCurve, or a mapping of names to them
+    curves : RocCurve or dict of str to RocCurve
         What `roc_curve` released.
-    ax : matplotlib's axes, optional
+    ax : matplotlib axes, optional
         By default those of a new figure.
     exact : (false positive rates, true positive rates), optional
         A curve for comparison that is **not private**; `RocCurve.plot` makes it, with a warning.
+
+    Returns
+    -------
+    matplotlib axes
+        The axes.
     """
     named = _named(curves, lambda curve: f"private, epsilon {curve.release.epsilon:g}")
     ax = _axes(ax, (4.8, 5.2))
@@ -187,20 +197,25 @@ def draw_roc(curves: Any, ax: Any = None, *, exact: tuple[Floats, Floats] | None
 def draw_clusters(
     model: Any, ax: Any = None, columns: Sequence[Any] | None = None, public_points: Any = None
 ) -> Any:
-    """Draw released centres, and which part of the declared domain is nearest to each.
+    """Draw released centres, and the part of the declared domain that is nearest to each.
 
     Parameters
     ----------
-    model : a fitted KMeans or KMedian
-        Centres are numbered as `predict` does. Where a release has noisy sizes of the clusters, as
-        that of noisy Lloyd does, the area of a centre's mark is in proportion.
-    ax : matplotlib's axes, optional
+    model : fitted KMeans or KMedian
+        Centres are numbered as in `predict`. If the release has noisy sizes of the clusters, as
+        that of noisy Lloyd does, the area of a centre's mark is proportional to its size.
+    ax : matplotlib axes, optional
         By default those of a new figure.
     columns : two names or positions, optional
-        By default the first two columns that are numbers. Of more than two columns the regions are
-        those of the two alone.
+        By default the first two columns that are numbers. With more than two columns, the regions
+        are those of these two alone.
     public_points : records, optional
-        Drawn as dots. They must be *public*: whoever sees the picture sees them.
+        Drawn as dots. They must be *public*: everybody who sees the plot sees them.
+
+    Returns
+    -------
+    matplotlib axes
+        The axes.
     """
     view = _View.of(model, columns)
     ax = _axes(ax, (5.6, 5.2))
@@ -233,7 +248,7 @@ def _draw_centers(ax: Any, places: Floats, sizes: Floats | None) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _View:
-    """Two columns of a clustering: centres as the domain codes them, and how they are shown."""
+    """Two columns of a clustering: coded centres, and how they are shown."""
 
     domain: Domain
     pair: tuple[int, int]
@@ -263,11 +278,11 @@ class _View:
         return cls(domain, (i, j), (names[i], names[j]), metric, shown, offset, scale)
 
     def shown(self, coded: Floats) -> Floats:
-        """(n, 2): in the units of the columns."""
+        """(n, 2): points in the units of the columns."""
         return self.offset + self.scale * coded
 
     def coded(self, points: Any) -> Floats:
-        """(n, 2): these columns of records as the domain codes them."""
+        """(n, 2): these columns of records, in the coding of the domain."""
         return self.domain.coordinates(points, self.pair)
 
     @property
@@ -281,11 +296,11 @@ class _View:
         return self.domain.low[list(self.pair)], self.domain.high[list(self.pair)]
 
     def outline(self) -> Floats:
-        """(m, 2): corners of what the domain allows for the two columns."""
+        """(m, 2): corners of the region that the domain allows for the two columns."""
         return self.domain.outline(*self.pair)
 
     def distances(self, x: Floats, y: Floats) -> Floats:
-        """(k, m, m): of a lattice to each centre, by the two columns; squared if they are l2."""
+        """(k, m, m): distances of a lattice to each centre, by the two columns; squared for l2."""
         across, up = (
             np.abs(axis - center[:, None])
             for axis, center in ((x, self.centers[:, 0]), (y, self.centers[:, 1]))
@@ -295,7 +310,7 @@ class _View:
 
 
 def _two_columns(columns: Any, names: list[str], domain: Domain) -> tuple[int, int]:
-    """Positions of the two columns that were asked for."""
+    """Positions of the two requested columns."""
     if columns is None:
         numbers = list(domain.shares)
         first, second = numbers[:2] if len(numbers) > 1 else (0, 1)
@@ -339,7 +354,7 @@ def _draw_borders(ax: Any, view: _View, outline: Any) -> None:
 
 
 def _released_sizes(release: Release | None) -> Floats | None:
-    """Noisy sizes of the clusters, where they were released for these very centres."""
+    """Noisy sizes of the clusters, if they were released for exactly these centres."""
     parameters: Mapping[str, Any] = {} if release is None else release.parameters
     if "trace" not in parameters or "postprocessed" in parameters:
         return None
@@ -347,7 +362,7 @@ def _released_sizes(release: Release | None) -> Floats | None:
 
 
 def _frame(ax: Any, view: _View) -> None:
-    """Limits a little beyond the domain, and equal distances drawn equally long."""
+    """Limits slightly beyond the domain, with equal scales on both axes."""
     low, high = (view.shown(end) for end in view.bounds)
     margin = 0.02 * (high - low)
     ax.set_xlim(low[0] - margin[0], high[0] + margin[0])
@@ -366,16 +381,22 @@ def _frame(ax: Any, view: _View) -> None:
 
 
 def draw_budget(spent: Any, ax: Any = None) -> Any:
-    """Draw where a budget went.
+    """Draw how a budget was spent.
 
     Parameters
     ----------
-    spent : Ledger, Release, or what has a release
-        Of a ledger: what each entry took, and what is left. Grants for groups of records that are
-        disjoint start from one place, since they do not add up. Of a `Release`, a search's `Found`
-        or a fitted estimator: what its draws so far cost, composed tightly, beside their plain sum.
-    ax : matplotlib's axes, optional
+    spent : Ledger, Release, or an object with a release
+        For a ledger: the cost of each entry, and what is left. Grants for disjoint groups of
+        records start at the same place, since they do not add up. For a `Release`, the `Found` of a
+        search or a fitted estimator: the cost of its draws so far, composed tightly, next to their
+        plain sum.
+    ax : matplotlib axes, optional
         By default those of a new figure.
+
+    Returns
+    -------
+    matplotlib axes
+        The axes.
     """
     if isinstance(spent, Ledger):
         return _draw_ledger(spent, ax)
@@ -435,7 +456,7 @@ def _first(events: Iterable[Event], draws: int) -> Iterable[Event]:
 
 @dataclass(frozen=True)
 class _Bar:
-    """A ledger's entry: where it starts in the budget, and what it takes."""
+    """A ledger's entry: where it starts in the budget, and its cost."""
 
     group: str
     name: str
@@ -444,7 +465,7 @@ class _Bar:
 
 
 def _bars(ledger: Ledger) -> list[_Bar]:
-    """Entries for all records first; each group's start where those end."""
+    """Entries for all records first; each group starts where those end."""
     groups = dict.fromkeys(["", *(group for group, _, _ in ledger.entries)])
     bars, common = [], 0.0
     for group in groups:
@@ -497,7 +518,7 @@ def _draw_ledger(ledger: Ledger, ax: Any) -> Any:
 
 
 def _axes(ax: Any, inches: tuple[float, float] = (6.4, 4.8)) -> Any:
-    """These axes, or those of a new figure that nobody else holds."""
+    """These axes, or those of a new figure."""
     if ax is not None:
         return ax
     try:
@@ -514,7 +535,7 @@ def _axes(ax: Any, inches: tuple[float, float] = (6.4, 4.8)) -> Any:
 
 
 def _named(given: Any, name_of: Any) -> dict[str, Any]:
-    """Curves by name; one alone has a name of its own."""
+    """Curves by name; a single one gets its own name."""
     if not isinstance(given, Mapping):
         return {name_of(given): given}
     if not given:
@@ -545,7 +566,7 @@ def _joined(numbers: Iterable[float]) -> str:
 
 
 def _finish(ax: Any, legend: bool = True, columns: int | None = None) -> None:
-    """A legend above the picture, where it hides nothing, and no more lines than are needed."""
+    """A legend above the plot, where it hides nothing, and no more lines than needed."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     if not legend:

@@ -1,10 +1,9 @@
-"""Privacy-accuracy curves on records that are public: one estimator, many epsilons, many splits.
+"""Privacy-accuracy curves on public records: one estimator, many epsilons, many splits.
 
 The numbers of a sweep are exact functions of the records, so they are *not private*: a sweep is for
-public or synthetic records, and asks to be told so. Each seed sets a split into training and test
-records, which all epsilons share, and the fit's own draws. Beside the private fits stand two
-references on the same splits: the model that scikit-learn fits without privacy, and the larger
-class.
+public or synthetic records, and requires a declaration that they are. Each seed determines a split
+into training and test records, which all epsilons share, and the fit's own draws. Two references
+are fitted on the same splits: scikit-learn's model without privacy, and the larger class.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ NO_SETTINGS = ("epsilon", "delta", "random_state", "n_threads", "ledger", "callb
 
 @dataclass(frozen=True)
 class Trial:
-    """One fit: what it scored on its test records. `setting` is epsilon, or names a reference."""
+    """One fit and its score on its test records. `setting` is epsilon, or names a reference."""
 
     setting: float | str
     seed: int
@@ -64,7 +63,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep measured. It holds exact functions of the records, and is not private.
+    """The result of a sweep. It contains exact functions of the records, and is not private.
 
     Parameters
     ----------
@@ -72,14 +71,25 @@ class Sweep:
         The estimator, and those of its parameters that were the same in every fit.
     measure : str
         What was measured on the test records of each split.
-    delta, test_size, n_records, seeds
-        As they were passed.
-    epsilons : tuple of floats
-        Rising.
+    delta : float
+        The delta of all fits.
+    test_size : float
+        Fraction of test records.
+    n_records : int
+        Number of records.
+    seeds : int
+        Number of splits.
+    epsilons : tuple of float
+        The budgets, in increasing order.
     references : tuple of str
         The names of the references.
     trials : tuple of Trial
-        What is done so far, split by split.
+        The trials done so far, split by split.
+
+    See Also
+    --------
+    sweep : Makes one.
+    privfit.report.plotting.draw_sweep : Plots one.
 
     Examples
     --------
@@ -110,17 +120,17 @@ class Sweep:
 
     @property
     def total(self) -> int:
-        """The number of trials that make it complete."""
+        """The number of trials of the complete sweep."""
         return (len(self.references) + len(self.epsilons)) * self.seeds
 
     @property
     def complete(self) -> bool:
-        """Whether every trial was made."""
+        """Whether every trial is done."""
         return len(self.trials) == self.total
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """The private fits: a row for each epsilon that was tried, rising."""
+        """The private fits: a row for each epsilon that was tried, in increasing order."""
         return self._rows(self.epsilons)
 
     @property
@@ -150,12 +160,29 @@ class Sweep:
         return "\n".join(lines)
 
     def to_json(self) -> str:
-        """This sweep as JSON; `from_json` reads it back."""
+        """Write this sweep as JSON; `from_json` reads it back.
+
+        Returns
+        -------
+        str
+            The text.
+        """
         return write({"privfit_sweep": VERSION, **asdict(self)}, indent=1)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Sweep:
-        """Read what `to_json` wrote."""
+        """Read what `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str or bytes
+            The text.
+
+        Returns
+        -------
+        Sweep
+            The sweep.
+        """
         try:
             fields = parse(text)
             version = fields.pop("privfit_sweep")
@@ -175,7 +202,7 @@ class Sweep:
 
 
 class SweepInterrupted(KeyboardInterrupt):
-    """Ctrl-C came in between; `sweep` is what was done so far, and can be resumed."""
+    """Ctrl-C was pressed; `sweep` is what was done so far, and can be resumed."""
 
     def __init__(self, sweep: Sweep) -> None:
         super().__init__(f"{len(sweep.trials)} of {sweep.total} trials are done; pass resume=")
@@ -213,43 +240,52 @@ def sweep(
     Parameters
     ----------
     estimator : a classifier, KMeans or KMedian of privfit
-        It is cloned for every fit; its epsilon and random_state are replaced. Classes that were not
-        declared are read off the labels, which are public here.
-    X, y : records and labels
-        As the estimator takes them; y may be None for clusters.
-    epsilons : sequence of floats
+        It is cloned for every fit; its epsilon and random_state are replaced. Classes that are not
+        declared are read from the labels, which are public here.
+    X : array-like of shape (n, n_columns)
+        The records, as the estimator takes them.
+    y : array-like of shape (n,) or None, default=None
+        The labels; None for clustering.
+    epsilons : sequence of float
         The budgets to try.
-    public : bool
-        Must be True: it declares that the records are public or synthetic. What is measured on
-        test records is not private.
-    seeds : int
-        The number of splits. Seeds 0, 1, ... set the split and the draws of the fits.
-    test_size : float
-        The share of records that is held out.
-    delta : float, optional
-        By default the estimator's own.
-    resume : Sweep, optional
+    public : bool, default=False
+        Must be True: it declares that the records are public or synthetic. What is measured on test
+        records is not private.
+    seeds : int, default=10
+        Number of splits. Seeds 0, 1, ... determine the split and the draws of the fits.
+    test_size : float, default=0.2
+        Fraction of the records to hold out.
+    delta : float or None, default=None
+        The delta of all fits; by default the estimator's.
+    resume : Sweep or None, default=None
         An earlier sweep of the same estimator and the same records, of which only the number is
-        compared. Its trials are not made again; it may have been interrupted, or have had other
+        compared. Its trials are not repeated; it may have been interrupted, or have had other
         epsilons or fewer seeds.
-    progress : callable (Sweep) -> object
-        Told after every trial what is done so far.
-    n_jobs : int
-        Fits that run at once, each on one thread. It changes speed and nothing else.
+    progress : callable (Sweep) -> object or None, default=None
+        Called after every trial with what is done so far.
+    n_jobs : int, default=1
+        Number of fits that run at once, each on one thread. It affects speed and nothing else.
 
     Returns
     -------
     Sweep
-        For classifiers the accuracy, for clusters the mean cost of a test record: the squared
+        For classifiers the accuracy, for clustering the mean cost of a test record: the squared
         distance to the nearest centre (`KMeans`), or the distance (`KMedian`).
 
     Raises
     ------
     SweepInterrupted
-        After Ctrl-C; it holds what was done so far.
+        After Ctrl-C; it contains what was done so far.
+
+    See Also
+    --------
+    Sweep : The result.
+    privfit.report.plotting.draw_sweep : Plots it.
 
     Notes
     -----
+    Nothing is private here: all numbers are exact functions of the records.
+
     Long because all parameters are described here; the trials are made in `_made`.
 
     Examples
@@ -294,9 +330,9 @@ def _made(bench: _Bench, found: Sweep, n_jobs: int, progress: Progress | None) -
 
 @contextmanager
 def _no_convergence_warnings() -> Iterator[None]:
-    """Silence of scikit-learn's solvers, whose accuracies settle long before their weights do.
+    """Silence scikit-learn's solvers, whose accuracies settle long before their weights do.
 
-    It is set once around all trials: filters of warnings are not for threads to change.
+    This is set once around all trials: threads must not change filters of warnings.
     """
     from sklearn.exceptions import ConvergenceWarning
 
@@ -316,7 +352,7 @@ def _check_numbers(seeds: Any, test_size: Any, n_jobs: Any) -> None:
 
 
 def _rising(epsilons: Any) -> tuple[float, ...]:
-    """The epsilons, sorted and each just once."""
+    """The epsilons, sorted, each only once."""
     if isinstance(epsilons, str) or not np.iterable(epsilons):
         raise DeclarationTypeError(
             f"epsilons ({epsilons!r}) must be several numbers; pass [0.1, 1.0]"
@@ -367,7 +403,7 @@ class _Bench:
         return cls(template, X, labels, size, float(test_size), kind, settings)
 
     def start(self, epsilons: tuple[float, ...], seeds: int, resume: Sweep | None) -> Sweep:
-        """A sweep with nothing done, or with those trials of an earlier one that it plans too."""
+        """An empty sweep, or one with those trials of an earlier one that it also plans."""
         plain = NOT_PRIVATE if _twin(self.template, 0) is not None else NO_NOISE
         references = (plain,) if self.y is None else (plain, LARGER_CLASS)
         empty = Sweep(
@@ -410,7 +446,7 @@ class _Bench:
                 pool.shutdown(cancel_futures=True)
 
     def value(self, setting: float | str, seed: int) -> float:
-        """What one trial scores on its test records."""
+        """The score of one trial on its test records."""
         from sklearn.base import clone
         from threadpoolctl import threadpool_limits
 
@@ -432,7 +468,7 @@ class _Bench:
         return order[held_out:], order[:held_out]
 
     def _score(self, model: Any, X: Any, train: Integers, test: Integers) -> float:
-        """Fit and judge: the accuracy, or the mean cost of a record."""
+        """Fit and evaluate: the accuracy, or the mean cost of a record."""
         with public_records():
             if self.y is not None:
                 model.fit(_rows(X, train), self.y[train])
@@ -453,7 +489,7 @@ class _Bench:
 
 
 def _twin(estimator: Any, seed: int) -> Any:
-    """scikit-learn's own model of this kind; None where it has none."""
+    """scikit-learn's own model of this kind; None if it has none."""
     from sklearn import cluster, linear_model, naive_bayes, svm
 
     from privfit import estimators
@@ -472,7 +508,7 @@ def _twin(estimator: Any, seed: int) -> Any:
 
 
 def _short_indices(table: Any) -> Any:
-    """A sparse table as liblinear reads it."""
+    """A sparse table with indices that liblinear can read."""
     from scipy.sparse import csr_matrix
 
     index, start = (part.astype(np.int32) for part in (table.indices, table.indptr))

@@ -1,4 +1,4 @@
-"""How a private search is run: its space, its plan, its listener, and the path that it releases."""
+"""How a private search is run: its space, its plan, its callback, and the path that it releases."""
 
 from privfit.runs.paths import Generation, Path
 from privfit.runs.protocols import Objective, Space

@@ -1,4 +1,4 @@
-"""Who hears of each generation: the caller's function, and a progress bar."""
+"""What is called after each generation: the caller's function, and a progress bar."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Listener: TypeAlias = Callable[[Generation], object]
 
 
 def check_callback(callback: object) -> None:
-    """Refuse a listener that cannot be called."""
+    """Refuse a callback that cannot be called."""
     if callback is not None and not callable(callback):
         raise DeclarationTypeError(
             f"callback ({type(callback).__name__}) must be a function; pass callback(generation)"
@@ -23,7 +23,7 @@ def check_callback(callback: object) -> None:
 
 
 def progress(callback: Listener | None, verbose: int, name: str) -> Listener | None:
-    """The callback, with a progress bar before it if one is wanted; tqdm's where installed."""
+    """The callback, after a progress bar if `verbose`; tqdm's if it is installed."""
     if not verbose:
         return callback
     show = bar(name, "generation")
@@ -37,7 +37,7 @@ def progress(callback: Listener | None, verbose: int, name: str) -> Listener | N
 
 
 def bar(name: str, unit: str) -> Callable[[int, int], object]:
-    """A progress bar that is told (done, total); tqdm's where installed."""
+    """A progress bar, to be called with (done, total); tqdm's if it is installed."""
     try:
         from tqdm.auto import tqdm
     except ImportError:

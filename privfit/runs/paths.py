@@ -16,11 +16,27 @@ __all__ = ["Generation", "Path"]
 
 @dataclass(frozen=True)
 class Generation:
-    """Where a search stands: released values only.
+    """The progress of a search, as passed to callbacks: released values only.
 
-    `parameters` is the generation's leading candidate; `spent` what the search was granted, which
-    was charged whole before it began, or None if it is not private.
+    Parameters
+    ----------
+    index : int
+        Number of this generation.
+    total : int
+        Number of generations of the search.
+    parameters : array
+        The leading candidate of the generation.
+    spent : Budget or None
+        The budget of the search, which was charged in full before it began; None if the search is
+        not private.
 
+    See Also
+    --------
+    privfit.LogisticRegression : Has a parameter `callback`.
+    Path : All generations.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from privfit import LogisticRegression
     >>> seen = []
@@ -39,12 +55,30 @@ class Generation:
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """All that a search released: the selected candidates (s, ...) of each generation, in order.
+    """Everything that a search released: the selected candidates of each generation, in order.
 
-    `average` is the share of the path whose mean is the answer; 0 means the last selection.
-    `notes` are settings as they were used: what rules chose, and None for what had no use. They are
-    public, and go into the settings of a `Release`: see `realised`.
+    Parameters
+    ----------
+    generations : tuple of arrays of shape (s, ...)
+        The selected candidates of each generation.
+    average : float, default=0.0
+        The fraction of the path whose mean is the answer; 0 means the last selection.
+    notes : dict, default={}
+        Settings as they were used: the values that rules chose, and None for those that had no
+        effect. They are public, and become settings of the `Release`.
 
+    See Also
+    --------
+    privfit.search : Returns a path in its `Found`.
+    Generation : One generation, as passed to callbacks.
+
+    Notes
+    -----
+    Everything in a path has been released and paid for; computing with it is post-processing and
+    costs nothing.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from privfit import Bits, RecordObjective, search
     >>> objective = RecordObjective(np.zeros(9), lambda x, P: np.zeros((len(x), len(P))), -1.0, 0.0)
@@ -66,11 +100,22 @@ class Path:
         return np.asarray(self.generations[-1][0])
 
     def mean(self, share: float) -> Array:
-        """The mean of all that the last generations released; post-processing, hence free."""
+        """The mean of everything that the last generations released.
+
+        Parameters
+        ----------
+        share : float
+            Fraction of the generations to take, at least one.
+
+        Returns
+        -------
+        array
+            The mean. It is post-processing and costs nothing.
+        """
         count = max(1, round(share * len(self.generations)))
         return np.asarray(np.concatenate(self.generations[-count:]).mean(axis=0))
 
     @property
     def answer(self) -> Array:
-        """The mean of the last `average` of the path, or its last selection."""
+        """The mean of the last `average` of the path, or the last selection."""
         return self.mean(self.average) if self.average else self.last

@@ -1,9 +1,8 @@
-"""Check, charge, draw, close: the one way in which anything private is paid for.
+"""Check, charge, draw, close: how everything private is paid for.
 
-`Terms` are what a caller declares. `Terms.check` refuses what a solver would refuse, and
-`Terms.charge` or `Terms.open` warns of unwise budgets and reserves the budget: nothing is refused
-afterwards. What is then drawn goes through a `Paid` account, and `Paid.close` ends it with a
-`Release`.
+`Terms` are what a caller declares. `Terms.check` refuses what a solver would refuse; `Terms.charge`
+or `Terms.open` warns of unwise budgets and reserves the budget, and nothing is refused afterwards.
+All draws then go through a `Paid` account, and `Paid.close` ends it with a `Release`.
 """
 
 from __future__ import annotations
@@ -36,9 +35,10 @@ S = TypeVar("S", bound=Space)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Terms:
-    """What is declared about something that costs a budget; all of it is public.
+    """The public terms of something that costs a budget.
 
-    `name` is what the ledger calls it; the others are parameters of whoever pays. Here the word for
+    `name` is its name in the ledger; the others are parameters of the estimator or function that
+    pays. Here the word for
     a neighbour relation becomes a value, `neighbours`, which all that follows takes.
     """
 
@@ -58,7 +58,7 @@ class Terms:
 
     @classmethod
     def of(cls, estimator: Any, name: str = "", **other: Any) -> Terms:
-        """The parameters of an estimator, as far as it has them, and others in their place."""
+        """The parameters of an estimator, as far as it has them; `other` replaces some."""
         own = {
             one.name: getattr(estimator, one.name)
             for one in fields(cls)
@@ -68,20 +68,20 @@ class Terms:
 
     @property
     def budget(self) -> Budget:
-        """Epsilon and delta, which must be numbers of their kind."""
+        """Epsilon and delta, which must be valid numbers."""
         return Budget(self.epsilon, self.delta)
 
     @property
     def is_infinite(self) -> bool:
-        """Whether there is no budget at all."""
+        """Whether the budget is unlimited."""
         return isinstance(self.epsilon, Real) and self.epsilon == math.inf
 
     def size(self, records: Counted) -> int | None:
-        """The public number of records, None where nobody declared it."""
+        """The public number of records; None if it was not declared."""
         return public_size(records, self.neighbours, self.n_public)
 
     def refuse_infinity(self) -> None:
-        """An infinite budget is for the one search that runs without any."""
+        """Refuse an infinite budget, which only the plain genetic algorithm can run with."""
         if self.is_infinite:
             raise DeclarationError(
                 "epsilon (inf) is for the plain genetic algorithm; pass solver='dpsga'"
@@ -97,13 +97,13 @@ class Terms:
             settings.check(Task(objective, space, self.epsilon, self.delta, self.neighbours, size))
 
     def charge(self, records: Counted | None = None) -> Paid:
-        """Warn of what is unwise, then charge the budget."""
+        """Warn of unwise choices, then charge the budget."""
         source = self._cautious(records)
         grant = reserve_from(self.ledger, self.epsilon, self.delta, self.name, self.neighbours)
         return Paid(self, source, grant)
 
     def open(self, records: Counted) -> Account:
-        """What `charge` gives; without a budget an account that pays for nothing, and a warning."""
+        """Charge the budget; if it is infinite, warn and return an account that pays nothing."""
         if not self.is_infinite:
             return self.charge(records)
         source = self._cautious(records)
@@ -115,7 +115,7 @@ class Terms:
         return Account(self, source)
 
     def _cautious(self, records: Counted | None) -> BitSource:
-        """The bits to draw from, with a warning if they or the budget are unwise."""
+        """The source of bits, with a warning if it or the budget is unwise."""
         source = BitSource.of(self.random_state)
         size = self.n_public
         if records is not None and self.neighbours.size_is_public:
@@ -125,7 +125,7 @@ class Terms:
 
 
 class Account:
-    """A source of bits and the terms that hold; without a grant nothing is private."""
+    """A source of bits and the terms; without a grant nothing is private."""
 
     grant: Grant | None
 
@@ -133,7 +133,7 @@ class Account:
         self.terms, self.source, self.grant = terms, source, None
 
     def run(self, objective: O, space: S, name: str, share: int = 1) -> Run[O, S]:
-        """A run of a solver, one of so many equal ones; `name` is that of its progress bar."""
+        """A run of a solver, one of `share` equal ones; `name` is shown by its progress bar."""
         terms = self.terms
         return Run(
             objective, space, self.grant, self.source,
@@ -147,12 +147,12 @@ class Account:
         settings: Mapping[str, Any] | None = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> Release | None:
-        """End it; what was not private has no release."""
+        """Close the account; without privacy there is no release."""
         return None
 
 
 class Paid(Account):
-    """An account that was charged: what is planned and drawn goes through its grant."""
+    """An account that was charged: plans and draws go through its grant."""
 
     grant: Grant
 
@@ -166,11 +166,11 @@ class Paid(Account):
         return self.grant.budget
 
     def plan(self, *events: Event) -> None:
-        """Set draws aside, before the first of them."""
+        """Reserve draws, before the first of them."""
         self.grant.plan(*events)
 
     def release(self, mechanism: Mechanism[V, T], value: V) -> T:
-        """What a mechanism draws from a value of the records."""
+        """Release what a mechanism draws from a private value."""
         return self.grant.release(mechanism, value, self.source)
 
     def close(
@@ -179,5 +179,5 @@ class Paid(Account):
         settings: Mapping[str, Any] | None = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> Release:
-        """End it, once, and say what is public now."""
+        """Close the account, once, and return what is now public."""
         return self.grant.close(self.terms.neighbours, domain, settings, parameters)

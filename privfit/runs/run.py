@@ -1,9 +1,9 @@
-"""One paid run of a solver: what is public about it, what it may draw, and whom it tells.
+"""One paid run of a solver: what is public about it, what it may draw, and its callback.
 
 A solver is a settings object that is called with a run and returns a path. It plans its releases
-before it looks at any record, proposes without data, asks the objective for sums over records, and
-draws by `Run.release`. All that it returns and reports has been released; what is done to a path
-afterwards costs nothing.
+before it looks at any record, proposes candidates without data, asks the objective for sums over
+records, and draws by `Run.release`. Everything that it returns and reports has been released;
+computing with a path afterwards costs nothing.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ S = TypeVar("S", bound=Space, covariant=True)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Task(Generic[O, S]):
-    """What a solver is asked to do, as far as it is public: checked before anything is charged.
+    """The public part of what a solver is asked to do, checked before anything is charged.
 
-    `n_public` is the public number of records, None where nobody declared it.
+    `n_public` is the public number of records; None if it was not declared.
     """
 
     objective: O
@@ -57,30 +57,32 @@ class Task(Generic[O, S]):
 
     @property
     def budget(self) -> Budget:
-        """What may be spent; an infinite epsilon has none."""
+        """The budget to spend; not valid if epsilon is infinite."""
         return Budget(self.epsilon, self.delta)
 
 
 class Run(Generic[O, S]):
-    """How one solver is run: what is public, its bits, its plan and its listener.
+    """One run of a solver: its objective, space, budget, randomness and callback.
 
     Parameters
     ----------
-    objective, space
-        What is scored, and what a candidate may be.
-    grant : Grant, optional
-        What pays for the draws; without one nothing is private.
-    random_state : optional
-        Where bits come from.
-    callback : callable (Generation) -> object, optional
+    objective : Objective
+        The scores of candidates.
+    space : Space
+        What a candidate may be.
+    grant : Grant or None
+        The budget that pays for the draws; without one nothing is private.
+    random_state : None, int or numpy.random.Generator, default=None
+        Source of the bits.
+    callback : callable (Generation) -> object or None, default=None
         Called after each generation.
-    neighbours : Neighbours
-        What is hidden, by default which record stands in a row.
-    n_public : int, optional
-        A public number of records, which steers the method and may be rough. By default the real
-        one where records are replaced, which makes it public.
-    share : int
-        This run is one of so many equal ones on the same grant.
+    neighbours : Neighbours, default=REPLACE
+        The neighbour relation.
+    n_public : int or None, default=None
+        A public number of records, which may be approximate; rules of the solver use it. By default
+        the actual number if records are replaced, where it is public.
+    share : int, default=1
+        Number of equal runs that share the grant; this run is one of them.
 
     Attributes
     ----------
@@ -91,9 +93,36 @@ class Run(Generic[O, S]):
     n_public : int or None
         The public number of records.
     source : BitSource
-        What noise is drawn from.
+        The source of noise.
     coins : numpy.random.Generator
-        For proposals, which never see records: a fast generator, seeded by the same bits.
+        A fast generator for proposals, which never see records, seeded by the same bits.
+
+    See Also
+    --------
+    privfit.search : Runs a solver.
+    Path : What a solver returns.
+
+    Notes
+    -----
+    `release` and `select` are the only ways to draw; they charge the grant first. Everything passed
+    to `report` and `note` must be public already.
+
+    Examples
+    --------
+    A solver of one's own: it draws candidates and selects one.
+
+    >>> import numpy as np
+    >>> from privfit import Ledger, Reals, RecordObjective
+    >>> from privfit.runs import Run
+    >>> def nearness(x, P):
+    ...     return -np.abs(x[:, None] - P[:, 0])
+    >>> objective = RecordObjective(np.full(500, 3.0), nearness, low=-10.0, high=0.0)
+    >>> run = Run(objective, Reals(0, 10, 1), Ledger(1.0).reserve(1.0))
+    >>> size = run.plan("selection")
+    >>> P = run.space.sample(50, run.coins)
+    >>> run.report(P[run.select(P)])
+    >>> run.path().answer.shape
+    (1,)
     """
 
     def __init__(
@@ -123,7 +152,7 @@ class Run(Generic[O, S]):
 
     @property
     def is_private(self) -> bool:
-        """Whether a grant pays for what is drawn."""
+        """Whether a grant pays for the draws."""
         return self._grant is not None
 
     @property
@@ -134,18 +163,18 @@ class Run(Generic[O, S]):
 
     @property
     def budget(self) -> Budget:
-        """What each of the equal runs would have by itself, as far as rules need it."""
+        """What each of the equal runs would have by itself, for rules."""
         parts = math.sqrt(self.share) if self.whole.delta else self.share
         return Budget(self.whole.epsilon / parts, self.whole.delta)
 
     @property
     def pure_epsilon(self) -> float:
-        """The part of epsilon that each of the equal runs has where budgets add up."""
+        """The epsilon of each of the equal runs if budgets simply add up."""
         return self.whole.epsilon / self.share
 
     @property
     def mu(self) -> float:
-        """The Gaussian parameter of the budget, 0 for a pure one."""
+        """The Gaussian parameter of the budget; 0 if delta is 0."""
         budget = self.budget
         return gaussian_left(budget) if budget.delta else 0.0
 
@@ -158,10 +187,24 @@ class Run(Generic[O, S]):
         composition: str = "tight",
         generations: int | None = None,
     ) -> float:
-        """Set equal releases aside and return the size of each, infinite without a grant.
+        """Reserve equal releases and return the size of each.
 
-        A listener is told of so many generations, by default one for each release. For `kind` and
-        `composition` see `size_of`.
+        Parameters
+        ----------
+        kind : {'selection', 'pure', 'gaussian'}
+            The kind of release: see `size_of`.
+        count : int, default=1
+            Number of releases.
+        composition : str, default='tight'
+            Method of composition: see `size_of`.
+        generations : int or None, default=None
+            Number of generations to announce to the callback; by default one for each release.
+
+        Returns
+        -------
+        float
+            The epsilon of a 'selection' or 'pure' release, the mu of a 'gaussian' one; infinite
+            without a grant.
         """
         self._total = count if generations is None else generations
         if not self.is_private:
@@ -171,14 +214,36 @@ class Run(Generic[O, S]):
         return self._size
 
     def size_of(self, kind: str, count: int, composition: str = "tight") -> float:
-        """The size of each of so many equal releases of every equal run; nothing is planned."""
+        """The size of each of several equal releases; nothing is reserved.
+
+        Parameters
+        ----------
+        kind : {'selection', 'pure', 'gaussian'}
+            The kind of release. A 'pure' one is not a bounded-range selection, and needs a
+            composition that is proved for it, such as 'naive'.
+        count : int
+            Number of releases of each of the equal runs.
+        composition : str, default='tight'
+            A method of `privfit.compose`.
+
+        Returns
+        -------
+        float
+            The epsilon of a 'selection' or 'pure' release, the mu of a 'gaussian' one.
+        """
         return size_of(self.whole, kind, count * self.share, composition)
 
     def set_aside(self, *events: Event, generations: int = 1) -> None:
-        """Set draws aside; with what was reported before, so many generations in all.
+        """Reserve draws.
 
-        The first of several equal runs does it for all of them, before anything is drawn; what the
-        others need is then in the plan.
+        The first of several equal runs reserves them for all, before anything is drawn.
+
+        Parameters
+        ----------
+        *events : Event
+            The draws.
+        generations : int, default=1
+            Number of generations to announce to the callback, in addition to those reported before.
         """
         self._total = generations
         assert self._grant is not None, "a run without a grant has nothing to set aside"
@@ -188,7 +253,20 @@ class Run(Generic[O, S]):
     # -------------------------------------------------------------------------------------- draws
 
     def release(self, mechanism: Mechanism[V, T], value: V) -> T:
-        """What a mechanism draws from a value of the records, through the grant."""
+        """Release what a mechanism draws from a private value, through the grant.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            The mechanism. Its event is charged first.
+        value : object
+            The private value, of the kind that the mechanism takes.
+
+        Returns
+        -------
+        object
+            The drawn value. It is public.
+        """
         assert self._grant is not None, "a run without a grant releases nothing"
         return self._grant.release(mechanism, value, self.source)
 
@@ -200,11 +278,26 @@ class Run(Generic[O, S]):
         size: float | None = None,
         reach: Callable[[Array, Neighbours], int] | None = None,
     ) -> Integers:
-        """(k,): which of the candidates P (m, ...) are drawn, one after the other, by their scores.
+        """Select candidates privately, one after the other, by their scores.
 
-        Each is a selection by the exponential mechanism, by default of the size that was planned
-        last. `reach` bounds how far scores drift apart between neighbours, by default
-        `objective.range`.
+        Each is a selection by the exponential mechanism.
+
+        Parameters
+        ----------
+        P : array of shape (m, ...)
+            The candidates.
+        k : int, default=1
+            Number of selections.
+        size : float or None, default=None
+            Epsilon of each selection; by default the size that was planned last.
+        reach : callable (P, adjacency) -> int or None, default=None
+            Bounds how much the difference of two scores can change between neighbours; by default
+            `objective.range`.
+
+        Returns
+        -------
+        array of int of shape (k,)
+            Which candidates were drawn. It is public.
         """
         size = self._size if size is None else size
         scores = self.objective.scores(P) + self.objective.prior(P)
@@ -214,7 +307,18 @@ class Run(Generic[O, S]):
         return self.release(TopK(k, size, bound), scores)
 
     def around(self, w: Array) -> View:
-        """A view that scores moves away from w: incremental where the objective knows how."""
+        """A view that scores moves away from a candidate, incrementally if the objective can.
+
+        Parameters
+        ----------
+        w : array
+            The candidate.
+
+        Returns
+        -------
+        View
+            The view. Its scores are private.
+        """
         if isinstance(self.objective, LinearObjective | FacilityObjective):
             return self.objective.at(w)
         if isinstance(self.objective, CentersObjective):
@@ -224,11 +328,23 @@ class Run(Generic[O, S]):
     # ------------------------------------------------------------------------------------ reports
 
     def note(self, **used: Any) -> None:
-        """Keep settings as they are used, for the `Release`: public numbers alone."""
+        """Record settings as they are used, for the `Release`.
+
+        Parameters
+        ----------
+        **used : object
+            Public values by the names of settings.
+        """
         self._notes.update(used)
 
     def report(self, survivors: Array) -> None:
-        """Keep what a generation released, (s, ...), and let the listener know."""
+        """Add what a generation released to the path, and call the callback.
+
+        Parameters
+        ----------
+        survivors : array of shape (s, ...)
+            The released candidates, the leading one first.
+        """
         self._generations.append(survivors)
         if self._callback is not None:
             spent = self.whole if self.is_private else None
@@ -236,10 +352,18 @@ class Run(Generic[O, S]):
             self._callback(Generation(index, self._total, leader, spent))
 
     def path(self, average: float = 0.0) -> Path:
-        """All that was reported and noted.
+        """Everything that was reported and noted.
 
-        The answer is the mean of the last `average` of it, or the last survivor: of candidates that
-        have no mean always that.
+        Parameters
+        ----------
+        average : float, default=0.0
+            Fraction of the path whose mean is the answer; 0 means the last survivor. Has no effect
+            in a space without means.
+
+        Returns
+        -------
+        Path
+            The path.
         """
         if average and not self.space.has_means:
             average = 0.0
@@ -248,12 +372,12 @@ class Run(Generic[O, S]):
 
 
 def coins_of(source: BitSource) -> Coins:
-    """A fast generator for what never sees records, seeded by the same bits as the noise."""
+    """A fast generator for proposals, which never see records, seeded by the same bits as noise."""
     return np.random.Generator(np.random.SFC64(source.bits(128)))
 
 
 def size_of(budget: Budget, kind: str, count: int, composition: str = "tight") -> float:
-    """The size of each of so many equal releases that cost a budget together.
+    """The size of each of several equal releases that together cost a budget.
 
     It is the epsilon of a 'selection' or of a 'pure' release, the mu of a 'gaussian' one.
     `composition` is a method of `accounting`. A pure release that is not a bounded-range selection
@@ -265,7 +389,7 @@ def size_of(budget: Budget, kind: str, count: int, composition: str = "tight") -
 
 
 class Moves:
-    """The candidates around w, scored one by one: for objectives that know no shorter way."""
+    """The candidates around w, scored one by one: for objectives without a faster way."""
 
     def __init__(self, objective: Objective, space: Space, w: Array) -> None:
         self._objective, self._space, self.w = objective, space, w
@@ -300,9 +424,9 @@ class Moves:
 
 
 def check_candidates(task: Task[Objective, Space]) -> None:
-    """Refuse a space whose candidates an objective cannot sum up; no record is read.
+    """Refuse a space whose candidates an objective cannot score; no record is read.
 
-    A user's own score is tried on a few records besides.
+    A user-defined score is also tried on a few records.
     """
     P = check_space(task.objective, task.space)
     task.objective.range(P, task.neighbours)

@@ -1,11 +1,11 @@
-"""Settings of solvers: frozen dataclasses with blanks, with facts, and with a call that runs them.
+"""Settings of solvers: frozen dataclasses with optional fields and facts, called to run a solver.
 
-A *blank* is a field that may be left out. It then has our default, or the paper's where
-``paper=True``, or what a rule of public numbers says; the settings themselves stay as they were
-written, and what was used is in the `Release`.
+A *blank* is an optional field. If it is left out, it has our default, or the paper's with
+``paper=True``, or what a rule computes from public numbers; the settings themselves stay as they
+were written, and the values used are in the `Release`.
 
-*Facts* are what others must know of a solver: whether it needs the records in order, how large its
-weights may be. They are attributes, so that nobody keeps a list of solvers' names.
+*Facts* are what other code must know about a solver: whether it needs the records in order, how
+large its weights may be. They are attributes, so that there are no lists of solvers' names.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ Own = TypeVar("Own", bound="Parameters")
 
 
 class Blank(Generic[T]):
-    """A field of settings that may be left out; whoever reads it gets what `rule` says then.
+    """An optional field of settings; if it was left out, reading it returns what `rule` says.
 
-    The rule sees the settings alone. It is kept apart from what was passed, which `get_params` and
-    `repr` show.
+    The rule sees only the settings. The field's value is kept apart from what was passed, which
+    `get_params` and `repr` show.
     """
 
     def __init__(self, rule: Callable[[Any], T]) -> None:
@@ -66,7 +66,7 @@ class Blank(Generic[T]):
 
 
 def blank(ours: T, paper: T | None = None) -> Blank[T]:
-    """A blank that stands for our number, or for the paper's if that is another one."""
+    """An optional field with our default, and the paper's if it differs."""
     return Blank(lambda settings: paper if paper is not None and settings.paper else ours)
 
 
@@ -82,14 +82,25 @@ class Parameters:
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # of those that inherit
 
     def __repr__(self) -> str:
-        """The settings as they were written: what was left out is not shown."""
+        """The settings as they were written, without those left out."""
         usual = {one.name: repr(one.default) for one in fields(self)}
         given = {name: repr(value) for name, value in self.get_params(deep=False).items()}
         shown = [f"{name}={text}" for name, text in given.items() if text != usual[name]]
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The fields as they were passed; if deep, with those of settings or estimators in them."""
+        """The fields as they were passed.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to include the fields of settings or estimators among them.
+
+        Returns
+        -------
+        dict
+            Values by name.
+        """
         found: dict[str, Any] = {}
         for one in fields(self):
             value = vars(self)[one.name]
@@ -99,7 +110,18 @@ class Parameters:
         return found
 
     def set_params(self: Own, **params: Any) -> Own:
-        """A copy of these settings with other fields; ``select__steps`` is a field of a field."""
+        """Copy these settings with other fields.
+
+        Parameters
+        ----------
+        **params : object
+            Fields by name; ``select__steps`` is a field of the field `select`.
+
+        Returns
+        -------
+        Settings
+            The changed copy.
+        """
         found = self.get_params(deep=False)
         own, inner = by_depth(params)
         for name in (*own, *inner):
@@ -114,7 +136,7 @@ class Parameters:
 
 
 def by_depth(params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Parameters by name, and those of parameters: ``select__steps`` is one of `select`."""
+    """Parameters by name, and parameters of parameters: ``select__steps`` belongs to `select`."""
     own: dict[str, Any] = {}
     inner: dict[str, dict[str, Any]] = {}
     for key, value in params.items():
@@ -127,7 +149,7 @@ def by_depth(params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[
 
 
 def changed(value: Any, name: str, params: Mapping[str, Any]) -> Any:
-    """A copy of settings with other fields; an estimator is changed in its place."""
+    """A copy of settings with other fields; an estimator is changed in place."""
     if not hasattr(value, "set_params"):
         raise DeclarationError(
             f"{name} ({value!r}) must be settings for {name}__{next(iter(params))} to be set; pass "
@@ -137,7 +159,7 @@ def changed(value: Any, name: str, params: Mapping[str, Any]) -> Any:
 
 
 class Settings(Parameters):
-    """The facts of a solver, with those of most of them; a solver is called with a `Run`."""
+    """The facts of a solver, with common defaults; a solver is called with a `Run`."""
 
     needs_order: ClassVar[bool] = False  # all records in their order, not only sums over them
     counts_errors: ClassVar[bool] = False  # of a linear model, instead of its loss
@@ -147,7 +169,7 @@ class Settings(Parameters):
 
     @property
     def weighs_loss(self) -> bool:
-        """Whether it heeds a weight of the loss beside a regulariser."""
+        """Whether it takes a weight of the loss relative to a regulariser."""
         return False
 
     @property
@@ -161,21 +183,49 @@ class Settings(Parameters):
         return False
 
     def bounds_codes(self, objective: Any) -> bool:
-        """Whether the space bounds the weights of coded columns, which have one scale."""
+        """Whether the space bounds the weights of coded columns, which have one scale.
+
+        Parameters
+        ----------
+        objective : Objective
+            The objective.
+
+        Returns
+        -------
+        bool
+            False by default.
+        """
         return False
 
     def size(self, task: Task[Any, Any] | Run[Any, Any]) -> int:
-        """The public number of records, for a rule that needs it."""
+        """The public number of records, for a rule that needs it.
+
+        Parameters
+        ----------
+        task : Task or Run
+            What the solver is asked to do.
+
+        Returns
+        -------
+        int
+            The number; an error if it was not declared.
+        """
         remedy = f", or {self.without_size}" if self.without_size else ""
         return known_size(task.n_public, remedy=f"a public estimate{remedy}")
 
     def check(self, task: Task[Any, Any]) -> None:
-        """Refuse what the solver would refuse, before anything is charged; nothing is drawn."""
+        """Refuse what the solver would refuse, before anything is charged; nothing is drawn.
+
+        Parameters
+        ----------
+        task : Task
+            The public part of what the solver is asked to do.
+        """
         if self.needs_size:
             self.size(task)
 
     def __call__(self, run: Run[Any, Any]) -> Path:
-        """Run the solver: all that it released."""
+        """Run the solver and return everything that it released."""
         raise NotImplementedError
 
 
@@ -183,14 +233,20 @@ class Search(Settings):
     """The facts of a search for any objective that scores all candidates of a space."""
 
     def check(self, task: Task[Any, Any]) -> None:
-        """Refuse a space that the objective cannot score."""
+        """Refuse a space that the objective cannot score.
+
+        Parameters
+        ----------
+        task : Task
+            The public part of what the solver is asked to do.
+        """
         super().check(task)
         check_candidates(task)
 
 
 @runtime_checkable
 class Solver(Protocol):
-    """Settings of somebody's own: the facts above, a check, a call, and a name for releases."""
+    """User-defined settings: the facts above, a check, a call, and a name for releases."""
 
     name: str
     needs_order: bool
@@ -207,13 +263,13 @@ class Solver(Protocol):
         """Refuse what the solver would refuse, before anything is charged."""
 
     def __call__(self, run: Run[Any, Any]) -> Path:
-        """Run the solver: all that it released."""
+        """Run the solver and return everything that it released."""
 
 
 def settings_of(
     solver: Any, methods: Mapping[str, type[Any]], renamed: Mapping[str, str] = NOT_RENAMED
 ) -> tuple[str, Any]:
-    """The name and the settings of a solver that is given by either; others bring their name.
+    """The name and the settings of a solver given by either; user-defined ones have a name.
 
     A name that is renamed works as before and warns whoever called the caller.
     """
@@ -236,7 +292,7 @@ def settings_of(
 
 
 def realised(solver: str, settings: Any, path: Path) -> dict[str, Any]:
-    """What was done, for the settings of a `Release`: the solver's settings as they were used."""
+    """The solver's settings as they were used, for the settings of a `Release`."""
     given: dict[str, Any] = {}
     if is_dataclass(settings) and not isinstance(settings, type):
         given = asdict(settings)
@@ -244,7 +300,7 @@ def realised(solver: str, settings: Any, path: Path) -> dict[str, Any]:
 
 
 def _merged(given: dict[str, Any], used: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with those of their parts: what was used goes before what was given."""
+    """Settings with those of their parts; values that were used replace those that were passed."""
     both = {
         name: _merged(given[name], value) if isinstance(value, Mapping) else value
         for name, value in used.items()
@@ -256,7 +312,7 @@ def _merged(given: dict[str, Any], used: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_counts(settings: Any, *names: str) -> None:
-    """Refuse settings that are not positive whole numbers; None stands for a rule."""
+    """Refuse settings that are not positive whole numbers; None means that a rule decides."""
     for name in names:
         value = getattr(settings, name)
         if value is not None and (not is_whole(value) or value < 1):
@@ -266,7 +322,7 @@ def check_counts(settings: Any, *names: str) -> None:
 
 
 def check_shares(settings: Any, *names: str) -> None:
-    """Refuse settings outside [0, 1]; None stands for a rule."""
+    """Refuse settings outside [0, 1]; None means that a rule decides."""
     for name in names:
         value = getattr(settings, name)
         if value is not None and (not is_finite(value) or not 0 <= value <= 1):
@@ -274,7 +330,7 @@ def check_shares(settings: Any, *names: str) -> None:
 
 
 def check_positive_shares(settings: Any, *names: str) -> None:
-    """Refuse settings outside (0, 1]; None stands for a rule."""
+    """Refuse settings outside (0, 1]; None means that a rule decides."""
     check_shares(settings, *names)
     for name in names:
         if getattr(settings, name) == 0:
@@ -282,7 +338,7 @@ def check_positive_shares(settings: Any, *names: str) -> None:
 
 
 def check_positive(settings: Any, *names: str) -> None:
-    """Refuse settings that are not positive numbers; None stands for a rule."""
+    """Refuse settings that are not positive numbers; None means that a rule decides."""
     for name in names:
         value = getattr(settings, name)
         if value is not None and not (is_finite(value) and value > 0):
@@ -290,7 +346,7 @@ def check_positive(settings: Any, *names: str) -> None:
 
 
 def check_split(settings: Any, *names: str) -> None:
-    """Refuse shares that leave nothing on one side."""
+    """Refuse fractions that leave nothing on one side."""
     for name in names:
         value = getattr(settings, name)
         if not is_finite(value) or not 0 < value < 1:

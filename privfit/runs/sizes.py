@@ -1,4 +1,4 @@
-"""The public number of records: declared, known where records are replaced, or not known at all."""
+"""The public number of records: declared, known if neighbours replace a record, or unknown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PRIVATE = ", where the number of records is private"
 
 
 def public_size(records: Counted, neighbours: Neighbours, n_public: int | None) -> int | None:
-    """The public number of records: as declared, or the real one where a record is replaced."""
+    """The public number of records: as declared, or the actual one if a record is replaced."""
     if n_public is None:
         return int(records.n_records) if neighbours.size_is_public else None
     if not is_whole(n_public) or n_public < 1:
@@ -25,7 +25,7 @@ def public_size(records: Counted, neighbours: Neighbours, n_public: int | None) 
 
 
 def known_size(size: int | None, where: str = PRIVATE, remedy: str = "a public estimate") -> int:
-    """The public number of records, which is needed; says where, and what to pass, if unknown."""
+    """The public number of records, which is required; the error says where, and what to pass."""
     if size is None:
         raise DeclarationError(
             f"n_public must be given under adjacency='add_remove'{where}; pass {remedy}"

@@ -1,8 +1,8 @@
-"""Search spaces: what a candidate may be, and how new ones come from old ones without any data.
+"""Search spaces: what a candidate may be, and how to make new ones without any data.
 
-`Reals` is a box, `Subsets` the sets of k indices, `Bits` the strings of n bits. Each space knows
+`Reals` is a box, `Subsets` the sets of k indices, `Bits` the strings of n bits. Each space has
 
-- `sample`: candidates drawn uniformly, and `extremes`, to see whether an objective takes them;
+- `sample`, which draws candidates uniformly, and `extremes`, to test an objective with;
 - *moves*, a pair of arrays (where, what): `all_moves` and `some_moves` of one candidate, and
   `moved`, the candidates they lead to;
 - *operators* on populations (m, ...): `splice` and `mix` cross two of them, `sibling` is the other
@@ -37,12 +37,31 @@ def _check_size(name: str, value: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Reals:
-    """A box of reals: d numbers, or an array of shape d, each from low to high.
+    """A box of real numbers: d of them, or an array of shape d, each from low to high.
 
-    Steps are in shares of a coordinate's width, as in the papers. `units` is the grid that every
-    candidate lies on; a search takes it from its objective. `start` is where a walk starts, by
-    default the candidate nearest to zero; it must not depend on records.
+    Parameters
+    ----------
+    low, high : float or array of shape d
+        The bounds. They must not depend on the records.
+    d : int or tuple of int
+        The number of coordinates, or the shape of a candidate.
+    units : float, array or None, default=None
+        The grid of the candidates; a search takes it from its objective.
+    start : array or None, default=None
+        The start of a walk, which must not depend on the records; by default the candidate nearest
+        to zero.
 
+    See Also
+    --------
+    search : Searches a space.
+    Bits, Subsets : Discrete spaces.
+
+    Notes
+    -----
+    The sizes of steps are fractions of a coordinate's width, as in the papers.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from privfit import Reals, RecordObjective, search
     >>> heights = np.random.default_rng(0).normal(170, 10, 5000)  # private
@@ -105,17 +124,28 @@ class Reals:
 
     @property
     def middle(self) -> Floats:
-        """Where a walk starts: the candidate nearest to zero, or the declared one."""
+        """The start of a walk: the candidate nearest to zero, or the declared one."""
         return self.snap(np.zeros(self.shape) if self.start is None else self.start)
 
     @property
     def extremes(self) -> Floats:
-        """(4, ...): the middle and outermost candidates; what holds there holds everywhere."""
+        """(4, ...): the middle and outermost candidates; bounds that hold there hold everywhere."""
         farthest = np.where(np.abs(self.low) > np.abs(self.high), self.low, self.high)
         return self.snap(np.stack([self.middle, self.low, self.high, farthest]))
 
     def on_grid_of(self, objective: Any) -> Reals:
-        """This box on the grid that the objective asks for."""
+        """This box on the grid of an objective.
+
+        Parameters
+        ----------
+        objective : Objective
+            The objective whose candidates are searched.
+
+        Returns
+        -------
+        Reals
+            The space to search.
+        """
         units = getattr(objective, "candidate_units", None)
         if self.units is not None or units is None:
             return self
@@ -135,24 +165,78 @@ class Reals:
         return low * self.units, high * self.units
 
     def snap(self, P: ArrayLike) -> Floats:
-        """Candidates clipped to the box and put on the grid."""
+        """Clip candidates to the box and round them to the grid.
+
+        Parameters
+        ----------
+        P : array-like of shape (m, ...)
+            The candidates.
+
+        Returns
+        -------
+        array of shape (m, ...)
+            The rounded candidates.
+        """
         if self.units is not None:
             P = np.rint(np.divide(P, self.units)) * self.units
         return np.asarray(np.clip(P, *self._ends))
 
     def sample(self, m: int, coins: Coins) -> Array:
-        """(m, ...) candidates, uniform in the box."""
+        """Draw candidates uniformly in the box.
+
+        Parameters
+        ----------
+        m : int
+            Number of draws.
+        coins : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (m, ...)
+            The candidates.
+        """
         return self.snap(coins.uniform(self.low, self.high, (m, *self.shape)))
 
     # ---------------------------------------------------------------------------------------- moves
 
     def all_moves(self, w: Array, step: float) -> tuple[Integers, Floats]:
-        """Up and down by a step along every coordinate: coordinates and signed steps."""
+        """All moves by one step up or down along one coordinate.
+
+        Parameters
+        ----------
+        w : array
+            The candidate.
+        step : float
+            Size of a step, as a fraction of a coordinate's width.
+
+        Returns
+        -------
+        tuple of arrays
+            Where each move changes the candidate, and to what.
+        """
         up, down = self._steps(w, step), self._steps(w, -step)
         return self._every_coordinate, np.concatenate([up, down])
 
     def some_moves(self, w: Array, m: int, step: float, coins: Coins) -> tuple[Integers, Floats]:
-        """m moves along coordinates drawn uniformly, up or down."""
+        """Draw moves uniformly: a coordinate, up or down.
+
+        Parameters
+        ----------
+        w : array
+            The candidate.
+        m : int
+            Number of draws.
+        step : float
+            Size of a step, as a fraction of a coordinate's width.
+        coins : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        tuple of arrays
+            Where each move changes the candidate, and to what.
+        """
         where = coins.integers(self.size, size=m)
         up = coins.random(m) < 0.5
         return where, np.where(up, self._steps(w, step)[where], self._steps(w, -step)[where])
@@ -165,7 +249,7 @@ class Reals:
 
     @cached_property
     def _flat(self) -> tuple[Floats, Floats, Floats, Floats | None]:
-        """The outermost points, widths and units of all coordinates in a row."""
+        """The outermost points, widths and units of all coordinates, flattened."""
         units = None
         if self.units is not None:
             units = np.ravel(np.broadcast_to(np.asarray(self.units, dtype=np.float64), self.shape))
@@ -173,7 +257,7 @@ class Reals:
         return np.ravel(low), np.ravel(high), np.ravel(self.width), units
 
     def _steps(self, w: Array, share: float) -> Floats:
-        """A step along each coordinate, on the grid, cut where it would leave the box."""
+        """A step along each coordinate, on the grid, shortened if it would leave the box."""
         low, high, width, units = self._flat
         here, steps = np.ravel(w), share * width
         if units is not None:
@@ -181,7 +265,22 @@ class Reals:
         return np.minimum(np.maximum(here + steps, low), high) - here
 
     def moved(self, w: Array, where: ArrayLike, what: ArrayLike) -> Array:
-        """(m, ...): the candidates after each move."""
+        """The candidates after each move.
+
+        Parameters
+        ----------
+        w : array
+            The candidate.
+        where : array of int
+            The coordinate or position that each move changes.
+        what : array
+            The new value, or the step, of each move.
+
+        Returns
+        -------
+        array of shape (m, ...)
+            The candidates after each move.
+        """
         where, what = np.atleast_1d(where), np.atleast_1d(what)
         P = np.tile(np.ravel(w), (len(where), 1))
         P[np.arange(len(where)), where] += what
@@ -190,21 +289,77 @@ class Reals:
     # ------------------------------------------------------------------------------------ operators
 
     def splice(self, A: Array, B: Array, coins: Coins) -> Array:
-        """One-point crossover: the first coordinates of A, the others of B."""
+        """One-point crossover: the first coordinates from A, the others from B.
+
+        Parameters
+        ----------
+        A, B : array of shape (m, ...)
+            Two populations, paired row by row.
+        coins : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (m, ...)
+            The children.
+        """
         a, b = A.reshape(len(A), -1), B.reshape(len(B), -1)
         cut = coins.integers(1, max(self.size, 2), size=(len(a), 1))
         return np.where(np.arange(self.size) < cut, a, b).reshape(A.shape)
 
     def mix(self, A: Array, B: Array, coins: Coins) -> Array:
-        """Uniform crossover: each coordinate from A or B with equal odds."""
+        """Uniform crossover: each coordinate from A or B with equal probability.
+
+        Parameters
+        ----------
+        A, B : array of shape (m, ...)
+            Two populations, paired row by row.
+        coins : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (m, ...)
+            The children.
+        """
         return np.where(coins.random(A.shape) < 0.5, A, B)
 
     def sibling(self, A: Array, B: Array, child: Array, coins: Coins) -> Array:
-        """The other child of A and B: it has of B what `child` has of A, and of A the rest."""
+        """The other child of A and B: from B what `child` has from A, and vice versa.
+
+        Parameters
+        ----------
+        A, B : array of shape (m, ...)
+            Two populations, paired row by row.
+        child : array of shape (m, ...)
+            The first child of each pair.
+        coins : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (m, ...)
+            The other children.
+        """
         return np.where(child == A, B, A)
 
     def nudge(self, P: Array, step: float, coins: Coins) -> Array:
-        """Move one coordinate of each candidate up or down by a step."""
+        """Move one coordinate of each candidate up or down by a step.
+
+        Parameters
+        ----------
+        P : array of shape (m, ...)
+            A population.
+        step : float
+            Size of a step, as a fraction of a coordinate's width.
+        coins : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (m, ...)
+            The mutants.
+        """
         flat = P.reshape(len(P), -1).copy()
         where = coins.integers(self.size, size=len(P))
         signs = coins.choice((-1.0, 1.0), size=len(P))
@@ -212,7 +367,24 @@ class Reals:
         return self.snap(flat.reshape(P.shape))
 
     def jitter(self, P: Array, step: float, rate: float, coins: Coins) -> Array:
-        """Add normal noise, with a step as its deviation, to each coordinate at this rate."""
+        """Add normal noise, with a step as its deviation, with probability `rate`.
+
+        Parameters
+        ----------
+        P : array of shape (m, ...)
+            A population.
+        step : float
+            Size of a step, as a fraction of a coordinate's width.
+        rate : float
+            Probability that a coordinate changes.
+        coins : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (m, ...)
+            The mutants.
+        """
         result, hit = P.copy(), coins.random(P.shape) < rate
         spread = step * np.broadcast_to(self.width, P.shape)[hit]
         result[hit] += coins.normal(0.0, 1.0, spread.shape) * spread
@@ -221,8 +393,22 @@ class Reals:
 
 @dataclass(frozen=True)
 class Subsets:
-    """Sets of k different indices below n, as int rows in no particular order.
+    """Sets of k different indices below n, as rows of integers in no particular order.
 
+    Parameters
+    ----------
+    n : int
+        The number of indices to choose from.
+    k : int
+        The size of a set.
+
+    See Also
+    --------
+    search : Searches a space.
+    FacilityObjective : Scores sets of facilities.
+
+    Examples
+    --------
     >>> from privfit import Subsets
     >>> Subsets(200, 5)  # five of 200 public places, for `search`
     Subsets(n=200, k=5)
@@ -251,7 +437,7 @@ class Subsets:
 
     @property
     def middle(self) -> Integers:
-        """The first k indices: where a walk starts."""
+        """The start of a walk: the first k indices."""
         return np.arange(self.k)
 
     @property
@@ -260,17 +446,53 @@ class Subsets:
         return np.stack([self.middle, self.middle + self.n - self.k])
 
     def on_grid_of(self, objective: Any) -> Subsets:
-        """Itself: indices need no grid."""
+        """The space itself: indices need no grid.
+
+        Parameters
+        ----------
+        objective : Objective
+            The objective whose candidates are searched.
+
+        Returns
+        -------
+        Subsets
+            The space to search.
+        """
         return self
 
     def sample(self, m: int, coins: Coins) -> Array:
-        """(m, k) sets, uniform."""
+        """Draw sets uniformly.
+
+        Parameters
+        ----------
+        m : int
+            Number of draws.
+        coins : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (m, ...)
+            The candidates.
+        """
         return np.stack([coins.choice(self.n, self.k, replace=False) for _ in range(m)])
 
     def all_moves(self, w: Array, step: float) -> tuple[Integers, Integers]:
         """All swaps: the positions that leave and the indices that come.
 
-        Where there is nothing to swap with, staying is the only move.
+        If there is nothing to swap with, staying is the only move.
+
+        Parameters
+        ----------
+        w : array
+            The candidate.
+        step : float
+            Has no effect here.
+
+        Returns
+        -------
+        tuple of arrays
+            Where each move changes the candidate, and to what.
         """
         if self.k == self.n:
             return np.zeros(1, dtype=np.int64), np.array(w[:1])
@@ -278,12 +500,29 @@ class Subsets:
         return np.repeat(np.arange(self.k), len(outside)), np.tile(outside, self.k)
 
     def some_moves(self, w: Array, m: int, step: float, coins: Coins) -> tuple[Integers, Integers]:
-        """m swaps, drawn uniformly."""
+        """Draw swaps uniformly.
+
+        Parameters
+        ----------
+        w : array
+            The candidate.
+        m : int
+            Number of draws.
+        step : float
+            Has no effect here.
+        coins : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        tuple of arrays
+            Where each move changes the candidate, and to what.
+        """
         where = coins.integers(self.k, size=m)
         return where, self._newcomers(np.tile(w, (m, 1)), where, coins)
 
     def _newcomers(self, P: Array, where: Integers, coins: Coins) -> Integers:
-        """An index outside each set, uniform; the one that stands there if there is none."""
+        """A uniformly drawn index outside each set; the present one if there is none."""
         if self.k == self.n:
             return P[np.arange(len(P)), where]
         rank = coins.integers(self.n - self.k, size=(len(P), 1))
@@ -292,14 +531,42 @@ class Subsets:
         return np.asarray(rank[:, 0] + below.sum(axis=1))
 
     def moved(self, w: Array, where: ArrayLike, what: ArrayLike) -> Array:
-        """(m, k): the sets after each swap."""
+        """The sets after each swap.
+
+        Parameters
+        ----------
+        w : array
+            The candidate.
+        where : array of int
+            The coordinate or position that each move changes.
+        what : array
+            The new value, or the step, of each move.
+
+        Returns
+        -------
+        array of shape (m, ...)
+            The candidates after each move.
+        """
         where, what = np.atleast_1d(where), np.atleast_1d(what)
         P = np.tile(w, (len(where), 1))
         P[np.arange(len(where)), where] = what
         return P
 
     def mix(self, A: Array, B: Array, coins: Coins) -> Array:
-        """k members drawn from the union of two sets."""
+        """Draw k members from the union of two sets.
+
+        Parameters
+        ----------
+        A, B : array of shape (m, ...)
+            Two populations, paired row by row.
+        coins : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (m, ...)
+            The children.
+        """
         both = np.concatenate([A, B], axis=1)
         keys = coins.random(both.shape)
         keys[:, self.k :][(B[:, :, None] == A[:, None, :]).any(axis=2)] = 2.0  # once each
@@ -309,18 +576,65 @@ class Subsets:
     splice = mix
 
     def sibling(self, A: Array, B: Array, child: Array, coins: Coins) -> Array:
-        """The other child of two sets: another draw from their union."""
+        """The other child of two sets: another draw from their union.
+
+        Parameters
+        ----------
+        A, B : array of shape (m, ...)
+            Two populations, paired row by row.
+        child : array of shape (m, ...)
+            The first child of each pair.
+        coins : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (m, ...)
+            The other children.
+        """
         return self.mix(A, B, coins)
 
     def nudge(self, P: Array, step: float, coins: Coins) -> Array:
-        """Swap one member of each set for a new index."""
+        """Swap one member of each set for a new index.
+
+        Parameters
+        ----------
+        P : array of shape (m, ...)
+            A population.
+        step : float
+            Has no effect here.
+        coins : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (m, ...)
+            The mutants.
+        """
         where = coins.integers(self.k, size=len(P))
         result = P.copy()
         result[np.arange(len(P)), where] = self._newcomers(P, where, coins)
         return result
 
     def jitter(self, P: Array, step: float, rate: float, coins: Coins) -> Array:
-        """Swap each member for a new index at this rate."""
+        """Swap each member for a new index with probability `rate`.
+
+        Parameters
+        ----------
+        P : array of shape (m, ...)
+            A population.
+        step : float
+            Has no effect here.
+        rate : float
+            Probability that a coordinate changes.
+        coins : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (m, ...)
+            The mutants.
+        """
         result = P.copy()
         for position in range(self.k):
             hit = np.flatnonzero(coins.random(len(P)) < rate)
@@ -334,6 +648,18 @@ class Subsets:
 class Bits:
     """Strings of n bits, as rows of booleans.
 
+    Parameters
+    ----------
+    n : int
+        The number of bits.
+
+    See Also
+    --------
+    search : Searches a space.
+    Subsets : Sets of a given size.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from privfit import Bits, RecordObjective, search
     >>> taste = np.random.default_rng(0).random((2000, 8)) < [0.9, 0.1] * 4  # private
@@ -363,7 +689,7 @@ class Bits:
 
     @property
     def middle(self) -> Array:
-        """All zeros: where a walk starts."""
+        """The start of a walk: all zeros."""
         return np.zeros(self.n, dtype=bool)
 
     @property
@@ -372,53 +698,195 @@ class Bits:
         return np.stack([self.middle, ~self.middle])
 
     def on_grid_of(self, objective: Any) -> Bits:
-        """Itself: bits need no grid."""
+        """The space itself: bits need no grid.
+
+        Parameters
+        ----------
+        objective : Objective
+            The objective whose candidates are searched.
+
+        Returns
+        -------
+        Bits
+            The space to search.
+        """
         return self
 
     def sample(self, m: int, coins: Coins) -> Array:
-        """(m, n) strings, uniform."""
+        """Draw strings uniformly.
+
+        Parameters
+        ----------
+        m : int
+            Number of draws.
+        coins : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (m, ...)
+            The candidates.
+        """
         return coins.random((m, self.n)) < 0.5
 
     def all_moves(self, w: Array, step: float) -> tuple[Integers, Array]:
-        """Every single flip."""
+        """All flips of a single bit.
+
+        Parameters
+        ----------
+        w : array
+            The candidate.
+        step : float
+            Has no effect here.
+
+        Returns
+        -------
+        tuple of arrays
+            Where each move changes the candidate, and to what.
+        """
         return np.arange(self.n), ~w
 
     def some_moves(self, w: Array, m: int, step: float, coins: Coins) -> tuple[Integers, Array]:
-        """m flips, drawn uniformly."""
+        """Draw flips uniformly.
+
+        Parameters
+        ----------
+        w : array
+            The candidate.
+        m : int
+            Number of draws.
+        step : float
+            Has no effect here.
+        coins : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        tuple of arrays
+            Where each move changes the candidate, and to what.
+        """
         where = coins.integers(self.n, size=m)
         return where, ~w[where]
 
     def moved(self, w: Array, where: ArrayLike, what: ArrayLike) -> Array:
-        """(m, n): the strings after each flip."""
+        """The strings after each flip.
+
+        Parameters
+        ----------
+        w : array
+            The candidate.
+        where : array of int
+            The coordinate or position that each move changes.
+        what : array
+            The new value, or the step, of each move.
+
+        Returns
+        -------
+        array of shape (m, ...)
+            The candidates after each move.
+        """
         where, what = np.atleast_1d(where), np.atleast_1d(what)
         P = np.tile(w, (len(where), 1))
         P[np.arange(len(where)), where] = what
         return P
 
     def splice(self, A: Array, B: Array, coins: Coins) -> Array:
-        """One-point crossover."""
+        """One-point crossover.
+
+        Parameters
+        ----------
+        A, B : array of shape (m, ...)
+            Two populations, paired row by row.
+        coins : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (m, ...)
+            The children.
+        """
         cut = coins.integers(1, max(self.n, 2), size=(len(A), 1))
         return np.where(np.arange(self.n) < cut, A, B)
 
     def mix(self, A: Array, B: Array, coins: Coins) -> Array:
-        """Uniform crossover."""
+        """Uniform crossover.
+
+        Parameters
+        ----------
+        A, B : array of shape (m, ...)
+            Two populations, paired row by row.
+        coins : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (m, ...)
+            The children.
+        """
         return np.where(coins.random(A.shape) < 0.5, A, B)
 
     def sibling(self, A: Array, B: Array, child: Array, coins: Coins) -> Array:
-        """The other child of A and B."""
+        """The other child of A and B.
+
+        Parameters
+        ----------
+        A, B : array of shape (m, ...)
+            Two populations, paired row by row.
+        child : array of shape (m, ...)
+            The first child of each pair.
+        coins : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (m, ...)
+            The other children.
+        """
         return np.where(child == A, B, A)
 
     def nudge(self, P: Array, step: float, coins: Coins) -> Array:
-        """Flip one bit of each string."""
+        """Flip one bit of each string.
+
+        Parameters
+        ----------
+        P : array of shape (m, ...)
+            A population.
+        step : float
+            Has no effect here.
+        coins : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (m, ...)
+            The mutants.
+        """
         result = P.copy()
         result[np.arange(len(P)), coins.integers(self.n, size=len(P))] ^= True
         return result
 
     def jitter(self, P: Array, step: float, rate: float, coins: Coins) -> Array:
-        """Flip each bit at this rate."""
+        """Flip each bit with probability `rate`.
+
+        Parameters
+        ----------
+        P : array of shape (m, ...)
+            A population.
+        step : float
+            Has no effect here.
+        rate : float
+            Probability that a coordinate changes.
+        coins : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (m, ...)
+            The mutants.
+        """
         return P ^ (coins.random(P.shape) < rate)
 
 
 def side_by_side(first: Array, second: Array) -> Array:
-    """(2 m, ...): two populations (m, ...) as one, pair after pair."""
+    """(2 m, ...): two populations (m, ...) as one, pair by pair."""
     return np.stack([first, second], axis=1).reshape(-1, *first.shape[1:])

@@ -4,10 +4,10 @@ Truncation selection by peeling: the best N_s of a population are drawn one afte
 exponential mechanism. They are kept (elitism) and bred by uniform crossover and mutation. With an
 infinite budget the same loop is the plain simple genetic algorithm.
 
-Section 6.2 of the thesis compares three ways to draw a parent, and Section 6.3 the theorems that
-add up what they cost. Both can be chosen. The exponential mechanism is eps_s-bounded-range, and all
-theorems apply to it. Permute-and-flip and report-noisy-max are eps_s-DP at the same rate and no
-more: only theorems that hold for every pure release apply to them, and the others are refused.
+Section 6.2 of the thesis compares three ways to draw a parent, and Section 6.3 the composition
+theorems for their cost. Both can be chosen. The exponential mechanism is eps_s-bounded-range, and
+all theorems apply to it. Permute-and-flip and report-noisy-max are only eps_s-DP at the same rate:
+only theorems that hold for every pure release apply to them, and the others are refused.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def thesis_delta(n: int) -> float:
 
 
 def _usual_composition(settings: DPSGA) -> str:
-    """The least cost that is proved for the selection, or the thesis's lemma."""
+    """The cheapest composition that is proved for the selection, or the thesis's lemma."""
     if settings.selection in PURE:
         return "kov" if settings.paper else "kov_exact"
     return "bounded_range" if settings.paper else "tight"
@@ -64,34 +64,49 @@ def _usual_composition(settings: DPSGA) -> str:
 
 @dataclass(frozen=True, repr=False)
 class DPSGA(Search):
-    """The simple genetic algorithm; what is left out takes our default, or the thesis's.
+    """Settings of the simple genetic algorithm, for the parameter `solver`.
 
     Parameters
     ----------
     generations : int, optional
-        N_g; by default from epsilon, by the thesis's table.
-    population, survivors : int
-        N_p and N_s.
-    crossover : float
-        p_c: the share of children that have two parents.
+        Number of generations, N_g; by default chosen from epsilon by the thesis's table.
+    population, survivors : int, optional
+        Size of a population, N_p, and number of parents drawn from it, N_s.
+    crossover : float, optional
+        Fraction p_c of children with two parents.
     mutation : float, optional
-        p_m: the rate at which a gene mutates; by default 1 / (genes + 1).
-    step : float
-        Deviation of a real gene's mutation, as a share of its width (0.1 in [-1, 1]).
-    selection : 'exponential', 'noisy_max' or 'permute_and_flip'
-        How a parent is drawn.
+        Probability p_m that a gene mutates; by default 1 / (genes + 1).
+    step : float, optional
+        Standard deviation of a real gene's mutation, as a fraction of its width (0.1 in [-1, 1]).
+    average : float, optional
+        Fraction of the released path whose mean is the answer; 0 for the last selection.
+    paper : bool, default=False
+        Whether to run Algorithm 3 as published, with the thesis's defaults, its composition, both
+        children of each pair, and noise for twice a candidate's own sensitivity instead of the
+        range. Repaired: the population is filled to exactly N_p, not 202; the signs of its equation
+        8.1 and Algorithm 8; scaling, clipping and N_g never look at the records. `docs/dpsga.md`
+        has a table.
+    selection : {'exponential', 'noisy_max', 'permute_and_flip'}, default='exponential'
+        The mechanism that draws a parent.
     composition : str, optional
-        How the cost of all draws adds up if delta > 0: 'naive', 'advanced', 'kov', 'kov_exact' or
-        'rdp' for any selection; 'bounded_range', 'zcdp' or 'tight' for the exponential one alone
-        (`accounting` explains the names). By default what is least: 'tight', or 'kov_exact'. The
-        thesis has 'bounded_range' (its Lemma 6.15), or 'kov' (Lemma 6.6).
-    average : float
-        The share of the released path whose mean is the answer; 0 for the last selection.
-    paper : bool
-        Algorithm 3 as published, with the thesis's composition and both children of each pair;
-        dampening by twice a candidate's own sensitivity instead of the range. Repaired: the
-        population is filled to exactly N_p, not 202; the signs of its equation 8.1 and Algorithm 8;
-        scaling, clipping and N_g never look at the records. `docs/dpsga.md` has a table.
+        Composition of all draws if delta > 0: 'naive', 'advanced', 'kov', 'kov_exact' or 'rdp' for
+        any selection; 'bounded_range', 'zcdp' or 'tight' for the exponential one only (`compose`
+        explains the names). By default the cheapest: 'tight', or 'kov_exact'. The thesis has
+        'bounded_range' (its Lemma 6.15), or 'kov' (Lemma 6.6).
+
+    See Also
+    --------
+    PrivGene, EEM, Local : Other searches.
+    search : Searches any space with these settings.
+
+    Notes
+    -----
+    Released: the parents of each generation. Cost: N_g N_s + 1 selections, which together cost the
+    budget of the fit.
+
+    References
+    ----------
+    Humphries, "Differentially private simple genetic algorithms", thesis, 2021.
 
     Examples
     --------
@@ -134,7 +149,7 @@ class DPSGA(Search):
         return 1.0
 
     def _check_selection(self) -> None:
-        """Refuse a selection that is not known, and a composition that is not proved for it."""
+        """Refuse an unknown selection, and a composition that is not proved for it."""
         known = ("exponential", *PURE)
         if self.selection not in known:
             raise DeclarationError(
@@ -154,7 +169,7 @@ class DPSGA(Search):
             )
 
     def __call__(self, run: Run[Objective, Space]) -> Path:
-        """Peel N_s parents, keep them, breed N_p - N_s children, repeat; at last select one.
+        """Peel N_s parents, keep them, breed N_p - N_s children, repeat; finally select one.
 
         Released: the parents of each generation. Cost: N_g N_s + 1 selections, the grant's budget.
         Without a grant nothing is private.
@@ -187,7 +202,7 @@ class DPSGA(Search):
     def _select(
         self, run: Run[Objective, Space], P: Array, scores: Integers, k: int, eps_s: float
     ) -> Integers:
-        """(k,): the candidates that are drawn, best first where nothing is private."""
+        """(k,): the candidates that are drawn; without privacy the best, in order."""
         if not run.is_private:
             return np.argsort(-scores, kind="stable")[:k]
         reach = (run.objective.spread if self.paper else run.objective.range)(P, run.neighbours)
@@ -196,9 +211,9 @@ class DPSGA(Search):
         return np.asarray(run.release(TopK(k, eps_s, reach), scores))
 
     def _children(self, space: Space, parents: Array, rate: float, coins: Coins) -> Array:
-        """N_p - N_s children: crossed at rate p_c, else copies, and mutated.
+        """N_p - N_s children: crossed with probability p_c, otherwise copies, and mutated.
 
-        Ours have a pair of parents each; as published both children of a pair join the population.
+        By default each has a pair of parents; as published, both children of a pair are added.
         """
         wanted = self.population - len(parents)
         pairs = (wanted + 1) // 2 if self.paper else wanted
@@ -215,7 +230,7 @@ class DPSGA(Search):
 
 
 def _pure(selection: str, eps_s: float, reach: int) -> Mechanism[ArrayLike, int]:
-    """The mechanism of a draw; where noise would not fit in 64 bits, a uniform one does as well."""
+    """The mechanism of a draw; if its noise would not fit in 64 bits, a uniform one."""
     drowned = selection == "noisy_max" and eps_s < float(WIDEST) * reach * (1 + 1e-9)
     return PURE[selection](eps_s, 0 if drowned else reach)
 
@@ -223,7 +238,7 @@ def _pure(selection: str, eps_s: float, reach: int) -> Mechanism[ArrayLike, int]
 def _peel(
     run: Run[Objective, Space], one: Mechanism[ArrayLike, int], scores: Integers, k: int
 ) -> Integers:
-    """(k,): draw one candidate, remove it, and draw again among those that are left."""
+    """(k,): draw one candidate, remove it, and draw again among the rest."""
     left = np.arange(len(scores))
     chosen = np.empty(k, dtype=np.int64)
     for i in range(k):
@@ -234,7 +249,7 @@ def _peel(
 
 
 def _generations(run: Run[Objective, Space]) -> int:
-    """N_g of the nearest epsilon in the table."""
+    """N_g for the nearest epsilon in the table."""
     if not run.is_private:
         return GENERATIONS[-1]
     place = round(2 * (math.log10(run.whole.epsilon) + 2))
@@ -242,7 +257,7 @@ def _generations(run: Run[Objective, Space]) -> int:
 
 
 def _starts(space: Space, m: int, coins: Coins) -> Array:
-    """Random candidates; of reals one in twenty at zero."""
+    """Random candidates; for real ones, one in twenty is zero."""
     P = space.sample(m, coins)
     if isinstance(space, Reals):
         P[: m // 20] = space.middle

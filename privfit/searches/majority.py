@@ -1,8 +1,8 @@
-"""The noisy count of the classes: what any other model has to beat.
+"""The noisy count of the classes: the baseline that any other model has to beat.
 
-Released is the number of records of class 1: l1 sensitivity 1 where a record is replaced, since the
-other class is the rest of a public number; under add_remove both numbers are released, of which one
-record changes one by 1.
+The number of records of class 1 is released. Its l1 sensitivity is 1 under 'replace', where class 0
+is the rest of a public number; under 'add_remove' both numbers are released, and one record changes
+one of them by 1.
 """
 
 from __future__ import annotations
@@ -26,8 +26,19 @@ __all__ = ["Majority"]
 
 @dataclass(frozen=True, repr=False)
 class Majority(Settings):
-    """The model that knows the classes alone; it has no settings.
+    """Settings of the baseline that ignores the features, for the parameter `solver`.
 
+    See Also
+    --------
+    LogisticRegression : A classifier that takes these settings.
+
+    Notes
+    -----
+    Released: the noisy number of records of each class. Cost: one pure release of the whole
+    epsilon; delta is not used.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from privfit import LogisticRegression
     >>> X, y = np.zeros((1000, 1)), np.arange(1000) < 700
@@ -37,15 +48,21 @@ class Majority(Settings):
     """
 
     def check(self, task: Task[Objective, Space]) -> None:
-        """Refuse what a run would refuse; nothing is drawn."""
+        """Refuse what a run would refuse; nothing is drawn.
+
+        Parameters
+        ----------
+        task : Task
+            The public part of what the solver is asked to do.
+        """
         _check_labels(task.objective)
         DiscreteLaplace(task.budget.epsilon, 1)
 
     def __call__(self, run: Run[LinearObjective, Reals]) -> Path:
-        """Release the noisy number of records of class 1, and of class 0 where the sum is private.
+        """Release the noisy number of records of class 1, and of class 0 if the sum is private.
 
-        All weights are 0 and the intercept is the log-odds of class 1, or for other losses its
-        share less that of class 0. Cost: one pure release of the grant's epsilon.
+        All weights are 0 and the intercept is the log-odds of class 1; for other losses it is the
+        fraction of class 1 minus that of class 0. Cost: one pure release of the grant's epsilon.
         """
         _check_labels(run.objective)
         objective = run.objective
@@ -74,5 +91,5 @@ def _check_labels(objective: Objective) -> None:
         )
     if not objective.fit_intercept:
         raise DeclarationError(
-            "majority releases nothing but an intercept; pass fit_intercept=True, or another solver"
+            "majority releases only an intercept; pass fit_intercept=True, or another solver"
         )

@@ -5,17 +5,17 @@ three searches differ in what a generation is:
 
 ==========  ====================================================================================
 `PrivGene`  many survivors; offspring by crossover and mutation
-`EEM`       one survivor; offspring are mutations, so near each other that their scores' range is
-            small: the noise shrinks with the steps
-`Local`     one survivor; the offspring are all its neighbours, no coin is flipped. Moves of linear
-            models are scored by the loss, as published, or by the clipped gradient, which one
-            pass gives for all of them
+`EEM`       one survivor; offspring are mutations, so close together that the range of their
+            scores is small: the noise shrinks with the steps
+`Local`     one survivor; the offspring are all its neighbours, without randomness. Moves of
+            linear models are scored by the loss, as published, or by the clipped gradient,
+            which takes one pass for all of them
 ==========  ====================================================================================
 
 A selection is the exponential mechanism at rate eps_s / R, with R the range of the scores between
-neighbours: sup over neighbours D, D' and candidates r, r' of
-(u(D,r) - u(D',r)) - (u(D,r') - u(D',r')). R is computed from the candidates and the declared
-domain, both public; given the earlier selections the candidates are the same for D and D'.
+neighbours: sup over neighbours D, D' and candidates r, r' of (u(D,r) - u(D',r)) - (u(D,r') -
+u(D',r')). R is computed from the candidates and the declared domain, both public; given the earlier
+selections the candidates are the same for D and D'.
 """
 
 from __future__ import annotations
@@ -59,11 +59,21 @@ class _Steered(Search):
         return self.generations is None
 
     def steps_by_rule(self, run: Run[Objective, Space]) -> int:
-        """How many selections: 4 sqrt(n mu), or sqrt(n epsilon) / 3 for a pure budget; at least 8.
+        """The number of selections: 4 sqrt(n mu), or sqrt(n epsilon) / 3 if delta is 0; at least 8.
 
         mu is the Gaussian parameter of (epsilon, delta). More steps reach further but each is
         noisier; the rule was chosen on generated and public tables (`bench/accuracy.py` shows it on
         real ones).
+
+        Parameters
+        ----------
+        run : Run
+            The run, with its budget and public number of records.
+
+        Returns
+        -------
+        int
+            The number of selections.
         """
         n = self.size(run)
         if run.mu:
@@ -71,7 +81,20 @@ class _Steered(Search):
         return max(8, round(math.sqrt(n * run.budget.epsilon) / 3))
 
     def paper_rounds(self, run: Run[Objective, Space], survivors: int = 1) -> int:
-        """r by the paper's rule, 1.25e-3 n epsilon / m' (Section 6.1), at least one."""
+        """The paper's number of rounds: 1.25e-3 n epsilon / m' (Section 6.1), at least one.
+
+        Parameters
+        ----------
+        run : Run
+            The run, with its budget and public number of records.
+        survivors : int, default=1
+            Number of survivors m' of a generation.
+
+        Returns
+        -------
+        int
+            The number of rounds r.
+        """
         return max(1, round(1.25e-3 * self.size(run) * run.pure_epsilon / survivors))
 
 
@@ -80,26 +103,44 @@ class _Steered(Search):
 
 @dataclass(frozen=True, repr=False)
 class PrivGene(_Steered):
-    """PrivGene; what is left out takes our default, or the paper's.
+    """Settings of PrivGene, for the parameter `solver`.
 
     Parameters
     ----------
     generations : int, optional
-        r; by default as many selections as `steps_by_rule` says, m' to a generation; the paper's
-        rule is 1.25e-3 n epsilon / m' rounds, the last of which selects the answer.
-    population, survivors : int
-        m and m' of the paper.
-    step, decay : float
-        A mutation moves one coordinate by this share of its width, times `decay` each generation.
-    average : float
-        The share of the released path whose mean is the answer; 0 for the last selection.
-    paper : bool
-        Algorithm 1 as published: r rounds of epsilon / r each, of which the last selects one vector
-        with all of its share; both children of each pair; the budgets add up, whatever delta is;
-        dampening by each candidate's own sensitivity (equation 10) instead of the range. Repaired:
-        the factor 2 that equation 18 lacks (without it the mechanism is 2 epsilon); the last
-        coordinate mutates too; mutants are clipped to the space; the "+1" of the logistic
-        sensitivity is dropped. `docs/privgene.md` has a table.
+        Number of generations r. By default as many selections as `steps_by_rule` says, m' in each
+        generation; the paper's rule is 1.25e-3 n epsilon / m' rounds, the last of which selects the
+        answer.
+    population, survivors : int, optional
+        Sizes m and m' of the paper.
+    step, decay : float, optional
+        A mutation moves one coordinate by `step` times its width; `step` is multiplied by `decay`
+        after each generation.
+    average : float, optional
+        Fraction of the released path whose mean is the answer; 0 for the last selection.
+    paper : bool, default=False
+        Whether to run Algorithm 1 as published: r rounds of epsilon / r each, the last of which
+        selects one vector with all of its share; both children of each pair; budgets simply add up,
+        whatever delta is; noise for each candidate's own sensitivity (equation 10) instead of the
+        range. Repaired: the factor 2 missing from equation 18 (without it the mechanism is 2
+        epsilon); the last coordinate mutates too; mutants are clipped to the space; the "+1" of the
+        logistic sensitivity is dropped. `docs/privgene.md` has a table.
+
+    See Also
+    --------
+    EEM : One survivor, and less noise as steps shrink.
+    Local : All neighbours instead of random mutants.
+    search : Searches any space with these settings.
+
+    Notes
+    -----
+    Released: the survivors of each generation. Cost: r m' + 1 equal selections, which together cost
+    the budget of the fit.
+
+    References
+    ----------
+    J. Zhang, X. Xiao, Y. Yang, Z. Zhang, M. Winslett, "PrivGene: differentially private model
+    fitting using genetic algorithms", SIGMOD 2013.
 
     Examples
     --------
@@ -139,7 +180,7 @@ class PrivGene(_Steered):
         return 5.0
 
     def __call__(self, run: Run[Objective, Space]) -> Path:
-        """Breed, select m' survivors, repeat; at last select one (Algorithm 1).
+        """Breed, select m' survivors, repeat; finally select one (Algorithm 1).
 
         Released: the survivors of each generation. Cost: r m' + 1 equal selections, the grant's
         budget; as published (r - 1) m' of epsilon / (r m') and one of epsilon / r.
@@ -162,7 +203,7 @@ class PrivGene(_Steered):
         return run.path(self.average)
 
     def _plan(self, run: Run[Objective, Space]) -> tuple[int, float]:
-        """Generations, and the size of a selection: all are equal."""
+        """The number of generations, and the size of a selection: all are equal."""
         generations = self.generations
         if generations is None:
             generations = max(1, round(self.steps_by_rule(run) / self.survivors))
@@ -172,9 +213,9 @@ class PrivGene(_Steered):
         return generations, eps_s
 
     def _published_plan(self, run: Run[Objective, Space]) -> tuple[int, float, float]:
-        """Generations, and the sizes of a selection in all rounds but the last, and in that one.
+        """The number of generations, and the sizes of a selection before and in the last round.
 
-        Rounds of epsilon / r each, of which the last selects one vector. They add up to epsilon,
+        Each round costs epsilon / r, and the last selects one vector. They add up to epsilon,
         whatever delta is.
         """
         rounds = self.generations or self.paper_rounds(run, self.survivors)
@@ -190,7 +231,7 @@ class PrivGene(_Steered):
 
 
 def _single_children(space: Space, survivors: Array, m: int, coins: Coins) -> Array:
-    """m children, each of a pair of its own."""
+    """m children, each of a different pair."""
     parents = survivors[coins.integers(len(survivors), size=(2, m))]
     return space.splice(parents[0], parents[1], coins)
 
@@ -203,7 +244,7 @@ def _pairs_of_children(space: Space, survivors: Array, m: int, coins: Coins) -> 
 
 
 def _starts(objective: Objective, space: Space, m: int, coins: Coins) -> Array:
-    """Random candidates; for linear models a tenth with nothing but an intercept, of both signs."""
+    """Random candidates; for linear models a tenth have only an intercept, of either sign."""
     P = space.sample(m, coins)
     intercept = isinstance(objective, LinearObjective) and objective.fit_intercept
     if intercept and isinstance(space, Reals):
@@ -219,7 +260,7 @@ def _starts(objective: Objective, space: Space, m: int, coins: Coins) -> Array:
 
 
 class _Walk(_Steered):
-    """What walks share: how long their steps are."""
+    """What walks share: the lengths of their steps."""
 
     step: Blank[float | None]
     decay: Blank[float | None]
@@ -241,17 +282,38 @@ class _Walk(_Steered):
             )
 
     def plan(self, run: Run[Objective, Space]) -> tuple[int, float]:
-        """The number of generations r, and the size of each one's selection."""
+        """Reserve the selections of a walk.
+
+        Parameters
+        ----------
+        run : Run
+            The run, with its budget.
+
+        Returns
+        -------
+        tuple of int and float
+            The number of generations r, and the size of each one's selection.
+        """
         r = self.generations or (self.paper_rounds(run) if self.paper else self.steps_by_rule(run))
         eps_s = run.plan("selection", r, "naive" if self.paper else "tight")
         run.note(selections=r, eps_s=eps_s, **self.noted(r))
         return r, eps_s
 
     def schedule(self, r: int) -> Floats:
-        """The size of each generation's moves, in shares of a coordinate's width.
+        """The size of each generation's moves, as a fraction of a coordinate's width.
 
         By default from 0.03 down to 0.3 times that: 0.6 and 0.18 for weights in [-10, 10]. Walks of
-        less than 128 steps take longer ones, since they have as far to go; at most twice as long.
+        fewer than 128 steps take longer steps, since they have as far to go; at most twice as long.
+
+        Parameters
+        ----------
+        r : int
+            Number of generations.
+
+        Returns
+        -------
+        array of shape (r,)
+            The sizes.
         """
         first, last = self._ends(r)
         if self.decay is not None:
@@ -259,12 +321,23 @@ class _Walk(_Steered):
         return np.geomspace(first, last, r)
 
     def _ends(self, r: int) -> tuple[float, float]:
-        """The first step, and the last one where steps do not decay."""
+        """The first step, and the last one if steps do not decay."""
         first = self.step or 0.03 * min(2.0, max(1.0, math.sqrt(128 / r)))
         return first, self.last_step or 0.3 * first
 
     def noted(self, r: int) -> dict[str, float | None]:
-        """The settings of a walk of r generations as they are used."""
+        """The settings of a walk as they are used.
+
+        Parameters
+        ----------
+        r : int
+            Number of generations.
+
+        Returns
+        -------
+        dict
+            Values by the names of settings; None for those without effect.
+        """
         first, last = self._ends(r)
         decays = self.decay is not None
         return {"generations": r, "step": first, "last_step": None if decays else last}
@@ -277,27 +350,44 @@ def _published_decay(settings: _Walk) -> float | None:
 
 @dataclass(frozen=True, repr=False)
 class EEM(_Walk):
-    """PrivGene with one survivor; what is left out takes our default, or the paper's.
+    """Settings of PrivGene's enhanced exponential mechanism, for the parameter `solver`.
 
     Parameters
     ----------
     generations : int, optional
-        r; by default a public rule in (n, epsilon, delta): see `steps_by_rule`; the paper's is
-        1.25e-3 n epsilon.
-    population : int
-        Mutants in a generation.
-    step, decay, last_step : float
-        A mutation moves one coordinate by this share of its width: `step` times `decay` each
-        generation, or falling geometrically to `last_step` if there is no decay. By default from
-        a public rule: see `schedule`.
-    average : float
-        The share of the released path whose mean is the answer; 0 for the last selection.
-    paper : bool
-        PrivGene with the enhanced exponential mechanism as published: r selections of epsilon / r,
-        whatever delta is, the first among random starts instead of one walk from zero. Objectives
-        that are not linear are dampened by each candidate's own sensitivity: for k-means the paper
-        has no better bound. Repaired: the range of the SVM is 4 C under replace; any coordinate
-        mutates, the intercept too; mutants are clipped to the space. A table: `docs/privgene.md`.
+        Number of generations r; by default a public rule in (n, epsilon, delta): see
+        `steps_by_rule`. The paper's is 1.25e-3 n epsilon.
+    population : int, optional
+        Number of mutants in a generation.
+    step, decay, last_step : float, optional
+        A mutation moves one coordinate by a fraction of its width: `step`, multiplied by `decay`
+        after each generation, or falling geometrically to `last_step` if there is no decay. By
+        default from a public rule: see `schedule`.
+    average : float, optional
+        Fraction of the released path whose mean is the answer; 0 for the last selection.
+    paper : bool, default=False
+        Whether to run the enhanced exponential mechanism as published: r selections of epsilon / r,
+        whatever delta is, the first among random starts instead of one walk from zero. For
+        objectives that are not linear the noise is that of each candidate's own sensitivity: for
+        k-means the paper has no better bound. Repaired: the range of the SVM is 4 C under
+        'replace'; any coordinate mutates, including the intercept; mutants are clipped to the
+        space. `docs/privgene.md` has a table.
+
+    See Also
+    --------
+    PrivGene : Many survivors.
+    Local : All neighbours instead of random mutants.
+    search : Searches any space with these settings.
+
+    Notes
+    -----
+    Released: the survivor of each generation. Cost: one selection per generation, which together
+    cost the budget of the fit.
+
+    References
+    ----------
+    J. Zhang, X. Xiao, Y. Yang, Z. Zhang, M. Winslett, "PrivGene: differentially private model
+    fitting using genetic algorithms", SIGMOD 2013, Section 5.
 
     Examples
     --------
@@ -331,7 +421,7 @@ class EEM(_Walk):
     def __call__(self, run: Run[Objective, Space]) -> Path:
         """Mutate the one survivor, select one mutant, repeat (Section 5 of the paper).
 
-        Released: the survivor of each generation. Cost: one selection each, in all the grant's
+        Released: the survivor of each generation. Cost: one selection each; together the grant's
         budget.
         """
         objective, space, coins = run.objective, run.space, run.coins
@@ -362,28 +452,45 @@ class EEM(_Walk):
 
 @dataclass(frozen=True, repr=False)
 class Local(_Walk):
-    """PrivLocal; what is left out takes our default, or that of the published code.
+    """Settings of PrivLocal, for the parameter `solver`.
 
     Parameters
     ----------
-    scoring : 'gradient' or 'loss'
-        How moves of a linear model are scored; others are scored by their objective.
+    scoring : {'gradient', 'loss'}, optional
+        How moves of a linear model are scored; other models are scored by their objective.
     cap : float, optional
-        Clip of a record's residual, for the gradient; by default 0.5 for the logistic loss and 1
+        Bound on a record's residual, for the gradient; by default 0.5 for the logistic loss and 1
         for the hinge, the slopes at a margin of 0.
     generations : int, optional
-        By default a public rule in (n, epsilon, delta): see `steps_by_rule`; the paper's is
-        1.25e-3 n epsilon.
-    step, decay, last_step : float
-        Moves are this share of a coordinate's width: `step` times `decay` each generation, or
-        falling geometrically to `last_step` if there is no decay. By default from a public rule:
-        see `schedule`.
-    average : float
-        The share of the released path whose mean is the answer; 0 for the last selection.
-    paper : bool
-        PrivLocal, the code published with PrivGene: 1.25e-3 n epsilon moves of 0.5 in [-5, 5],
-        decay 0.95, scored by the loss; epsilon / r each, whatever delta is. Repaired: the range is
-        that of the realised moves, 4 steps under replace.
+        Number of moves; by default a public rule in (n, epsilon, delta): see `steps_by_rule`. The
+        paper's is 1.25e-3 n epsilon.
+    step, decay, last_step : float, optional
+        A move is a fraction of a coordinate's width: `step`, multiplied by `decay` after each
+        generation, or falling geometrically to `last_step` if there is no decay. By default from a
+        public rule: see `schedule`.
+    average : float, optional
+        Fraction of the released path whose mean is the answer; 0 for the last selection.
+    paper : bool, default=False
+        Whether to run PrivLocal, the code published with PrivGene: 1.25e-3 n epsilon moves of 0.5
+        in [-5, 5], decay 0.95, scored by the loss; epsilon / r each, whatever delta is. Repaired:
+        the range is that of the realised moves, 4 steps under 'replace'.
+
+    See Also
+    --------
+    EEM : Random mutants instead of all neighbours.
+    Gradient : A descent with Gaussian noise.
+    search : Searches any space with these settings.
+
+    Notes
+    -----
+    Released: the moves. Cost: one selection per generation, which together cost the budget of the
+    fit. The range of moves scored by the gradient is 4 x_max cap under 'replace' and 2 x_max cap
+    under 'add_remove', with x_max = 1/2 in the centred coding.
+
+    References
+    ----------
+    J. Zhang, X. Xiao, Y. Yang, Z. Zhang, M. Winslett, "PrivGene: differentially private model
+    fitting using genetic algorithms", SIGMOD 2013, and the code published with it.
 
     Examples
     --------
@@ -424,7 +531,13 @@ class Local(_Walk):
         return self._climbs(objective)
 
     def check(self, task: Task[Objective, Space]) -> None:
-        """Refuse a space that the objective cannot score, or whose margins are not exact."""
+        """Refuse a space that the objective cannot score, or whose margins are not exact.
+
+        Parameters
+        ----------
+        task : Task
+            The public part of what the solver is asked to do.
+        """
         if not self._climbs(task.objective):
             super().check(task)
             return
@@ -434,10 +547,10 @@ class Local(_Walk):
         task.objective.check_margins(task.objective.centred.weights(corners))
 
     def __call__(self, run: Run[Objective, Space]) -> Path:
-        """From the middle of the space, select one of all neighbours and go there, again and again.
+        """From the middle of the space, repeatedly select one of all neighbours and move there.
 
-        Released: the moves. Cost: one selection a generation, in all the grant's budget. The range
-        of moves scored by the gradient is 4 x_max cap under replace and 2 x_max cap under
+        Released: the moves. Cost: one selection per generation; together the grant's budget. The
+        range of moves scored by the gradient is 4 x_max cap under replace and 2 x_max cap under
         add_remove, with x_max = 1/2 in the centred coding; the space then bounds the centred
         weights.
         """
@@ -447,7 +560,7 @@ class Local(_Walk):
         return run.path(self.average)
 
     def _start(self, run: Run[Objective, Space]) -> tuple[Space, View]:
-        """Where the walk goes, and a view of its moves from the middle."""
+        """The space of the walk, and a view of its moves from the middle."""
         objective = run.objective
         if not self._climbs(objective):
             run.note(scoring="loss", cap=None)
@@ -466,14 +579,25 @@ class Local(_Walk):
         )
 
     def cap_of(self, objective: LinearObjective) -> float:
-        """Where residuals are clipped: by default at the slope of the loss at a margin of 0."""
+        """The bound on residuals: by default the slope of the loss at a margin of 0.
+
+        Parameters
+        ----------
+        objective : LinearObjective
+            The objective, with its loss.
+
+        Returns
+        -------
+        float
+            The bound.
+        """
         return self.cap or (0.5 if objective.loss == "logistic" else 1.0)
 
 
 def climb(
     run: Run[Objective, Space], space: Space, view: View, eps_s: float, steps: Floats
 ) -> Array:
-    """(r, ...): the positions of a walk that selects one of all neighbours again and again.
+    """(r, ...): the positions of a walk that repeatedly selects one of all neighbours.
 
     Released: the moves, each reported. Cost: one selection of eps_s for each of the r steps.
     """

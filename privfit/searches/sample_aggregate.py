@@ -2,17 +2,17 @@
 
 `Gupt` (Smith 2011; Mohan, Thakurta, Shi, Song, Culler: GUPT, SIGMOD 2012) splits the records into
 disjoint blocks, computes an ordinary statistic of each block, clips it to public bounds, and
-releases the noisy mean. The statistic is never looked into, so it may be anything: scikit-learn's
-estimators, or a function of one's own (`aggregate`).
+releases the noisy mean. The statistic is a black box, so it may be anything: scikit-learn's
+estimators, or a user-defined function (`aggregate`).
 
-**Sensitivity.** Each record draws its block by itself: all draws are independent and alike. Let D
-and D' be neighbours, in the order of their records but for the one that was added, removed or
-replaced. Couple their draws: a record of both gets the same block in both, and so does the one
-that replaced another. Each side has the distribution that it should have, whatever the order in
-which records were packed. Given the coupled draws, all blocks but one hold the same records in the
-same order, so that their statistics agree (or agree in distribution, if they flip coins); one
-block's clipped and rounded statistic moves within the bounds. Hence the sum over blocks moves by
-at most the diameter of the bounds, under both adjacencies; and a mixture over the draws of
+**Sensitivity.** Each record draws its block by itself: all draws are independent and identically
+distributed. Let D and D' be neighbours, in the order of their records except for the one that was
+added, removed or replaced. Couple their draws: a record of both gets the same block in both, and so
+does a record and its replacement. Each side has the right distribution, whatever the order in which
+records were packed. Given the coupled draws, all blocks but one contain the same records in the
+same order, so that their statistics agree (or agree in distribution, if they are random); one
+block's clipped and rounded statistic moves within the bounds. Hence the sum over blocks moves by at
+most the diameter of the bounds, under both adjacencies; and a mixture, over the draws, of
 mechanisms that are private for each draw is private. The number of blocks is public.
 
 =============  =======================  =========================
@@ -23,9 +23,9 @@ bounds         l1 diameter              l2 diameter
 `L2Ball(r)`    2 sqrt(d) r              2 r
 =============  =======================  =========================
 
-Bounds clip and round as domains do: towards zero, so that what lay in a ball still does. A block
-whose statistic fails - an exception, a value that is not a number, a wrong shape - counts as a
-fixed public value. No failure and no warning of a block is ever seen.
+Bounds clip and round as domains do: towards zero, so that a point in a ball stays in it. A block
+whose statistic fails (an exception, a value that is not a number, a wrong shape) counts as a fixed
+public value. Failures and warnings of blocks are never shown.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ Table: TypeAlias = Array | SparseRows | list[object]  # rows that can be picked
 
 
 class Estimator(Protocol):
-    """What can be fitted to a block; `fit` returns what has the fitted attributes."""
+    """An object that can be fitted to a block; `fit` returns an object with fitted attributes."""
 
     @property
     def fit(self) -> Callable[..., object]:
@@ -88,15 +88,15 @@ FINEST = Grid(a=14)  # bits of a block's clipped statistic
 def blocks_by_rule(n: int, budget: Budget, least: int) -> int:
     """2 sqrt(n / epsilon) blocks, of at least `least` records on average.
 
-    The noise of a mean over k blocks falls as 1 / (k epsilon), the bias of a block's statistic
-    grows as k / n. On Adult half as many blocks were worse, at epsilon 0.1 and 1, and twice as
-    many no better at 1.
+    The noise of a mean over k blocks falls as 1 / (k epsilon), and the bias of a block's statistic
+    grows as k / n. On Adult half as many blocks were worse, at epsilon 0.1 and 1, and twice as many
+    no better at 1.
     """
     return max(1, min(round(2 * math.sqrt(n / budget.epsilon)), n // least))
 
 
 def diameters(bounds: Domain) -> tuple[int, float]:
-    """How far two points within the bounds can be apart in l1 and in l2, in record units."""
+    """The largest l1 and l2 distances between two points within the bounds, in record units."""
     return bounds.l1_diameter, bounds.l2_diameter
 
 
@@ -121,7 +121,7 @@ def _count(part: Table) -> int:
 
 
 def _rows(part: Table, rows: Integers) -> Array | SparseRows:
-    """Some rows; those of a list become an array by themselves, whatever the other rows are."""
+    """Some rows; those of a list become an array regardless of the other rows."""
     if isinstance(part, list):
         return np.asarray([part[row] for row in rows.tolist()])
     return part[rows]
@@ -138,7 +138,7 @@ def _partition(n: int, blocks: int, source: BitSource) -> Iterator[Integers]:
 def _attempt(
     statistic: Statistic, parts: Sequence[tuple[Table, Integers]], fallback: Floats
 ) -> Floats:
-    """The statistic of a block, or the fallback: a failure must not be seen."""
+    """The statistic of a block, or the fallback: a failure must not be visible."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -164,7 +164,7 @@ def _as_bounds(bounds: Bounds, width: int | None) -> Domain:
 
 
 def _mean(noisy: Integers, blocks: int, bounds: Domain) -> Floats:
-    """The noisy mean over blocks, brought back within the bounds."""
+    """The noisy mean over blocks, projected to the bounds."""
     mean = noisy / blocks * bounds.record_units()
     return np.asarray(bounds.quantise(mean[None])[0] * bounds.record_units())
 
@@ -174,7 +174,7 @@ def _mean(noisy: Integers, blocks: int, bounds: Domain) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Aggregated:
-    """What `aggregate` released: the noisy mean of the blocks, and what it cost."""
+    """The result of `aggregate`: the noisy mean of the blocks, and its release."""
 
     answer: Floats
     release: Release
@@ -193,29 +193,58 @@ def aggregate(
     ledger: Ledger | None = None,
     random_state: object = None,
 ) -> Aggregated:
-    """Any statistic of private records: its noisy mean over disjoint blocks of them.
+    """Release any statistic of private records: its noisy mean over disjoint blocks.
 
     Parameters
     ----------
     records : array or tuple of arrays
-        Private; a row, or the rows of one number in all arrays, is a record.
-    statistic : callable (rows, ...) -> number or vector
-        Of some of the records, given as arrays like `records`. It must depend on its arguments
-        alone, and neither print nor keep anything. Where it fails, the middle of the bounds counts.
-        Try it on public data first: what goes wrong here does so in silence.
+        Private records: the rows of an array, or the rows of equal number of all arrays.
+    statistic : callable (rows, ...) -> float or array of shape (m,)
+        Computes the statistic of some records, passed as arrays like `records`. It must depend on
+        its arguments alone, and neither print nor store anything. If it fails, the middle of the
+        bounds is used. Try it on public data first: here it fails silently.
     bounds : pair (low, high), Box, L1Ball or L2Ball
-        Public bounds of the statistic, to which it is clipped; they set the noise.
-    epsilon, delta : float
+        Public bounds of the statistic, to which it is clipped; they determine the noise.
+    epsilon : float
         The budget.
-    blocks : int, optional
-        By default a public rule in (n, epsilon): see `blocks_by_rule`.
-    adjacency, n_public, ledger, random_state
-        As for the estimators.
+    delta : float, default=0.0
+        The delta of (epsilon, delta)-differential privacy.
+    blocks : int or None, default=None
+        Number of blocks; by default a public rule in (n, epsilon): 2 sqrt(n / epsilon).
+    adjacency : {'replace', 'add_remove'}, default='replace'
+        The neighbour relation of the guarantee.
+    n_public : int or None, default=None
+        A public, possibly approximate number of records; needed under 'add_remove' if `blocks` is
+        not given.
+    ledger : Ledger or None, default=None
+        The ledger to charge; by default a new one.
+    random_state : None, int or numpy.random.Generator, default=None
+        None draws from the operating system. A seed voids privacy: it is for tests.
+
+    Returns
+    -------
+    Aggregated
+        Has the noisy mean as `answer`, and its `release`.
+
+    See Also
+    --------
+    Gupt : The same for models.
+
+    Notes
+    -----
+    Released: one noisy mean. Cost: one release with discrete Laplace noise, or discrete Gaussian
+    noise if delta > 0, for the diameter of the bounds divided by the number of blocks.
+
+    References
+    ----------
+    A. Smith, "Privacy-preserving statistical estimation with optimal convergence rates", STOC 2011.
+    P. Mohan, A. Thakurta, E. Shi, D. Song, D. Culler, "GUPT: privacy preserving data analysis made
+    easy", SIGMOD 2012.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from privfit.searches.sample_aggregate import aggregate
+    >>> from privfit import aggregate
     >>> ages = np.random.default_rng(0).gamma(9.0, 5.0, 100_000)
     >>> found = aggregate(ages, np.median, (0, 120), epsilon=1.0, random_state=0)
     >>> bool(42 < found.answer[0] < 45)
@@ -242,20 +271,20 @@ def aggregate(
 
 
 def _tables(records: object) -> tuple[Table, ...]:
-    """Arrays or lists whose rows can be picked, all with as many."""
+    """Arrays or lists whose rows can be picked, all of one length."""
     tables = records if isinstance(records, tuple) else (records,)
     read = [table for table in map(_table, tables) if table is not None]
     if not tables or len(read) < len(tables):
         raise InputError("records must be an array, or a tuple of arrays; pass records as rows")
     if len(set(map(_count, read))) != 1:
-        raise InputError("records must be arrays with equally many rows; pass one row a record")
+        raise InputError("records must be arrays with equally many rows; pass one row per record")
     return tuple(read)
 
 
 def _table(records: object) -> Table | None:
-    """An array of numbers or a list of rows, None of neither.
+    """An array of numbers or a list of rows; None if it is neither.
 
-    A type that numpy found for all rows together would tell each block of the rows of others.
+    A type that numpy chose for all rows together would reveal to each block the rows of others.
     """
     if is_sparse(records):
         sparse: Any = records
@@ -278,27 +307,40 @@ def _table(records: object) -> Table | None:
 
 @dataclass(frozen=True, repr=False)
 class Gupt(Settings):
-    """Sample and aggregate; what is left out takes our default, or the paper's.
+    """Settings of sample and aggregate, for the parameter `solver`.
 
     Parameters
     ----------
     estimator : object with fit, optional
         Fitted to each block, a fresh copy each time. For linear models it sees columns coded in
-        [-1/2, 1/2] and labels 0 and 1, and must give `coef_` and, where an intercept is fitted,
-        `intercept_`; for k-means it must
-        give `cluster_centers_`. By default scikit-learn's LogisticRegression or LinearSVC, and
-        Lloyd's steps from public centres.
+        [-1/2, 1/2] and labels 0 and 1, and must have `coef_` and, if an intercept is fitted,
+        `intercept_`; for k-means it must have `cluster_centers_`. By default scikit-learn's
+        LogisticRegression or LinearSVC, and Lloyd's steps from public centres.
     blocks : int, optional
-        By default a public rule in (n, epsilon): see `blocks_by_rule`; the paper's is n^0.4.
+        Number of blocks; by default a public rule in (n, epsilon): 2 sqrt(n / epsilon). The paper's
+        is n^0.4.
     bounds : pair (low, high), Box, L1Ball or L2Ball, optional
-        To which the weights of a block are clipped, those of columns in [-1/2, 1/2] and of an
-        intercept coded as 1/2, or all the centres of a block in a row. By default the ball of
-        radius 20 in l1 for a pure budget, of radius 5 in l2 otherwise; centres lie in the domain.
-    paper : bool
-        The publication's number of blocks and pure budget, whatever delta is, and bounds by
-        coordinate, (-10, 10) for weights of coded columns: [-5, 5] of columns in [-1, 1].
-        Repaired: records draw their blocks independently, so that adding one shifts no other; the
-        noise is discrete, on exact sums; a block that fails counts as a public value.
+        Bounds of a block's weights, those of columns in [-1/2, 1/2] and of an intercept coded as
+        1/2, or of all the centres of a block in a row. By default the l1 ball of radius 20 if delta
+        is 0, and the l2 ball of radius 5 otherwise; centres are in the domain.
+    paper : bool, default=False
+        Whether to use the publication's number of blocks and pure budget, whatever delta is, and
+        bounds by coordinate, (-10, 10) for weights of coded columns: [-5, 5] for columns in [-1,
+        1]. Repaired: records draw their blocks independently, so that adding one moves no other;
+        the noise is discrete, on exact sums; a block that fails counts as a public value.
+
+    See Also
+    --------
+    aggregate : The same for any statistic.
+
+    Notes
+    -----
+    Released: one model. Cost: one release, pure or Gaussian, of the whole budget.
+
+    References
+    ----------
+    P. Mohan, A. Thakurta, E. Shi, D. Song, D. Culler, "GUPT: privacy preserving data analysis made
+    easy", SIGMOD 2012.
 
     Examples
     --------
@@ -338,18 +380,50 @@ class Gupt(Settings):
         return True
 
     def spends(self, budget: Budget) -> Budget:
-        """What of a budget is spent: as published there is no delta."""
+        """The part of a budget that is spent; as published there is no delta.
+
+        Parameters
+        ----------
+        budget : Budget
+            The budget of the fit.
+
+        Returns
+        -------
+        Budget
+            What is spent.
+        """
         return Budget(budget.epsilon) if self.paper else budget
 
     def count(self, size: int | None, budget: Budget, least: int) -> int:
-        """The number of blocks: as given, or by a rule."""
+        """The number of blocks: as given, or by a rule.
+
+        Parameters
+        ----------
+        size : int or None
+            Public number of records.
+        budget : Budget
+            The budget of the fit.
+        least : int
+            Smallest average number of records in a block.
+
+        Returns
+        -------
+        int
+            The number of blocks.
+        """
         if self.blocks is not None:
             return self.blocks
         n = known_size(size, remedy=f"a public estimate, or {self.without_size}")
         return max(1, round(n**0.4)) if self.paper else blocks_by_rule(n, budget, least)
 
     def check(self, task: Task[Objective, Space]) -> None:
-        """Refuse what a run would refuse; nothing is drawn."""
+        """Refuse what a run would refuse; nothing is drawn.
+
+        Parameters
+        ----------
+        task : Task
+            The public part of what the solver is asked to do.
+        """
         asked = _asked(task.objective, self, task.budget, np.random.default_rng(0))
         noise_for(self.spends(task.budget), *diameters(asked.bounds))
         self.count(task.n_public, task.budget, asked.least)
@@ -389,7 +463,7 @@ def _asked(
 
 
 class _LinearModel:
-    """What a block is asked: the weights of coded columns, and of the intercept 1/2 if any."""
+    """The statistic of a block: weights of coded columns, and of the intercept 1/2 if any."""
 
     least = 20  # records of a block: fewer are often of one class
 
@@ -425,7 +499,7 @@ class _LinearModel:
 
 
 def _plain_estimator(loss: str, intercept: bool) -> Estimator:
-    """scikit-learn's classifier of this loss; of 0.1, 1 and 10 (1 and 4) C was best for Adult."""
+    """scikit-learn's classifier of this loss; on Adult C was best of 0.1, 1, 10 (SVC: 1, 4)."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.svm import LinearSVC
 
@@ -435,7 +509,7 @@ def _plain_estimator(loss: str, intercept: bool) -> Estimator:
 
 
 class _Centers:
-    """What a block is asked: k centres in a row, each in the place of the public one it matches.
+    """The statistic of a block: k centres in a row, each in the place of the public one it matches.
 
     Without a common order a mean over blocks would mix the clusters.
     """
@@ -491,7 +565,7 @@ def _spread_out(domain: Domain, k: int, coins: Coins) -> Floats:
 
 
 def lloyd_steps(records: Floats, centers: Floats, steps: int = LLOYD_STEPS) -> Floats:
-    """Centres after so many of Lloyd's steps; a centre without records stays where it is."""
+    """Centres after this many of Lloyd's steps; a centre without records does not move."""
     for _ in range(steps):
         nearest = scipy.spatial.distance.cdist(records, centers, "sqeuclidean").argmin(axis=1)
         member = nearest == np.arange(len(centers))[:, None]

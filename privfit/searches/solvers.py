@@ -1,4 +1,4 @@
-"""The general-purpose entry: any objective, any space, any of the searches."""
+"""The general-purpose entry point: any objective, any space, any search."""
 
 from __future__ import annotations
 
@@ -29,11 +29,23 @@ SOLVERS: dict[str, type[Settings]] = {
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a search found: all of it released.
+    """The result of a search: everything in it has been released.
 
-    `answer` is the candidate; `path` what each generation released; `release` the proof of what
-    it cost (None for an infinite epsilon, which is not private).
+    Parameters
+    ----------
+    answer : array
+        The candidate found.
+    path : Path
+        What each generation released.
+    release : Release or None
+        The record of what it cost; None for an infinite epsilon, which is not private.
 
+    See Also
+    --------
+    search : Returns it.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from privfit import Bits, Found, RecordObjective, search
     >>> objective = RecordObjective(np.zeros(9), lambda x, P: np.zeros((len(x), len(P))), -1.0, 0.0)
@@ -60,31 +72,51 @@ def search(
     callback: Listener | None = None,
     verbose: int = 0,
 ) -> Found:
-    """Search a space privately for a candidate that scores high over private records.
+    """Search a space privately for a candidate with a high score over private records.
 
     Parameters
     ----------
-    objective : an objective
-        `RecordObjective` takes anybody's own fitness; `CentersObjective`, `FacilityObjective` and
-        `LinearObjective` are faster and have smaller ranges.
+    objective : Objective
+        The scores. `RecordObjective` takes a user-defined score; `CentersObjective`,
+        `FacilityObjective` and `LinearObjective` are faster and have smaller ranges.
     space : Reals, Subsets or Bits
         What a candidate may be.
-    epsilon, delta : float
-        The budget; ``epsilon=math.inf`` with 'dpsga' is the plain genetic algorithm, not private.
-    solver : str or settings
-        'dpsga', 'local', 'eem', 'privgene', 'subsample', or settings: ``EEM(generations=50)``.
-    adjacency : 'replace' or 'add_remove'
+    epsilon : float
+        The budget; ``epsilon=math.inf`` with 'dpsga' is the plain genetic algorithm, which is not
+        private.
+    delta : float, default=0.0
+        The delta of (epsilon, delta)-differential privacy.
+    solver : str or settings, default='dpsga'
+        'dpsga', 'local', 'eem', 'privgene', 'subsample', or settings such as
+        ``EEM(generations=50)``.
+    adjacency : {'replace', 'add_remove'}, default='replace'
         The neighbour relation of the guarantee.
-    n_public : int, optional
-        A public, possibly rough number of records; needed under 'add_remove' where a rule uses it.
-    ledger : Ledger, optional
-        Where the budget is charged, before the search begins.
-    random_state : optional
+    n_public : int or None, default=None
+        A public, possibly approximate number of records; needed under 'add_remove' if a rule uses
+        it.
+    ledger : Ledger or None, default=None
+        The ledger to charge, before the search begins; by default a new one.
+    random_state : None, int or numpy.random.Generator, default=None
         None draws from the operating system. A seed voids privacy: it is for tests.
-    callback : callable (Generation) -> object
-        Told of each generation; released values only.
-    verbose : int
-        1 shows a progress bar, if tqdm is installed.
+    callback : callable (Generation) -> object or None, default=None
+        Called after each generation, with released values only.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Returns
+    -------
+    Found
+        The candidate, the path that led to it, and the release.
+
+    See Also
+    --------
+    RecordObjective : A user-defined score.
+    DPSGA, PrivGene, EEM, Local, Subsample : Settings of the solvers.
+
+    Notes
+    -----
+    Released: the candidates selected in each generation. The whole budget is charged before the
+    first draw.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """The sub-sampled exponential mechanism: draw candidates without data, then select one of them.
 
-What a genetic search has to beat: as many candidates as it would look at, and the whole budget on
-a single selection among them.
+This is the baseline of a genetic search: as many candidates as it would look at, and the whole
+budget for a single selection among them.
 """
 
 from __future__ import annotations
@@ -22,15 +22,29 @@ __all__ = ["Subsample"]
 
 @dataclass(frozen=True, repr=False)
 class Subsample(Search):
-    """Select one of many random candidates.
+    """Settings of a single selection among random candidates, for the parameter `solver`.
 
     Parameters
     ----------
-    candidates : int
-        How many are drawn; by default as many as 75 generations of 200, the thesis has 1,000.
-    paper : bool
-        The thesis's number of candidates, selected by the exponential mechanism; ours is
-        permute-and-flip, which is never worse for a single selection.
+    candidates : int, optional
+        Number of candidates to draw; by default as many as in 75 generations of 200. The thesis has
+        1,000.
+    paper : bool, default=False
+        Whether to use the thesis's number of candidates and the exponential mechanism. By default
+        the mechanism is permute-and-flip, which is never worse for a single selection.
+
+    See Also
+    --------
+    DPSGA : The genetic search that it is a baseline of.
+
+    Notes
+    -----
+    Released: the selected candidate. Cost: one pure release of the whole epsilon; delta is not
+    used.
+
+    References
+    ----------
+    Humphries, "Differentially private simple genetic algorithms", thesis, 2021.
 
     Examples
     --------

@@ -145,7 +145,9 @@ def test_what_has_no_distribution_here_is_refused():
         output_distribution(DiscreteLaplace(1.0, 1), [1])
     with pytest.raises(ValueError, match=r"scores \(65\) must be at most 64 here; pass fewer"):
         output_distribution(PermuteAndFlip(1.0, 1), [0] * 65)
-    with pytest.raises(ValueError, match=r"epsilon / range \(1e-07\) must not be so small beside"):
+    with pytest.raises(
+        ValueError, match=r"epsilon / range \(1e-07\) is too small for these scores"
+    ):
         output_distribution(NoisyMax(1e-7, 1), [0, 1])
     with pytest.raises(ValueError, match=r"k \(3\) must be at most the number of scores \(2\)"):
         output_distribution(TopK(3, 1.0, 1), [0, 1])
@@ -535,7 +537,11 @@ def test_runners_are_given_a_source_that_moves_on():
 
 def test_bad_plans_are_refused():
     for runs in (0, 3, 4.0, "9", True):
-        with pytest.raises(ValueError, match=r"runs \(.*\) must be a whole number from 4 on; pass"):
+        with pytest.raises(
+            ValueError,
+            match=r"runs \(.*\) must be a whole number of at least 4; "
+            r"pass",
+        ):
             audit_runs(lambda data, rng: 0, 0, 1, runs=runs)
     for confidence in (0, 1, 1.5, math.nan, "0.9"):
         with pytest.raises(ValueError, match=r"confidence \(.*\) must lie between 0 and 1; pass"):
@@ -544,7 +550,7 @@ def test_bad_plans_are_refused():
         with pytest.raises(ValueError, match=r"delta \(.*\) must be at least 0 and below 1; pass"):
             audit_outcomes([0, 1] * 2, [0, 1] * 2, delta=delta)
     with pytest.raises(
-        ValueError, match=r"outcomes \(2 and 3\) must be equally many; pass as many"
+        ValueError, match=r"outcomes \(2 and 3\) must be equally many; pass the same number of each"
     ):
         audit_outcomes([0, 1], [0, 1, 2])
     with pytest.raises(

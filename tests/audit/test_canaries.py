@@ -122,7 +122,9 @@ def test_certified_guesses_are_wrong_no_more_often_than_promised():
 
 
 def test_bad_guesses_are_refused():
-    with pytest.raises(ValueError, match=r"right \(-1\) must be a whole number from 0 on; pass"):
+    with pytest.raises(
+        ValueError, match=r"right \(-1\) must be a whole number of at least 0; pass"
+    ):
         audit_guesses(-1, 5, 5)
     with pytest.raises(ValueError, match=r"right \(6\), guesses \(5\) and canaries \(5\) must not"):
         audit_guesses(6, 5, 5)

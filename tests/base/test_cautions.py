@@ -223,8 +223,7 @@ def test_a_program_that_refuses_seeds_refuses_each_before_the_charge():
 def test_a_score_says_once_a_process_that_it_is_not_private(fit, remedy):
     (text,) = told(lambda: [fit() for _ in range(2)])
     assert text == (
-        "score is exact and not private: pass it records that are public, or use "
-        f"{remedy}, which has a budget"
+        f"score is exact and not private: pass public records, or use {remedy}, which has a budget"
     )
 
 

@@ -990,7 +990,8 @@ SETTINGS = [
       for v in (0, 1, math.inf, None)),
     (lambda: KMeans(2, domain=(-1, 1), solver=Lloyd(steps=1, count_share=1 - 1e-9),
                     adjacency="add_remove").fit(np.zeros((3, 2))),
-     r"counts \(\d+\) or sums \(8192 units a record\) are too fine for exact totals; pass a small"),
+     r"counts \(\d+\) or sums \(8192 units per record\) are too fine for exact totals; pass a "
+     r"small"),
 ]  # fmt: skip
 
 

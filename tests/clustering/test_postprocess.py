@@ -629,13 +629,13 @@ def test_releases_without_a_trace_are_refused(parameters, message):
         ({"n_clusters": 0}, r"n_clusters \(0\) must be a positive whole number; pass"),
         ({"n_clusters": 2.0}, r"n_clusters \(2.0\) must be a positive whole number; pass"),
         ({"n_init": 0}, r"n_init \(0\) must be a positive whole number; pass"),
-        ({"steps": -1}, r"steps \(-1\) must be a whole number from 0 on; pass"),
-        ({"steps": 1.5}, r"steps \(1.5\) must be a whole number from 0 on; pass"),
+        ({"steps": -1}, r"steps \(-1\) must be a whole number of at least 0; pass"),
+        ({"steps": 1.5}, r"steps \(1.5\) must be a whole number of at least 0; pass"),
         ({"n_records": 0}, r"n_records \(0\) must be a positive whole number below 2\^31; pass"),
         ({"n_records": 2**31}, r"n_records \(2147483648\) must be a positive whole number below"),
         ({"delta": 0.0}, r"delta \(0.0\) must be a positive number; pass"),
-        ({"tolerance": -1.0}, r"tolerance \(-1.0\) must be None or a number from 0 on; pass"),
-        ({"tolerance": np.nan}, r"tolerance \(nan\) must be None or a number from 0 on; pass"),
+        ({"tolerance": -1.0}, r"tolerance \(-1.0\) must be None or a number of at least 0; pass"),
+        ({"tolerance": np.nan}, r"tolerance \(nan\) must be None or a number of at least 0; pass"),
     ],
 )
 def test_wrong_settings_are_refused(change, message):
@@ -656,7 +656,7 @@ def test_trouble_of_the_solver_is_told(monkeypatch):
     monkeypatch.setattr(
         scipy.optimize, "linprog", lambda *_, **__: SimpleNamespace(x=None, message="tired")
     )
-    with pytest.raises(RuntimeError, match="must have a solution, but HiGHS says 'tired'; pass"):
+    with pytest.raises(RuntimeError, match="must have a solution, but HiGHS reports 'tired'; pass"):
         consistent(LloydTrace(**GOOD))
 
 

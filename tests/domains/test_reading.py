@@ -442,7 +442,7 @@ def test_labels_that_read_alike_are_not_two_classes():
         read_labels(["1"], ["1", "1.0"], "fit")
     with (
         pytest.raises(ValueError, match="classes must be labels of one kind"),
-        pytest.warns(UserWarning, match="reads its classes off the private labels"),
+        pytest.warns(UserWarning, match="reads its classes from the private labels"),
     ):
         read_labels([0, "x", 1], None, "fit")
 
@@ -473,7 +473,7 @@ def test_a_text_is_read_by_itself(name):
         try:
             got = words.transform(column).toarray()
         except ValueError as error:
-            check_sentence(error, "texts must be str; decode bytes, and fill missing texts")
+            check_sentence(error, "texts must be str; decode bytes, and replace missing texts")
         else:
             assert np.array_equal(got[:4], expected[:4])
 

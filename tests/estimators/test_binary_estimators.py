@@ -60,7 +60,7 @@ BAD: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "one class": (X, Y, {"classes": [0]}, "classes must be at least two different labels"),
     "mixed classes": (X, Y, {"classes": [None, 1]}, "classes must be labels of one kind"),
     **{
-        f"epsilon {epsilon}": (X, Y, {"epsilon": epsilon}, r"epsilon \(.*\) must be a number from")
+        f"epsilon {epsilon}": (X, Y, {"epsilon": epsilon}, r"epsilon \(.*\) must be a number of at")
         for epsilon in (-1, np.nan, np.inf, "1", None, True)
     },
     "epsilon 0": (X, Y, {"epsilon": 0}, r"epsilon \(0\) must be positive"),

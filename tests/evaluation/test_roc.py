@@ -790,19 +790,20 @@ ERRORS = [
     (curve_of(y=[], score=[]), r"y_score must have at least one record; pass a non-empty"),
     (curve_of(y=[[0, 1]], score=np.ones((1, 2))), r"y_score \(.*\) must be a vector of numbers"),
     (curve_of(score=np.array(["a", "b", "c"])), r"y_score \(.*dtype <U1\) must be a vector of"),
-    (curve_of(score=[SECRET, "b", 0]), r"y_score must not hold NaN; fill it with a public"),
-    (curve_of(score=[SECRET, np.nan, 0]), r"y_score must not hold NaN; fill it with a public"),
+    (curve_of(score=[SECRET, "b", 0]), r"y_score must not contain NaN; replace it by a public"),
+    (curve_of(score=[SECRET, np.nan, 0]), r"y_score must not contain NaN; replace it by a public"),
     (curve_of(y=[0, 1, SECRET]), r"y_true must hold 0 and 1, or -1 and \+1; pass pos_label="),
     (curve_of(y=[0, 1, -1]), r"y_true must hold 0 and 1"),
     (curve_of(y=["a", "b", "b"]), r"y_true must hold 0 and 1"),
-    *((curve_of(bounds=b), r"bounds \(.*\) must be two rising numbers, 1e-100 to 1e100 apart; pass")
+    *((curve_of(bounds=b), r"bounds \(.*\) must be two increasing numbers, 1e-100 to 1e100 apart; "
+                           r"pass")
       for b in ((1, 0), (0, 0), (0, np.inf), (0,), 3, None, ("a", "b"), (0, 1e-200), (0, 1e200))),
     (curve_of(y=np.array([0, 1, 1]), pos_label="spam"),
-     r"pos_label \('spam'\) must be of the kind of y_true; pass one"),
+     r"pos_label \('spam'\) must have the type of y_true.s labels; pass one"),
     (curve_of(thresholds="quartiles"), r"thresholds \('quartiles'\) must be 'auto', 'medians'"),
     *((curve_of(thresholds=t), r"thresholds \(shape .*\) must be a vector of 1 to 4095 numbers")
       for t in ([], [[0.5]], ["a"], np.linspace(0.001, 0.9, 4096))),
-    *((curve_of(thresholds=t), r"thresholds must rise within the bounds; pass them sorted, or")
+    *((curve_of(thresholds=t), r"thresholds must increase within the bounds; pass them sorted, or")
       for t in ([0.5, 0.4], [0.5, 0.5], [0.0, 0.5], [1.0], [np.nan])),
     *((curve_of(levels=k), r"levels \(.*\) must be a whole number from 1 to 12; leave it out")
       for k in (0, 13, 2.0, True)),
@@ -813,7 +814,7 @@ ERRORS = [
     *((curve_of(paper=p), r"paper \(.*\) must be True, False or a PriROC; pass one of them")
       for p in ("medians", 1, None, 0)),
     *((curve_of(paper=True, **{name: value}), rf"{name} must be left out with paper=True, which "
-       r"has settings of its own; pass paper=PriROC\(...\)")
+       r"has its own settings; pass paper=PriROC\(...\)")
       for name, value in {"thresholds": [0.5], "levels": 3, "share": 0.2, "noise": "wavelet",
                           "smooth": False}.items()),
     *((curve_of(paper=p, adjacency="add_remove"), r"n_public must be given under adjacency='add_re")

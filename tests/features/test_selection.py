@@ -885,7 +885,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
                  r"threshold \(2.0\) must be given, or k \(3\), and not both"),
     "no clusters": (lambda: ClusteredCounts(), r"must be given, or k \(None\), and not both"),
     "threshold_testing": (lambda: selector(solver="threshold_testing").fit(X0, Y0),
-                          r"compares true scores with one noisy threshold"),
+                          r"compares exact scores with one noisy threshold"),
     "both names": (lambda: selector(solver="noisy", method="peeling").fit(X0, Y0),
                    r"method \('peeling'\) must be left out, since it is the old name of solver"),
     "solver": (lambda: selector(solver="best").fit(X0, Y0), r"solver \('best'\) must be one of"),

@@ -139,7 +139,7 @@ def test_scikit_learn_is_content():
 
 
 REFUSED: dict[str, tuple[Any, str]] = {
-    "one text": (lambda: HashWords().transform("a text"), "texts must be many"),
+    "one text": (lambda: HashWords().transform("a text"), "texts must be a list"),
     "bytes": (lambda: HashWords().transform([b"a text"]), "texts must be str"),
     "missing": (lambda: HashWords().transform([None]), "texts must be str"),
     "size": (lambda: HashWords(0).fit(), r"n_features \(0\) must be a whole number"),

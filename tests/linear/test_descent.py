@@ -632,7 +632,8 @@ REFUSED = [
       for settings in (Gradient(), FrankWolfe(), PermutedSGD())),
     *((partial(fitted, solver, adjacency="add_remove"), SIZE)
       for solver in (Gradient(whiten=False), "frank_wolfe", "sgd")),
-    *((partial(fitted, "gradient", epsilon=e, delta=d), r"epsilon \(.*\) is too small for so many")
+    *((partial(fitted, "gradient", epsilon=e, delta=d), r"epsilon \(.*\) is too small for this "
+                                                        r"number")
       for e, d in [(1e-8, 0.0), (1e-12, 1e-9)]),
     (partial(fitted, "gradient", callback=3), r"callback \(int\) must be a function"),
     (partial(fitted, FrankWolfe(radius=1e12)), r"candidates are too large for exact margins"),

@@ -416,11 +416,11 @@ def test_scikit_learn_is_content(estimator, check):
 def test_other_losses_are_refused_before_anything_is_charged(rng):
     ledger = Ledger(1.0)
     model = LinearSVC(1.0, domain=(-1, 1), classes=[0, 1], solver="functional", ledger=ledger)
-    with pytest.raises(ValueError, match="functional expands the logistic loss and no other; pass"):
+    with pytest.raises(ValueError, match="functional expands only the logistic loss; pass"):
         model.fit(rng.uniform(-1, 1, (10, 2)), [0, 1] * 5)
     assert not ledger.entries
     objective = objective_of("box", rng, loss="hinge")
-    with pytest.raises(ValueError, match="functional expands the logistic loss"):
+    with pytest.raises(ValueError, match="functional expands only the logistic loss"):
         Functional().check(Task(objective, Reals(-1, 1, 6), 1.0, 0.0, REPLACE, 40))
 
 

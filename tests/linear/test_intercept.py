@@ -393,7 +393,7 @@ def test_a_model_file_with_another_intercept_is_refused():
     X, y = people("box")
     held = json.loads(dumps(model_of(LogisticRegression, "local", (-1, 1)).fit(X, y)))
     held["release"]["parameters"]["intercept"] = [0.5]
-    with pytest.raises(ValueError, match="intercept must be 0 where none was fitted"):
+    with pytest.raises(ValueError, match="intercept must be 0 if none was fitted"):
         loads(json.dumps(held))
     held["release"]["parameters"]["intercept"] = [0.0]
     held["parameters"]["fit_intercept"] = True
@@ -411,15 +411,15 @@ def test_searches_take_as_many_weights_as_columns():
 
 
 REFUSED = {
-    "majority": ({"solver": "majority"}, "majority releases nothing but an intercept; pass fit"),
+    "majority": ({"solver": "majority"}, "majority releases only an intercept; pass fit"),
     "gupt": ({"solver": Gupt(estimator=PlainLogistic(), blocks=5)},
              "estimator must not fit an intercept, which the model does not have; pass one with"),
     "gradient": ({"solver": "gradient", "delta": 1e-6, "adjacency": "add_remove"},
                  "unless the descent is whitened and fits an intercept; pass a public estimate"),
     "select_refine": ({"solver": SHORT["select_refine"], "delta": 1e-6, "adjacency": "add_remove"},
-               "where no intercept is fitted, whose moments would tell the number of records"),
+               "if no intercept is fitted, whose moments would reveal the number of records"),
     "zeros": ({"solver": "output", "domain": (0, 0)},
-              "domain must have a column that is not 0 for all records where no intercept is"),
+              "domain must have a column that is not 0 for all records if no intercept is"),
     "neither": ({"fit_intercept": "no"}, r"fit_intercept \('no'\) must be True or False; pass one"),
 }  # fmt: skip
 

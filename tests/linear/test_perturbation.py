@@ -978,7 +978,7 @@ def test_the_repair_leaves_a_budget_for_the_tilt():
         ({}, ObjectivePerturbation(3.0, paper=True), 300,
          r"for ObjectivePerturbation\(paper=True\).* no intercept; pass fit_intercept=False"),
         ({"domain": Box(0, 0), "fit_intercept": False}, OutputPerturbation(), 300,
-         "domain must have a column that is not 0 for all records where no intercept is fitted"),
+         "domain must have a column that is not 0 for all records if no intercept is fitted"),
         ({}, ObjectivePerturbation(tolerance=1e-12), 300, r"tolerance \(1e-12\) must be at least"),
         ({}, OutputPerturbation(tolerance=2.0**-16), None, r"tolerance \(1.5.*\) must be at least"),
         ({"loss": "hinge"}, OutputPerturbation(smoothing=1e-5), None,

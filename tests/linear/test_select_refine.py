@@ -432,12 +432,12 @@ REFUSED = [
     (partial(fitted, "select_refine", delta=0.0), r"and so needs delta > 0; pass delta=1e-6"),
     (partial(fitted, "select_refine", adjacency="add_remove"), r"a public estimate, or SelectRefi"),
     (partial(fitted, SelectRefine(select=Local(generations=4)), adjacency="add_remove",
-             fit_intercept=False), r"where no intercept is fitted, whose moments would tell the"),
+             fit_intercept=False), r"if no intercept is fitted, whose moments would reveal the"),
     (partial(fitted, "select_refine", epsilon=1e-12, delta=1e-9), r"epsilon \(1e-12\) is too sma"),
     (partial(fitted, "auto", adjacency="add_remove"), r"solver='auto' depends on it; pass a"),
     (partial(fitted, "auto", epsilon=math.inf), r"epsilon \(inf\) is for the plain genetic"),
     (partial(fitted, "auto", epsilon=0.0), r"epsilon \(0.0\) must be"),
-    (partial(fitted, "auto", epsilon=-1.0), r"epsilon \(-1.0\) must be a number from 0 on"),
+    (partial(fitted, "auto", epsilon=-1.0), r"epsilon \(-1.0\) must be a number of at least 0"),
     (partial(fitted, "auto", adjacency="both"), r"adjacency \('both'\) must be 'replace'"),
 ]  # fmt: skip
 

@@ -181,7 +181,9 @@ def test_the_norm_of_gamma_noise_is_a_gamma_variable(shape):
 
 
 def test_a_shape_of_another_dimension_is_refused():
-    with pytest.raises(ValueError, match=r"value \(2 entries\) must have the shape's dimension"):
+    with pytest.raises(
+        ValueError, match=r"value \(2 entries\) must have the dimension of the shape"
+    ):
         GammaVector(1.0, 1.0, shape=Cube(3))(np.zeros(2), 0)
 
 

@@ -125,7 +125,7 @@ def test_the_budget_of_the_file_rules(path):
     message = r"epsilon \(2\.0\) must be that of the budget file, 1\.0; leave it out"
     refused(ValueError, message, lambda: open_ledger(path, 2.0))
     refused(ValueError, r"delta \(0\.0\) must be that of", lambda: open_ledger(path, 1.0, 0.0))
-    with pytest.raises(ValueError, match=r"epsilon \(-1\.0\) must be a number from 0 on"):
+    with pytest.raises(ValueError, match=r"epsilon \(-1\.0\) must be a number of at least 0"):
         open_ledger(path.with_name("other.json"), -1.0)
     assert not path.with_name("other.json").exists()
 
@@ -305,7 +305,7 @@ def test_a_full_disk_hands_out_nothing_and_leaves_the_file(path):
     before = path.read_bytes()
     said = output(start(LIMITED, path))
     assert os.strerror(errno.EFBIG) in said
-    assert "needs room for a copy; see to that, then try again" in said
+    assert "needs room for a copy; change that, then try again" in said
     assert path.read_bytes() == before
     assert names_in(path.parent) == {"budget.json", "budget.json.lock"}
 
@@ -388,7 +388,7 @@ def test_a_release_warns_but_is_made_when_the_file_is_gone(path):
     ledger = open_ledger(path, 1.0)
     grant = ledger.reserve(0.25)
     path.unlink()
-    with pytest.warns(RuntimeWarning, match="the budget file .* is gone"):
+    with pytest.warns(RuntimeWarning, match="the budget file .* is missing"):
         assert grant.close().epsilon == 0.25
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -403,7 +403,7 @@ def test_a_deleted_file_does_not_reset_the_budget(path):
     ledger.reserve(0.5)
     path.unlink()
     for call in (lambda: ledger.reserve(0.5), lambda: ledger.spent, lambda: ledger.remaining):
-        refused(BudgetError, r"the budget file \(.*\) is gone.*put it back to go on", call)
+        refused(BudgetError, r"the budget file \(.*\) is missing.*put it back to continue", call)
     assert not path.exists()
 
 
@@ -471,7 +471,7 @@ WRONG = {
     "release": (Ledger(1.0).reserve(1.0).close().to_json(), OURS + r"text must be JSON written by"),
     "newer": (written(privfit=99), OURS + r"version \(99\) must be 1 or 2; use the privfit"),
     "overspent": (entry(epsilon=2.0), OURS + r"this ledger has reserved more than its budget"),
-    "negative": (entry(epsilon=-1.0), OURS + r"epsilon \(-1\.0\) must be a number from 0 on"),
+    "negative": (entry(epsilon=-1.0), OURS + r"epsilon \(-1\.0\) must be a number of at least 0"),
     "nan": (entry(epsilon=float("nan")), OURS + r"epsilon \(nan\) must be a number"),
     "numbers": (written(entries=[1]), OURS + r"text must be JSON written by to_json"),
     "groups": (entry(group=[]), OURS + r"text must be JSON written by to_json"),
@@ -505,16 +505,18 @@ def test_a_file_that_turns_wrong_later_is_refused_too(path):
 
 
 def test_places_where_no_budget_file_can_be_are_refused(tmp_path):
-    message = r"must be a budget file, and there is none; pass epsilon to start one"
+    message = r"must be a budget file, but there is none; pass epsilon to start one"
     refused(FileNotFoundError, message, lambda: open_ledger(tmp_path / "absent.json"))
-    refused(ValueError, "must be a file, no folder or device", lambda: open_ledger(tmp_path, 1.0))
+    refused(
+        ValueError, "must be a file, not a folder or device", lambda: open_ledger(tmp_path, 1.0)
+    )
     absent = tmp_path / "no" / "budget.json"
-    refused(ValueError, r"must lie in a folder that exists; make", lambda: open_ledger(absent, 1.0))
+    refused(ValueError, r"must be in a folder that exists; make", lambda: open_ledger(absent, 1.0))
     assert names_in(tmp_path) == set()
     if os.name != "nt":
-        refused(ValueError, "no folder or device", lambda: open_ledger(os.devnull, 1.0))
+        refused(ValueError, "not a folder or device", lambda: open_ledger(os.devnull, 1.0))
         os.mkfifo(tmp_path / "pipe")
-        refused(ValueError, "no folder or device", lambda: open_ledger(tmp_path / "pipe", 1.0))
+        refused(ValueError, "not a folder or device", lambda: open_ledger(tmp_path / "pipe", 1.0))
 
 
 UNPRIVILEGED = """

@@ -203,13 +203,14 @@ def forked(path: Path) -> None:
 
 
 REFUSALS = [
-    (other_settings, r"must be the journal of this very run, but step 4 differs; pass the same"),
-    (other_draw, r"must be the journal of this very run, but step 3 differs"),
-    (other_budget, r"must be the journal of this very run, but step 1 differs"),
+    (other_settings, r"must be the journal of this run, but step 4 differs; pass the same"),
+    (other_draw, r"must be the journal of this run, but step 3 differs"),
+    (other_budget, r"must be the journal of this run, but step 1 differs"),
     (closed, r"was closed; fit within `with Checkpoint\(\.\.\.\) as journal:`"),
     (forked, r"is the journal of another process, of which this one is a fork; fit there, or pass"),
     (not_a_journal, r"must be a journal of privfit, or new; pass another path"),
-    pytest.param(busy, r"must not be in use by another run; wait for its end, or pass another path",
+    pytest.param(busy, r"must not be in use by another run; wait until it ends, or pass another "
+                       r"path",
                  marks=pytest.mark.skipif(os.name != "posix", reason="no locks")),
 ]  # fmt: skip
 

@@ -361,10 +361,10 @@ def test_private_entropy_is_not_marked_as_seeded():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: Budget(-1.0), r"epsilon \(-1\.0\) must be a number from 0 on"),
+        (lambda: Budget(-1.0), r"epsilon \(-1\.0\) must be a number of at least 0"),
         (
             lambda: Ledger(float("nan")),
-            r"epsilon \(nan\) must be a number from 0 on; pass a budget",
+            r"epsilon \(nan\) must be a number of at least 0; pass a budget",
         ),
         (lambda: Ledger(float("inf")), r"epsilon \(inf\) must be"),
         (lambda: Ledger("1"), r"epsilon \('1'\) must be"),

@@ -277,7 +277,7 @@ def test_closing_agrees_with_what_was_reserved(start):
     grant = ledger.reserve(0.25, adjacency="add_remove")
     message = (
         r"adjacency \('replace'\) must be that of the grant, 'add_remove', since it was charged "
-        r"so; pass adjacency='replace' to reserve"
+        r"that way; pass adjacency='replace' to reserve"
     )
     with pytest.raises(ValueError, match=message):
         grant.close("replace")

@@ -597,7 +597,7 @@ def test_a_full_disk_is_a_clear_error_and_costs_nothing(numbers, rng):
     model = KMeans(2, 1.0, domain=UNIT, ledger=ledger)
     with (
         files_at_most(100_000),
-        pytest.raises(OSError, match=r"cannot be written \(File too large\); free some room"),
+        pytest.raises(OSError, match=r"cannot be written \(File too large\); free some disk space"),
     ):
         model.fit(Stream(numbers[0], memory_limit="64MB"))
     assert ledger.spent == Budget(0.0)
@@ -933,7 +933,7 @@ def test_a_bad_partition_is_refused_without_a_word_on_its_values(some_workers, t
     X[7] = SECRET, np.nan
     np.save(tmp_path / "X.npy", X)
     ledger = Ledger(1.0)
-    with pytest.raises(ValueError, match=r"X must be finite; fill NaN") as caught:
+    with pytest.raises(ValueError, match=r"X must be finite; replace NaN") as caught:
         KMeans(2, 1.0, domain=UNIT, ledger=ledger).fit(
             parts_of(array_rows, tmp_path / "X.npy", 10, 2)
         )
@@ -986,31 +986,32 @@ REFUSALS: list[tuple[Callable[[Path], object], str]] = [
     (lambda _: Fixed([2**32 + 1], [2]), r"X must have at most 4294967296 records"),
     (lambda _: Fixed([1, 1], [2, 3]), r"X must have the same columns in all its parts; pass equal"),
     (lambda _: linear(IN_PARTS, [0] * 4).labelled_blocks(1),
-     r"this solver needs all records at once, but they lie in parts; pass an array in memory"),
+     r"this solver needs all records at once, but X is a stream or a Dask collection; pass an "
+     r"array in memory"),
     (lambda _: centers(IN_PARTS).decoded(), r"needs all records"),
     (lambda folder: Stream(written(folder, "x.txt", "1")), r"unknown kinds \(\.txt\); pass one"),
     (lambda _: Stream([1, 2]), r"source \(list\) must be an array, a path, a list of paths"),
     (lambda folder: Stream(folder / "none.csv"), r"source \('.*none\.csv'\) must exist; pass the"),
     (lambda folder: Stream(folder), r"source must hold at least one file; pass a folder that is"),
-    (lambda folder: Stream(written(folder, "x.npy", "no")), r"must be a whole \.npy file"),
+    (lambda folder: Stream(written(folder, "x.npy", "no")), r"must be a complete \.npy file"),
     (lambda _: Stream(np.zeros((2, 2)), columns=["a"]), r"columns must be left out for an array"),
     (lambda folder: Stream(written(folder, "x.csv", CSV), columns=["z"]),
-     r"columns \(\['z'\]\) must be in the source; pass names that it has"),
+     r"columns \(\['z'\]\) must each occur once in the source; pass names that do"),
     (lambda _: linear(IN_PARTS, np.zeros(3)), r"y must have one label for each record"),
     (lambda folder: linear(Stream(written(folder, "x.csv", CSV)), "z"),
-     r"y \(z\) must name a column of the source, which holds the labels; pass its name"),
+     r"y \(z\) must name a column of the source, which contains the labels; pass its name"),
     (lambda folder: linear(Stream(written(folder, "x.csv", CSV)), np.zeros(2)),
      r"y \(ndarray\) must name a column"),
     (lambda folder: centers(Stream(written(folder, "x.csv", BAD_CSV))),
      r"X must (be finite|hold numbers)"),
     (lambda folder: centers(Stream(written(folder, "x.csv.gz", "no gzip"))),
-     r"source \('.*x\.csv\.gz'\) could not be read to its end; check that the file is whole"),
+     r"source \('.*x\.csv\.gz'\) could not be read to its end; check that the file is complete"),
     (lambda folder: linear(Stream([written(folder, f"{name}.csv", text)
                                    for name, text in (("x", CSV), ("z", "a,c\n"))]), "label"),
-     r"source \('.*z\.csv'\) must have the column 'b' once, like the first of its files; rename"),
+     r"source \('.*z\.csv'\) must have the column 'b' exactly once, like its first file; rename"),
     (lambda folder: Stream(written(folder, "x.csv", CSV), delimiter=";;"),
      r"delimiter \(';;'\) must be one ASCII character, and neither a quote nor the end of a line"),
-    (lambda folder: Stream(written(folder, "x.csv", "")), r"source must name .* in its first line"),
+    (lambda folder: Stream(written(folder, "x.csv", "")), r"source must name .* in the first line"),
     (lambda folder: Stream(written(folder, "x.parquet", "PAR1")), r"could not be read to its end"),
     (lambda folder: no_module("pyarrow", lambda: Stream(written(folder, "x.parquet", CSV))),
      r'needs pyarrow; run pip install "privfit\[parquet\]"'),
@@ -1018,7 +1019,7 @@ REFUSALS: list[tuple[Callable[[Path], object], str]] = [
        r"memory_limit \(.*\) must be at least 64MB; pass a text such as '1GB' or a number")
       for limit in ("1MB", "x", "5 parsecs", None, 10, "-1GB")),
     (lambda _: centers(Stream(np.zeros((4, 2)), folder="/nowhere")),
-     r"folder \('/nowhere'\) must be one that a cache can be written to .*; pass another folder"),
+     r"folder \('/nowhere'\) must be writable for a cache .*; pass another folder"),
     (lambda _: no_module("distributed", lambda: centers([dask.delayed(0)])),
      r'need dask\.distributed; run pip install "privfit\[dask\]"'),
     (lambda _: workers._delayed(np.zeros(3)), r"y \(ndarray\) must be partitioned like X; pass a"),
@@ -1030,11 +1031,14 @@ REFUSALS: list[tuple[Callable[[Path], object], str]] = [
     (lambda _: KMedian(2, facilities=np.eye(2), metric=METRICS[2], clip=(0, 1), solver="synopsis")
      .fit(IN_PARTS), r"cells are found for l1 and l2 distances of at most 3 columns; use a solver"),
     (lambda _: LogisticRegression(domain=UNIT).fit(IN_PARTS, np.zeros(4)),
-     r"LogisticRegression needs the classes of labels that lie in parts; pass classes=\[\.\.\.\]"),
+     r"LogisticRegression needs declared classes for a stream or a Dask collection; pass "
+     r"classes=\[\.\.\.\]"),
     (lambda _: LogisticRegression(domain=UNIT, classes=[0, 1], solver="sgd").fit(IN_PARTS, [0] * 4),
-     r"solver \('sgd'\) needs all records at once, but X lies in parts; pass solver='local'"),
+     r"solver \('sgd'\) needs all records at once, but X is a stream or a Dask collection; pass "
+     r"solver='local'"),
     (lambda _: KMeans(2, domain=UNIT, solver="gupt").fit(IN_PARTS),
-     r"solver \('gupt'\) needs all records at once, but X lies in parts; pass another solver"),
+     r"solver \('gupt'\) needs all records at once, but X is a stream or a Dask collection; pass "
+     r"another solver"),
 ]  # fmt: skip
 
 
@@ -1069,7 +1073,11 @@ def test_dask_needs_a_client(monkeypatch):
 
 
 def test_labels_are_cut_like_records(some_workers):
-    with pytest.raises(ValueError, match=r"y \(1 partitions\) must be cut like X \(2 partitions\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"y \(1 partitions\) must be partitioned like X \(2 "
+        r"partitions\)",
+    ):
         linear([dask.delayed(np.zeros)((4, 2))] * 2, [dask.delayed(np.zeros)(4)])
 
 
@@ -1081,14 +1089,16 @@ def test_every_raise_is_reached_by_a_case_above(tmp_path):
     seen += [
         "Dask collections need a client; start one with dask.distributed.Client(address), or "
         "Client() for this machine alone",
-        "fit waits for answers, but this client is asynchronous; call fit outside of the event "
-        "loop, with a client that was started without asynchronous=True",
-        "y (1 partitions) must be cut like X (2 partitions); rechunk or repartition one of them",
-        "a partition has changed since it was first read; fit to a collection that gives the same "
-        "records whenever it is read, or persist it",
-        "workers were lost in 20 attempts at one question; see to it that they have the memory for "
-        "their partitions, and fit again",
-        "the cache of packed records cannot be written (File too large); free some room, or pass "
+        "fit waits for answers, but this client is asynchronous; call fit outside the event loop, "
+        "with a client that was started without asynchronous=True",
+        "y (1 partitions) must be partitioned like X (2 partitions); rechunk or repartition one "
+        "of them",
+        "a partition has changed since it was first read; fit to a collection that returns the "
+        "same records whenever it is read, or persist it",
+        "workers were lost in 20 attempts at one question; give them enough memory for their "
+        "partitions, and fit again",
+        "the cache of packed records cannot be written (File too large); free some disk space, or "
+        "pass "
         "Stream(..., folder=...) with more",
     ]
     names = ("__init__", "places", "rows", "sums", "stream", "sources", "dask")

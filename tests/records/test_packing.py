@@ -196,6 +196,6 @@ def test_a_huge_number_of_a_wider_kind_is_refused_without_a_warning():
     """Warnings are errors here: one would tell of a record before the refusal does."""
     X = np.array([[np.longdouble("1e4000"), 0], [0, 1]])
     for table in (X, np.asfortranarray(X)):
-        with pytest.raises(ValueError, match="X must be finite; fill NaN and infinity before"):
+        with pytest.raises(ValueError, match="X must be finite; replace NaN and infinity first"):
             LinearObjective(table, [0, 1], domain=Box(-1, 1))
     assert roc_curve([0, 1], X[:, 0], 1.0).auc >= 0

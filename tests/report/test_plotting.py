@@ -429,7 +429,8 @@ MODEL = clusters_of()
 WALK = Walk((np.zeros((1, 2)),))
 REFUSED = [
     (partial(draw_sweep, {"A": sweep_of(), "B": sweep_of(measure="mean distance")}),
-     r"sweeps \(of accuracy, mean distance\) must measure one thing; draw others on axes of their"),
+     r"sweeps \(of accuracy, mean distance\) must measure the same thing; draw others on their "
+     r"own axes"),
     *((partial(draw, {}), r"there must be a curve to draw; pass a mapping of names to curves")
       for draw in (draw_sweep, draw_roc)),
     *((partial(draw_clusters, m), r"model \(.*\) must be a fitted KMeans or KMedian with a domain")

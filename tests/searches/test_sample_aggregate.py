@@ -295,7 +295,7 @@ def test_the_statistic_may_flip_coins_and_blocks_may_be_empty():
         ({"adjacency": "add_remove"}, ValueError, "n_public must be given .* or blocks="),
         ({"adjacency": "both"}, ValueError, r"adjacency \('both'\) must be 'replace' or 'add_"),
         ({"n_public": 0}, ValueError, r"n_public \(0\) must be a positive whole number"),
-        ({"epsilon": -1.0}, ValueError, r"epsilon \(-1.0\) must be a number from 0 on"),
+        ({"epsilon": -1.0}, ValueError, r"epsilon \(-1.0\) must be a number of at least 0"),
         ({"epsilon": 0.0}, ValueError, r"epsilon \(0.0\) must be a finite number > 0"),
         ({"epsilon": 2.0}, BudgetError, "ask for less"),
     ],

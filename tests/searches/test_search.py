@@ -1150,7 +1150,7 @@ def refused(objective: Any = OWN, space: Any = BOX, epsilon: Any = 1.0, delta: A
     )
 
 
-NUMBER = r"must be a number from 0 on; pass a budget such as 1.0"
+NUMBER = r"must be a number of at least 0; pass a budget such as 1.0"
 RECORDS_NEEDED = r"n_public must be given under adjacency='add_remove'"
 
 REFUSED = [
