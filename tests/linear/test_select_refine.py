@@ -415,7 +415,7 @@ def checked(objective: Any) -> None:
 SETTINGS = [
     *((partial(LinearHybrid, share=value), r"share \(.*\) must lie between 0 and 1; leave it out")
       for value in (0, 1, -0.5, math.nan, "x")),
-    (partial(LinearHybrid, select=Gradient()), r"select \(Gradient\) must be settings of this step"),
+    (partial(LinearHybrid, select=Gradient()), r"select \(Gradient\) must be settings of this"),
     (partial(LinearHybrid, refine="gradient"), r"refine \(str\) must be .*; pass Gradient\(...\)"),
     (partial(LinearHybrid, select=Local(paper=True)), r"select must score moves by the gradient"),
     *((partial(LinearHybrid, refine=refine), r"refine must be whitened; pass Gradient\(whiten=True")
