@@ -130,8 +130,6 @@ def mcmc(
     -----
     This is post-processing of released values: it costs no budget.
 
-    Long because all parameters are described here; the loop is in `_walk`.
-
     References
     ----------
     J. Lee, D. Kifer, "Post-processing for iterative differentially private algorithms".

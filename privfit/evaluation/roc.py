@@ -258,8 +258,6 @@ def roc_curve(
     Released: thresholds, if they are medians, and noisy counts of both classes between them. Cost:
     the whole budget. The model must be public, or released from *other* records.
 
-    Long because all parameters are described here.
-
     References
     ----------
     B. Stoddard, Y. Chen, A. Machanavajjhala, "Differentially private algorithms for empirical

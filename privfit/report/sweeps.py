@@ -286,8 +286,6 @@ def sweep(
     -----
     Nothing is private here: all numbers are exact functions of the records.
 
-    Long because all parameters are described here; the trials are made in `_made`.
-
     Examples
     --------
     >>> import numpy as np

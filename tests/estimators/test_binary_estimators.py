@@ -158,6 +158,6 @@ def test_no_record_is_in_a_saved_model(kind):
 
 def test_the_warning_on_classes_that_were_not_declared_names_who_called_fit():
     X, y = np.eye(4), [0, 1, 0, 1]
-    with pytest.warns(PrivacyLeakWarning, match="reads its classes off") as caught:
+    with pytest.warns(PrivacyLeakWarning, match="reads its classes from") as caught:
         BernoulliNB(1.0).fit(X, y)
     assert caught[0].filename == __file__

@@ -623,7 +623,7 @@ SETTINGS = [
     (partial(PermutedSGD, batch=0.5), r"batch \(0.5\) must be a positive whole number"),
     *((partial(PermutedSGD, step=value), r"step \(.*\) must be a positive number; leave it out")
       for value in (0, -1.0, math.inf, "x")),
-    (partial(PermutedSGD, step=1.0, ridge=0.1), r"step must be left out where ridge > 0"),
+    (partial(PermutedSGD, step=1.0, ridge=0.1), r"step must be left out if ridge > 0"),
 ]  # fmt: skip
 REFUSED = [
     (partial(fitted, Gradient(whiten=True), delta=0.0), r"whiten \(True\) needs Gaussian noise"),

@@ -420,7 +420,7 @@ def checked(objective: Any) -> None:
 SETTINGS = [
     *((partial(SelectRefine, share=value), r"share \(.*\) must lie between 0 and 1; leave it out")
       for value in (0, 1, -0.5, math.nan, "x")),
-    (partial(SelectRefine, select=Gradient()), r"select \(Gradient\) must be settings of its part"),
+    (partial(SelectRefine, select=Gradient()), r"select \(Gradient\) must be settings of this"),
     (partial(SelectRefine, refine="gradient"), r"refine \(str\) must be .*; pass Gradient\(...\)"),
     (partial(SelectRefine, select=Local(paper=True)), r"select must score moves by the gradient"),
     *((partial(SelectRefine, refine=refine), r"refine must be whitened; pass Gradient\(whiten=True")

@@ -666,7 +666,7 @@ REFUSED: dict[str, tuple[Callable[[], str | bytes], str]] = {
     "domain of objects": (lambda: changed(LOGISTIC, "parameters", "domain", to=[{}, 1]),
                           r"domain \(an object with \) must be"),
     "domain's kind": (lambda: changed("means in a ball", "parameters", "domain", "radius", to="1"),
-                      r"radius must be a finite number"),
+                      r"radius must be one or more finite numbers"),
     "columns": (lambda: changed(LOGISTIC, "columns", to=0), r"columns must be names, or their num"),
     "column names": (lambda: changed("named columns", "columns", 0, to=1), r"columns must be"),
     "schema's columns": (lambda: changed("schema", "columns", to=["b", "a", "c"]),
