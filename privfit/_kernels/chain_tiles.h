@@ -6,48 +6,6 @@
  * same seed walks the same path on every machine.
  */
 
-/* ---------------------------------------------------------------------- four doubles in a lane */
-
-#if defined(__AVX2__)
-
-typedef __m256d four;
-
-static inline four four_load(const double *p) { return _mm256_loadu_pd(p); }
-static inline void four_store(double *p, four a) { _mm256_storeu_pd(p, a); }
-static inline four four_zero(void) { return _mm256_setzero_pd(); }
-static inline four four_add(four a, four b) { return _mm256_add_pd(a, b); }
-static inline four four_sub(four a, four b) { return _mm256_sub_pd(a, b); }
-static inline four four_mul(four a, four b) { return _mm256_mul_pd(a, b); }
-static inline four four_abs(four a) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), a); }
-static inline four four_of_words(const int16_t *p) {
-    return _mm256_cvtepi32_pd(_mm_cvtepi16_epi32(_mm_loadl_epi64((const __m128i *)p)));
-}
-static inline double four_sum(four a) {
-    const four halves = _mm256_hadd_pd(a, a);
-    return _mm_cvtsd_f64(_mm_add_sd(_mm256_castpd256_pd128(halves), _mm256_extractf128_pd(halves, 1)));
-}
-
-#else
-
-typedef struct { double v[4]; } four;
-
-#define FOUR_EACH(EXPR) { \
-    four r; \
-    for (int i = 0; i < 4; i++) r.v[i] = (EXPR); \
-    return r; }
-
-static inline four four_load(const double *p) FOUR_EACH(p[i])
-static inline void four_store(double *p, four a) { for (int i = 0; i < 4; i++) p[i] = a.v[i]; }
-static inline four four_zero(void) FOUR_EACH(0.0)
-static inline four four_add(four a, four b) FOUR_EACH(a.v[i] + b.v[i])
-static inline four four_sub(four a, four b) FOUR_EACH(a.v[i] - b.v[i])
-static inline four four_mul(four a, four b) FOUR_EACH(a.v[i] * b.v[i])
-static inline four four_abs(four a) FOUR_EACH(fabs(a.v[i]))
-static inline four four_of_words(const int16_t *p) FOUR_EACH((double)p[i])
-static inline double four_sum(four a) { return (a.v[0] + a.v[1]) + (a.v[2] + a.v[3]); }
-
-#endif
-
 /* --------------------------------------------------------------------------------- random numbers */
 
 static inline uint64_t turn_left(uint64_t x, int bits) { return x << bits | x >> (64 - bits); }
@@ -237,11 +195,7 @@ static void refuse_strays(const int32_t *component, const int32_t *which, ptrdif
 
 /* ----------------------------------------------------------------------------------- the walk */
 
-#if defined(__GNUC__)
-#define FETCH(ADDRESS) __builtin_prefetch(ADDRESS)
-#else
-#define FETCH(ADDRESS) ((void)0)
-#endif
+#define FETCH fetch
 
 static ALWAYS_INLINE four misfit(four row, const int quadratic)
 {

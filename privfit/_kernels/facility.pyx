@@ -8,7 +8,7 @@ from cython.parallel cimport prange, threadid
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t
 
-from privfit._kernels.linear cimport SparseRows
+from privfit._kernels.records cimport SparseRows
 from privfit._kernels.simd cimport EIGHT, PANEL, QUAD, WIDTH, tile_table, tiles
 
 STRIP_ROWS = 128  # rows are read in strips of this many records

@@ -5,29 +5,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit._kernels.records import Loss, SparseRows
+
 Int16: TypeAlias = NDArray[np.int16]
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
 Float64: TypeAlias = NDArray[np.float64]
-
-PANEL_ROWS: int
-QUAD_SIZE: int
-LANE_WIDTH: int
-BLOCK_ROWS: int
-RESIDUAL_UNIT: float
-
-class Loss:
-    def __init__(self, name: str, a: int, b: int, c: int, C: float = 1.0) -> None: ...
-
-class SparseRows:
-    def __init__(
-        self,
-        one_start: Int64,
-        one_column: Int32,
-        value_start: Int64,
-        value_column: Int32,
-        value: Int16,
-    ) -> None: ...
 
 def dense_losses(
     panels: Int32,

@@ -2,6 +2,8 @@
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
+from privfit._kernels.records cimport sparse_rows
+
 cdef extern from "tiles.h" nogil:
     enum:
         PANEL
@@ -26,13 +28,6 @@ cdef extern from "tiles.h" nogil:
         double far_wide
         float to_log2
         double factor
-
-    ctypedef struct sparse_rows:
-        const int64_t *one_start
-        const int32_t *one_column
-        const int64_t *value_start
-        const int32_t *value_column
-        const int16_t *value
 
     ctypedef struct chain_state:
         ptrdiff_t sets

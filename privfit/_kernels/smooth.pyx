@@ -14,8 +14,8 @@ from cython.parallel cimport prange, threadid
 from libc.stdint cimport int32_t, int64_t
 from libc.stddef cimport ptrdiff_t
 
-from privfit._kernels.linear cimport SparseRows
-from privfit._kernels.simd cimport HINGE, LOGISTIC, PANEL, sparse_rows, tile_table, tiles
+from privfit._kernels.records cimport SparseRows, sparse_rows
+from privfit._kernels.simd cimport HINGE, LOGISTIC, PANEL, tile_table, tiles
 
 cdef enum:
     HALF = 32     # bits of the lower half of a sum

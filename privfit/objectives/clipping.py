@@ -38,7 +38,7 @@ import scipy  # its submodules load when first used
 from numpy.typing import ArrayLike
 
 from privfit._kernels import linear as kernels
-from privfit._kernels.linear import RESIDUAL_UNIT
+from privfit._kernels.records import RESIDUAL_UNIT
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.objectives.coding import ABOVE, Coding

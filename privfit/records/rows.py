@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from privfit._kernels import threads
+from privfit._kernels import SPINNING, threads
 from privfit.base.typing import Array, Integers
 from privfit.records.packing import Run, tiles
 
@@ -31,6 +31,8 @@ class KernelCalls:
     tile_rows: ClassVar[int] = 256  # records whose panels and margins share two levels of cache
     slice_work: ClassVar[float] = 4e8  # steps between two looks at the keyboard, some 50 ms
     thread_work: ClassVar[float] = 2e6  # below it, a second thread costs more than it gives
+    if SPINNING:  # and idle threads may take the core of one that has work: some milliseconds
+        thread_work = 4e7
 
     def __init__(self, n_threads: int | None = None) -> None:
         self.n_threads = n_threads

@@ -18,7 +18,7 @@ from makers.portrait import portrait
 
 import privfit
 from privfit import Box, CentersObjective, FacilityObjective, LinearObjective
-from privfit._kernels import simd, threads
+from privfit._kernels import cpu, threads
 
 KEPT = TESTS / "portrait.json"
 
@@ -82,8 +82,8 @@ def test_instruction_set_does_not_matter(fresh_python):
     done = fresh_python(
         "import json\n"
         "from makers import portrait\n"
-        "from privfit._kernels import simd\n"
-        "print(simd.active())\n"
+        "from privfit._kernels import cpu\n"
+        "print(cpu.active())\n"
         "print(json.dumps(portrait.portrait()))\n",
         PRIVFIT_SIMD="baseline",
     )
@@ -91,7 +91,7 @@ def test_instruction_set_does_not_matter(fresh_python):
     active, answers = done.stdout.splitlines()
     assert active == "baseline"
     assert json.loads(answers) == portrait()
-    assert simd.active() in ("baseline", "avx2")
+    assert cpu.active() in ("baseline", "avx2")
 
 
 # ------------------------------------------------------------------------- forks and concurrency
