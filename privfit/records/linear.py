@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit._kernels import linear as kernels
 from privfit._kernels.records import RESIDUAL_UNIT, Loss
 from privfit.base.typing import Floats, Integers
 from privfit.domains import Domain
