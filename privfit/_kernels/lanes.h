@@ -246,7 +246,13 @@ static inline double four_sum(four a) { return (a.v[0] + a.v[1]) + (a.v[2] + a.v
 
 /* -------------------------------------------------------------------- pairs and cache lines */
 
-/* The two int16 of a pair in the order of their columns. */
+/* Two int16 side by side, and the two of a pair, in the order of their columns. */
+static inline int32_t pair_of(int16_t first, int16_t second) {
+    const int16_t words[2] = {first, second};
+    int32_t pair;
+    memcpy(&pair, words, sizeof pair);
+    return pair;
+}
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 static inline int32_t pair_first(int32_t pair) { return pair >> 16; }
 static inline int32_t pair_second(int32_t pair) { return (int32_t)((uint32_t)pair << 16) >> 16; }

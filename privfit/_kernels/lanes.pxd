@@ -26,6 +26,7 @@ cdef extern from "lanes.h" nogil:
     lanes lanes_bytes(const uint8_t *p)      # eight bytes as eight lanes
     lanes lanes_pairs(lanes x, lanes w)      # x[0] w[0] + x[1] w[1] of the int16 pairs in a lane
     lanes lanes_gaps(lanes x, lanes c)       # abs(x[0] - c[0]) + abs(x[1] - c[1]) of the same
+    int32_t pair_of(int16_t first, int16_t second)
     int32_t pair_first(int32_t pair)         # the first and the second int16 of a pair
     int32_t pair_second(int32_t pair)
     void transpose_words(const uint16_t *p, ptrdiff_t stride, uint16_t *out, ptrdiff_t out_stride)

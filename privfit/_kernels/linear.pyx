@@ -15,7 +15,10 @@ from libc.stddef cimport ptrdiff_t
 
 from privfit._kernels.gradients cimport add_sparse_gradient, gradient, image_length
 from privfit._kernels.grid cimport BLOCK, LOGISTIC, PANEL, QUAD, WIDTH, loss_args
-from privfit._kernels.lanes cimport pair_first, pair_second
+from privfit._kernels.lanes cimport (
+    LANES, lanes, lanes_add, lanes_all, lanes_load, lanes_mul, lanes_pairs, lanes_store,
+    pair_of,
+)
 from privfit._kernels.losses cimport (
     cap_each, loss_each, loss_lanes, loss_sum, loss_wide, residuals, residuals_wide,
 )
@@ -139,18 +142,17 @@ def sparse_losses_wide(
 cdef inline void shift_column(const int32_t *panels, ptrdiff_t n, ptrdiff_t pairs, ptrdiff_t column,
                               int32_t step, const int32_t *z, int32_t *out) noexcept nogil:
     """out = z + step x_column: the margins of a one-coordinate move; whole panels of them."""
-    cdef ptrdiff_t p, r
+    cdef lanes x, steps = lanes_all(step)
+    cdef lanes chosen = lanes_all(pair_of(1 - column % 2, column % 2))
+    cdef ptrdiff_t p, half
     panels += column // 2 * PANEL
     for p in range((n + PANEL - 1) // PANEL):
-        if column % 2 == 0:
-            for r in range(PANEL):
-                out[r] = z[r] + step * pair_first(panels[r])
-        else:
-            for r in range(PANEL):
-                out[r] = z[r] + step * pair_second(panels[r])
+        for half in range(2):
+            x = lanes_pairs(lanes_load(panels + half * LANES), chosen)
+            lanes_store(out, lanes_add(lanes_load(z), lanes_mul(x, steps)))
+            z += LANES
+            out += LANES
         panels += pairs * PANEL
-        z += PANEL
-        out += PANEL
 
 
 cdef inline void shift_entries(const int32_t *z, const int16_t *value, ptrdiff_t n, int32_t step,

@@ -33,13 +33,19 @@ class KernelCalls:
     thread_work: ClassVar[float] = 2e6  # below it, a second thread costs more than it gives
     if SPINNING:  # and idle threads may take the core of one that has work: some milliseconds
         thread_work = 4e7
+    patient_work: ClassVar[float] = 1e8  # above it, threads may have to wait for a core
 
     def __init__(self, n_threads: int | None = None) -> None:
         self.n_threads = n_threads
 
     def threads(self, work: float) -> int:
         """The number of threads for so many elementary steps."""
-        return threads.resolve(self.n_threads) if work > self.thread_work else 1
+        if work <= self.thread_work:
+            return 1
+        wanted = threads.resolve(self.n_threads)
+        if wanted == 1 or work > self.patient_work:
+            return wanted
+        return min(wanted, threads.idle_cores())
 
     def steps(self, count: int, work: float, least: int = 1) -> Iterator[slice]:
         """`count` pieces of work in slices of bounded work; between two Python sees Ctrl-C."""
