@@ -2,7 +2,6 @@
 
 import os
 from numbers import Integral
-from time import monotonic
 
 from privfit.base.errors import DeclarationError
 
@@ -16,8 +15,6 @@ cdef extern from *:
     #endif
     """
     int privfit_openmp()  # asks the runtime, which makes it begin
-
-FRESH = 0.004  # seconds that an answer of the system is good for
 
 _forked = False
 
@@ -59,26 +56,3 @@ def resolve(n_threads: int | None = None) -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-_seen = (0.0, 1)  # when the system was asked last, and its answer
-
-
-def idle_cores() -> int:
-    """How many cores of the machine have nothing to run, this thread's own included.
-
-    All of them where the system does not tell. A team of threads ends when its last one does, and
-    one that has to wait for a core waits longer than a short call takes. The system is asked every
-    few milliseconds: that takes as long as a tenth of the shortest call on several threads.
-    """
-    global _seen
-    now = monotonic()
-    if now > _seen[0] + FRESH:
-        cores = os.cpu_count() or 1
-        try:
-            with open("/proc/loadavg", "rb", buffering=0) as told:
-                running = int(told.read().split()[3].split(b"/")[0])
-        except (OSError, ValueError, IndexError):
-            running = 1
-        _seen = now, max(1, cores - running + 1)
-    return _seen[1]

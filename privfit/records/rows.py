@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from privfit._kernels import SPINNING, threads
+from privfit._kernels import SPINNING, threads, waiting
 from privfit.base.typing import Array, Integers
 from privfit.records.packing import Run, tiles
 
@@ -45,7 +45,7 @@ class KernelCalls:
         wanted = threads.resolve(self.n_threads)
         if wanted == 1 or work > self.patient_work:
             return wanted
-        return min(wanted, threads.idle_cores())
+        return min(wanted, waiting.idle_cores())
 
     def steps(self, count: int, work: float, least: int = 1) -> Iterator[slice]:
         """`count` pieces of work in slices of bounded work; between two Python sees Ctrl-C."""
