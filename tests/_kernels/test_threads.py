@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -110,13 +111,14 @@ def test_where_somebody_loaded_openmp_before_small_work_stays_on_one_thread(fres
 def test_cores_are_idle_that_have_nothing_else_to_run(tmp_path, monkeypatch, told, idle):
     (tmp_path / "loadavg").write_text(told)
     monkeypatch.setattr(waiting, "RUNNING", str(tmp_path / "loadavg"))
-    monkeypatch.setattr(waiting, "_asked", -1.0)
+    monkeypatch.setattr(waiting, "FRESH", 3600.0)
+    monkeypatch.setattr(waiting, "_asked", -math.inf)
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     assert waiting.idle_cores() == idle
     (tmp_path / "loadavg").write_text("0 0 0 5/99 7")
-    assert waiting.idle_cores() == idle  # for some milliseconds
+    assert waiting.idle_cores() == idle  # as long as the answer is fresh
     monkeypatch.setattr(waiting, "RUNNING", str(tmp_path / "nothing"))
-    monkeypatch.setattr(waiting, "_asked", -1.0)
+    monkeypatch.setattr(waiting, "_asked", -math.inf)
     assert waiting.idle_cores() == 8
 
 
