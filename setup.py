@@ -4,7 +4,7 @@ Compiled modules are kept in build/modules, each named by a digest of all that i
 later build from this tree compiles only what is not there; after `pip install .`, that is nothing.
 
 Environment: PRIVFIT_DEBUG=1 builds with bounds checks and assertions, without optimisation;
-PRIVFIT_OPENMP=0 builds without OpenMP.
+PRIVFIT_OPENMP=0 builds without OpenMP; PRIVFIT_WERROR=1 makes warnings of the compiler errors.
 """
 
 import hashlib
@@ -48,6 +48,8 @@ FLAGS = {
 }
 FLAGS["unix"] += ["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv"]
 FLAGS["msvc"] += ["/fp:precise"]
+if os.environ.get("PRIVFIT_WERROR", "0") == "1":
+    FLAGS["unix"] += ["-Wall", "-Werror"]
 AVX2 = {"unix": ["-mavx2", "-mfma"], "msvc": ["/arch:AVX2"]}
 OPENMP = {
     "msvc": [(["/openmp"], [])],
