@@ -12,10 +12,13 @@ from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport INT32_MAX, int16_t, int32_t, int64_t, uint64_t
 
 from privfit._kernels.clusters cimport (
-    add_members, keep_nearest, keep_two, residual_sums, sum, sum_smaller, without,
+    add_members, keep_less, keep_nearest, keep_two, residual_sums, sum, sum_smaller, sum_wide,
+    without,
 )
 from privfit._kernels.grid cimport PANEL, QUAD
-from privfit._kernels.margins cimport distance_wide, distances, nearest
+from privfit._kernels.margins cimport (
+    L1, distance_wide, distances, nearest_function, nearest_l1, nearest_l2,
+)
 
 
 def costs(
@@ -30,11 +33,12 @@ def costs(
     """Add the distance to the nearest centre, for each of m sets of centres."""
     cdef ptrdiff_t t, i, rows
     cdef int n_threads = work.shape[0], me
+    cdef nearest_function nearest = nearest_l1 if power == L1 else nearest_l2
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         rows = tile_rows[t, 1]
         for i in range(w.shape[0]):
-            nearest(power, &panels[tile_rows[t, 0] // PANEL, 0, 0], (rows + PANEL - 1) // PANEL,
+            nearest(&panels[tile_rows[t, 0] // PANEL, 0, 0], (rows + PANEL - 1) // PANEL,
                     panels.shape[1], &w[i, 0, 0, 0], &start[i, 0, 0], w.shape[1], &work[me, 0])
             out[me, i] += sum(&work[me, 0], rows)
 
@@ -48,7 +52,7 @@ def costs_wide(
     int64_t[:, ::1] out,                 # OUT  (threads, m)
 ):
     """As `costs`, with full distances that may not fit in 32 bits."""
-    cdef ptrdiff_t t, i, j, r, rows
+    cdef ptrdiff_t t, i, j, rows
     cdef int n_threads = work.shape[0], me
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
@@ -59,10 +63,8 @@ def costs_wide(
                               (rows + PANEL - 1) // PANEL, panels.shape[1], &centers[i, j, 0],
                               power, &work[me, min(j, 1), 0])
                 if j > 0:
-                    for r in range(rows):
-                        work[me, 0, r] = min(work[me, 0, r], work[me, 1, r])
-            for r in range(rows):
-                out[me, i] += <int64_t>work[me, 0, r]
+                    keep_less(&work[me, 1, 0], rows, &work[me, 0, 0])
+            out[me, i] += sum_wide(&work[me, 0, 0], rows)
 
 
 def nearest_two(

@@ -12,7 +12,8 @@ from libc.stdlib cimport llabs
 
 from privfit._kernels.grid cimport BLOCK, PANEL, check
 from privfit._kernels.lanes cimport (
-    LANES, lanes, lanes_add, lanes_all, lanes_and, lanes_load, lanes_pairs, lanes_store,
+    LANES, lanes, lanes_add, lanes_all, lanes_and, lanes_load, lanes_pairs, lanes_store, pair_first,
+    pair_second,
 )
 
 cdef enum:
@@ -68,6 +69,21 @@ cdef inline void without(const int32_t *first, const int32_t *which, const int32
         out[i] = second[i] if which[i] == index else first[i]
 
 
+cdef inline void keep_less(const double *z, ptrdiff_t n, double *first) noexcept nogil:
+    cdef ptrdiff_t i
+    for i in range(n):
+        first[i] = z[i] if z[i] < first[i] else first[i]
+
+
+cdef inline int64_t sum_wide(const double *z, ptrdiff_t n) noexcept nogil:
+    """The sum of whole numbers in double."""
+    cdef int64_t total = 0
+    cdef ptrdiff_t i
+    for i in range(n):
+        total += <int64_t>z[i]
+    return total
+
+
 # ------------------------------------------------------------------------------ sums of clusters
 # counts are (k,), sums (k, 2 pairs); both grow.
 
@@ -113,21 +129,24 @@ cdef inline void member_sums(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_
 cdef inline void add_members(const int16_t *panels, ptrdiff_t pairs, ptrdiff_t rows, int32_t *which,
                              ptrdiff_t k, int64_t *counts, int64_t *sums) noexcept nogil:
     """Add each record to the sums of its cluster: by masks if clusters are few, else one by one."""
-    cdef ptrdiff_t r, j, n_panels = (rows + PANEL - 1) // PANEL
-    cdef const int16_t *x
+    cdef ptrdiff_t r, _j, n_panels = (rows + PANEL - 1) // PANEL
+    cdef const int32_t *pair = <const int32_t *>panels
+    cdef const int32_t *x
     cdef int64_t *total
     if k <= MASKED and n_panels * PANEL <= BLOCK:
         for r in range(rows, n_panels * PANEL):
             which[r] = -1
-        member_sums(<const int32_t *>panels, n_panels, pairs, which, k, counts, sums)
+        member_sums(pair, n_panels, pairs, which, k, counts, sums)
         return
     for r in range(rows):
         counts[which[r]] += 1
-        x = panels + (r // PANEL) * pairs * PANEL * 2 + (r % PANEL) * 2
+        x = pair + (r // PANEL) * pairs * PANEL + r % PANEL
         total = sums + which[r] * pairs * 2
-        for j in range(pairs):
-            total[2 * j] += x[j * PANEL * 2]
-            total[2 * j + 1] += x[j * PANEL * 2 + 1]
+        for _j in range(pairs):
+            total[0] += pair_first(x[0])
+            total[1] += pair_second(x[0])
+            x += PANEL
+            total += 2
 
 
 # ------------------------------------------------------------------- sums of clipped differences
