@@ -37,43 +37,43 @@ cdef inline two both(int32_t v) noexcept nogil:
     return z
 
 
-cdef inline two plus(int power, two z, lanes left, lanes right, int32_t w) noexcept nogil:
+cdef inline lanes plus(int power, lanes z, lanes x, lanes w) noexcept nogil:
     """z and what a pair of columns adds: a product (L2, and linear models), or a distance (L1)."""
-    cdef lanes v = lanes_all(w)
-    if power == L2:
-        z.left = lanes_add(z.left, lanes_pairs(left, v))
-        z.right = lanes_add(z.right, lanes_pairs(right, v))
-    else:
-        z.left = lanes_add(z.left, lanes_gaps(left, v))
-        z.right = lanes_add(z.right, lanes_gaps(right, v))
-    return z
+    return lanes_add(z, lanes_pairs(x, w) if power == L2 else lanes_gaps(x, w))
 
 
 cdef inline sums panel_sums(int power, const int32_t *x, ptrdiff_t pairs, const int32_t *w,
                             const int32_t *start) noexcept nogil:
-    """start[c] and the sum over pairs of columns, of one panel x (pairs, PANEL); w (pairs, QUAD)."""
+    """start[c] and the sum over pairs of columns, of one panel x (pairs, PANEL); w (pairs, QUAD).
+
+    Over the loop each sum has a name of its own: members of a struct were kept in memory by gcc
+    where a register holds only half of the lanes, and nearest centres took 1.5 times as long.
+    """
     cdef sums z
-    cdef lanes left, right
+    cdef lanes a0, a1, b0, b1, c0, c1, d0, d1, x0, x1, v
     cdef ptrdiff_t j
-    z.a, z.b, z.c, z.d = both(start[0]), both(start[1]), both(start[2]), both(start[3])
+    a0 = a1 = lanes_all(start[0])
+    b0 = b1 = lanes_all(start[1])
+    c0 = c1 = lanes_all(start[2])
+    d0 = d1 = lanes_all(start[3])
     for j in range(pairs):
-        left, right = lanes_load(x + j * PANEL), lanes_load(x + j * PANEL + LANES)
-        z.a = plus(power, z.a, left, right, w[j * QUAD])
-        z.b = plus(power, z.b, left, right, w[j * QUAD + 1])
-        z.c = plus(power, z.c, left, right, w[j * QUAD + 2])
-        z.d = plus(power, z.d, left, right, w[j * QUAD + 3])
+        x0, x1 = lanes_load(x + j * PANEL), lanes_load(x + j * PANEL + LANES)
+        v = lanes_all(w[j * QUAD])
+        a0, a1 = plus(power, a0, x0, v), plus(power, a1, x1, v)
+        v = lanes_all(w[j * QUAD + 1])
+        b0, b1 = plus(power, b0, x0, v), plus(power, b1, x1, v)
+        v = lanes_all(w[j * QUAD + 2])
+        c0, c1 = plus(power, c0, x0, v), plus(power, c1, x1, v)
+        v = lanes_all(w[j * QUAD + 3])
+        d0, d1 = plus(power, d0, x0, v), plus(power, d1, x1, v)
+    z.a.left, z.a.right, z.b.left, z.b.right = a0, a1, b0, b1
+    z.c.left, z.c.right, z.d.left, z.d.right = c0, c1, d0, d1
     return z
 
 
 cdef inline void put(int32_t *z, two v) noexcept nogil:
     lanes_store(z, v.left)
     lanes_store(z + LANES, v.right)
-
-
-cdef inline two lesser(two a, two b) noexcept nogil:
-    a.left = lanes_min(a.left, b.left)
-    a.right = lanes_min(a.right, b.right)
-    return a
 
 
 # -------------------------------------------------------------------------------- dense records
@@ -97,11 +97,14 @@ cdef inline void margin(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pai
                         const int32_t *w, int32_t start, int32_t *z) noexcept nogil:
     """z[r] of one candidate; w is (pairs,)."""
     cdef ptrdiff_t p, j
+    cdef lanes v
     cdef two s
     for p in range(n_panels):
         s = both(start)
         for j in range(pairs):
-            s = plus(L2, s, lanes_load(panels), lanes_load(panels + LANES), w[j])
+            v = lanes_all(w[j])
+            s.left = plus(L2, s.left, lanes_load(panels), v)
+            s.right = plus(L2, s.right, lanes_load(panels + LANES), v)
             panels += PANEL
         put(z + p * PANEL, s)
 
@@ -251,52 +254,66 @@ cdef inline void sparse_margin_wide(const sparse_rows *rows, ptrdiff_t first, pt
 # -------------------------------------------------------------------------------------- centres
 
 
-cdef inline void nearest_of(int power, const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
-                            const int32_t *w, const int32_t *start, ptrdiff_t quads,
-                            int32_t *best) noexcept nogil:
-    """The least distance of each record to 4 quads centres; w is (quads, pairs, QUAD).
+cdef inline void nearest_in(int power, const int32_t *panel, ptrdiff_t pairs, const int32_t *w,
+                            const int32_t *start, ptrdiff_t quads, int32_t *best) noexcept nogil:
+    """The least distance of a panel's records to 4 quads centres; w is (quads, pairs, QUAD).
 
     The best so far is kept in memory: eight sums, two records and a weight leave no register.
     """
-    cdef ptrdiff_t p, q
+    cdef ptrdiff_t q
+    cdef lanes left, right
     cdef sums s
-    cdef two least, before
-    for p in range(n_panels):
-        for q in range(quads):
-            s = panel_sums(power, panels + p * pairs * PANEL, pairs, w + q * pairs * QUAD,
-                           start + q * QUAD)
-            least = lesser(lesser(s.a, s.b), lesser(s.c, s.d))
-            if q > 0:
-                before.left = lanes_load(best + p * PANEL)
-                before.right = lanes_load(best + p * PANEL + LANES)
-                least = lesser(least, before)
-            put(best + p * PANEL, least)
+    for q in range(quads):
+        s = panel_sums(power, panel, pairs, w + q * pairs * QUAD, start + q * QUAD)
+        left = lanes_min(lanes_min(s.a.left, s.b.left), lanes_min(s.c.left, s.d.left))
+        right = lanes_min(lanes_min(s.a.right, s.b.right), lanes_min(s.c.right, s.d.right))
+        if q > 0:
+            left = lanes_min(left, lanes_load(best))
+            right = lanes_min(right, lanes_load(best + LANES))
+        lanes_store(best, left)
+        lanes_store(best + LANES, right)
 
 
 cdef inline void nearest_by(int power, const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
                             const int32_t *w, const int32_t *start, ptrdiff_t quads,
                             int32_t *best) noexcept nogil:
     """Few columns: a loop of known length is unrolled, and 1.5 times as fast."""
+    cdef ptrdiff_t p
     if pairs == 1:
-        nearest_of(power, panels, n_panels, 1, w, start, quads, best)
+        for p in range(n_panels):
+            nearest_in(power, panels + p * PANEL, 1, w, start, quads, best + p * PANEL)
     elif pairs == 2:
-        nearest_of(power, panels, n_panels, 2, w, start, quads, best)
+        for p in range(n_panels):
+            nearest_in(power, panels + p * 2 * PANEL, 2, w, start, quads, best + p * PANEL)
     elif pairs == 3:
-        nearest_of(power, panels, n_panels, 3, w, start, quads, best)
+        for p in range(n_panels):
+            nearest_in(power, panels + p * 3 * PANEL, 3, w, start, quads, best + p * PANEL)
     elif pairs == 4:
-        nearest_of(power, panels, n_panels, 4, w, start, quads, best)
+        for p in range(n_panels):
+            nearest_in(power, panels + p * 4 * PANEL, 4, w, start, quads, best + p * PANEL)
     else:
-        nearest_of(power, panels, n_panels, pairs, w, start, quads, best)
+        for p in range(n_panels):
+            nearest_in(power, panels + p * pairs * PANEL, pairs, w, start, quads, best + p * PANEL)
 
 
-cdef inline void nearest(int power, const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
-                         const int32_t *w, const int32_t *start, ptrdiff_t quads,
-                         int32_t *best) noexcept nogil:
-    """The least distance to a set of centres, by a power that each of the loops knows."""
-    if power == L1:
-        nearest_by(L1, panels, n_panels, pairs, w, start, quads, best)
-    else:
-        nearest_by(L2, panels, n_panels, pairs, w, start, quads, best)
+cdef inline void nearest_l1(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
+                            const int32_t *w, const int32_t *start, ptrdiff_t quads,
+                            int32_t *best) noexcept nogil:
+    nearest_by(L1, panels, n_panels, pairs, w, start, quads, best)
+
+
+cdef inline void nearest_l2(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
+                            const int32_t *w, const int32_t *start, ptrdiff_t quads,
+                            int32_t *best) noexcept nogil:
+    nearest_by(L2, panels, n_panels, pairs, w, start, quads, best)
+
+
+# One of these by its power, called once a tile: where the compiler inlines all ten loops into the
+# caller, sums lose their registers (up to 1.7 times as long).
+ctypedef void (*nearest_function)(
+    const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs, const int32_t *w,
+    const int32_t *start, ptrdiff_t quads, int32_t *best,
+) noexcept nogil
 
 
 cdef inline void distances(int power, const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
@@ -312,9 +329,9 @@ cdef inline void distances(int power, const int32_t *panels, ptrdiff_t n_panels,
 cdef inline void distance_wide(const int16_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
                                const double *center, int power, double *z) noexcept nogil:
     """The full distance to one centre where 32 bits may not do; the record's square is included."""
-    cdef ptrdiff_t p, j, r
+    cdef ptrdiff_t _p, j, r
     cdef double even, odd
-    for p in range(n_panels):
+    for _p in range(n_panels):
         for r in range(PANEL):
             z[r] = 0
         for j in range(pairs):
