@@ -25,7 +25,6 @@ from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
 
 KERNELS = Path("privfit") / "_kernels"
-TILES = KERNELS / "tiles.c"
 BUILDS = runpy.run_path(str(KERNELS / "builds.py"))
 DEBUG = os.environ.get("PRIVFIT_DEBUG", "0") == "1"
 X86 = platform.machine().lower() in {"x86_64", "amd64"}
@@ -59,7 +58,7 @@ OPENMP = {
 # Modules whose loops are worth an instruction set are compiled for each of them, from one source,
 # and lie in a folder of their own: `_kernels/__init__.py` puts one of these folders in front.
 VARIANTS = {"baseline": {"unix": [], "msvc": []}} | ({"avx2": AVX2} if X86 else {})
-ONCE = ("simd", "cpu", "threads", "objects", "records", "random", "counts", "cells")
+ONCE = ("cpu", "threads", "objects", "records", "random", "counts", "cells")
 EACH = ("linear", "smooth", "centers", "facility", "select", "chain")
 
 # What Cython adds to every module with typed memoryviews, compiled once: half of a build's time.
@@ -114,12 +113,9 @@ class ReusingBuild(build_ext):
             shutil.copy(kept, module)
             kept.touch()
             return
-        self.compile_extension(extension)
+        super().build_extension(extension)
         if texts(extension) == extension.texts:  # no source was edited meanwhile
             keep(module, kept)
-
-    def compile_extension(self, extension: Extension) -> None:
-        super().build_extension(extension)
 
     def translate(self, extensions: list[Extension]) -> None:
         """Let Cython write the C files of these extensions."""
@@ -215,19 +211,7 @@ class BuildKernels(ReusingBuild):
             instructions = VARIANTS[extension.variant][kind] if extension.variant else []
             extension.extra_compile_args = FLAGS[kind] + compile_openmp + instructions
             extension.extra_link_args = link_openmp
-            if extension.name.endswith(".simd"):
-                extension.tiles = tiles(kind)
         super().build_extensions()
-
-    def compile_extension(self, extension: Extension) -> None:
-        extension.extra_objects = [
-            object_file
-            for variant, settings in getattr(extension, "tiles", {}).items()
-            for object_file in self.compiler.compile(
-                [str(TILES)], output_dir=str(Path(self.build_temp) / variant), **settings
-            )
-        ]
-        super().compile_extension(extension)
 
     def openmp(self, kind: str) -> tuple[list[str], list[str]]:
         """The flags that make a parallel program compile and link, or none."""
@@ -253,18 +237,6 @@ class BuildKernels(ReusingBuild):
         return [], []
 
 
-def tiles(kind: str) -> dict[str, dict[str, list]]:
-    """How tiles.c is compiled for each instruction set."""
-    return {
-        name: {
-            "macros": [("PRIVFIT_TABLE", f"privfit_tiles_{name}")]
-            + [("PRIVFIT_DEBUG", "1")] * DEBUG,
-            "extra_postargs": FLAGS[kind] + flags[kind],
-        }
-        for name, flags in VARIANTS.items()
-    }
-
-
 def kernel(name: str, variant: str = "") -> Extension:
     """The extension of a `.pyx` file: one for all CPUs, or that for an instruction set."""
     source = KERNELS / f"{name}.pyx"
@@ -274,7 +246,7 @@ def kernel(name: str, variant: str = "") -> Extension:
         [str(source)],
         include_dirs=[str(KERNELS)],
         depends=inputs(source),
-        define_macros=[("PRIVFIT_HAVE_AVX2", "1")] * X86 + [("NDEBUG", "1")] * (not DEBUG),
+        define_macros=[] if DEBUG else [("NDEBUG", "1")],
         undef_macros=["NDEBUG"] if DEBUG else [],
     )
     extension.variant = variant

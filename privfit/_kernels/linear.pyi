@@ -138,22 +138,6 @@ def sparse_gradient(
     work: Int32,
     out: Int64,
 ) -> None: ...
-def permuted_descent(
-    start: Int64,
-    column: Int32,
-    value: Float64,
-    offset: Float64,
-    sign: Float64,
-    order: Int64,
-    hinge: bool,
-    batch: int,
-    passes: int,
-    step: float,
-    ridge: float,
-    radius: float,
-    gradient: Float64,
-    w: Float64,
-) -> None: ...
 def sparse_lengths(
     records: SparseRows,
     tile_rows: Int64,

@@ -9,15 +9,13 @@ Losses are returned, not scores: OUT grows by the sum of per-record loss integer
 """
 
 from cython.parallel cimport prange, threadid
-from libc.math cimport sqrt
-from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t
+from libc.stdint cimport int16_t, int32_t, int64_t
 from libc.stddef cimport ptrdiff_t
 
 from privfit._kernels.gradients cimport add_sparse_gradient, gradient, image_length
-from privfit._kernels.grid cimport BLOCK, LOGISTIC, PANEL, QUAD, WIDTH, loss_args
+from privfit._kernels.grid cimport BLOCK, PANEL, QUAD, WIDTH, loss_args
 from privfit._kernels.lanes cimport (
-    LANES, lanes, lanes_add, lanes_all, lanes_load, lanes_mul, lanes_pairs, lanes_store,
-    pair_of,
+    LANES, lanes, lanes_add, lanes_all, lanes_load, lanes_mul, lanes_pairs, lanes_store, pair_of,
 )
 from privfit._kernels.losses cimport (
     cap_each, loss_each, loss_lanes, loss_sum, loss_wide, residuals, residuals_wide,
@@ -27,7 +25,6 @@ from privfit._kernels.margins cimport (
     sparse_margins as margins_of_rows, sparse_margins_paired,
 )
 from privfit._kernels.records cimport Loss, SparseRows, sparse_rows
-from privfit._kernels.simd cimport tiles
 
 cdef enum:
     STRIP = 32  # sparse rows whose margins of WIDTH candidates share L1 with the weights
@@ -453,66 +450,6 @@ def sparse_shift(
     with nogil:
         for i in range(rows.shape[0]):
             z[rows[i]] += step * values[i]
-
-
-# -------------------------------------------------------------------------- one record at a time
-
-
-def permuted_descent(
-    const int64_t[::1] start,          # IN   (n + 1,)
-    const int32_t[::1] column,         # IN   (entries,)
-    const double[::1] value,           # IN   (entries,) of coded records, less the offset
-    const double[::1] offset,          # IN   (k,) that all coded records share
-    const double[::1] sign,            # IN   (n,) +1 or -1
-    const int64_t[::1] order,          # IN   (slots,) the record in each slot, or -1
-    bint hinge,                        # IN   whether slopes are Huber's hinge's
-    int64_t batch,                     # IN   slots to a step
-    int64_t passes,                    # IN
-    double step,                       # IN   the largest step
-    double ridge,                      # IN   gamma of strong convexity, or 0: steps are constant
-    double radius,                     # IN   of the ball that weights are kept in, or 0
-    double[::1] gradient,              # WORK (k,)
-    double[::1] w,                     # IN/OUT (k,)
-):
-    """Passes of stochastic gradient descent over slots in a fixed order."""
-    cdef int64_t i, slot, last, r, e, t = 0
-    cdef int64_t slots = order.shape[0], batches = (order.shape[0] + batch - 1) // batch
-    cdef ptrdiff_t j, k = w.shape[0]
-    cdef double m, slope, bend, eta, norm, total, shared
-    with nogil:
-        for i in range(passes * batches):
-            t = i + 1
-            last = min((i % batches + 1) * batch, slots)
-            gradient[:] = 0
-            total = 0
-            shared = 0
-            for j in range(k):
-                shared += offset[j] * w[j]
-            for slot in range(i % batches * batch, last):
-                r = order[slot]
-                if r < 0:
-                    continue
-                m = shared
-                for e in range(start[r], start[r + 1]):
-                    m += value[e] * w[column[e]]
-                m *= sign[r]
-                if hinge:
-                    slope = min(max(1 - m, 0.0), 1.0)
-                else:
-                    tiles().smooth[LOGISTIC](&m, 1, 1.0, 0.0, &slope, &bend)
-                slope *= sign[r]
-                total += slope
-                for e in range(start[r], start[r + 1]):
-                    gradient[column[e]] += slope * value[e]
-            eta = min(step, 1 / (ridge * t)) if ridge > 0 else step
-            norm = 0
-            for j in range(k):
-                w[j] = (1 - eta * ridge) * w[j] + eta / batch * (gradient[j] + total * offset[j])
-                norm += w[j] * w[j]
-            if radius > 0 and norm > radius * radius:
-                norm = radius / sqrt(norm)
-                for j in range(k):
-                    w[j] *= norm
 
 
 # --------------------------------------------------------------------------- lengths of records
