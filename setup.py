@@ -4,7 +4,7 @@ Compiled modules are kept in build/modules, each named by a digest of all that i
 later build from this tree compiles only what is not there; after `pip install .`, that is nothing.
 
 Environment: PRIVFIT_DEBUG=1 builds with bounds checks and assertions, without optimisation;
-PRIVFIT_OPENMP=0 builds without OpenMP.
+PRIVFIT_OPENMP=0 builds without OpenMP; PRIVFIT_WERROR=1 makes warnings of the compiler errors.
 """
 
 import hashlib
@@ -25,7 +25,6 @@ from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
 
 KERNELS = Path("privfit") / "_kernels"
-TILES = KERNELS / "tiles.c"
 BUILDS = runpy.run_path(str(KERNELS / "builds.py"))
 DEBUG = os.environ.get("PRIVFIT_DEBUG", "0") == "1"
 X86 = platform.machine().lower() in {"x86_64", "amd64"}
@@ -48,19 +47,24 @@ FLAGS = {
 }
 FLAGS["unix"] += ["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv"]
 FLAGS["msvc"] += ["/fp:precise"]
+if os.environ.get("PRIVFIT_WERROR", "0") == "1":
+    FLAGS["unix"] += ["-Wall", "-Werror"]
 AVX2 = {"unix": ["-mavx2", "-mfma"], "msvc": ["/arch:AVX2"]}
 OPENMP = {
     "msvc": [(["/openmp"], [])],
     "unix": [(["-fopenmp"], ["-fopenmp"]), (["-Xpreprocessor", "-fopenmp"], ["-lomp"])],
 }
 
+# Modules whose loops are worth an instruction set are compiled for each of them, from one source,
+# and lie in a folder of their own: `_kernels/__init__.py` puts one of these folders in front.
+VARIANTS = {"baseline": {"unix": [], "msvc": []}} | ({"avx2": AVX2} if X86 else {})
+ONCE = ("cpu", "threads", "objects", "records", "random", "counts", "cells")
+EACH = ("linear", "smooth", "centers", "facility", "select", "chain")
+
 # What Cython adds to every module with typed memoryviews, compiled once: half of a build's time.
 SHARED = "privfit._kernels._cyutility"
-CYTHON = {
-    "compiler_directives": DIRECTIVES,
-    "shared_utility_qualified_name": SHARED,
-    "build_dir": str(Path("build") / "cython"),
-}
+CYTHON = {"compiler_directives": DIRECTIVES, "shared_utility_qualified_name": SHARED}
+TRANSLATED = Path("build") / "cython"  # a folder a variant: C files are named after their sources
 
 KEPT = Path("build") / "modules"
 VERSIONS = 4  # of each module are kept, those used last
@@ -109,20 +113,20 @@ class ReusingBuild(build_ext):
             shutil.copy(kept, module)
             kept.touch()
             return
-        self.compile_extension(extension)
+        super().build_extension(extension)
         if texts(extension) == extension.texts:  # no source was edited meanwhile
             keep(module, kept)
-
-    def compile_extension(self, extension: Extension) -> None:
-        super().build_extension(extension)
 
     def translate(self, extensions: list[Extension]) -> None:
         """Let Cython write the C files of these extensions."""
         if extensions:
-            shutil.rmtree(CYTHON["build_dir"], ignore_errors=True)  # Cython copies headers to it
-        all_translated = cythonize(extensions, force=True, **CYTHON)
-        for extension, translated in zip(extensions, all_translated, strict=True):
-            extension.sources = translated.sources
+            shutil.rmtree(TRANSLATED, ignore_errors=True)  # Cython copies headers to it
+        for variant in {extension.variant: None for extension in extensions}:
+            chosen = [extension for extension in extensions if extension.variant == variant]
+            folder = str(TRANSLATED / (variant or "once"))
+            all_translated = cythonize(chosen, force=True, build_dir=folder, **CYTHON)
+            for extension, translated in zip(chosen, all_translated, strict=True):
+                extension.sources = translated.sources
 
     def toolchain(self) -> list[object]:
         """What all extensions are made with: compiler, Cython, Python, and their settings."""
@@ -156,14 +160,14 @@ def texts(extension: Extension) -> str:
     return BUILDS["digest"](map(Path, extension.depends))
 
 
-def inputs(*sources: Path) -> list[str]:
-    """The sources, their own declarations, and all files beside them that one of these names."""
+def inputs(source: Path) -> list[str]:
+    """The source, its own declarations, and all files beside it that one of these names."""
     names = {
         path: rf"\b{path.stem}\b" if path.suffix == ".pxd" else rf"[\"'</]{path.name}\b"
         for path in KERNELS.iterdir()
         if path.suffix in BUILDS["SUFFIXES"]
     }
-    found = {*sources, *(names.keys() & {source.with_suffix(".pxd") for source in sources})}
+    found = {source, *(names.keys() & {source.with_suffix(".pxd")})}
     unread = list(found)
     while unread:
         text = unread.pop().read_text(encoding="utf-8")
@@ -184,7 +188,7 @@ def keep(module: Path, kept: Path) -> None:
 
 
 class BuildKernels(ReusingBuild):
-    """Adds what depends on the compiler: flags, OpenMP if it has it, the tiles for each CPU."""
+    """Adds what depends on the compiler: flags, OpenMP if it has it, each instruction set."""
 
     def finalize_options(self) -> None:
         super().finalize_options()
@@ -192,8 +196,8 @@ class BuildKernels(ReusingBuild):
 
     def run(self) -> None:
         """Build; a stamp is left beside the modules once all of them are made."""
-        modules = Path(self.get_ext_fullpath("privfit._kernels.simd")).parent
-        suffix = self.get_ext_filename("simd").removeprefix("simd")
+        modules = Path(self.get_ext_fullpath("privfit._kernels.cpu")).parent
+        suffix = self.get_ext_filename("cpu").removeprefix("cpu")
         stamp = BUILDS["stamp_in"](modules, suffix)
         stamp.unlink(missing_ok=True)
         sources = BUILDS["fingerprint"](KERNELS)  # before one of them is edited
@@ -204,21 +208,10 @@ class BuildKernels(ReusingBuild):
         kind = "msvc" if self.compiler.compiler_type == "msvc" else "unix"
         compile_openmp, link_openmp = self.openmp(kind)
         for extension in self.extensions:
-            extension.extra_compile_args = FLAGS[kind] + compile_openmp
+            instructions = VARIANTS[extension.variant][kind] if extension.variant else []
+            extension.extra_compile_args = FLAGS[kind] + compile_openmp + instructions
             extension.extra_link_args = link_openmp
-            if extension.name.endswith(".simd"):
-                extension.tiles = tiles(kind)
         super().build_extensions()
-
-    def compile_extension(self, extension: Extension) -> None:
-        extension.extra_objects = [
-            object_file
-            for variant, settings in getattr(extension, "tiles", {}).items()
-            for object_file in self.compiler.compile(
-                [str(TILES)], output_dir=str(Path(self.build_temp) / variant), **settings
-            )
-        ]
-        super().compile_extension(extension)
 
     def openmp(self, kind: str) -> tuple[list[str], list[str]]:
         """The flags that make a parallel program compile and link, or none."""
@@ -244,37 +237,30 @@ class BuildKernels(ReusingBuild):
         return [], []
 
 
-def tiles(kind: str) -> dict[str, dict[str, list]]:
-    """How tiles.c is compiled for each instruction set."""
-    variants = {"baseline": [], "avx2": AVX2[kind]} if X86 else {"baseline": []}
-    return {
-        name: {
-            "macros": [("PRIVFIT_TABLE", f"privfit_tiles_{name}")]
-            + [("PRIVFIT_DEBUG", "1")] * DEBUG,
-            "extra_postargs": FLAGS[kind] + flags,
-        }
-        for name, flags in variants.items()
-    }
-
-
-def kernel(name: str, *sources: Path) -> Extension:
-    """The extension of a `.pyx` file; it depends on further sources."""
+def kernel(name: str, variant: str = "") -> Extension:
+    """The extension of a `.pyx` file: one for all CPUs, or that for an instruction set."""
     source = KERNELS / f"{name}.pyx"
-    return Extension(
-        f"privfit._kernels.{name}",
+    folder = f"_{variant}." if variant else ""
+    extension = Extension(
+        f"privfit._kernels.{folder}{name}",
         [str(source)],
         include_dirs=[str(KERNELS)],
-        depends=inputs(source, *sources),
-        define_macros=[("PRIVFIT_HAVE_AVX2", "1")] * X86,
+        depends=inputs(source),
+        define_macros=[] if DEBUG else [("NDEBUG", "1")],
+        undef_macros=["NDEBUG"] if DEBUG else [],
     )
+    extension.variant = variant
+    return extension
 
 
-NAMES = (
-    "objects", "threads", "linear", "smooth", "centers", "facility", "counts", "random", "select",
-    "chain", "cells",
-)  # fmt: skip
+shared = Extension(SHARED, [])
+shared.variant = ""
 
 setup(
-    ext_modules=[kernel("simd", TILES), *map(kernel, NAMES), Extension(SHARED, [])],
+    ext_modules=[
+        *(kernel(name) for name in ONCE),
+        *(kernel(name, variant) for variant in VARIANTS for name in EACH),
+        shared,
+    ],
     cmdclass={"build": CleanBuild, "build_ext": BuildKernels},
 )

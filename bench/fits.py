@@ -38,7 +38,7 @@ from privfit import (  # noqa: E402
     LogisticRegression,
     ObjectivePerturbation,
 )
-from privfit._kernels import linear, select, simd  # noqa: E402
+from privfit._kernels import cpu, linear, select  # noqa: E402
 from privfit.objectives import LinearObjective  # noqa: E402
 
 EPSILON, DELTA = 1.0, 1e-6
@@ -423,7 +423,7 @@ def run(options, path=None, old=None):
     report = {
         "date": datetime.date.today().isoformat(),
         "privfit": privfit.__version__,
-        "simd": simd.active(),
+        "simd": cpu.active(),
         "repeat": options.repeat,
         "threads": options.threads,
         "data": table[3],

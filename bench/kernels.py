@@ -28,7 +28,7 @@ import privfit  # noqa: E402
 from bench import machine, tables  # noqa: E402
 from bench.cases import CASES, Case, Ready, Work  # noqa: E402
 from bench.results import keep, refresh  # noqa: E402
-from privfit._kernels import simd  # noqa: E402
+from privfit._kernels import cpu  # noqa: E402
 
 __all__ = ["CASES", "Case", "Ready", "Work", "measure", "race", "set_limit"]
 
@@ -307,7 +307,7 @@ def run(options, path=None):
     report = {
         "date": datetime.date.today().isoformat(),
         "privfit": privfit.__version__,
-        "simd": simd.active(),
+        "simd": cpu.active(),
         "repeat": options.repeat,
         "scale": options.sizes,
         "machine": machine.describe(),

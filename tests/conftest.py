@@ -62,6 +62,12 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(20240229)
 
 
+@pytest.fixture(autouse=True)
+def threads_of_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many threads as are asked for, whether or not cores are idle while the tests run."""
+    monkeypatch.setattr(KernelCalls, "patient_work", 0.0)
+
+
 @pytest.fixture
 def knobs(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Set what may not change an answer: rows of a tile, work of a slice, work worth a thread."""

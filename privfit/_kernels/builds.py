@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
-SUFFIXES = {".pyx", ".pxd", ".c", ".h"}
+SUFFIXES = {".pyx", ".pxd", ".h"}
 STAMP = "built"  # with the suffix of compiled modules, which names the interpreter
 REMEDY = "run `pip install .` or `python setup.py build_ext --inplace`"
 

@@ -11,10 +11,14 @@ from libc.math cimport INFINITY, fabs, sqrt
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport INT32_MAX, int16_t, int32_t, int64_t, uint64_t
 
-from privfit._kernels.simd cimport BLOCK, PANEL, QUAD, tile_table, tiles
-
-cdef enum:
-    MASKED = 8   # clusters up to which masks beat adding records one by one
+from privfit._kernels.clusters cimport (
+    add_members, keep_less, keep_nearest, keep_two, residual_sums, sum, sum_smaller, sum_wide,
+    without,
+)
+from privfit._kernels.grid cimport PANEL, QUAD
+from privfit._kernels.margins cimport (
+    L1, distance_wide, distances, nearest_function, nearest_l1, nearest_l2,
+)
 
 
 def costs(
@@ -29,15 +33,14 @@ def costs(
     """Add the distance to the nearest centre, for each of m sets of centres."""
     cdef ptrdiff_t t, i, rows
     cdef int n_threads = work.shape[0], me
-    cdef const tile_table *table = tiles()
+    cdef nearest_function nearest = nearest_l1 if power == L1 else nearest_l2
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         rows = tile_rows[t, 1]
         for i in range(w.shape[0]):
-            table.nearest[power](&panels[tile_rows[t, 0] // PANEL, 0, 0],
-                                 (rows + PANEL - 1) // PANEL, panels.shape[1], &w[i, 0, 0, 0],
-                                 &start[i, 0, 0], w.shape[1], &work[me, 0])
-            out[me, i] += table.sum(&work[me, 0], rows)
+            nearest(&panels[tile_rows[t, 0] // PANEL, 0, 0], (rows + PANEL - 1) // PANEL,
+                    panels.shape[1], &w[i, 0, 0, 0], &start[i, 0, 0], w.shape[1], &work[me, 0])
+            out[me, i] += sum(&work[me, 0], rows)
 
 
 def costs_wide(
@@ -49,22 +52,19 @@ def costs_wide(
     int64_t[:, ::1] out,                 # OUT  (threads, m)
 ):
     """As `costs`, with full distances that may not fit in 32 bits."""
-    cdef ptrdiff_t t, i, j, r, rows
+    cdef ptrdiff_t t, i, j, rows
     cdef int n_threads = work.shape[0], me
-    cdef const tile_table *table = tiles()
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         rows = tile_rows[t, 1]
         for i in range(centers.shape[0]):
             for j in range(centers.shape[1]):
-                table.distance_wide(&panels[tile_rows[t, 0] // PANEL, 0, 0, 0],
-                                    (rows + PANEL - 1) // PANEL, panels.shape[1],
-                                    &centers[i, j, 0], power, &work[me, min(j, 1), 0])
+                distance_wide(&panels[tile_rows[t, 0] // PANEL, 0, 0, 0],
+                              (rows + PANEL - 1) // PANEL, panels.shape[1], &centers[i, j, 0],
+                              power, &work[me, min(j, 1), 0])
                 if j > 0:
-                    for r in range(rows):
-                        work[me, 0, r] = min(work[me, 0, r], work[me, 1, r])
-            for r in range(rows):
-                out[me, i] += <int64_t>work[me, 0, r]
+                    keep_less(&work[me, 1, 0], rows, &work[me, 0, 0])
+            out[me, i] += sum_wide(&work[me, 0, 0], rows)
 
 
 def nearest_two(
@@ -81,7 +81,6 @@ def nearest_two(
     """Each record's two nearest centres; with one centre the second is INT32_MAX."""
     cdef ptrdiff_t t, q, c, r, first, rows
     cdef int me
-    cdef const tile_table *table = tiles()
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         first = tile_rows[t, 0]
@@ -91,12 +90,11 @@ def nearest_two(
             state[1, r] = 0
             state[2, r] = INT32_MAX
         for q in range(w.shape[0]):
-            table.distances[power](&panels[first // PANEL, 0, 0], (rows + PANEL - 1) // PANEL,
-                                   panels.shape[1], &w[q, 0, 0], &start[q, 0], &work[me, 0, 0],
-                                   work.shape[2])
+            distances(power, &panels[first // PANEL, 0, 0], (rows + PANEL - 1) // PANEL,
+                      panels.shape[1], &w[q, 0, 0], &start[q, 0], &work[me, 0, 0], work.shape[2])
             for c in range(min(<ptrdiff_t>QUAD, k - q * QUAD)):
-                table.keep_two(&work[me, c, 0], rows, <int32_t>(q * QUAD + c), &state[0, first],
-                               &state[1, first], &state[2, first])
+                keep_two(&work[me, c, 0], rows, <int32_t>(q * QUAD + c), &state[0, first],
+                         &state[1, first], &state[2, first])
 
 
 def swaps(
@@ -113,41 +111,18 @@ def swaps(
     """Add the cost of the set with one centre replaced, for each new centre."""
     cdef ptrdiff_t t, q, c, first, rows
     cdef int n_threads = work.shape[0], me
-    cdef const tile_table *table = tiles()
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         first = tile_rows[t, 0]
         rows = tile_rows[t, 1]
         for q in range(w.shape[0]):
             if q == 0 or replaced[q] != replaced[q - 1]:
-                table.without(&state[0, first], &state[1, first], &state[2, first], rows,
-                              replaced[q], &work[me, QUAD, 0])
-            table.distances[power](&panels[first // PANEL, 0, 0], (rows + PANEL - 1) // PANEL,
-                                   panels.shape[1], &w[q, 0, 0], &start[q, 0], &work[me, 0, 0],
-                                   work.shape[2])
+                without(&state[0, first], &state[1, first], &state[2, first], rows, replaced[q],
+                        &work[me, QUAD, 0])
+            distances(power, &panels[first // PANEL, 0, 0], (rows + PANEL - 1) // PANEL,
+                      panels.shape[1], &w[q, 0, 0], &start[q, 0], &work[me, 0, 0], work.shape[2])
             for c in range(QUAD):
-                out[me, q * QUAD + c] += table.sum_smaller(&work[me, QUAD, 0], &work[me, c, 0],
-                                                           rows)
-
-
-cdef void add_members(const int16_t *panels, ptrdiff_t pairs, ptrdiff_t rows, int32_t *which,
-                      ptrdiff_t k, int64_t *counts, int64_t *sums) noexcept nogil:
-    """Add each record to the sums of its cluster: by masks if clusters are few, else one by one."""
-    cdef ptrdiff_t r, j, n_panels = (rows + PANEL - 1) // PANEL
-    cdef const int16_t *x
-    cdef int64_t *total
-    if k <= MASKED and n_panels * PANEL <= BLOCK:
-        for r in range(rows, n_panels * PANEL):
-            which[r] = -1
-        tiles().member_sums(<const int32_t *>panels, n_panels, pairs, which, k, counts, sums)
-        return
-    for r in range(rows):
-        counts[which[r]] += 1
-        x = panels + (r // PANEL) * pairs * PANEL * 2 + (r % PANEL) * 2
-        total = sums + which[r] * pairs * 2
-        for j in range(pairs):
-            total[2 * j] += x[j * PANEL * 2]
-            total[2 * j + 1] += x[j * PANEL * 2 + 1]
+                out[me, q * QUAD + c] += sum_smaller(&work[me, QUAD, 0], &work[me, c, 0], rows)
 
 
 cdef void add_to_clusters(const int16_t *panels, ptrdiff_t pairs, ptrdiff_t rows, int32_t *which,
@@ -156,7 +131,7 @@ cdef void add_to_clusters(const int16_t *panels, ptrdiff_t pairs, ptrdiff_t rows
     if norm == 0:
         add_members(panels, pairs, rows, which, k, counts, sums)
     else:
-        tiles().residual_sums(panels, pairs, rows, which, centers, radius, norm, counts, sums)
+        residual_sums(panels, pairs, rows, which, centers, radius, norm, counts, sums)
 
 
 def lloyd(
@@ -176,7 +151,6 @@ def lloyd(
     cdef ptrdiff_t t, q, c, r, rows
     cdef ptrdiff_t pairs = panels.shape[1], k = centers.shape[0]
     cdef int n_threads = work.shape[0], me
-    cdef const tile_table *table = tiles()
     cdef const int16_t *tile
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
@@ -186,11 +160,11 @@ def lloyd(
             work[me, QUAD, r] = INT32_MAX
             work[me, QUAD + 1, r] = 0
         for q in range(w.shape[0]):
-            table.distances[power](<const int32_t *>tile, (rows + PANEL - 1) // PANEL, pairs,
-                                   &w[q, 0, 0], &start[q, 0], &work[me, 0, 0], work.shape[2])
+            distances(power, <const int32_t *>tile, (rows + PANEL - 1) // PANEL, pairs,
+                      &w[q, 0, 0], &start[q, 0], &work[me, 0, 0], work.shape[2])
             for c in range(min(<ptrdiff_t>QUAD, k - q * QUAD)):
-                table.keep_nearest(&work[me, c, 0], rows, <int32_t>(q * QUAD + c),
-                                   &work[me, QUAD, 0], &work[me, QUAD + 1, 0])
+                keep_nearest(&work[me, c, 0], rows, <int32_t>(q * QUAD + c), &work[me, QUAD, 0],
+                             &work[me, QUAD + 1, 0])
         add_to_clusters(tile, pairs, rows, &work[me, QUAD + 1, 0], k, &centers[0, 0], radius, norm,
                         &counts[me, 0], &sums[me, 0, 0])
 
@@ -212,15 +186,14 @@ def lloyd_wide(
     cdef ptrdiff_t t, j, r, rows
     cdef ptrdiff_t pairs = panels.shape[1]
     cdef int n_threads = work.shape[0], me
-    cdef const tile_table *table = tiles()
     cdef const int16_t *tile
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         rows = tile_rows[t, 1]
         tile = &panels[tile_rows[t, 0] // PANEL, 0, 0, 0]
         for j in range(points.shape[0]):
-            table.distance_wide(tile, (rows + PANEL - 1) // PANEL, pairs, &points[j, 0], power,
-                                &work[me, 1, 0])
+            distance_wide(tile, (rows + PANEL - 1) // PANEL, pairs, &points[j, 0], power,
+                          &work[me, 1, 0])
             for r in range(rows):
                 if j == 0 or work[me, 1, r] < work[me, 0, r]:
                     work[me, 0, r] = work[me, 1, r]

@@ -34,9 +34,15 @@ import numpy as np
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint64_t
 
+from privfit._kernels.draws cimport STREAMS, log_uniforms, normals, stream_words
+from privfit._kernels.grid cimport PANEL, QUAD
+from privfit._kernels.margins cimport L2, margins
+from privfit._kernels.proposals cimport (
+    CROWD, chain_source, density, lay_out, nearest_centers, place, refuse_strays,
+)
 from privfit._kernels.random cimport BitSource
-from privfit._kernels.simd cimport (
-    CROWD, PANEL, QUAD, STREAMS, chain_block, chain_source, chain_state, tile_table, tiles,
+from privfit._kernels.walks cimport (
+    chain_block, chain_state, log_likelihood, save_best, walk_block,
 )
 
 CROWD_SIZE = CROWD
@@ -54,7 +60,7 @@ def streams(BitSource source) -> np.ndarray:
 
 
 def quads(const int16_t[:, ::1] centers):
-    """Centres (m, d) as the distance tiles take them: w (quads, pairs, QUAD), start (quads, QUAD).
+    """Centres (m, d) as `margins` takes them: w (quads, pairs, QUAD), start (quads, QUAD).
 
     w are pairs of int16, -2 c; start is the square of c. The last centre fills the last quad.
     """
@@ -163,41 +169,39 @@ cdef class Mixture:
         uniform numbers, then CROWD for each two columns. An index is uniform up to n / 2^32, and
         need not be more: the same index goes there and back.
         """
-        cdef const tile_table *table = tiles()
         cdef ptrdiff_t j, pairs = self._panels.shape[1]
-        table.stream_words(state, (2 + pairs) * CROWD, &self._words[0, 0])
-        table.log_uniforms(&self._words[1, 0], CROWD, &self._log_u[0])
+        stream_words(state, (2 + pairs) * CROWD, &self._words[0, 0])
+        log_uniforms(&self._words[1, 0], CROWD, &self._log_u[0])
         for j in range(pairs):
-            table.normals(&self._words[2 + j, 0], CROWD, &self._noise[2 * j, 0],
-                          &self._noise[2 * j + 1, 0])
-        table.place(&self._source, &self._words[0, 0], n, &self._noise[0, 0], &self._whole[0, 0],
-                    &self._component[0], &self._index[0], &self._log_u[0])
+            normals(&self._words[2 + j, 0], CROWD, &self._noise[2 * j, 0],
+                    &self._noise[2 * j + 1, 0])
+        place(&self._source, &self._words[0, 0], n, &self._noise[0, 0], &self._whole[0, 0],
+              &self._component[0], &self._index[0], &self._log_u[0])
 
     cdef void _look(self) noexcept nogil:
         """Clusters and density of the block's points."""
-        cdef const tile_table *table = tiles()
         cdef ptrdiff_t i, q, t
-        table.lay_out(&self._whole[0, 0], self._d, self._width, &self._points[0, 0],
-                      &self._panels[0, 0, 0, 0], &self._square[0])
+        lay_out(&self._whole[0, 0], self._d, self._width, &self._points[0, 0],
+                &self._panels[0, 0, 0, 0], &self._square[0])
         for q in range(self._w.shape[0]):
-            table.distances[2](<const int32_t *>&self._panels[0, 0, 0, 0], CROWD // PANEL,
-                               self._panels.shape[1], &self._w[q, 0, 0], &self._start[q, 0],
-                               &self._z[q * QUAD, 0], CROWD)
+            margins(L2, <const int32_t *>&self._panels[0, 0, 0, 0], CROWD // PANEL,
+                    self._panels.shape[1], &self._w[q, 0, 0], &self._start[q, 0],
+                    &self._z[q * QUAD, 0], CROWD)
         for t in range(self._which.shape[0]):
-            table.nearest_of(&self._z[t * self._k, 0], self._k, <int32_t>(t * self._k),
-                             &self._which[t, 0], &self._least[t, 0])
+            nearest_centers(&self._z[t * self._k, 0], self._k, <int32_t>(t * self._k),
+                            &self._which[t, 0], &self._least[t, 0])
         for i in range(CROWD):
             for t in range(self._n_assign):
                 self._ids[i, t] = <uint16_t>self._which[t, i]
-        table.density(&self._which[0, 0], &self._least[0, 0], self._which.shape[0],
-                      &self._weight[0], self._precision, &self._square[0], &self._log_q[0])
+        density(&self._which[0, 0], &self._least[0, 0], self._which.shape[0], &self._weight[0],
+                self._precision, &self._square[0], &self._log_q[0])
 
     cdef void _next(self, uint64_t *state, uint64_t n) noexcept nogil:
         """Draw a block, and look at it."""
         self._draw(state, n)
         self._look()
-        tiles().refuse_strays(&self._component[0], &self._which[0, 0], self._which.shape[0],
-                              &self._log_u[0])
+        refuse_strays(&self._component[0], &self._which[0, 0], self._which.shape[0],
+                      &self._log_u[0])
 
 
 def assign(
@@ -255,7 +259,6 @@ def walk(
 
     Begin with best = points, nothing stale, counters (0, 1, 0) and both values minus infinity.
     """
-    cdef const tile_table *table = tiles()
     cdef chain_state s
     cdef chain_block b
     cdef ptrdiff_t done = 0, n = points.shape[0]
@@ -269,9 +272,7 @@ def walk(
     s.best = &best[0, 0]
     s.stale = &stale[0]
     s.is_stale = &is_stale[0]
-    s.n_stale = counters[0]
-    s.at_best = counters[1] != 0
-    s.accepted = counters[2]
+    s.n_stale, s.at_best, s.accepted = counters[0], counters[1] != 0, counters[2]
     s.best_value = values[1]
     b.index = &mixture._index[0]
     b.points = &mixture._points[0, 0]
@@ -280,19 +281,16 @@ def walk(
     b.log_u = &mixture._log_u[0]
     b.tilt = tilt
     with nogil:
-        s.value = table.log_likelihood(&s, rows.shape[0], quadratic)
+        s.value = log_likelihood(&s, rows.shape[0], quadratic)
         if s.at_best:
             s.best_value = s.value
         while done < steps:
             b.n = min(<ptrdiff_t>CROWD, steps - done)
             b.beta = betas[done // CROWD]
             mixture._next(&state[0, 0], <uint64_t>n)
-            table.walk(&s, &b, quadratic)
+            walk_block(&s, &b, quadratic)
             done += b.n
         if s.at_best:
-            table.save_best(&s)
-    counters[0] = s.n_stale
-    counters[1] = s.at_best
-    counters[2] = s.accepted
-    values[0] = s.value
-    values[1] = s.best_value
+            save_best(&s)
+    counters[0], counters[1], counters[2] = s.n_stale, s.at_best, s.accepted
+    values[0], values[1] = s.value, s.best_value

@@ -6,38 +6,22 @@ streams k rows. Tiles are rows (first, count, 0) of an int64 array; each thread 
 
 from cython.parallel cimport prange, threadid
 from libc.stddef cimport ptrdiff_t
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t
+from libc.stdint cimport int16_t, int32_t, int64_t
 
-from privfit._kernels.linear cimport SparseRows
-from privfit._kernels.simd cimport EIGHT, PANEL, QUAD, WIDTH, tile_table, tiles
+from privfit._kernels.facilities cimport (
+    STRIP, clip_store, clip_transpose, least_sum, lesser_sum, root_store, small, swaps,
+)
+from privfit._kernels.grid cimport PANEL, QUAD, WIDTH
+from privfit._kernels.lanes cimport LANES
+from privfit._kernels.margins cimport L1, L2, distance_wide, margins, sparse_margins
+from privfit._kernels.records cimport SparseRows
 
-STRIP_ROWS = 128  # rows are read in strips of this many records
-TOGETHER = EIGHT  # facilities whose swaps are summed at once
+STRIP_ROWS = STRIP  # rows are read in strips of this many records
+TOGETHER = LANES    # facilities whose swaps are summed at once, one to a lane
 
 cdef enum:
     BLOCK_ROWS = 8192      # records whose nearest members stay in the second level of cache
     BLOCK_FACILITIES = 16  # facilities that meet them there
-
-ctypedef fused small:
-    uint8_t
-    uint16_t
-
-
-cdef inline void clip_store(const int32_t *z, ptrdiff_t n, int32_t low, int32_t high, int shift,
-                            small *out) noexcept nogil:
-    if small is uint8_t:
-        tiles().clip_store8(z, n, low, high, shift, out)
-    else:
-        tiles().clip_store16(z, n, low, high, shift, out)
-
-
-cdef inline void clip_transpose(const int32_t *z, ptrdiff_t rows, ptrdiff_t facilities, int32_t low,
-                                int32_t high, int shift, small *out,
-                                ptrdiff_t stride) noexcept nogil:
-    if small is uint8_t:
-        tiles().clip_transpose8(z, rows, facilities, low, high, shift, out, stride)
-    else:
-        tiles().clip_transpose16(z, rows, facilities, low, high, shift, out, stride)
 
 
 def dense_distances(
@@ -54,15 +38,13 @@ def dense_distances(
     cdef ptrdiff_t t, q, c, first, rows
     cdef int n_threads = work.shape[0], me
     cdef int32_t[QUAD] start = [0, 0, 0, 0]
-    cdef const tile_table *table = tiles()
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         first = tile_rows[t, 0]
         rows = tile_rows[t, 1]
         for q in range(w.shape[0]):
-            table.distances[1](&panels[first // PANEL, 0, 0], (rows + PANEL - 1) // PANEL,
-                               panels.shape[1], &w[q, 0, 0], start, &work[me, 0, 0],
-                               work.shape[2])
+            margins(L1, &panels[first // PANEL, 0, 0], (rows + PANEL - 1) // PANEL,
+                    panels.shape[1], &w[q, 0, 0], start, &work[me, 0, 0], work.shape[2])
             for c in range(min(<ptrdiff_t>QUAD, out.shape[0] - q * QUAD)):
                 clip_store(&work[me, c, 0], rows, low, high, shift, &out[q * QUAD + c, first])
 
@@ -80,7 +62,6 @@ def onehot_distances(
     """The same for one-hot records: l1(x - f) = sum of f + sum over ones of (1 - 2 f_j)."""
     cdef ptrdiff_t t, g, p, first, last, stop, facilities
     cdef int n_threads = work.shape[0], me
-    cdef const tile_table *table = tiles()
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         stop = tile_rows[t, 0] + tile_rows[t, 1]
@@ -89,8 +70,8 @@ def onehot_distances(
             for p in range((tile_rows[t, 1] + PANEL - 1) // PANEL):
                 first = tile_rows[t, 0] + p * PANEL
                 last = min(first + PANEL, stop)
-                table.sparse_margins(&records.view, first, last, &w[g, 0, 0], w.shape[1] - 1, 0,
-                                     &work[me, 0, 0])
+                sparse_margins(&records.view, first, last, &w[g, 0, 0], w.shape[1] - 1, 0,
+                               &work[me, 0, 0])
                 clip_transpose(&work[me, 0, 0], last - first, facilities, low, high, shift,
                                &out[g * WIDTH, first], out.shape[1])
 
@@ -108,18 +89,14 @@ def root_distances(
     """out[f, r] = round((clip(l2(x_r - f), low, high) - low) / unit)."""
     cdef ptrdiff_t t, f, first, rows
     cdef int n_threads = work.shape[0], me
-    cdef const tile_table *table = tiles()
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         first = tile_rows[t, 0]
         rows = tile_rows[t, 1]
         for f in range(places.shape[0]):
-            table.distance_wide(&panels[first // PANEL, 0, 0, 0], (rows + PANEL - 1) // PANEL,
-                                panels.shape[1], &places[f, 0], 2, &work[me, 0])
-            if small is uint8_t:
-                table.root_store8(&work[me, 0], rows, low, high, unit, &out[f, first])
-            else:
-                table.root_store16(&work[me, 0], rows, low, high, unit, &out[f, first])
+            distance_wide(&panels[first // PANEL, 0, 0, 0], (rows + PANEL - 1) // PANEL,
+                          panels.shape[1], &places[f, 0], L2, &work[me, 0])
+            root_store(&work[me, 0], rows, low, high, unit, &out[f, first])
 
 
 def least_sums(
@@ -131,16 +108,11 @@ def least_sums(
     """Add the sum over records of the least distance to a set, for each of m sets."""
     cdef ptrdiff_t t, i
     cdef int n_threads = out.shape[0], me
-    cdef const tile_table *table = tiles()
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         for i in range(sets.shape[0]):
-            if small is uint8_t:
-                out[me, i] += table.least8(&matrix[0, 0], matrix.shape[1], &sets[i, 0],
-                                           sets.shape[1], tile_rows[t, 0], tile_rows[t, 1])
-            else:
-                out[me, i] += table.least16(&matrix[0, 0], matrix.shape[1], &sets[i, 0],
-                                            sets.shape[1], tile_rows[t, 0], tile_rows[t, 1])
+            out[me, i] += least_sum(&matrix[0, tile_rows[t, 0]], matrix.shape[1], &sets[i, 0],
+                                    sets.shape[1], tile_rows[t, 1])
 
 
 def nearest_two(
@@ -192,14 +164,7 @@ def swap_sums(
                 for r in range(rows):
                     kept[r] = (distances[1, first + r] if which[first + r] == replaced[i]
                                else distances[0, first + r])
-            out[me, i] += lesser(&matrix[facility[i], first], kept, rows)
-
-
-cdef inline int64_t lesser(const small *a, const small *b, ptrdiff_t n) noexcept nogil:
-    if small is uint8_t:
-        return tiles().lesser8(a, b, n)
-    else:
-        return tiles().lesser16(a, b, n)
+            out[me, i] += lesser_sum(&matrix[facility[i], first], kept, rows)
 
 
 def addition_sums(
@@ -217,8 +182,8 @@ def addition_sums(
         for t in range((n + BLOCK_ROWS - 1) // BLOCK_ROWS):
             first = t * BLOCK_ROWS
             for f in range(b * BLOCK_FACILITIES, min((b + 1) * BLOCK_FACILITIES, matrix.shape[0])):
-                out[f] += lesser(&matrix[f, first], &nearest[first],
-                                 min(<ptrdiff_t>BLOCK_ROWS, n - first))
+                out[f] += lesser_sum(&matrix[f, first], &nearest[first],
+                                     min(<ptrdiff_t>BLOCK_ROWS, n - first))
 
 
 def all_swap_sums(
@@ -237,27 +202,22 @@ def all_swap_sums(
     cdef ptrdiff_t b, c, t, i, f, count, first, rows, n = which.shape[0], k = out.shape[1]
     cdef int n_threads = work.shape[0], me
     cdef int32_t *sums
-    cdef const tile_table *table = tiles()
-    for b in prange((matrix.shape[0] + EIGHT - 1) // EIGHT, nogil=True, schedule="dynamic",
+    for b in prange((matrix.shape[0] + LANES - 1) // LANES, nogil=True, schedule="dynamic",
                     num_threads=n_threads):
         me = threadid()
         sums = &work[me, 0, 0]
-        f = b * EIGHT
-        count = min(<ptrdiff_t>EIGHT, matrix.shape[0] - f)
+        f = b * LANES
+        count = min(<ptrdiff_t>LANES, matrix.shape[0] - f)
         for c in range(count):
             for i in range(k):
                 out[f + c, i] = 0
         for t in range((n + BLOCK_ROWS - 1) // BLOCK_ROWS):
             first = t * BLOCK_ROWS
             rows = min(<ptrdiff_t>BLOCK_ROWS, n - first)
-            for i in range(k * EIGHT):
+            for i in range(k * LANES):
                 sums[i] = 0
-            if small is uint8_t:
-                table.swaps8(&matrix[f, first], matrix.shape[1], count, &distances[0, first],
-                             &distances[1, first], &which[first], rows, sums + k * EIGHT, sums)
-            else:
-                table.swaps16(&matrix[f, first], matrix.shape[1], count, &distances[0, first],
-                              &distances[1, first], &which[first], rows, sums + k * EIGHT, sums)
+            swaps(&matrix[f, first], matrix.shape[1], count, &distances[0, first],
+                  &distances[1, first], &which[first], rows, sums + k * LANES, sums)
             for c in range(count):
                 for i in range(k):
-                    out[f + c, i] += <int64_t>sums[k * EIGHT + c] + sums[i * EIGHT + c]
+                    out[f + c, i] += <int64_t>sums[k * LANES + c] + sums[i * LANES + c]

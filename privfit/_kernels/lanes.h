@@ -1,12 +1,13 @@
-/* Eight int32 lanes: one AVX2 register, two SSE2 registers, or a plain array.
+/* Eight int32 lanes: one AVX2 register, two SSE2 registers, or a plain array; and four doubles.
  *
  * Only what a compiler does not find by itself is spelled out here: the product of int16 pairs
  * (pmaddwd) and keeping accumulators in registers over a loop of unknown length. Everything else
- * in the tiles is an ordinary loop.
+ * in the kernels is an ordinary loop.
  */
 #ifndef PRIVFIT_LANES_H
 #define PRIVFIT_LANES_H
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -200,4 +201,70 @@ static inline void transpose_words(const uint16_t *in, ptrdiff_t in_stride, uint
         for (int r = 0; r < 8; r++) out[c * out_stride + r] = in[r * in_stride + c];
 }
 #endif
+
+/* ---------------------------------------------------------------------------- four doubles */
+
+#if defined(__AVX2__)
+
+typedef __m256d four;
+
+static inline four four_load(const double *p) { return _mm256_loadu_pd(p); }
+static inline void four_store(double *p, four a) { _mm256_storeu_pd(p, a); }
+static inline four four_zero(void) { return _mm256_setzero_pd(); }
+static inline four four_add(four a, four b) { return _mm256_add_pd(a, b); }
+static inline four four_sub(four a, four b) { return _mm256_sub_pd(a, b); }
+static inline four four_mul(four a, four b) { return _mm256_mul_pd(a, b); }
+static inline four four_abs(four a) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), a); }
+static inline four four_of_words(const int16_t *p) {
+    return _mm256_cvtepi32_pd(_mm_cvtepi16_epi32(_mm_loadl_epi64((const __m128i *)p)));
+}
+static inline double four_sum(four a) {
+    const four halves = _mm256_hadd_pd(a, a);
+    return _mm_cvtsd_f64(_mm_add_sd(_mm256_castpd256_pd128(halves), _mm256_extractf128_pd(halves, 1)));
+}
+
+#else
+
+typedef struct { double v[4]; } four;
+
+#define FOUR_EACH(EXPR) { \
+    four r; \
+    for (int i = 0; i < 4; i++) r.v[i] = (EXPR); \
+    return r; }
+
+static inline four four_load(const double *p) FOUR_EACH(p[i])
+static inline void four_store(double *p, four a) { for (int i = 0; i < 4; i++) p[i] = a.v[i]; }
+static inline four four_zero(void) FOUR_EACH(0.0)
+static inline four four_add(four a, four b) FOUR_EACH(a.v[i] + b.v[i])
+static inline four four_sub(four a, four b) FOUR_EACH(a.v[i] - b.v[i])
+static inline four four_mul(four a, four b) FOUR_EACH(a.v[i] * b.v[i])
+static inline four four_abs(four a) FOUR_EACH(fabs(a.v[i]))
+static inline four four_of_words(const int16_t *p) FOUR_EACH((double)p[i])
+static inline double four_sum(four a) { return (a.v[0] + a.v[1]) + (a.v[2] + a.v[3]); }
+
+#endif
+
+/* -------------------------------------------------------------------- pairs and cache lines */
+
+/* Two int16 side by side, and the two of a pair, in the order of their columns. */
+static inline int32_t pair_of(int16_t first, int16_t second) {
+    const int16_t words[2] = {first, second};
+    int32_t pair;
+    memcpy(&pair, words, sizeof pair);
+    return pair;
+}
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+static inline int32_t pair_first(int32_t pair) { return pair >> 16; }
+static inline int32_t pair_second(int32_t pair) { return (int32_t)((uint32_t)pair << 16) >> 16; }
+#else
+static inline int32_t pair_first(int32_t pair) { return (int32_t)((uint32_t)pair << 16) >> 16; }
+static inline int32_t pair_second(int32_t pair) { return pair >> 16; }
+#endif
+
+#if defined(__GNUC__)
+static inline void fetch(const void *p) { __builtin_prefetch(p); }
+#else
+static inline void fetch(const void *p) { (void)p; }
+#endif
+
 #endif

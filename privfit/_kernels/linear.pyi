@@ -5,29 +5,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit._kernels.records import Loss, SparseRows
+
 Int16: TypeAlias = NDArray[np.int16]
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
 Float64: TypeAlias = NDArray[np.float64]
-
-PANEL_ROWS: int
-QUAD_SIZE: int
-LANE_WIDTH: int
-BLOCK_ROWS: int
-RESIDUAL_UNIT: float
-
-class Loss:
-    def __init__(self, name: str, a: int, b: int, c: int, C: float = 1.0) -> None: ...
-
-class SparseRows:
-    def __init__(
-        self,
-        one_start: Int64,
-        one_column: Int32,
-        value_start: Int64,
-        value_column: Int32,
-        value: Int16,
-    ) -> None: ...
 
 def dense_losses(
     panels: Int32,
@@ -138,7 +121,7 @@ def dense_gradient_wide(
     loss: Loss,
     cap: int,
     caps: Int16,
-    margin: Float64,
+    wide_z: Float64,
     work: Int32,
     out: Int64,
 ) -> None: ...
@@ -151,25 +134,9 @@ def sparse_gradient(
     loss: Loss,
     cap: int,
     caps: Int16,
-    margin: Float64,
+    wide_z: Float64,
     work: Int32,
     out: Int64,
-) -> None: ...
-def permuted_descent(
-    start: Int64,
-    column: Int32,
-    value: Float64,
-    offset: Float64,
-    sign: Float64,
-    order: Int64,
-    hinge: bool,
-    batch: int,
-    passes: int,
-    step: float,
-    ridge: float,
-    radius: float,
-    gradient: Float64,
-    w: Float64,
 ) -> None: ...
 def sparse_lengths(
     records: SparseRows,

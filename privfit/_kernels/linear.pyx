@@ -9,72 +9,25 @@ Losses are returned, not scores: OUT grows by the sum of per-record loss integer
 """
 
 from cython.parallel cimport prange, threadid
-from libc.math cimport M_LN2, ldexp, sqrt
 from libc.stdint cimport int16_t, int32_t, int64_t
 from libc.stddef cimport ptrdiff_t
 
-from privfit._kernels.simd cimport (
-    BLOCK, HINGE, HINGE_SCALED, LOGISTIC, PANEL, QUAD, RESIDUAL_BITS, WIDTH, ZERO_ONE,
-    loss_args, sparse_rows, tile_table, tiles,
+from privfit._kernels.gradients cimport add_sparse_gradient, gradient, image_length
+from privfit._kernels.grid cimport BLOCK, PANEL, QUAD, WIDTH, loss_args
+from privfit._kernels.lanes cimport (
+    LANES, lanes, lanes_add, lanes_all, lanes_load, lanes_mul, lanes_pairs, lanes_store, pair_of,
 )
-
-PANEL_ROWS = PANEL
-QUAD_SIZE = QUAD
-LANE_WIDTH = WIDTH
-BLOCK_ROWS = BLOCK
-RESIDUAL_UNIT = 1.0 / (1 << RESIDUAL_BITS)
+from privfit._kernels.losses cimport (
+    cap_each, loss_each, loss_lanes, loss_sum, loss_wide, residuals, residuals_wide,
+)
+from privfit._kernels.margins cimport (
+    L2, margin, margin_wide, margins, sparse_margin, sparse_margin_wide,
+    sparse_margins as margins_of_rows, sparse_margins_paired,
+)
+from privfit._kernels.records cimport Loss, SparseRows, sparse_rows
 
 cdef enum:
     STRIP = 32  # sparse rows whose margins of WIDTH candidates share L1 with the weights
-
-
-cdef class Loss:
-    """A loss on a grid: bits a of records, b of candidates, c of scores."""
-
-    cdef loss_args of_class[2]  # class 0, class 1
-    cdef int kind
-
-    def __init__(self, str name, int a, int b, int c, double C=1.0):
-        cdef loss_args args
-        cdef int power
-        args.one = 1 << (a + b)
-        args.far_wide = 16.0 * args.one
-        args.far = <int32_t>min(args.far_wide, 2.0**31 - 1)
-        args.to_log2 = <float>(ldexp(1.0, -(a + b)) / M_LN2)
-        args.shift = a + b - c
-        args.factor = ldexp(C, -args.shift)
-        self.kind = {"logistic": LOGISTIC, "hinge": HINGE, "zero_one": ZERO_ONE}[name]
-        if self.kind == HINGE:
-            power = 0
-            while ldexp(1.0, power) < C:
-                power += 1
-            while ldexp(1.0, power) > C:
-                power -= 1
-            if ldexp(1.0, power) == C and 7 <= args.shift - power <= 30:
-                args.shift -= power
-            else:
-                self.kind = HINGE_SCALED
-        args.flip = 0
-        self.of_class[1] = args
-        args.flip = -1
-        self.of_class[0] = args
-
-    cdef const loss_args *of(self, int64_t flip) noexcept nogil:
-        return &self.of_class[1 + flip]
-
-
-cdef class SparseRows:
-    """Packed sparse records in row order; holds the arrays that the kernels read."""
-
-    def __init__(self, const int64_t[::1] one_start, const int32_t[::1] one_column,
-                 const int64_t[::1] value_start, const int32_t[::1] value_column,
-                 const int16_t[::1] value):
-        self._arrays = (one_start, one_column, value_start, value_column, value)
-        self.view.one_start = &one_start[0]
-        self.view.value_start = &value_start[0]
-        self.view.one_column = &one_column[0] if one_column.shape[0] else NULL
-        self.view.value_column = &value_column[0] if value_column.shape[0] else NULL
-        self.view.value = &value[0] if value.shape[0] else NULL
 
 
 # ---------------------------------------------------------------------- a population of candidates
@@ -93,17 +46,16 @@ def dense_losses(
     cdef ptrdiff_t t, q, c, rows
     cdef int n_threads = work.shape[0], me
     cdef ptrdiff_t pairs = panels.shape[1], stride = work.shape[2]
-    cdef const tile_table *table = tiles()
-    cdef const loss_args *args
+    cdef loss_args args
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         rows = tile_rows[t, 1]
         args = loss.of(tile_rows[t, 2])
         for q in range(w.shape[0]):
-            table.margins(&panels[tile_rows[t, 0] // PANEL, 0, 0], (rows + PANEL - 1) // PANEL,
-                          pairs, &w[q, 0, 0], &start[q, 0], &work[me, 0, 0], stride)
+            margins(L2, &panels[tile_rows[t, 0] // PANEL, 0, 0], (rows + PANEL - 1) // PANEL,
+                    pairs, &w[q, 0, 0], &start[q, 0], &work[me, 0, 0], stride)
             for c in range(QUAD):
-                out[me, q * QUAD + c] += table.loss_sum[loss.kind](&work[me, c, 0], rows, args)
+                out[me, q * QUAD + c] += loss_sum(loss.kind, &work[me, c, 0], rows, args)
 
 
 def dense_losses_wide(
@@ -118,22 +70,21 @@ def dense_losses_wide(
     """As `dense_losses`, for margins that may not fit in 32 bits."""
     cdef ptrdiff_t t, i, rows
     cdef int n_threads = work.shape[0], me
-    cdef const tile_table *table = tiles()
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         rows = tile_rows[t, 1]
         for i in range(w.shape[0]):
-            table.margin_wide(&panels[tile_rows[t, 0] // PANEL, 0, 0, 0],
-                              (rows + PANEL - 1) // PANEL, panels.shape[1], &w[i, 0], start[i],
-                              &work[me, 0])
-            out[me, i] += table.loss_wide[loss.kind](&work[me, 0], rows, loss.of(tile_rows[t, 2]))
+            margin_wide(&panels[tile_rows[t, 0] // PANEL, 0, 0, 0],
+                        (rows + PANEL - 1) // PANEL, panels.shape[1], &w[i, 0], start[i],
+                        &work[me, 0])
+            out[me, i] += loss_wide(loss.kind, &work[me, 0], rows, loss.of(tile_rows[t, 2]))
 
 
 def sparse_losses(
     SparseRows records,                # IN
     const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
     const int32_t[:, :, ::1] w,        # IN   (groups, d + 1, WIDTH)
-    const int32_t[:, :, ::1] pairs,    # IN   (groups, d + 1, WIDTH / 2), or none: see the tiles
+    const int32_t[:, :, ::1] pairs,    # IN   (groups, d + 1, WIDTH / 2), or none: see margins
     int a,                             # IN   bits of records
     Loss loss,                         # IN
     int32_t[:, :, ::1] work,           # WORK (threads, 32, WIDTH)
@@ -142,7 +93,6 @@ def sparse_losses(
     """Add the loss of every candidate over the records of these tiles."""
     cdef ptrdiff_t t, g, s, first, last, stop
     cdef int n_threads = work.shape[0], me
-    cdef const tile_table *table = tiles()
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         stop = tile_rows[t, 0] + tile_rows[t, 1]
@@ -151,29 +101,14 @@ def sparse_losses(
                 first = tile_rows[t, 0] + s * STRIP
                 last = min(first + STRIP, stop)
                 if pairs.shape[0]:
-                    table.sparse_margins_paired(&records.view, first, last, &w[g, 0, 0],
-                                                &pairs[g, 0, 0], w.shape[1] - 1, a,
-                                                &work[me, 0, 0])
+                    sparse_margins_paired(&records.view, first, last, &w[g, 0, 0],
+                                          &pairs[g, 0, 0], w.shape[1] - 1, a,
+                                          &work[me, 0, 0])
                 else:
-                    table.sparse_margins(&records.view, first, last, &w[g, 0, 0], w.shape[1] - 1,
-                                         a, &work[me, 0, 0])
-                table.loss_lanes[loss.kind](&work[me, 0, 0], last - first,
-                                            loss.of(tile_rows[t, 2]), &out[me, g * WIDTH])
-
-
-cdef void sparse_margin_wide(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t last,
-                             const double *w, ptrdiff_t d, double one, double *z) noexcept nogil:
-    cdef ptrdiff_t r
-    cdef int64_t i
-    cdef double ones, values
-    for r in range(first, last):
-        ones = w[d]
-        values = 0.0
-        for i in range(rows.one_start[r], rows.one_start[r + 1]):
-            ones = ones + w[rows.one_column[i]]
-        for i in range(rows.value_start[r], rows.value_start[r + 1]):
-            values = values + w[rows.value_column[i]] * rows.value[i]
-        z[r - first] = ones * one + values
+                    margins_of_rows(&records.view, first, last, &w[g, 0, 0], w.shape[1] - 1,
+                                    a, &work[me, 0, 0])
+                loss_lanes(loss.kind, &work[me, 0, 0], last - first,
+                           loss.of(tile_rows[t, 2]), &out[me, g * WIDTH])
 
 
 def sparse_losses_wide(
@@ -188,7 +123,6 @@ def sparse_losses_wide(
     """As `sparse_losses`, for margins that may not fit in 32 bits."""
     cdef ptrdiff_t t, i, first, rows
     cdef int n_threads = work.shape[0], me
-    cdef const tile_table *table = tiles()
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         first = tile_rows[t, 0]
@@ -196,10 +130,32 @@ def sparse_losses_wide(
         for i in range(w.shape[0]):
             sparse_margin_wide(&records.view, first, first + rows, &w[i, 0], w.shape[1] - 1,
                                <double>(1 << a), &work[me, 0])
-            out[me, i] += table.loss_wide[loss.kind](&work[me, 0], rows, loss.of(tile_rows[t, 2]))
+            out[me, i] += loss_wide(loss.kind, &work[me, 0], rows, loss.of(tile_rows[t, 2]))
 
 
 # ---------------------------------------------------------------------------- moves of one parent
+
+
+cdef inline void shift_column(const int32_t *panels, ptrdiff_t n, ptrdiff_t pairs, ptrdiff_t column,
+                              int32_t step, const int32_t *z, int32_t *out) noexcept nogil:
+    """out = z + step x_column: the margins of a one-coordinate move; whole panels of them."""
+    cdef lanes x, steps = lanes_all(step)
+    cdef lanes chosen = lanes_all(pair_of(1 - column % 2, column % 2))
+    cdef ptrdiff_t i, p, half
+    panels += column // 2 * PANEL
+    for p in range((n + PANEL - 1) // PANEL):
+        for half in range(2):
+            i = p * PANEL + half * LANES
+            x = lanes_pairs(lanes_load(panels + p * pairs * PANEL + half * LANES), chosen)
+            lanes_store(out + i, lanes_add(lanes_load(z + i), lanes_mul(x, steps)))
+
+
+cdef inline void shift_entries(const int32_t *z, const int16_t *value, ptrdiff_t n, int32_t step,
+                               int32_t *out) noexcept nogil:
+    """The same for the entries of a sparse column, whose margins were gathered."""
+    cdef ptrdiff_t i
+    for i in range(n):
+        out[i] = z[i] + step * value[i]
 
 
 def dense_margin(
@@ -211,9 +167,8 @@ def dense_margin(
 ):
     """The margins of one candidate."""
     cdef ptrdiff_t p
-    cdef const tile_table *table = tiles()
     for p in prange(panels.shape[0], nogil=True, schedule="static", num_threads=n_threads):
-        table.margin(&panels[p, 0, 0], 1, panels.shape[1], &w[0], start, &z[p * PANEL])
+        margin(&panels[p, 0, 0], 1, panels.shape[1], &w[0], start, &z[p * PANEL])
 
 
 def sparse_margins(
@@ -226,10 +181,9 @@ def sparse_margins(
 ):
     """The margins of one candidate."""
     cdef ptrdiff_t t
-    cdef const tile_table *table = tiles()
     for t in prange(tile_rows.shape[0], nogil=True, schedule="static", num_threads=n_threads):
-        table.sparse_margin(&records.view, tile_rows[t, 0], tile_rows[t, 0] + tile_rows[t, 1],
-                            &w[0], w.shape[0] - 1, a, &z[tile_rows[t, 0]])
+        sparse_margin(&records.view, tile_rows[t, 0], tile_rows[t, 0] + tile_rows[t, 1],
+                      &w[0], w.shape[0] - 1, a, &z[tile_rows[t, 0]])
 
 
 def losses_each(
@@ -241,11 +195,10 @@ def losses_each(
 ):
     """The loss integer of each record."""
     cdef ptrdiff_t t, first
-    cdef const tile_table *table = tiles()
     for t in prange(tile_rows.shape[0], nogil=True, schedule="static", num_threads=n_threads):
         first = tile_rows[t, 0]
-        table.loss_each[loss.kind](&z[first], tile_rows[t, 1], loss.of(tile_rows[t, 2]),
-                                   &out[first])
+        loss_each(loss.kind, &z[first], tile_rows[t, 1], loss.of(tile_rows[t, 2]),
+                  &out[first])
 
 
 def dense_moves(
@@ -262,7 +215,6 @@ def dense_moves(
     """Add the loss of every one-coordinate move of the parent."""
     cdef ptrdiff_t t, i, r, first, rows
     cdef int n_threads = work.shape[0], me
-    cdef const tile_table *table = tiles()
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         first = tile_rows[t, 0]
@@ -272,9 +224,9 @@ def dense_moves(
                 for r in range(rows):
                     work[me, r] = z[first + r] + steps[i]
             else:
-                table.shift_column(&panels[first // PANEL, 0, 0], rows, panels.shape[1],
-                                   columns[i], steps[i], &z[first], &work[me, 0])
-            out[me, i] += table.loss_sum[loss.kind](&work[me, 0], rows, loss.of(tile_rows[t, 2]))
+                shift_column(&panels[first // PANEL, 0, 0], rows, panels.shape[1],
+                             columns[i], steps[i], &z[first], &work[me, 0])
+            out[me, i] += loss_sum(loss.kind, &work[me, 0], rows, loss.of(tile_rows[t, 2]))
 
 
 def sparse_moves(
@@ -292,8 +244,7 @@ def sparse_moves(
     cdef ptrdiff_t s, b, i, k, block, first
     cdef int64_t before
     cdef int n_threads = work.shape[0], me
-    cdef const tile_table *table = tiles()
-    cdef const loss_args *args
+    cdef loss_args args
     cdef const int64_t *group
     for s in prange(segments.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
@@ -307,9 +258,9 @@ def sparse_moves(
                 work[me, 0, k] = state[rows[first + k], 0]
                 before = before + state[rows[first + k], 1]
             for i in range(group[0], group[1]):
-                table.shift_entries(&work[me, 0, 0], &values[first], block, steps[i],
-                                    &work[me, 1, 0])
-                out[me, i] += table.loss_sum[loss.kind](&work[me, 1, 0], block, args) - before
+                shift_entries(&work[me, 0, 0], &values[first], block, steps[i],
+                              &work[me, 1, 0])
+                out[me, i] += loss_sum(loss.kind, &work[me, 1, 0], block, args) - before
 
 
 def sparse_step(
@@ -324,7 +275,6 @@ def sparse_step(
     """Move one column's weight; return the change of the total loss."""
     cdef ptrdiff_t s, b, k, block, first
     cdef int64_t change = 0
-    cdef const tile_table *table = tiles()
     with nogil:
         for s in range(segments.shape[0]):
             for b in range((segments[s, 1] - segments[s, 0] + BLOCK - 1) // BLOCK):
@@ -332,9 +282,9 @@ def sparse_step(
                 block = min(<ptrdiff_t>BLOCK, segments[s, 1] - first)
                 for k in range(block):
                     work[0, k] = state[rows[first + k], 0]
-                table.shift_entries(&work[0, 0], &values[first], block, step, &work[0, 0])
-                table.loss_each[loss.kind](&work[0, 0], block, loss.of(segments[s, 3]),
-                                           &work[1, 0])
+                shift_entries(&work[0, 0], &values[first], block, step, &work[0, 0])
+                loss_each(loss.kind, &work[0, 0], block, loss.of(segments[s, 3]),
+                          &work[1, 0])
                 for k in range(block):
                     change += work[1, k] - state[rows[first + k], 1]
                     state[rows[first + k], 0] = work[0, k]
@@ -360,7 +310,6 @@ def dense_gradient(
     cdef ptrdiff_t t, b, i, first, block, n_panels, stop
     cdef ptrdiff_t pairs = panels.shape[1]
     cdef int n_threads = work.shape[0], me
-    cdef const tile_table *table = tiles()
     for t in prange(tile_rows.shape[0], nogil=True, schedule="static", num_threads=n_threads):
         me = threadid()
         stop = tile_rows[t, 0] + tile_rows[t, 1]
@@ -368,18 +317,18 @@ def dense_gradient(
             first = tile_rows[t, 0] + b * (BLOCK // 2)
             block = min(<ptrdiff_t>(BLOCK // 2), stop - first)
             n_panels = (block + PANEL - 1) // PANEL
-            table.margin(&panels[first // PANEL, 0, 0], n_panels, pairs, &w[0], start,
-                         &work[me, 0, 0])
-            table.residuals[loss.kind](&work[me, 0, 0], block, loss.of(tile_rows[t, 2]), cap,
-                                       &work[me, 0, 0])
+            margin(&panels[first // PANEL, 0, 0], n_panels, pairs, &w[0], start,
+                   &work[me, 0, 0])
+            residuals(loss.kind, &work[me, 0, 0], block, loss.of(tile_rows[t, 2]), cap,
+                      &work[me, 0, 0])
             if caps.shape[0]:
-                table.cap_each(&work[me, 0, 0], block, &caps[first])
+                cap_each(&work[me, 0, 0], block, &caps[first])
             for i in range(block):
                 out[me, 2 * pairs] += work[me, 0, i]
             for i in range(block, n_panels * PANEL):
                 work[me, 0, i] = 0
-            table.gradient(&panels[first // PANEL, 0, 0], n_panels, pairs, &work[me, 0, 0],
-                           &work[me, 1, 0], &out[me, 0])
+            gradient(&panels[first // PANEL, 0, 0], n_panels, pairs, &work[me, 0, 0],
+                     &work[me, 1, 0], &out[me, 0])
 
 
 def dense_gradient_wide(
@@ -390,7 +339,7 @@ def dense_gradient_wide(
     Loss loss,                           # IN
     int32_t cap,                         # IN   in units of 2^-RESIDUAL_BITS
     const int16_t[::1] caps,             # IN   the same of each packed row, or empty
-    double[:, ::1] margin,               # WORK (threads, BLOCK / 2)
+    double[:, ::1] wide_z,                # WORK (threads, BLOCK / 2)
     int32_t[:, :, ::1] work,             # WORK (threads, 3, BLOCK / 2)
     int64_t[:, ::1] out,                 # OUT  (threads, 2 * pairs + 1)
 ):
@@ -398,7 +347,6 @@ def dense_gradient_wide(
     cdef ptrdiff_t t, b, i, first, block, n_panels, stop
     cdef ptrdiff_t pairs = panels.shape[1]
     cdef int n_threads = work.shape[0], me
-    cdef const tile_table *table = tiles()
     for t in prange(tile_rows.shape[0], nogil=True, schedule="static", num_threads=n_threads):
         me = threadid()
         stop = tile_rows[t, 0] + tile_rows[t, 1]
@@ -406,18 +354,18 @@ def dense_gradient_wide(
             first = tile_rows[t, 0] + b * (BLOCK // 2)
             block = min(<ptrdiff_t>(BLOCK // 2), stop - first)
             n_panels = (block + PANEL - 1) // PANEL
-            table.margin_wide(&panels[first // PANEL, 0, 0, 0], n_panels, pairs, &w[0], start,
-                              &margin[me, 0])
-            table.residuals_wide[loss.kind](&margin[me, 0], block, loss.of(tile_rows[t, 2]), cap,
-                                            &work[me, 0, 0])
+            margin_wide(&panels[first // PANEL, 0, 0, 0], n_panels, pairs, &w[0], start,
+                        &wide_z[me, 0])
+            residuals_wide(loss.kind, &wide_z[me, 0], block, loss.of(tile_rows[t, 2]), cap,
+                           &work[me, 0, 0])
             if caps.shape[0]:
-                table.cap_each(&work[me, 0, 0], block, &caps[first])
+                cap_each(&work[me, 0, 0], block, &caps[first])
             for i in range(block):
                 out[me, 2 * pairs] += work[me, 0, i]
             for i in range(block, n_panels * PANEL):
                 work[me, 0, i] = 0
-            table.gradient(<const int32_t *>&panels[first // PANEL, 0, 0, 0], n_panels, pairs,
-                           &work[me, 0, 0], &work[me, 1, 0], &out[me, 0])
+            gradient(<const int32_t *>&panels[first // PANEL, 0, 0, 0], n_panels, pairs,
+                     &work[me, 0, 0], &work[me, 1, 0], &out[me, 0])
 
 
 def sparse_gradient(
@@ -429,7 +377,7 @@ def sparse_gradient(
     Loss loss,                         # IN
     int32_t cap,                       # IN   in units of 2^-RESIDUAL_BITS
     const int16_t[::1] caps,           # IN   the same of each packed row, or empty
-    double[:, ::1] margin,             # WORK (threads, BLOCK), or empty if margins are narrow
+    double[:, ::1] wide_z,              # WORK (threads, BLOCK), or empty if margins are narrow
     int32_t[:, :, ::1] work,           # WORK (threads, 2, BLOCK)
     int64_t[:, :, ::1] out,            # OUT  (threads, 2, d + 1): from ones, from values
 ):
@@ -438,7 +386,6 @@ def sparse_gradient(
     cdef ptrdiff_t d = w.shape[0] - 1
     cdef int n_threads = work.shape[0], me
     cdef bint wide = narrow_w.shape[0] == 0
-    cdef const tile_table *table = tiles()
     cdef const sparse_rows *rows = &records.view
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
@@ -448,18 +395,18 @@ def sparse_gradient(
             block = min(<ptrdiff_t>BLOCK, stop - first)
             if wide:
                 sparse_margin_wide(rows, first, first + block, &w[0], d, <double>(1 << a),
-                                   &margin[me, 0])
-                table.residuals_wide[loss.kind](&margin[me, 0], block, loss.of(tile_rows[t, 2]),
-                                                cap, &work[me, 1, 0])
+                                   &wide_z[me, 0])
+                residuals_wide(loss.kind, &wide_z[me, 0], block, loss.of(tile_rows[t, 2]),
+                               cap, &work[me, 1, 0])
             else:
-                table.sparse_margin(rows, first, first + block, &narrow_w[0], d, a,
-                                    &work[me, 0, 0])
-                table.residuals[loss.kind](&work[me, 0, 0], block, loss.of(tile_rows[t, 2]), cap,
-                                           &work[me, 1, 0])
+                sparse_margin(rows, first, first + block, &narrow_w[0], d, a,
+                              &work[me, 0, 0])
+                residuals(loss.kind, &work[me, 0, 0], block, loss.of(tile_rows[t, 2]), cap,
+                          &work[me, 1, 0])
             if caps.shape[0]:
-                table.cap_each(&work[me, 1, 0], block, &caps[first])
-            table.sparse_gradient(rows, first, first + block, d, &work[me, 1, 0], &out[me, 0, 0],
-                                  &out[me, 1, 0])
+                cap_each(&work[me, 1, 0], block, &caps[first])
+            add_sparse_gradient(rows, first, first + block, d, &work[me, 1, 0], &out[me, 0, 0],
+                                &out[me, 1, 0])
 
 
 def sparse_gradient_at(
@@ -473,21 +420,21 @@ def sparse_gradient_at(
     int64_t[:, :, ::1] out,            # OUT  (threads, 2, d + 1): from ones, from values
 ):
     """As `sparse_gradient`, where the margins are known."""
-    cdef ptrdiff_t t, b, first, block, stop
+    cdef ptrdiff_t t, b, i, first, block, stop
     cdef ptrdiff_t d = out.shape[2] - 1
     cdef int n_threads = work.shape[0], me
-    cdef const tile_table *table = tiles()
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         stop = tile_rows[t, 0] + tile_rows[t, 1]
         for b in range((tile_rows[t, 1] + BLOCK - 1) // BLOCK):
             first = tile_rows[t, 0] + b * BLOCK
             block = min(<ptrdiff_t>BLOCK, stop - first)
-            table.shift_all(&z[first], block, start, &work[me, 0, 0])
-            table.residuals[loss.kind](&work[me, 0, 0], block, loss.of(tile_rows[t, 2]), cap,
-                                       &work[me, 1, 0])
-            table.sparse_gradient(&records.view, first, first + block, d, &work[me, 1, 0],
-                                  &out[me, 0, 0], &out[me, 1, 0])
+            for i in range(block):
+                work[me, 0, i] = z[first + i] + start
+            residuals(loss.kind, &work[me, 0, 0], block, loss.of(tile_rows[t, 2]), cap,
+                      &work[me, 1, 0])
+            add_sparse_gradient(&records.view, first, first + block, d, &work[me, 1, 0],
+                                &out[me, 0, 0], &out[me, 1, 0])
 
 
 def sparse_shift(
@@ -497,69 +444,10 @@ def sparse_shift(
     int32_t[::1] z,                    # IN/OUT (n,) margins
 ):
     """Move one column's weight."""
-    if rows.shape[0]:
-        tiles().shift_rows(&rows[0], &values[0], rows.shape[0], step, &z[0])
-
-
-# -------------------------------------------------------------------------- one record at a time
-
-
-def permuted_descent(
-    const int64_t[::1] start,          # IN   (n + 1,)
-    const int32_t[::1] column,         # IN   (entries,)
-    const double[::1] value,           # IN   (entries,) of coded records, less the offset
-    const double[::1] offset,          # IN   (k,) that all coded records share
-    const double[::1] sign,            # IN   (n,) +1 or -1
-    const int64_t[::1] order,          # IN   (slots,) the record in each slot, or -1
-    bint hinge,                        # IN   whether slopes are Huber's hinge's
-    int64_t batch,                     # IN   slots to a step
-    int64_t passes,                    # IN
-    double step,                       # IN   the largest step
-    double ridge,                      # IN   gamma of strong convexity, or 0: steps are constant
-    double radius,                     # IN   of the ball that weights are kept in, or 0
-    double[::1] gradient,              # WORK (k,)
-    double[::1] w,                     # IN/OUT (k,)
-):
-    """Passes of stochastic gradient descent over slots in a fixed order."""
-    cdef int64_t i, slot, last, r, e, t = 0
-    cdef int64_t slots = order.shape[0], batches = (order.shape[0] + batch - 1) // batch
-    cdef ptrdiff_t j, k = w.shape[0]
-    cdef double m, slope, bend, eta, norm, total, shared
-    cdef const tile_table *table = tiles()
+    cdef ptrdiff_t i
     with nogil:
-        for i in range(passes * batches):
-            t = i + 1
-            last = min((i % batches + 1) * batch, slots)
-            gradient[:] = 0
-            total = 0
-            shared = 0
-            for j in range(k):
-                shared += offset[j] * w[j]
-            for slot in range(i % batches * batch, last):
-                r = order[slot]
-                if r < 0:
-                    continue
-                m = shared
-                for e in range(start[r], start[r + 1]):
-                    m += value[e] * w[column[e]]
-                m *= sign[r]
-                if hinge:
-                    slope = min(max(1 - m, 0.0), 1.0)
-                else:
-                    table.smooth[LOGISTIC](&m, 1, 1.0, 0.0, &slope, &bend)
-                slope *= sign[r]
-                total += slope
-                for e in range(start[r], start[r + 1]):
-                    gradient[column[e]] += slope * value[e]
-            eta = min(step, 1 / (ridge * t)) if ridge > 0 else step
-            norm = 0
-            for j in range(k):
-                w[j] = (1 - eta * ridge) * w[j] + eta / batch * (gradient[j] + total * offset[j])
-                norm += w[j] * w[j]
-            if radius > 0 and norm > radius * radius:
-                norm = radius / sqrt(norm)
-                for j in range(k):
-                    w[j] *= norm
+        for i in range(rows.shape[0]):
+            z[rows[i]] += step * values[i]
 
 
 # --------------------------------------------------------------------------- lengths of records
@@ -568,7 +456,7 @@ def permuted_descent(
 def sparse_lengths(
     SparseRows records,                # IN
     const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
-    const int64_t[:, ::1] columns,     # IN   (d + 1, k): see the tiles
+    const int64_t[:, ::1] columns,     # IN   (d + 1, k): where a unit of each column goes
     int a,                             # IN   bits of records
     int shift,                         # IN   bits of a coordinate that are dropped, upwards
     bint squared,                      # IN   whether coordinates are squared before they are added
@@ -576,13 +464,12 @@ def sparse_lengths(
     int n_threads,
 ):
     """The l1 norm, or the square of the l2 norm, of each record's image under a linear map."""
-    cdef ptrdiff_t t, first
-    cdef const tile_table *table = tiles()
+    cdef ptrdiff_t t, r, first
     for t in prange(tile_rows.shape[0], nogil=True, schedule="static", num_threads=n_threads):
         first = tile_rows[t, 0]
-        table.sparse_lengths(&records.view, first, first + tile_rows[t, 1], &columns[0, 0],
-                             columns.shape[0] - 1, columns.shape[1], a, shift, squared,
-                             &out[first])
+        for r in range(first, first + tile_rows[t, 1]):
+            out[r] = image_length(&records.view, r, &columns[0, 0], columns.shape[0] - 1,
+                                  columns.shape[1], a, shift, squared)
 
 
 # --------------------------------------------------------------------------------- second moments

@@ -16,13 +16,13 @@ import numpy as np
 
 from cython.parallel cimport prange, threadid
 from libc.stddef cimport ptrdiff_t
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
+from privfit._kernels.losses cimport exp_minus
 from privfit._kernels.random cimport (
     BitSource, EXP_ERROR, exp_fixed, gamma_fixed, tables,
 )
 from privfit._kernels.random import exp_interval, is_below
-from privfit._kernels.simd cimport tiles
 
 cdef enum:
     BLOCK = 1024         # candidates that share a block sum
@@ -30,8 +30,64 @@ cdef enum:
     WEIGHT_BITS = 30
 
 
-cdef uint64_t difference(int64_t best, int64_t score) noexcept nogil:
+cdef inline uint64_t difference(int64_t best, int64_t score) noexcept nogil:
     return <uint64_t>best - <uint64_t>score
+
+
+cdef inline void extremes(const int64_t *scores, ptrdiff_t n, int64_t *best,
+                          int64_t *least) noexcept nogil:
+    """The best and the least of n > 0 scores."""
+    cdef int64_t most = scores[0], fewest = scores[0]
+    cdef ptrdiff_t i
+    for i in range(1, n):
+        most = scores[i] if scores[i] > most else most
+        fewest = scores[i] if scores[i] < fewest else fewest
+    best[0], least[0] = most, fewest
+
+
+# ---------------------------------------------------------------------- weights to propose with
+
+
+cdef inline uint32_t weight_above(int32_t gap, int32_t far, float to_log2) noexcept nogil:
+    """An integer of at least 2^30 exp(-gap rate), in float; to_log2 is rate / ln 2.
+
+    Relative errors of the argument (at most 22) are below 2^-22 in all and that of the polynomial
+    is below 2^-18, so a margin of 2^-14 covers both. The caller draws in proportion to these
+    integers and accepts with the exact remaining probability, so a loose bound costs time and
+    nothing else.
+    """
+    cdef float one = 1073807360.0  # 2^30 (1 + 2^-14)
+    return <uint32_t><int32_t>(exp_minus(<float>(gap if gap < far else far) * to_log2) * one) + 1
+
+
+cdef inline uint64_t weights_above(const int64_t *scores, ptrdiff_t n, int64_t best, int64_t least,
+                                   float to_log2, uint32_t *out) noexcept nogil:
+    """Put n weights into `out`; their sum. `best` and `least` bound the scores.
+
+    Dropping low bits of a difference can only raise its weight: so many are dropped that 31 are
+    left. A smaller rate can only raise weights as well: it is at most 31, so that differences times
+    the rate stay below 62, within a float's exponents. Beyond 31 / rate a weight is 1 in any case.
+    """
+    cdef uint64_t widest = difference(best, least), total = 0
+    cdef float limit, most = 31.0, edge = 2147483000.0
+    cdef int32_t far = 2147483000
+    cdef int drop = 0
+    cdef ptrdiff_t i
+    while widest >> drop > 2147483000u:
+        drop += 1
+        to_log2 *= 2
+    to_log2 = to_log2 if to_log2 < most else most
+    limit = most / to_log2
+    if limit < edge:
+        far = <int32_t>limit + 1
+    for i in range(n):
+        out[i] = weight_above(<int32_t>(difference(best, scores[i]) >> drop), far, to_log2)
+    for i in range(n):
+        total += out[i]
+    return total
+
+
+# ---------------------------------------------------------------------------------- mechanisms
 
 
 cdef class Race:
@@ -70,14 +126,14 @@ cdef class Race:
         cdef uint32_t[:, ::1] buffers = np.empty((self._n_threads, BLOCK), dtype=np.uint32)
         cdef int n_threads = self._n_threads
         for b in prange(blocks, nogil=True, schedule="static", num_threads=n_threads):
-            tiles().extremes(&self._scores[b * BLOCK], self._size(b), &ends[b, 0], &ends[b, 1])
+            extremes(&self._scores[b * BLOCK], self._size(b), &ends[b, 0], &ends[b, 1])
         self._least = np.asarray(ends)[:, 1].min()
         if self._taken:
             self._best = np.delete(np.asarray(self._scores), self._taken).max()
         else:
             self._best = np.asarray(ends)[:, 0].max()
         for b in prange(blocks, nogil=True, schedule="static", num_threads=n_threads):
-            self._sums[b] = tiles().weights_above(
+            self._sums[b] = weights_above(
                 &self._scores[b * BLOCK], self._size(b), self._best, self._least, self._to_log2,
                 &buffers[threadid(), 0])
         for b in {i // BLOCK for i in self._taken}:
@@ -90,7 +146,7 @@ cdef class Race:
 
     cdef uint64_t _look(self, ptrdiff_t b) except? 0xFFFFFFFFFFFFFFFF:
         """Put the weights of block b into `_weights`, zero for those taken; their sum."""
-        cdef uint64_t total = tiles().weights_above(
+        cdef uint64_t total = weights_above(
             &self._scores[b * BLOCK], self._size(b), self._best, self._least, self._to_log2,
             self._weights)
         cdef ptrdiff_t i

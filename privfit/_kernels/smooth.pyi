@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit._kernels.linear import SparseRows
+from privfit._kernels.records import SparseRows
 
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
@@ -31,6 +31,8 @@ def slopes(
     w: Int64,
     units: Float64,
     width: float,
+    table: Float64,
+    per_unit: float,
     scale: float,
     bend: Float64,
     z: Int64,
@@ -50,4 +52,20 @@ def bends(
     summed: Int64,
     sums: Int64,
     halves: Int64,
+) -> None: ...
+def permuted_descent(
+    start: Int64,
+    column: Int32,
+    value: Float64,
+    offset: Float64,
+    sign: Float64,
+    order: Int64,
+    hinge: bool,
+    batch: int,
+    passes: int,
+    step: float,
+    ridge: float,
+    radius: float,
+    gradient: Float64,
+    w: Float64,
 ) -> None: ...

@@ -11,11 +11,16 @@ Slopes are pulled as they are, each product with a column rounded to a whole num
 """
 
 from cython.parallel cimport prange, threadid
+from libc.math cimport sqrt
 from libc.stdint cimport int32_t, int64_t
 from libc.stddef cimport ptrdiff_t
 
-from privfit._kernels.linear cimport SparseRows
-from privfit._kernels.simd cimport HINGE, LOGISTIC, PANEL, sparse_rows, tile_table, tiles
+from privfit._kernels.grid cimport PANEL
+from privfit._kernels.records cimport SparseRows, sparse_rows
+from privfit._kernels.slopes cimport (
+    hinge_slopes, logistic_at, logistic_slopes, margin_long, pull, sparse_margin_long, sparse_pull,
+    split, table_slopes, whole_sum,
+)
 
 cdef enum:
     HALF = 32     # bits of the lower half of a sum
@@ -55,21 +60,21 @@ cdef class Packed:
         """z[r] = <x~, w> of `count` records; whole panels of them."""
         cdef ptrdiff_t d = self.columns - 1
         if self.rows != NULL:
-            tiles().sparse_margin_long(self.rows, first, first + count, w, d, self.a, z)
+            sparse_margin_long(self.rows, first, first + count, w, d, self.a, z)
         else:
-            tiles().margin_long(self.panels + first * (d // 2), (count + PANEL - 1) // PANEL,
-                                d // 2, w, w[d], z)
+            margin_long(self.panels + first * (d // 2), (count + PANEL - 1) // PANEL, d // 2, w,
+                        w[d], z)
 
-    cdef void pull(self, ptrdiff_t first, ptrdiff_t count, const double *residual,
-                   int64_t *out) noexcept nogil:
+    cdef void add_pulled(self, ptrdiff_t first, ptrdiff_t count, const double *residual,
+                         int64_t *out) noexcept nogil:
         """out[j] += sum of rounded residual x_j; residuals beyond `count` are 0."""
         cdef ptrdiff_t d = self.columns - 1
         if self.rows != NULL:
-            tiles().sparse_pull(self.rows, first, first + count, d, self.a, residual, out)
+            sparse_pull(self.rows, first, first + count, d, self.a, residual, out)
         else:
-            tiles().pull(self.panels + first * (d // 2), (count + PANEL - 1) // PANEL, d // 2,
-                         residual, out)
-            out[d] += tiles().whole_sum(residual, count, <double>(1 << self.a))
+            pull(self.panels + first * (d // 2), (count + PANEL - 1) // PANEL, d // 2, residual,
+                 out)
+            out[d] += whole_sum(residual, count, <double>(1 << self.a))
 
 
 cdef void tile_margins(
@@ -93,7 +98,7 @@ cdef void tile_pull(Packed records, ptrdiff_t first, ptrdiff_t count, double *re
     cdef ptrdiff_t i
     for i in range(count, (count + PANEL - 1) // PANEL * PANEL):
         residual[i] = 0
-    records.pull(first, count, residual, sums)
+    records.add_pulled(first, count, residual, sums)
 
 
 cdef void make_room(int64_t *summed, ptrdiff_t count, ptrdiff_t size, int64_t *sums,
@@ -143,24 +148,25 @@ def slopes(
     """Add sums of y x_j times minus the slope, and the intercept's, in one part or two."""
     cdef ptrdiff_t t, i, first, count, columns = records.columns, parts = sums.shape[1]
     cdef int n_threads = work.shape[0], me
-    cdef int kind = HINGE if width > 0 else LOGISTIC
-    cdef const tile_table *kernel = tiles()
+    cdef double sign
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         first = tile_rows[t, 0]
         count = tile_rows[t, 1]
+        sign = 1.0 + 2 * tile_rows[t, 2]
         make_room(&summed[me], count, parts * columns, &sums[me, 0, 0], &halves[me, 0, 0, 0])
         tile_margins(records, first, count, w, units, &z[me, 0], &work[me, 0, 0])
         if table.shape[0] > 0:
-            kernel.table_smooth(&work[me, 0, 0], count, 1.0 + 2 * tile_rows[t, 2], &table[0, 0],
-                                table.shape[0], per_unit, &work[me, 1, 0], &bend[first])
+            table_slopes(&work[me, 0, 0], count, sign, &table[0, 0], table.shape[0], per_unit,
+                         &work[me, 1, 0], &bend[first])
+        elif width > 0:
+            hinge_slopes(&work[me, 0, 0], count, sign, width, &work[me, 1, 0], &bend[first])
         else:
-            kernel.smooth[kind](&work[me, 0, 0], count, 1.0 + 2 * tile_rows[t, 2], width,
-                                &work[me, 1, 0], &bend[first])
+            logistic_slopes(&work[me, 0, 0], count, sign, &work[me, 1, 0], &bend[first])
         for i in range(count):
             work[me, 1, i] = work[me, 1, i] * scale
         if parts == 2:
-            kernel.split(&work[me, 1, 0], count, scale, &work[me, 2, 0])
+            split(&work[me, 1, 0], count, scale, &work[me, 2, 0])
             tile_pull(records, first, count, &work[me, 2, 0], &sums[me, 1, 0])
         tile_pull(records, first, count, &work[me, 1, 0], &sums[me, 0, 0])
 
@@ -189,3 +195,63 @@ def bends(
         for i in range(count):
             work[me, 0, i] = work[me, 0, i] * bend[first + i]
         tile_pull(records, first, count, &work[me, 0, 0], &sums[me, 0, 0])
+
+
+# -------------------------------------------------------------------------- one record at a time
+
+
+def permuted_descent(
+    const int64_t[::1] start,          # IN   (n + 1,)
+    const int32_t[::1] column,         # IN   (entries,)
+    const double[::1] value,           # IN   (entries,) of coded records, less the offset
+    const double[::1] offset,          # IN   (k,) that all coded records share
+    const double[::1] sign,            # IN   (n,) +1 or -1
+    const int64_t[::1] order,          # IN   (slots,) the record in each slot, or -1
+    bint hinge,                        # IN   whether slopes are Huber's hinge's
+    int64_t batch,                     # IN   slots to a step
+    int64_t passes,                    # IN
+    double step,                       # IN   the largest step
+    double ridge,                      # IN   gamma of strong convexity, or 0: steps are constant
+    double radius,                     # IN   of the ball that weights are kept in, or 0
+    double[::1] gradient,              # WORK (k,)
+    double[::1] w,                     # IN/OUT (k,)
+):
+    """Passes of stochastic gradient descent over slots in a fixed order."""
+    cdef int64_t i, slot, last, r, e, t = 0
+    cdef int64_t slots = order.shape[0], batches = (order.shape[0] + batch - 1) // batch
+    cdef ptrdiff_t j, k = w.shape[0]
+    cdef double m, slope, eta, norm, total, shared
+    with nogil:
+        for i in range(passes * batches):
+            t = i + 1
+            last = min((i % batches + 1) * batch, slots)
+            gradient[:] = 0
+            total = 0
+            shared = 0
+            for j in range(k):
+                shared += offset[j] * w[j]
+            for slot in range(i % batches * batch, last):
+                r = order[slot]
+                if r < 0:
+                    continue
+                m = shared
+                for e in range(start[r], start[r + 1]):
+                    m += value[e] * w[column[e]]
+                m *= sign[r]
+                if hinge:
+                    slope = min(max(1 - m, 0.0), 1.0)
+                else:
+                    slope = logistic_at(m).slope
+                slope *= sign[r]
+                total += slope
+                for e in range(start[r], start[r + 1]):
+                    gradient[column[e]] += slope * value[e]
+            eta = min(step, 1 / (ridge * t)) if ridge > 0 else step
+            norm = 0
+            for j in range(k):
+                w[j] = (1 - eta * ridge) * w[j] + eta / batch * (gradient[j] + total * offset[j])
+                norm += w[j] * w[j]
+            if radius > 0 and norm > radius * radius:
+                norm = radius / sqrt(norm)
+                for j in range(k):
+                    w[j] *= norm

@@ -8,12 +8,13 @@ from privfit.base.errors import DeclarationError
 cdef extern from *:
     """
     #if defined(_OPENMP)
-    static int privfit_openmp(void) { return 1; }
+    #include <omp.h>
+    static int privfit_openmp(void) { return omp_get_max_threads(); }
     #else
     static int privfit_openmp(void) { return 0; }
     #endif
     """
-    int privfit_openmp()
+    int privfit_openmp()  # asks the runtime, which makes it begin
 
 _forked = False
 
@@ -30,7 +31,7 @@ if hasattr(os, "register_at_fork"):
 
 def has_openmp() -> bool:
     """Whether the kernels were built with OpenMP."""
-    return bool(privfit_openmp())
+    return privfit_openmp() > 0
 
 
 def resolve(n_threads: int | None = None) -> int:

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from privfit._kernels import centers as center_kernels
 from privfit._kernels import chain
-from privfit._kernels.linear import BLOCK_ROWS, PANEL_ROWS, QUAD_SIZE
 from privfit._kernels.random import BitSource
+from privfit._kernels.records import BLOCK_ROWS, PANEL_ROWS, QUAD_SIZE
 from privfit.base.errors import DeclarationError
 from privfit.base.means import seeds
 from privfit.base.typing import Floats, Integers

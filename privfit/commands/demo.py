@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import privfit
-from privfit._kernels import simd, threads
+from privfit._kernels import cpu, threads
 from privfit.base.cautions import public_records
 from privfit.base.errors import InputError
 from privfit.base.typing import Integers
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
     rng = np.random.default_rng(0)
     census = _census(N, rng)
     schema = census.schema
-    console.say(f"privfit {privfit.__version__}: {simd.active()} kernels, "
+    console.say(f"privfit {privfit.__version__}: {cpu.active()} kernels, "
                 f"{threads.resolve()} thread(s)")  # fmt: skip
     console.say(f"{N:,} generated census-like records, {len(schema.columns)} columns coded as "
                 f"{schema.width}; a fifth is held out for testing\n")  # fmt: skip

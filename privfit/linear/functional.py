@@ -46,7 +46,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privfit._kernels.linear import RESIDUAL_UNIT
+from privfit._kernels.records import RESIDUAL_UNIT
 from privfit.base.errors import DeclarationError
 from privfit.base.rounding import ABOVE
 from privfit.base.typing import Floats, Integers

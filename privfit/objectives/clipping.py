@@ -37,8 +37,8 @@ import numpy as np
 import scipy  # its submodules load when first used
 from numpy.typing import ArrayLike
 
-from privfit._kernels import linear as kernels
-from privfit._kernels.linear import RESIDUAL_UNIT
+from privfit._kernels import smooth
+from privfit._kernels.records import RESIDUAL_UNIT
 from privfit.base.errors import DeclarationError
 from privfit.base.rounding import ABOVE
 from privfit.base.typing import Floats, Integers
@@ -199,7 +199,7 @@ def permuted_descent(
     table = scipy.sparse.vstack([scipy.sparse.csr_array(block) for block in blocks], format="csr")
     labels = [np.full(run.count, 1.0 + 2 * run.flip) for run in rows.runs]
     weights = np.zeros(coding.width)
-    kernels.permuted_descent(
+    smooth.permuted_descent(
         table.indptr.astype(np.int64),
         table.indices.astype(np.int32),
         table.data * factor[table.indices] * (scale / length),

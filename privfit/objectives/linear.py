@@ -10,8 +10,8 @@ import numpy as np
 import scipy  # its submodules load when first used
 from numpy.typing import ArrayLike
 
-from privfit._kernels import linear as kernels
 from privfit._kernels import threads
+from privfit._kernels.records import RESIDUAL_UNIT
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers, Rows
 from privfit.base.validation import is_finite, is_whole
@@ -213,7 +213,7 @@ class LinearObjective(Objective[LinearRows]):
     @property
     def gradient_unit(self) -> float:
         """The value of one unit of `gradient`."""
-        return 2.0**-self.grid.a * kernels.RESIDUAL_UNIT
+        return 2.0**-self.grid.a * RESIDUAL_UNIT
 
     def _candidates(self, P: ArrayLike) -> tuple[Floats, Floats]:
         """P checked, and in whole units of the grid; both (m, d + 1), with an intercept of 0."""
@@ -423,7 +423,7 @@ class LinearObjective(Objective[LinearRows]):
     def _cap(self, cap: float) -> int:
         if not is_finite(cap) or not 0 < cap <= 1:
             raise DeclarationError(f"cap ({cap!r}) must lie in (0, 1]; pass cap=0.5")
-        return max(1, math.floor(cap / kernels.RESIDUAL_UNIT))
+        return max(1, math.floor(cap / RESIDUAL_UNIT))
 
     def gradient_range(self, cap: float, adjacency: Adjacency) -> int:
         """The range of the scores +-gradient(w, cap): 2 x_max cap, twice that under 'replace'.

@@ -7,7 +7,7 @@ the same bit for bit in any order, part or thread, on any machine:
   one. Weights of these come as whole numbers in one or more *limbs* (`MarginGrid`), each of which
   leaves every margin below 2^62. So the margins of a limb are exact integers, and what float64
   makes of their sum depends on the record and the weights alone.
-- Slopes and curvatures are functions of the margin without libm (`smooth_tiles.h`): those of the
+- Slopes and curvatures are functions of the margin without libm (`slopes.pxd`): those of the
   logistic loss, of a rounded hinge, or of a table of slopes at margins that are 1/CELLS apart, with
   straight lines in between (`losses`).
 - A product of a slope and a column, of at most 1 in size, is rounded to a multiple of 2^-PULL_BITS.

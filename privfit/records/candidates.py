@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit._kernels.linear import LANE_WIDTH, QUAD_SIZE
+from privfit._kernels.records import LANE_WIDTH, QUAD_SIZE
 from privfit.base.typing import Array, Floats
 from privfit.records.packing import aligned
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privfit._kernels.centers import cells as kernel_cells
-from privfit._kernels.linear import PANEL_ROWS
+from privfit._kernels.records import PANEL_ROWS
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Integers
 from privfit.records.packing import DenseRecords

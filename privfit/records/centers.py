@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._kernels import centers as kernels
-from privfit._kernels.linear import PANEL_ROWS, QUAD_SIZE
+from privfit._kernels.records import PANEL_ROWS, QUAD_SIZE
 from privfit.base.typing import Floats, Integers
 from privfit.domains import Domain
 from privfit.records.candidates import quad_starts, quads

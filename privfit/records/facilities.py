@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privfit._kernels import facility as kernels
-from privfit._kernels.linear import LANE_WIDTH, PANEL_ROWS, QUAD_SIZE
+from privfit._kernels.records import LANE_WIDTH, PANEL_ROWS, QUAD_SIZE
 from privfit.base.errors import DeclarationError, InputError
 from privfit.base.typing import Array, Floats, Integers
 from privfit.domains import Domain

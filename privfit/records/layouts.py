@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._kernels import linear as kernels
-from privfit._kernels.linear import BLOCK_ROWS, LANE_WIDTH, PANEL_ROWS, QUAD_SIZE
+from privfit._kernels.records import BLOCK_ROWS, LANE_WIDTH, PANEL_ROWS, QUAD_SIZE, Loss
 from privfit._kernels.smooth import Packed
 from privfit.base.typing import Floats, Integers
 from privfit.records.candidates import lane_groups, quad_starts, quads, wrap32
@@ -32,7 +32,7 @@ class DenseLayout:
     """Records in panels; margins by products of int16 pairs."""
 
     records: DenseRecords
-    loss: kernels.Loss
+    loss: Loss
     a: int
 
     def fits(self, whole: Floats) -> NDArray[np.bool_]:
@@ -188,7 +188,7 @@ class SparseLayout:
     """Records as lists of non-zeros; a one is a pure addition."""
 
     records: SparseRecords
-    loss: kernels.Loss
+    loss: Loss
     a: int
 
     def fits(self, whole: Floats) -> NDArray[np.bool_]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit._kernels import linear as kernels
+from privfit._kernels.records import RESIDUAL_UNIT, Loss
 from privfit.base.typing import Floats, Integers
 from privfit.domains import Domain
 from privfit.records.candidates import wrap32
@@ -40,7 +40,7 @@ from privfit.records.packing import (
 from privfit.records.rows import Rows
 from privfit.records.smooth import Smoothing, SmoothPass, sizes
 
-MOST_RESIDUAL = round(1 / kernels.RESIDUAL_UNIT)
+MOST_RESIDUAL = round(1 / RESIDUAL_UNIT)
 FEW_STEPS = 4  # by which margins follow a candidate; of more they are computed afresh
 
 
@@ -89,7 +89,7 @@ class LinearRows(Rows):
         super().__init__(records.runs, records.n_features, n_threads)
         self.domain, self.loss, self.head = domain, loss, 0
         grid = domain.grid
-        kernel_loss = kernels.Loss(loss.name, grid.a, grid.b, loss.bits, loss.C)
+        kernel_loss = Loss(loss.name, grid.a, grid.b, loss.bits, loss.C)
         self.layout = (
             DenseLayout(records, kernel_loss, grid.a)
             if isinstance(records, DenseRecords)

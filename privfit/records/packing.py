@@ -21,7 +21,7 @@ import numpy as np
 import scipy  # its submodules load when first used
 from numpy.typing import NDArray
 
-from privfit._kernels.linear import PANEL_ROWS, SparseRows
+from privfit._kernels.records import PANEL_ROWS, SparseRows
 from privfit.base.errors import DeclarationError, DeclarationTypeError, InputError
 from privfit.base.typing import Integers
 from privfit.base.validation import is_sparse

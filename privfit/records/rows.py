@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from privfit._kernels import threads
+from privfit._kernels import SPINNING, threads, waiting
 from privfit.base.typing import Array, Integers
 from privfit.records.packing import Run, tiles
 
@@ -31,13 +31,21 @@ class KernelCalls:
     tile_rows: ClassVar[int] = 256  # records whose panels and margins share two levels of cache
     slice_work: ClassVar[float] = 4e8  # steps between two looks at the keyboard, some 50 ms
     thread_work: ClassVar[float] = 2e6  # below it, a second thread costs more than it gives
+    if SPINNING:  # and idle threads may take the core of one that has work: some milliseconds
+        thread_work = 4e7
+    patient_work: ClassVar[float] = 1e8  # above it, threads may have to wait for a core
 
     def __init__(self, n_threads: int | None = None) -> None:
         self.n_threads = n_threads
 
     def threads(self, work: float) -> int:
         """The number of threads for this number of elementary steps."""
-        return threads.resolve(self.n_threads) if work > self.thread_work else 1
+        if work <= self.thread_work:
+            return 1
+        wanted = threads.resolve(self.n_threads)
+        if wanted == 1 or work > self.patient_work:
+            return wanted
+        return min(wanted, waiting.idle_cores())
 
     def steps(self, count: int, work: float, least: int = 1) -> Iterator[slice]:
         """`count` pieces of work in slices of bounded work; between slices Python sees Ctrl-C."""

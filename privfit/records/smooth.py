@@ -16,7 +16,7 @@ import numpy as np
 import scipy  # its submodules load when first used
 
 from privfit._kernels import smooth as kernels
-from privfit._kernels.linear import PANEL_ROWS
+from privfit._kernels.records import PANEL_ROWS
 from privfit._kernels.smooth import HALF_BITS
 from privfit.base.typing import Floats, Integers
 from privfit.records.layouts import DenseLayout, SparseLayout

@@ -87,7 +87,7 @@ def test_a_build_for_another_interpreter_is_none(tmp_path, fresh):
 
 @pytest.mark.parametrize(
     "change",
-    [{"random.pyx": "cdef int one = 2\n"}, {"fixed.h": None}, {"tiles.c": ""}, {"new.pxd": ""}],
+    [{"random.pyx": "cdef int one = 2\n"}, {"fixed.h": None}, {"new.pyx": ""}, {"new.pxd": ""}],
     ids=["edited", "removed", "added", "declared"],
 )
 def test_the_fingerprint_knows_every_source(tmp_path, fresh, change):
@@ -110,7 +110,8 @@ TINY = {
     "random.pyx": "",
     "random.pxd": 'cdef extern from "fixed.h":\n    int ONE\n',
     "fixed.h": "#define ONE 1\n",
-    "tiles.c": '#include "lanes.h"\n',
+    "centers.pyx": "from privfit._kernels.margins cimport margin\n",
+    "margins.pxd": 'cdef extern from "lanes.h":\n    int margin\n',
     "lanes.h": "",
 }
 
@@ -178,7 +179,7 @@ class BuildExt:
         module = Path(self.get_ext_fullpath(extension.name))
         if not module.exists():  # as if all that exist were newer than their sources
             module.write_text("".join(Path(path).read_text() for path in extension.depends))
-            self.compiled.append(extension.name.rpartition(".")[2])
+            self.compiled.append(extension.name.removeprefix("privfit._kernels."))
 
 
 class Build:
@@ -205,7 +206,7 @@ class Tree:
         names = [path.name for path in (ROOT / "privfit" / "_kernels").glob("*.pyx")]
         for name, text in (dict.fromkeys(names, "") | TINY).items():
             (self.kernels / name).write_text(text)
-        self.all = {"_cyutility", *(name.removesuffix(".pyx") for name in names)}
+        self.sources = {name.removesuffix(".pyx") for name in names}
         self.modules = folder / "build" / "lib" / "privfit" / "_kernels"
         self.setup = folder / "setup.py"
         self.monkeypatch = monkeypatch
@@ -214,7 +215,7 @@ class Tree:
             monkeypatch.delenv(switch, raising=False)
 
     def module(self, name: str) -> str:
-        return (self.modules / f"{name}{EXTENSION_SUFFIXES[0]}").read_text()
+        return (self.modules / f"{name.replace('.', '/')}{EXTENSION_SUFFIXES[0]}").read_text()
 
     def build(
         self, cython: str = "3.2.1", flags: str = "-O3", version: str = "12.2",
@@ -247,6 +248,13 @@ class Tree:
         assert len(compiled) == len(set(compiled))
         return set(compiled)
 
+    def compiled(self, **changes: Any) -> set[str]:
+        """The names of the sources that a build compiled, each for every instruction set."""
+        made = self.build(**changes)
+        stems = {name.rpartition(".")[2] for name in made}
+        assert made == {name for name in self.all if name.rpartition(".")[2] in stems}
+        return stems
+
     def kept(self, name: str) -> list[Path]:
         folder = self.setup.parent / "build" / "modules" / "privfit" / "_kernels"
         return list((folder / f"{name}{EXTENSION_SUFFIXES[0]}").iterdir())
@@ -262,15 +270,25 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
     if not (ROOT / "setup.py").exists():
         pytest.skip("no sources beside these tests")
     tree = Tree(tmp_path, monkeypatch)
-    assert tree.build() == tree.all
+    tree.all = tree.build()
+    assert {name.rpartition(".")[2] for name in tree.all} == tree.sources | {"_cyutility"}
     return tree
 
 
+def test_modules_with_loops_are_built_for_each_instruction_set(tmp_path, monkeypatch):
+    for machine, sets in (("x86_64", {"_baseline", "_avx2"}), ("aarch64", {"_baseline"})):
+        monkeypatch.setattr("platform.machine", lambda machine=machine: machine)
+        (tmp_path / machine).mkdir()
+        names = Tree(tmp_path / machine, monkeypatch).build()
+        assert {name.rpartition(".")[0] for name in names} == sets | {""}
+        assert {"random", "records", *(f"{folder}.linear" for folder in sets)} <= names
+
+
 def test_a_second_build_compiles_nothing(tree):
-    before = tree.module("linear")
+    before = tree.module("_baseline.linear")
     shutil.rmtree(tree.modules)
     assert tree.build() == set()
-    assert tree.module("linear") == before
+    assert tree.module("_baseline.linear") == before
     assert builds.stamp_in(tree.modules).read_text().strip() == builds.fingerprint(tree.kernels)
 
 
@@ -282,20 +300,20 @@ def test_a_second_build_compiles_nothing(tree):
         ("random.pyx", {"random"}),
         ("random.pxd", {"random", "linear"}),
         ("fixed.h", {"random", "linear"}),
-        ("tiles.c", {"simd"}),
-        ("lanes.h", {"simd"}),
+        ("margins.pxd", {"centers"}),
+        ("lanes.h", {"centers"}),
     ],
 )
 def test_a_changed_source_compiles_the_modules_that_are_made_from_it(tree, name, compiled):
     tree.edit(name)
-    assert tree.build() == compiled
+    assert tree.compiled() == compiled
     assert tree.build() == set()
 
 
 def test_an_older_source_compiles_too(tree):
     tree.edit("fixed.h")
     os.utime(tree.kernels / "fixed.h", (0, 0))
-    assert tree.build() == {"random", "linear"}
+    assert tree.compiled() == {"random", "linear"}
 
 
 def test_a_touched_source_compiles_nothing(tree):
@@ -360,13 +378,13 @@ def test_a_changed_recipe_compiles_anew(tree, old, new):
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("new", ['"-mavx"', '"-mavx512f"'])
-def test_a_changed_flag_of_one_extension_compiles_that_one(tree, new, monkeypatch):
+def test_a_changed_flag_of_an_instruction_set_compiles_its_modules(tree, new, monkeypatch):
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
-    tree.build()
+    tree.all |= tree.build()
     text = tree.setup.read_text()
     assert '"-mavx2"' in text
     tree.setup.write_text(text.replace('"-mavx2"', new))
-    assert tree.build() == {"simd"}
+    assert tree.build() == {name for name in tree.all if name.startswith("_avx2.")}
 
 
 def test_a_forced_build_compiles_everything(tree):
@@ -375,13 +393,13 @@ def test_a_forced_build_compiles_everything(tree):
 
 
 def test_a_reverted_source_brings_back_its_module(tree):
-    module = tree.module("linear")
+    module = tree.module("_baseline.linear")
     tree.edit("linear.pyx", "# edited\n")
-    assert tree.build() == {"linear"}
-    assert "# edited\n" in tree.module("linear")
+    assert tree.compiled() == {"linear"}
+    assert "# edited\n" in tree.module("_baseline.linear")
     (tree.kernels / "linear.pyx").write_text(TINY["linear.pyx"])
     assert tree.build() == set()
-    assert tree.module("linear") == module
+    assert tree.module("_baseline.linear") == module
 
 
 def test_a_module_whose_compilation_failed_is_compiled_again(tree):
@@ -409,28 +427,28 @@ def test_a_module_whose_source_was_edited_meanwhile_is_not_kept(tree):
     for command in (Slow, BuildExt):
         (tree.kernels / "linear.pyx").write_text(sooner)
         before = builds.fingerprint(tree.kernels)
-        assert tree.build(command=command) == {"linear"}
+        assert tree.compiled(command=command) == {"linear"}
         assert builds.stamp_in(tree.modules).read_text().strip() == before
-    assert "# later" not in tree.module("linear")
+    assert "# later" not in tree.module("_baseline.linear")
 
 
 @pytest.mark.slow
 def test_the_versions_of_a_module_that_were_used_last_are_kept(tree):
     for edit in range(5):
         tree.edit("linear.pyx", f"# {edit}\n")
-        assert tree.build() == {"linear"}
+        assert tree.compiled() == {"linear"}
         (tree.kernels / "linear.pyx").write_text(TINY["linear.pyx"])
         assert tree.build() == set()  # used again and again
-    assert len(tree.kept("linear")) == 4
+    assert len(tree.kept("_baseline/linear")) == 4
     tree.edit("linear.pyx", "# 0\n")
-    assert tree.build() == {"linear"}
+    assert tree.compiled() == {"linear"}
 
 
 def test_what_an_older_tree_left_is_not_installed(tree):
     (tree.modules / "renamed.py").write_text("")
     assert tree.build(whole=True) == set()
     assert not (tree.modules / "renamed.py").exists()
-    assert tree.module("linear")
+    assert tree.module("_baseline.linear")
 
 
 # ------------------------------------------------------------------------------ a clone, as it is
@@ -468,7 +486,7 @@ def test_python_at_the_root_of_a_clone_takes_the_installed_kernels(clone):
     done = run_in(clone, "-c", script)
     ours, kernel = done.stdout.strip().split("|")
     assert Path(ours) == clone / "privfit" / "__init__.py", done.stderr
-    assert Path(kernel).parent == clone / "site" / "privfit" / "_kernels"
+    assert Path(kernel).parents[1] == clone / "site" / "privfit" / "_kernels"
     assert "tight" in run_in(clone, "-m", "privfit", "budget").stdout
 
 

@@ -578,7 +578,7 @@ def test_discrete_gaussian_refuses_what_it_cannot_draw():
 
 
 # --------------------------------------------------------------------------------- proposal weights
-# A twin of select_tiles.h in numpy's float32: one rounding an operation, as the kernel is compiled.
+# A twin of `weights_above` in float32 of numpy: one rounding an operation, as the kernel has it.
 
 F = np.float32
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -18,7 +19,8 @@ from makers.portrait import portrait
 
 import privfit
 from privfit import Box, CentersObjective, FacilityObjective, LinearObjective
-from privfit._kernels import simd, threads
+from privfit._kernels import cpu, threads, waiting
+from privfit.records.rows import KernelCalls
 
 KEPT = TESTS / "portrait.json"
 
@@ -59,11 +61,77 @@ def test_threads_really_run(fresh_python):
         "before = len(os.listdir('/proc/self/task'))\n"
         "X, y = np.zeros((5000, 4)), np.zeros(5000)\n"
         "o = privfit.LinearObjective(X, y, 'logistic', privfit.Box(-1, 1), n_threads=4)\n"
-        "o.scores(np.zeros((400, 5)))\n"
+        "o.scores(np.zeros((12_000, 5)))\n"
         "print(len(os.listdir('/proc/self/task')) - before)\n",
         OPENBLAS_NUM_THREADS="1",
     )
     assert (done.stdout, done.stderr) == ("3\n" if HAS_OPENMP else "0\n", "")
+
+
+# ------------------------------------------------------------------- threads that wait for others
+
+LOADED = "import privfit, os; from privfit._kernels import SPINNING; print(SPINNING, end=' '); "
+CHOICE = "print(os.environ.get('OMP_WAIT_POLICY'))"
+
+
+@pytest.mark.skipif(not HAS_OPENMP, reason="this build has no OpenMP")
+def test_idle_threads_sleep_and_the_environment_is_as_before(fresh_python):
+    done = fresh_python(LOADED + CHOICE, OMP_DISPLAY_ENV="true")
+    assert done.stdout == "False None\n"
+    assert "OMP_WAIT_POLICY = 'PASSIVE'" in done.stderr
+
+
+@pytest.mark.skipif(not HAS_OPENMP, reason="this build has no OpenMP")
+@pytest.mark.parametrize("policy", ["active", "passive"])
+def test_users_decide_how_threads_wait(fresh_python, policy):
+    done = fresh_python(LOADED + CHOICE, OMP_DISPLAY_ENV="true", OMP_WAIT_POLICY=policy)
+    assert done.stdout == f"False {policy}\n"
+    assert f"OMP_WAIT_POLICY = '{policy.upper()}'" in done.stderr
+
+
+@pytest.mark.skipif(not HAS_OPENMP, reason="this build has no OpenMP")
+def test_where_somebody_loaded_openmp_before_small_work_stays_on_one_thread(fresh_python):
+    runtimes = waiting.runtimes()
+    if not runtimes:
+        pytest.skip("which runtimes are loaded cannot be seen here")
+    rows = "from privfit.records.rows import KernelCalls; print(KernelCalls(2).threads(2e7))"
+    for path in runtimes:
+        first = f"import ctypes; ctypes.CDLL({path!r}); "
+        found = fresh_python(first + LOADED + rows).stdout
+        if found == "True 1\n":
+            return  # the one that the kernels are linked with
+    raise AssertionError(f"none of {sorted(runtimes)} is found to be loaded before")
+
+
+@pytest.mark.parametrize(
+    ("told", "idle"),
+    [("0.1 0.2 0.3 1/99 7", 8), ("9.1 0.2 0.3 3/99 7", 6), ("0 0 0 9/99 7", 1),
+     ("0 0 0 40/99 7", 1), ("", 8), ("0 0 0 none", 8)],
+)  # fmt: skip
+def test_cores_are_idle_that_have_nothing_else_to_run(tmp_path, monkeypatch, told, idle):
+    (tmp_path / "loadavg").write_text(told)
+    monkeypatch.setattr(waiting, "RUNNING", str(tmp_path / "loadavg"))
+    monkeypatch.setattr(waiting, "FRESH", 3600.0)
+    monkeypatch.setattr(waiting, "_asked", -math.inf)
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    assert waiting.idle_cores() == idle
+    (tmp_path / "loadavg").write_text("0 0 0 5/99 7")
+    assert waiting.idle_cores() == idle  # as long as the answer is fresh
+    monkeypatch.setattr(waiting, "RUNNING", str(tmp_path / "nothing"))
+    monkeypatch.setattr(waiting, "_asked", -math.inf)
+    assert waiting.idle_cores() == 8
+
+
+def test_a_short_call_keeps_to_idle_cores_and_a_long_one_to_what_was_asked(monkeypatch):
+    monkeypatch.setattr(waiting, "idle_cores", lambda: 1)
+    monkeypatch.setattr(KernelCalls, "patient_work", 1e8)
+    calls = KernelCalls(3)
+    assert calls.threads(calls.patient_work) == 1
+    assert calls.threads(2 * calls.patient_work) == (3 if HAS_OPENMP else 1)
+    monkeypatch.setattr(waiting, "idle_cores", lambda: 2)
+    assert calls.threads(calls.patient_work) == (2 if HAS_OPENMP else 1)
+    monkeypatch.setattr(waiting, "idle_cores", lambda: 64)
+    assert calls.threads(calls.patient_work) == (3 if HAS_OPENMP else 1)
 
 
 # ---------------------------------------------------------------- the same bits from every build
@@ -82,8 +150,8 @@ def test_instruction_set_does_not_matter(fresh_python):
     done = fresh_python(
         "import json\n"
         "from makers import portrait\n"
-        "from privfit._kernels import simd\n"
-        "print(simd.active())\n"
+        "from privfit._kernels import cpu\n"
+        "print(cpu.active())\n"
         "print(json.dumps(portrait.portrait()))\n",
         PRIVFIT_SIMD="baseline",
     )
@@ -91,7 +159,7 @@ def test_instruction_set_does_not_matter(fresh_python):
     active, answers = done.stdout.splitlines()
     assert active == "baseline"
     assert json.loads(answers) == portrait()
-    assert simd.active() in ("baseline", "avx2")
+    assert cpu.active() in ("baseline", "avx2")
 
 
 # ------------------------------------------------------------------------- forks and concurrency
@@ -104,7 +172,7 @@ from privfit._kernels import threads
 from privfit.records.rows import KernelCalls
 
 warnings.simplefilter("ignore")  # newer Pythons warn that this process has threads
-KernelCalls.thread_work = 0.0
+KernelCalls.thread_work = KernelCalls.patient_work = 0.0
 rng = np.random.default_rng(0)
 X, y = rng.uniform(-1, 1, (5000, 6)), rng.integers(0, 2, 5000)
 domain = privfit.Box(-1, 1, 6)

@@ -161,7 +161,7 @@ def test_the_entrances_of_a_task_reach_its_solvers_and_the_kernels(task: str) ->
     models = [getattr(model, "settings", model) for model in kind.solvers.values()]
     settings = [model for model in models if type(model).__module__.startswith("privfit.")]
     assert {stamps.file_of(type(each)) for each in settings} <= reached
-    assert ROOT / "privfit" / "_kernels" / "tiles.c" in reached
+    assert ROOT / "privfit" / "_kernels" / "lanes.h" in reached
 
 
 def test_targets_name_cells_of_the_table_and_the_untuned_data_first() -> None:

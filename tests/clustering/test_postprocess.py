@@ -129,13 +129,13 @@ def test_proposals_are_normal():
 def test_same_path_on_every_instruction_set(fresh_python):
     script = (
         "import hashlib\nfrom makers import chains\n"
-        "from privfit._kernels import simd\n"
+        "from privfit._kernels import cpu\n"
         "for quadratic in (False, True):\n"
         "    state = chains.blobs(d=6, k=4, n=50, quadratic=quadratic, domain='l2').state(1)\n"
         "    state.walk(3000)\n"
         "    print(hashlib.sha256(state.points.tobytes() + state.rows.tobytes()"
         " + state.log_q.tobytes() + state.values.tobytes()).hexdigest())\n"
-        "print(simd.active() == 'baseline')\n"
+        "print(cpu.active() == 'baseline')\n"
     )
     auto, baseline = fresh_python(script), fresh_python(script, PRIVFIT_SIMD="baseline")
     assert baseline.stdout.split()[-1] == "True", baseline.stderr

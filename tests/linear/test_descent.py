@@ -39,7 +39,7 @@ from privfit import (
     Reals,
     Schema,
 )
-from privfit._kernels.linear import RESIDUAL_UNIT
+from privfit._kernels.records import RESIDUAL_UNIT
 from privfit.audit import audit_runs
 from privfit.domains import Grid
 from privfit.linear import descent, frank_wolfe, permuted_sgd

@@ -31,13 +31,14 @@ from makers.cases import (
 from privfit import Box, Categorical, L1Ball, LinearObjective, Numeric, Schema
 from privfit._kernels import linear as kernels
 from privfit._kernels import threads
+from privfit._kernels.records import PANEL_ROWS, RESIDUAL_UNIT, Loss
 from privfit.domains import Grid
 from privfit.records.candidates import quads, wrap32
 from privfit.records.packing import pack, tiles
 
 LAYOUTS = ("dense", "sparse")
 CAP = 0.3
-ONE = round(1 / kernels.RESIDUAL_UNIT)
+ONE = round(1 / RESIDUAL_UNIT)
 
 
 def answers(objective: LinearObjective, P: np.ndarray) -> dict[str, np.ndarray]:
@@ -187,7 +188,7 @@ def test_margin_kernels_are_exact(name, rng):
     for w in reference.candidates(P, domain):
         expected = [reference.margin(x, w, domain.grid.a) for x in rows]
         whole = np.array(w, dtype=np.float64)
-        z = np.empty(dense.panels.shape[0] * kernels.PANEL_ROWS, dtype=np.int32)
+        z = np.empty(dense.panels.shape[0] * PANEL_ROWS, dtype=np.int32)
         pairs = np.ascontiguousarray(quads(whole[None, :-1], dense.pairs)[0, :, 0])
         kernels.dense_margin(dense.as_pairs, pairs, w[-1] << domain.grid.a, z, 2)
         assert z[:70].tolist() == expected
@@ -201,7 +202,7 @@ def test_margin_kernels_are_exact(name, rng):
 def test_loss_integers_of_each_record_are_those_that_are_summed(rng):
     z = rng.integers(-(2**31), 2**31, 1000).astype(np.int32) // 4
     for name in LOSSES:
-        loss = kernels.Loss(name, 12, 10, 12, 1.0)
+        loss = Loss(name, 12, 10, 12, 1.0)
         out = np.empty(1000, dtype=np.int32)
         parts = np.array([[0, 600, 0], [600, 400, -1]], dtype=np.int64)
         kernels.losses_each(z, parts, loss, out, 2)

@@ -23,10 +23,10 @@ from privfit import (
     RecordObjective,
     Schema,
 )
-from privfit._kernels import linear as kernels
+from privfit._kernels.records import RESIDUAL_UNIT
 from privfit.domains import Grid
 
-ONE = round(1 / kernels.RESIDUAL_UNIT)
+ONE = round(1 / RESIDUAL_UNIT)
 SLOPES = ("logistic", "hinge")
 FEW = Grid(a=2, b=10, c=4)  # so few bits that all records can be tried
 

@@ -230,7 +230,7 @@ def test_slopes_are_as_near_as_the_proof_has_it(width):
 BITS = """
 import numpy as np
 from privfit import Box, LinearObjective
-from privfit._kernels import simd
+from privfit._kernels import cpu
 from privfit.linear.newton import coding_of
 from privfit.objectives.smooth import MarginGrid
 rng, domain = np.random.default_rng(3), Box(-1, 1, 9)
@@ -243,7 +243,7 @@ for layout in ("dense", "sparse"):
         sums = objective.smooth(width, np.arange(0), np.inf)
         print(sums.slopes(weights.whole, weights.bits, True).tolist())
         print(sums.bends(weights.whole, weights.bits, v.whole).tolist())
-print(simd.active())
+print(cpu.active())
 """
 
 

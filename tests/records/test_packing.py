@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from makers.cases import DOMAINS, case, encoded, labels
 
 from privfit import Box, LinearObjective, Schema, roc_curve
-from privfit._kernels.linear import PANEL_ROWS
+from privfit._kernels.records import PANEL_ROWS
 from privfit.records import packing
 from privfit.records.packing import pack, tiles
 

@@ -1,0 +1,1 @@
+"""Kernels for CPUs with AVX2 and FMA; the build puts them here."""

@@ -1,0 +1,1 @@
+"""Kernels for every CPU of the platform; the build puts them here."""

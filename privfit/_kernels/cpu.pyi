@@ -1,0 +1,3 @@
+"""Which instruction set the kernels run with."""
+
+def active() -> str: ...

@@ -1,3 +1,0 @@
-"""Which build of the tile functions runs."""
-
-def active() -> str: ...
