@@ -37,8 +37,8 @@ def translated(sources: list[Path], folder: Path) -> dict[str, str]:
     directives = {"language_level": 3, "boundscheck": False, "wraparound": False,
                   "initializedcheck": False, "cdivision": True}  # fmt: skip
     modules = cythonize(
-        list(map(str, sources)), build_dir=str(folder), compiler_directives=directives, quiet=True, force=True,
-        shared_utility_qualified_name="privfit._kernels._cyutility",
+        list(map(str, sources)), build_dir=str(folder), compiler_directives=directives,
+        quiet=True, force=True, shared_utility_qualified_name="privfit._kernels._cyutility",
     )  # fmt: skip
     return {m.name.rpartition(".")[2]: Path(m.sources[0]).read_text() for m in modules}
 

@@ -41,7 +41,6 @@ static inline lanes lanes_right(lanes a, int bits) {
     return _mm256_sra_epi32(a, _mm_cvtsi32_si128(bits));
 }
 static inline lanes lanes_and(lanes a, lanes b) { return _mm256_and_si256(a, b); }
-static inline lanes lanes_equal(lanes a, lanes b) { return _mm256_cmpeq_epi32(a, b); }
 static inline lanes lanes_min16(lanes a, lanes b) { return _mm256_min_epu16(a, b); }
 static inline lanes lanes_min8(lanes a, lanes b) { return _mm256_min_epu8(a, b); }
 /* x[0] w[0] + x[1] w[1] of the int16 pairs in each lane */
@@ -103,7 +102,6 @@ static inline lanes lanes_bytes(const uint8_t *p) {
 static inline lanes lanes_mul(lanes a, lanes b) LANES_EACH(privfit_mul4)
 static inline lanes lanes_min(lanes a, lanes b) LANES_EACH(privfit_min4)
 static inline lanes lanes_and(lanes a, lanes b) LANES_EACH(_mm_and_si128)
-static inline lanes lanes_equal(lanes a, lanes b) LANES_EACH(_mm_cmpeq_epi32)
 static inline lanes lanes_min16(lanes a, lanes b) LANES_EACH(privfit_min_u16)
 static inline lanes lanes_min8(lanes a, lanes b) LANES_EACH(_mm_min_epu8)
 static inline lanes lanes_left(lanes a, int bits) {
@@ -147,7 +145,6 @@ static inline lanes lanes_mul(lanes a, lanes b)
     LANES_EACH(privfit_wrap((uint32_t)a.v[i] * (uint32_t)b.v[i]))
 static inline lanes lanes_min(lanes a, lanes b) LANES_EACH(a.v[i] < b.v[i] ? a.v[i] : b.v[i])
 static inline lanes lanes_and(lanes a, lanes b) LANES_EACH(a.v[i] & b.v[i])
-static inline lanes lanes_equal(lanes a, lanes b) LANES_EACH(-(a.v[i] == b.v[i]))
 static inline lanes lanes_min16(lanes a, lanes b) {
     uint16_t u[2 * LANES], v[2 * LANES];
     memcpy(u, &a, sizeof u), memcpy(v, &b, sizeof v);
