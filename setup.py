@@ -42,7 +42,7 @@ DIRECTIVES = {
 # Losses must be the same bits everywhere: no fast-math, and no fused multiply-add made behind our
 # back. Integers wrap (-fwrapv): only a final sum has to fit.
 FLAGS = {
-    "unix": ["-O1", "-g", "-fno-omit-frame-pointer"] if DEBUG else ["-O3"],
+    "unix": ["-O1", "-g", "-fno-omit-frame-pointer"] if DEBUG else ["-O3", "-g0"],
     "msvc": ["/Od", "/Zi"] if DEBUG else ["/O2"],
 }
 FLAGS["unix"] += ["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv"]
@@ -64,7 +64,7 @@ EACH = ("linear", "smooth", "centers", "facility", "select", "chain")
 # What Cython adds to every module with typed memoryviews, compiled once: half of a build's time.
 SHARED = "privfit._kernels._cyutility"
 CYTHON = {"compiler_directives": DIRECTIVES, "shared_utility_qualified_name": SHARED}
-TRANSLATED = Path("build") / "cython"  # a folder a variant: C files are named after their sources
+TRANSLATED = Path("build") / "cython"
 
 KEPT = Path("build") / "modules"
 VERSIONS = 4  # of each module are kept, those used last
@@ -118,15 +118,16 @@ class ReusingBuild(build_ext):
             keep(module, kept)
 
     def translate(self, extensions: list[Extension]) -> None:
-        """Let Cython write the C files of these extensions."""
+        """Let Cython write the C files of these extensions: one a source, a copy a variant."""
         if extensions:
             shutil.rmtree(TRANSLATED, ignore_errors=True)  # Cython copies headers to it
-        for variant in {extension.variant: None for extension in extensions}:
-            chosen = [extension for extension in extensions if extension.variant == variant]
-            folder = str(TRANSLATED / (variant or "once"))
-            all_translated = cythonize(chosen, force=True, build_dir=folder, **CYTHON)
-            for extension, translated in zip(chosen, all_translated, strict=True):
-                extension.sources = translated.sources
+        sources = {extension.once: None for extension in extensions}
+        once = [Extension(name, list(files)) for name, files in sources]
+        folder = str(TRANSLATED / "once")
+        for found in cythonize(once, force=True, build_dir=folder, **CYTHON):
+            for extension in extensions:
+                if extension.once[0] == found.name:
+                    extension.sources = [copy_to(extension.variant, path) for path in found.sources]
 
     def toolchain(self) -> list[object]:
         """What all extensions are made with: compiler, Cython, Python, and their settings."""
@@ -148,6 +149,15 @@ class ReusingBuild(build_ext):
         if command is None or shutil.which(command[0]) is None:
             return None
         return subprocess.run([*command, "--version"], capture_output=True, check=False).stdout
+
+
+def copy_to(variant: str, path: str) -> str:
+    """A C file for an instruction set: objects are named after their sources."""
+    if not variant:
+        return path
+    folder = TRANSLATED / variant
+    folder.mkdir(parents=True, exist_ok=True)
+    return shutil.copy(path, folder)
 
 
 def digest(*parts: object) -> str:
@@ -249,12 +259,12 @@ def kernel(name: str, variant: str = "") -> Extension:
         define_macros=[] if DEBUG else [("NDEBUG", "1")],
         undef_macros=["NDEBUG"] if DEBUG else [],
     )
-    extension.variant = variant
+    extension.variant, extension.once = variant, (f"privfit._kernels.{name}", (str(source),))
     return extension
 
 
 shared = Extension(SHARED, [])
-shared.variant = ""
+shared.variant, shared.once = "", (SHARED, ())
 
 setup(
     ext_modules=[

@@ -51,6 +51,7 @@ SHORT = {
     "bench/workflow.py": "--quick",
     "bench/scale.py": "--rows 2000 --rounds 1 --only streaming growing",
     "bench/figures.py": "--out .",
+    "bench/busy.py": "--repeat 1 --neighbours 0",
     "bench.audit_table": "--filter Medians",
     "python tools/releases.py --compare tests/models/releases.json": "--filter mechanism",
 }
@@ -68,6 +69,8 @@ NOT_RUN = {
     ". .venv/bin/activate": INSTALLS,
     "python setup.py build_ext --inplace": "would hide the installed kernels, which are tried here",
     "python bench/peers.py --setup": "downloads packages",
+    "python bench/versions.py REVISION": "names no revision, and CI's copy of the tree has none",
+    "python tools/nogil.py": LINTS,
     "python tools/releases.py --out tests/models/releases.json": "the record stays as it is",
     "ruff check .": LINTS,
     "ruff format .": LINTS,

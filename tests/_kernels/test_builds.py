@@ -191,8 +191,12 @@ class Build:
         pass
 
 
-def cythonize(extensions: list[Extension], **options: object) -> list[Extension]:
-    return [Extension(extension.name, [f"{extension.name}.c"]) for extension in extensions]
+def cythonize(extensions: list[Extension], build_dir: str, **options: object) -> list[Extension]:
+    for extension in extensions:
+        source = Path(build_dir, f"{extension.name}.c")
+        source.parent.mkdir(parents=True, exist_ok=True)
+        source.touch(exist_ok=False)  # each is translated once
+    return [Extension(one.name, [str(Path(build_dir, f"{one.name}.c"))]) for one in extensions]
 
 
 class Tree:
