@@ -61,6 +61,10 @@ VARIANTS = {"baseline": {"unix": [], "msvc": []}} | ({"avx2": AVX2} if X86 else 
 ONCE = ("cpu", "threads", "objects", "records", "random", "counts", "cells")
 EACH = ("linear", "smooth", "centers", "facility", "select", "chain")
 
+# No loop of theirs is hot, so that they are compiled faster than they could run.
+COLD = ("cpu", "threads", "records", "_cyutility")
+QUICKLY = {"unix": ["-O1"], "msvc": ["/O1"]}
+
 # What Cython adds to every module with typed memoryviews, compiled once: half of a build's time.
 SHARED = "privfit._kernels._cyutility"
 CYTHON = {"compiler_directives": DIRECTIVES, "shared_utility_qualified_name": SHARED}
@@ -218,8 +222,10 @@ class BuildKernels(ReusingBuild):
         kind = "msvc" if self.compiler.compiler_type == "msvc" else "unix"
         compile_openmp, link_openmp = self.openmp(kind)
         for extension in self.extensions:
-            instructions = VARIANTS[extension.variant][kind] if extension.variant else []
-            extension.extra_compile_args = FLAGS[kind] + compile_openmp + instructions
+            own = VARIANTS[extension.variant][kind] if extension.variant else []
+            if extension.name.rpartition(".")[2] in COLD:
+                own = QUICKLY[kind]
+            extension.extra_compile_args = FLAGS[kind] + compile_openmp + own
             extension.extra_link_args = link_openmp
         super().build_extensions()
 
