@@ -158,6 +158,23 @@ cdef inline void turn(const small *rows, ptrdiff_t stride, ptrdiff_t count, ptrd
                 out[r * LANES + c] = rows[c * stride + r]
 
 
+cdef inline lanes swap_records(const small *turned, const small *first, const small *second,
+                               const int32_t *which, ptrdiff_t n, int32_t *gone,
+                               lanes sum) noexcept nogil:
+    """The sum and what n records add to it, at most LANES of them; see `swaps`."""
+    cdef lanes v, kept, more
+    cdef int32_t *own
+    cdef ptrdiff_t r
+    for r in range(n):
+        own = gone + which[r] * LANES
+        v = widened(turned + r * LANES)
+        kept = lanes_min(v, lanes_all(first[r]))
+        more = lanes_sub(lanes_min(v, lanes_all(second[r])), kept)
+        sum = lanes_add(sum, kept)
+        lanes_store(own, lanes_add(lanes_load(own), more))
+    return sum
+
+
 cdef inline void swaps(const small *rows, ptrdiff_t stride, ptrdiff_t count, const small *first,
                        const small *second, const int32_t *which, ptrdiff_t n, int32_t *added,
                        int32_t *gone) noexcept nogil:
@@ -169,20 +186,16 @@ cdef inline void swaps(const small *rows, ptrdiff_t stride, ptrdiff_t count, con
     so that 32 bits hold.
     """
     cdef small[64] turned
-    cdef lanes v, kept, more, sum = lanes_all(0)
-    cdef int32_t *own
-    cdef ptrdiff_t i, r, some
+    cdef lanes sum = lanes_all(0)
+    cdef ptrdiff_t i, whole = n // 8 * 8
     check(n <= PART)
     for i in range(64):
         turned[i] = 0
-    for i in range(0, n, 8):
-        some = min(<ptrdiff_t>LANES, n - i)
-        turn(rows + i, stride, count, some, &turned[0])
-        for r in range(some):
-            own = gone + which[i + r] * LANES
-            v = widened(&turned[r * LANES])
-            kept = lanes_min(v, lanes_all(first[i + r]))
-            more = lanes_sub(lanes_min(v, lanes_all(second[i + r])), kept)
-            sum = lanes_add(sum, kept)
-            lanes_store(own, lanes_add(lanes_load(own), more))
+    for i in range(0, whole, 8):
+        turn(rows + i, stride, count, 8, &turned[0])
+        sum = swap_records(&turned[0], first + i, second + i, which + i, 8, gone, sum)
+    if whole < n:
+        turn(rows + whole, stride, count, n - whole, &turned[0])
+        sum = swap_records(&turned[0], first + whole, second + whole, which + whole, n - whole,
+                           gone, sum)
     lanes_store(added, sum)

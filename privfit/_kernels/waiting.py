@@ -65,10 +65,15 @@ def idle_cores() -> int:
     now = monotonic()
     if now >= _asked + FRESH:
         cores = os.cpu_count() or 1
-        try:
-            with open(RUNNING, "rb", buffering=0) as told:
-                running = int(told.read().split()[3].split(b"/")[0])
-        except (OSError, ValueError, IndexError):
-            running = 1
-        _asked, _idle = now, max(1, cores - running + 1)
+        fewest = min(running(), running())  # threads of the last call may be on their way to sleep
+        _asked, _idle = now, max(1, cores - fewest + 1)
     return _idle
+
+
+def running() -> int:
+    """How many tasks are running or ready to run, this one included."""
+    try:
+        with open(RUNNING, "rb", buffering=0) as told:
+            return int(told.read().split()[3].split(b"/")[0])
+    except (OSError, ValueError, IndexError):
+        return 1
