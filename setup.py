@@ -12,9 +12,11 @@ import os
 import platform
 import re
 import runpy
+import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 
@@ -86,6 +88,7 @@ class CleanBuild(build):
     """Starts with an empty folder: what an older tree left in it would become part of a wheel."""
 
     def run(self) -> None:
+        require_compiler()  # before the lines of other commands
         if Path(self.build_lib).is_relative_to(self.build_base):
             shutil.rmtree(self.build_lib, ignore_errors=True)
         super().run()
@@ -164,6 +167,18 @@ def copy_to(variant: str, path: str) -> str:
     return shutil.copy(path, folder)
 
 
+def require_compiler() -> None:
+    """Stop with one sentence where there is no C compiler."""
+    command = os.environ.get("CC") or sysconfig.get_config_var("CC")
+    if os.name == "nt" or not command:  # Microsoft's is found in other ways, and missed in words
+        return
+    if shutil.which(program := shlex.split(command)[0]) is None:
+        raise SystemExit(
+            f"privfit needs a C compiler to build, and {program} was not found: install it "
+            "(on Debian: apt-get install build-essential), set CC to another one, or use a wheel"
+        )
+
+
 def digest(*parts: object) -> str:
     """The SHA-256 of plain values."""
     return hashlib.sha256(repr(parts).encode()).hexdigest()
@@ -210,6 +225,7 @@ class BuildKernels(ReusingBuild):
 
     def run(self) -> None:
         """Build; a stamp is left beside the modules once all of them are made."""
+        require_compiler()
         modules = Path(self.get_ext_fullpath("privfit._kernels.cpu")).parent
         suffix = self.get_ext_filename("cpu").removeprefix("cpu")
         stamp = BUILDS["stamp_in"](modules, suffix)

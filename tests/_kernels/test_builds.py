@@ -217,6 +217,7 @@ class Tree:
         monkeypatch.chdir(folder)
         for switch in ("PRIVFIT_DEBUG", "PRIVFIT_OPENMP", "CPATH"):
             monkeypatch.delenv(switch, raising=False)
+        monkeypatch.setenv("CC", sys.executable)  # some program; the compilers above do the work
 
     def module(self, name: str) -> str:
         return (self.modules / f"{name.replace('.', '/')}{EXTENSION_SUFFIXES[0]}").read_text()
@@ -286,6 +287,14 @@ def test_modules_with_loops_are_built_for_each_instruction_set(tmp_path, monkeyp
         names = Tree(tmp_path / machine, monkeypatch).build()
         assert {name.rpartition(".")[0] for name in names} == sets | {""}
         assert {"random", "records", *(f"{folder}.linear" for folder in sets)} <= names
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["build", "build_ext"])
+def test_without_a_compiler_one_sentence_says_so_before_anything_else(tree, whole, monkeypatch):
+    monkeypatch.setenv("CC", "no-such-cc -pthread")
+    with pytest.raises(SystemExit, match=r"needs a C compiler to build, and no-such-cc was not "):
+        tree.build(whole=whole)
+    assert builds.stamp_in(tree.modules).exists()  # of the build before
 
 
 def test_a_second_build_compiles_nothing(tree):
