@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -243,6 +244,51 @@ def norms(package: ModuleType, threads: int) -> Call:
     return lambda: schema.pair_norms(P)
 
 
+# ------------------------------------------------------------------------------------ whole fits
+
+
+@kernel("fit, gradient", solver="gradient")
+@kernel("fit, local", solver="local")
+@kernel("fit, eem", solver="eem")
+@kernel("fit, objective", solver="objective")
+def linear_fit(package: ModuleType, threads: int, solver: str) -> Call:
+    records, y, schema = tables.census(20_000)
+    schema = package.Schema.from_dict(schema.to_dict())
+
+    def run() -> Any:
+        model = package.LogisticRegression(
+            1.0, 1e-6, domain=schema, classes=[0, 1], solver=solver, n_threads=threads,
+            random_state=0,
+        )  # fmt: skip
+        return model.fit(records, y).coef_
+
+    return run
+
+
+@kernel("fit, KMeans")
+def kmeans_fit(package: ModuleType, threads: int) -> Call:
+    X = np.random.default_rng(5).uniform(-1, 1, (34_112, 4))
+
+    def run() -> Any:
+        model = package.KMeans(8, 1.0, domain=(-1, 1), n_threads=threads, random_state=0)
+        return model.fit(X).cluster_centers_
+
+    return run
+
+
+@kernel("fit, KMedian")
+def kmedian_fit(package: ModuleType, threads: int) -> Call:
+    X = np.random.default_rng(5).uniform(0, 1, (10_000, 6))
+
+    def run() -> Any:
+        model = package.KMedian(
+            4, 1.0, facilities=X[:200], domain=(0, 1), n_threads=threads, random_state=0
+        )
+        return model.fit(X).cluster_centers_
+
+    return run
+
+
 # ------------------------------------------------------------------------------------- measuring
 
 
@@ -274,6 +320,7 @@ def measure(name: str, before: ModuleType, threads: int, repeat: int) -> dict[st
 
 def run(options: argparse.Namespace) -> list[dict[str, Any]]:
     """The rows for the instruction set of this process."""
+    warnings.simplefilter("ignore")  # seeds of fits
     sys.path.append(str(built(options.revision)))
     before = importlib.import_module(OLDER)
     rows = []

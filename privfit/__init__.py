@@ -226,18 +226,9 @@ def __getattr__(name: str) -> _typing.Any:
             stacklevel=2,
         )
         return getattr(importlib.import_module(room), name)
-    if name in _RENAMED:
-        import warnings
+    from privfit.base.cautions import old_names
 
-        from privfit.base.cautions import OldNameWarning
-
-        warnings.warn(
-            f"privfit.{name} is privfit.{_RENAMED[name]} now; import that",
-            OldNameWarning,
-            stacklevel=2,
-        )
-        return globals()[_RENAMED[name]]
-    raise AttributeError(f"module 'privfit' has no attribute {name!r}")
+    return old_names(__name__, _RENAMED)(name)
 
 
 def __dir__() -> list[str]:

@@ -62,17 +62,13 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(20240229)
 
 
-@pytest.fixture(autouse=True)
-def threads_of_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many threads as are asked for, whether or not cores are idle while the tests run."""
-    monkeypatch.setattr(KernelCalls, "patient_work", 0.0)
-
-
 @pytest.fixture
 def knobs(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Set what may not change an answer: rows of a tile, work of a slice, work worth a thread."""
 
     def turn(**values: float) -> None:
+        if "thread_work" in values:  # threads are used whether or not cores are idle
+            values = {"patient_work": 0.0, **values}
         for name, value in values.items():
             assert hasattr(KernelCalls, name), f"calls of kernels have no knob {name}"
             monkeypatch.setattr(KernelCalls, name, value)
@@ -91,6 +87,7 @@ def threads_used(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return used[-1]
 
     monkeypatch.setattr(KernelCalls, "thread_work", 0.0)
+    monkeypatch.setattr(KernelCalls, "patient_work", 0.0)
     monkeypatch.setattr(KernelCalls, "threads", spy)
     return used
 

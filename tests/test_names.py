@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pickle
 import sys
 import warnings
 
@@ -161,3 +162,28 @@ def test_estimators_have_one_order_of_arguments(name):
     assert by_place in (["epsilon", "delta"], ["n_clusters", "epsilon", "delta"])
     first = list(arguments)[len(by_place)]
     assert first == ("domain" if "domain" in arguments else "classes")
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [("privfit", "Gupta", "Swaps"), ("privfit.clustering", "Gupta", "Swaps"),
+     ("privfit.clustering.kmedian", "Gupta", "Swaps"), ("privfit", "LinearHybrid", "SelectRefine"),
+     ("privfit.linear", "LinearHybrid", "SelectRefine"),
+     ("privfit.linear.select_refine", "LinearHybrid", "SelectRefine")],
+)  # fmt: skip
+def test_old_classes_are_found_where_they_were_so_that_pickles_load(module, old, new):
+    found = importlib.import_module(module)
+    with pytest.warns(FutureWarning, match=rf"{module}\.{old} is {module}\.{new} now; import that"):
+        assert getattr(found, old) is getattr(found, new)
+    with pytest.raises(AttributeError, match="has no attribute 'Nobody'"):
+        found.Nobody  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "pickled",
+    [b"cprivfit.clustering.kmedian\nGupta\n.", b"cprivfit.linear.select_refine\nLinearHybrid\n."],
+)
+def test_pickles_that_name_old_classes_load(pickled):
+    with pytest.warns(FutureWarning, match="now; import that"):
+        found = pickle.loads(pickled)
+    assert found in (privfit.Swaps, privfit.SelectRefine)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -24,6 +24,7 @@ __all__ = [
     "UnwiseBudgetWarning",
     "caution",
     "caution_score",
+    "old_names",
     "public_records",
 ]
 
@@ -33,6 +34,22 @@ MOST_DELTA = 0.01  # whatever the number of records
 
 class OldNameWarning(FutureWarning):
     """A name was used that has another one now, or another meaning; it works for one version."""
+
+
+def old_names(module: str, renamed: Mapping[str, str]) -> Callable[[str], object]:
+    """A module's `__getattr__` for names that have another one now; pickles look there, too."""
+
+    def look_up(name: str) -> object:
+        if name not in renamed:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        warnings.warn(
+            f"{module}.{name} is {module}.{renamed[name]} now; import that",
+            OldNameWarning,
+            stacklevel=2,
+        )
+        return getattr(sys.modules[module], renamed[name])
+
+    return look_up
 
 
 class PrivacyLeakWarning(UserWarning):

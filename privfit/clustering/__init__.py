@@ -1,5 +1,6 @@
 """k-means and k-median: by noisy steps, trees, grids, searches, and post-processing."""
 
+from privfit.base.cautions import old_names
 from privfit.clustering.grids import Tree, UniformGrid
 from privfit.clustering.hybrid import Hybrid
 from privfit.clustering.kmedian import Coreset, Greedy, Swaps, Synopsis
@@ -19,3 +20,5 @@ __all__ = [
     "UniformGrid",
     "mcmc",
 ]
+
+__getattr__ = old_names(__name__, {"Gupta": "Swaps"})

@@ -23,6 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from privfit.base.cautions import old_names
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.objectives import FacilityObjective
@@ -601,3 +602,6 @@ def cost_noise(
         )
     reach = neighbours.span(lowest, lowest + objective.largest)
     return DiscreteLaplace(epsilon, max(1, reach))
+
+
+__getattr__ = old_names(__name__, {"Gupta": "Swaps"})

@@ -154,7 +154,7 @@ class ConfusionMatrix:
 
     Parameters
     ----------
-    counts : array of shape (2, 2)
+    counts : array of shape (K, K)
         The noisy counts.
     release : Release
         What was released, its cost and the declarations it depends on.

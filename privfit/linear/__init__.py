@@ -1,5 +1,6 @@
 """Fitting linear models: noisy descents, perturbed convex problems, the functional mechanism."""
 
+from privfit.base.cautions import old_names
 from privfit.linear.descent import Gradient
 from privfit.linear.frank_wolfe import FrankWolfe
 from privfit.linear.functional import Functional
@@ -20,3 +21,5 @@ __all__ = [
     "SelectRefine",
     "SmoothLoss",
 ]
+
+__getattr__ = old_names(__name__, {"LinearHybrid": "SelectRefine"})

@@ -25,6 +25,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from privfit.base.cautions import old_names
 from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.linear.descent import (
     ALMOST,
@@ -212,3 +213,6 @@ class _Plan:
         chosen = Event("selection", eps_s, T * fits)
         left = gaussian_left(budget, chosen)
         return cls(T, eps_s, refine, Noise(refine, gaussian_part(left, fits, ALMOST)))
+
+
+__getattr__ = old_names(__name__, {"LinearHybrid": "SelectRefine"})

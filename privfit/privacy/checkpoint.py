@@ -21,11 +21,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import RLock
-from typing import cast
+from typing import SupportsInt, cast
+
+import numpy as np
 
 from privfit._kernels.random import BitSource
 from privfit.base.errors import FileError
-from privfit.base.json import decoded, encoded, parse, write
+from privfit.base.json import parse, write
 from privfit.base.typing import Array
 from privfit.privacy.charges import Charge
 from privfit.privacy.ledger import Budget, Grant, Ledger
@@ -266,17 +268,21 @@ class _Coins(BitSource):
 
 
 def _encoded(drawn: object) -> object:
-    """A drawn value as JSON can hold it; dtypes keep the names that journals always gave them."""
-
-    def other(drawn: Leaves) -> dict[str, object]:
+    """A drawn value as JSON can hold it: whatever array a mechanism draws comes back as it was."""
+    if isinstance(drawn, Leaves):
         return {"leaves": [_encoded(drawn.codes), _encoded(drawn.levels)]}
-
-    return encoded(drawn, other, dtype=lambda dtype: dtype.str)
+    if isinstance(drawn, np.ndarray):
+        return {"array": drawn.tolist(), "dtype": drawn.dtype.str}
+    return int(cast("SupportsInt", drawn))
 
 
 def _decoded(known: object) -> object:
-    def other(known: dict[str, list[object]]) -> Leaves:
-        codes, levels = map(_decoded, known["leaves"])
-        return Leaves(cast("Array", codes), cast("Array", levels))
+    if not isinstance(known, dict):
+        return known
+    if "leaves" in known:
+        return Leaves(*map(_array, known["leaves"]))
+    return _array(known)
 
-    return decoded(known, other, "a draw of the journal")
+
+def _array(known: dict[str, str]) -> Array:
+    return np.array(known["array"], dtype=known["dtype"])

@@ -29,7 +29,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from privfit.base.errors import DeclarationError, DeclarationTypeError
-from privfit.base.typing import Floats
+from privfit.base.typing import Array, Floats
 from privfit.base.validation import is_whole
 
 __all__ = ["ADD_REMOVE", "ADJACENCIES", "REPLACE", "Adjacency", "Neighbours"]
@@ -88,6 +88,14 @@ class Neighbours:
         if not isinstance(other, Neighbours):
             return NotImplemented
         return (self.relation, self.rows) == (other.relation, other.rows)
+
+    def __hash__(self) -> int:
+        """That of the word, so that looking it up among words compares, and is an error too."""
+        return hash(self.relation)
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> Array:
+        """The word for numpy, by which scikit-learn's displays compare parameters with defaults."""
+        return np.array(self.relation)
 
     @classmethod
     def of(cls, adjacency: object, name: str = "adjacency") -> Neighbours:

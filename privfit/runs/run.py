@@ -290,7 +290,7 @@ class Run(Generic[O, S]):
             Number of selections.
         size : float or None, default=None
             Epsilon of each selection; by default the size that was planned last.
-        reach : callable (P, adjacency) -> int or None, default=None
+        reach : callable (P, neighbours) -> int or None, default=None
             Bounds how much the difference of two scores can change between neighbours; by default
             `objective.range`.
 

@@ -138,6 +138,7 @@ def test_nothing_is_drawn_from_the_bits_before_the_charge(kind):
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 def test_threads_and_the_form_of_a_table_do_not_matter(kind, delta, adjacency, monkeypatch):
     monkeypatch.setattr(KernelCalls, "thread_work", -1.0)
+    monkeypatch.setattr(KernelCalls, "patient_work", -1.0)
     options = {"delta": delta, "adjacency": adjacency, "max_ones": 2}
     one = make(kind, n_threads=1, **options).fit(X, Y)
     for form in (np.asfortranarray, sp.csr_array, sp.coo_array, pd.DataFrame, np.float32):

@@ -121,6 +121,7 @@ def test_entries_that_a_sparse_record_repeats_are_one_feature():
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 1000])
 def test_threads_and_the_order_of_records_do_not_matter(n, rng, monkeypatch):
     monkeypatch.setattr(KernelCalls, "thread_work", -1.0)
+    monkeypatch.setattr(KernelCalls, "patient_work", -1.0)
     X = sp.csr_array(rng.random((n, 40)) < 0.2)
     y = rng.integers(0, 2, n)
     one = BinaryRecords.of(X, y, 2, n_threads=1).counts()
@@ -161,6 +162,7 @@ def test_a_record_keeps_at_most_so_many_of_its_own_features(rng):
 @pytest.mark.parametrize("key", [0, 2**64 - 1, 123456789])
 def test_samples_are_those_by_hand(key, threads, rng, monkeypatch):
     monkeypatch.setattr(KernelCalls, "thread_work", -1.0)
+    monkeypatch.setattr(KernelCalls, "patient_work", -1.0)
     X = rng.random((60, 50)) < rng.random((60, 1))
     whole = BinaryRecords.of(X, np.zeros(60), 1, threads)
     for most in (1, 2, 7, 49):

@@ -136,6 +136,7 @@ def test_order_threads_and_parts_do_not_matter(layout, rng, monkeypatch):
     weights = grid.weights(meant(SCHEMA, rng))
     at, v = (weights.whole, weights.bits), grid.near(meant(SCHEMA, rng).floats()).whole
     monkeypatch.setattr(KernelCalls, "thread_work", 0.0)
+    monkeypatch.setattr(KernelCalls, "patient_work", 0.0)
 
     def totals(rows, **settings):
         part = {name: column[rows] for name, column in X.items()}

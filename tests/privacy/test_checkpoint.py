@@ -102,6 +102,26 @@ def test_several_fits_of_every_kind_of_outcome_are_replayed(tmp_path):
     assert all(map(np.array_equal, first, again))
 
 
+@pytest.mark.parametrize(
+    "drawn",
+    [np.array([np.inf, np.nan, 0.5]), np.array(3), np.array(["a", "bc"]), np.zeros((2, 0)),
+     np.array([2**63], dtype=np.uint64)],
+    ids=["not finite", "no axis", "texts", "empty", "large"],
+)  # fmt: skip
+def test_whatever_array_a_mechanism_draws_comes_back_as_it_was(drawn, tmp_path):
+    class Own(DiscreteLaplace):
+        def __call__(self, value, rng=None):
+            return drawn
+
+    for _ in range(2):
+        with Checkpoint(tmp_path / "journal", 1.0) as journal:
+            grant = journal.ledger.reserve(1.0, name="own")
+            found = grant.release(Own(1.0, 1), 0)
+            assert found.dtype == drawn.dtype
+            assert found.shape == drawn.shape
+            assert np.array_equal(found, drawn, equal_nan=drawn.dtype.kind == "f")
+
+
 def test_a_line_that_was_cut_short_is_drawn_again(tmp_path):
     path = tmp_path / "journal"
     with pytest.raises(Crash):

@@ -111,9 +111,21 @@ def test_a_value_is_not_compared_with_a_word(neighbours):
         lambda: "replace" == neighbours,
         lambda: neighbours != "add_remove",
         lambda: neighbours in ("replace", "x"),
+        lambda: neighbours in {neighbours.relation},
+        lambda: {neighbours.relation: 2}.get(neighbours, 1),
     ):
         with pytest.raises(TypeError, match=r"^Neighbours\(.*\) must not be compared with a text"):
             compare()  # fmt: skip
+
+
+@both
+def test_estimators_are_displayed_whichever_was_passed(neighbours):
+    """scikit-learn's displays compare parameters with their defaults, which are words."""
+    for adjacency in (neighbours, neighbours.relation):
+        model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), adjacency=adjacency)
+        assert "LogisticRegression" in model._repr_html_()
+        assert "LogisticRegression" in repr(model)
+    assert np.array_equal(neighbours, neighbours.relation)
 
 
 def test_an_objective_that_compares_words_is_refused_before_anything_is_charged():
