@@ -49,8 +49,9 @@ FLAGS = {
 }
 FLAGS["unix"] += ["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv"]
 FLAGS["msvc"] += ["/fp:precise"]
-# What Cython writes and compilers may warn of: a thread's number where there is no OpenMP.
-CYTHONS_OWN = ["-Wno-unused-but-set-variable"]
+# What Cython writes and compilers may warn of: a thread's number where there is no OpenMP, and the
+# line of an error where bounds are checked.
+CYTHONS_OWN = ["-Wno-unused-but-set-variable"] + ["-Wno-maybe-uninitialized"] * DEBUG
 if os.environ.get("PRIVFIT_WERROR", "0") == "1":
     FLAGS["unix"] += ["-Wall", "-Werror", *CYTHONS_OWN]
 AVX2 = {"unix": ["-mavx2", "-mfma"], "msvc": ["/arch:AVX2"]}

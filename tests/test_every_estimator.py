@@ -1408,6 +1408,7 @@ def test_a_model_can_be_fitted_again_to_other_records(kind):
 
 
 @pytest.mark.few(4)
+@pytest.mark.filterwarnings("ignore:solver 'local' of KMedian is Local now")  # for one version
 @every_method
 def test_a_solver_is_given_by_name_or_by_settings(kind, solver, draws):
     name = next(name for name, made in KNOWN[kind].items() if isinstance(solver, made))
