@@ -27,6 +27,7 @@ def halves(double[::1] x):
 """
 
 
+@pytest.mark.few(2)
 @pytest.mark.skipif(not TOOL.exists(), reason="no tools beside these tests")
 @pytest.mark.parametrize(
     ("inside", "loop", "called"),

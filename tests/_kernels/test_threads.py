@@ -89,6 +89,7 @@ def test_users_decide_how_threads_wait(fresh_python, policy):
     assert f"OMP_WAIT_POLICY = '{policy.upper()}'" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not HAS_OPENMP, reason="this build has no OpenMP")
 def test_where_somebody_loaded_openmp_before_small_work_stays_on_one_thread(fresh_python):
     runtimes = waiting.runtimes()

@@ -371,6 +371,7 @@ def contest(gap: float) -> dict[str, peers.Contest]:
     return {"linear": held}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("gap", "marks"),
     [(0.05, "**PEER AHEAD**"), (-0.05, "ours"), (-0.001, "within the interval")],
