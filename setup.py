@@ -38,6 +38,7 @@ DIRECTIVES = {
     "initializedcheck": DEBUG,
     "cdivision": not DEBUG,
     "overflowcheck": False,
+    "freethreading_compatible": True,  # kernels work on memory that their callers own
     "annotation_typing": False,  # annotations are for readers; C types are spelled cdef
 }
 
@@ -63,8 +64,11 @@ OPENMP = {
 # Modules whose loops are worth an instruction set are compiled for each of them, from one source,
 # and lie in a folder of their own: `_kernels/__init__.py` puts one of these folders in front.
 VARIANTS = {"baseline": {"unix": [], "msvc": []}} | ({"avx2": AVX2} if X86 else {})
-ONCE = ("cpu", "threads", "objects", "records", "random", "counts", "cells")
-EACH = ("linear", "smooth", "centers", "facility", "select", "chain")
+ONCE = (
+    "cpu", "threads", "objects", "records", "candidates", "halvings", "random", "counts", "cells",
+    "columns", "texts",
+)  # fmt: skip
+EACH = ("linear", "codes", "smooth", "centers", "facility", "select", "chain")
 
 # No loop of theirs is hot, so that they are compiled faster than they could run.
 COLD = ("cpu", "threads", "records", "_cyutility")

@@ -52,6 +52,7 @@ SHORT = {
     "bench/scale.py": "--rows 2000 --rounds 1 --only streaming growing",
     "bench/figures.py": "--out .",
     "bench/busy.py": "--repeat 1 --neighbours 0",
+    "bench/reading.py": "--repeat 1 --rows 2000",
     "bench.audit_table": "--filter Medians",
     "python tools/releases.py --compare tests/models/releases.json": "--filter mechanism",
 }

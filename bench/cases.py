@@ -293,6 +293,81 @@ def gradient(threads, scale, table, sparse=False, cap=0.5):
     )
 
 
+# ------------------------------------------------------------------------------- tables of codes
+
+JOINTS = 5  # uint16 codes of a record
+
+
+def _coded(threads, scale, layout="auto", joint=1024):
+    people, schema = tables.coded(scaled(48_842, scale))
+    X, y = tables.one_hot(scaled(48_842, scale))
+    objective = privfit.LinearObjective(
+        people, y, "logistic", schema, n_threads=threads, layout=layout, joint=joint
+    )
+    return X, y, schema, objective
+
+
+def same(ours, name, theirs):
+    """An `agree` for integers of two layouts."""
+    assert (ours == theirs).all(), f"{name} differs"
+
+
+@case("gradient codes", 16, 30, baseline="numpy X.T @ r")
+@case("gradient codes, scipy CSR", 8, 15, baseline="scipy CSR X.T @ r")
+@case("gradient codes, our lists of non-zeros", 3.5, 5, baseline="lists of non-zeros")
+def coded_gradient(threads, scale, baseline, cap=0.5):
+    X, y, schema, objective = _coded(threads, scale)
+    n, d = X.shape
+    w = _population(schema, 1)[0]
+    # Two loads for each code: the weight of its bin for the margin, its sum afterwards.
+    work = Work(multiplies=14, others=20) * (n / 8) + Work(loads=4 * JOINTS * n, bytes=10 * n)
+    if baseline.startswith("lists"):
+        lists = _coded(threads, scale, "sparse")[3]
+        run, agree = (lambda: lists.gradient(w, cap)), same
+    else:
+        S = baselines.signed(sp.csr_array(X) if "CSR" in baseline else X, y)
+        tolerance = n * ROUNDING * objective.gradient_unit * 2.0**objective.grid.a
+        run = lambda: baselines.gradient(S, w, cap)  # noqa: E731
+        agree = within(tolerance, lambda sums: sums * objective.gradient_unit)
+    return Ready(
+        size=f"{n:,} x {d}",
+        ours=lambda: objective.gradient(w, cap),
+        baselines={baseline: run},
+        agree=agree,
+        work=work,
+    )
+
+
+@case("logistic codes, our lists of non-zeros", 1.25, 1.6)
+def coded_scores(threads, scale):
+    X, _, schema, objective = _coded(threads, scale, joint=256)
+    n, d = X.shape
+    P = _population(schema)
+    lists = _coded(threads, scale, "sparse")[3]
+    return Ready(
+        size=f"{n:,} x {d}, {MODELS} candidates",
+        ours=lambda: objective.scores(P),
+        baselines={"lists of non-zeros": lambda: lists.scores(P)},
+        agree=same,
+        work=sparse_work(n, JOINTS, 0, MODELS, "logistic"),
+    )
+
+
+@case("second moments codes", 10, 30)
+def coded_moments(threads, scale):
+    X, _, schema, objective = _coded(threads, scale)
+    n, d = X.shape
+    X1 = np.column_stack([X, np.ones(n)])
+    pieces = 10  # of at most 64 levels: a count for every two of them
+    return Ready(
+        size=f"{n:,} x {d}",
+        ours=objective.second_moments,
+        baselines={"numpy X.T @ X": lambda: X1.T @ X1},
+        agree=within(0, lambda sums: sums * 4.0**-schema.grid.a),
+        work=Work(loads=3 * n * pieces * (pieces + 1) / 2, bytes=2 * JOINTS * n),
+    )
+
+
 # ---------------------------------------------------------------------------------------- centres
 
 

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from sklearn.cluster import KMeans as PlainMeans
 from sklearn.linear_model import LogisticRegression as PlainRegression
 from threadpoolctl import threadpool_limits
 
@@ -34,18 +35,20 @@ from privfit import (  # noqa: E402
     DPSGA,
     EEM,
     Gradient,
+    KMeans,
     Local,
     LogisticRegression,
     ObjectivePerturbation,
 )
-from privfit._kernels import cpu, linear, select  # noqa: E402
+from privfit._kernels import cpu  # noqa: E402
 from privfit.objectives import LinearObjective  # noqa: E402
 
 EPSILON, DELTA = 1.0, 1e-6
 OUTSIDE = 0.2  # of a fit's time may pass outside kernels
 HOPELESS = 1.5  # times slower in the first round: a variant is not run again
-PARTS = ("race", "rows", "generations", "convex")
+PARTS = ("race", "rows", "generations", "convex", "clusters")
 ROWS = (10_000, 100_000, 1_000_000)
+OTHER_MODULES = (".threads", ".cpu", ".random", ".candidates", ".cells", ".objects", "._cyutility")
 QUICK_ROWS = (500, 1_000)
 
 
@@ -100,6 +103,16 @@ class Ours:
         self.seconds.append(time.perf_counter() - start)
 
 
+def kernel_modules():
+    """The compiled modules that records are given to, as far as they are loaded."""
+    loaded = {
+        name: module
+        for name, module in sys.modules.items()
+        if name.startswith("privfit._kernels.") and not name.endswith(OTHER_MODULES)
+    }
+    return [module for module in loaded.values() if not module.__file__.endswith(".py")]
+
+
 @contextmanager
 def parts():
     """Time spent in compiled kernels, in selection and in packing, by wrapping what is called."""
@@ -118,7 +131,8 @@ def parts():
         saved.append((owner, name, call))
         setattr(owner, name, timed)
 
-    for module, part in ((linear, "kernels"), (select, "selection")):
+    for module in kernel_modules():
+        part = "selection" if module.__name__.endswith(".select") else "kernels"
         for name, value in list(vars(module).items()):
             own = getattr(value, "__module__", None) == module.__name__
             if own and callable(value) and not isinstance(value, type):
@@ -280,6 +294,39 @@ def against_scikit_learn(table, threads, repeat):
     return {name: min(seconds) for name, seconds in taken.items()}
 
 
+# ----------------------------------------------------------------------------------------- k-means
+
+
+def against_k_means(threads, repeat, n=1_000_000, d=10, k=16):
+    """Seconds of a whole `KMeans` by 'hybrid', and of scikit-learn's with one start."""
+    X = tables.blobs(n, d, k)
+    ours = KMeans(
+        k, EPSILON, DELTA, domain=(0, 1), solver="hybrid", n_threads=threads, random_state=1
+    )
+    plain = PlainMeans(k, n_init=1, random_state=1)
+    taken = {"hybrid": [], "scikit-learn": []}
+    with threadpool_limits(threads), machine.Others() as others:
+        for name, model in [("hybrid", ours), ("scikit-learn", plain)] * (min(repeat, 5) + 1):
+            start = time.perf_counter()
+            model.fit(X)
+            taken[name].append(time.perf_counter() - start)
+    cost = {"hybrid": inertia(X, ours.cluster_centers_), "scikit-learn": plain.inertia_}
+    return {
+        "size": f"{n:,} x {d}, k = {k}",
+        "seconds": {name: min(seconds[1:]) for name, seconds in taken.items()},
+        "inertia": cost,
+        "others_share": others.share,
+    }
+
+
+def inertia(X, centers):
+    """The sum of squared distances to the nearest centre, in blocks of records."""
+    squares = np.square(centers).sum(axis=1)
+    blocks = (X[i : i + 8192] for i in range(0, len(X), 8192))
+    return float(sum((np.square(x).sum(axis=1) + (squares - 2 * x @ centers.T).min(axis=1)).sum()
+                     for x in blocks))  # fmt: skip
+
+
 # --------------------------------------------------------------------------------------- reporting
 
 HEADER = ["fit", "size", "threads", "baseline", "ms", "privfit ms", "ratio", "search ratio",
@@ -369,11 +416,22 @@ def convex_lines(report):
     yield from table_lines(["logistic regression", "ms", "ratio"], rows)
 
 
+def clusters_lines(report):
+    found = report["clusters"]
+    ours = found["seconds"]["hybrid"]
+    rows = [
+        [name, found["size"], _milliseconds(t), _times(t / ours), f"{found['inertia'][name]:.0f}"]
+        for name, t in found["seconds"].items()
+    ]
+    yield from table_lines(["k-means", "size", "ms", "ratio", "inertia"], rows)
+
+
 LINES = {
     "race": race_lines,
     "rows": rows_lines,
     "generations": generations_lines,
     "convex": convex_lines,
+    "clusters": clusters_lines,
 }
 
 
@@ -389,7 +447,7 @@ def markdown(report):
     if report.get("kept"):
         lines += ["", f"From an earlier run: {', '.join(report['kept'])}."]
     for part in PARTS:
-        if report[part]:
+        if report.get(part):
             lines += ["", *LINES[part](report)]
     return "\n".join(lines) + "\n"
 
@@ -432,6 +490,7 @@ def run(options, path=None, old=None):
         "rows": {},
         "generations": {},
         "convex": {},
+        "clusters": {},
     }
     estimator(Local(generations=2), table[2], options.threads).fit(*table[:2])  # imports
     if "race" in chosen:
@@ -445,6 +504,9 @@ def run(options, path=None, old=None):
         "rows": lambda: by_rows(options.threads, options.repeat, sizes),
         "generations": lambda: by_generation(table, options.threads, options.repeat),
         "convex": lambda: against_scikit_learn(table, options.threads, options.repeat),
+        "clusters": lambda: against_k_means(
+            options.threads, options.repeat, 20_000 if options.quick else 1_000_000
+        ),
     }
     for part, measured in measures.items():
         if part in chosen:
@@ -461,7 +523,7 @@ def merged(report, old):
         return report
     ran = {row["name"] for row in report["race"]}
     rows = [row for row in old.get("race", []) if row["name"] not in ran]
-    parts = [part for part in PARTS[1:] if not report[part] and old.get(part)]
+    parts = [part for part in PARTS[1:] if not report.get(part) and old.get(part)]
     place = {fit.name: i for i, fit in enumerate(FITS)}
     race = sorted(report["race"] + rows, key=lambda row: place.get(row["name"], len(place)))
     kept = [*dict.fromkeys(row["name"] for row in rows), *parts]

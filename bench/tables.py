@@ -39,9 +39,20 @@ def _one_hot(codes, sizes):
 def one_hot(n=48_842):
     """X (n, 104) of zeros and ones with 14 ones in a row, and labels."""
     rng = np.random.default_rng(1)
-    codes = np.column_stack([_codes(rng, n, size, steep) for size, steep in LEVELS.values()])
-    X = _one_hot(codes, np.array([size for size, _ in LEVELS.values()]))
+    X = _one_hot(_levels(rng, n), np.array([size for size, _ in LEVELS.values()]))
     return X, _labels(rng, X)
+
+
+def _levels(rng, n):
+    return np.column_stack([_codes(rng, n, size, steep) for size, steep in LEVELS.values()])
+
+
+def coded(n=48_842):
+    """The records of `one_hot` by column, and their schema."""
+    codes = _levels(np.random.default_rng(1), n)
+    sizes = {name: size for name, (size, _) in LEVELS.items()}
+    schema = {name: privfit.Categorical(range(size)) for name, size in sizes.items()}
+    return dict(zip(LEVELS, codes.T, strict=True)), privfit.Schema(schema)
 
 
 @lru_cache(maxsize=1)

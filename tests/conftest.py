@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import privfit
+from privfit._kernels import cores
 from privfit.records.rows import KernelCalls
 
 TESTS = Path(__file__).resolve().parent
@@ -86,6 +87,7 @@ def threads_used(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         used.append(ask(self, work))
         return used[-1]
 
+    monkeypatch.setattr(cores, "_busy", {})  # no other test's threads
     monkeypatch.setattr(KernelCalls, "thread_work", 0.0)
     monkeypatch.setattr(KernelCalls, "patient_work", 0.0)
     monkeypatch.setattr(KernelCalls, "threads", spy)

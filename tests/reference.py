@@ -235,6 +235,24 @@ def schema_record(x: Sequence[Any], domain: Any, uniform: bool = False) -> Recor
     return result
 
 
+def taken(code: int, entries: Sequence[int], odd: int) -> int:
+    """The entry of a code; `odd` for codes that are none, and for entries below zero."""
+    entry = entries[code] if 0 <= code < len(entries) else -1
+    return odd if entry < 0 else entry
+
+
+def code_number(
+    x: float, cuts: Sequence[float], low: float, high: float, one: int, odd: int
+) -> int:
+    """The bin of a number in float32, or its share of the range in steps; `odd` for NaN."""
+    number = float(np.float32(x))
+    if math.isnan(number):
+        return odd
+    if len(cuts):
+        return sum(float(cut) <= number for cut in cuts)
+    return math.trunc((min(max(number, low), high) - low) / (high - low) * one)
+
+
 def records(X: Iterable[Sequence[Any]], domain: Any, uniform: bool = False) -> list[Record]:
     """The records as the kernels must see them."""
     quantise = {"Box": box_record, "Schema": schema_record}.get(type(domain).__name__, ball_record)
@@ -247,6 +265,61 @@ def candidates(P: Iterable[Sequence[float]], domain: Any) -> list[Record]:
     whole = [[Fraction(float(v)) / unit for v, unit in zip(w, units, strict=True)] for w in P]
     assert all(v.denominator == 1 for w in whole for v in w)
     return [[int(v) for v in w] for w in whole]
+
+
+def whole_candidates(
+    P: Iterable[Sequence[float]], units: Sequence[float], largest: Sequence[float]
+) -> tuple[list[list[Fraction]], Fraction] | str:
+    """Candidates in units, and the largest sum of sizes times sizes; or what is wrong with them."""
+    rows = [list(map(float, row)) for row in P]
+    if not all(map(math.isfinite, itertools.chain(*rows))):
+        return "not finite"
+    whole = [[Fraction(x) / Fraction(u) for x, u in zip(row, units, strict=True)] for row in rows]
+    if any(x.denominator > 1 for x in itertools.chain(*whole)):
+        return "off grid"
+    sizes = ((abs(Fraction(x)) * Fraction(s) for x, s in zip(row, largest, strict=True))
+             for row in rows)  # fmt: skip
+    return whole, max(map(sum, sizes))
+
+
+def snapped(x: float, unit: float | None, low: float, high: float) -> float:
+    """A number rounded to its grid, half to even, and clipped to an interval."""
+    if unit is not None and math.isfinite(x):
+        x = math.copysign(round_half_even(Fraction(x) / Fraction(unit)) * unit, x)
+    return low if x < low else high if x > high else x
+
+
+def squared_distances(
+    products: Sequence[float], own: float, squares: Sequence[float]
+) -> list[float]:
+    """(k,) of a point: -2 <point, centre> and both squares added up in floats, at least 0."""
+    return [max(p + own + s, 0.0) for p, s in zip(products, squares, strict=True)]
+
+
+def curve_step(
+    full: Sequence[float],
+    nodes: Sequence[int],
+    p: Sequence[float],
+    chords: Sequence[Sequence[float]],
+    ratio: float,
+    margin: float,
+    least: float,
+    size: int,
+) -> list[float]:
+    """A step of a privacy curve, number by number: the largest of all nodes and chords."""
+    found, width = [], nodes[-1]
+    for j in range(size):
+        down = [full[j + width - node] for node in nodes]
+        up = [full[j + 2 * width - node] for node in nodes]
+        f = [(d - u) * share + u for d, u, share in zip(down, up, p, strict=True)]
+        z = [d - u * ratio for d, u in zip(down, up, strict=True)]
+        values = list(f)
+        for i, (slope, low, high) in enumerate(zip(*chords, strict=True)):
+            bend = (z[i + 1] - z[i]) + least
+            u = min(max((f[i + 1] - f[i]) / bend * slope + low, 0.0), high)
+            values.append(u * u * bend + f[i])
+        found.append(max(values) + margin * full[j])
+    return found
 
 
 def corners(domain: Any, uniform: bool = False) -> list[Record]:

@@ -249,6 +249,7 @@ RECORDS: list[Case] = [
     (lambda: centers(domain=Box([0], [1])), r"X has 2 columns but Box declares 1"),
     (lambda: pack(X, UNIT.bind(2), layout="tiled"), r"layout \('tiled'\) must be 'auto', 'dense'"),
     (lambda: linear(layout="csr"), r"layout \('csr'\) must be 'auto', 'dense' or 'sparse'"),
+    (lambda: linear(joint=1), r"joint \(1\) must be a whole number of at least 2"),
 ]  # fmt: skip
 
 LINEAR: list[Case] = [

@@ -21,7 +21,8 @@ PACKAGE = Path(privfit.__file__).parent
 HOLDS_RECORDS = {"_kernels", "domains", "records", "objectives"}  # rooms that never see a budget
 
 OUTSIDE = {"numpy", "scipy"}  # what the core may import besides the standard library
-LAZY = {"domains": {"tomllib", "tomli", "pyarrow"},  # the first is the standard library's from 3.11
+LAZY = {"base": {"threadpoolctl"},
+        "domains": {"tomllib", "tomli", "pyarrow"},  # the first is the standard library's from 3.11
         "estimators": {"sklearn"}, "runs": {"tqdm"}, "searches": {"sklearn"},
         "privacy": {"filelock"}, "commands": {"matplotlib", "pyarrow", "sklearn"},
         "report": {"contourpy", "matplotlib", "sklearn", "threadpoolctl"},

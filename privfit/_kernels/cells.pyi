@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+def count_lines(text: NDArray[np.uint8]) -> int: ...
 def split_records(
     text: NDArray[np.uint8],
     first: int,
@@ -19,12 +20,3 @@ def read_numbers(
     out: NDArray[np.float64],
     left: NDArray[np.int64],
 ) -> int: ...
-def code_cells(
-    text: NDArray[np.uint8],
-    cells: NDArray[np.int64],
-    first: int,
-    table: NDArray[np.int64],
-    absent: int,
-    out: NDArray[np.int64],
-) -> int: ...
-def remember(text: NDArray[np.uint8], word: int, code: int, table: NDArray[np.int64]) -> None: ...

@@ -1,4 +1,4 @@
-"""Cells of CSV text: where they lie, which numbers they write, which of them are the same text.
+"""Cells of CSV text: where they lie, and which numbers they write.
 
 A record is a line. It ends with a line feed; one carriage return before that belongs to the end,
 and any other is a character like all others, as is a zero byte. A field that begins with a quote
@@ -14,8 +14,8 @@ never written to, so that threads may read one block.
 
 from libc.math cimport INFINITY, NAN
 from libc.stddef cimport ptrdiff_t, size_t
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memchr, memcmp, memcpy
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memchr, memcpy, memset
 
 cdef enum:
     TAB = 9
@@ -28,11 +28,9 @@ cdef enum:
     DOT = 46
     ZERO = 48
 
-cdef extern from *:
-    """
-    #define PRIVFIT_ONES 0x0101010101010101ULL
-    """
-    const uint64_t ONES "PRIVFIT_ONES"  # in each of eight bytes
+cdef extern from "bytes.h" nogil:
+    uint64_t bytes_among(const uint8_t *p, uint8_t a, uint8_t b)
+    int lowest_bit(uint64_t found)
 
 cdef enum Kind:
     NO_NUMBER
@@ -70,42 +68,35 @@ cdef ptrdiff_t closing(const uint8_t *text, ptrdiff_t at, ptrdiff_t stop,
 
 
 cdef struct Ends:
-    ptrdiff_t size        # of the text
-    uint64_t delimiters   # eight of them
-    bint[256] is_end      # by byte
+    ptrdiff_t size       # of the text
+    uint8_t delimiter
+    ptrdiff_t first      # of 64 bytes,
+    uint64_t found       # those among them that end a field: the first one is the lowest bit
 
 
-cdef Ends ends_of(ptrdiff_t size, int delimiter) noexcept nogil:
-    cdef Ends ends
-    cdef int i
-    for i in range(256):
-        ends.is_end[i] = i == LF or i == delimiter
-    ends.size = size
-    ends.delimiters = ONES * <uint64_t>delimiter
-    return ends
+cdef void look_on(const uint8_t *text, ptrdiff_t first, Ends *ends) noexcept nogil:
+    """Finds the ends of fields among 64 bytes, or as many as there are."""
+    cdef uint8_t[64] last
+    ends.first = first
+    if first + 64 <= ends.size:
+        ends.found = bytes_among(text + first, LF, ends.delimiter)
+    else:
+        memset(last, 0, 64)
+        memcpy(last, text + first, <size_t>(ends.size - first))
+        ends.found = bytes_among(last, LF, ends.delimiter)
 
 
-cdef inline ptrdiff_t next_end(const uint8_t *text, ptrdiff_t at, const Ends *ends) noexcept nogil:
-    """The next delimiter or line feed; text ends with one.
-
-    Eight bytes at a time: a byte of `a` is zero where a delimiter is, and (a - ONES) & ~a has the
-    high bit of a zero byte. The lowest such bit is right, whatever is borrowed above it.
-    """
-    cdef uint64_t eight, a, b, found = 1
-    if (<const uint8_t *>&found)[0]:  # bytes of lower address are lower bits
-        while at + 8 <= ends.size:
-            memcpy(&eight, text + at, 8)
-            a = eight ^ ends.delimiters
-            b = eight ^ (ONES * <uint64_t>LF)
-            found = ((a - ONES) & ~a | (b - ONES) & ~b) & (ONES << 7)
-            if found:
-                # All bits below the lowest: so many bytes begin with a one, its own among them.
-                found = (found & (0 - found)) - 1
-                return at + <ptrdiff_t>((found & ONES) * ONES >> 56) - 1
-            at += 8
-    while not ends.is_end[text[at]]:
-        at += 1
-    return at
+cdef inline ptrdiff_t next_end(const uint8_t *text, ptrdiff_t at, Ends *ends) noexcept nogil:
+    """The next delimiter or line feed; text ends with one, and `at` never goes back."""
+    cdef uint64_t found
+    if at >= ends.first + 64:
+        look_on(text, at, ends)
+    while True:
+        found = ends.found >> (at - ends.first)
+        if found:
+            return at + lowest_bit(found)
+        at = ends.first + 64
+        look_on(text, at, ends)
 
 
 cdef inline ptrdiff_t line_end(const uint8_t *text, ptrdiff_t at, ptrdiff_t end) noexcept nogil:
@@ -120,7 +111,7 @@ cdef inline int64_t cell(const uint8_t *text, ptrdiff_t first, ptrdiff_t last,
     return <int64_t>first << 32 | <int64_t>(last - first) << 1 | odd
 
 
-cdef ptrdiff_t quoted(const uint8_t *text, ptrdiff_t at, ptrdiff_t end, const Ends *ends,
+cdef ptrdiff_t quoted(const uint8_t *text, ptrdiff_t at, ptrdiff_t end, Ends *ends,
                       bint last, ptrdiff_t widest, int64_t *out) noexcept nogil:
     """Reads the field that begins with a quote at `at`; returns where it ends, -1 if unknown yet.
 
@@ -148,6 +139,24 @@ cdef ptrdiff_t quoted(const uint8_t *text, ptrdiff_t at, ptrdiff_t end, const En
     return at
 
 
+def count_lines(
+    const uint8_t[::1] text,   # IN
+):
+    """How many line feeds there are."""
+    cdef const uint8_t *bytes_of = &text[0] if text.shape[0] else NULL
+    cdef ptrdiff_t first, i, size = text.shape[0], count = 0
+    cdef uint8_t some  # of fewer bytes than it can count, so that many are compared at a time
+    with nogil:
+        for first in range(0, size - 127, 128):
+            some = 0
+            for i in range(128):
+                some += bytes_of[first + i] == LF
+            count += some
+        for i in range(size - size % 128, size):
+            count += bytes_of[i] == LF
+    return count
+
+
 def split_records(
     const uint8_t[::1] text,     # IN   whole records, and perhaps the beginning of one more
     ptrdiff_t first,             # IN   where the first record begins
@@ -160,21 +169,18 @@ def split_records(
 ):
     """(number of records, where the next one begins): as many as are whole, and as have room."""
     cdef const uint8_t *bytes_of = &text[0] if text.shape[0] else NULL
-    cdef ptrdiff_t end = text.shape[0], rows = out.shape[1], columns = out.shape[0]
+    cdef ptrdiff_t end = text.shape[0], rows = out.shape[1]
     cdef ptrdiff_t n_fields = place.shape[0], row = 0, begin = first, at, field, j
     cdef int64_t word
-    cdef Ends ends = ends_of(end, delimiter)
+    cdef Ends ends = Ends(end, <uint8_t>delimiter, first - 64, 0)
     with nogil:
         while end > first and bytes_of[end - 1] != LF:
             end -= 1
         while row < rows and begin < end:
-            for j in range(columns):
-                out[j, row] = -1
             at = begin
             field = 0
             while True:
                 if bytes_of[at] == QUOTE:
-                    j = at
                     at = quoted(bytes_of, at, end, &ends, last, widest, &word)
                     if at < 0:
                         break
@@ -186,14 +192,17 @@ def split_records(
                     at = next_end(bytes_of, at, &ends)
                 else:
                     at = line_end(bytes_of, at, end)
-                if field < n_fields and place[field] >= 0 and at - begin <= longest:
-                    out[place[field], row] = word
+                if field < n_fields and place[field] >= 0:
+                    out[place[field], row] = word if at - begin <= longest else -1
                 if bytes_of[at] == LF:
                     break
                 at += 1
                 field += 1
             if at < 0:
                 break
+            for j in range(field + 1, n_fields):
+                if place[j] >= 0:
+                    out[place[j], row] = -1
             begin = at + 1
             row += 1
     return row, begin
@@ -365,6 +374,24 @@ cdef Kind number(const uint8_t *at, const uint8_t *end, double *out) noexcept no
     return NUMBER
 
 
+cdef inline bint few_digits(const uint8_t *at, ptrdiff_t length, double *out) noexcept nogil:
+    """The number of one to eight digits, read at once; False if one of them is no digit.
+
+    at[:8] can be read. What is behind the cell is shifted out, and zeros stand before it; then
+    digits are added up by twos, fours and eights.
+    """
+    cdef uint64_t word, zeros = 0x3030303030303030ULL
+    cdef int bits = 8 * <int>length
+    memcpy(&word, at, 8)
+    word = (word << (64 - bits) | (zeros >> (bits - 1)) >> 1) ^ zeros
+    if ((word + 0x7676767676767676ULL) | word) & 0x8080808080808080ULL:
+        return False
+    word = 10 * (word & 0x000F000F000F000FULL) + (word >> 8 & 0x000F000F000F000FULL)
+    word = 100 * (word & 0x000000FF000000FFULL) + (word >> 16 & 0x000000FF000000FFULL)
+    out[0] = <double>(10000 * (word & 0xFFFF) + (word >> 32))
+    return True
+
+
 def read_numbers(
     const uint8_t[::1] text,   # IN
     const int64_t[::1] cells,  # IN   (rows,)
@@ -377,12 +404,18 @@ def read_numbers(
     cdef int64_t word
     cdef Kind kind
     cdef const uint8_t *at
+    cdef const uint8_t *end = bytes_of + text.shape[0]
+    cdef uint16_t order = 1
+    cdef bint little = (<const uint8_t *>&order)[0]  # bytes of lower address are lower bits
     with nogil:
         for row in range(cells.shape[0]):
             word = cells[row]
             kind = NO_NUMBER
             if word >= 0 and not word & 1:
                 at = begin_of(bytes_of, word)
+                if little and 0 < length_of(word) <= 8 and at + 8 <= end \
+                        and few_digits(at, length_of(word), &out[row]):
+                    continue
                 kind = number(at, at + length_of(word), &out[row])
             if kind == NO_NUMBER:
                 out[row] = NAN
@@ -390,96 +423,3 @@ def read_numbers(
                 left[count] = row
                 count += 1
     return count
-
-
-# ------------------------------------------------------------------------------------------- levels
-
-
-cdef enum:
-    REACH = 64
-
-
-cdef inline uint64_t stirred(uint64_t word) noexcept nogil:
-    word *= 0x9E3779B97F4A7C15ULL
-    return word ^ word >> 29
-
-
-cdef inline uint64_t hashed(const uint8_t *text, int64_t word) noexcept nogil:
-    """A hash of a cell's bytes, eight at a time."""
-    cdef const uint8_t *at = begin_of(text, word)
-    cdef ptrdiff_t length = length_of(word)
-    cdef uint64_t state = <uint32_t>word, eight
-    while length >= 8:
-        memcpy(&eight, at, 8)
-        state = stirred(state ^ eight)
-        at += 8
-        length -= 8
-    eight = 0
-    if length:
-        memcpy(&eight, at, <size_t>length)
-    state = stirred(state ^ eight)
-    return stirred(state)
-
-
-cdef inline ptrdiff_t slot_of(const uint8_t *text, int64_t word, const int64_t *table,
-                              ptrdiff_t slots, bint *known) noexcept nogil:
-    """The slot of a cell with these bytes, or the first free one; -1 if `REACH` others are near.
-
-    So texts that were chosen for their hashes cost a call of Python each, and no more.
-    """
-    cdef ptrdiff_t slot = <ptrdiff_t>(hashed(text, word) & <uint64_t>(slots - 1)), _
-    cdef int64_t other
-    known[0] = False
-    for _ in range(REACH):
-        other = table[2 * slot]
-        if other < 0:
-            return slot
-        if <uint32_t>other == <uint32_t>word and memcmp(
-            begin_of(text, other), begin_of(text, word), <size_t>length_of(word)
-        ) == 0:
-            known[0] = True
-            return slot
-        slot = (slot + 1) & (slots - 1)
-    return -1
-
-
-def code_cells(
-    const uint8_t[::1] text,      # IN
-    const int64_t[::1] cells,     # IN   (rows,)
-    ptrdiff_t first,              # IN   the row to begin with
-    const int64_t[:, ::1] table,  # IN   (slots, 2) cells and codes, -1 in free slots
-    int64_t absent,               # IN   the code of a cell that is not there
-    int64_t[::1] out,             # OUT  (rows,) codes
-):
-    """The first row whose text the table does not know, or the number of rows.
-
-    Slots are a power of two.
-    """
-    cdef const uint8_t *bytes_of = &text[0] if text.shape[0] else NULL
-    cdef ptrdiff_t row = first, slot, slots = table.shape[0]
-    cdef bint known = False
-    with nogil:
-        while row < cells.shape[0]:
-            if cells[row] < 0:
-                out[row] = absent
-            else:
-                slot = slot_of(bytes_of, cells[row], &table[0, 0], slots, &known)
-                if not known:
-                    break
-                out[row] = table[slot, 1]
-            row += 1
-    return row
-
-
-def remember(
-    const uint8_t[::1] text,   # IN
-    int64_t word,              # IN   a cell, which is there
-    int64_t code,              # IN
-    int64_t[:, ::1] table,     # IN, OUT  as of `code_cells`
-):
-    """Put the code of a cell's text into the table, unless the text's neighbourhood is full."""
-    cdef bint known = False
-    cdef ptrdiff_t slot = slot_of(&text[0], word, &table[0, 0], table.shape[0], &known)
-    if slot >= 0:
-        table[slot, 0] = word
-        table[slot, 1] = code

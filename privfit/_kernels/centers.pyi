@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 Int16: TypeAlias = NDArray[np.int16]
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
-UInt64: TypeAlias = NDArray[np.uint64]
 Float64: TypeAlias = NDArray[np.float64]
 
 def costs(
@@ -75,14 +74,6 @@ def lloyd_wide(
     which: Int32,
     counts: Int64,
     sums: Int64,
-) -> None: ...
-def cells(
-    panels: Int16,
-    tile_rows: Int64,
-    axes: Int32,
-    box: Int32,
-    work: Int32,
-    out: UInt64,
 ) -> None: ...
 def set_gaps(
     rows: Float64,

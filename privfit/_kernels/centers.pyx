@@ -9,15 +9,15 @@ same for all centres, so that they fit in 32 bits; `CentersObjective` adds both 
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, fabs, sqrt
 from libc.stddef cimport ptrdiff_t
-from libc.stdint cimport INT32_MAX, int16_t, int32_t, int64_t, uint64_t
+from libc.stdint cimport INT32_MAX, int16_t, int32_t, int64_t
 
 from privfit._kernels.clusters cimport (
-    add_members, keep_less, keep_nearest, keep_two, residual_sums, sum, sum_smaller, sum_wide,
+    add_members, keep_less, keep_two, residual_sums, sum, sum_smaller, sum_wide,
     without,
 )
 from privfit._kernels.grid cimport PANEL, QUAD
 from privfit._kernels.margins cimport (
-    L1, distance_wide, distances, nearest_function, nearest_l1, nearest_l2,
+    L1, L2, distance_wide, distances, nearest_function, nearest_l1, nearest_l2, which_nearest,
 )
 
 
@@ -143,12 +143,12 @@ def lloyd(
     const int32_t[:, ::1] centers,       # IN   (k, 2 * pairs) integers, k at most quads * QUAD
     int64_t radius,                      # IN   of residuals, below 2^31
     int norm,                            # IN   0: sums of records; 1, 2: of clipped residuals
-    int32_t[:, :, ::1] work,             # WORK (threads, QUAD + 2, rows of the largest tile)
+    int32_t[:, :, ::1] work,             # WORK (threads, 2, rows of the largest tile, padded)
     int64_t[:, ::1] counts,              # OUT  (threads, k)
     int64_t[:, :, ::1] sums,             # OUT  (threads, k, 2 * pairs)
 ):
     """Assign each record to its nearest centre (ties to the lowest index); add counts and sums."""
-    cdef ptrdiff_t t, q, c, r, rows
+    cdef ptrdiff_t t, rows
     cdef ptrdiff_t pairs = panels.shape[1], k = centers.shape[0]
     cdef int n_threads = work.shape[0], me
     cdef const int16_t *tile
@@ -156,16 +156,15 @@ def lloyd(
         me = threadid()
         rows = tile_rows[t, 1]
         tile = &panels[tile_rows[t, 0] // PANEL, 0, 0, 0]
-        for r in range(rows):
-            work[me, QUAD, r] = INT32_MAX
-            work[me, QUAD + 1, r] = 0
-        for q in range(w.shape[0]):
-            distances(power, <const int32_t *>tile, (rows + PANEL - 1) // PANEL, pairs,
-                      &w[q, 0, 0], &start[q, 0], &work[me, 0, 0], work.shape[2])
-            for c in range(min(<ptrdiff_t>QUAD, k - q * QUAD)):
-                keep_nearest(&work[me, c, 0], rows, <int32_t>(q * QUAD + c), &work[me, QUAD, 0],
-                             &work[me, QUAD + 1, 0])
-        add_to_clusters(tile, pairs, rows, &work[me, QUAD + 1, 0], k, &centers[0, 0], radius, norm,
+        if power == L1:
+            which_nearest(L1, <const int32_t *>tile, (rows + PANEL - 1) // PANEL, pairs,
+                          &w[0, 0, 0], &start[0, 0], w.shape[0], &work[me, 0, 0],
+                          &work[me, 1, 0])
+        else:
+            which_nearest(L2, <const int32_t *>tile, (rows + PANEL - 1) // PANEL, pairs,
+                          &w[0, 0, 0], &start[0, 0], w.shape[0], &work[me, 0, 0],
+                          &work[me, 1, 0])
+        add_to_clusters(tile, pairs, rows, &work[me, 1, 0], k, &centers[0, 0], radius, norm,
                         &counts[me, 0], &sums[me, 0, 0])
 
 
@@ -200,46 +199,6 @@ def lloyd_wide(
                     which[me, r] = <int32_t>j
         add_to_clusters(tile, pairs, rows, &which[me, 0], points.shape[0], &centers[0, 0], radius,
                         norm, &counts[me, 0], &sums[me, 0, 0])
-
-
-def cells(
-    const int16_t[:, :, :, ::1] panels,  # IN   (n_panels, pairs, PANEL, 2)
-    const int64_t[:, ::1] tile_rows,     # IN   (tiles, 3)
-    const int32_t[::1] axes,             # IN   (depth,) at most 62 columns to bisect, in turn
-    const int32_t[:, ::1] box,           # IN   (2, d) the first cell: low, and high + 1
-    int32_t[:, :, ::1] work,             # WORK (threads, 2, d)
-    uint64_t[::1] out,                   # OUT  (n padded,)
-):
-    """The cell of each record when cells are halved again and again: a bit for each halving.
-
-    A cell [a, b) of a column is cut at floor((a + b) / 2); the upper half has the bit 1.
-    """
-    cdef ptrdiff_t t, r, i, j, row, rows
-    cdef ptrdiff_t d = box.shape[1]
-    cdef int n_threads = work.shape[0], me
-    cdef int32_t cut
-    cdef uint64_t code
-    cdef const int16_t *x
-    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
-        me = threadid()
-        rows = tile_rows[t, 1]
-        for r in range(rows):
-            row = tile_rows[t, 0] + r
-            x = &panels[row // PANEL, 0, row % PANEL, 0]
-            for j in range(d):
-                work[me, 0, j] = box[0, j]
-                work[me, 1, j] = box[1, j]
-            code = 0
-            for i in range(axes.shape[0]):
-                j = axes[i]
-                cut = (work[me, 0, j] + work[me, 1, j]) >> 1
-                code = code << 1
-                if x[(j // 2) * PANEL * 2 + j % 2] >= cut:
-                    code = code | 1
-                    work[me, 0, j] = cut
-                else:
-                    work[me, 1, j] = cut
-            out[row] = code
 
 
 def set_gaps(

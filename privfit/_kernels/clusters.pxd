@@ -12,12 +12,14 @@ from libc.stdlib cimport llabs
 
 from privfit._kernels.grid cimport BLOCK, PANEL, check
 from privfit._kernels.lanes cimport (
-    LANES, lanes, lanes_add, lanes_all, lanes_and, lanes_load, lanes_pairs, lanes_store, pair_first,
-    pair_second,
+    LANES, lanes, lanes_add, lanes_all, lanes_and, lanes_left, lanes_load, lanes_pairs, lanes_right,
+    lanes_store, pair_first, pair_second, transpose_lanes,
 )
 
 cdef enum:
-    MASKED = 8  # clusters up to which masks beat adding records one by one
+    MASKED = 5          # clusters up to which masks beat adding records one by one
+    TURNED = 64         # clusters whose sums of sixteen columns share L1 with the records
+    TURNED_SUMS = 1024
 
 
 # ------------------------------------------------------------------------------- nearest centres
@@ -126,6 +128,38 @@ cdef inline void member_sums(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_
         sums += 2 * pairs
 
 
+cdef inline void add_rows(const int32_t *panels, ptrdiff_t pairs, ptrdiff_t rows,
+                          const int32_t *which, ptrdiff_t k, int64_t *sums) noexcept nogil:
+    """Add each record to the sums of its cluster, sixteen columns at a time.
+
+    Eight records are turned so that their columns lie side by side; the two of a pair part by
+    shifts. At most BLOCK rows, so that int32 lanes hold, and at most TURNED clusters.
+    """
+    cdef int32_t[TURNED_SUMS] own
+    cdef int32_t[64] turned
+    cdef int32_t *mine
+    cdef ptrdiff_t b, c, i, j, r, many
+    cdef lanes x
+    check(rows <= BLOCK and k <= TURNED)
+    for b in range(0, pairs, 8):
+        many = min(8, pairs - b)
+        for i in range(16 * k):
+            own[i] = 0
+        for i in range(0, rows, 8):
+            transpose_lanes(panels + ((i // PANEL) * pairs + b) * PANEL + i % PANEL, PANEL, many,
+                            turned)
+            for r in range(min(8, rows - i)):
+                x = lanes_load(turned + r * LANES)
+                mine = own + 16 * which[i + r]
+                lanes_store(mine, lanes_add(lanes_load(mine), lanes_right(lanes_left(x, 16), 16)))
+                mine += LANES
+                lanes_store(mine, lanes_add(lanes_load(mine), lanes_right(x, 16)))
+        for c in range(k):
+            for j in range(many):
+                sums[(c * pairs + b + j) * 2] += own[16 * c + j]
+                sums[(c * pairs + b + j) * 2 + 1] += own[16 * c + LANES + j]
+
+
 cdef inline void add_members(const int16_t *panels, ptrdiff_t pairs, ptrdiff_t rows, int32_t *which,
                              ptrdiff_t k, int64_t *counts, int64_t *sums) noexcept nogil:
     """Add each record to the sums of its cluster: by masks if clusters are few, else one by one."""
@@ -137,6 +171,11 @@ cdef inline void add_members(const int16_t *panels, ptrdiff_t pairs, ptrdiff_t r
         for r in range(rows, n_panels * PANEL):
             which[r] = -1
         member_sums(pair, n_panels, pairs, which, k, counts, sums)
+        return
+    if k <= TURNED and rows <= BLOCK:
+        for r in range(rows):
+            counts[which[r]] += 1
+        add_rows(pair, pairs, rows, which, k, sums)
         return
     for r in range(rows):
         counts[which[r]] += 1

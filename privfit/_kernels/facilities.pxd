@@ -4,11 +4,14 @@ from libc.math cimport sqrt
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 
-from privfit._kernels.grid cimport PANEL, WIDTH, check
+from privfit._kernels.grid cimport PANEL, QUAD, WIDTH, check
 from privfit._kernels.lanes cimport (
-    LANES, lanes, lanes_add, lanes_all, lanes_bytes, lanes_load, lanes_min, lanes_min8, lanes_min16,
-    lanes_store, lanes_sub, lanes_words, transpose_words,
+    LANES, lanes, lanes_add, lanes_add8, lanes_all, lanes_bytes, lanes_above8, lanes_load,
+    lanes_look, lanes_look_in, lanes_min, lanes_min8, lanes_min16, lanes_right, lanes_sixteen,
+    lanes_store, lanes_store8, lanes_store16, lanes_store_words, lanes_sub, lanes_words, pair_of,
+    transpose_words,
 )
+from privfit._kernels.margins cimport GREATER, L2, both, panel_sums, plus, sums, two
 
 cdef enum:
     STRIP = 128   # records whose distances to a set are compared before they are summed
@@ -62,6 +65,106 @@ cdef inline void clip_transpose(const int32_t *z, ptrdiff_t rows, ptrdiff_t faci
     for c in range(facilities):
         for r in range(rows):
             out[c * stride + r] = clipped[r * WIDTH + c]
+
+
+cdef inline two twice(two z, two s) noexcept nogil:
+    """z and twice the sums of 16 bits in s."""
+    cdef lanes twos = lanes_all(pair_of(2, 2))
+    z.left, z.right = plus(L2, z.left, s.left, twos), plus(L2, z.right, s.right, twos)
+    return z
+
+
+cdef inline two above(int32_t level, const int32_t *own) noexcept nogil:
+    cdef two z = both(level)
+    z.left = lanes_sub(z.left, lanes_load(own))
+    z.right = lanes_sub(z.right, lanes_load(own + LANES))
+    return z
+
+
+cdef inline void store_two(two z, int shift, int top, small *out) noexcept nogil:
+    """The distances of a panel, in units of 2^shift, between 0 and top."""
+    if small is uint16_t:
+        lanes_store16(out, lanes_right(z.left, shift), lanes_right(z.right, shift), top)
+    else:
+        lanes_store8(out, lanes_right(z.left, shift), lanes_right(z.right, shift), top)
+
+
+cdef inline void short_panel(const int32_t *panel, ptrdiff_t pairs, const int32_t *w,
+                             const int32_t *start, ptrdiff_t chunk, const int32_t *level,
+                             const int32_t *own, int shift, int top, ptrdiff_t facilities,
+                             small *out, ptrdiff_t stride) noexcept nogil:
+    """The l1 distances of up to QUAD facilities, from sums of 16 bits over `chunk` pairs at a time.
+
+    abs(x - f) = 2 max(x - f, 0) + f - x, so that l1(x - f) = level - own + 2 sum of max(x - f, 0),
+    with the sum of f in `level` and that of x in `own`. Sums of max(x, f) that start with minus the
+    sum of f and 2^15, start (chunks, QUAD), wrap and yet end within 16 bits: the caller knows how
+    many columns that takes, and what `level` makes up for.
+    """
+    cdef two a = above(level[0], own), b = above(level[1], own)
+    cdef two c = above(level[2], own), d = above(level[3], own)
+    cdef ptrdiff_t j, g
+    cdef sums s
+    for g in range((pairs + chunk - 1) // chunk):
+        j = g * chunk
+        s = panel_sums(GREATER, panel + j * PANEL, min(chunk, pairs - j), w + j * QUAD,
+                       start + g * QUAD)
+        a, b, c, d = twice(a, s.a), twice(b, s.b), twice(c, s.c), twice(d, s.d)
+    store_two(a, shift, top, out)
+    if facilities > 1:
+        store_two(b, shift, top, out + stride)
+    if facilities > 2:
+        store_two(c, shift, top, out + 2 * stride)
+    if facilities > 3:
+        store_two(d, shift, top, out + 3 * stride)
+
+
+cdef inline void code_strip(const uint8_t *codes, ptrdiff_t stride, const uint8_t *looks,
+                            const uint8_t *place, ptrdiff_t fours, uint8_t *count) noexcept nogil:
+    """The sum over `fours` codes of looks[place[j]][codes[j][r]], of STRIP records, in bytes."""
+    cdef lanes a, b, c, d, table
+    cdef const uint8_t *row
+    cdef ptrdiff_t j
+    a = b = c = d = lanes_all(0)
+    for j in range(fours):
+        check(place[j] < 16)
+        table = lanes_sixteen(looks + 16 * place[j])
+        row = codes + j * stride
+        a = lanes_add8(a, lanes_look(table, lanes_load(row)))
+        b = lanes_add8(b, lanes_look(table, lanes_load(row + 4 * LANES)))
+        c = lanes_add8(c, lanes_look(table, lanes_load(row + 8 * LANES)))
+        d = lanes_add8(d, lanes_look(table, lanes_load(row + 12 * LANES)))
+    lanes_store(count, a)
+    lanes_store(count + 4 * LANES, b)
+    lanes_store(count + 8 * LANES, c)
+    lanes_store(count + 12 * LANES, d)
+
+
+cdef inline lanes bytes_all(int32_t v) noexcept nogil:
+    return lanes_all(<int32_t>(<uint32_t>v * 0x01010101))
+
+
+cdef inline void code_store(const uint8_t *count, const uint8_t *stored, int32_t least,
+                            ptrdiff_t sixteens, small *out) noexcept nogil:
+    """out[i] = stored[count[i] - least] of STRIP counts, those outside at the ends of the table.
+
+    stored is (2, sixteens, 16): the low bytes, then the high ones.
+    """
+    cdef lanes i, low, high, begin = bytes_all(least), end = bytes_all(<int32_t>(16 * sixteens - 1))
+    cdef lanes back = bytes_all(256 - 16)
+    cdef ptrdiff_t part, q
+    for part in range(STRIP // (4 * LANES)):
+        i = lanes_min8(lanes_above8(lanes_load(count + part * 4 * LANES), begin), end)
+        low = high = lanes_all(0)
+        for q in range(sixteens):
+            low = lanes_add8(low, lanes_look_in(lanes_sixteen(stored + 16 * q), i))
+            if small is uint16_t:
+                high = lanes_add8(
+                    high, lanes_look_in(lanes_sixteen(stored + 16 * (sixteens + q)), i))
+            i = lanes_add8(i, back)
+        if small is uint16_t:
+            lanes_store_words(out + part * 4 * LANES, low, high)
+        else:
+            lanes_store(out + part * 4 * LANES, low)
 
 
 # -------------------------------------------------------------------------------- sums of minima

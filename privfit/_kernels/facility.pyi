@@ -9,10 +9,12 @@ from privfit._kernels.records import SparseRows
 
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
+Bytes: TypeAlias = NDArray[np.uint8]
 Small: TypeAlias = NDArray[np.uint8] | NDArray[np.uint16]
 
 STRIP_ROWS: int
 TOGETHER: int
+QUICK_CODES: bool
 
 def dense_distances(
     panels: Int32,
@@ -21,6 +23,18 @@ def dense_distances(
     low: int,
     high: int,
     shift: int,
+    work: Int32,
+    out: Small,
+) -> None: ...
+def short_distances(
+    panels: Int32,
+    tile_rows: Int64,
+    w: Int32,
+    start: Int32,
+    level: Int32,
+    chunk: int,
+    shift: int,
+    top: int,
     work: Int32,
     out: Small,
 ) -> None: ...
@@ -33,6 +47,15 @@ def onehot_distances(
     shift: int,
     work: Int32,
     out: Small,
+) -> None: ...
+def code_distances(
+    codes: Bytes,
+    places: Bytes,
+    looks: Bytes,
+    stored: Bytes,
+    least: int,
+    out: Small,
+    n_threads: int,
 ) -> None: ...
 def root_distances(
     panels: NDArray[np.int16],

@@ -6,22 +6,27 @@ streams k rows. Tiles are rows (first, count, 0) of an int64 array; each thread 
 
 from cython.parallel cimport prange, threadid
 from libc.stddef cimport ptrdiff_t
-from libc.stdint cimport int16_t, int32_t, int64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from privfit._kernels.facilities cimport (
-    STRIP, clip_store, clip_transpose, least_sum, lesser_sum, root_store, small, swaps,
+    STRIP, clip_store, clip_transpose, code_store, code_strip, least_sum, lesser_sum, root_store,
+    short_panel, small, swaps,
 )
 from privfit._kernels.grid cimport PANEL, QUAD, WIDTH
-from privfit._kernels.lanes cimport LANES
-from privfit._kernels.margins cimport L1, L2, distance_wide, margins, sparse_margins
+from privfit._kernels.lanes cimport LANES, LOOKS
+from privfit._kernels.margins cimport (
+    L1, L2, distance_wide, margins, own_sums, sparse_margins,
+)
 from privfit._kernels.records cimport SparseRows
 
 STRIP_ROWS = STRIP  # rows are read in strips of this many records
 TOGETHER = LANES    # facilities whose swaps are summed at once, one to a lane
+QUICK_CODES = bool(LOOKS)  # whether `code_distances` is faster than `onehot_distances`
 
 cdef enum:
     BLOCK_ROWS = 8192      # records whose nearest members stay in the second level of cache
     BLOCK_FACILITIES = 16  # facilities that meet them there
+    CODE_STRIPS = 4        # strips of records whose codes share the first level with a facility's
 
 
 def dense_distances(
@@ -49,6 +54,34 @@ def dense_distances(
                 clip_store(&work[me, c, 0], rows, low, high, shift, &out[q * QUAD + c, first])
 
 
+def short_distances(
+    const int32_t[:, :, ::1] panels,   # IN   (n_panels, pairs, PANEL) int16 pairs
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
+    const int32_t[:, :, ::1] w,        # IN   (quads, pairs, QUAD): facilities, as int16 pairs
+    const int32_t[:, :, ::1] start,    # IN   (quads, chunks, QUAD): see facilities
+    const int32_t[:, ::1] level,       # IN   (quads, QUAD)
+    ptrdiff_t chunk,                   # IN   pairs in a chunk
+    int shift,                         # IN   record units to score units
+    int top,                           # IN   the largest distance, in score units
+    int32_t[:, ::1] work,              # WORK (threads, rows of the largest tile, padded)
+    small[:, ::1] out,                 # OUT  (facilities, n padded)
+):
+    """As `dense_distances`, by sums of 16 bits: level is less `low`, and rounds halves upwards."""
+    cdef ptrdiff_t t, q, p, first, n_panels, pairs = panels.shape[1]
+    cdef int n_threads = work.shape[0], me
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        first = tile_rows[t, 0] // PANEL
+        n_panels = (tile_rows[t, 1] + PANEL - 1) // PANEL
+        own_sums(&panels[first, 0, 0], n_panels, pairs, &work[me, 0])
+        for q in range(w.shape[0]):
+            for p in range(n_panels):
+                short_panel(&panels[first + p, 0, 0], pairs, &w[q, 0, 0], &start[q, 0, 0], chunk,
+                            &level[q, 0], &work[me, p * PANEL], shift, top,
+                            out.shape[0] - q * QUAD, &out[q * QUAD, (first + p) * PANEL],
+                            out.shape[1])
+
+
 def onehot_distances(
     SparseRows records,                # IN   records of zeros and ones only
     const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
@@ -74,6 +107,34 @@ def onehot_distances(
                                &work[me, 0, 0])
                 clip_transpose(&work[me, 0, 0], last - first, facilities, low, high, shift,
                                &out[g * WIDTH, first], out.shape[1])
+
+
+cdef void strip_distances(const uint8_t *codes, ptrdiff_t stride, const uint8_t *looks,
+                          const uint8_t *place, ptrdiff_t fours, const uint8_t *stored,
+                          int32_t least, ptrdiff_t sixteens, small *out) noexcept nogil:
+    cdef uint8_t[STRIP] count
+    code_strip(codes, stride, looks, place, fours, count)
+    code_store(count, stored, least, sixteens, out)
+
+
+def code_distances(
+    const uint8_t[:, ::1] codes,       # IN   (fours, n padded): four columns of zeros and ones
+    const uint8_t[:, ::1] places,      # IN   (some facilities, fours): the same of each facility
+    const uint8_t[:, ::1] looks,       # IN   (16, 16): columns in which two codes differ
+    const uint8_t[:, :, ::1] stored,   # IN   (2, sixteens, 16): low and high bytes of what is kept
+    int32_t least,                     # IN   for `least` columns that differ in all, and more
+    small[:, ::1] out,                 # OUT  (some facilities, n padded)
+    int n_threads,
+):
+    """out[f, r] = stored[columns in which f and r differ]: at most 63 codes, so that bytes hold."""
+    cdef ptrdiff_t t, f, s, strips = codes.shape[1] // STRIP
+    for t in prange((strips + CODE_STRIPS - 1) // CODE_STRIPS, nogil=True, schedule="dynamic",
+                    num_threads=n_threads):
+        for f in range(places.shape[0]):
+            for s in range(t * CODE_STRIPS, min((t + 1) * CODE_STRIPS, strips)):
+                strip_distances(&codes[0, s * STRIP], codes.shape[1], &looks[0, 0], &places[f, 0],
+                                codes.shape[0], &stored[0, 0, 0], least, stored.shape[1],
+                                &out[f, s * STRIP])
 
 
 def root_distances(

@@ -6,6 +6,7 @@ from libc.stdint cimport int16_t, int32_t, uint8_t, uint16_t
 cdef extern from "lanes.h" nogil:
     enum:
         LANES
+        LOOKS  # whether `lanes_look` is one instruction
 
     ctypedef struct lanes:
         pass
@@ -18,18 +19,37 @@ cdef extern from "lanes.h" nogil:
     lanes lanes_mul(lanes a, lanes b)
     lanes lanes_min(lanes a, lanes b)
     lanes lanes_and(lanes a, lanes b)
+    lanes lanes_less(lanes a, lanes b)       # -1 where a < b, else 0
+    lanes lanes_pick(lanes mask, lanes a, lanes b)  # a where such a mask is -1, else b
     lanes lanes_left(lanes a, int bits)
     lanes lanes_right(lanes a, int bits)     # arithmetic: the sign is kept
     lanes lanes_min16(lanes a, lanes b)      # sixteen unsigned words
+    lanes lanes_add16(lanes a, lanes b)      # sixteen words
+    lanes lanes_max16(lanes a, lanes b)      # sixteen words with a sign
+    lanes lanes_above16(lanes a, lanes b)    # a - b of sixteen unsigned words, at least 0
+    lanes lanes_right16(lanes a, int bits)   # unsigned words
+    lanes lanes_upper(lanes a)               # the upper word of each lane
     lanes lanes_min8(lanes a, lanes b)       # thirty-two unsigned bytes
+    lanes lanes_add8(lanes a, lanes b)       # thirty-two bytes
+    lanes lanes_sixteen(const uint8_t *p)    # a table of sixteen bytes
+    lanes lanes_above8(lanes a, lanes b)     # a - b of thirty-two bytes, at least 0
+    lanes lanes_look(lanes table, lanes i)   # table[i] of thirty-two indices below sixteen
+    lanes lanes_look_in(lanes table, lanes i)  # the same of any indices, 0 from sixteen on
+    void lanes_store_words(uint16_t *p, lanes low, lanes high)  # of thirty-two low and high bytes
     lanes lanes_words(const uint16_t *p)     # eight words as eight lanes
     lanes lanes_bytes(const uint8_t *p)      # eight bytes as eight lanes
     lanes lanes_pairs(lanes x, lanes w)      # x[0] w[0] + x[1] w[1] of the int16 pairs in a lane
     lanes lanes_gaps(lanes x, lanes c)       # abs(x[0] - c[0]) + abs(x[1] - c[1]) of the same
+    # sixteen lanes above -2^30 as words or bytes between 0 and top
+    void lanes_store16(uint16_t *p, lanes a, lanes b, int top)
+    void lanes_store8(uint8_t *p, lanes a, lanes b, int top)
     int32_t pair_of(int16_t first, int16_t second)
     int32_t pair_first(int32_t pair)         # the first and the second int16 of a pair
     int32_t pair_second(int32_t pair)
     void transpose_words(const uint16_t *p, ptrdiff_t stride, uint16_t *out, ptrdiff_t out_stride)
+
+    # 8 x 8 lanes; rows from `count` on are 0
+    void transpose_lanes(const int32_t *p, ptrdiff_t stride, ptrdiff_t count, int32_t *out)
 
     ctypedef struct four:
         pass

@@ -25,6 +25,7 @@ from privfit._kernels.margins cimport (
     sparse_margins as margins_of_rows, sparse_margins_paired,
 )
 from privfit._kernels.records cimport Loss, SparseRows, sparse_rows
+from privfit._kernels.shorts cimport has_short_losses, short_losses
 
 cdef enum:
     STRIP = 32  # sparse rows whose margins of WIDTH candidates share L1 with the weights
@@ -96,6 +97,11 @@ def sparse_losses(
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         stop = tile_rows[t, 0] + tile_rows[t, 1]
+        if pairs.shape[0] and has_short_losses(loss.kind, &records.view, tile_rows[t, 0], stop,
+                                               loss.of(tile_rows[t, 2]), a):
+            short_losses(loss.kind, &records.view, tile_rows[t, 0], stop, &pairs[0, 0, 0],
+                         pairs.shape[0], w.shape[1] - 1, a, loss.of(tile_rows[t, 2]), &out[me, 0])
+            continue
         for g in range(w.shape[0]):
             for s in range((tile_rows[t, 1] + STRIP - 1) // STRIP):
                 first = tile_rows[t, 0] + s * STRIP
@@ -107,7 +113,7 @@ def sparse_losses(
                 else:
                     margins_of_rows(&records.view, first, last, &w[g, 0, 0], w.shape[1] - 1,
                                     a, &work[me, 0, 0])
-                loss_lanes(loss.kind, &work[me, 0, 0], last - first,
+                loss_lanes(loss.kind, &work[me, 0, 0], WIDTH, last - first,
                            loss.of(tile_rows[t, 2]), &out[me, g * WIDTH])
 
 

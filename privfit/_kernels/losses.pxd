@@ -137,37 +137,40 @@ cdef inline void loss_each(int kind, const int32_t *z, ptrdiff_t n, loss_args p,
             n -= block
 
 
-cdef inline void loss_lanes(int kind, const int32_t *z, ptrdiff_t rows, loss_args p,
-                            int64_t *out) noexcept nogil:
-    """Add the sums of WIDTH candidates over at most BLOCK rows; z is (rows, WIDTH)."""
+cdef inline void loss_lanes(int kind, const int32_t *z, ptrdiff_t width, ptrdiff_t rows,
+                            loss_args p, int64_t *out) noexcept nogil:
+    """Add the sums of `width` candidates over at most BLOCK rows; z is (rows, width).
+
+    At most WIDTH candidates; in each call a constant, which the loops are compiled for.
+    """
     cdef int32_t[BLOCK] tail
     cdef uint32_t[WIDTH] sum
     cdef ptrdiff_t r, c, some
     check(rows <= BLOCK)
-    for c in range(WIDTH):
+    for c in range(width):
         sum[c] = 0
     while rows > 0:
-        some = min(<ptrdiff_t>(BLOCK // WIDTH), rows)
+        some = min(BLOCK // width, rows)
         if kind == LOGISTIC:
-            tails(z, some * WIDTH, p, tail)
+            tails(z, some * width, p, tail)
             for r in range(some):
-                for c in range(WIDTH):
-                    sum[c] += logistic_of(z[r * WIDTH + c], tail[r * WIDTH + c], p)
+                for c in range(width):
+                    sum[c] += logistic_of(z[r * width + c], tail[r * width + c], p)
         elif kind == HINGE:
             for r in range(some):
-                for c in range(WIDTH):
-                    sum[c] += hinge_of(z[r * WIDTH + c], p)
+                for c in range(width):
+                    sum[c] += hinge_of(z[r * width + c], p)
         elif kind == HINGE_SCALED:
             for r in range(some):
-                for c in range(WIDTH):
-                    sum[c] += hinge_scaled_of(z[r * WIDTH + c], p)
+                for c in range(width):
+                    sum[c] += hinge_scaled_of(z[r * width + c], p)
         else:
             for r in range(some):
-                for c in range(WIDTH):
-                    sum[c] += zero_one_of(z[r * WIDTH + c], p)
-        z += BLOCK
+                for c in range(width):
+                    sum[c] += zero_one_of(z[r * width + c], p)
+        z += some * width
         rows -= some
-    for c in range(WIDTH):
+    for c in range(width):
         out[c] += sum[c]
 
 

@@ -11,14 +11,16 @@ from libc.stdint cimport int16_t, int32_t, int64_t
 
 from privfit._kernels.grid cimport PANEL, QUAD, WIDTH, check
 from privfit._kernels.lanes cimport (
-    LANES, lanes, lanes_add, lanes_all, lanes_gaps, lanes_left, lanes_load, lanes_min, lanes_mul,
-    lanes_pairs, lanes_right, lanes_store, lanes_sub,
+    LANES, lanes, lanes_add, lanes_add16, lanes_all, lanes_gaps, lanes_left, lanes_less,
+    lanes_load, lanes_max16, lanes_min, lanes_mul, lanes_pairs, lanes_pick, lanes_right,
+    lanes_store, lanes_sub, pair_of,
 )
 from privfit._kernels.records cimport sparse_rows
 
 cdef enum:
     L1 = 1
     L2 = 2
+    GREATER = 3
 
 
 # ------------------------------------------------------------------------------- the microkernel
@@ -38,7 +40,12 @@ cdef inline two both(int32_t v) noexcept nogil:
 
 
 cdef inline lanes plus(int power, lanes z, lanes x, lanes w) noexcept nogil:
-    """z and what a pair of columns adds: a product (L2, and linear models), or a distance (L1)."""
+    """z and what a pair of columns adds: a product (L2, and linear models), or a distance (L1).
+
+    GREATER adds the greater ones, each to a sum of 16 bits.
+    """
+    if power == GREATER:
+        return lanes_add16(z, lanes_max16(x, w))
     return lanes_add(z, lanes_pairs(x, w) if power == L2 else lanes_gaps(x, w))
 
 
@@ -274,6 +281,41 @@ cdef inline void nearest_in(int power, const int32_t *panel, ptrdiff_t pairs, co
         lanes_store(best + LANES, right)
 
 
+cdef inline void keep_quad(lanes a, lanes b, lanes c, lanes d, ptrdiff_t index, int32_t *best,
+                           int32_t *which) noexcept nogil:
+    """The least of four distances and of the best so far; ties go to the lowest index."""
+    cdef lanes low = lanes_sub(lanes_all(<int32_t>index), lanes_less(b, a))
+    cdef lanes high = lanes_sub(lanes_all(<int32_t>index + 2), lanes_less(d, c))
+    a, c = lanes_min(a, b), lanes_min(c, d)
+    low = lanes_pick(lanes_less(c, a), high, low)
+    a = lanes_min(a, c)
+    if index > 0:
+        low = lanes_pick(lanes_less(a, lanes_load(best)), low, lanes_load(which))
+        a = lanes_min(a, lanes_load(best))
+    lanes_store(best, a)
+    lanes_store(which, low)
+
+
+cdef inline void which_nearest(int power, const int32_t *panels, ptrdiff_t n_panels,
+                               ptrdiff_t pairs, const int32_t *w, const int32_t *start,
+                               ptrdiff_t quads, int32_t *best, int32_t *which) noexcept nogil:
+    """Each record's least distance and the index of its centre; w is (quads, pairs, QUAD).
+
+    What pads the last quad repeats its last centre, so that it is never nearer.
+    """
+    cdef ptrdiff_t _p, q
+    cdef sums s
+    for _p in range(n_panels):
+        for q in range(quads):
+            s = panel_sums(power, panels, pairs, w + q * pairs * QUAD, start + q * QUAD)
+            keep_quad(s.a.left, s.b.left, s.c.left, s.d.left, q * QUAD, best, which)
+            keep_quad(s.a.right, s.b.right, s.c.right, s.d.right, q * QUAD, best + LANES,
+                      which + LANES)
+        panels += pairs * PANEL
+        best += PANEL
+        which += PANEL
+
+
 cdef inline void nearest_by(int power, const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
                             const int32_t *w, const int32_t *start, ptrdiff_t quads,
                             int32_t *best) noexcept nogil:
@@ -324,6 +366,21 @@ cdef inline void distances(int power, const int32_t *panels, ptrdiff_t n_panels,
         margins(L1, panels, n_panels, pairs, w, start, z, stride)
     else:
         margins(L2, panels, n_panels, pairs, w, start, z, stride)
+
+
+cdef inline void own_sums(const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
+                          int32_t *own) noexcept nogil:
+    """The sum of each record's own columns."""
+    cdef lanes ones = lanes_all(pair_of(1, 1))
+    cdef ptrdiff_t p, _j
+    cdef two s
+    for p in range(n_panels):
+        s = both(0)
+        for _j in range(pairs):
+            s.left = plus(L2, s.left, lanes_load(panels), ones)
+            s.right = plus(L2, s.right, lanes_load(panels + LANES), ones)
+            panels += PANEL
+        put(own + p * PANEL, s)
 
 
 cdef inline void distance_wide(const int16_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,

@@ -5,6 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-def look_up(
-    cells: list[Any], first: int, seen: dict[Any, int], unseen: int, out: NDArray[np.int64]
-) -> None: ...
+def find_objects(
+    cells: Any,
+    first: int,
+    seen: dict[Any, int],
+    slots: NDArray[np.int64],
+    kept: NDArray[np.uint8],
+    out: NDArray[np.int64],
+) -> int: ...

@@ -25,6 +25,6 @@ cdef class BitSource:
     cdef long _generation
 
     cdef int _refill(self) except -1
+    cdef bint _is_stale(self) except -1
     cdef uint64_t word(self) except? 0xFFFFFFFFFFFFFFFF
-    cdef uint64_t byte(self) except? 0xFFFFFFFFFFFFFFFF
     cdef uint64_t below(self, uint64_t n) except? 0xFFFFFFFFFFFFFFFF

@@ -66,7 +66,7 @@ _fill_tables()
 
 # ------------------------------------------------------------------------------------- random bits
 
-_generation = 0
+cdef long _generation = 0
 
 
 def _after_fork() -> None:
@@ -133,23 +133,18 @@ cdef class BitSource:
         self._generation = _generation
         return 0
 
+    cdef bint _is_stale(self) except -1:
+        """Whether the buffer was fetched before a fork, and not from a seed."""
+        if self._generation != _generation and self.seeded:
+            self._generation = _generation
+        return self._generation != _generation
+
     cdef uint64_t word(self) except? 0xFFFFFFFFFFFFFFFF:
         """64 fresh bits."""
-        if self._next >= 1024 or (self._generation != _generation and not self.seeded):
+        if self._next >= 1024 or (self._generation != _generation and self._is_stale()):
             self._refill()
         self._next += 1
         return self._words[self._next - 1]
-
-    cdef uint64_t byte(self) except? 0xFFFFFFFFFFFFFFFF:
-        """8 fresh bits."""
-        cdef uint64_t result
-        if self._bytes_left == 0 or (self._generation != _generation and not self.seeded):
-            self._bytes = self.word()
-            self._bytes_left = 8
-        result = self._bytes & 255
-        self._bytes >>= 8
-        self._bytes_left -= 1
-        return result
 
     cdef uint64_t below(self, uint64_t n) except? 0xFFFFFFFFFFFFFFFF:
         """A uniform whole number below n > 0 (Lemire 2019: multiply, reject the uneven part)."""
@@ -173,6 +168,18 @@ cdef class BitSource:
         if n == 0:
             raise DeclarationError("n (0) must be positive; pass a number of choices")
         return self.below(n)
+
+
+cdef inline int next_byte(BitSource source) except -1:
+    """8 fresh bits."""
+    cdef int result
+    if source._bytes_left == 0 or (source._generation != _generation and source._is_stale()):
+        source._bytes = source.word()
+        source._bytes_left = 8
+    result = source._bytes & 255
+    source._bytes >>= 8
+    source._bytes_left -= 1
+    return result
 
 
 _shared = BitSource()  # so that a draw does not throw away a block of entropy
@@ -257,13 +264,17 @@ cdef class DiscreteLaplaceSampler:
         g = self._rate * 2**which
         return exp_interval(g, bits) if which == self._digits else _logistic_interval(g, bits)
 
-    cdef bint _flip(self, BitSource source, int which) except *:
-        """True with the probability of table entry `which`: compare byte by byte."""
-        cdef uint64_t expected = self._prefix[which], digit, byte
-        cdef int i
-        for i in range(8):
-            byte = source.byte()
-            digit = (expected >> (56 - 8 * i)) & 255
+    cdef inline int _flip(self, BitSource source, int which) except -1:
+        """1 with the probability of table entry `which`, otherwise 0: compare byte by byte."""
+        cdef int byte = next_byte(source), digit = self._prefix[which] >> 56
+        return self._after_tie(source, which) if byte == digit else byte < digit
+
+    cdef int _after_tie(self, BitSource source, int which) except -1:
+        """`_flip` by the bytes that follow an equal first one."""
+        cdef uint64_t expected = self._prefix[which]
+        cdef int i, byte, digit
+        for i in range(1, 8):
+            byte, digit = next_byte(source), (expected >> (56 - 8 * i)) & 255
             if byte != digit:
                 return byte < digit
         return is_below(source, expected, 64, lambda bits: self._interval(which, bits))
@@ -275,15 +286,14 @@ cdef class DiscreteLaplaceSampler:
         while True:
             low = 0
             for i in range(self._digits):
-                if self._flip(source, i):
-                    low |= <int64_t>1 << i
+                low |= <int64_t>self._flip(source, i) << i
             value = 0
             while self._flip(source, self._digits):
                 value += 1
                 if value >> (62 - self._digits):
                     raise OverflowError("noise this wide does not fit in 64 bits")
             value = value << self._digits | low
-            negative = source.byte() & 1
+            negative = next_byte(source) & 1
             if not (negative and value == 0):  # zero would count twice
                 return -value if negative else value
 

@@ -1,6 +1,7 @@
 """Packed records and losses as kernels see them; other packages may cimport this."""
 
-from libc.stdint cimport int16_t, int32_t, int64_t
+from libc.stddef cimport ptrdiff_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint16_t
 
 from privfit._kernels.grid cimport loss_args
 
@@ -15,6 +16,18 @@ ctypedef struct sparse_rows:
 
 cdef class SparseRows:
     cdef sparse_rows view
+    cdef tuple _arrays
+
+
+# Packed records of a schema: rows (rows, joints) of codes, and columns (numbers, rows).
+ctypedef struct code_rows:
+    const uint16_t *code
+    const int16_t *number
+    ptrdiff_t rows, joints, numbers
+
+
+cdef class CodeRows:
+    cdef code_rows view
     cdef tuple _arrays
 
 

@@ -1,4 +1,4 @@
-"""Packed sparse records, and a loss on its grid; see records.pyx."""
+"""Packed records, and a loss on its grid; see records.pyx."""
 
 from typing import TypeAlias
 
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 Int16: TypeAlias = NDArray[np.int16]
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
+UInt16: TypeAlias = NDArray[np.uint16]
 
 PANEL_ROWS: int
 QUAD_SIZE: int
@@ -17,6 +18,9 @@ RESIDUAL_UNIT: float
 
 class Loss:
     def __init__(self, name: str, a: int, b: int, c: int, C: float = 1.0) -> None: ...
+
+class CodeRows:
+    def __init__(self, codes: UInt16, numbers: Int16) -> None: ...
 
 class SparseRows:
     def __init__(

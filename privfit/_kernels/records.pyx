@@ -1,10 +1,10 @@
-"""What kernels are handed besides arrays: packed sparse records, and a loss on its grid.
+"""What kernels are handed besides arrays: packed records, and a loss on its grid.
 
 One module serves every instruction set, so that what it makes can be given to any kernel.
 """
 
 from libc.math cimport M_LN2, ldexp
-from libc.stdint cimport int16_t, int32_t, int64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint16_t
 
 from privfit._kernels.grid cimport (
     BLOCK, HINGE, HINGE_SCALED, LOGISTIC, PANEL, QUAD, RESIDUAL_BITS, WIDTH, ZERO_ONE, loss_args,
@@ -29,6 +29,17 @@ cdef class SparseRows:
         self.view.one_column = &one_column[0] if one_column.shape[0] else NULL
         self.view.value_column = &value_column[0] if value_column.shape[0] else NULL
         self.view.value = &value[0] if value.shape[0] else NULL
+
+
+cdef class CodeRows:
+    """Packed records of a schema; holds the arrays that the kernels read."""
+
+    def __init__(self, const uint16_t[:, ::1] codes, const int16_t[:, ::1] numbers):
+        self._arrays = (codes, numbers)
+        self.view.rows, self.view.joints = codes.shape[0], codes.shape[1]
+        self.view.numbers = numbers.shape[0]
+        self.view.code = &codes[0, 0]
+        self.view.number = &numbers[0, 0] if numbers.shape[0] else NULL
 
 
 cdef class Loss:

@@ -10,12 +10,12 @@ the one-shot race of Gumbel variables in distribution.
 """
 
 from fractions import Fraction
-from math import log
 
 import numpy as np
 
 from cython.parallel cimport prange, threadid
 from libc.stddef cimport ptrdiff_t
+from libc.math cimport ldexp, log
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from privfit._kernels.losses cimport exp_minus
@@ -62,13 +62,14 @@ cdef inline uint32_t weight_above(int32_t gap, int32_t far, float to_log2) noexc
 
 cdef inline uint64_t weights_above(const int64_t *scores, ptrdiff_t n, int64_t best, int64_t least,
                                    float to_log2, uint32_t *out) noexcept nogil:
-    """Put n weights into `out`; their sum. `best` and `least` bound the scores.
+    """Put n weights into `out`, at most BLOCK; their sum. `best` and `least` bound the scores.
 
     Dropping low bits of a difference can only raise its weight: so many are dropped that 31 are
     left. A smaller rate can only raise weights as well: it is at most 31, so that differences times
     the rate stay below 62, within a float's exponents. Beyond 31 / rate a weight is 1 in any case.
     """
-    cdef uint64_t widest = difference(best, least), total = 0
+    cdef uint64_t widest = difference(best, least)
+    cdef uint32_t w, low = 0, high = 0  # halves of the sum: of 2^15 weights below 2^31
     cdef float limit, most = 31.0, edge = 2147483000.0
     cdef int32_t far = 2147483000
     cdef int drop = 0
@@ -80,11 +81,19 @@ cdef inline uint64_t weights_above(const int64_t *scores, ptrdiff_t n, int64_t b
     limit = most / to_log2
     if limit < edge:
         far = <int32_t>limit + 1
-    for i in range(n):
-        out[i] = weight_above(<int32_t>(difference(best, scores[i]) >> drop), far, to_log2)
-    for i in range(n):
-        total += out[i]
-    return total
+    if drop == 0:  # 32 bits of each number do
+        for i in range(n):
+            w = weight_above(<int32_t>(<uint32_t>best - <uint32_t>scores[i]), far, to_log2)
+            out[i] = w
+            low += w & 0xffff
+            high += w >> 16
+    else:
+        for i in range(n):
+            w = weight_above(<int32_t>(difference(best, scores[i]) >> drop), far, to_log2)
+            out[i] = w
+            low += w & 0xffff
+            high += w >> 16
+    return low + (<uint64_t>high << 16)
 
 
 # ---------------------------------------------------------------------------------- mechanisms
@@ -95,7 +104,10 @@ cdef class Race:
 
     cdef const int64_t[::1] _scores
     cdef uint32_t[BLOCK] _weights      # of the block looked at last
-    cdef uint64_t[::1] _sums           # of each block's weights, less those taken
+    cdef uint64_t *_sums               # of each block's weights, less those taken
+    cdef uint64_t _only                # the sum of a single block
+    cdef ptrdiff_t _blocks
+    cdef uint64_t[::1] _several        # the sums of several blocks
     cdef list _taken
     cdef uint64_t _total
     cdef uint64_t _k
@@ -110,8 +122,12 @@ cdef class Race:
         self._scores = scores
         self._k = k
         self._scale = scale
-        self._to_log2 = <float>min(float(Fraction(k) / Fraction(2) ** scale) / log(2), 1e30)
-        self._sums = np.empty((scores.shape[0] + BLOCK - 1) // BLOCK, dtype=np.uint64)
+        self._to_log2 = <float>min(ldexp(<double>self._k, -scale) / log(2), 1e30)
+        self._blocks = (scores.shape[0] + BLOCK - 1) // BLOCK
+        self._sums = &self._only
+        if self._blocks > 1:
+            self._several = np.empty(self._blocks, dtype=np.uint64)
+            self._sums = &self._several[0]
         self._taken = []
         self._n_threads = n_threads
         self._weigh()
@@ -121,34 +137,49 @@ cdef class Race:
 
     cdef int _weigh(self) except -1:
         """Block sums of the weights relative to the best candidate that is left."""
-        cdef ptrdiff_t b, blocks = self._sums.shape[0]
-        cdef int64_t[:, ::1] ends = np.empty((blocks, 2), dtype=np.int64)
-        cdef uint32_t[:, ::1] buffers = np.empty((self._n_threads, BLOCK), dtype=np.uint32)
-        cdef int n_threads = self._n_threads
-        for b in prange(blocks, nogil=True, schedule="static", num_threads=n_threads):
-            extremes(&self._scores[b * BLOCK], self._size(b), &ends[b, 0], &ends[b, 1])
-        self._least = np.asarray(ends)[:, 1].min()
+        cdef ptrdiff_t b
+        if self._n_threads > 1:
+            self._find_ends(np.empty((self._blocks, 2), dtype=np.int64))
+        else:
+            extremes(&self._scores[0], self._scores.shape[0], &self._best, &self._least)
         if self._taken:
             self._best = np.delete(np.asarray(self._scores), self._taken).max()
+        if self._n_threads > 1:
+            self._weigh_blocks(np.empty((self._n_threads, BLOCK), dtype=np.uint32))
         else:
-            self._best = np.asarray(ends)[:, 0].max()
-        for b in prange(blocks, nogil=True, schedule="static", num_threads=n_threads):
-            self._sums[b] = weights_above(
-                &self._scores[b * BLOCK], self._size(b), self._best, self._least, self._to_log2,
-                &buffers[threadid(), 0])
+            for b in range(self._blocks):
+                self._sums[b] = self._weigh_block(b, self._weights)
         for b in {i // BLOCK for i in self._taken}:
             self._sums[b] = self._look(b)
         self._total = 0
-        for b in range(blocks):
+        for b in range(self._blocks):
             self._total += self._sums[b]
         self._stale = False
         return 0
 
+    cdef int _find_ends(self, int64_t[:, ::1] ends) except -1:
+        cdef ptrdiff_t b, blocks = self._blocks
+        cdef int n_threads = self._n_threads
+        for b in prange(blocks, nogil=True, schedule="static", num_threads=n_threads):
+            extremes(&self._scores[b * BLOCK], self._size(b), &ends[b, 0], &ends[b, 1])
+        self._best, self._least = np.asarray(ends)[:, 0].max(), np.asarray(ends)[:, 1].min()
+        return 0
+
+    cdef int _weigh_blocks(self, uint32_t[:, ::1] buffers) except -1:
+        cdef ptrdiff_t b, blocks = self._blocks
+        cdef int n_threads = self._n_threads
+        for b in prange(blocks, nogil=True, schedule="static", num_threads=n_threads):
+            self._sums[b] = self._weigh_block(b, &buffers[threadid(), 0])
+        return 0
+
+    cdef uint64_t _weigh_block(self, ptrdiff_t b, uint32_t *weights) noexcept nogil:
+        """Put the weights of block b into `weights`, of those taken too; their sum."""
+        return weights_above(&self._scores[b * BLOCK], self._size(b), self._best, self._least,
+                             self._to_log2, weights)
+
     cdef uint64_t _look(self, ptrdiff_t b) except? 0xFFFFFFFFFFFFFFFF:
         """Put the weights of block b into `_weights`, zero for those taken; their sum."""
-        cdef uint64_t total = weights_above(
-            &self._scores[b * BLOCK], self._size(b), self._best, self._least, self._to_log2,
-            self._weights)
+        cdef uint64_t total = self._weigh_block(b, self._weights)
         cdef ptrdiff_t i
         for i in self._taken:
             if i // BLOCK == b:

@@ -5,12 +5,13 @@ the final one has to fit. A real number leaves a record once, rounded to a whole
 """
 
 from libc.stddef cimport ptrdiff_t
-from libc.stdint cimport int16_t, int32_t, int64_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint16_t, uint64_t
 
+from privfit._kernels.codes cimport code_margin
 from privfit._kernels.double_bits cimport bits_of, double_of, rounded, to_whole, whole_of
 from privfit._kernels.grid cimport PANEL, check
 from privfit._kernels.lanes cimport pair_first, pair_second
-from privfit._kernels.records cimport sparse_rows
+from privfit._kernels.records cimport code_rows, sparse_rows
 
 cdef enum:
     LOW = 19              # lower bits of a weight
@@ -77,6 +78,16 @@ cdef inline void sparse_margin_long(const sparse_rows *rows, ptrdiff_t first, pt
             check(0 <= value_column[i] < d)
             values += <uint64_t>w[value_column[i]] * <uint64_t><int64_t>value[i]
         z[r - first] = <int64_t>(((even + odd) << a) + values)
+
+
+cdef inline void code_margin_long(const code_rows *rows, ptrdiff_t first, ptrdiff_t n,
+                                  const int64_t *w, ptrdiff_t d, int a,
+                                  int64_t *z) noexcept nogil:
+    """The same of coded records; w is the bins' weights, those of numbers, and the last one."""
+    cdef ptrdiff_t r
+    code_margin[int64_t](rows, first, n, w, w + d - rows.numbers, 0, 1 << a, z)
+    for r in range(n):
+        z[r] += w[d]
 
 
 # --------------------------------------------------------------------------------- one margin
@@ -246,6 +257,27 @@ cdef inline void sparse_pull(const sparse_rows *rows, ptrdiff_t first, ptrdiff_t
             check(0 <= value_column[i] < d)
             out[value_column[i]] += whole_of(v * value[i])
         out[d] += one
+
+
+cdef inline void code_pull(const code_rows *rows, ptrdiff_t first, ptrdiff_t n, ptrdiff_t d, int a,
+                           const double *residual, int64_t *out) noexcept nogil:
+    """The same of coded records: sums over bins, those of numbers, and the intercept last."""
+    cdef ptrdiff_t k = rows.joints, r, j
+    cdef const uint16_t *code = rows.code + first * k
+    cdef const int16_t *x
+    cdef int64_t one, total = 0
+    for r in range(n):
+        one = whole_of(residual[r] * <double>(1 << a))
+        total += one
+        for j in range(k):
+            out[code[r * k + j]] += one
+    out[d] += total
+    for j in range(rows.numbers):
+        x = rows.number + j * rows.rows + first
+        total = 0
+        for r in range(n):
+            total += whole_of(residual[r] * x[r])
+        out[d - rows.numbers + j] += total
 
 
 cdef inline int64_t whole_sum(const double *v, ptrdiff_t n, double unit) noexcept nogil:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit._kernels.records import SparseRows
+from privfit._kernels.records import CodeRows, SparseRows
 
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
@@ -23,6 +23,8 @@ class Packed:
     def dense(panels: Int32, a: int) -> Packed: ...
     @staticmethod
     def sparse(records: SparseRows, d: int, a: int) -> Packed: ...
+    @staticmethod
+    def coded(records: CodeRows, bins: int, a: int) -> Packed: ...
 
 def margins(records: Packed, tile_rows: Int64, w: Int64, z: Int64, n_threads: int) -> None: ...
 def slopes(

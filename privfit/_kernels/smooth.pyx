@@ -16,10 +16,10 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stddef cimport ptrdiff_t
 
 from privfit._kernels.grid cimport PANEL
-from privfit._kernels.records cimport SparseRows, sparse_rows
+from privfit._kernels.records cimport CodeRows, SparseRows, code_rows, sparse_rows
 from privfit._kernels.slopes cimport (
-    hinge_slopes, logistic_at, logistic_slopes, margin_long, pull, sparse_margin_long, sparse_pull,
-    split, table_slopes, whole_sum,
+    code_margin_long, code_pull, hinge_slopes, logistic_at, logistic_slopes, margin_long, pull,
+    sparse_margin_long, sparse_pull, split, table_slopes, whole_sum,
 )
 
 cdef enum:
@@ -31,10 +31,11 @@ MOST_SUMMED = MOST
 
 
 cdef class Packed:
-    """Packed records of either layout; holds the arrays that the kernels read."""
+    """Packed records of any layout; holds the arrays that the kernels read."""
 
-    cdef const int32_t *panels      # (n_panels, pairs, PANEL) int16 pairs
+    cdef const int32_t *panels      # (n_panels, pairs, PANEL) int16 pairs, or NULL
     cdef const sparse_rows *rows    # or NULL
+    cdef const code_rows *codes     # or NULL
     cdef object _arrays
     cdef readonly ptrdiff_t columns  # of the layout, and the intercept's
     cdef int a
@@ -44,7 +45,7 @@ cdef class Packed:
         """Records in panels; columns are padded to pairs."""
         cdef Packed self = Packed()
         self._arrays, self.a, self.columns = panels, a, 2 * panels.shape[1] + 1
-        self.panels, self.rows = &panels[0, 0, 0], NULL
+        self.panels, self.rows, self.codes = &panels[0, 0, 0], NULL, NULL
         return self
 
     @staticmethod
@@ -52,14 +53,24 @@ cdef class Packed:
         """Records as lists of ones and values."""
         cdef Packed self = Packed()
         self._arrays, self.a, self.columns = records, a, d + 1
-        self.panels, self.rows = NULL, &records.view
+        self.panels, self.rows, self.codes = NULL, &records.view, NULL
+        return self
+
+    @staticmethod
+    def coded(CodeRows records, ptrdiff_t bins, int a):
+        """Records as rows of codes; columns are bins, and then numbers."""
+        cdef Packed self = Packed()
+        self._arrays, self.a, self.columns = records, a, bins + records.view.numbers + 1
+        self.panels, self.rows, self.codes = NULL, NULL, &records.view
         return self
 
     cdef void margins(self, ptrdiff_t first, ptrdiff_t count, const int64_t *w,
                       int64_t *z) noexcept nogil:
         """z[r] = <x~, w> of `count` records; whole panels of them."""
         cdef ptrdiff_t d = self.columns - 1
-        if self.rows != NULL:
+        if self.codes != NULL:
+            code_margin_long(self.codes, first, count, w, d, self.a, z)
+        elif self.rows != NULL:
             sparse_margin_long(self.rows, first, first + count, w, d, self.a, z)
         else:
             margin_long(self.panels + first * (d // 2), (count + PANEL - 1) // PANEL, d // 2, w,
@@ -69,7 +80,9 @@ cdef class Packed:
                          int64_t *out) noexcept nogil:
         """out[j] += sum of rounded residual x_j; residuals beyond `count` are 0."""
         cdef ptrdiff_t d = self.columns - 1
-        if self.rows != NULL:
+        if self.codes != NULL:
+            code_pull(self.codes, first, count, d, self.a, residual, out)
+        elif self.rows != NULL:
             sparse_pull(self.rows, first, first + count, d, self.a, residual, out)
         else:
             pull(self.panels + first * (d // 2), (count + PANEL - 1) // PANEL, d // 2, residual,

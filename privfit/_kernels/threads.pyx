@@ -3,6 +3,7 @@
 import os
 from numbers import Integral
 
+from privfit._kernels.cores import allowed, share
 from privfit.base.errors import DeclarationError
 
 cdef extern from *:
@@ -37,7 +38,8 @@ def has_openmp() -> bool:
 def resolve(n_threads: int | None = None) -> int:
     """The number of threads: as asked, else ``OMP_NUM_THREADS``, else the cores of this process.
 
-    One thread after a fork and in builds without OpenMP.
+    These are the ones that its affinity mask and the quotas of its control groups allow. One thread
+    after a fork and in builds without OpenMP.
     """
     if n_threads is not None and (
         isinstance(n_threads, bool) or not isinstance(n_threads, Integral) or n_threads < 1
@@ -53,6 +55,13 @@ def resolve(n_threads: int | None = None) -> int:
     wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     if wanted.isdigit() and int(wanted) > 0:
         return int(wanted)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return allowed()
+
+
+def team(n_threads: int | None = None, seconds: float = 0.0) -> int:
+    """The number of threads for a call of about so many seconds: as asked, else a share of all.
+
+    Python threads that call kernels at the same time share the cores.
+    """
+    total = resolve(n_threads)
+    return total if n_threads is not None or total == 1 else share(total, seconds)

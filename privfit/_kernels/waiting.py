@@ -1,4 +1,4 @@
-"""Threads that do not get in the way of others: idle ones sleep, short calls use free cores alone.
+"""Threads that do not get in the way of others: idle ones sleep.
 
 Idle threads of OpenMP sleep, unless the user has decided how they wait. By default they spin for a
 while, so that the next parallel loop starts sooner. On a machine whose cores are shared this
@@ -9,9 +9,6 @@ GNU's runtime reads ``OMP_WAIT_POLICY`` when it is loaded, LLVM's when it is fir
 So the variable is set while the first kernel is imported, and then put back. This has no effect on
 a runtime that somebody loaded before: `found_spinning` tells, and small work then stays on one
 thread.
-
-A team of threads ends when its last one does, and a thread that has to wait for a core waits longer
-than a short call takes. So a short call asks for no more threads than there are `idle_cores`.
 """
 
 from __future__ import annotations
@@ -19,7 +16,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from time import monotonic
 
 CHOICES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")  # by which users decide
 LOADED = "/proc/self/maps"
@@ -47,33 +43,3 @@ def found_spinning(load: Callable[[], object]) -> bool:
     finally:
         del os.environ["OMP_WAIT_POLICY"]
     return before is not None and bool(before) and runtimes() == before
-
-
-RUNNING = "/proc/loadavg"  # its fourth field begins with the number of runnable tasks
-FRESH = 0.004  # seconds for which an answer is good: asking takes a tenth of the shortest call
-
-_asked, _idle = -FRESH, 1
-
-
-def idle_cores() -> int:
-    """How many cores of the machine have nothing else to run: this thread's own, and free ones.
-
-    All of them where the system does not tell. Containers that share a machine see all that runs
-    on it, beside all of its cores.
-    """
-    global _asked, _idle
-    now = monotonic()
-    if now >= _asked + FRESH:
-        cores = os.cpu_count() or 1
-        fewest = min(running(), running())  # threads of the last call may be on their way to sleep
-        _asked, _idle = now, max(1, cores - fewest + 1)
-    return _idle
-
-
-def running() -> int:
-    """How many tasks are running or ready to run, this one included."""
-    try:
-        with open(RUNNING, "rb", buffering=0) as told:
-            return int(told.read().split()[3].split(b"/")[0])
-    except (OSError, ValueError, IndexError):
-        return 1

@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privfit.base.means import weighted_means
 from privfit.base.typing import Floats, Integers
 from privfit.clustering.clustering import Clustering
 from privfit.objectives import CentersObjective
@@ -25,6 +24,7 @@ from privfit.privacy.accounting import Event
 from privfit.privacy.mechanisms import DiscreteLaplace
 from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.privtree import MOST_LEVELS, Cells, Partition, check_depth
+from privfit.runs.means import weighted_means
 from privfit.runs.protocols import Space
 from privfit.runs.run import Run, Task
 from privfit.runs.settings import Blank, Settings, blank, check_counts, check_split

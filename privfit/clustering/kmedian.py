@@ -23,6 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from privfit.base import blas
 from privfit.base.cautions import old_names
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
@@ -270,6 +271,7 @@ class Weighted:
     weights: Floats
 
 
+@blas.one_thread()
 def weighted_kmedian(stand_ins: Weighted, k: int, rounds: int = 100) -> Integers:
     """k facilities of low weighted cost: greedy additions, then the best swap while one helps.
 

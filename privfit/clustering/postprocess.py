@@ -26,11 +26,11 @@ from privfit._kernels import chain
 from privfit._kernels.random import BitSource
 from privfit._kernels.records import BLOCK_ROWS, PANEL_ROWS, QUAD_SIZE
 from privfit.base.errors import DeclarationError
-from privfit.base.means import seeds
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite, is_whole
 from privfit.clustering.consistency import consistent
 from privfit.clustering.trace import DOMAINS, LloydTrace, check_trace
+from privfit.runs.means import seeds
 
 __all__ = ["LloydTrace", "Progress", "Synthetic", "consistent", "mcmc"]
 
@@ -394,7 +394,7 @@ def kmeans(
     """Ordinary k-means on whole numbers (n, d): the best of `n_init` runs from k-means++ starts.
 
     Runs stop once they settle; the best one continues until no centre moves. It is not
-    `base.means.weighted_means`, whose starts it shares, since that one sums floats and rounds in
+    `runs.means.weighted_means`, whose starts it shares, since that one sums floats and rounds in
     another order, so that released centres would change.
     """
     exact = points.astype(np.float64)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from privfit._kernels.random import BitSource
-from privfit.base.means import weighted_means
 from privfit.base.typing import Floats
 from privfit.objectives import CentersObjective
+from privfit.runs.means import weighted_means
 from privfit.runs.spaces import Reals
 
 __all__ = ["centre_space", "packed", "spread_out"]

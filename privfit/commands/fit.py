@@ -13,7 +13,6 @@ from privfit.commands.console import Console
 from privfit.commands.outputs import claim
 from privfit.commands.schemafile import Declared, add_declared, read_declared
 from privfit.commands.spending import (
-    Mask,
     RunLedger,
     add_budget,
     check_share,
@@ -92,8 +91,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
 
     with claim(options.out, declared.schema.width * len(declared.classes)) as out:
         table = read_records(options, console, declared.schema, declared.target)
-        held = _held_out(table, options)
-        train, test = table[~held], table[held]
+        train, test = _split(table, options)
         with ledger.group("train") if len(test) else nullcontext():
             model.fit(train.columns, train.y)
         out.write(dumps(model))
@@ -121,11 +119,12 @@ def estimator_of(options: argparse.Namespace, declared: Declared) -> Any:
     )  # fmt: skip
 
 
-def _held_out(table: Table, options: argparse.Namespace) -> Mask:
-    """(n,): mask of the held-out records; all False without --holdout."""
+def _split(table: Table, options: argparse.Namespace) -> tuple[Table, Table]:
+    """The records to fit and those that are held out; none without --holdout."""
     if options.holdout is None:
-        return np.zeros(len(table), dtype=np.bool_)
-    return split(table, options.holdout, options.adjacency)
+        return table, table[:0]
+    held = split(table, options.holdout, options.adjacency)
+    return table[~held], table[held]
 
 
 def _evaluate(

@@ -1,9 +1,9 @@
 """Reading tables: CSV, gzipped or not, and Parquet, in chunks, straight into compact columns.
 
-A number takes eight bytes and a category two, whatever else the file contains: other columns and
-the texts of a chunk are dropped before the next one is read. Each cell is read on its own, as in
-any table. Error messages name a column at most, never a value or a row. A file with unknown columns
-is never quoted: its first line may be a record.
+A number takes four bytes and a category one or two, whatever else the file contains: other columns
+and the texts of a chunk are dropped before the next ones are read. Each cell is read on its own, as
+in any table. Error messages name a column at most, never a value or a row. A file with unknown
+columns is never quoted: its first line may be a record.
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit._kernels import threads
 from privfit.base.errors import InputError
 from privfit.base.typing import Array
 from privfit.commands.console import Console
-from privfit.domains import Categorical, Numeric, Schema
+from privfit.domains import Categorical, Numeric, Schema, chunks
 from privfit.domains.reading import NUMBER, LevelReader, NumberReader
+from privfit.records.ahead import in_order
 from privfit.records.csv_files import CsvReader, check_delimiter
+from privfit.records.sources import listed_once
 from privfit.runs.listeners import bar
 
 __all__ = [
@@ -45,11 +48,12 @@ __all__ = [
     "read_table",
 ]
 
-Integers: TypeAlias = NDArray[np.int16] | NDArray[np.int32]
 Told: TypeAlias = Callable[[int, int], object]  # (done, total)
 Raw: TypeAlias = dict[str, Any]  # some rows of the wanted columns: cells of CSV or of Arrow
 
-BLOCK = 1 << 17  # bytes of text read at a time: small, so that a progress bar moves smoothly
+BLOCK, LARGEST = 1 << 17, 1 << 22  # bytes of text read at a time: the least, and the most
+BLOCKS = 100  # of a file that is large enough, so that a progress bar moves smoothly
+MOST_READERS = 4  # blocks that are read at a time
 ROWS = 1 << 14  # of Parquet read at a time
 DELIMITERS = ",;\t|"
 LARGE = 1 << 23  # bytes of a table that takes a moment to read
@@ -112,17 +116,11 @@ def add_csv_form(parser: argparse.ArgumentParser) -> None:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Coded:
+class Coded(chunks.Coded):
     """A column of categories: (n,) codes into the declared values; -1 for any other value.
 
     A `Schema` reads it value by value, not row by row.
     """
-
-    values: Sequence[Any]
-    codes: Integers
-
-    def __len__(self) -> int:
-        return len(self.codes)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -136,10 +134,6 @@ class Coded:
         levels = np.empty(len(self.values) + 1, dtype=object)
         levels[:-1] = self.values  # the last stays None, and -1 is the last
         return levels[self.codes]
-
-    def read_codes(self, reader: LevelReader) -> NDArray[np.int64]:
-        """(n,) positions of the rows' values among those that the reader knows."""
-        return np.append(reader.codes(list(self.values)), -1)[self.codes]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -176,7 +170,8 @@ def read_records(
     told = None
     if console.watched and os.path.getsize(options.data) > LARGE:
         told = bar("reading", "%")
-    return read_table(options.data, schema, target, CsvForm.of(options), told)
+    form, n_threads = CsvForm.of(options), getattr(options, "threads", None)
+    return read_table(options.data, schema, target, form, told, n_threads)
 
 
 def read_table(
@@ -185,9 +180,10 @@ def read_table(
     target: Target | None = None,
     form: CsvForm = AS_SEEN,
     told: Told | None = None,
+    n_threads: int | None = None,
 ) -> Table:
     """All records of a file, as the schema declares them; `told` is called with the progress."""
-    return _joined(list(read_chunks(path, schema, target, form, told)))
+    return _joined(list(read_chunks(path, schema, target, form, told, n_threads)))
 
 
 def read_chunks(
@@ -196,8 +192,9 @@ def read_chunks(
     target: Target | None = None,
     form: CsvForm = AS_SEEN,
     told: Told | None = None,
+    n_threads: int | None = None,
 ) -> Iterator[Table]:
-    """The records of a file, a few thousand at a time."""
+    """The records of a file, a few thousand at a time; several pieces are read at once."""
     readers: dict[str, Any] = {
         name: _Numbers(name, column, schema.missing)
         if column.holds_numbers
@@ -207,11 +204,13 @@ def read_chunks(
     if target is not None:
         classes = Categorical(target.classes)
         readers[target.name] = _Levels(target.name, classes, MORE_CLASSES)
+
+    def read_piece(piece: Raw) -> Table:
+        columns = {name: read(piece[name]) for name, read in readers.items()}
+        return Table(columns, None if target is None else columns.pop(target.name))
+
     with opened(path, list(readers), form, told) as pieces:
-        for piece in pieces:
-            columns = {name: read(piece[name]) for name, read in readers.items()}
-            labels = None if target is None else columns.pop(target.name)
-            yield Table(columns, labels)
+        yield from in_order(read_piece, pieces, min(threads.resolve(n_threads), MOST_READERS))
 
 
 def _joined(parts: list[Table]) -> Table:
@@ -234,13 +233,13 @@ def _concatenated(columns: list[Any]) -> Any:
 
 
 class _Numbers:
-    """Convert cells to float64; missing or non-numeric ones to NaN, if the schema has a fill."""
+    """Convert cells to float32; missing or non-numeric ones to NaN, if the schema has a fill."""
 
     def __init__(self, name: str, column: Numeric, missing: Sequence[str]) -> None:
         self._name, self._column, self._reader = name, column, NumberReader(missing)
 
-    def __call__(self, raw: Any) -> NDArray[np.float64]:
-        numbers = self._reader.numbers(raw)
+    def __call__(self, raw: Any) -> NDArray[np.float32]:
+        numbers = self._reader.numbers(raw).astype(np.float32)  # which they are rounded to
         if self._column.fill is None and np.isnan(numbers).any():
             raise InputError(
                 f"column {self._name!r} has missing values, or values that are not numbers; "
@@ -255,12 +254,12 @@ class _Levels:
 
     def __init__(self, name: str, column: Categorical, remedy: str) -> None:
         self._name, self._column, self._remedy = name, column, remedy
-        self._type: Any = np.int16 if len(column.values) < 2**15 else np.int32
+        self._type = np.min_scalar_type(-max(len(column.values), 1))  # also holds -1
         self._reader = LevelReader(column.positions)
 
     def __call__(self, raw: Any) -> Coded:
-        codes = self._reader.codes(raw).astype(self._type)
-        if not self._column.other and (codes < 0).any():
+        codes = np.empty(len(raw), dtype=self._type)
+        if self._reader.write(raw, codes, -1) and not self._column.other:
             raise InputError(
                 f"column {self._name!r} has values that are not declared; {self._remedy}"
             )
@@ -311,7 +310,8 @@ def opened(
             yield _watched(_parquet(file, path, names), file, told)
             return
         content: Any = gzip.GzipFile(fileobj=file) if start.startswith(b"\x1f\x8b") else file
-        yield _watched(_csv(content, path, names, form), file, told)
+        block = max(BLOCK, min(os.fstat(file.fileno()).st_size // BLOCKS, LARGEST))
+        yield _watched(_csv(content, path, names, form, block), file, told)
 
 
 def _watched(pieces: Iterator[Raw], file: IO[bytes], told: Told | None) -> Iterator[Raw]:
@@ -329,9 +329,11 @@ def _watched(pieces: Iterator[Raw], file: IO[bytes], told: Told | None) -> Itera
     told(100, 100)
 
 
-def _csv(content: IO[bytes], path: str, names: list[str] | None, form: CsvForm) -> Iterator[Raw]:
+def _csv(
+    content: IO[bytes], path: str, names: list[str] | None, form: CsvForm, block: int
+) -> Iterator[Raw]:
     try:
-        reader = CsvReader(content, form.delimiter or DELIMITERS, form.line_breaks, BLOCK)
+        reader = CsvReader(content, form.delimiter or DELIMITERS, form.line_breaks, block)
         header = [name.strip() for name in reader.names]
         _check_header(header, path)
         places, empty = _places(header, names, path), True
@@ -382,7 +384,8 @@ def _parquet(file: IO[bytes], path: str, names: list[str] | None) -> Iterator[Ra
             'Parquet files need pyarrow; run pip install "privfit[parquet]", or pass a CSV file'
         ) from None
     try:
-        table = parquet.ParquetFile(file)
+        listed = listed_once(parquet.read_metadata(file))
+        table = parquet.ParquetFile(file, read_dictionary=listed)
         places = _places(table.schema_arrow.names, names, path)
         if not table.metadata.num_rows:
             raise InputError(NO_RECORDS.format(path))

@@ -7,21 +7,35 @@ numbers are coded as a fraction of the range. It can be written as a table of pl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privfit.base.errors import DeclarationError, InputError
-from privfit.base.typing import Floats, Integers
+from privfit.base.typing import Array, Floats, Integers
 from privfit.base.validation import is_finite, is_whole
+from privfit.domains.codes import level_type
 from privfit.domains.grid import has_ordinary_size
 from privfit.domains.plain import plain_number
-from privfit.domains.reading import LevelReader, NumberReader, canonical, positions, through_float32
+from privfit.domains.reading import (
+    Known,
+    LevelReader,
+    NumberReader,
+    Steps,
+    canonical,
+    padded,
+    positions,
+    through_float32,
+)
 
 __all__ = ["Categorical", "Column", "Numeric", "columns_from"]
+
+LARGEST = 0x7F800000  # bits of infinity in float32
+MANY = 32  # cuts that are searched by halves
 
 
 @dataclass(frozen=True)
@@ -127,38 +141,70 @@ class Numeric:
         """
         return [f"{name}[{i}]" for i in range(self.width)] if self.bins else [name]
 
-    def code(self, cells: Any, name: str, reader: NumberReader) -> tuple[Any, Any]:
+    def code(self, cells: Any, n: int, name: str, reader: NumberReader, one: int) -> Array:
         """Encode the cells of a column.
 
         Parameters
         ----------
         cells : array-like
             The column, of any type that a table may hold.
+        n : int
+            Number of cells.
         name : str
             Name of the column, for messages.
         reader : NumberReader
             Reader that knows the texts for missing values.
+        one : int
+            Number of units of 1.
 
         Returns
         -------
-        tuple of arrays of shape (n,)
-            The encoded column of each cell, counted from the column's first, and its value in [0,
-            1].
+        array of shape (n,)
+            The bin of each cell; without bins, its fraction of the range in units.
         """
-        share = self.share(self._filled(reader.numbers(cells), name))
-        return (self.place(share), 1.0) if self.bins else (0, share)
-
-    def _filled(self, numbers: Floats, name: str) -> Floats:
-        """The numbers, with the declared fill where a cell is missing or not a number."""
-        unknown = np.isnan(numbers)
-        if not unknown.any():
-            return numbers
-        if self.fill is None:
+        out = np.empty(n, dtype=level_type(self.width) if self.bins else np.int16)
+        if reader.write(cells, self._steps(one), out) and self.fill is None:
             raise InputError(
                 f"column {name!r} has missing values or cells that are not numbers; declare "
                 "Numeric(low, high, fill=...), or fill them in first"
             )
-        return np.where(unknown, through_float32(self.fill), numbers)
+        return out
+
+    def _steps(self, one: int) -> Steps:
+        """How numbers are encoded; missing ones are 0 if there is no fill."""
+        steps = Steps(self._cuts, *self._ends, one, 0)
+        if self.fill is None:
+            return steps
+        return replace(steps, fill=int(steps.entries(np.array([float(self.fill)]))[0]))
+
+    @cached_property
+    def _ends(self) -> tuple[float, float]:
+        """The range in float32."""
+        low, high = through_float32([self.low, self.high]).tolist()
+        return low, high
+
+    @cached_property
+    def _cuts(self) -> NDArray[np.float32]:
+        """The least float32 of each bin but the first; NaN if no number is in it or above it.
+
+        Without bins there are none; one that is NaN cuts nothing off.
+
+        Bins never descend as numbers ascend, in floating point, too. So the bits of float32, in
+        an order that is that of the numbers, are halved until two neighbours are left.
+        """
+        if not self.bins:
+            return np.empty(0, dtype=np.float32)
+        bins = np.arange(1, self.width)
+        below, least = np.full((2, len(bins)), [[-LARGEST - 1], [LARGEST]], dtype=np.int64)
+        while (least - below > 1).any():
+            middle = (below + least) >> 1
+            inside = self.place(self.share(_ordered(middle))) >= bins
+            below, least = np.where(inside, below, middle), np.where(inside, middle, least)
+        reached = self.place(self.share(_ordered(least))) >= bins
+        cuts = np.where(reached, _ordered(least), np.nan).astype(np.float32)
+        if not len(cuts):
+            return np.array([np.nan], dtype=np.float32)
+        return padded(cuts) if len(cuts) >= MANY else cuts
 
     def share(self, numbers: Floats) -> Floats:
         """Rescale numbers to fractions of the range.
@@ -173,7 +219,7 @@ class Numeric:
         array of float
             ``(x - low) / (high - low)``, clipped to [0, 1].
         """
-        low, high = through_float32([self.low, self.high])
+        low, high = self._ends
         return (np.clip(numbers, low, high) - low) / (high - low)
 
     def place(self, share: Floats) -> Integers:
@@ -209,6 +255,12 @@ class Numeric:
         if self.fill is not None:
             declared["fill"] = plain_number(self.fill)
         return declared
+
+
+def _ordered(places: Integers) -> Floats:
+    """The float32 at places of their order: 0 at 0, infinity at `LARGEST`."""
+    bits = np.where(places < 0, np.abs(places) | 1 << 31, places).astype(np.uint32)
+    return bits.view(np.float32).astype(np.float64)
 
 
 def _float32_is_fine(low: float, high: float) -> bool:
@@ -289,33 +341,40 @@ class Categorical:
         """
         return [f"{name}={value}" for value in self.values] + [f"{name}=<other>"] * self.other
 
-    def code(self, cells: Any, name: str, reader: NumberReader) -> tuple[Any, Any]:
+    def code(self, cells: Any, n: int, name: str, reader: NumberReader, one: int) -> Array:
         """Encode the cells of a column; unknown values get the level `other`.
 
         Parameters
         ----------
         cells : array-like
             The column, of any type that a table may hold.
+        n : int
+            Number of cells.
         name : str
             Name of the column, for messages.
         reader : NumberReader
             Reader that knows the texts for missing values.
+        one : int
+            Number of units of 1.
 
         Returns
         -------
-        tuple of arrays of shape (n,)
-            The level of each cell, and its value, which is 1.
+        array of shape (n,)
+            The level of each cell.
         """
-        codes = LevelReader(self.positions).codes(cells)
-        unknown = codes < 0
-        if not unknown.any():
-            return codes, 1.0
-        if not self.other:
+        out = np.empty(n, dtype=level_type(self.width))
+        odd = len(self.values) if self.other else 0
+        if LevelReader(self._known).write(cells, out, odd) and not self.other:
             raise InputError(
                 f"column {name!r} has values that are not declared; declare them, or pass "
                 "Categorical(values, other=True)"
             )
-        return np.where(unknown, len(self.values), codes), 1.0
+        return out
+
+    @cached_property
+    def _known(self) -> Known:
+        """The values, in the forms that cells are compared with."""
+        return Known.of(self.positions)
 
     def to_dict(self) -> dict[str, Any]:
         """The declaration as plain values, for JSON and TOML.

@@ -24,25 +24,30 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timezone
 from decimal import Decimal
-from enum import Enum
 from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from privfit._kernels.objects import look_up
+from privfit._kernels.columns import KINDS, code_numbers, find_numbers, narrow, take
+from privfit._kernels.objects import find_objects
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Array, Floats, Integers
+from privfit.domains.chunks import Coded, Odd, Written, chunks, is_numeric, moments, objects
+from privfit.domains.texts import ROOM, UNSEEN, Texts, written_numbers
 
 __all__ = [
+    "Known",
     "LevelReader",
     "NumberReader",
     "Odd",
+    "Steps",
     "canonical",
     "objects",
     "positions",
@@ -52,10 +57,9 @@ __all__ = [
 ]
 
 
-UNSEEN = -2  # a code that none is
 LIMIT = 2**53  # from here on, float64 does not hold every whole number
-BLOCK = 4096  # cells that are looked up at a time
-ROOM = 1 << 16  # different cells that a reader remembers while it reads a table
+BLOCK = 1 << 14  # cells that are looked up at a time
+FIRST = 1 << 9  # cells that are looked up before the texts among them are remembered
 # What may be looked up without asking its own methods. Values of these types that Python calls
 # equal, such as 1, 1.0 and True, have one canonical text.
 NUMBERS = frozenset((int, float, bool))
@@ -70,13 +74,6 @@ MOMENT = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?(\+00:00)?"
 )
 TRUTH = {"true": "1", "false": "0"}
-
-
-class Odd(Enum):
-    """Why a cell has no canonical text."""
-
-    MISSING = "missing"
-    NOTHING = "matches nothing"
 
 
 # ---------------------------------------------------------------------------------- canonical texts
@@ -107,7 +104,7 @@ def _unwrapped(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.ndim == 0 and value is not np.ma.masked:
         value = value[()]
     if isinstance(value, np.datetime64 | np.timedelta64):
-        return _moments(np.array([value]))[0]
+        return moments(np.array([value]))[0]
     if isinstance(value, np.bool_ | np.str_ | np.bytes_ | np.integer | np.floating):
         return float(value) if isinstance(value, np.floating) else value.item()
     if type(value).__module__ == "pyarrow.lib" and hasattr(value, "as_py"):
@@ -194,61 +191,169 @@ def positions(values: Iterable[Any], what: str) -> dict[str, int]:
 # ------------------------------------------------------------------------------------------ readers
 
 
-class LevelReader:
-    """Finds the declared value of each cell; `known` is a result of `positions`."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Known:
+    """Declared values, in the forms that cells are compared with.
 
-    odd = -1  # of cells that match nothing, and of missing ones
+    positions   by canonical text
+    texts       the same, by bytes
+    numbers     the values that are numbers, ascending, and NaN behind them; see `padded`
+    places      the positions of these numbers
+    """
 
-    def __init__(self, known: Mapping[str, int]) -> None:
-        self._positions = known
-        self._seen: dict[Any, int] = {**known, None: -1, np.nan: -1}
-        self._room = len(self._seen) + ROOM
+    positions: Mapping[str, int]
+    texts: Texts
+    numbers: Floats
+    places: Integers
+
+    @classmethod
+    def of(cls, known: Mapping[str, int]) -> Known:
+        """The values with these positions, a result of `positions`."""
+        texts = {}
+        for text, i in known.items():
+            with suppress(UnicodeEncodeError):  # half of a character, which no bytes stand for
+                texts[text.encode()] = i
         numbers = {float(text): i for text, i in known.items() if WHOLE_OR_FRACTION.fullmatch(text)}
-        self._numbers = _canonical_numbers(np.array(sorted(numbers), dtype=np.float64))
-        self._places = np.array([numbers[x] for x in sorted(numbers)], dtype=np.int64)
+        ascending = _canonical_numbers(np.array(sorted(numbers), dtype=np.float64))
+        places = np.array([numbers[x] for x in sorted(numbers)], dtype=np.int64)
+        return cls(known, Texts(texts), padded(ascending), places)
+
+
+def padded(ascending: NDArray[Any]) -> NDArray[Any]:
+    """These numbers and NaN behind them: kernels search among a power of two less one."""
+    room = (1 << len(ascending).bit_length()) - 1
+    return np.append(ascending, np.full(room - len(ascending), math.nan, dtype=ascending.dtype))
+
+
+class LevelReader:
+    """Finds the declared value of each cell; `known` is a result of `positions`, or made of it."""
+
+    def __init__(self, known: Mapping[str, int] | Known) -> None:
+        self._known = known if isinstance(known, Known) else Known.of(known)
+        self._texts = self._known.texts.copy()
+        self._seen: dict[Any, int] = {**self._known.positions, None: -1, np.nan: -1}
+        self._room = len(self._seen) + ROOM
 
     def codes(self, column: Any) -> Integers:
         """The position of each cell's value among the declared ones; -1 if it is not declared."""
-        if hasattr(column, "read_codes"):
+        if hasattr(type(column), "read_codes"):
             return np.asarray(column.read_codes(self), dtype=np.int64)
-        return _read(column, self.codes, self._of_array, self._of_objects, self.odd)
+        if isinstance(column, np.ndarray) and column.ndim != 1 and is_numeric(column):
+            return self.codes(column.ravel()).reshape(column.shape)
+        parts = list(chunks(column))
+        codes = np.empty(sum(map(len, parts)), dtype=np.int64)
+        self._write_parts(parts, codes, -1)
+        return codes
 
-    def place(self, text: str) -> int:
-        """The position of a text among the declared values; -1 if it is not declared."""
-        return self._of(text)
+    def write(self, column: Any, out: Array, odd: int) -> bool:
+        """Write these positions, and `odd` where a value is not declared; whether one is not."""
+        if hasattr(type(column), "read_codes"):
+            return narrow(self.codes(column), odd, _raw(out))
+        return self._write_parts(chunks(column), out, odd)
 
-    def _of(self, cell: Any) -> int:
+    def place(self, text: Any) -> int:
+        """The position of a value among the declared ones; -1 if it is not declared."""
+        return self._known.positions.get(canonical(text), -1)  # type: ignore[arg-type]
+
+    def _write_parts(self, parts: Iterable[Any], out: Array, odd: int) -> bool:
+        first, some = 0, False
+        for cells in parts:
+            last = first + len(cells)
+            some |= self._write(cells, out[first:last], odd)
+            first = last
+        return some
+
+    def _write(self, cells: Any, out: Array, odd: int) -> bool:
+        if isinstance(cells, Coded):
+            return _write_coded(cells, self.codes(cells.values), out, odd)
+        if isinstance(cells, np.ndarray) and is_numeric(cells):
+            known = self._known
+            some = find_numbers(*_with_kind(cells), known.numbers, known.places, odd, _raw(out))
+            return _write_hidden(cells, out, odd) or some
+        find = self._in_texts if isinstance(cells, Written) else self._in_objects
+        n, first, some = len(cells), 0, False
+        while first < n:
+            entries = find(cells, first, BLOCK if first else FIRST)
+            last = first + len(entries)
+            some |= narrow(entries, odd, _raw(out[first:last]))
+            first = last
+        return some
+
+    def _in_texts(self, cells: Written, first: int, rows: int) -> Integers:
+        text, words = cells.block(first, rows)
+        entries = np.empty(len(words), dtype=np.int64)
+        self._texts.find(
+            text, words,
+            lambda row, raw: self.place(cells.cell(first + row) if raw is None else raw), entries,
+        )  # fmt: skip
+        return entries
+
+    def _in_objects(self, cells: Any, first: int, rows: int) -> Integers:
+        entries = np.empty(min(rows, len(cells) - first), dtype=np.int64)
+        texts, found = self._texts, dict[bytes, int]()
+        if find_objects(cells, first, self._seen, *texts.table, entries):
+            for row in np.flatnonzero(entries == UNSEEN).tolist():
+                entries[row] = self._of(cells[first + row], found)
+            texts.add(found)
+        return entries
+
+    def _of(self, cell: Any, found: dict[bytes, int]) -> int:
+        """The entry of a cell; those of ASCII texts are added to what was `found`."""
         if type(cell) not in EXACT:
-            return self._positions.get(canonical(cell), -1)  # type: ignore[arg-type]
+            return self.place(cell)
+        if type(cell) is str and cell.isascii():
+            raw = cell.encode()
+            if raw not in found:
+                found[raw] = self.place(cell)
+            return found[raw]
         code = self._seen.get(cell)
         if code is None:
-            code = self._positions.get(canonical(cell), -1)  # type: ignore[arg-type]
+            code = self.place(cell)
             if len(self._seen) < self._room and cell == cell:
                 self._seen[cell] = code
         return code
 
-    def _of_objects(self, cells: Sequence[Any]) -> Integers:
-        cells, codes = list(cells), np.empty(len(cells), dtype=np.int64)
-        for first in range(0, len(cells), BLOCK):
-            block = codes[first : first + BLOCK]
-            look_up(cells, first, self._seen, UNSEEN, block)
-            for i in np.flatnonzero(block == UNSEEN).tolist():
-                block[i] = self._of(cells[first + i])
-        return codes
-
-    def _of_array(self, cells: Array) -> Integers:
-        if not self._numbers.size:
-            return np.full(cells.shape, -1, dtype=np.int64)
-        numbers = _canonical_numbers(cells.astype(np.float64))
-        at = np.minimum(np.searchsorted(self._numbers, numbers), self._numbers.size - 1)
-        return np.where(self._numbers[at] == numbers, self._places[at], -1)
-
 
 def two_classes(labels: Any) -> Integers | None:
     """0 for each label 1, and 1 for each 0 or each -1; None for any other set of labels."""
-    codes = LevelReader({"1": 0, "0": 1, "-1": 2}).codes(labels)
-    found = set(np.unique(codes).tolist())
+    codes = np.empty(len(labels), dtype=np.uint8)
+    LevelReader({"1": 0, "0": 1, "-1": 2}).write(labels, codes, 3)
+    found = {code for code in range(4) if (codes == code).any()}
     return np.minimum(codes, 1) if found <= {0, 1} or found <= {0, 2} else None
+
+
+def _write_coded(cells: Coded, entries: Integers, out: Array, odd: int) -> bool:
+    """Write the entries of a column's codes, from those of its values; whether one is odd."""
+    some = take(*_with_kind(cells.codes), np.append([-1], entries), odd, _raw(out))
+    if cells.missing is None:
+        return some
+    out[cells.missing] = odd
+    return some or bool(cells.missing.any())
+
+
+def _write_hidden(cells: Array, out: Array, odd: int) -> bool:
+    """Write `odd` where an array is masked; whether it is anywhere."""
+    mask = np.ma.getmask(cells)
+    if mask is np.ma.nomask:
+        return False
+    out[mask] = odd
+    return bool(mask.any())
+
+
+def _raw(out: Array) -> NDArray[np.uint8]:
+    """The bytes of whole numbers, for kernels that write any width."""
+    return out.view(np.uint8).reshape(len(out), out.itemsize)
+
+
+def _with_kind(numbers: Array) -> tuple[Array, int]:
+    """The cells and their kind, for kernels that read any kind."""
+    numbers = np.ma.getdata(numbers)
+    kind = KINDS.get(numbers.dtype.str[1:])
+    if kind is None or not numbers.dtype.isnative or not numbers.flags.aligned:
+        whole = numbers.dtype.kind in "iu"
+        numbers = numbers.astype(f"{numbers.dtype.kind}{numbers.itemsize}" if whole else np.float64)
+        kind = KINDS[numbers.dtype.str[1:]]
+    return numbers, kind
 
 
 class NumberReader:
@@ -257,8 +362,6 @@ class NumberReader:
     `missing` lists the texts that stand for a missing value; a number that is written like one of
     them is missing, too.
     """
-
-    odd = math.nan
 
     def __init__(self, missing: Iterable[str] = ()) -> None:
         self._missing = frozenset(canonical(token) for token in missing)
@@ -271,14 +374,50 @@ class NumberReader:
 
     def numbers(self, column: Any) -> Floats:
         """The cells as float64, each of them exact in float32."""
-        if hasattr(column, "read_numbers"):
+        if hasattr(type(column), "read_numbers"):
             numbers = np.asarray(column.read_numbers(self), dtype=np.float64)
-            return through_float32(self._without_missing(numbers))
-        return through_float32(raw_numbers(column, self._without_missing, self._of_text))
+        else:
+            numbers = _CellReader(self.of_text, self.doubtful).column(column)
+        return through_float32(self._without_missing(numbers))
+
+    def write(self, column: Any, steps: Steps, out: Array) -> bool:
+        """Write the steps of the cells; whether one is missing or not a number."""
+        if hasattr(type(column), "read_numbers"):
+            return steps.write(self.numbers(column), out)
+        cell_reader = _CellReader(self.of_text, self.doubtful)
+        first, some = 0, False
+        for cells in chunks(column):
+            some |= self._write(cells, cell_reader, steps, out[first : first + len(cells)])
+            first += len(cells)
+        return some
+
+    def _write(self, cells: Any, cell_reader: _CellReader, steps: Steps, out: Array) -> bool:
+        if isinstance(cells, Coded):
+            return _write_coded(cells, steps.entries(self.numbers(cells.values)), out, steps.fill)
+        if isinstance(cells, np.ndarray) and is_numeric(cells):
+            some = self._write_numbers(np.ma.getdata(cells), steps, out)
+            return _write_hidden(cells, out, steps.fill) or some
+        first, some = 0, False
+        while first < len(cells):
+            numbers = cell_reader.block(cells, first, BLOCK)
+            last = first + len(numbers)
+            some |= steps.write(self._without_missing(numbers), out[first:last])
+            first = last
+        return some
+
+    def _write_numbers(self, numbers: Array, steps: Steps, out: Array) -> bool:
+        if not self._numbers.size:
+            return steps.write(numbers, out)
+        some = False
+        for first in range(0, len(numbers), BLOCK):
+            part = slice(first, first + BLOCK)
+            known = self._without_missing(numbers[part].astype(np.float64))
+            some |= steps.write(known, out[part])
+        return some
 
     def number(self, text: str) -> float:
         """The number that a text stands for; NaN if it is missing or not a number."""
-        number = np.array([self._of_text(text)])
+        number = np.array([self.of_text(text)])
         return float(through_float32(self._without_missing(number))[0])
 
     def doubtful(self, numbers: Floats) -> Integers:
@@ -287,7 +426,8 @@ class NumberReader:
             return np.empty(0, dtype=np.int64)
         return np.flatnonzero(np.isin(through_float32(numbers), self._doubtful))
 
-    def _of_text(self, text: str) -> float:
+    def of_text(self, text: str) -> float:
+        """The number of a text, not rounded; NaN if it stands for a missing value as a text."""
         return math.nan if canonical(text) in self._missing else _text_number(text)
 
     def _without_missing(self, numbers: Floats) -> Floats:
@@ -297,37 +437,112 @@ class NumberReader:
         return numbers
 
 
-def raw_numbers(
-    column: Any,
-    finish: Callable[[Floats], Floats] = lambda numbers: numbers,
-    of_text: Callable[[str], float] | None = None,
-) -> Floats:
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """How numbers become small whole ones: their bin, or their share of a range in steps.
+
+    cuts    float32: the least number of each bin but the first; empty if there are no bins
+    low     the number that is 0 steps, if there are no bins
+    high    the number that is `one` steps
+    one     the number of steps of the range
+    fill    the whole number that stands for NaN
+    """
+
+    cuts: NDArray[np.float32]
+    low: float
+    high: float
+    one: int
+    fill: int
+
+    def write(self, numbers: Array, out: Array) -> bool:
+        """Write the steps of numbers, which are rounded to float32 first; whether one is NaN."""
+        return self._write(numbers, self.fill, out)
+
+    def entries(self, numbers: Floats) -> Integers:
+        """The steps of numbers; -1 for NaN."""
+        entries = np.empty(len(numbers), dtype=np.int64)
+        self._write(numbers, -1, entries)
+        return entries
+
+    def _write(self, numbers: Array, odd: int, out: Array) -> bool:
+        ranged = self.low, self.high, self.one
+        return code_numbers(*_with_kind(numbers), self.cuts, *ranged, odd, _raw(out))
+
+
+def raw_numbers(column: Any) -> Floats:
     """The cells of a column as float64; NaN where a cell is missing or not a number."""
-    if of_text is None and hasattr(column, "read_numbers"):
+    if hasattr(type(column), "read_numbers"):
         return np.asarray(column.numbers(), dtype=np.float64)
-    of_text = of_text or _text_number
-    texts: dict[str, float] = {}
+    return _CellReader(_text_number).column(column)
 
-    def of_cell(cell: Any) -> float:
-        if type(cell) is not str:
-            return _cell_number(cell, of_text)
-        number = texts.get(cell)
-        if number is None:
-            number = of_text(cell)
-            if len(texts) < ROOM:
-                texts[cell] = number
-        return number
 
-    def of_objects(cells: Sequence[Any]) -> Floats:
+class _CellReader:
+    """Reads cells of any kind as float64.
+
+    `of_text` is the number of a text. Texts are also read without it; `doubtful` rows of these are
+    not left at that.
+    """
+
+    def __init__(
+        self, of_text: Callable[[str], float], doubtful: Callable[[Floats], Integers] | None = None
+    ) -> None:
+        self._of_text, self._doubtful = of_text, doubtful
+        self._texts: dict[str, float] = {}
+
+    def column(self, column: Any) -> Floats:
+        """The numbers of a column."""
+        parts = [self._chunk(cells) for cells in chunks(column)]
+        return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts])
+
+    def _chunk(self, cells: Any) -> Floats:
+        if isinstance(cells, Coded):
+            numbers = np.append(self.column(cells.values), [math.nan])[cells.codes]
+            return numbers if cells.missing is None else np.where(cells.missing, math.nan, numbers)
+        if isinstance(cells, np.ma.MaskedArray):
+            return np.where(np.ma.getmaskarray(cells), math.nan, cells.data.astype(np.float64))
+        if isinstance(cells, np.ndarray) and is_numeric(cells):
+            return cells.astype(np.float64)
+        if not isinstance(cells, Written):
+            return self._of_objects(cells)
+        numbers, first = np.empty(len(cells)), 0
+        while first < len(cells):
+            block = self._of_written(cells, first, BLOCK)
+            numbers[first : first + len(block)] = block
+            first += len(block)
+        return numbers
+
+    def block(self, cells: Any, first: int, rows: int) -> Floats:
+        """The numbers of some cells, which are texts or objects."""
+        if isinstance(cells, Written):
+            return self._of_written(cells, first, rows)
+        return self._of_objects(cells[first : first + rows])
+
+    def _of_written(self, cells: Written, first: int, rows: int) -> Floats:
+        text, words = cells.block(first, rows)
+        numbers = written_numbers(text, words)
+        again = np.flatnonzero((words & 1).astype(np.bool_) & (words >= 0)).tolist()
+        if self._doubtful is not None:
+            again += self._doubtful(numbers).tolist()
+        for row in again:
+            numbers[row] = self._of_cell(cells.cell(first + row))
+        return numbers
+
+    def _of_objects(self, cells: Any) -> Floats:
+        cells = cells.tolist() if isinstance(cells, np.ndarray) else cells
         with suppress(OverflowError):  # of a whole number beyond float64
             if NUMBERS.issuperset(map(type, cells)):
                 return np.fromiter(cells, dtype=np.float64, count=len(cells))
-        return np.fromiter(map(of_cell, cells), dtype=np.float64, count=len(cells))
+        return np.fromiter(map(self._of_cell, cells), dtype=np.float64, count=len(cells))
 
-    def read(cells: Any) -> Floats:
-        return _read(cells, read, lambda array: array.astype(np.float64), of_objects, math.nan)
-
-    return finish(read(column))
+    def _of_cell(self, cell: Any) -> float:
+        if type(cell) is not str:
+            return _cell_number(cell, self._of_text)
+        number = self._texts.get(cell)
+        if number is None:
+            number = self._of_text(cell)
+            if len(self._texts) < ROOM:
+                self._texts[cell] = number
+        return number
 
 
 def _cell_number(cell: Any, of_text: Callable[[str], float]) -> float:
@@ -361,157 +576,3 @@ def _canonical_numbers(numbers: Floats) -> Floats:
     """The numbers with the canonical texts of these: fractions are those of float32."""
     with np.errstate(all="ignore"):
         return np.where(numbers == np.trunc(numbers), numbers, through_float32(numbers))
-
-
-# ------------------------------------------------------------------------------------------ columns
-
-
-@dataclass(frozen=True)
-class Coded:
-    """A column with few different values: `codes` picks one for each cell; -1 is missing."""
-
-    values: Any
-    codes: Array
-
-
-def _read(
-    column: Any,
-    read: Callable[[Any], Array],
-    of_array: Callable[[Array], Array],
-    of_objects: Callable[[Sequence[Any]], Array],
-    odd: float,
-) -> Array:
-    """Read a column by `read`, which is called once for the values of a coded column."""
-    parts = []
-    for cells in _chunks(column):
-        if isinstance(cells, Coded):
-            parts.append(np.append(read(cells.values), [odd])[cells.codes])
-        elif isinstance(cells, np.ma.MaskedArray):
-            part = of_array(cells.data)
-            parts.append(np.where(np.ma.getmaskarray(cells), odd, part).astype(part.dtype))
-        elif isinstance(cells, np.ndarray):
-            parts.append(of_array(cells))
-        else:
-            parts.append(of_objects(cells))
-    return parts[0] if len(parts) == 1 else np.concatenate([of_objects([]), *parts])
-
-
-def objects(column: Any) -> Iterator[Any]:
-    """The cells of a column, one by one, as Python objects; missing ones are None."""
-    for cells in _chunks(column):
-        if isinstance(cells, Coded):
-            values = [*objects(cells.values), None]
-            yield from (values[code] for code in cells.codes.tolist())
-        else:
-            yield from cells.tolist() if isinstance(cells, np.ndarray) else cells
-
-
-def _chunks(column: Any) -> Iterator[Any]:
-    """The cells of a column: arrays of numbers, lists of objects, or coded columns."""
-    library = type(column).__module__.partition(".")[0]
-    if isinstance(column, list | tuple):
-        yield column
-    elif isinstance(column, np.ndarray):
-        yield _of_numpy(column)
-    elif library == "pandas":
-        yield from _of_pandas(column)
-    elif library == "polars":
-        yield from _of_polars(column)
-    elif library == "pyarrow":
-        for chunk in getattr(column, "chunks", [column]):
-            yield _of_arrow(chunk)
-    else:
-        yield _of_numpy(np.asarray(column)) if hasattr(column, "__array__") else list(column)
-
-
-def _of_numpy(column: Array) -> Any:
-    kind = column.dtype.kind
-    if kind in "biuf":
-        return column
-    cells = _moments(column) if kind in "mM" else np.asarray(column).tolist()
-    if isinstance(column, np.ma.MaskedArray):
-        mask = np.ma.getmaskarray(column).tolist()
-        return [None if hidden else cell for cell, hidden in zip(cells, mask, strict=True)]
-    return cells
-
-
-def _moments(column: Array, zone: str = "") -> list[Any]:
-    """ISO texts of numpy's dates; a duration is not a date, and matches nothing."""
-    if column.dtype.kind == "m":
-        return [Odd.MISSING if lost else Odd.NOTHING for lost in np.isnat(column).tolist()]
-    unit = np.datetime_data(column.dtype)[0]
-    fine = {"Y": "D", "M": "D", "W": "D", "h": "s", "m": "s", "generic": "D"}.get(unit)
-    texts = np.datetime_as_string(column.astype(f"M8[{fine}]") if fine else column).tolist()
-    lost = np.isnat(column).tolist()
-    return [None if gone else text + zone for text, gone in zip(texts, lost, strict=True)]
-
-
-def _of_pandas(column: Any) -> Iterator[Any]:
-    dtype = column.dtype
-    array = getattr(column, "array", column)  # of a series or an index
-    kind = type(dtype).__name__
-    if isinstance(dtype, np.dtype):
-        yield _of_numpy(column.to_numpy())
-    elif kind == "CategoricalDtype":
-        yield Coded(array.categories, array.codes)
-    elif kind == "ArrowDtype" or getattr(dtype, "storage", "") == "pyarrow":
-        yield from _chunks(array.__arrow_array__())
-    elif kind == "SparseDtype":
-        yield _of_numpy(np.asarray(array))
-    elif isinstance(getattr(dtype, "numpy_dtype", None), np.dtype):  # a mask beside the numbers
-        numbers = array.to_numpy(dtype=dtype.numpy_dtype, na_value=0)
-        yield np.ma.MaskedArray(numbers, array.isna())
-    else:
-        yield array.to_numpy(dtype=object).tolist()
-
-
-def _of_polars(column: Any) -> Iterator[Any]:
-    kind = str(column.dtype).partition("(")[0]
-    if (kind.startswith(("Int", "UInt", "Float")) and "128" not in kind) or kind == "Boolean":
-        yield _of_numpy(column.to_numpy())  # NaN or None where a cell is missing
-    elif kind in ("Date", "Datetime"):
-        zone = getattr(column.dtype, "time_zone", None)
-        if zone:
-            column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-        yield _moments(column.to_numpy(), "+00:00" if zone else "")
-    elif kind in ("String", "Categorical", "Enum"):
-        try:
-            yield from _chunks(column.to_arrow())
-        except ImportError:  # without pyarrow
-            yield column.to_list()
-    else:
-        yield column.to_list()
-
-
-def _of_arrow(column: Any) -> Any:
-    import pyarrow
-    from pyarrow import types
-
-    kind = column.type
-    if isinstance(kind, pyarrow.BaseExtensionType):
-        return _of_arrow(column.storage)
-    if str(kind) == "string_view":
-        return _of_arrow(column.cast("large_string"))
-    if types.is_dictionary(kind):
-        codes = column.indices.cast("int64").fill_null(-1)
-        return Coded(_of_arrow_texts(column.dictionary), codes.to_numpy(zero_copy_only=False))
-    if types.is_string(kind) or types.is_large_string(kind):
-        return _of_arrow(column.dictionary_encode())
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
-        return _of_numpy(column.to_numpy(zero_copy_only=False))  # NaN or None where it is missing
-    if types.is_timestamp(kind) or types.is_date(kind):
-        zone = "+00:00" if getattr(kind, "tz", None) else ""
-        return _moments(column.to_numpy(zero_copy_only=False), zone)
-    return column.to_pylist()
-
-
-def _of_arrow_texts(column: Any) -> Any:
-    """A dictionary's values; texts become a list, with bytes where they are not UTF-8."""
-    from pyarrow import types
-
-    if not (types.is_string(column.type) or types.is_large_string(column.type)):
-        return column
-    try:
-        return column.to_pylist()
-    except UnicodeDecodeError:
-        return column.cast("large_binary").to_pylist()

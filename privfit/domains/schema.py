@@ -15,12 +15,13 @@ from numpy.typing import ArrayLike
 from privfit._kernels import threads
 from privfit._kernels.linear import group_pair_norms
 from privfit.base.errors import DeclarationError, DeclarationTypeError
-from privfit.base.typing import Floats, Integers
+from privfit.base.typing import Array, Floats, Integers
 from privfit.domains.box import Box
+from privfit.domains.codes import Codes
 from privfit.domains.columns import Column, columns_from
 from privfit.domains.domain import Domain, check_width
 from privfit.domains.frames import columns_of
-from privfit.domains.grid import Grid, frozen, whole_units
+from privfit.domains.grid import Grid, frozen
 from privfit.domains.plain import as_plain
 from privfit.domains.reading import NumberReader
 from privfit.domains.toml import read_toml, toml_text
@@ -175,12 +176,17 @@ class Schema(Domain):
         ranges = {part.start: column.coded_range for part, column in self._parts()}
         return {first: declared for first, declared in ranges.items() if declared is not None}
 
-    def _parts(self) -> list[tuple[slice, Column]]:
+    def _parts(self) -> tuple[tuple[slice, Column], ...]:
+        """The encoded columns of each declared one."""
+        return self._spans
+
+    @cached_property
+    def _spans(self) -> tuple[tuple[slice, Column], ...]:
         ends = np.cumsum([column.width for column in self.columns.values()])
-        return [
+        return tuple(
             (slice(int(end) - column.width, int(end)), column)
             for end, column in zip(ends, self.columns.values(), strict=True)
-        ]
+        )
 
     # ----------------------------------------------------------------------------------- reading
 
@@ -197,23 +203,9 @@ class Schema(Domain):
         CSR array of shape (n, d)
             Records as int16 units of 2^-a: one entry for each declared column of a record.
         """
-        one = 1 << self.grid.a
-        n, cells = columns_of(X, list(self.columns))
-        reader = NumberReader(self.missing)
-        index = np.empty((n, len(self.columns)), dtype=np.int32)
-        value = np.empty((n, len(self.columns)), dtype=np.int16)
-        for i, (name, (part, column)) in enumerate(zip(self.columns, self._parts(), strict=True)):
-            place, share = column.code(cells[i], name, reader)
-            index[:, i] = part.start + place
-            value[:, i] = whole_units(share, 1 / one)
-        start = np.arange(n + 1, dtype=np.int64) * len(self.columns)
-        encoded = scipy.sparse.csr_array(
-            (value.ravel(), index.ravel(), start), shape=(n, self.width)
-        )
-        encoded.eliminate_zeros()
-        return encoded
+        return self.read(X).csr(1 << self.grid.a)
 
-    def read(self, X: Any) -> scipy.sparse.csr_array:
+    def read(self, X: Any) -> Codes:
         """Read and encode a table in memory; the result is on the grid already.
 
         Parameters
@@ -223,15 +215,22 @@ class Schema(Domain):
 
         Returns
         -------
-        CSR array of shape (n, d)
-            The encoded records.
+        Codes
+            The encoded records, column by column.
         """
-        return self.encode(X)
+        n, cells = columns_of(X, list(self.columns))
+        reader = NumberReader(self.missing)
+        levels: list[Array] = []
+        numbers: list[Array] = []
+        for (name, column), some in zip(self.columns.items(), cells, strict=True):
+            coded = column.code(some, n, name, reader, 1 << self.grid.a)
+            (levels if column.coded_range is None else numbers).append(coded)
+        return Codes(self.groups, levels, list(self.shares), numbers, (n, self.width))
 
     def blocks(self, X: Any, uniform: bool, size: int) -> Iterator[tuple[int, Any]]:
         rows = max(1, size // 8)  # on the grid already; blocks only bound the unpacking
         for first in range(0, X.shape[0], rows):
-            yield first, X[first : first + rows]
+            yield first, X[first : first + rows].csr(1 << self.grid.a)
 
     def rounded(self, X: Any, uniform: bool = False) -> Any:
         return self.encode(X) * float(self.record_units()[0])

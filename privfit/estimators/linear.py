@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Array, Floats
 from privfit.domains import Domain
+from privfit.domains.codes import level_type
 from privfit.estimators.common import (
     ExactAccuracy,
     PrivateEstimator,
@@ -31,6 +32,7 @@ from privfit.objectives import LinearObjective
 from privfit.privacy.ledger import Ledger
 from privfit.privacy.neighbours import Neighbours
 from privfit.records import is_partitioned
+from privfit.records.codes import JOINT, MANY_JOINT
 from privfit.runs.paths import Generation
 from privfit.runs.payment import Account, Terms
 from privfit.runs.settings import Settings, realised, settings_of
@@ -64,10 +66,11 @@ class _Records:
         centred = self.domain.centred() if centres else self.domain
         return self if centred is self.domain else replace(self, domain=centred)
 
-    def packed(self) -> LinearObjective:
+    def packed(self, settings: Settings) -> LinearObjective:
         """The objective of all records, by class if several classes get a model."""
         return self._objective(
             self.labels,
+            joint=MANY_JOINT if getattr(settings, "scores_many", False) else JOINT,
             labels=partial(_codes, classes=self.classes) if self.in_parts else None,
             n_classes=len(self.classes) if len(self.heads) > 1 else None,
         )
@@ -152,11 +155,11 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         given = None if is_auto else settings_of(self.solver, METHODS, RENAMED)
         declared = self._records(X, y, terms, *(given or ("auto", Settings())))
         records = declared.coded_for(given[1]) if given else declared
-        objective = records.packed()
+        objective = records.packed(given[1] if given else Settings())
         name, settings = given or self._chosen(objective, len(declared.heads), terms)
         if declared.coded_for(settings) is not declared and records is declared:
             records = declared.coded_for(settings)
-            objective = records.packed()
+            objective = records.packed(settings)
         self._check_weights(name, settings)
         space = _space(settings, objective)
         terms.check(settings, objective, space)
@@ -206,7 +209,7 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
                 "solver='local' or another that takes sums alone, or an array in memory"
             )
         loss = "zero_one" if settings.counts_errors else self._loss
-        labels = y if in_parts else codes
+        labels = y if in_parts else codes.astype(level_type(len(classes)))
         return _Records(
             table, labels, classes, loss, domain, self.n_threads, in_parts, terms.neighbours,
             self.fit_intercept, self._weights(),

@@ -36,7 +36,6 @@ import scipy  # its submodules load when first used
 
 from privfit._kernels.random import BitSource
 from privfit.base.errors import DeclarationError
-from privfit.base.means import weighted_means
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite, is_whole
 from privfit.features.scores import SCORES, Score, TotalCount
@@ -46,6 +45,7 @@ from privfit.privacy.ledger import Budget
 from privfit.privacy.mechanisms import AboveThreshold, DiscreteLaplace, TopK
 from privfit.privacy.neighbours import ADD_REMOVE, Neighbours
 from privfit.records.binary import BinaryRecords, ClassCounts, count_sensitivity
+from privfit.runs.means import weighted_means
 from privfit.runs.payment import Paid
 from privfit.runs.run import coins_of
 from privfit.runs.settings import Blank, Parameters

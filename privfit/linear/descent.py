@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from privfit.base import blas
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite
@@ -368,10 +369,11 @@ def _whitened(moments: Floats, rise: float, size: float) -> tuple[Floats, float]
     Eigenvalues below 0 are noise; all are raised by about the level of the noise, so that
     directions dominated by noise are not amplified.
     """
-    values, vectors = np.linalg.eigh(moments)
-    values = np.maximum(values, 0.0)
-    raised = values + rise
-    transform = (vectors / np.sqrt(raised / size)) @ vectors.T
+    with blas.one_thread():
+        values, vectors = np.linalg.eigh(moments)
+        values = np.maximum(values, 0.0)
+        raised = values + rise
+        transform = (vectors / np.sqrt(raised / size)) @ vectors.T
     return transform, math.sqrt(max(1.0, (values / raised).sum()))
 
 
@@ -426,10 +428,11 @@ def descend(
     step = min(frame.fastest, 1 / math.sqrt(drowned)) / CURVATURE[objective.loss]
     shrink = 1 / (1 + step * s.ridge * deviation / frame.size)
     weights, velocity = start, np.zeros(coding.width)
+    candidate = coding.weights(weights)
     for _ in range(s.steps):
-        sums = clipped.sums(coding.weights(weights))
-        noisy = run.release(draw, sums) * clipped.unit / frame.size
+        noisy = run.release(draw, clipped.sums(candidate)) * clipped.unit / frame.size
         velocity = s.momentum * velocity + frame.basis.T @ noisy
         moved = shrink * (weights + step * velocity)
         weights = np.clip(moved, space.low, space.high)
-        run.report(coding.weights(weights)[None])
+        candidate = coding.weights(weights)
+        run.report(candidate[None])

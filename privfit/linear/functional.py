@@ -47,6 +47,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privfit._kernels.records import RESIDUAL_UNIT
+from privfit.base import blas
 from privfit.base.errors import DeclarationError
 from privfit.base.rounding import ABOVE
 from privfit.base.typing import Floats, Integers
@@ -195,7 +196,8 @@ class _Plan:
         quadratic += np.triu(quadratic, 1).T
         sigma = deviation(self.noise) * 2.0**self.cut * unit**2
         ridge = self.ridge(settings)
-        values, vectors = np.linalg.eigh(quadratic)
+        with blas.one_thread():
+            values, vectors = np.linalg.eigh(quadratic)
         if settings.paper:
             values = values + ridge * sigma
         else:

@@ -45,7 +45,7 @@ class Centred:
         units = domain.record_units()
         ends = self._centres(domain) if intercept else np.zeros(domain.width)
         k = self._exponents(domain)
-        self._middle = ends / 2
+        self._middle, self._units = ends / 2, domain.weight_units()[: self.width]
         self._scale = np.ldexp(1.0, -k)
         # In units of 2^-(a+2), x' is (2 x - low - high) 2^shift on the record's integers.
         self._ends = np.rint(ends / units).astype(np.int64)
@@ -74,11 +74,13 @@ class Centred:
         """(..., width): the linear candidates of these centred weights, on the grid."""
         U, d = np.asarray(positions, dtype=np.float64), self._domain.width
         W = np.empty_like(U)
-        W[..., :d] = U[..., :d] * self._scale
+        columns = np.multiply(U[..., :d], self._scale, out=W[..., :d])
         if self._intercept:
-            W[..., d] = U[..., d] / 2 - W[..., :d] @ self._middle
-        units = self._domain.weight_units()[: self.width]
-        return np.rint(W / units) * units
+            W[..., d] = U[..., d] / 2 - columns @ self._middle
+        W /= self._units
+        np.rint(W, out=W)
+        W *= self._units
+        return W
 
     def positions(self, weights: ArrayLike) -> Floats:
         """(..., width): the coded weights of these linear candidates: `weights` undone."""
@@ -95,8 +97,10 @@ class Centred:
             return 2 * gradient << self._shift
         a = self._domain.grid.a
         total = gradient[-1] >> a  # the sum of y min(r, cap): the intercept's column is 2^a
-        columns = (2 * gradient[:-1] - self._ends * total) << self._shift
-        return np.append(columns, total << (a + 1))
+        coded = np.empty_like(gradient)
+        np.left_shift(2 * gradient[:-1] - self._ends * total, self._shift, out=coded[:-1])
+        coded[-1] = total << (a + 1)
+        return coded
 
     @property
     def largest(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -90,7 +90,7 @@ def room_for(records: Counted, neighbours: Neighbours) -> int:
 
 def all_same(P: Array) -> bool:
     """Whether all candidates are equal."""
-    return bool((P == P[:1]).all())
+    return bool((P[-1] == P[0]).all() and (P == P[:1]).all())
 
 
 def integer_range(bound: float, unit: float, slack: int, exact: bool = False) -> int:
@@ -101,15 +101,21 @@ def integer_range(bound: float, unit: float, slack: int, exact: bool = False) ->
     return math.ceil(bound / unit * (1 if exact else ABOVE)) + slack
 
 
-def check_finite(P: ArrayLike, ndim: int, shape: str) -> Floats:
-    """Candidates as a contiguous float64 array."""
+def check_candidates(P: ArrayLike, ndim: int, shape: str) -> Floats:
+    """Candidates as a contiguous float64 array, at least one."""
     P = np.ascontiguousarray(P, dtype=np.float64)
     if P.ndim != ndim:
         raise DeclarationError(f"P (shape {P.shape}) must have {ndim} dimensions; pass {shape}")
     if len(P) == 0:
         raise DeclarationError("P must hold at least one candidate; pass a non-empty array")
+    return P
+
+
+def check_finite(P: ArrayLike, ndim: int, shape: str) -> Floats:
+    """Finite candidates as a contiguous float64 array, at least one."""
+    P = check_candidates(P, ndim, shape)
     if not np.isfinite(P).all():
-        raise DeclarationError("P must be finite; pass candidates without NaN or infinity")
+        refuse_candidates(False, "")
     return P
 
 
@@ -117,8 +123,15 @@ def on_grid(P: Floats, units: Floats | float, remedy: str) -> Floats:
     """P in whole units, or an error."""
     whole = P / units
     if (whole != np.rint(whole)).any():
-        raise DeclarationError(f"P must lie on the grid; pass {remedy}")
+        refuse_candidates(True, remedy)
     return np.asarray(whole)
+
+
+def refuse_candidates(finite: bool, remedy: str) -> NoReturn:
+    """Say that candidates are not finite, or not on the grid."""
+    if not finite:
+        raise DeclarationError("P must be finite; pass candidates without NaN or infinity")
+    raise DeclarationError(f"P must lie on the grid; pass {remedy}")
 
 
 def set_gaps(centers: Floats, level: Floats, metric: str, n_threads: int | None) -> Floats:

@@ -497,7 +497,7 @@ def _ruler(
             "contains them"
         )
     low, high = (round(min(bound / unit, widest)) for bound in clip)
-    ruler = Ruler(whole, metric, bits, low, high, 0)
+    ruler = Ruler(whole, metric, bits, low, high, 0, domain.whole_bounds)
     while ruler.rounded(high - low) >= 1 << bits:
         ruler = replace(ruler, shift=ruler.shift + 1)
     return ruler

@@ -11,6 +11,7 @@ import scipy  # its submodules load when first used
 from numpy.typing import ArrayLike
 
 from privfit._kernels import threads
+from privfit._kernels.candidates import FINE, NOT_FINITE, whole_units
 from privfit._kernels.records import RESIDUAL_UNIT
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers, Rows
@@ -21,13 +22,14 @@ from privfit.objectives.common import (
     MOST_SUM,
     Objective,
     all_same,
-    check_finite,
+    check_candidates,
     integer_range,
-    on_grid,
+    refuse_candidates,
 )
 from privfit.objectives.linear_moves import LinearMoves, LinearSlopes
 from privfit.objectives.smooth import NO_KNOTS, Smoothing, SmoothSums
 from privfit.privacy.neighbours import Adjacency, Neighbours
+from privfit.records.codes import JOINT
 from privfit.records.linear import Image, LinearRows, LossGrid
 from privfit.records.packing import MAX_RECORDS, check_domain
 from privfit.records.places import sums_of
@@ -58,7 +60,11 @@ class LinearObjective(Objective[LinearRows]):
         Weight of the regulariser -l2/2 norm2(w)^2 in `prior`; by default 1 for the hinge and 0
         otherwise.
     layout : {'auto', 'dense', 'sparse'}, default='auto'
-        How records are packed. It affects speed and nothing else.
+        How records are packed; by default those of a schema as rows of codes. It affects speed and
+        nothing else.
+    joint : int, default=1024
+        The most combinations of levels for which one code stands, of records that are rows of
+        codes: 1024 is fast for gradients, and 256 for scores of many candidates.
     n_classes : int or None, default=None
         If given, y contains 0 .. n_classes - 1, and the objective is that of class 0 versus the
         rest; `against` returns that of another class.
@@ -110,6 +116,7 @@ class LinearObjective(Objective[LinearRows]):
         *,
         l2: float | None = None,
         layout: str = "auto",
+        joint: int = JOINT,
         n_classes: int | None = None,
         adjacency: Adjacency = "replace",
         fit_intercept: bool = True,
@@ -136,13 +143,17 @@ class LinearObjective(Objective[LinearRows]):
                 f"n_classes ({n_classes!r}) must be a whole number of at least 2; leave it out for "
                 "labels 0 and 1"
             )
+        if not is_whole(joint) or joint < 2:
+            raise DeclarationError(
+                f"joint ({joint!r}) must be a whole number of at least 2; pass joint=1024"
+            )
         threads.resolve(n_threads)
         self.loss, self.C, self.l2 = loss, float(C), float(l2)
         self.n_classes, self.head = n_classes, 0
         self.fit_intercept = bool(fit_intercept)
         declared = check_domain(domain, "LinearObjective")
         rule = partial(_loss_grid, loss, float(C), self.neighbours)
-        pack = partial(LinearRows.pack, domain=declared, loss=rule, layout=layout,
+        pack = partial(LinearRows.pack, domain=declared, loss=rule, layout=layout, joint=joint,
                        n_classes=n_classes, labels=labels, n_threads=n_threads)  # fmt: skip
         self._sums = sums_of(X, y, pack, n_threads)
         self.n_features = self._sums.n_features
@@ -215,23 +226,28 @@ class LinearObjective(Objective[LinearRows]):
         """The value of one unit of `gradient`."""
         return 2.0**-self.grid.a * RESIDUAL_UNIT
 
-    def _candidates(self, P: ArrayLike) -> tuple[Floats, Floats]:
-        """P checked, and in whole units of the grid; both (m, d + 1), with an intercept of 0."""
+    def _candidates(self, P: ArrayLike) -> tuple[Floats, Floats, float]:
+        """P checked, in whole units of the grid, and a bound on the sizes of margins.
+
+        Both arrays are (m, d + 1), with an intercept of 0 if none is fitted.
+        """
         shape = "(m, d + 1), the intercept last" if self.fit_intercept else "(m, d), no intercept"
-        P = check_finite(P, 2, f"candidates {shape}")
+        P = check_candidates(P, 2, f"candidates {shape}")
         if P.shape[1] != self.n_weights:
             raise DeclarationError(
                 f"P (shape {P.shape}) must have {self.n_weights} columns; pass candidates {shape}"
             )
         P = self._padded(P)
-        whole = on_grid(P, self.domain.weight_units(), "domain.snap(P)")
-        margin = float((np.abs(P) @ self._largest_record).max())
+        whole = np.empty_like(P)
+        verdict, margin = whole_units(P, self.domain.weight_units(), self._largest_record, whole)
+        if verdict != FINE:
+            refuse_candidates(verdict != NOT_FINITE, "domain.snap(P)")
         if margin >= self._exact_margin:
             raise DeclarationError(
                 "candidates are too large for exact margins; pass smaller weights, or a Grid with "
                 "smaller bits"
             )
-        return P, whole
+        return P, whole, margin
 
     def _padded(self, P: Floats) -> Floats:
         """(m, d + 1): candidates with an intercept, 0 where none is fitted.
@@ -242,8 +258,7 @@ class LinearObjective(Objective[LinearRows]):
 
     def _scored(self, P: ArrayLike, neighbours: Neighbours | None = None) -> tuple[Floats, Floats]:
         """`_candidates` whose scores cannot wrap: see the notes of the class."""
-        P, whole = self._candidates(P)
-        margin = float((np.abs(P) @ self._largest_record).max())  # grows with every weight
+        P, whole, margin = self._candidates(P)  # the margin grows with every weight
         if not self._has_room(margin, neighbours):
             raise DeclarationError(
                 "candidates are too large for exact sums of losses; pass smaller weights, a "
@@ -316,6 +331,8 @@ class LinearObjective(Objective[LinearRows]):
             What to add to the scores. It is public.
         """
         P, _ = self._scored(P)
+        if self.l2 == 0:
+            return np.zeros(len(P), dtype=np.int64)
         return self._priors(np.square(np.ldexp(P[:, :-1], self.domain.exponents)).sum(axis=1))
 
     def _priors(self, squares: Floats) -> Integers:
@@ -413,7 +430,7 @@ class LinearObjective(Objective[LinearRows]):
                 "gradient needs a loss with a slope, not 'zero_one'; pass loss='logistic'"
             )
         top = self._cap(cap)
-        P, whole = self._candidates(np.atleast_2d(np.asarray(w, dtype=np.float64)))
+        P, whole, _ = self._candidates(np.atleast_2d(np.asarray(w, dtype=np.float64)))
         if len(P) != 1:
             raise DeclarationError(
                 f"w (shape {np.shape(w)}) must be one candidate; pass a vector (n_weights,)"

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privfit._kernels.candidates import ELSEWHERE, FINE, NOT_FINITE, whole_moves
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
-from privfit.objectives.common import integer_range, on_grid
+from privfit.objectives.common import integer_range, refuse_candidates
 from privfit.privacy.neighbours import Adjacency, Neighbours
 from privfit.records.linear import LinearRows
 
@@ -80,14 +81,20 @@ class LinearMoves:
             raise DeclarationError(
                 f"coords (dtype {coords.dtype}) must be whole numbers; pass indices"
             )
-        last = objective.n_weights - 1
-        if coords.size and not (0 <= coords.min() and coords.max() <= last):
+        coords, whole, norms = coords.astype(np.int64), np.empty(len(steps)), np.empty(len(steps))
+        verdict = whole_moves(
+            coords, np.ascontiguousarray(steps), objective.n_weights,
+            objective.domain.weight_units(), objective._largest_record, whole, norms,
+        )  # fmt: skip
+        if verdict == ELSEWHERE:
+            last = objective.n_weights - 1
             raise DeclarationError(f"coords must lie in 0..{last}, an intercept last; pass indices")
-        if not np.isfinite(steps).all():
+        if verdict == NOT_FINITE:
             raise DeclarationError("steps must be finite; pass steps without NaN or infinity")
-        coords = coords.astype(np.int64)
-        whole = on_grid(steps, objective.domain.weight_units()[coords], "steps on the grid")
-        return coords, whole, self._norm + np.abs(steps) * objective._largest_record[coords]
+        if verdict != FINE:
+            refuse_candidates(True, "steps on the grid")
+        norms += self._norm
+        return coords, whole, norms
 
     def candidates(self, coords: ArrayLike, steps: ArrayLike) -> Floats:
         """The moved candidates themselves.
@@ -201,12 +208,12 @@ class LinearMoves:
         _, whole, norms = self._moves(coords, steps)
         if not objective._has_room(float(norms.max(initial=0.0)), neighbours):
             objective._scored(self.candidates(coords, steps), neighbours)
-        reach = norms - self._norm
         if not whole.any():
             return 0
         if objective.loss == "zero_one":
             return neighbours.changes
-        B, D = norms.max(), np.sort(reach)[-2:].sum()
+        reach = norms - self._norm
+        B, D = norms.max(), np.partition(reach, max(0, len(reach) - 2))[-2:].sum()
         if objective.loss == "logistic":
             gap = np.logaddexp(0, B) - np.logaddexp(0, B - D)
             bound = min(2 * gap, 2 * B) if neighbours.replaces else gap
@@ -227,16 +234,27 @@ class LinearSlopes:
 
     def __init__(self, objective: LinearObjective, position: ArrayLike, cap: float) -> None:
         self._objective, self._cap = objective, objective._cap(cap)
-        self.w = np.array(position, dtype=np.float64)
+        self.w = np.asarray(position)
+
+    @property
+    def w(self) -> Floats:
+        """The present position, for reading; assign another to leap there."""
+        return self._w
+
+    @w.setter
+    def w(self, position: Floats) -> None:
+        self._w = np.array(position, dtype=np.float64)
+        self._w.setflags(write=False)
+        self._model = self._objective.centred.weights(self._w)
 
     @property
     def model(self) -> Floats:
         """(n_weights,): the linear candidate at the present position."""
-        return self._objective.centred.weights(self.w)
+        return self._model
 
     def scores(self, coords: Integers, steps: Floats) -> Integers:
         """int64 (m,): the gradient along each move."""
-        found = self._objective.followed_gradient(self.model, self._cap)
+        found = self._objective.followed_gradient(self._model, self._cap)
         gradient = self._objective.centred.gradient(found)
         return gradient[coords] * np.sign(steps).astype(np.int64)
 
@@ -251,4 +269,6 @@ class LinearSlopes:
 
     def step(self, coord: int, step: float) -> None:
         """Move."""
-        self.w[coord] += step
+        w = self._w.copy()
+        w[coord] += step
+        self.w = w

@@ -114,6 +114,12 @@ class Event:
             )
 
 
+@lru_cache(maxsize=1024, typed=True)
+def event_of(kind: str, parameter: float, count: int = 1) -> Event:
+    """An event that may have been made before: searches draw many equal ones."""
+    return Event(kind, parameter, count)
+
+
 Groups: TypeAlias = tuple[Event, ...]  # all different, sorted, none with parameter 0
 
 

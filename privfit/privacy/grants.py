@@ -288,6 +288,7 @@ class Grant:
         self._by = ""  # the filter
         self._process = os.getpid()
         self._closed, self._seeded = "", False
+        self._as_planned = True  # of no kind were more draws made than planned
 
     def __repr__(self) -> str:
         return f"Grant({self._name!r}, {self._budget}{' (closed)' if self._closed else ''})"
@@ -405,11 +406,18 @@ class Grant:
         self._check_process()
         with self._lock:
             self._check_open()
-            if not (self._by or self._drawn or self._is_planned(_counted([event]))):
-                self.plan(replace(event, count=event.count - self._planned[key]))
-            self._check_covered([event])
-            self._drawn[key] += event.count
+            drawn = self._drawn[key] + event.count
+            if self._by or not self._as_planned or drawn > self._planned[key]:
+                self._cover(event)
+                self._as_planned &= drawn <= self._planned[key]
+            self._drawn[key] = drawn
             self._seeded |= rng is not None and getattr(rng, "seeded", True)
+
+    def _cover(self, event: Event) -> None:
+        """Refuse an event that nothing covers; the first draw of all may still be planned."""
+        if not (self._by or self._drawn or self._is_planned(_counted([event]))):
+            self.plan(replace(event, count=event.count - self._planned[_kind(event)]))
+        self._check_covered([event])
 
     def _check_covered(self, events: Iterable[Event]) -> None:
         """Refuse events that neither the plan, nor the plain sum, nor the filter covers."""

@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache, partial
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,8 @@ from privfit._kernels.random import (
 from privfit.base.dyadic import Whole, integers
 
 Interval: TypeAlias = Callable[[int], tuple[int, int]]
+Exponent: TypeAlias = Callable[[Fraction], Fraction]
+N = TypeVar("N", float, Fraction)
 
 __all__ = ["Exponentials", "Normals", "Uniforms"]
 
@@ -56,28 +58,34 @@ class _Fraction:
             self._bits += more
         return self._prefix >> (self._bits - bits)
 
-    def passes(self, exponent: Callable[[Fraction], Fraction]) -> bool:
-        """True with probability exp(-exponent(x)) of this number x; the exponent must rise."""
+    def passes(self, near: Callable[[float], float], exponent: Exponent) -> bool:
+        """True with probability exp(-exponent(x)) of this number x; the exponent must rise.
+
+        `near` is the exponent in float64: it decides all but the closest cases.
+        """
 
         def interval(bits: int) -> tuple[int, int]:
             x = self.upto(bits)
             low = exp_interval(exponent(Fraction(x + 1, 2**bits)), bits)[0]
             return low, exp_interval(exponent(Fraction(x, 2**bits)), bits)[1]
 
-        return _passes(self._source, float(exponent(Fraction(self.upto(64), 2**64))), interval)
+        likely = math.exp(-near(math.ldexp(self.upto(64), -64)))
+        return _passes(self._source, likely, interval)
 
 
-def _passes(source: BitSource, exponent: float, interval: Interval) -> bool:
-    """True with probability p about exp(-exponent), which `interval` tells exactly."""
-    trial, likely = source.bits(64), math.exp(-exponent)
-    if abs(math.ldexp(trial, -64) - likely) > DOUBT:
-        return math.ldexp(trial, -64) < likely
+def _passes(source: BitSource, likely: float, interval: Interval) -> bool:
+    """True with a probability of about `likely`, which `interval` tells exactly."""
+    trial = source.bits(64)
+    drawn = math.ldexp(trial, -64)
+    if abs(drawn - likely) > DOUBT:
+        return drawn < likely
     return is_below(source, trial, 64, interval)
 
 
-def _flips(source: BitSource, g: Fraction) -> bool:
-    """True with probability exp(-g)."""
-    return _passes(source, float(g), lambda bits: exp_interval(g, bits))
+@cache
+def _law(g: Fraction) -> tuple[float, Interval]:
+    """exp(-g), in float64 and exactly."""
+    return math.exp(-float(g)), partial(exp_interval, g)
 
 
 class Uniforms:
@@ -120,13 +128,21 @@ class Exponentials:
     def _fraction(self) -> _Fraction:
         while True:
             rest = _Fraction(self._source)
-            if rest.passes(lambda x: x / 2**GEOMETRIC_BITS):
+            if rest.passes(_small_share, _small_share):
                 return rest
 
 
-def _half_square_beyond(k: int, x: Fraction) -> Fraction:
+def _small_share(x: N) -> N:
+    """What is left of an exponential number below its last whole unit."""
+    return x / 2**GEOMETRIC_BITS
+
+
+def _half_square_beyond(k: int, x: N) -> N:
     """((k + x)^2 - k^2) / 2."""
     return x * (2 * k + x) / 2
+
+
+HALF = Fraction(1, 2)
 
 
 class Normals:
@@ -140,12 +156,12 @@ class Normals:
         """k, x and a sign of the number sign (k + x)."""
         while True:
             k = 0
-            while _flips(source, Fraction(1, 2)):
+            while _passes(source, *_law(HALF)):
                 k += 1
-            if k > 1 and not _flips(source, Fraction(k * (k - 1), 2)):
+            if k > 1 and not _passes(source, *_law(HALF * (k * (k - 1)))):
                 continue
-            x = _Fraction(source)
-            if x.passes(partial(_half_square_beyond, k)):
+            x, beyond = _Fraction(source), partial(_half_square_beyond, k)
+            if x.passes(beyond, beyond):
                 return k, x, 1 - 2 * source.bits(1)
 
     def upto(self, bits: int) -> Whole:

@@ -35,7 +35,7 @@ from privfit.base.dyadic import Dyadic, integers
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite, is_whole
-from privfit.privacy.accounting import Event
+from privfit.privacy.accounting import Event, event_of
 from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.noise_bodies import Ball, Shape, noise
 
@@ -146,7 +146,7 @@ class TopK(Mechanism[ArrayLike, Integers]):
 
     @property
     def event(self) -> Event:
-        return Event("selection", self.epsilon_each, self.k)
+        return event_of("selection", self.epsilon_each, self.k)
 
     def __call__(self, value: ArrayLike, rng: object = None) -> Integers:
         """int64 (k,): indices of the selected candidates, in order of selection."""
@@ -162,7 +162,7 @@ def _peel(k: int, epsilon: float, range: int, value: ArrayLike, rng: object) -> 
     source = BitSource.of(rng)
     if range == 0:
         return select.uniform_distinct(scores.size, k, source)
-    n_threads = threads.resolve() if scores.size >= MANY else 1
+    n_threads = threads.team() if scores.size >= MANY else 1
     return select.top_k(scores, k, *_selection_rate(epsilon, range), source, n_threads)
 
 
@@ -222,7 +222,7 @@ class Exponential(_Selection):
 
     @property
     def event(self) -> Event:
-        return Event("selection", self.epsilon)
+        return event_of("selection", self.epsilon)
 
     def __call__(self, value: ArrayLike, rng: object = None) -> int:
         """The index of the selected candidate."""
@@ -264,7 +264,7 @@ class PermuteAndFlip(_Selection):
 
     @property
     def event(self) -> Event:
-        return Event("pure", self.epsilon)
+        return event_of("pure", self.epsilon)
 
     def __call__(self, value: ArrayLike, rng: object = None) -> int:
         """The index of the selected candidate."""
@@ -310,7 +310,7 @@ class NoisyMax(_Selection):
 
     @property
     def event(self) -> Event:
-        return Event("pure", self.epsilon)
+        return event_of("pure", self.epsilon)
 
     def __call__(self, value: ArrayLike, rng: object = None) -> int:
         """The index of the selected candidate."""
@@ -410,7 +410,7 @@ class AboveThreshold(Mechanism[ArrayLike, Integers]):
 
     @property
     def event(self) -> Event:
-        return Event("pure", self.epsilon)
+        return event_of("pure", self.epsilon)
 
     def __call__(self, value: ArrayLike, rng: object = None) -> Integers:
         """int64: the indices of scores that passed, in order; at most `most`."""
@@ -465,7 +465,7 @@ class DiscreteLaplace(Mechanism[ArrayLike, Integers]):
 
     @property
     def event(self) -> Event:
-        return Event("pure", self.epsilon)
+        return event_of("pure", self.epsilon)
 
     @property
     def scale(self) -> float:
@@ -475,8 +475,9 @@ class DiscreteLaplace(Mechanism[ArrayLike, Integers]):
     def __call__(self, value: ArrayLike, rng: object = None) -> Integers:
         """int64: the integers with noise, in their shape."""
         values = _check_integers(value)
-        rate = _exact(self.epsilon) / int(self.sensitivity)
-        return values + _laplace(values.size, rate, BitSource.of(rng)).reshape(values.shape)
+        noise = np.empty(values.size, dtype=np.int64)
+        _laplace_noise(self.epsilon, self.sensitivity).fill(BitSource.of(rng), noise)
+        return values + noise.reshape(values.shape)
 
 
 @dataclass(frozen=True)
@@ -535,17 +536,17 @@ class DiscreteGaussian(Mechanism[ArrayLike, Integers]):
     @property
     def variance(self) -> Fraction:
         """The variance of the noise, exactly."""
-        return (_exact(self.sensitivity) / _exact(self.mu)) ** 2 + 4
+        return _gaussian_variance(self.mu, self.sensitivity)
 
     @property
     def event(self) -> Event:
-        return Event("gaussian", self.mu)
+        return event_of("gaussian", self.mu)
 
     def __call__(self, value: ArrayLike, rng: object = None) -> Integers:
         """int64: the integers with noise, in their shape."""
         values = _check_integers(value)
         noise = np.empty(values.size, dtype=np.int64)
-        _gaussian_sampler(self.variance).fill(BitSource.of(rng), noise)
+        _gaussian_noise(self.mu, self.sensitivity).fill(BitSource.of(rng), noise)
         return values + noise.reshape(values.shape)
 
 
@@ -604,7 +605,7 @@ class GammaVector(Mechanism[ArrayLike, Floats]):
 
     @property
     def event(self) -> Event:
-        return Event("pure", self.epsilon)
+        return event_of("pure", self.epsilon)
 
     def __call__(self, value: ArrayLike, rng: object = None) -> Floats:
         """float64 (d,): the vector with noise, rounded to multiples of `unit`."""
@@ -646,14 +647,27 @@ def _exact(value: float | Fraction) -> Fraction:
     return value if isinstance(value, Fraction) else Fraction(float(value))
 
 
-_laplace_sampler = lru_cache(maxsize=64)(DiscreteLaplaceSampler)  # public rates, tables of 1 kB
-_gaussian_sampler = lru_cache(maxsize=64)(DiscreteGaussianSampler)
+# Samplers are kept, tables of 1 kB: the same parameters, which are public, serve many draws.
+
+
+@lru_cache(maxsize=64)
+def _laplace_noise(epsilon: float | Fraction, sensitivity: int) -> DiscreteLaplaceSampler:
+    return DiscreteLaplaceSampler(*binary_rate(_exact(epsilon) / int(sensitivity)))
 
 
 def _laplace(size: int, rate: Fraction, source: BitSource) -> Integers:
     noise = np.empty(size, dtype=np.int64)
-    _laplace_sampler(*binary_rate(rate)).fill(source, noise)
+    _laplace_noise(rate, 1).fill(source, noise)
     return noise
+
+
+def _gaussian_variance(mu: float, sensitivity: float) -> Fraction:
+    return (_exact(sensitivity) / _exact(mu)) ** 2 + 4
+
+
+@lru_cache(maxsize=64)
+def _gaussian_noise(mu: float, sensitivity: float) -> DiscreteGaussianSampler:
+    return DiscreteGaussianSampler(_gaussian_variance(mu, sensitivity))
 
 
 def _check_rate(rate: Fraction) -> None:

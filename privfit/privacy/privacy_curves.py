@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # its submodules load when first used
 
+from privfit._kernels.candidates import curve_step
 from privfit.base.typing import Floats
 
 LONGEST = 1024  # selections in one recursion; a longer group is a product of shorter ones
@@ -249,12 +250,12 @@ class _Step:
         spread = -math.expm1(-e)
         self.width, self.nodes, self.ratio = width, _nodes(width, growth), math.exp(-e)
         t = self.nodes * h
-        s, gap = np.exp(t)[:, None], np.diff(np.expm1(t))[:, None]
+        s, gap = np.exp(t), np.diff(np.expm1(t))
         root = np.sqrt(s[1:] / gap / spread)
         both = s[:-1] + s[1:]
-        self.p = (-np.expm1(t - e) / spread)[:, None]
-        self.slope = s[:-1] / both * (spread * root)
-        self.low, self.high = gap / both * root, gap / s[1:] * root
+        self.p = -np.expm1(t - e) / spread
+        self.chords = np.array([s[:-1] / both * (spread * root), gap / both * root,
+                                gap / s[1:] * root])  # fmt: skip
         self.below = _grid(h, -width, 0)
         self.margin = 2.0**-48 / spread  # above the rounding of a step, relative to V(g e^-e)
 
@@ -262,35 +263,9 @@ class _Step:
         """Give V_k on one range more than v = V_{k-1}, which is at most `tail` after its end."""
         full = np.concatenate([v, np.full(2 * self.width + 1, tail)])
         full = np.concatenate([_both_signs(self.below, full[self.width : 0 : -1]), full])
-        size = len(v) + self.width
-        tile = 20_000 // len(self.nodes)  # stays in the second-level cache: twice as fast
-        parts = [self._tile(full[a:], min(tile, size - a), tail) for a in range(0, size, tile)]
-        return np.concatenate(parts) if len(parts) > 1 else parts[0]
-
-    def _tile(self, full: Floats, size: int, tail: float) -> Floats:
-        """V_k at `size` nodes of g, the first of which is at full[width]; in place for speed."""
-        windows = np.ndarray((2 * self.width + 1, size), full.dtype, full, strides=(8, 8))
-        down = windows[self.width - self.nodes]  # V(g/s)
-        up = windows[2 * self.width - self.nodes]  # V(g e^e/s)
-        rounding = self.margin * down[-1]
-        f = down - up
-        f *= self.p
-        f += up
-        up *= self.ratio
-        down -= up
-        bend = down[1:] - down[:-1]
-        bend += tail * 2.0**-60  # never 0 / 0
-        u = f[1:] - f[:-1]
-        u /= bend
-        u *= self.slope
-        u += self.low
-        np.maximum(u, 0.0, out=u)  # s stays between its nodes
-        np.minimum(u, self.high, out=u)
-        u *= u
-        u *= bend
-        u += f[:-1]
-        result: Floats = np.maximum(u.max(axis=0), f.max(axis=0))
-        result += rounding
+        result = np.empty(len(v) + self.width)
+        curve_step(full, self.nodes, self.p, self.chords, self.ratio, self.margin,
+                   tail * 2.0**-60, result)  # fmt: skip
         return result
 
 

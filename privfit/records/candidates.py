@@ -10,7 +10,7 @@ from privfit.base.typing import Array, Floats
 from privfit.records.packing import aligned
 
 
-def quads(whole: Floats, pairs: int) -> NDArray[np.int32]:
+def quads(whole: Array, pairs: int) -> NDArray[np.int32]:
     """(m, d) integers as (quads, pairs, QUAD) pairs of int16; the last row pads the last quad."""
     m = len(whole)
     padded = np.zeros((-(-m // QUAD_SIZE) * QUAD_SIZE, 2 * pairs), dtype=np.int16)
@@ -34,11 +34,22 @@ def wrap32(whole: Array) -> NDArray[np.int32]:
     return whole.astype(np.int64).astype(np.int32)
 
 
-def lane_groups(whole: Floats) -> NDArray[np.int32]:
-    """(m, d + 1) integers as (groups, d + 1, WIDTH), candidates side by side."""
+def wrap16(whole: Array) -> NDArray[np.int16]:
+    """Integers modulo 2^16."""
+    return whole.astype(np.int64).astype(np.int16)
+
+
+def lane_groups(whole: Floats, side: int = LANE_WIDTH) -> NDArray[np.int32]:
+    """(m, d + 1) integers as (groups, d + 1, side), candidates side by side."""
     m, width = whole.shape
-    padded = np.zeros((-(-m // LANE_WIDTH) * LANE_WIDTH, width), dtype=np.int32)
+    padded = np.zeros((-(-m // side) * side, width), dtype=np.int32)
     padded[:m] = wrap32(whole)
-    result = aligned((len(padded) // LANE_WIDTH, width, LANE_WIDTH), np.int32)
-    result[:] = padded.reshape(-1, LANE_WIDTH, width).transpose(0, 2, 1)
+    result = aligned((len(padded) // side, width, side), np.int32, zero=False)
+    result[:] = padded.reshape(-1, side, width).transpose(0, 2, 1)
     return result
+
+
+def two_to_a_lane(low: NDArray[np.int32], high: NDArray[np.int32]) -> NDArray[np.int32]:
+    """low + 2^16 high, whose sums part again if those of both fit in 16 bits."""
+    result = aligned(low.shape, np.int32, zero=False)
+    return np.add(low, high << 16, out=result)

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privfit._kernels.centers import cells as kernel_cells
+from privfit._kernels import halvings as kernels
 from privfit._kernels.records import PANEL_ROWS
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Integers
@@ -28,13 +28,13 @@ class CellRows(Rows):
     def cells(self, axes: NDArray[np.int32]) -> NDArray[np.uint64]:
         """(n,) the cell of each record in a box halved across these columns, one bit each."""
         assert self.dense is not None
-        panels, d = self.dense.panels, self.dense.n_features
-        work = float(self.n_records) * (len(axes) + d)
-        box = np.array([self.bounds[0], self.bounds[1] + 1], dtype=np.int32)
+        panels = self.dense.panels
+        columns, bits = halved_columns(axes, *self.bounds)
+        work = float(self.n_records) * 4 * (1 + len(columns))
+        n_threads = self.threads(work)
         out = np.empty(len(panels) * PANEL_ROWS, dtype=np.uint64)
-        buffer = np.empty((self.threads(work), 2, d), dtype=np.int32)
         for part in self.slices(work):
-            kernel_cells(panels, part, axes, box, buffer, out)
+            kernels.cells(panels, part, columns, bits, out, n_threads)
         return np.concatenate([out[run.first : run.first + run.count] for run in self.runs])
 
     def cell_counts(
@@ -44,6 +44,29 @@ class CellRows(Rows):
         cells = self._stay("cells", (axes,), lambda: np.sort(self.cells(axes)))
         first = np.searchsorted(cells, codes << shift)
         return np.asarray(np.searchsorted(cells, (codes + np.uint64(1)) << shift) - first)
+
+
+def halved_columns(
+    axes: NDArray[np.int32], low: Integers, high: Integers
+) -> tuple[Integers, NDArray[np.uint64]]:
+    """(c, 4) the columns that are halved, and the bits of a code that each of their numbers has.
+
+    Of a column: which one it is, its least and its largest number, and where its bits begin.
+    """
+    columns, tables, start = [], [np.empty(0, dtype=np.uint64)], 0
+    for j in np.unique(axes).tolist():
+        numbers = np.arange(low[j], high[j] + 1)
+        bits = np.zeros(len(numbers), dtype=np.uint64)
+        left, right = np.full((2, len(numbers)), [[low[j]], [high[j] + 1]])
+        for i in np.flatnonzero(axes == j).tolist():
+            cut = (left + right) >> 1
+            upper = numbers >= cut
+            left, right = np.where(upper, cut, left), np.where(upper, right, cut)
+            bits |= upper.astype(np.uint64) << np.uint64(len(axes) - 1 - i)
+        columns.append((j, low[j], high[j], start))
+        tables.append(bits)
+        start += len(bits)
+    return np.array(columns, dtype=np.int64).reshape(-1, 4), np.concatenate(tables)
 
 
 C = TypeVar("C", bound=CellRows)

@@ -160,7 +160,7 @@ class CentersRows(CellRows):
                     self.dense.panels, part, padded, self.power, *about, wide, which, counts, sums
                 )
         else:
-            buffer = aligned((n_threads, QUAD_SIZE + 2, self.tile_rows), np.int32)
+            buffer = aligned((n_threads, 2, self.tile_rows), np.int32)
             for part in self.slices(work):
                 kernels.lloyd(
                     self.dense.panels, part, form[0], form[1], self.power, *about, buffer, counts,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from privfit._kernels import facility as kernels
 from privfit._kernels.records import LANE_WIDTH, PANEL_ROWS, QUAD_SIZE
@@ -22,8 +22,9 @@ from privfit.base.errors import DeclarationError, InputError
 from privfit.base.typing import Array, Floats, Integers
 from privfit.domains import Domain
 from privfit.domains.frames import numbers_of
-from privfit.records.candidates import lane_groups, quads
+from privfit.records.candidates import lane_groups, quad_starts, quads, wrap16
 from privfit.records.cells import CellRows
+from privfit.records.fours import MOST_COLUMNS, UNLIKE, fours, packed_fours, sixteens
 from privfit.records.packing import (
     MAX_RECORDS,
     DenseRecords,
@@ -46,6 +47,7 @@ STRIP = 1 << 22
 # Up to here records are kept, and their distances made when they are first needed: 'synopsis' needs
 # none. A distance takes 0.4 (l1) to 1.5 ns (l2) of two columns, 3 to 35 ns of a hundred.
 FEW_COLUMNS = 3
+SHORT_REACH = 2**30  # of distances that are made from sums of 16 bits, in record units
 
 
 # -------------------------------------------------------------------------------------- distances
@@ -61,6 +63,8 @@ class Ruler:
         The facilities in record units.
     bits : 16 or 8
         Size of a stored distance.
+    bounds : (d,), (d,)
+        The smallest and the largest integer of each column, in record units.
     """
 
     places: Floats
@@ -69,14 +73,15 @@ class Ruler:
     low: int
     high: int
     shift: int
+    bounds: tuple[Integers, Integers]
 
     @property
     def has_cells(self) -> bool:
         """Whether records have few enough columns to be kept in addition to their distances."""
         return self.places.shape[1] <= FEW_COLUMNS
 
-    def rounded(self, distance: int) -> int:
-        """A distance in score units."""
+    def rounded(self, distance: Any) -> Any:
+        """Distances in score units."""
         return (distance + (1 << self.shift >> 1)) >> self.shift
 
     def narrowed(self, low: int, high: int) -> Ruler:
@@ -102,6 +107,30 @@ class Ruler:
             self._l2_distances(records, 4 * work, calls, matrix)
         return matrix
 
+    def compares(self, domain: Domain) -> bool:
+        """Whether facilities of zeros and ones are compared with records of the same by codes."""
+        binary = (self.places == 0) | (self.places == 1 << domain.grid.a)
+        few = self.places.shape[1] <= MOST_COLUMNS
+        return bool(kernels.QUICK_CODES and few and binary.all())
+
+    def code_table(self, codes: NDArray[np.uint8], n: int, one: int, calls: KernelCalls) -> Array:
+        """(f, n padded): the distances of records of zeros and ones, from `packed_fours`."""
+        places, matrix = fours(self.places == one), _empty_table(len(self.places), n, self.bits)
+        stored, least = sixteens(self._kept(np.arange(self.places.shape[1] + 1), one))
+        work = float(n) * len(places) * (1 + len(codes) / 8)
+        for part in calls.steps(len(places), work, 64):
+            kernels.code_distances(
+                codes, places[part], UNLIKE, stored, least, matrix[part], calls.threads(work)
+            )
+        return matrix
+
+    def _kept(self, differing: Integers, one: int) -> Integers:
+        """What is kept of records that differ from a facility in so many columns, by 0 and one."""
+        if self.metric == "l1":
+            return self.rounded(np.clip(differing * one, self.low, self.high) - self.low)
+        roots = np.clip(np.sqrt(differing * float(one) ** 2), self.low, self.high) - self.low
+        return (roots / 2.0**self.shift + 0.5).astype(np.int64)
+
     def _onehot_distances(
         self, records: SparseRecords, work: float, calls: KernelCalls, matrix: Array
     ) -> None:
@@ -121,6 +150,11 @@ class Ruler:
     def _l1_distances(
         self, records: DenseRecords, work: float, calls: KernelCalls, matrix: Array
     ) -> None:
+        low, high = self.bounds
+        farthest = np.maximum(high - self.places, self.places - low).sum(axis=1).max()
+        if max(farthest, self.high) < SHORT_REACH:
+            self._short_distances(records, work, calls, matrix)
+            return
         weights = quads(self.places, records.pairs)
         buffer = aligned((calls.threads(work), QUAD_SIZE, 128), np.int32)
         pieces = tiles(records.runs, 128)
@@ -128,6 +162,31 @@ class Ruler:
             kernels.dense_distances(
                 records.as_pairs, pieces[part], weights, self.low, self.high, self.shift, buffer,
                 matrix,
+            )  # fmt: skip
+
+    def _short_distances(
+        self, records: DenseRecords, work: float, calls: KernelCalls, matrix: Array
+    ) -> None:
+        """The same by sums of 16 bits, over as many columns as are certain to fit.
+
+        A facility outside the domain's box is moved to it: that changes its distances by the same
+        amount for all records, which is added to `level`.
+        """
+        inside, pairs = np.clip(self.places, *self.bounds), records.pairs
+        chunk = min(pairs, 65535 // max(1, int(np.max(self.bounds[1] - self.bounds[0]))))
+        chunks = -(-pairs // chunk)
+        sums = np.zeros((len(inside), 2 * chunks * chunk))
+        sums[:, : inside.shape[1]] = inside
+        sums = -sums.reshape(len(inside), chunks, chunk, 2).sum(axis=2) - 2**15
+        start = quads(wrap16(sums).reshape(len(inside), -1), chunks)
+        level = inside.sum(axis=1) + np.abs(self.places - inside).sum(axis=1) + 2**17 * chunks
+        level += (1 << self.shift >> 1) - self.low
+        rows = min(512, max(1, (1 << 15) // (4 * pairs * kernels.STRIP_ROWS)) * kernels.STRIP_ROWS)
+        buffer, pieces = aligned((calls.threads(work), rows), np.int32), tiles(records.runs, rows)
+        for part in calls.steps(len(pieces), work):
+            kernels.short_distances(
+                records.as_pairs, pieces[part], quads(inside, pairs), start, quad_starts(level),
+                chunk, self.shift, self.rounded(self.high - self.low), buffer, matrix,
             )  # fmt: skip
 
     def _l2_distances(
@@ -238,10 +297,17 @@ class Distances(Rows):
     def costs(self, P: Integers) -> Integers:
         """int64 (m,): the summed distances to each set of facilities (m, k)."""
         work = float(self.n_records) * P.size / 4
-        out = np.zeros((self.threads(work), len(P)), dtype=np.int64)
-        for part in self.slices(work, 2048):
-            kernels.least_sums(self.matrix, part, P, out)
-        return out.sum(axis=0)
+        n_threads, costs = self.threads(work), np.empty(len(P), dtype=np.int64)
+        # Long pieces of rows are read faster; each thread has one at least.
+        strips = -(-self.n_records // (n_threads * kernels.STRIP_ROWS))
+        rows = kernels.STRIP_ROWS * min(max(strips, 8), 32)
+        # A piece of rows and all sets may take a second: few sets at a time, then few pieces.
+        for sets in self.steps(len(P), work, 64):
+            out = np.zeros((n_threads, len(P[sets])), dtype=np.int64)
+            for part in self.slices(work * len(P[sets]) / len(P), rows):
+                kernels.least_sums(self.matrix, part, P[sets], out)
+            costs[sets] = out.sum(axis=0)
+        return costs
 
     # -------------------------------------------------------------------------- one member swapped
 
@@ -383,6 +449,13 @@ class FacilityRows(CellRows):
         """Check and pack records; how they are measured follows from the domain's columns."""
         X, domain = check_records(X, domain, "FacilityObjective")
         ruler = measure(domain)
+        if not ruler.has_cells and ruler.compares(domain):
+            (_, width), _ = table_shape(0, X.shape[0], 8)
+            codes = packed_fours(X, domain, width)
+            if codes is not None:
+                calls, one = KernelCalls(n_threads), 1 << domain.grid.a
+                table = Distances(ruler.code_table(codes, X.shape[0], one, calls), X.shape[0])
+                return cls(table, X.shape[1], ruler, domain, n_threads)
         # Whether cells can be found must not depend on the records: few columns are always dense.
         layout = "dense" if ruler.has_cells or ruler.metric == "l2" else "auto"
         records = pack(X, domain, layout=layout, uniform=True)

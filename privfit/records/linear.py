@@ -16,22 +16,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit._kernels.records import RESIDUAL_UNIT, Loss
+from privfit._kernels.records import LANE_WIDTH, RESIDUAL_UNIT, Loss
 from privfit.base.typing import Floats, Integers
 from privfit.domains import Domain
+from privfit.domains.codes import Codes
 from privfit.records.candidates import wrap32
+from privfit.records.codes import JOINT, pack_codes, plan_of
 from privfit.records.layouts import (
     NO_CAPS,
     Caps,
+    CodeLayout,
     DenseLayout,
     DenseParent,
+    Records,
     SparseFollower,
     SparseLayout,
     SparseParent,
+    layout_of,
 )
 from privfit.records.packing import (
-    DenseRecords,
-    SparseRecords,
     check_labels,
     check_records,
     joined,
@@ -41,6 +44,7 @@ from privfit.records.rows import Rows
 from privfit.records.smooth import Smoothing, SmoothPass, sizes
 
 MOST_RESIDUAL = round(1 / RESIDUAL_UNIT)
+CAPPED = 1 << 15  # records whose caps are computed at a time
 FEW_STEPS = 4  # by which margins follow a candidate; of more they are computed afresh
 
 
@@ -81,7 +85,7 @@ class LinearRows(Rows):
 
     def __init__(
         self,
-        records: DenseRecords | SparseRecords,
+        records: Records,
         domain: Domain,
         loss: LossGrid,
         n_threads: int | None = None,
@@ -90,11 +94,7 @@ class LinearRows(Rows):
         self.domain, self.loss, self.head = domain, loss, 0
         grid = domain.grid
         kernel_loss = Loss(loss.name, grid.a, grid.b, loss.bits, loss.C)
-        self.layout = (
-            DenseLayout(records, kernel_loss, grid.a)
-            if isinstance(records, DenseRecords)
-            else SparseLayout(records, kernel_loss, grid.a)
-        )
+        self.layout = layout_of(records, kernel_loss, grid.a)
         # The largest size of each column, 1 for the intercept, in margins of a candidate's unit.
         largest = np.append(np.maximum(np.abs(domain.low), np.abs(domain.high)), 1.0)
         self._reaches = largest * domain.weight_units()
@@ -109,6 +109,7 @@ class LinearRows(Rows):
         domain: Domain,
         loss: Callable[[Domain], LossGrid],
         layout: str = "auto",
+        joint: int = JOINT,
         n_classes: int | None = None,
         labels: Callable[[Any], Any] | None = None,
         n_threads: int | None = None,
@@ -116,10 +117,16 @@ class LinearRows(Rows):
         """Check and pack records; the loss follows from the domain once its width is known."""
         X, domain = check_records(X, domain, "LinearObjective")
         groups = check_labels(y if labels is None else labels(y), X.shape[0], n_classes)
-        return cls(pack(X, domain, groups, layout=layout), domain, loss(domain), n_threads)
+        plan = plan_of(X, joint) if layout == "auto" and isinstance(X, Codes) else None
+        records = (
+            pack(X, domain, groups, layout=layout)
+            if plan is None
+            else pack_codes(X, plan, groups, 1 << domain.grid.a, keep=False)
+        )
+        return cls(records, domain, loss(domain), n_threads)
 
     @property
-    def records(self) -> DenseRecords | SparseRecords:
+    def records(self) -> Records:
         """The packed records."""
         return self.layout.records
 
@@ -132,7 +139,8 @@ class LinearRows(Rows):
         return self.records.nbytes
 
     def joined(self, others: Sequence[LinearRows]) -> LinearRows:
-        records = joined([one.records for one in (self, *others)])
+        several = [one.records for one in (self, *others)]
+        records = joined(several)
         return LinearRows(records, self.domain, self.loss, self.n_threads).against(self.head)
 
     def against(self, head: int) -> LinearRows:
@@ -161,15 +169,15 @@ class LinearRows(Rows):
             narrow = self.narrow(self._norms(whole))
         return narrow & self.layout.fits(whole)
 
-    def _short(self, whole: Floats) -> bool:
-        """Whether the sum of weights over a sparse record's ones is certain to fit in 16 bits.
+    def _short(self, whole: Floats) -> NDArray[np.bool_]:
+        """(m,) for which the sum of weights over a sparse record's ones surely fits in 16 bits.
 
         It is the margin of that record with its other columns at 0, if 0 is inside the domain.
         """
         if isinstance(self.layout, DenseLayout):
-            return False
+            return np.zeros(len(whole), dtype=np.bool_)
         inside = (self.domain.low <= 0).all() and (self.domain.high >= 0).all()
-        return bool(inside and (self._norms(whole) * 2.0**self.domain.grid.b < 2.0**15).all())
+        return np.asarray(inside & (self._norms(whole) * 2.0**self.domain.grid.b < 2.0**15))
 
     # ----------------------------------------------------------------------------------- questions
 
@@ -177,12 +185,23 @@ class LinearRows(Rows):
         """int64 (m,): the loss of each candidate."""
         narrow = self._narrow_candidates(whole)
         if narrow.all():
-            return self.layout.losses(whole, self, self._short(whole))
+            return self._narrow_losses(whole)
         result = np.empty(len(whole), dtype=np.int64)
         if narrow.any():
-            some = whole[narrow]
-            result[narrow] = self.layout.losses(some, self, self._short(some))
+            result[narrow] = self._narrow_losses(whole[narrow])
         result[~narrow] = self.layout.losses_wide(whole[~narrow], self)
+        return result
+
+    def _narrow_losses(self, whole: Floats) -> Integers:
+        """The same of margins that fit in 32 bits; short ones apart, if no group is added by it."""
+        short = self._short(whole)
+        groups = [-(-int(some) // LANE_WIDTH) for some in (short.sum(), (~short).sum(), len(short))]
+        if short.all() or groups[0] + groups[1] > groups[2]:
+            return self.layout.losses(whole, self, bool(short.all()))
+        result = np.empty(len(whole), dtype=np.int64)
+        for some, is_short in ((short, True), (~short, False)):
+            if some.any():
+                result[some] = self.layout.losses(whole[some], self, is_short)
         return result
 
     def moved_losses(
@@ -192,15 +211,37 @@ class LinearRows(Rows):
 
         No move changes a margin by more than `farther`.
         """
+        whole_steps = wrap32(steps)
+        if self._in_one_pass(whole, coords, whole_steps, farther):
+            assert isinstance(self.layout, CodeLayout)
+            most = self._most_changes(farther)
+            return self.layout.moved_losses(whole, coords, whole_steps, most, self)
         # Margins of one candidate serve few moves of records that stream by.
         parent = None if self.passing else self._parent_of(whole, farther)
         if parent is None:
             P = np.tile(whole, (len(coords), 1))
             P[np.arange(len(coords)), coords] += steps
             return self.losses(P)
-        answer = parent.moved_losses(coords, wrap32(steps), self)
+        answer = parent.moved_losses(coords, whole_steps, self)
         self._put("parent", (), (whole, parent))
         return answer
+
+    def _most_changes(self, farther: float) -> int:
+        """The records whose changes of the loss, by margins of `farther` each, fit in 32 bits."""
+        change = farther * self.loss.C * 2.0**self.loss.bits + 2
+        return int((2.0**31 - 1) / change)
+
+    def _in_one_pass(
+        self, whole: Floats, coords: Integers, steps: NDArray[np.int32], farther: float
+    ) -> bool:
+        """Whether one pass over coded records is faster than the records of each level by turns."""
+        if not isinstance(self.layout, CodeLayout) or not self._is_narrow(whole, farther):
+            return False
+        if self._most_changes(farther) < 4 * self.tile_rows:
+            return False
+        plan = self.layout.records.plan
+        touched = 1.0 if self.passing else 4 * len(plan.groups) / (plan.n_features + 1)
+        return self.layout.pass_work(coords, steps) < touched * len(coords)
 
     def _parent_of(self, whole: Floats, farther: float) -> DenseParent | SparseParent | None:
         """Margins of this candidate, if those of all its moves fit in 32 bits."""
@@ -218,6 +259,10 @@ class LinearRows(Rows):
         return quick < self._narrowest or (
             float(self._norms(whole[None])[0]) + farther < self._narrowest
         )
+
+    def _fits(self, whole: Floats) -> bool:
+        """Whether one candidate's margins and weights are certain to fit in 32 bits."""
+        return self._is_narrow(whole, 0.0) and bool(self.layout.fits(whole[None])[0])
 
     def _follow(self, parent: DenseParent | SparseParent, before: Floats, whole: Floats) -> bool:
         """Move the margins to this candidate in a few steps, if they and its weights still fit."""
@@ -238,7 +283,7 @@ class LinearRows(Rows):
 
         With an image, the cap of a record is further bounded by its length there.
         """
-        narrow = self._narrow_candidates(whole[None])[0]
+        narrow = self._fits(whole)
         caps = NO_CAPS if image is None else self._caps(image)
         return self.layout.gradient(whole, not narrow, cap, self, caps)
 
@@ -248,17 +293,21 @@ class LinearRows(Rows):
         def capped() -> Caps:
             columns = np.ascontiguousarray(image.columns)
             lengths = self.layout.lengths(columns, image.shift, image.squared, self)
-            if image.squared:  # a root of at most 2^31 is off by 2^-51 of itself: one more is above
-                lengths = np.sqrt(lengths.astype(np.float64)).astype(np.int64) + 1
-            caps = np.minimum(image.bound // np.maximum(lengths, 1), MOST_RESIDUAL)
-            return caps.astype(np.int16)
+            caps = np.empty(lengths.shape, dtype=np.int16)
+            for first in range(0, len(caps), CAPPED):
+                some = lengths[first : first + CAPPED]
+                if image.squared:  # a root of at most 2^31 is off by 2^-51: one more is above
+                    some = np.sqrt(some.astype(np.float64)).astype(np.int64) + 1
+                longest = image.bound // np.maximum(some, 1)
+                caps[first : first + CAPPED] = np.minimum(longest, MOST_RESIDUAL)
+            return caps
 
         return self._stay("caps", image.key, capped)
 
     def followed_gradient(self, whole: Floats, cap: int) -> Integers:
         """The same as `gradient`, but fast if the last candidate was nearby."""
-        narrow = bool(self._narrow_candidates(whole[None])[0])
-        if self.passing or not narrow or isinstance(self.layout, DenseLayout):
+        narrow = self._fits(whole)
+        if self.passing or not narrow or not isinstance(self.layout, SparseLayout):
             return self.layout.gradient(whole, not narrow, cap, self)
         follower = self._taken("follower") or SparseFollower(self.layout)
         answer = follower.gradient(whole, cap, self)
@@ -290,7 +339,7 @@ class LinearRows(Rows):
 
     def _smoothed(self, smoothing: Smoothing) -> SmoothPass:
         sums: SmoothPass | None = self._taken("smooth", smoothing.key)
-        return sums or SmoothPass(self.layout, smoothing, self.n_features)
+        return sums or SmoothPass(self.layout, smoothing)
 
     def size_counts(self, numbers: Integers, radii: Floats) -> Integers:
         """int64 (radii + 1,): records by the l1 norm of numbers, in classes up to each radius."""

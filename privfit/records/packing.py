@@ -26,6 +26,7 @@ from privfit.base.errors import DeclarationError, DeclarationTypeError, InputErr
 from privfit.base.typing import Integers
 from privfit.base.validation import is_sparse
 from privfit.domains import Domain
+from privfit.domains.codes import Codes
 from privfit.domains.frames import length
 from privfit.domains.reading import LevelReader, positions, two_classes
 
@@ -55,7 +56,7 @@ class Run:
     group: int = 0
 
 
-def _against(runs: tuple[Run, ...], group: int) -> tuple[Run, ...]:
+def against(runs: tuple[Run, ...], group: int) -> tuple[Run, ...]:
     """The same runs where this group is class 1 and all others are class 0."""
     return tuple(replace(run, flip=0 if run.group == group else -1) for run in runs)
 
@@ -85,7 +86,7 @@ class DenseRecords:
 
     def against(self, group: int) -> DenseRecords:
         """The same records; those of this group are class 1, all others class 0."""
-        return replace(self, runs=_against(self.runs, group))
+        return replace(self, runs=against(self.runs, group))
 
     def blocks(self, rows: int) -> Iterator[NDArray[np.int16]]:
         """The records, unpacked: blocks (at most `rows` rounded down to panels, d)."""
@@ -128,7 +129,7 @@ class SparseRecords:
 
     def against(self, group: int) -> SparseRecords:
         """The same records; those of this group are class 1, all others class 0."""
-        result = replace(self, runs=_against(self.runs, group))
+        result = replace(self, runs=against(self.runs, group))
         if "by_column" in self.__dict__:
             result.__dict__["by_column"] = self.by_column.of(result.runs)
         return result
@@ -240,8 +241,10 @@ def tiles(runs: tuple[Run, ...], rows: int) -> Integers:
     return np.concatenate(parts) if parts else np.empty((0, 3), dtype=np.int64)
 
 
-def joined(tables: Sequence[DenseRecords | SparseRecords]) -> DenseRecords | SparseRecords:
+def joined(tables: Sequence[Any]) -> Any:
     """All records of tables with one layout in a single table, as `pack` makes it: by group."""
+    if not isinstance(tables[0], DenseRecords | SparseRecords):
+        return tables[0].joined(tables)
     if isinstance(tables[0], SparseRecords):
         return _joined_sparse([table for table in tables if isinstance(table, SparseRecords)])
     dense = [table for table in tables if isinstance(table, DenseRecords)]
@@ -284,7 +287,7 @@ def _joined_sparse(tables: Sequence[SparseRecords]) -> SparseRecords:
         value_start,
         values("value_column"),
         values("value"),
-        _runs(count.astype(np.int64)),
+        runs_of(count.astype(np.int64)),
         tables[0].n_features,
         tables[0].one,
     )
@@ -370,6 +373,8 @@ def _is_sparse(X: Any) -> bool:
     """Whether adding the non-zeros is faster than multiplying all columns: measured at 0.4."""
     if X.shape[1] < 16:  # row starts would take more room than they save
         return False
+    if isinstance(X, Codes):
+        return len(X.levels) + len(X.numbers) < 0.4 * X.shape[1]
     if is_sparse(X):
         return bool(X.nnz < 0.4 * X.shape[0] * X.shape[1])
     rows = max(1, CHUNK_BYTES // X.shape[1])
@@ -395,7 +400,7 @@ def _dense(count: Integers, d: int, rows: Iterable[tuple[int, NDArray[np.int16]]
     """Records in panels, `count` of each group; the rows of a group come in order."""
     size = -(-count // PANEL_ROWS)  # a group begins with a panel of its own
     panels = aligned((int(size.sum()), -(-d // 2), PANEL_ROWS, 2), np.int16)
-    runs = _runs(count, PANEL_ROWS * (np.cumsum(size) - size))
+    runs = runs_of(count, PANEL_ROWS * (np.cumsum(size) - size))
     filled = {run.group: run.first for run in runs}
     for group, block in rows:
         _write_rows(panels, filled[group], block)
@@ -433,7 +438,7 @@ def _pack_sparse(X: Any, domain: Domain, groups: Integers, uniform: bool) -> Spa
         _starts(table.indptr, ~is_one),
         table.indices[~is_one].astype(np.int32),
         table.data[~is_one].astype(np.int16),
-        _runs(np.bincount(groups)),
+        runs_of(np.bincount(groups)),
         X.shape[1],
         one,
     )
@@ -444,9 +449,9 @@ def _starts(indptr: NDArray[Any], chosen: NDArray[np.bool_]) -> Integers:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(chosen, dtype=np.int64)])[indptr]
 
 
-def _runs(count: Integers, first: Integers | None = None) -> tuple[Run, ...]:
+def runs_of(count: Integers, first: Integers | None = None) -> tuple[Run, ...]:
     """A run for each group that is not empty; the rows of a group follow those before."""
     first = np.cumsum(count) - count if first is None else first
-    return _against(
+    return against(
         tuple(Run(int(first[g]), int(count[g]), 0, g) for g in np.flatnonzero(count).tolist()), 0
     )

@@ -17,12 +17,14 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from privfit._kernels import SPINNING, threads, waiting
+from privfit._kernels import SPINNING, cores, threads
 from privfit.base.typing import Array, Integers
 from privfit.records.packing import Run, tiles
 
 P = TypeVar("P", bound="Rows")
 Key = tuple[Any, ...]
+
+SLOWEST = 4e9  # elementary steps a second, of one thread on an idle core
 
 
 class KernelCalls:
@@ -39,13 +41,17 @@ class KernelCalls:
         self.n_threads = n_threads
 
     def threads(self, work: float) -> int:
-        """The number of threads for this number of elementary steps."""
+        """The number of threads for this number of elementary steps.
+
+        A team of threads ends when its last one does, and a thread that has to wait for a core
+        waits longer than a short call takes. So a short call asks for no more than are idle.
+        """
         if work <= self.thread_work:
             return 1
-        wanted = threads.resolve(self.n_threads)
+        wanted = threads.team(self.n_threads, work / SLOWEST)
         if wanted == 1 or work > self.patient_work:
             return wanted
-        return min(wanted, waiting.idle_cores())
+        return min(wanted, cores.idle())
 
     def steps(self, count: int, work: float, least: int = 1) -> Iterator[slice]:
         """`count` pieces of work in slices of bounded work; between slices Python sees Ctrl-C."""

@@ -19,8 +19,9 @@ from privfit._kernels import smooth as kernels
 from privfit._kernels.records import PANEL_ROWS
 from privfit._kernels.smooth import HALF_BITS
 from privfit.base.typing import Floats, Integers
-from privfit.records.layouts import DenseLayout, SparseLayout
-from privfit.records.packing import DenseRecords, SparseRecords
+from privfit.records.codes import CodeRecords
+from privfit.records.layouts import Layout, Records
+from privfit.records.packing import SparseRecords
 from privfit.records.rows import Rows
 
 MARGIN_BITS = 61  # of a margin
@@ -74,9 +75,7 @@ class Smoothing:
 class SmoothPass:
     """Clipped records, and the curvatures at the last weights: a float for each record."""
 
-    def __init__(
-        self, layout: DenseLayout | SparseLayout, smoothing: Smoothing, n_features: int
-    ) -> None:
+    def __init__(self, layout: Layout, smoothing: Smoothing) -> None:
         if smoothing.radius < math.inf:
             limit = math.floor(math.ldexp(smoothing.radius, layout.a))
             records: Any = clipped(layout.records, smoothing.numbers, limit)
@@ -84,8 +83,6 @@ class SmoothPass:
         self._layout, self._smoothing = layout, smoothing
         self.records = layout.packed()
         self._table = smoothing.table
-        # Where a layout has the columns, and the intercept.
-        self.places = np.append(np.arange(n_features), self.records.columns - 1)
         self._at: tuple[Any, Any] | None = None  # the weights, and their bits, of the curvatures
         self._bend = np.empty(layout.rows)
 
@@ -115,8 +112,7 @@ class SmoothPass:
         self, rows: Rows, kernel: Callable[..., None], w: Integers, parts: int, *rest: Any
     ) -> Integers:
         """(2, parts, d + 1): a kernel's sums in halves, at weights (limbs, d + 1)."""
-        weights = np.zeros((len(w), self.records.columns), dtype=np.int64)
-        weights[:, self.places] = w
+        weights = np.ascontiguousarray(self._layout.spread(w))
         work = float(rows.n_records) * (10 + (1 + parts) * self._layout.entries)
         n_threads, tile = rows.threads(work), rows.tile_rows
         room = np.empty((n_threads, tile), np.int64), np.empty((n_threads, 3, tile))
@@ -126,7 +122,7 @@ class SmoothPass:
         for tiles in rows.slices(work):
             kernel(self.records, tiles, weights, *rest, *room, summed, sums, halves)
         total = halves.sum(axis=0) + in_halves(sums).sum(axis=1)
-        return total[..., self.places]
+        return self._layout.folded(total.reshape(2 * parts, -1)).reshape(2, parts, -1)
 
 
 def in_halves(total: Integers) -> Integers:
@@ -134,11 +130,12 @@ def in_halves(total: Integers) -> Integers:
     return np.stack([total >> HALF_BITS, total & ((1 << HALF_BITS) - 1)])
 
 
-def sizes(layout: DenseLayout | SparseLayout, numbers: Integers, rows: Rows) -> Floats:
+def sizes(layout: Layout, numbers: Integers, rows: Rows) -> Floats:
     """(packed rows,): the sum of a record's numbers, none of which is negative; exact."""
     records = layout.packed()
-    ones = np.zeros(records.columns, dtype=np.int64)
-    ones[numbers] = 1
+    chosen = np.zeros((1, rows.n_features + 1), dtype=np.int64)
+    chosen[0, numbers] = 1
+    ones = np.ascontiguousarray(layout.spread(chosen)[0])
     z = np.zeros(layout.rows, dtype=np.int64)
     work = float(rows.n_records) * (10 + layout.entries)
     for part in rows.slices(work):
@@ -149,15 +146,15 @@ def sizes(layout: DenseLayout | SparseLayout, numbers: Integers, rows: Rows) -> 
 # --------------------------------------------------------------------------------------- clipping
 
 
-def clipped(
-    records: DenseRecords | SparseRecords, numbers: Integers, limit: int
-) -> DenseRecords | SparseRecords:
+def clipped(records: Records, numbers: Integers, limit: int) -> Records:
     """The same records, the numbers of each scaled down to a sum of at most `limit` units.
 
     No number is negative: x becomes x limit / sum where the sum is above the limit, rounded down.
     """
     if isinstance(records, SparseRecords):
         return _clipped_sparse(records, numbers, limit)
+    if isinstance(records, CodeRecords):
+        return _clipped_numbers(records, numbers, limit)
     panels = records.panels.copy()
     for first in range(0, len(panels), CLIP_ROWS // PANEL_ROWS):
         part = panels[first : first + CLIP_ROWS // PANEL_ROWS]  # (panels, pairs, rows, 2)
@@ -167,6 +164,17 @@ def clipped(
             sums > limit, x * limit // np.maximum(sums, 1), x
         )
     return replace(records, panels=panels)
+
+
+def _clipped_numbers(records: CodeRecords, numbers: Integers, limit: int) -> CodeRecords:
+    rows = np.searchsorted(records.plan.places, numbers)
+    scaled = records.numbers.copy()
+    for first in range(0, scaled.shape[1], CLIP_ROWS):
+        part = slice(first, first + CLIP_ROWS)
+        x = scaled[rows, part].astype(np.int64)
+        sums = x.sum(axis=0)
+        scaled[rows, part] = np.where(sums > limit, x * limit // np.maximum(sums, 1), x)
+    return replace(records, numbers=scaled)
 
 
 def _clipped_sparse(records: SparseRecords, numbers: Integers, limit: int) -> SparseRecords:

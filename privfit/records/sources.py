@@ -34,6 +34,8 @@ from privfit.records.csv_files import CsvReader, check_delimiter
 Block: TypeAlias = "tuple[Any, Any]"
 
 CELL = 8  # bytes of a number while it is packed
+LIST = 1 << 20  # bytes of a list of texts in Parquet at most, as most programs write it
+LISTED = 4  # bytes of a cell beside it at most
 TEXT = 96  # bytes of a text while it is packed: a Python string and its place in an array
 
 
@@ -310,9 +312,31 @@ class ParquetTable(ArrowTable):
     def _batches(self, names: list[str], rows: int) -> Iterator[Any]:
         from pyarrow import parquet
 
+        listed = listed_once(parquet.read_metadata(self._source))
         # Buffered, so that a row group larger than memory is read page by page.
-        with parquet.ParquetFile(self._source, buffer_size=1 << 20, pre_buffer=False) as file:
+        with parquet.ParquetFile(
+            self._source, buffer_size=1 << 20, pre_buffer=False, read_dictionary=listed
+        ) as file:
             yield from file.iter_batches(batch_size=rows, columns=names, use_threads=False)
+
+
+def listed_once(metadata: Any) -> list[str]:
+    """The columns of a Parquet file that list their texts once, and cells by their place there.
+
+    Read as they are, they are coded text by text, not cell by cell. A column that met too many
+    different texts goes on without a list, and takes more room.
+    """
+    from pyarrow import types
+
+    fields = metadata.schema.to_arrow_schema()
+    listed = {field.name: types.is_string(field.type) for field in fields}
+    for i in range(metadata.num_row_groups):
+        group = metadata.row_group(i)
+        for part in map(group.column, range(group.num_columns)):
+            few = part.total_uncompressed_size <= LISTED * part.num_values + LIST
+            if not (part.has_dictionary_page and few):
+                listed[part.path_in_schema] = False
+    return [name for name, yes in listed.items() if yes]
 
 
 class ArrowFile(ArrowTable):

@@ -20,9 +20,8 @@ import pickle
 import re
 import tempfile
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -37,6 +36,7 @@ from privfit._kernels import threads
 from privfit.base.errors import DeclarationError, access_error
 from privfit.base.typing import Array, Integers
 from privfit.base.validation import is_whole
+from privfit.records.ahead import in_order
 from privfit.records.rows import Rows
 from privfit.records.sources import source_of
 from privfit.records.sums import Make, Question, R, Sums, share_threads
@@ -150,7 +150,8 @@ class Stream:
         most = min(LARGEST_BLOCK, self._limit // max(8, 4 * threads.resolve(n_threads)))
         room = min(self._limit // 2, self._limit - 2 * most - _resident())
         sources = self._source.blocks(y, most, more_columns)
-        packed = _packed(sources, make, min(threads.resolve(n_threads), MOST_PACKERS))
+        packers = min(threads.resolve(n_threads), MOST_PACKERS)
+        packed = in_order(lambda block: make(*block), sources, packers)
         blocks: list[_Block[R]] = []
         for table in _joined(packed, min(most, PACKED_BLOCK)):
             blocks.append(_Block(table, cache, room))
@@ -158,19 +159,6 @@ class Stream:
             if self._progress is not None:
                 self._progress(len(blocks))
         return _Streamed(blocks, n_threads)
-
-
-def _packed(blocks: Iterator[Any], make: Make[R], packers: int) -> Iterator[R]:
-    """The tables of the blocks in order; a few are packed at the same time."""
-    waiting = deque[Future[R]]()
-    with ThreadPoolExecutor(packers) as pool:
-        for X, labels in blocks:
-            waiting.append(pool.submit(make, X, labels))
-            del X, labels
-            if len(waiting) == packers:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
 
 
 def _joined(tables: Iterator[R], most: int) -> Iterator[R]:

@@ -282,7 +282,7 @@ def share_threads(tables: Sequence[Rows], n_threads: int | None) -> int:
     Many tables with one thread each are faster than one table after the other with all threads:
     nobody waits for the slowest thread of each.
     """
-    total = threads.resolve(n_threads)
+    total = threads.team(n_threads)
     at_once = min(total, len(tables))
     for table in tables:
         table.n_threads = max(1, total // max(1, at_once))

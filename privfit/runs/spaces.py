@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privfit._kernels.candidates import both_ways, snap
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Array, Coins, Floats, Integers
 from privfit.base.validation import is_whole
@@ -177,9 +178,15 @@ class Reals:
         array of shape (m, ...)
             The rounded candidates.
         """
-        if self.units is not None:
-            P = np.rint(np.divide(P, self.units)) * self.units
-        return np.asarray(np.clip(P, *self._ends))
+        P = np.asarray(P, dtype=np.float64)
+        shape = np.broadcast_shapes(P.shape, self.shape)
+        return self._snapped(np.array(np.broadcast_to(P, shape), order="C"))
+
+    def _snapped(self, P: Floats) -> Floats:
+        """The same in place, for a contiguous array of candidates."""
+        low, high, _, units = self._flat
+        snap(P.reshape(-1, self.size), units, low, high)
+        return P
 
     def sample(self, m: int, coins: Coins) -> Array:
         """Draw candidates uniformly in the box.
@@ -215,8 +222,7 @@ class Reals:
         tuple of arrays
             Where each move changes the candidate, and to what.
         """
-        up, down = self._steps(w, step), self._steps(w, -step)
-        return self._every_coordinate, np.concatenate([up, down])
+        return self._every_coordinate, self._both_ways(w, step).ravel()
 
     def some_moves(self, w: Array, m: int, step: float, coins: Coins) -> tuple[Integers, Floats]:
         """Draw moves uniformly: a coordinate, up or down.
@@ -239,7 +245,8 @@ class Reals:
         """
         where = coins.integers(self.size, size=m)
         up = coins.random(m) < 0.5
-        return where, np.where(up, self._steps(w, step)[where], self._steps(w, -step)[where])
+        ahead, back = self._both_ways(w, step)
+        return where, np.where(up, ahead[where], back[where])
 
     @cached_property
     def _every_coordinate(self) -> Integers:
@@ -248,21 +255,23 @@ class Reals:
         return where
 
     @cached_property
-    def _flat(self) -> tuple[Floats, Floats, Floats, Floats | None]:
-        """The outermost points, widths and units of all coordinates, flattened."""
-        units = None
+    def _flat(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """The outermost points, widths and units of all coordinates, flattened; no units, none."""
+        units = np.empty(0)
         if self.units is not None:
             units = np.ravel(np.broadcast_to(np.asarray(self.units, dtype=np.float64), self.shape))
         low, high = self._ends
         return np.ravel(low), np.ravel(high), np.ravel(self.width), units
 
-    def _steps(self, w: Array, share: float) -> Floats:
-        """A step along each coordinate, on the grid, shortened if it would leave the box."""
+    def _both_ways(self, w: Array, share: float) -> Floats:
+        """(2, size): a step up and one down each coordinate, on the grid.
+
+        Steps that would leave the box are shortened.
+        """
         low, high, width, units = self._flat
-        here, steps = np.ravel(w), share * width
-        if units is not None:
-            steps = np.rint(steps / units) * units
-        return np.minimum(np.maximum(here + steps, low), high) - here
+        steps = np.empty((2, self.size))
+        both_ways(np.ravel(w), share, width, units, low, high, steps)
+        return steps
 
     def moved(self, w: Array, where: ArrayLike, what: ArrayLike) -> Array:
         """The candidates after each move.
@@ -385,10 +394,11 @@ class Reals:
         array of shape (m, ...)
             The mutants.
         """
-        result, hit = P.copy(), coins.random(P.shape) < rate
-        spread = step * np.broadcast_to(self.width, P.shape)[hit]
-        result[hit] += coins.normal(0.0, 1.0, spread.shape) * spread
-        return self.snap(result)
+        result = np.array(P, dtype=np.float64, order="C")
+        hit = np.flatnonzero(coins.random(P.shape) < rate)
+        spread = step * self._flat[2][hit % self.size]
+        result.reshape(-1)[hit] += coins.normal(0.0, 1.0, spread.shape) * spread
+        return self._snapped(result)
 
 
 @dataclass(frozen=True)

@@ -121,6 +121,7 @@ class DPSGA(Search):
     """
 
     counts_errors: ClassVar[bool] = True
+    scores_many: ClassVar[bool] = True
     runs_unpaid: ClassVar[bool] = True
 
     generations: int | None = None
@@ -220,13 +221,11 @@ class DPSGA(Search):
         first, second = parents[coins.integers(len(parents), size=(2, pairs))]
         crossed = coins.random(pairs) < self.crossover
         A, B = first[crossed], second[crossed]
-        children = first.copy()
-        children[crossed] = mixed = space.mix(A, B, coins)
+        first[crossed] = mixed = space.mix(A, B, coins)  # both are copies of parents
         if self.paper:
-            others = second.copy()
-            others[crossed] = space.sibling(A, B, mixed, coins)
-            children = side_by_side(children, others)[:wanted]
-        return space.jitter(children, self.step, rate, coins)
+            second[crossed] = space.sibling(A, B, mixed, coins)
+            first = side_by_side(first, second)[:wanted]
+        return space.jitter(first, self.step, rate, coins)
 
 
 def _pure(selection: str, eps_s: float, reach: int) -> Mechanism[ArrayLike, int]:

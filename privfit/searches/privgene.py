@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import ClassVar, TypeGuard
 
 import numpy as np
 
@@ -161,6 +161,8 @@ class PrivGene(_Steered):
     decay: Blank[float] = blank(0.98, paper=0.95)
     average: Blank[float] = blank(0.25, paper=0.0)
     paper: bool = False
+
+    scores_many: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_counts(self, "generations", "population", "survivors")

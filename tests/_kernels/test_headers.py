@@ -20,6 +20,7 @@ if platform.machine().lower() in {"x86_64", "amd64"}:
 # Every lane function on numbers that wrap, and every product of fixed.h, printed.
 PROGRAM = r"""
 #include <stdio.h>
+#include "bytes.h"
 #include "fixed.h"
 #include "lanes.h"
 
@@ -62,6 +63,10 @@ int main(void) {
         show("pairs", lanes_pairs(s, lanes_sub(lanes_all(0), s)));
         show("gaps", lanes_gaps(s, lanes_all(small[0])));
         printf("pair %d %d\n", pair_first(small[1]), pair_second(small[1]));
+        uint8_t text[65];
+        for (int i = 0; i < 65; i++) text[i] = (uint8_t)(word() % (round % 2 ? 256 : 5));
+        const uint64_t among = bytes_among(text + round % 2, 1, text[9]);
+        printf("among %llu %d\n", (unsigned long long)among, lowest_bit(among | 1ull << 63));
         uint16_t square[64], turned[64];
         for (int i = 0; i < 64; i++) square[i] = (uint16_t)word();
         transpose_words(square, 8, turned, 8);
@@ -107,5 +112,5 @@ def run(compiler: str, source: Path, name: str, flags: list[str]) -> str:
 
 
 def test_lanes_are_the_same_bits_for_every_instruction_set(printed):
-    assert len(printed["baseline"].splitlines()) == 200 * 23 + 1
+    assert len(printed["baseline"].splitlines()) == 200 * 24 + 1
     assert set(printed.values()) == {printed["baseline"]}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from makers.portrait import portrait
 
 import privfit
 from privfit import Box, CentersObjective, FacilityObjective, LinearObjective
-from privfit._kernels import cpu, threads, waiting
+from privfit._kernels import cores, cpu, threads, waiting
 from privfit.records.rows import KernelCalls
 
 KEPT = TESTS / "portrait.json"
@@ -36,18 +35,19 @@ def test_as_many_threads_as_asked_for():
 
 
 def test_else_the_environment_else_the_cores_of_the_process(monkeypatch):
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    expected = {"5": 5, "3,2": 3, " 2 ": 2, "0": cores, "-1": cores, "many": cores, "": cores}
+    mine = cores.allowed()
+    expected = {"5": 5, "3,2": 3, " 2 ": 2, "0": mine, "-1": mine, "many": mine, "": mine}
     for wanted, number in expected.items():
         monkeypatch.setenv("OMP_NUM_THREADS", wanted)
         assert threads.resolve() == (number if HAS_OPENMP else 1)
     monkeypatch.delenv("OMP_NUM_THREADS")
-    assert threads.resolve() == (cores if HAS_OPENMP else 1)
+    assert threads.resolve() == (mine if HAS_OPENMP else 1)
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
     assert threads.resolve(2) == (2 if HAS_OPENMP else 1)
 
 
-def test_a_small_call_uses_one_thread(rng):
+def test_a_small_call_uses_one_thread(monkeypatch, rng):
+    monkeypatch.setattr(cores, "_busy", {})  # no other test's threads
     objective = LinearObjective(rng.uniform(-1, 1, (50, 2)), labels(rng, 50), domain=Box(-1, 1))
     rows = packed(objective)
     assert rows.threads(50.0) == 1
@@ -104,34 +104,15 @@ def test_where_somebody_loaded_openmp_before_small_work_stays_on_one_thread(fres
     raise AssertionError(f"none of {sorted(runtimes)} is found to be loaded before")
 
 
-@pytest.mark.parametrize(
-    ("told", "idle"),
-    [("0.1 0.2 0.3 1/99 7", 8), ("9.1 0.2 0.3 3/99 7", 6), ("0 0 0 9/99 7", 1),
-     ("0 0 0 40/99 7", 1), ("", 8), ("0 0 0 none", 8)],
-)  # fmt: skip
-def test_cores_are_idle_that_have_nothing_else_to_run(tmp_path, monkeypatch, told, idle):
-    (tmp_path / "loadavg").write_text(told)
-    monkeypatch.setattr(waiting, "RUNNING", str(tmp_path / "loadavg"))
-    monkeypatch.setattr(waiting, "FRESH", 3600.0)
-    monkeypatch.setattr(waiting, "_asked", -math.inf)
-    monkeypatch.setattr("os.cpu_count", lambda: 8)
-    assert waiting.idle_cores() == idle
-    (tmp_path / "loadavg").write_text("0 0 0 5/99 7")
-    assert waiting.idle_cores() == idle  # as long as the answer is fresh
-    monkeypatch.setattr(waiting, "RUNNING", str(tmp_path / "nothing"))
-    monkeypatch.setattr(waiting, "_asked", -math.inf)
-    assert waiting.idle_cores() == 8
-
-
 def test_a_short_call_keeps_to_idle_cores_and_a_long_one_to_what_was_asked(monkeypatch):
-    monkeypatch.setattr(waiting, "idle_cores", lambda: 1)
+    monkeypatch.setattr(cores, "idle", lambda: 1)
     monkeypatch.setattr(KernelCalls, "patient_work", 1e8)
     calls = KernelCalls(3)
     assert calls.threads(calls.patient_work) == 1
     assert calls.threads(2 * calls.patient_work) == (3 if HAS_OPENMP else 1)
-    monkeypatch.setattr(waiting, "idle_cores", lambda: 2)
+    monkeypatch.setattr(cores, "idle", lambda: 2)
     assert calls.threads(calls.patient_work) == (2 if HAS_OPENMP else 1)
-    monkeypatch.setattr(waiting, "idle_cores", lambda: 64)
+    monkeypatch.setattr(cores, "idle", lambda: 64)
     assert calls.threads(calls.patient_work) == (3 if HAS_OPENMP else 1)
 
 

@@ -50,7 +50,6 @@ from privfit import (
 from privfit._kernels import threads
 from privfit._kernels.random import BitSource
 from privfit.audit import audit_runs
-from privfit.base.means import weighted_means
 from privfit.clustering import Tree, grids, hybrid, kmeans, lloyd
 from privfit.clustering.lloyd import joint_sensitivity
 from privfit.clustering.postprocess import mcmc
@@ -64,6 +63,7 @@ from privfit.privacy.mechanisms import Exponential, TopK
 from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.privtree import SplitTree
 from privfit.records.cells import Halved
+from privfit.runs.means import weighted_means
 from privfit.runs.run import Run
 
 SURE = 1 - 1e-6

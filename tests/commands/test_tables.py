@@ -101,6 +101,21 @@ def test_chunks_do_not_matter(write, monkeypatch, block):
     check_people(read_table(write(text_of(ROWS)), SCHEMA, TARGET))
 
 
+@pytest.mark.parametrize("n_threads", [1, 2, 8])
+def test_threads_do_not_matter(write, monkeypatch, n_threads):
+    monkeypatch.setattr(tables, "BLOCK", 999)
+    schema = Schema({"age": Numeric(0, 120, fill=1), "note": Categorical(["note 7"], other=True)})
+    rows = [*ROWS[:1], *ROWS[1:] * 30, ("x", "", "", "true")]
+    table = read_table(write(text_of(rows)), schema, TARGET, n_threads=n_threads)
+    ages = np.append(np.tile(20 + np.arange(100) % 50, 30), np.nan)
+    np.testing.assert_array_equal(table.columns["age"], ages)
+    notes = [None if i % 100 != 7 else "note 7" for i in range(3001)]
+    assert np.asarray(table.columns["note"]).tolist() == notes
+    assert (table.columns["age"].dtype, table.columns["note"].codes.dtype) == (np.float32, np.int8)
+    with pytest.raises(InputError, match="column 'age' has missing values, or values"):
+        read_table(write(text_of(rows)), SCHEMA, TARGET, n_threads=n_threads)
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_progress_is_told_in_hundredths_of_the_file(write, monkeypatch, packed):
     text, told = text_of([*ROWS[:1], *ROWS[1:] * 500]), []

@@ -107,6 +107,21 @@ def test_lloyd_equals_the_twin(problem, k, rng):
         assert (counts.tolist(), sums.tolist()) == expected
 
 
+@pytest.mark.few(6)
+@pytest.mark.parametrize("power", POWERS)
+@pytest.mark.parametrize("k", [5, 6, 9, 64, 65])
+@pytest.mark.parametrize(("n", "d"), [(7, 16), (257, 1), (270, 3), (40, 17), (24, 33)])
+def test_lloyd_of_many_clusters_equals_the_twin(n, d, k, power, rng):
+    """Around the clusters that are added by masks and by turned rows; with ties and extremes."""
+    x, centers = (rng.choice([-4096, -1, 0, 1, 4096], (size, d)) for size in (n, k))
+    x[n // 2 :] = x[0]  # a crowd
+    centers[k // 2] = x[0]
+    objective = CentersObjective(x / 4096, k, Box(-1, 1, d), power=power)
+    counts, sums = objective.lloyd(centers / 4096)
+    expected = reference.lloyd(x.tolist(), centers.tolist(), power)
+    assert (counts.tolist(), sums.tolist()) == expected
+
+
 @given(data=st.data(), power=st.sampled_from(POWERS), grid=st.sampled_from(GRIDS))
 def test_any_small_problem_equals_the_twin(data, power, grid):
     d, k, n = data.draw(st.tuples(st.integers(1, 4), st.integers(1, 6), st.integers(1, 18)))

@@ -9,14 +9,17 @@ import pandas as pd
 import pytest
 import reference
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from makers.cases import ADJACENCIES, case, packed, same
 from scipy.spatial.distance import cdist
 
-from privfit import Box, Categorical, FacilityObjective, L1Ball, Schema
+from privfit import Box, Categorical, FacilityObjective, InputError, L1Ball, L2Ball, Schema
+from privfit._kernels import facility as kernels
 from privfit._kernels import threads
 from privfit.domains import Grid
+from privfit.records import facilities
+from privfit.records.fours import sixteens
 from privfit.records.packing import DenseRecords, SparseRecords, pack
 
 BITS = (16, 8)
@@ -85,6 +88,14 @@ def test_one_hot_and_dense_records_are_measured_in_two_ways():
 
 
 # ------------------------------------------------------------------------------ against the twins
+
+
+def assert_equals_the_twin(X, places, clip, domain, **settings):
+    objective = FacilityObjective(X, places, clip, domain, **settings)
+    table = table_of(objective, X, places)
+    P = np.arange(len(places))[:, None]
+    costs = [-reference.facility_cost(table, C) for C in P.tolist()]
+    assert objective.scores(P).tolist() == costs
 
 
 @pytest.mark.few(4)
@@ -163,6 +174,100 @@ def test_a_clip_beyond_every_distance_is_no_clip():
 def test_a_clip_narrower_than_a_unit_counts_nothing_or_little():
     objective = FacilityObjective(np.eye(2), np.zeros((1, 2)), (0.5, 0.5 + 1e-9), Box(0, 1))
     assert -1 <= objective.scores([[0]])[0] * objective.unit <= 0
+
+
+@pytest.mark.few(6)
+@pytest.mark.parametrize("reach", [0, 2**30], ids=["32 bits", "16 bits"])
+@pytest.mark.parametrize("bits", BITS)
+@pytest.mark.parametrize("a", [10, 12, 13, 14])
+@pytest.mark.parametrize("d", [1, 2, 7, 30, 31, 32])
+def test_sums_of_16_bits_equal_the_twin(reach, bits, a, d, monkeypatch, rng):
+    """Records and facilities at the ends of their columns, and outside them, over many chunks."""
+    monkeypatch.setattr(facilities, "SHORT_REACH", reach)
+    grid = Grid(a=a)
+    ends = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
+    outside = 1.5 if a < 14 else 0.99  # two units apart, 16 bits have no room for more
+    X, places = rng.choice(ends, (19, d)), outside * rng.choice(ends, (6, d))
+    X[0], X[1], places[0], places[1] = -1.0, 1.0, min(outside, 1.0), -min(outside, 1.0)
+    X[2:9], places[2:4] = rng.uniform(-1, 1, (7, d)), rng.uniform(-0.9, 0.9, (2, d))
+    for clip in ((0.0, 3.0 * d), (0.4 * d, 1.1 * d), (1.9 * d, 2.0 * d)):
+        assert_equals_the_twin(X, places, clip, Box(-1, 1, d, grid=grid), bits=bits)
+
+
+# --------------------------------------------------------------------------------- zeros and ones
+
+
+@pytest.fixture(params=[True, False], ids=["codes", "lists"])
+def compared(request, monkeypatch):
+    """Zeros and ones compared four columns at a time, or by lists of ones, on any CPU."""
+    monkeypatch.setattr(kernels, "QUICK_CODES", request.param)
+    seen = []
+
+    def code_distances(*args):
+        seen.append(args)
+        return plain(*args)
+
+    plain = kernels.code_distances
+    monkeypatch.setattr(kernels, "code_distances", code_distances)
+    return lambda: len(seen) > 0
+
+
+@pytest.mark.few(6)
+@pytest.mark.parametrize("d", [4, 5, 8, 9, 17, 251, 252, 253])
+@pytest.mark.parametrize("bits", BITS)
+@pytest.mark.parametrize("metric", METRICS)
+def test_zeros_and_ones_equal_the_twin(compared, d, bits, metric, request, rng):
+    """Around a code, two codes of a byte, and the columns that bytes can count."""
+    X, places = (rng.integers(0, 2, (n, d)).astype(float) for n in (131 if d < 9 else 9, 4))
+    X[0], places[0], places[1] = 1.0, 0.0, 1.0
+    widest = d if metric == "l1" else d**0.5
+    for clip in ((0.0, widest), (0.3 * widest, 0.7 * widest), (1.5, 1.6), (0.0, 1e6)):
+        assert_equals_the_twin(X, places, clip, Box(0, 1), bits=bits, metric=metric)
+    assert compared() == (d <= 252 and "codes" in request.node.name)
+
+
+@pytest.mark.parametrize("domain", [Box(0, 1), Box(-3, 4), L1Ball(2.0), L2Ball(1.0)], ids=repr)
+@pytest.mark.parametrize("value", [1.0, 2.0, 4.0])
+def test_ones_are_those_of_the_grid(compared, domain, value, rng):
+    """Beyond the domain, records are clipped or shortened first, and are perhaps no ones then."""
+    X, places = (value * (rng.random((n, 6)) < 0.4) for n in (40, 5))
+    assert_equals_the_twin(X, places, (0.0, 9.0), domain)
+
+
+def test_zeros_and_ones_of_any_format_are_compared(compared, rng):
+    X, places = rng.integers(0, 2, (300, 9)), rng.integers(0, 2, (4, 9))
+    P = np.arange(4)[:, None]
+    expected = -np.abs(X[:, None] - places).sum(axis=(0, 2))
+    for given_as in (X, X.astype(bool), X.astype(np.float32), np.asfortranarray(X), sp.csr_array(X),
+                     pd.DataFrame(X)):  # fmt: skip
+        objective = FacilityObjective(given_as, places, (0, 9), Box(0, 1))
+        assert np.array_equal(objective.scores(P) * objective.unit, expected)
+
+
+def test_what_is_not_finite_is_refused_among_zeros_and_ones(compared):
+    for value in (math.nan, math.inf):
+        X = np.eye(4)
+        X[2, 1] = value
+        with pytest.raises(InputError, match="X must be finite"):
+            FacilityObjective(X, np.eye(4), (0, 4), Box(0, 1))
+
+
+@given(
+    counts=st.lists(st.integers(0, 255), min_size=128, max_size=128),
+    values=st.lists(st.integers(0, 65535), min_size=2, max_size=256),
+)
+@example(counts=[0, 1, 2, 255] * 32, values=[7, 7])
+def test_tables_of_sixteen_keep_every_value(counts, values):
+    """One record a count: what is looked up is the value of that count, or the last."""
+    values = np.sort(values)
+    stored, least = sixteens(values)
+    codes = np.zeros((18, 128), dtype=np.uint8)
+    for r, count in enumerate(counts):
+        codes[:, r] = [min(15, max(0, count - 15 * j)) for j in range(18)]
+    out = np.empty((1, 128), dtype=np.uint16)
+    ascending = np.tile(np.arange(16, dtype=np.uint8), (16, 1))
+    kernels.code_distances(codes, np.zeros((1, 18), np.uint8), ascending, stored, least, out, 1)
+    assert out[0].tolist() == [values[min(count, len(values) - 1)] for count in counts]
 
 
 # -------------------------------------------------------------- what may not change a single bit

@@ -183,7 +183,7 @@ def test_margin_kernels_are_exact(name, rng):
     domain = case(name).domain
     X = case(name).rows(rng, 70)
     rows, P = encoded(domain, X).tolist(), domain.candidates(3, rng, radius=6.0)
-    table = domain.encode(X) if name == "schema" else X
+    table = domain.read(X) if name == "schema" else X
     dense, sparse = (pack(table, domain, layout=layout) for layout in LAYOUTS)
     for w in reference.candidates(P, domain):
         expected = [reference.margin(x, w, domain.grid.a) for x in rows]
@@ -838,10 +838,10 @@ def test_paired_candidates_score_as_single_ones_up_to_the_last_bit_that_fits(rng
         dense = LinearObjective(records, label, loss, schema, layout="dense")
         kept = P[schema.norm(P) < 32]
         assert len(kept) > 40
-        assert packed(sparse)._short(kept / schema.weight_units())
+        assert packed(sparse)._short(kept / schema.weight_units()).all()
         assert np.array_equal(sparse.scores(kept), dense.scores(kept))
         beyond = np.vstack([kept, kept[:1] + np.eye(kept.shape[1])[-1] * 2**-10])
-        assert not packed(sparse)._short(beyond / schema.weight_units())
+        assert not packed(sparse)._short(beyond / schema.weight_units())[-1]
         assert np.array_equal(sparse.scores(beyond), dense.scores(beyond))
 
 
@@ -853,6 +853,47 @@ def test_candidates_are_not_paired_where_zero_is_outside_the_domain(rng):
     P = np.tile(np.append(np.tile([31.0, -31.0], 8), 0.0), (32, 1))
     P[:, 1] += np.arange(32) / 1024
     assert (box.norm(P) < 32).all()
-    assert not packed(sparse)._short(P / box.weight_units())
+    assert not packed(sparse)._short(P / box.weight_units()).any()
     dense = LinearObjective(X, label, "hinge", box, layout="dense")
     assert np.array_equal(sparse.scores(P), dense.scores(P))
+
+
+@pytest.mark.few(5)
+@pytest.mark.parametrize("m", [1, 32, 33, 64, 65, 130])
+@pytest.mark.parametrize(("loss", "C"), [("zero_one", 1.0), ("hinge", 1.0), ("hinge", 8.0),
+                                         ("hinge", 2.0**-7), ("hinge", 0.3)])  # fmt: skip
+@pytest.mark.parametrize("grid", [Grid(), Grid(a=10, b=14, c=10), Grid(a=9, b=15, c=9)], ids=str)
+def test_losses_in_16_bits_equal_the_twin(m, loss, C, grid, rng):
+    """Groups of candidates in pairs and alone; sums up to the last bit, also of both signs."""
+    d, widest = 18, 32767
+    one = 1 << grid.a
+    x = rng.integers(0, 2, (40, d)) * one
+    x[:6] = [[one] * d, [0] * d, [one, 0] * 9, [0, one] * 9, [one] * 9 + [0] * 9, [0] * d]
+    X, y = x / one, rng.integers(0, 2, 40)
+    whole = rng.integers(-widest // d, widest // d, (m, d + 1))
+    whole[0], whole[m // 2] = [0] * d + [widest], [0, -1] * 9 + [9 - widest]
+    whole[-1] = [(2 << grid.b) - 1, 2 - (2 << grid.b)] * (d // 2) + [1 << grid.b]
+    whole[-1, : d // 2] //= d  # around 1, where a hinge ends
+    objective = LinearObjective(sp.csr_array(X), y, loss, Box(0, 1, d, grid=grid), C)
+    P = whole * 2.0**-grid.b
+    for w, score in zip(whole.tolist(), objective.scores(P).tolist(), strict=True):
+        z = [reference.margin(record, w, grid.a) for record in x.tolist()]
+        if loss == "hinge":
+            exact = sum(reference.hinge_integer(v, t, grid, C) for v, t in zip(z, y, strict=True))
+            assert abs(-score - exact) <= (0 if math.frexp(C)[0] == 0.5 else len(y))
+        else:
+            assert -score == sum(map(reference.zero_one_integer, z, y))
+
+
+def test_short_candidates_are_scored_apart_if_that_adds_no_group(rng):
+    X, y = sp.csr_array(rng.integers(0, 2, (300, 20))), rng.integers(0, 2, 300)
+    box = Box(0, 1, 20)
+    P = box.candidates(70, rng)
+    for many in (1, 6, 7, 38, 69, 70):  # 64 short ones and 6, 63 and 7, ...
+        P[:many, 0] = 31.0  # beyond 16 bits with the other columns
+        for loss in ("logistic", "hinge", "zero_one"):
+            sparse, dense = (
+                LinearObjective(X, y, loss, box, layout=kind) for kind in LAYOUTS[::-1]
+            )
+            assert packed(sparse)._short(P / box.weight_units()).sum() <= 70 - many
+            assert np.array_equal(sparse.scores(P), dense.scores(P))

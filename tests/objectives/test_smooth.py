@@ -266,9 +266,8 @@ def test_wide_tables_are_summed_exactly(layout, rng):
     w = np.where(np.arange(d + 1) % 2, 1.0, -1.0) * rng.random(d + 1)
     whole = MarginGrid(objective.domain, np.zeros(d, np.int64)).near(w).whole[0]
     rows = packed(objective)
-    sums = SmoothPass(rows.layout, Smoothing(0.0, NOTHING, math.inf), d)
-    w, z = np.zeros(sums.records.columns, np.int64), np.zeros(rows.layout.rows, np.int64)
-    w[sums.places] = whole
+    sums = SmoothPass(rows.layout, Smoothing(0.0, NOTHING, math.inf))
+    w, z = rows.layout.spread(whole[None])[0], np.zeros(rows.layout.rows, np.int64)
     kernels.margins(sums.records, next(rows.slices(1.0)), w, z, 1)
     exact = (sum(map(int, whole[:-1])) << objective.grid.a) + int(whole[-1])
     assert z[[run.first for run in rows.runs]].tolist() == [exact] * 2

@@ -14,9 +14,16 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import cross_val_score
 
 from privfit.base.errors import BudgetError
+from privfit.privacy import grants
 from privfit.privacy.accounting import Event, calibrate, compose
 from privfit.privacy.ledger import Budget, Grant, Ledger, Release
-from privfit.privacy.mechanisms import DiscreteLaplace, Exponential, Mechanism, TopK
+from privfit.privacy.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    Mechanism,
+    TopK,
+)
 
 SCORES = np.arange(20)
 
@@ -92,6 +99,35 @@ def test_plans_and_draws_do_not_cost_twice():
     for _ in range(4):
         grant.release(mechanism, 1)
     assert grant.spent == 1.0
+
+
+def test_draws_as_planned_are_not_accounted_for_again(monkeypatch):
+    grant = Ledger(1.0, 1e-6).reserve(1.0, 1e-6)
+    grant.plan(Event("selection", 0.05, 3), Event("gaussian", 0.05, 2))
+
+    def never(*_):
+        raise AssertionError("the plan was accounted for already")
+
+    monkeypatch.setattr(grants, "compose", never)
+    monkeypatch.setattr(grants, "in_plain_sum", never)
+    for _ in range(2):
+        grant.release(Exponential(0.05, 1), SCORES)
+        grant.release(DiscreteGaussian(0.05, 1), SCORES)
+    grant.release(Exponential(0.05, 1), SCORES)
+    with pytest.raises(AssertionError, match="accounted for"):
+        grant.release(Exponential(0.05, 1), SCORES)
+    assert grant.events == (Event("selection", 0.05, 3), Event("gaussian", 0.05, 2))
+
+
+def test_a_draw_beside_the_plan_takes_from_what_was_planned():
+    grant = Ledger(1.0).reserve(1.0)
+    grant.plan(Event("pure", 0.4, 2))
+    grant.release(Counting(0.4), SCORES)
+    grant.release(Counting(0.6), SCORES)  # the plain sum covers it
+    second = Counting(0.4)
+    with pytest.raises(BudgetError, match=r"costs epsilon 1\.4"):
+        grant.release(second, SCORES)  # as planned, but its budget is spent
+    assert second.draws == 0
 
 
 def test_a_grant_costs_what_its_events_cost():

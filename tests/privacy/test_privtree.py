@@ -203,10 +203,11 @@ FEW = [name for name, domain in DISTANCE_DOMAINS.items() if domain.width <= FEW_
     ("make", "name"),
     [*((centres, name) for name in DISTANCE_DOMAINS), *((facilities, name) for name in FEW)],
 )
-def test_cells_equal_the_twin(make, name, rng, threads_used):
+def test_cells_equal_the_twin(make, name, rng, knobs, threads_used):
     X, domain = distance_rows(name, rng, 300), DISTANCE_DOMAINS[name]
     rows = reference.records(X, domain, uniform=True)
-    for n_threads in (1, 3):
+    for n_threads, tile_rows in ((1, 256), (3, 256), (1, 23)):
+        knobs(tile_rows=tile_rows)
         objective = make(X, domain, n_threads)
         low, high = (bound.tolist() for bound in objective.bounds)
         for depth in (0, 1, 7, 62):

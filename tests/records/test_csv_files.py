@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import math
 import random
 import re
@@ -14,6 +15,8 @@ import reference
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from privfit._kernels.cells import count_lines, read_numbers
+from privfit.domains.texts import Texts, written_numbers
 from privfit.records import csv_files
 from privfit.records.csv_files import Cells, CsvReader, check_delimiter
 
@@ -181,7 +184,7 @@ def test_most_numbers_of_seventeen_digits_are_read_without_python():
     cells = of_cells(texts)
     left = np.empty(len(texts), dtype=np.int64)
     numbers = np.empty(len(texts))
-    assert csv_files.read_numbers(cells._text, cells._words, numbers, left) == 0
+    assert read_numbers(cells._text, cells._words, numbers, left) == 0
 
 
 # ------------------------------------------------------------------------------------------- levels
@@ -196,6 +199,13 @@ class Places:
     def place(self, text):
         self.asked.append(text)
         return self.known.get(text, -1)
+
+
+def codes_of(column, reader):
+    codes = np.empty(len(column), dtype=np.int64)
+    text, words = column.block(0, len(column))
+    Texts({}).find(text, words, lambda row, raw: reader.place(column.cell(row)), codes)
+    return codes
 
 
 @pytest.mark.slow
@@ -215,21 +225,21 @@ def test_each_text_is_asked_for_once(texts):
         CsvReader(io.BytesIO(b"n,x\n" + data)).blocks([1]),
         [Cells(np.empty(0, np.uint8), np.empty(0, np.int64))],
     )[0]
-    assert column.read_codes(reader).tolist() == [reader.known.get(text, -1) for text in found]
+    assert codes_of(column, reader).tolist() == [reader.known.get(text, -1) for text in found]
     assert set(reader.asked) == set(found)
 
 
 def test_many_different_texts_are_asked_once_each():
     texts = [f"text {i}" for i in range(30_000)]
     reader = Places({text: i for i, text in enumerate(texts)})
-    assert of_cells([*texts, *texts]).read_codes(reader).tolist() == [*range(30_000)] * 2
+    assert codes_of(of_cells([*texts, *texts]), reader).tolist() == [*range(30_000)] * 2
     assert len(reader.asked) < 30_000 * 1.01  # a few have too many neighbours
 
 
 def test_a_missing_field_has_no_code():
     column = next(CsvReader(io.BytesIO(b"a,b\n1,x\n2\n3,\n")).blocks([1]))[0]
     reader = Places({"x": 0, "": 1})
-    assert column.read_codes(reader).tolist() == [0, -1, 1]
+    assert codes_of(column, reader).tolist() == [0, -1, 1]
     assert reader.asked == ["x", ""]
 
 
@@ -239,8 +249,42 @@ def test_threads_read_one_column_alike():
     known = {text: int(text) for text in texts}
     with ThreadPoolExecutor(8) as pool:
         numbers = list(pool.map(lambda _: column.numbers().tobytes(), range(16)))
-        codes = list(pool.map(lambda _: column.read_codes(Places(known)).tobytes(), range(16)))
+        codes = list(pool.map(lambda _: codes_of(column, Places(known)).tobytes(), range(16)))
     assert len(set(numbers)) == len(set(codes)) == 1
+
+
+@pytest.mark.parametrize("length", range(11))
+def test_short_numbers_are_read_at_once_and_nothing_else_is_taken_for_one(length):
+    """One digit more or less, and bytes beside those of digits, in every place of a cell."""
+    rng = random.Random(length)
+    near = [*b"0123456789/:.-+ eE\xff\x00\xb0"]
+    texts = [bytes(rng.choices(near, k=length)) for _ in range(2000)]
+    texts += [bytes(rng.choices(near[:10], k=length)) for _ in range(500)]
+    texts += [text[:i] + bytes([rng.choice(near)]) + text[i + 1 :] for text in texts[-500:]
+              for i in [rng.randrange(length + 1)]]  # fmt: skip
+    ends = np.cumsum([0, *map(len, texts)])
+    found = written_numbers(
+        np.frombuffer(b"".join(texts), dtype=np.uint8), ends[:-1] << 32 | np.diff(ends) << 1
+    )
+    expected = [reference.csv_number(text.decode("utf-8", "replace")) for text in texts]
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("size", [0, 1, 127, 128, 129, 1000])
+def test_lines_are_counted(size, rng):
+    for text in (np.full(size, 10), rng.integers(9, 12, size), np.zeros(size)):
+        assert count_lines(text.astype(np.uint8)) == np.count_nonzero(text == 10)
+
+
+@pytest.mark.parametrize("line_breaks", [False, True])
+def test_blocks_are_read_alike_by_threads_in_any_order(line_breaks):
+    data = b"a,b\n" + b"".join(b'%d,"x""%d"\n' % (i, i % 7) for i in range(20_000))
+    blocks = list(CsvReader(io.BytesIO(data), line_breaks=line_breaks, block=5000).blocks([1, 0]))
+    with ThreadPoolExecutor(4) as pool:
+        read = list(pool.map(lambda block: [c.texts() for c in block], blocks[::-1]))[::-1]
+    texts, numbers = (list(itertools.chain(*column)) for column in zip(*read, strict=True))
+    assert texts == [f'x"{i % 7}' for i in range(20_000)]
+    assert numbers == [str(i) for i in range(20_000)]
 
 
 def test_cells_look_like_an_array_and_show_nothing():

@@ -19,7 +19,7 @@ SIZES = [1, PANEL_ROWS - 1, PANEL_ROWS, PANEL_ROWS + 1, 5 * PANEL_ROWS + 3]
 
 
 def table_of(domain, X):
-    return domain.encode(X) if isinstance(domain, Schema) else X
+    return domain.read(X) if isinstance(domain, Schema) else X
 
 
 def dense_table(records, run) -> np.ndarray:

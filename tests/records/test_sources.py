@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privfit.records.sources import source_of
+from privfit import Categorical, Schema
+from privfit.domains.chunks import objects
+from privfit.records.sources import listed_once, source_of
 
 pyarrow = pytest.importorskip("pyarrow")
 TABLE = {"a": np.arange(6) / 6, "b": np.ones(6)}
@@ -36,3 +38,52 @@ def test_a_column_that_is_there_twice_is_refused_if_it_is_wanted(tmp_path):
         assert len(rows_of(source_of(source, ["a"]))) == 1
         with pytest.raises(ValueError, match=r"y \(b\) must name a column of the source"):
             next(source_of(source, ["a"]).blocks("b", 1 << 20))
+
+
+@pytest.fixture
+def texts(tmp_path):
+    """A Parquet file of texts that are listed once, and of others that look like them."""
+    from pyarrow import parquet
+
+    n = 200_000
+    table = pyarrow.table(
+        {
+            "few": [("a", "bb", None)[i % 3] for i in range(n)],
+            "many": [f"a text of its own: {i}" for i in range(n)],
+            "few.in.parts": ["x"] * (n // 2) + [f"a text of its own: {i}" for i in range(n // 2)],
+            "nested": [["x"]] * n,
+            "bytes": [b"x"] * n,
+            "number": [i % 7 for i in range(n)],
+        }
+    )
+    path = tmp_path / "texts.parquet"
+    parquet.write_table(table, path, row_group_size=n // 2)
+    parquet.write_table(table.slice(0, 9), tmp_path / "plain.parquet", use_dictionary=False)
+    return table, path
+
+
+def test_texts_that_parquet_lists_once_are_read_by_their_list(texts):
+    from pyarrow import parquet
+
+    assert listed_once(parquet.read_metadata(texts[1])) == ["few"]
+    assert listed_once(parquet.read_metadata(texts[1].with_name("plain.parquet"))) == []
+
+
+def test_parquet_is_read_alike_however_it_is_written(texts):
+    table, path = texts
+    schema = Schema(
+        {
+            "few": Categorical(["bb", "a"], other=True),
+            "many": Categorical(["a text of its own: 77"], other=True),
+            "few.in.parts": Categorical(["x"], other=True),
+            "bytes": Categorical(["x"], other=True),
+            "number": Categorical([3, 4], other=True),
+        }
+    )
+    blocks = list(source_of(path, None).blocks(None, 1 << 26))
+    assert len(blocks) > 1
+    whole = schema.encode(table).toarray()
+    assert np.array_equal(np.vstack([schema.encode(X).toarray() for X, _ in blocks]), whole)
+    [(X, _)] = source_of(path.with_name("plain.parquet"), None).blocks(None, 1 << 26)
+    assert np.array_equal(schema.encode(X).toarray(), whole[:9])
+    assert list(objects(X["nested"])) == [["x"]] * 9
