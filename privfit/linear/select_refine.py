@@ -20,6 +20,7 @@ and parameters add up as squares: mu_1^2 is a `share` of the squared parameter o
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -54,6 +55,7 @@ from privfit.runs.run import Run, Task
 from privfit.runs.settings import Blank, blank, check_split
 from privfit.runs.sizes import known_size
 from privfit.runs.spaces import Reals
+from privfit.runs.stops import RunEnded
 from privfit.searches.privgene import Local, climb
 
 __all__ = ["SelectRefine"]
@@ -183,13 +185,18 @@ class SelectRefine(Descending):
         coding = Broad(objective.domain, objective.fit_intercept)
         box = Reals(-WALK, WALK, coding.width)
         view = objective.slopes(box.middle, cap)
-        walk = climb(run, box, view, plan.eps_s, self.select.schedule(plan.selections))
+        try:
+            walk = climb(run, box, view, plan.eps_s, self.select.schedule(plan.selections))
+        except RunEnded:
+            return run.path(self.select.average)
         columns = np.flatnonzero((walk[:, : objective.n_features] != 0).any(axis=0))
         start = coding.positions(run.path(self.select.average).answer)
 
         frame = buy_frame(run, coding, plan.refine, plan.noise, columns)
-        descend(run, coding, frame, plan.refine, plan.noise, start)
-        return run.path(average / generations)
+        with suppress(RunEnded):
+            descend(run, coding, frame, plan.refine, plan.noise, start)
+        steps = run.reported - plan.selections  # the mean is over steps alone, and they may be few
+        return run.path(plan.refine.average * steps / (plan.selections + steps))
 
 
 @dataclass(frozen=True)
