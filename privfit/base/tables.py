@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from privfit.base.errors import MissingExtraError
 
-__all__ = ["as_frame"]
+__all__ = ["Frame", "as_frame"]
+
+Frame: TypeAlias = Any  # pandas.DataFrame, where pandas is installed
 
 
-def as_frame(columns: Mapping[str, Any], index: str | None = None) -> Any:
+def as_frame(columns: Mapping[str, Any], index: str | None = None) -> Frame:
     """A pandas DataFrame with these columns, one of which may be its index.
 
     >>> from privfit.base.tables import as_frame

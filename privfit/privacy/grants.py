@@ -20,12 +20,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, NoReturn, Protocol, TypeAlias, cast
+from typing import NoReturn, Protocol, TypeAlias, cast
 
 from privfit.base.errors import BudgetError, DeclarationError, FileError
 from privfit.base.json import parse, plain, write
 from privfit.base.rounding import exact
-from privfit.base.tables import as_frame
+from privfit.base.tables import Frame, as_frame
 from privfit.privacy.accounting import Event, compose
 from privfit.privacy.budgets import Budget
 from privfit.privacy.fields import ReleaseFields
@@ -150,7 +150,7 @@ class Release:
         """
         return parse(self.to_json(), finite=False)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Frame:
         """The table of what was drawn: a row for each kind of release.
 
         Returns

@@ -38,13 +38,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from fractions import Fraction
 from numbers import Real
-from typing import Any, TypedDict, cast
+from typing import TypedDict, cast
 from weakref import WeakSet
 
 from privfit.base.errors import BudgetError, DeclarationError, DeclarationTypeError
 from privfit.base.json import parse, write
 from privfit.base.rounding import exact, rounded_down, rounded_up
-from privfit.base.tables import as_frame
+from privfit.base.tables import Frame, as_frame
 from privfit.privacy.accounting import Event
 from privfit.privacy.budgets import Budget
 from privfit.privacy.charges import UNKNOWN, Charge, Entry, decimals, doubles, relations_of, total
@@ -575,7 +575,7 @@ ledger
         charges, releases = self.charges, self.releases
         return ledger_json(self._promise(), charges, releases, self._max_rows)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Budget, relation, grants and releases as plain values: what `to_json` writes.
 
         Returns
@@ -585,7 +585,7 @@ ledger
         """
         return parse(self.to_json(), finite=False)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Frame:
         """The table of the grants: what each requested, and what it cost.
 
         Returns

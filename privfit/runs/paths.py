@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from privfit.base.json import parse, write
-from privfit.base.tables import as_frame
+from privfit.base.tables import Frame, as_frame
 from privfit.base.typing import Array
 from privfit.privacy.accounting import Event, compose
 from privfit.privacy.ledger import Budget
@@ -274,7 +274,7 @@ class Path:
         }  # fmt: skip
         return parse(write(shown), finite=False)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Frame:
         """A table with one row for each generation.
 
         Returns
@@ -353,7 +353,7 @@ class Paths(tuple[Path, ...]):
         pairs = zip(self.classes, self, strict=True)
         return {str(label): path.to_dict() for label, path in pairs}
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Frame:
         """A table with one row for each class and generation.
 
         Returns
