@@ -8,6 +8,7 @@ import threading
 from functools import partial
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 import scipy.sparse
@@ -120,6 +121,12 @@ def test_trials_do_not_depend_on_the_jobs(whole):
     threads = set(threading.enumerate())
     assert run(n_jobs=2) == whole
     assert_ends(threads)
+
+
+@pytest.mark.slow
+def test_jobs_may_be_processes(whole):
+    with joblib.parallel_backend("loky", n_jobs=2):
+        assert run(n_jobs=2) == whole
 
 
 SOME = {"public": True, "seeds": 2, "epsilons": [0.5, 50.0]}

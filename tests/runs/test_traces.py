@@ -40,9 +40,11 @@ from privfit import (
     Swaps,
     compose,
     load,
+    open_ledger,
     save,
     search,
 )
+from privfit.audit import paired
 from privfit.privacy.mechanisms import DiscreteGaussian, Exponential
 from privfit.runs import Generation, Path, Run
 from privfit.runs.paths import Paths, Step, together
@@ -284,6 +286,14 @@ def test_releases_and_ledgers_are_tables():
     assert ledger.to_dict() == json.loads(ledger.to_json())
 
 
+def test_a_ledger_in_a_file_is_a_table_too(tmp_path):
+    pytest.importorskip("pandas")
+    ledger = open_ledger(tmp_path / "budget.json", 2.0, 1e-5)
+    linear(solver=Local(generations=2), ledger=ledger).fit(X, Y)
+    assert ledger.to_frame()["epsilon"].tolist() == [1.0]
+    assert ledger.to_dict() == json.loads(ledger.to_json())
+
+
 def test_without_pandas_the_message_says_what_to_do(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     with pytest.raises(MissingExtraError, match=r"to_frame needs pandas; run pip install pandas, "):
@@ -522,3 +532,48 @@ def test_the_range_of_noise_is_its_sensitivity():
     run.report(np.zeros((1, 3)))
     [step] = run.path().steps
     assert (step.mu, step.epsilon, step.range) == (mu, None, 7.5)
+
+
+# ------------------------------------------------------------------------------------------ audits
+
+OTHER = X.copy()
+OTHER[7] = [1.0, -1.0, 1.0]
+LABELS = np.where(np.arange(400) == 7, 1 - Y, Y)
+PAIR = (X, Y), (OTHER, LABELS)
+
+
+def moved_far(now: Generation) -> bool:
+    """An end that depends on what was released: any of it."""
+    return now.index >= 2 and bool(np.abs(now.survivors).max() > 0.1)
+
+
+def fitted(make: Any, table: Any, ledger: Any, random_state: Any) -> Any:
+    return make(ledger=ledger, random_state=random_state).fit(*table)
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_no_end_and_no_path_tells_neighbours_apart(name):
+    """The same history, and so the same end, path, ranges and costs, bit for bit."""
+    for callback in (None, moved_far):
+        found = paired(partial(fitted, partial(FITS[name], callback=callback)), *PAIR)
+        assert found.passes(), found.differences
+
+
+def test_an_end_that_looks_at_records_is_found():
+    def fit(table: Any, ledger: Any, random_state: Any) -> Any:
+        X, _ = table
+        model = FITS["local"](callback=lambda now: now.index == 2 and X[7, 0] == 1.0)
+        return fitted(lambda **account: model.set_params(**account), table, ledger, random_state)
+
+    assert "the second run releases less than the first" in paired(fit, *PAIR).differences
+
+
+def test_a_path_that_keeps_a_private_number_is_found(monkeypatch):
+    def leak(self: Run[Any, Any], P: Any, *rest: Any, **named: Any) -> Any:
+        self.note(best=int(self.objective.scores(P).max()))
+        return select(self, P, *rest, **named)
+
+    select = Run.select
+    monkeypatch.setattr(Run, "select", leak)
+    found = paired(partial(fitted, FITS["privgene"]), *PAIR)
+    assert found.differences == ("answers of the two runs differ",)
