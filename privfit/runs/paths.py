@@ -25,9 +25,24 @@ WIDEST = 64  # numbers of a candidate up to which a table has a column for each
 class Step:
     """The draws of one generation, as public as the plan that they are a part of.
 
-    `events` are its releases, equal ones counted together; `range` is that of the last one's
-    scores between neighbours, or its sensitivity if it adds noise. A generation without a draw, or
-    without privacy, has neither.
+    Parameters
+    ----------
+    events : tuple of Event, default=()
+        Its releases, equal ones counted together; none if nothing was drawn, or nothing is private.
+    range : float or None, default=None
+        How much the scores of the last release may change between neighbours, or its sensitivity if
+        it adds noise; None if it has neither.
+
+    See Also
+    --------
+    Path : Has the step of each generation.
+
+    Examples
+    --------
+    >>> from privfit import Event
+    >>> from privfit.runs import Step
+    >>> Step((Event("selection", 0.1, 10),), 512).epsilon
+    0.1
     """
 
     events: tuple[Event, ...] = ()
