@@ -377,7 +377,8 @@ def _number(measured: Any, name: str) -> float:
 
 
 def _name_of(function: Any) -> str:
-    return str(getattr(function, "__name__", type(function).__name__))
+    """The name of a function; of a scorer or another object what it prints."""
+    return str(getattr(function, "__name__", None) or _shown(function))
 
 
 def _settings_of(estimator: Any, steps: Mapping[str, Any], shares: Mapping[str, float]) -> str:

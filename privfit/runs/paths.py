@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -66,10 +65,12 @@ class Step:
 
 def together(events: Iterable[Event]) -> tuple[Event, ...]:
     """Events, equal ones counted together."""
-    counts: Counter[Event] = Counter()
+    found: dict[tuple[str, float, float], Event] = {}
     for event in events:
-        counts[replace(event, count=1)] += event.count
-    return tuple(replace(event, count=count) for event, count in counts.items())
+        key = event.kind, event.parameter, event.delta
+        same = found.get(key)
+        found[key] = event if same is None else replace(same, count=same.count + event.count)
+    return tuple(found.values())
 
 
 def cost_of(events: Sequence[Event], budget: Budget) -> Budget:

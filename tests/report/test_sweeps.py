@@ -16,7 +16,7 @@ import scipy.stats
 from makers.raises import assert_reached, messages_of
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import adjusted_rand_score, roc_auc_score
+from sklearn.metrics import adjusted_rand_score, f1_score, make_scorer, roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -205,6 +205,10 @@ def test_a_measure_is_a_function_or_a_scorer():
     own = sweep(MODEL, X, Y, [1.0], public=True, seeds=1, measure=weight, references=False)
     assert values(own, 1.0) == [np.abs(model.coef_).sum()]
     assert (own.measure, own.references) == ("weight", ())
+    scorer = make_scorer(f1_score, pos_label="yes")
+    scored = sweep(MODEL, X, Y, [1.0], public=True, seeds=1, measure=scorer)
+    assert values(scored, 1.0) == [f1_score(Y[test], model.predict(X[test]), pos_label="yes")]
+    assert scored.measure.startswith("make_scorer(f1_score")
     same = sweep(MODEL, X, Y, [1.0], public=True, seeds=1, measure="accuracy")
     assert same == sweep(MODEL, X, Y, [1.0], public=True, seeds=1)
 
