@@ -175,11 +175,10 @@ class SelectRefine(Descending):
         generations = plan.selections + plan.refine.steps
         selections = Event("selection", plan.eps_s, plan.selections)
         run.set_aside(selections, *plan.noise.events, generations=generations)
-        cap, average = self.select.cap_of(objective), plan.refine.average * plan.refine.steps
+        cap = self.select.cap_of(objective)
         run.note(
             select={**self.select.noted(plan.selections), "eps_s": plan.eps_s, "cap": cap},
             refine=plan.refine.noted,
-            average=average / generations,
         )
 
         coding = Broad(objective.domain, objective.fit_intercept)
@@ -188,6 +187,7 @@ class SelectRefine(Descending):
         try:
             walk = climb(run, box, view, plan.eps_s, self.select.schedule(plan.selections))
         except RunEnded:
+            run.note(average=self.select.average)
             return run.path(self.select.average)
         columns = np.flatnonzero((walk[:, : objective.n_features] != 0).any(axis=0))
         start = coding.positions(run.path(self.select.average).answer)
@@ -196,7 +196,9 @@ class SelectRefine(Descending):
         with suppress(RunEnded):
             descend(run, coding, frame, plan.refine, plan.noise, start)
         steps = run.reported - plan.selections  # the mean is over steps alone, and they may be few
-        return run.path(plan.refine.average * steps / (plan.selections + steps))
+        average = plan.refine.average * steps / (plan.selections + steps)
+        run.note(average=average)
+        return run.path(average)
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,7 @@ class Run(Generic[O, S]):
         self._steps: list[Step] = []
         self._before = () if grant is None else grant.events
         self._drawn: list[Mechanism[Any, Any]] = []  # since the last report
-        self._ends, self._ended = False, False  # as the callback wants, and before its end
+        self._ends, self._ended = False, False  # whether the callback said so; whether it did
         self._notes: dict[str, Any] = {}
         self._total, self._size = 1, math.nan
 

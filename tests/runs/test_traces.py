@@ -357,6 +357,7 @@ def test_a_walk_and_a_refinement_are_averaged_apart():
         model = linear(solver=settings, callback=lambda now, end=end: now.index == end).fit(X, Y)
         last = [one[0] for one in model.path_.generations[-count:]]
         np.testing.assert_array_equal(answer(model), np.mean(last, axis=0))
+        assert model.release_.settings["average"] == model.path_.average
 
 
 def test_an_ended_lloyd_leaves_the_trace_of_its_steps():
