@@ -52,7 +52,7 @@ from privfit.objectives import (
     LinearObjective,
     RecordObjective,
 )
-from privfit.privacy.accounting import Event, calibrate, compose, total
+from privfit.privacy.accounting import Event, calibrate, compose, delta_at, total
 from privfit.privacy.budget_file import open_ledger
 from privfit.privacy.checkpoint import Checkpoint
 from privfit.privacy.ledger import Budget, Ledger, Release
@@ -176,6 +176,7 @@ __all__ = [
     "calibrate",
     "compose",
     "confusion_matrix",
+    "delta_at",
     "load",
     "mcmc",
     "open_ledger",

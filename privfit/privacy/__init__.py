@@ -6,7 +6,7 @@ first and draws second.
 """
 
 from privfit.base.errors import BudgetError
-from privfit.privacy.accounting import Event, calibrate, compose, total
+from privfit.privacy.accounting import Event, calibrate, compose, delta_at, total
 from privfit.privacy.budget_file import open_ledger
 from privfit.privacy.checkpoint import Checkpoint
 from privfit.privacy.ledger import Budget, Grant, Ledger, Release
@@ -41,6 +41,7 @@ __all__ = [
     "TopK",
     "calibrate",
     "compose",
+    "delta_at",
     "open_ledger",
     "total",
 ]
