@@ -67,6 +67,7 @@ from privfit.privacy.mechanisms import (
     TopK,
 )
 from privfit.privacy.neighbours import Neighbours
+from privfit.privacy.planning import plan
 from privfit.records import Stream
 from privfit.report.sweeps import Sweep, sweep
 from privfit.runs.spaces import Bits, Reals, Subsets
@@ -180,6 +181,7 @@ __all__ = [
     "load",
     "mcmc",
     "open_ledger",
+    "plan",
     "roc_auc_score",
     "roc_curve",
     "save",

@@ -21,6 +21,7 @@ from privfit.privacy.mechanisms import (
     TopK,
 )
 from privfit.privacy.neighbours import Neighbours
+from privfit.privacy.planning import Plan, plan
 
 __all__ = [
     "AboveThreshold",
@@ -37,11 +38,13 @@ __all__ = [
     "Neighbours",
     "NoisyMax",
     "PermuteAndFlip",
+    "Plan",
     "Release",
     "TopK",
     "calibrate",
     "compose",
     "delta_at",
     "open_ledger",
+    "plan",
     "total",
 ]

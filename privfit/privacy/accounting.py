@@ -31,7 +31,7 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, reduce
 from numbers import Integral, Real
@@ -641,6 +641,23 @@ def _gaussian_calibrate(epsilon: float, delta: float, beside: tuple[Event, ...] 
         return compose([*beside, Event("gaussian", mu)], delta)
 
     return _largest(cost, epsilon, guess, _EPS_BITS)
+
+
+@lru_cache(maxsize=256)
+def enlarged(events: tuple[Event, ...], epsilon: float, delta: float) -> tuple[Event, ...]:
+    """These events, their parameters times the largest common factor with which they fit.
+
+    Pure releases and selections may also be as large as their plain sum allows.
+    """
+
+    def scaled(factor: float) -> tuple[Event, ...]:
+        return tuple(replace(event, parameter=factor * event.parameter) for event in events)
+
+    factor = _largest(lambda f: compose(scaled(f), delta), epsilon, 1.0, _EPS_BITS)
+    if all(event.kind in ("selection", "pure") for event in events):
+        plain = float(Fraction(epsilon) / Fraction(_naive(events)))
+        factor = max(factor, _largest(lambda f: _naive(scaled(f)), epsilon, plain, bits=53))
+    return scaled(factor)
 
 
 def _largest(cost: Callable[[float], float], budget: float, guess: float, bits: int) -> float:
