@@ -55,6 +55,7 @@ from privfit.objectives import (
 from privfit.privacy.accounting import Event, calibrate, compose, delta_at, total
 from privfit.privacy.budget_file import open_ledger
 from privfit.privacy.checkpoint import Checkpoint
+from privfit.privacy.dp_events import from_dp_accounting, to_dp_accounting
 from privfit.privacy.ledger import Budget, Ledger, Release
 from privfit.privacy.mechanisms import (
     AboveThreshold,
@@ -178,6 +179,7 @@ __all__ = [
     "compose",
     "confusion_matrix",
     "delta_at",
+    "from_dp_accounting",
     "load",
     "mcmc",
     "open_ledger",
@@ -187,6 +189,7 @@ __all__ = [
     "save",
     "search",
     "sweep",
+    "to_dp_accounting",
     "total",
 ]
 

@@ -61,7 +61,7 @@ NO_CASE = {
     "DeclarationTypeError", "Domain", "FileAccessError", "FileError", "Found", "InputError",
     "InputTypeError", "MissingExtraError", "Neighbours", "PrivacyLeakWarning", "PrivfitError",
     "Release", "RocCurve", "ScoreWarning", "SeedWarning", "Sweep", "UnwiseBudgetWarning",
-    "delta_at", "plan",
+    "delta_at", "from_dp_accounting", "plan", "to_dp_accounting",
 }  # fmt: skip
 
 

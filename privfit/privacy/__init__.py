@@ -9,6 +9,7 @@ from privfit.base.errors import BudgetError
 from privfit.privacy.accounting import Event, calibrate, compose, delta_at, total
 from privfit.privacy.budget_file import open_ledger
 from privfit.privacy.checkpoint import Checkpoint
+from privfit.privacy.dp_events import from_dp_accounting, to_dp_accounting
 from privfit.privacy.ledger import Budget, Grant, Ledger, Release
 from privfit.privacy.mechanisms import (
     AboveThreshold,
@@ -44,7 +45,9 @@ __all__ = [
     "calibrate",
     "compose",
     "delta_at",
+    "from_dp_accounting",
     "open_ledger",
     "plan",
+    "to_dp_accounting",
     "total",
 ]
