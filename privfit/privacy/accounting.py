@@ -602,6 +602,12 @@ _BOUNDS: dict[str, tuple[_Bound, dict[str, str]]] = {  # and the kinds refused, 
 }
 
 
+def applies(method: str, kind: str) -> bool:
+    """Whether a method of composition takes releases of this kind."""
+    _check_method(method)
+    return ("pure" if kind == "approximate" else kind) not in _BOUNDS[method][1]
+
+
 # -------------------------------------------------------------------------------------- calibration
 #
 # Floats with a given number of significant bits are counted in order. A search among them ends at
