@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 
 import mpmath
 import numpy as np
@@ -11,6 +12,7 @@ from dp_accounting.pld import common
 from dp_accounting.pld import privacy_loss_distribution as pld
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from makers.places import ROOT
 from scipy import optimize, stats
 
 from privfit import BudgetError, DiscreteGaussian, Ledger
@@ -561,6 +563,18 @@ def test_table_shows_what_calibrate_grants():
         assert cells == [
             f"{calibrate(n, epsilon=1.0, delta=1e-5, method=method):.5f}" for n in (2, 10)
         ]
+
+
+@pytest.mark.slow
+def test_the_page_shows_what_calibrate_grants():
+    page = ROOT / "docs" / "accounting.md"
+    if not page.exists():
+        pytest.skip("the page is not shipped with this copy of the tests")
+    rows = re.findall(r"^\| (\w+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", page.read_text(), re.M)
+    assert [method for method, *_ in rows] == list(METHODS)
+    for method, *cells in rows:
+        granted = (calibrate(n, epsilon=1.0, delta=1e-5, method=method) for n in (10, 101, 1001))
+        assert cells == [f"{eps_s:.5f}" for eps_s in granted]
 
 
 # ----------------------------------------------------------------------------------------- refusals
