@@ -20,18 +20,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.base.rounding import exact, rounded_down, rounded_up
 from privfit.base.validation import is_finite, is_whole
 from privfit.privacy.accounting import Event, compose, enlarged, gaussian_calibrate
 from privfit.privacy.budgets import Budget
+from privfit.privacy.grants import Grant
+from privfit.privacy.ledger import LEAST, MOST, Ledger
 from privfit.privacy.neighbours import Adjacency
-
-if TYPE_CHECKING:
-    from privfit.privacy.grants import Grant
-    from privfit.privacy.ledger import Ledger
 
 __all__ = ["Plan", "plan"]
 
@@ -250,9 +248,10 @@ def _check_budget(budget: Budget) -> None:
         raise DeclarationTypeError(
             f"budget ({type(budget).__name__}) must be a Budget; pass Budget(1.0, 1e-6)"
         )
-    if budget.epsilon == 0:
+    if not LEAST <= budget.epsilon <= MOST:
         raise DeclarationError(
-            "budget (epsilon 0) must have an epsilon above 0; pass Budget(1.0, 1e-6)"
+            f"budget (epsilon {budget.epsilon:g}) must have an epsilon between {LEAST:g} and "
+            f"{MOST:g}; pass Budget(1.0, 1e-6)"
         )
 
 

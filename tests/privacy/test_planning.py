@@ -27,6 +27,7 @@ from privfit import (
 from privfit.base.rounding import exact
 from privfit.privacy import Plan, planning
 from privfit.privacy.accounting import gaussian_calibrate
+from privfit.privacy.ledger import LEAST, MOST
 
 quick = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 SHARES = {"select": 0.3, "fit": 0.6, "roc": 0.1}
@@ -119,6 +120,14 @@ def test_the_certified_total_never_exceeds_the_budget(described, epsilon, delta)
         ledger.reserve(own.epsilon, own.delta)
 
 
+@pytest.mark.parametrize("epsilon", [LEAST, 300.0, MOST])
+@pytest.mark.parametrize("delta", [1e-300, 1e-30, 0.999])
+def test_the_extremes_fit(epsilon, delta):
+    parts = plan(Budget(epsilon, delta), SHARES, DRAWS)
+    assert parts.cost().epsilon <= epsilon
+    assert all(event.parameter > 0 for event in parts.events.values())
+
+
 def test_one_part_gets_what_calibrate_gives():
     selections = plan(WHOLE, {"a": 1.0}, {"a": ("selection", 101)}).events["a"]
     assert selections.parameter == pytest.approx(calibrate(101, epsilon=1.0, delta=1e-6), rel=5e-5)
@@ -203,7 +212,9 @@ def test_a_plan_is_a_frozen_value():
 
 REFUSED = [
     (lambda: plan(1.0, SHARES), r"budget \(float\) must be a Budget; pass Budget\(1.0, 1e-6\)"),
-    (lambda: plan(Budget(0.0, 1e-6), SHARES), r"budget \(epsilon 0\) must have an epsilon above 0"),
+    *((lambda e=e: plan(Budget(e, 1e-6), SHARES),
+       r"budget \(epsilon .*\) must have an epsilon between 1e-\d+ and .*; pass Budget")
+      for e in (0.0, 1e-300, 1e300)),
     (lambda: plan(WHOLE, {}), r"shares \(dict\) must map the names of parts to numbers; p"),
     (lambda: plan(WHOLE, [0.5, 0.5]), r"shares \(list\) must map the names of parts to numbers; p"),
     *((lambda share=share: plan(WHOLE, {"a": share, "b": 0.5}),
