@@ -69,7 +69,7 @@ from privfit.privacy.mechanisms import (
 from privfit.privacy.neighbours import Neighbours
 from privfit.records import Stream
 from privfit.report.sweeps import Sweep, sweep
-from privfit.runs.spaces import Bits, Reals, Subsets
+from privfit.runs.spaces import Bits, Integers, Mixed, Permutations, Reals, Subsets
 from privfit.searches.dpsga import DPSGA
 from privfit.searches.majority import Majority
 from privfit.searches.privgene import EEM, Local, PrivGene
@@ -125,6 +125,7 @@ __all__ = [
     "Hybrid",
     "InputError",
     "InputTypeError",
+    "Integers",
     "KMeans",
     "KMedian",
     "L1Ball",
@@ -138,6 +139,7 @@ __all__ = [
     "LogisticRegression",
     "Majority",
     "MissingExtraError",
+    "Mixed",
     "Neighbours",
     "NoisyMax",
     "NoisyScores",
@@ -145,6 +147,7 @@ __all__ = [
     "ObjectivePerturbation",
     "OutputPerturbation",
     "Peeling",
+    "Permutations",
     "PermuteAndFlip",
     "PermutedSGD",
     "PrivGene",

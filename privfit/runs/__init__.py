@@ -3,6 +3,18 @@
 from privfit.runs.paths import Generation, Path
 from privfit.runs.protocols import Objective, Space
 from privfit.runs.run import Run
-from privfit.runs.spaces import Bits, Reals, Subsets
+from privfit.runs.spaces import Bits, Integers, Mixed, Permutations, Reals, Subsets
 
-__all__ = ["Bits", "Generation", "Objective", "Path", "Reals", "Run", "Space", "Subsets"]
+__all__ = [
+    "Bits",
+    "Generation",
+    "Integers",
+    "Mixed",
+    "Objective",
+    "Path",
+    "Permutations",
+    "Reals",
+    "Run",
+    "Space",
+    "Subsets",
+]

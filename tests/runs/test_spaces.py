@@ -25,7 +25,10 @@ from privfit import (
     Box,
     CentersObjective,
     FacilityObjective,
+    Integers,
     LinearObjective,
+    Mixed,
+    Permutations,
     Reals,
     RecordObjective,
     Subsets,
@@ -48,7 +51,19 @@ SPACES: dict[str, Space] = {
     "the only index": Subsets(1, 1),
     "bits": Bits(5),
     "one bit": Bits(1),
-}
+    "permutations": Permutations(5),
+    "two things": Permutations(2),
+    "one thing": Permutations(1),
+    "integers": Integers(-3, 8, 4),
+    "integers of their own bounds": Integers([0, -1, 100], [1, 1, 100_000]),
+    "a table of integers": Integers(0, 9, (2, 3)),
+    "large integers": Integers(-(2**52), 2**52, 1),
+    "mixed": Mixed(Reals(-1, 1, (2, 2), units=0.25), Subsets(6, 2), Bits(3), Permutations(4),
+                   Integers(0, 5, 2)),
+    "mixed without reals": Mixed(Bits(2), Integers(0, 9, 1)),
+    "mixed bits": Mixed(Bits(2), Bits(1)),
+    "mixed in mixed": Mixed(Mixed(Reals(0, 1, 1), Bits(1)), Permutations(3)),
+}  # fmt: skip
 
 
 @pytest.fixture(params=list(SPACES), ids=str)
@@ -72,6 +87,11 @@ def proposals(space: Space) -> dict[str, np.ndarray]:
         found[f"nudge {step}"] = space.nudge(A, step, coins())
         for rate in (0.0, 0.5, 1.0):
             found[f"jitter {step} {rate}"] = space.jitter(A, step, rate, coins())
+            found[f"redraw {rate}"] = space.redraw(A, rate, coins())
+    for name in ("splice", "mix"):
+        found[f"sibling of a {name}"] = space.sibling(A, B, found[name], coins())
+    if isinstance(space, Permutations):
+        found["swap"], found["insert"] = space.swap(A, coins()), space.insert(A, coins())
     return found
 
 
@@ -85,9 +105,12 @@ def test_operators_leave_their_arguments_alone(space):
     before = A.copy(), B.copy()
     A.flags.writeable = B.flags.writeable = False
     space.splice(A, B, coins())
-    space.mix(A, B, coins())
+    space.sibling(A, B, space.mix(A, B, coins()), coins())
     space.nudge(A, 0.3, coins())
     space.jitter(A, 0.3, 0.5, coins())
+    space.redraw(A, 0.5, coins())
+    space.contains(A)
+    space.snap(A)
     space.moved(A[0], *space.all_moves(A[0], 0.3))
     space.moved(A[0], *space.some_moves(A[0], 5, 0.3, coins()))
     assert np.array_equal(A, before[0])
@@ -100,14 +123,14 @@ def test_the_same_coins_give_the_same_proposals(space):
         assert np.array_equal(first, second)
 
 
-@pytest.mark.parametrize("name", ["reals", "subsets", "bits"])
+@pytest.mark.parametrize("name", ["reals", "subsets", "bits", "permutations", "integers", "mixed"])
 def test_other_coins_give_other_proposals(name):
     space = SPACES[name]
     A, B = space.sample(60, coins(1)), space.sample(60, coins(2))
     operators = [
         lambda c: space.sample(60, c), lambda c: space.splice(A, B, c),
         lambda c: space.mix(A, B, c), lambda c: space.nudge(A, 0.3, c),
-        lambda c: space.jitter(A, 0.3, 0.5, c),
+        lambda c: space.jitter(A, 0.3, 0.5, c), lambda c: space.redraw(A, 0.5, c),
         lambda c: space.moved(A[0], *space.some_moves(A[0], 60, 0.3, c)),
     ]  # fmt: skip
     for operator in operators:
@@ -119,6 +142,9 @@ def test_size_is_the_number_of_genes():
     assert Reals(0, 1, 4).size == 4
     assert Subsets(9, 4).size == 4
     assert Bits(5).size == 5
+    assert Permutations(5).size == 5
+    assert Integers(0, 9, (3, 2)).size == Integers(np.zeros((3, 2), int), 9).size == 6
+    assert Mixed(Reals(0, 1, (3, 2)), Bits(5)).size == 11
 
 
 # ------------------------------------------------------------------------------------------ middles
@@ -133,12 +159,22 @@ def test_walks_start_nearest_to_zero():
     assert Bits(3).middle.tolist() == [False] * 3
 
 
+def test_other_walks_start_in_the_middle_or_in_order():
+    assert Integers([0, -3], [9, 4]).middle.tolist() == [4, 0]
+    assert Permutations(3).middle.tolist() == [0, 1, 2]
+    assert Mixed(Reals(1, 2, 1), Integers(0, 9, 1), Bits(1)).middle.tolist() == [1.0, 4.0, 0.0]
+
+
 def test_extremes_hold_the_ends_of_the_space():
     found = Reals([-3, -1], [1, 2], 2).extremes
     assert found.tolist() == [[0, 0], [-3, -1], [1, 2], [-3, 2]]
     assert Subsets(9, 4).extremes.tolist() == [[0, 1, 2, 3], [5, 6, 7, 8]]
     assert Subsets(4, 4).extremes.tolist() == [[0, 1, 2, 3], [0, 1, 2, 3]]
     assert Bits(2).extremes.tolist() == [[False, False], [True, True]]
+    assert Permutations(3).extremes.tolist() == [[0, 1, 2], [2, 1, 0]]
+    assert Integers([0, -3], [9, 4]).extremes.tolist() == [[4, 0], [0, -3], [9, 4]]
+    found = Mixed(Reals(-3, 1, 1), Bits(1)).extremes
+    assert found.tolist() == [[0, 0], [-3, 1], [1, 0], [-3, 1]]
 
 
 # -------------------------------------------------------------------------------------------- grids
@@ -157,7 +193,7 @@ def test_a_box_takes_the_grid_of_its_objective_unless_it_has_one(rng):
     own = RecordObjective(X, lambda x, P: np.zeros((len(x), len(P))), 0, 1)
     assert Reals(-1, 1, 3).on_grid_of(own).units is None
     places = FacilityObjective(X, X, (0, 4), domain)
-    for other in (Subsets(5, 2), Bits(3)):
+    for other in (Subsets(5, 2), Bits(3), Permutations(3), Integers(0, 9, 2), Mixed(Bits(3))):
         assert other.on_grid_of(places) is other
 
 
@@ -406,7 +442,7 @@ def test_genes_of_children_come_from_parents(space):
         if isinstance(space, Subsets):
             for child, a, b in zip(children.tolist(), A.tolist(), B.tolist(), strict=True):
                 assert set(child) <= {*a, *b}
-        else:
+        elif not isinstance(space, Permutations | Mixed):
             assert ((children == A) | (children == B)).all()
 
 
@@ -431,6 +467,19 @@ WRONG = [
     *((partial(Reals, *bounds, 2, units=units), r"must have a point of the grid between them")
       for bounds, units in [((0.1, 0.2), 0.25), (([0, 0.1], [1, 0.2]), 0.25),
                             (([0.1, 0.1], [0.2, 1.0]), 0.25), ((1, 2), [0.5, 512.0])]),
+    *((partial(Permutations, n), rf"n \({n!r}\) must be a positive whole number; pass n=10")
+      for n in (0, -1, 1.0, True, None)),
+    *((partial(Integers, 0, 9, d), rf"d \({d!r}\) must be a positive whole number; pass d=10")
+      for d in (0, -1, 1.5, True)),
+    *((partial(Integers, *bounds, 2), r"low and high must be whole numbers between -2\^52 and")
+      for bounds in [(0.0, 9), (0, 9.5), (None, 9), ("0", 9), (0, 2**53), (-(2**63), 9), (0, 2**70),
+                     (False, True)]),
+    *((partial(Integers, *bounds), r"low and high must be numbers or arrays of the shape of a cand")
+      for bounds in [([0, 0], [1, 1, 1]), (0, [1, 1], 3)]),
+    *((partial(Integers, *bounds), r"low must be below high, in one coordinate or more; pass I")
+      for bounds in [(3, 3, 1), (4, 3, 1), ([0, 3], [9, 3]), (0, 9), ([1], np.zeros(0, int))]),
+    *((partial(Mixed, *parts), r"spaces \(.*\) must be at least one space, and nothing else; pass")
+      for parts in [(), (3,), (Bits(2), None)]),
     (partial(Reals(-1, 1, 3).on_grid_of, SimpleNamespace(candidate_units=np.ones(2))),
      r"candidates \(shape \(3,\)\) must have the shape of the objective's, \(2,\); pass Reals"),
 ]  # fmt: skip
@@ -444,7 +493,7 @@ def test_wrong_sizes_and_bounds_are_refused(call, message):
 
 def test_every_raise_is_reached_by_a_case_above():
     seen = "\n".join(messages_of(call) for call, _ in WRONG)
-    assert_reached([Path(spaces.__file__)], seen)
+    assert_reached(sorted(Path(spaces.__file__).parent.glob("*.py")), seen)
 
 
 def test_spaces_are_frozen_and_their_bounds_their_own():
@@ -452,7 +501,12 @@ def test_spaces_are_frozen_and_their_bounds_their_own():
     space = Reals(low, 1, 2)
     low[:] = 7
     assert space.low.tolist() == [0, 0]
-    for each, name in ((space, "low"), (Subsets(5, 2), "k"), (Bits(3), "n")):
+    numbers = np.array([0, 0])
+    whole = Integers(numbers, 9)
+    numbers[:] = 7
+    assert whole.low.tolist() == [0, 0]
+    for each, name in ((space, "low"), (Subsets(5, 2), "k"), (Bits(3), "n"), (whole, "high"),
+                       (Permutations(3), "n"), (Mixed(Bits(1)), "spaces")):  # fmt: skip
         with pytest.raises(AttributeError, match="cannot assign"):
             setattr(each, name, 1)
 
@@ -462,3 +516,6 @@ def test_representations_are_short():
     assert repr(Reals(0, 1, (3, 2))) == "Reals(<3 x 2 numbers>)"
     assert repr(Subsets(5, 2)) == "Subsets(n=5, k=2)"
     assert repr(Bits(3)) == "Bits(n=3)"
+    assert repr(Permutations(3)) == "Permutations(n=3)"
+    assert repr(Integers(0, 9, (3, 2))) == "Integers(<3 x 2 whole numbers>)"
+    assert repr(Mixed(Bits(3), Reals(0, 1, 2))) == "Mixed(Bits(n=3), Reals(<2 numbers>))"
