@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse
 
 import privfit
+from privfit.searches import operators
 
 # -------------------------------------------------------------------------------------------- names
 
@@ -622,6 +623,22 @@ IN_SPACES = ("local, by loss", "eem, short", "privgene, short", "privgene as pub
              "dpsga, short")  # fmt: skip
 
 
+OPERATED = {
+    "privgene, operators": privfit.PrivGene(
+        generations=3, population=30, survivors=4, crossover=operators.Uniform(0.7),
+        mutation=operators.Gaussian(0.1), schedule=operators.Geometric(0.2),
+        starts=operators.MiddleStarts(0.1),
+    ),
+    "dpsga, operators": privfit.DPSGA(
+        generations=3, population=30, survivors=4, crossover=operators.OnePoint(),
+        mutation=operators.Redraw(), schedule=operators.Decay(0.5),
+    ),
+    "dpsga as published, steps": privfit.DPSGA(
+        generations=3, population=30, survivors=4, paper=True, mutation=operators.Step(0.2)
+    ),
+}  # fmt: skip
+
+
 def searched(name: str, solver: Any, budget: str, relation: str) -> Released:
     heard: list[Any] = []
     found = privfit.search(
@@ -638,9 +655,10 @@ def search_cases() -> Iterator[tuple[str, Case]]:
             for budget, relation in budgets_of(name):
                 case = partial(searched, what, solver, budget, relation)
                 yield f"search/{name}/{what}/{budget}/{relation}", case
-    for name in IN_SPACES:
-        for what in SPACES:
-            case = partial(searched, what, SEARCHES[name], "delta", "replace")
+    for name, solver in {**{name: SEARCHES[name] for name in IN_SPACES}, **OPERATED}.items():
+        others = ("own reals", "own subsets", "own bits") if name in OPERATED else ()
+        for what in (*SPACES, *others):
+            case = partial(searched, what, solver, "delta", "replace")
             yield f"search/{name}/{what}/delta/replace", case
 
 

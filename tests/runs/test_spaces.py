@@ -211,6 +211,50 @@ def test_without_a_grid_candidates_are_only_clipped():
     assert Reals(-1, 1, 3).snap([[0.123456789, 7, -7]]).tolist() == [[0.123456789, 1, -1]]
 
 
+def test_numbers_become_sets_and_strings():
+    assert Bits(3).snap([[0.7, -2, 0.5]]).tolist() == [[True, False, False]]
+    space = Subsets(6, 3)
+    assert space.snap([[2, 2, 2], [5, 5, 5], [-9, 0.4, 99]]).tolist() == [[2, 3, 4], [3, 4, 5],
+                                                                          [0, 1, 5]]  # fmt: skip
+    P = space.sample(40, coins())
+    assert np.array_equal(space.snap(P), np.sort(P))
+    for one in (space, Subsets(4, 4), Subsets(1, 1)):
+        check_inside(one, one.snap(coins().normal(0, 9, (200, one.k))))
+    check_inside(space, space.snap([[np.nan, np.inf, -np.inf]]))
+
+
+def test_what_is_snapped_is_contained_and_stays(space):
+    wild = coins().normal(0, 30, (60, *space.shape))
+    P = space.snap(wild)
+    check_inside(space, P)
+    assert np.array_equal(space.snap(P), P)
+
+
+OUTSIDE = [
+    (Reals(-1, 1, 2), [[0.5, 1], [-1, 1.01], [np.nan, 0], [-np.inf, 0]], 1),
+    (Reals(-1, 1, 2, units=0.25), [[0.5, 0.25], [-1, 1], [0.5, 0.3], [1.25, 0]], 2),
+    (Reals(-0.7, 0.7, 1, units=0.5), [[0.5], [0.7], [-0.7], [1.0]], 1),
+    (Reals(0, 1, (2, 1)), [[[0], [1]], [[0], [2]]], 1),
+    (Subsets(5, 2), [[0, 4], [3, 1], [2, 2], [0, 5], [-1, 2]], 2),
+    (Bits(2), [[True, False], [False, False]], 2),
+]
+
+
+@pytest.mark.parametrize(("space", "P", "inside"), OUTSIDE, ids=[repr(s) for s, *_ in OUTSIDE])
+def test_what_is_outside_is_not_contained(space, P, inside):
+    assert space.contains(P).tolist() == [True] * inside + [False] * (len(P) - inside)
+    assert space.contains(np.asarray(P)[:, :, None]).tolist() == [False] * len(P)
+    assert space.contains(np.full((3, *space.shape), "a")).tolist() == [False] * 3
+    assert space.contains(space.sample(1, coins())[:0]).tolist() == []
+    assert space.contains(1).tolist() == [False]
+
+
+def test_whole_numbers_are_neither_sets_nor_bits_in_another_type():
+    assert Subsets(5, 2).contains([[0.0, 4.0]]).tolist() == [False]
+    assert Bits(2).contains([[0, 1]]).tolist() == [False]
+    assert Reals(-1, 1, 2).contains([[0, 1]]).tolist() == [True]
+
+
 # -------------------------------------------------------------------------------------------- moves
 
 
@@ -371,6 +415,21 @@ def test_jitter_of_bits_flips_each_at_its_rate():
     for column in range(3):
         hits = int(flips[:, column].sum())
         assert scipy.stats.binomtest(hits, 6000, 0.3).pvalue > LEAST
+
+
+@pytest.mark.statistical
+def test_coordinates_are_drawn_anew_at_their_rate():
+    """Members of a set are swapped for any other, bits may stay what they are."""
+    P = Reals([-1, 5], [1, 6], 2).redraw(np.tile([2.0, 2.0], (6000, 1)), 0.3, coins())
+    for column, low, width in ((0, -1, 2), (1, 5, 1)):
+        hit = P[:, column][P[:, column] != 2.0]
+        assert scipy.stats.binomtest(len(hit), 6000, 0.3).pvalue > LEAST
+        assert scipy.stats.kstest((hit - low) / width, "uniform").pvalue > LEAST
+    P = Bits(2).redraw(np.zeros((6000, 2), dtype=bool), 0.6, coins())
+    assert scipy.stats.binomtest(int(P[:, 1].sum()), 6000, 0.3).pvalue > LEAST
+    P = np.tile([4, 0, 7], (6000, 1))
+    changed = Subsets(30, 3).redraw(P, 0.3, coins()) != P
+    assert scipy.stats.binomtest(int(changed[:, 2].sum()), 6000, 0.3).pvalue > LEAST
 
 
 def test_jitter_at_rate_zero_is_none_and_at_rate_one_everywhere():
