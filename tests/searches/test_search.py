@@ -1231,6 +1231,14 @@ REFUSED = [
       for space in (Reals(0, 1, 2), Bits(2), Subsets(6, 2), Subsets(6, 6))),
     (refused(SETS, Reals(0.0001, 0.0002, (2, 2))), r"must have a point of the grid between them"),
     (refused(RecordObjective(PRIVATE, lambda x, P: P, 0, 1)), r"score returned another shape"),
+    *((refused(all_of(PROBLEMS["centres"]), space, solver=solver),
+       r"space \(.*\) must be another one for a CentersObjective; pass Reals\(-1, 1, \(k, d\)\)")
+      for space in (Integers(0, 1, (2, 2)), Mixed(Reals(0, 1, (2, 2))), Permutations(2))
+      for solver in ("local", "dpsga")),
+    *((refused(all_of(PROBLEMS["facilities"]), space, solver=solver),
+       r"space \(.*\) must be another one for a FacilityObjective; pass Subsets\(n, k\)")
+      for space in (Integers(0, 4, 2), Mixed(Subsets(5, 2)), Permutations(5))
+      for solver in ("eem", "privgene")),
 ]  # fmt: skip
 
 
