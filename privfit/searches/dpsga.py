@@ -32,6 +32,7 @@ from privfit.runs.settings import Blank, Search, blank, check_counts, check_shar
 from privfit.runs.spaces import Reals
 from privfit.searches.breeding import (
     Breeding,
+    Proposal,
     check_operators,
     crossing,
     mutating,
@@ -143,15 +144,15 @@ class DPSGA(Search):
     generations: int | None = None
     population: Blank[int] = blank(200)
     survivors: Blank[int] = blank(10)
-    crossover: Blank[float | Callable[..., Array]] = blank(0.5)
-    mutation: float | Callable[..., Array] | None = None
+    crossover: Blank[float | Proposal] = blank(0.5)
+    mutation: float | Proposal | None = None
     step: Blank[float | None] = Blank(lambda own: own_field(own.mutation, "step", 0.05))
     average: Blank[float] = blank(0.25, paper=0.0)
     paper: bool = False
     selection: str = "exponential"
     composition: Blank[str] = Blank(_usual_composition)
     schedule: Callable[[int, int], float] | None = None
-    starts: Callable[..., Array] | None = None
+    starts: Proposal | None = None
 
     unlisted: ClassVar[tuple[str, ...]] = ("schedule", "starts")
 
@@ -197,7 +198,7 @@ class DPSGA(Search):
         return needed(self.paper, crossover, self._mutation, self.starts or RandomStarts())
 
     @property
-    def _mutation(self) -> Callable[..., Array]:
+    def _mutation(self) -> Proposal:
         """The mutation that was passed, or the thesis's at the rate that was passed."""
         return self.mutation if callable(self.mutation) else Gaussian(rate=self.mutation)
 

@@ -20,16 +20,32 @@ mutation.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from privfit.base.typing import Array, Coins
+from privfit.runs.protocols import Space
 from privfit.runs.settings import Parameters, check_positive_shares, check_shares
+from privfit.runs.spaces import Permutations, Subsets
 
 __all__ = ["Constant", "Decay", "Gaussian", "Geometric", "Insertion", "InterceptStarts",
            "MiddleStarts", "OnePoint", "RandomStarts", "Redraw", "Step", "Swap", "Uniform",
            "Union"]  # fmt: skip
+
+
+class Redrawing(Space, Protocol):
+    """A space whose coordinates can be drawn anew."""
+
+    def redraw(self, P: Array, rate: float, coins: Coins) -> Array:
+        """Draw each coordinate anew with probability `rate`."""
+
+
+class Snapping(Space, Protocol):
+    """A space that has a candidate near any numbers."""
+
+    def snap(self, P: Array) -> Array:
+        """The nearest candidates."""
 
 
 class Operator(Parameters):
@@ -77,7 +93,7 @@ class OnePoint(Operator):
 
     rate: float | None = None
 
-    def __call__(self, space: Any, A: Array, B: Array, coins: Coins) -> Array:
+    def __call__(self, space: Space, A: Array, B: Array, coins: Coins) -> Array:
         return space.splice(A, B, coins)
 
 
@@ -113,7 +129,7 @@ class Uniform(Operator):
 
     rate: float | None = None
 
-    def __call__(self, space: Any, A: Array, B: Array, coins: Coins) -> Array:
+    def __call__(self, space: Space, A: Array, B: Array, coins: Coins) -> Array:
         return space.mix(A, B, coins)
 
 
@@ -148,7 +164,7 @@ class Union(Operator):
 
     rate: float | None = None
 
-    def __call__(self, space: Any, A: Array, B: Array, coins: Coins) -> Array:
+    def __call__(self, space: Subsets, A: Array, B: Array, coins: Coins) -> Array:
         return space.unite(A, B, coins)
 
 
@@ -186,7 +202,7 @@ class Step(Operator):
 
     step: float | None = None
 
-    def __call__(self, space: Any, P: Array, scale: float, coins: Coins) -> Array:
+    def __call__(self, space: Space, P: Array, scale: float, coins: Coins) -> Array:
         assert self.step is not None, "a search completes its operators"
         return space.nudge(P, self.step * scale, coins)
 
@@ -226,8 +242,9 @@ class Gaussian(Operator):
     step: float | None = None
     rate: float | None = None
 
-    def __call__(self, space: Any, P: Array, scale: float, coins: Coins) -> Array:
+    def __call__(self, space: Space, P: Array, scale: float, coins: Coins) -> Array:
         assert self.step is not None, "a search completes its operators"
+        assert self.rate is not None, "a search completes its operators"
         return space.jitter(P, self.step * scale, self.rate, coins)
 
 
@@ -262,7 +279,7 @@ class Redraw(Operator):
 
     rate: float | None = None
 
-    def __call__(self, space: Any, P: Array, scale: float, coins: Coins) -> Array:
+    def __call__(self, space: Redrawing, P: Array, scale: float, coins: Coins) -> Array:
         assert self.rate is not None, "a search completes its operators"
         return space.redraw(P, min(self.rate * scale, 1.0), coins)
 
@@ -291,7 +308,7 @@ class Swap(Operator):
     setting: ClassVar[str] = "mutation"
     needs: ClassVar[tuple[str, ...]] = ("swap",)
 
-    def __call__(self, space: Any, P: Array, scale: float, coins: Coins) -> Array:
+    def __call__(self, space: Permutations, P: Array, scale: float, coins: Coins) -> Array:
         return space.swap(P, coins)
 
 
@@ -319,7 +336,7 @@ class Insertion(Operator):
     setting: ClassVar[str] = "mutation"
     needs: ClassVar[tuple[str, ...]] = ("insert",)
 
-    def __call__(self, space: Any, P: Array, scale: float, coins: Coins) -> Array:
+    def __call__(self, space: Permutations, P: Array, scale: float, coins: Coins) -> Array:
         return space.insert(P, coins)
 
 
@@ -429,7 +446,7 @@ class RandomStarts(Operator):
     setting: ClassVar[str] = "starts"
     needs: ClassVar[tuple[str, ...]] = ("sample",)
 
-    def __call__(self, space: Any, m: int, coins: Coins) -> Array:
+    def __call__(self, space: Space, m: int, coins: Coins) -> Array:
         return space.sample(m, coins)
 
 
@@ -463,7 +480,7 @@ class MiddleStarts(Operator):
 
     share: float = 0.05
 
-    def __call__(self, space: Any, m: int, coins: Coins) -> Array:
+    def __call__(self, space: Space, m: int, coins: Coins) -> Array:
         P = np.array(space.sample(m, coins))
         P[: int(m * self.share)] = space.middle
         return P
@@ -499,7 +516,7 @@ class InterceptStarts(Operator):
 
     share: float = 0.1
 
-    def __call__(self, space: Any, m: int, coins: Coins) -> Array:
+    def __call__(self, space: Snapping, m: int, coins: Coins) -> Array:
         P = np.array(space.sample(m, coins))
         flat, alone = P.reshape(m, -1), int(m * self.share / 2)
         flat[: 2 * alone, :-1] = 0

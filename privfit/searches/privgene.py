@@ -46,6 +46,7 @@ from privfit.runs.settings import (
 from privfit.runs.spaces import Reals
 from privfit.searches.breeding import (
     Breeding,
+    Proposal,
     check_operators,
     crossing,
     mutating,
@@ -188,10 +189,10 @@ class PrivGene(_Steered):
     decay: Blank[float | None] = Blank(_usual_decay)
     average: Blank[float] = blank(0.25, paper=0.0)
     paper: bool = False
-    crossover: float | Callable[..., Array] | None = None
-    mutation: Callable[..., Array] | None = None
+    crossover: float | Proposal | None = None
+    mutation: Proposal | None = None
     schedule: Callable[[int, int], float] | None = None
-    starts: Callable[..., Array] | None = None
+    starts: Proposal | None = None
 
     scores_many: ClassVar[bool] = True
     unlisted: ClassVar[tuple[str, ...]] = ("crossover", "mutation", "schedule", "starts")
@@ -293,7 +294,7 @@ class PrivGene(_Steered):
         return rounds - 1, each, last
 
 
-def _usual_starts(objective: Objective, space: Space) -> RandomStarts | InterceptStarts:
+def _usual_starts(objective: Objective, space: Space) -> Proposal:
     """Random candidates; for linear models a tenth have only an intercept, of either sign."""
     intercept = isinstance(objective, LinearObjective) and objective.fit_intercept
     return InterceptStarts() if intercept and isinstance(space, Reals) else RandomStarts()
