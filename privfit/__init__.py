@@ -71,7 +71,7 @@ from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.planning import plan
 from privfit.records import Stream
 from privfit.report.sweeps import SearchProblem, Sweep, Sweeps, sweep
-from privfit.runs.spaces import Bits, Reals, Subsets
+from privfit.runs.spaces import Bits, Integers, Mixed, Permutations, Reals, Subsets
 from privfit.searches.dpsga import DPSGA
 from privfit.searches.majority import Majority
 from privfit.searches.privgene import EEM, Local, PrivGene
@@ -127,6 +127,7 @@ __all__ = [
     "Hybrid",
     "InputError",
     "InputTypeError",
+    "Integers",
     "KMeans",
     "KMedian",
     "L1Ball",
@@ -140,6 +141,7 @@ __all__ = [
     "LogisticRegression",
     "Majority",
     "MissingExtraError",
+    "Mixed",
     "Neighbours",
     "NoisyMax",
     "NoisyScores",
@@ -147,6 +149,7 @@ __all__ = [
     "ObjectivePerturbation",
     "OutputPerturbation",
     "Peeling",
+    "Permutations",
     "PermuteAndFlip",
     "PermutedSGD",
     "PrivGene",

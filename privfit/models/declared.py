@@ -3,7 +3,7 @@
 They are encoded as `base.json` says, with two objects of our own:
 
     {"domain": "Box", "lower": 0.0, ...}            what `Domain.to_dict` gives
-    {"settings": "Local", "generations": 100, ...}  settings of a method
+    {"settings": "Local", "generations": 100, ...}  settings of a method, or an operator among them
 
 Reading makes these and nothing else; no name in a text is ever looked up elsewhere.
 """
@@ -20,6 +20,8 @@ from privfit.domains import Domain
 from privfit.features import selection
 from privfit.linear import methods as linear
 from privfit.privacy.neighbours import Neighbours
+from privfit.runs.settings import listed
+from privfit.searches import operators
 
 __all__ = ["SETTINGS", "from_plain", "method_name", "to_plain"]
 
@@ -29,7 +31,8 @@ _NAMES: dict[type[Any], str] = {
     for methods in (linear.METHODS, kmeans.METHODS, kmedian.METHODS, selection.METHODS)
     for name, kind in methods.items()
 }
-SETTINGS: dict[str, type[Any]] = {kind.__name__: kind for kind in _NAMES}
+_OPERATORS = [getattr(operators, name) for name in operators.__all__]
+SETTINGS: dict[str, type[Any]] = {kind.__name__: kind for kind in (*_NAMES, *_OPERATORS)}
 
 
 def method_name(method: Any) -> Any:
@@ -46,7 +49,7 @@ def to_plain(value: Any, what: str) -> Any:
         if isinstance(value, Neighbours):
             return value.relation
         if SETTINGS.get(type(value).__name__) is type(value):
-            own = value.get_params(deep=False).items()
+            own = listed(value, value.get_params(deep=False)).items()
             plain = {name: encoded(item, other) for name, item in own}
             return {"settings": type(value).__name__, **plain}
         raise DeclarationTypeError(
@@ -76,7 +79,7 @@ def from_plain(value: Any, what: str) -> Any:
 def _settings(value: dict[str, Any], what: str) -> Any:
     kind = SETTINGS[value["settings"]]
     own = {name: from_plain(item, what) for name, item in value.items() if name != "settings"}
-    if own.keys() != {one.name for one in fields(kind)}:
+    if own.keys() | set(kind.unlisted) != {one.name for one in fields(kind)}:
         raise FileError(
             f"{what} must have the settings of {kind.__name__} and no others; pass the text "
             "unchanged"

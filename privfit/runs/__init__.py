@@ -3,14 +3,17 @@
 from privfit.runs.paths import Generation, Path, Paths, Step
 from privfit.runs.protocols import Objective, Space
 from privfit.runs.run import Run
-from privfit.runs.spaces import Bits, Reals, Subsets
+from privfit.runs.spaces import Bits, Integers, Mixed, Permutations, Reals, Subsets
 
 __all__ = [
     "Bits",
     "Generation",
+    "Integers",
+    "Mixed",
     "Objective",
     "Path",
     "Paths",
+    "Permutations",
     "Reals",
     "Run",
     "Space",

@@ -33,10 +33,14 @@ from privfit.runs.listeners import Listener
 from privfit.runs.paths import Generation, Path, Step, together
 from privfit.runs.protocols import Objective, Space, View
 from privfit.runs.sizes import public_size
-from privfit.runs.spaces import Reals
+from privfit.runs.spaces import Integers as WholeNumbers
+from privfit.runs.spaces import Mixed, Permutations, Reals
 from privfit.runs.stops import RunEnded, says_stop
 
 __all__ = ["Moves", "Run", "Task", "check_space", "coins_of", "size_of"]
+
+# Objectives that score moves incrementally, and the spaces whose moves they know.
+MOVED_AS = {CentersObjective: "Reals(-1, 1, (k, d))", FacilityObjective: "Subsets(n, k)"}
 
 O = TypeVar("O", bound=Objective, covariant=True)  # noqa: E741
 S = TypeVar("S", bound=Space, covariant=True)
@@ -494,6 +498,12 @@ def check_space(objective: Objective, space: Space) -> Array:
             f"space ({space!r}) must be a box of weights for a LinearObjective; pass "
             f"Reals(-1, 1, {objective.n_weights})"
         )
+    if isinstance(space, WholeNumbers | Mixed | Permutations):
+        for kind, wanted in MOVED_AS.items():  # its view would take their moves for other ones
+            if isinstance(objective, kind):
+                raise DeclarationError(
+                    f"space ({space!r}) must be another one for a {kind.__name__}; pass {wanted}"
+                )
     space = space.on_grid_of(objective)
     if (
         isinstance(objective, CentersObjective)

@@ -23,8 +23,8 @@ from privfit.runs.paths import Path
 from privfit.runs.run import Run, Task, check_candidates
 from privfit.runs.sizes import known_size
 
-__all__ = ["DEPRECATED", "Blank", "Parameters", "Search", "Settings", "Solver", "blank", "realised",
-           "settings_of"]  # fmt: skip
+__all__ = ["DEPRECATED", "Blank", "Parameters", "Search", "Settings", "Solver", "blank", "listed",
+           "realised", "settings_of"]  # fmt: skip
 
 DEPRECATED = "deprecated"  # the default of a parameter that has another name now
 NOT_RENAMED: Mapping[str, str] = MappingProxyType({})
@@ -80,6 +80,7 @@ class Parameters:
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # of those that inherit
+    unlisted: ClassVar[tuple[str, ...]] = ()  # fields that releases and files have only if passed
 
     def __repr__(self) -> str:
         """The settings as they were written, without those left out."""
@@ -296,8 +297,14 @@ def realised(solver: str, settings: Any, path: Path) -> dict[str, Any]:
     """The solver's settings as they were used, for the settings of a `Release`."""
     given: dict[str, Any] = {}
     if is_dataclass(settings) and not isinstance(settings, type):
-        given = asdict(settings)
+        given = listed(settings, asdict(settings))
     return {"solver": solver, **_merged(given, path.notes)}
+
+
+def listed(settings: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of settings for releases and files: those that are unlisted only if passed."""
+    unlisted = getattr(settings, "unlisted", ())
+    return {n: value for n, value in values.items() if value is not None or n not in unlisted}
 
 
 def _merged(given: dict[str, Any], used: Mapping[str, Any]) -> dict[str, Any]:
