@@ -19,6 +19,7 @@ from privfit.base.errors import (
     InputTypeError,
     MissingExtraError,
     PrivfitError,
+    SolverError,
 )
 from privfit.base.version import __version__ as __version__
 from privfit.clustering.grids import UniformGrid
@@ -69,7 +70,9 @@ from privfit.privacy.mechanisms import (
 from privfit.privacy.neighbours import Neighbours
 from privfit.records import Stream
 from privfit.report.sweeps import Sweep, sweep
+from privfit.runs.protocols import Objective, Solver, Space
 from privfit.runs.spaces import Bits, Reals, Subsets
+from privfit.searches.ask_tell import AskTell
 from privfit.searches.dpsga import DPSGA
 from privfit.searches.majority import Majority
 from privfit.searches.privgene import EEM, Local, PrivGene
@@ -92,6 +95,7 @@ __all__ = [
     "DPSGA",
     "EEM",
     "AboveThreshold",
+    "AskTell",
     "BernoulliNB",
     "Bits",
     "Box",
@@ -142,6 +146,7 @@ __all__ = [
     "NoisyMax",
     "NoisyScores",
     "Numeric",
+    "Objective",
     "ObjectivePerturbation",
     "OutputPerturbation",
     "Peeling",
@@ -161,6 +166,9 @@ __all__ = [
     "SelectFeatures",
     "SelectRefine",
     "SmoothLoss",
+    "Solver",
+    "SolverError",
+    "Space",
     "SparseVector",
     "Stream",
     "Subsample",

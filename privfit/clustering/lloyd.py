@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -125,6 +125,8 @@ class Lloyd(Settings):
     >>> model.cluster_centers_.shape
     (2, 1)
     """
+
+    takes: ClassVar[type[CentersObjective]] = CentersObjective
 
     steps: Blank[int | None] = blank(None, paper=5)
     residual: bool = False

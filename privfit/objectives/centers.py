@@ -475,6 +475,8 @@ class CentersObjective(Objective[CentersRows]):
         """
         return CenterSteps(self, centers)
 
+    around = walk  # what searches ask for
+
 
 D = TypeVar("D", bound=Domain)
 

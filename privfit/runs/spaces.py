@@ -188,6 +188,23 @@ class Reals:
         snap(P.reshape(-1, self.size), units, low, high)
         return P
 
+    def contains(self, P: Array) -> Array:
+        """Which candidates lie in the box and on its grid.
+
+        Parameters
+        ----------
+        P : array of shape (m, ...)
+            The candidates.
+
+        Returns
+        -------
+        array of bool of shape (m,)
+            True for those that do.
+        """
+        if P.dtype.kind not in "fiu":
+            return np.zeros(len(P), dtype=bool)
+        return np.asarray((self.snap(P) == P).reshape(len(P), -1).all(axis=1))
+
     def sample(self, m: int, coins: Coins) -> Array:
         """Draw candidates uniformly in the box.
 
@@ -487,6 +504,25 @@ class Subsets:
         """
         return np.stack([coins.choice(self.n, self.k, replace=False) for _ in range(m)])
 
+    def contains(self, P: Array) -> Array:
+        """Which rows are sets of k different indices below n.
+
+        Parameters
+        ----------
+        P : array of shape (m, k)
+            The candidates.
+
+        Returns
+        -------
+        array of bool of shape (m,)
+            True for those that are.
+        """
+        if P.dtype.kind not in "iu":
+            return np.zeros(len(P), dtype=bool)
+        ordered = np.sort(P, axis=1)
+        below = (0 <= ordered[:, 0]) & (ordered[:, -1] < self.n)
+        return np.asarray(below & (ordered[:, 1:] != ordered[:, :-1]).all(axis=1))
+
     def all_moves(self, w: Array, step: float) -> tuple[Integers, Integers]:
         """All swaps: the positions that leave and the indices that come.
 
@@ -738,6 +774,21 @@ class Bits:
             The candidates.
         """
         return coins.random((m, self.n)) < 0.5
+
+    def contains(self, P: Array) -> Array:
+        """Which candidates are arrays of booleans: all or none.
+
+        Parameters
+        ----------
+        P : array of shape (m, n)
+            The candidates.
+
+        Returns
+        -------
+        array of bool of shape (m,)
+            True for those that are.
+        """
+        return np.full(len(P), P.dtype.kind == "b")
 
     def all_moves(self, w: Array, step: float) -> tuple[Integers, Array]:
         """All flips of a single bit.

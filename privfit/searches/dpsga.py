@@ -149,6 +149,10 @@ class DPSGA(Search):
     def largest_weight(self) -> float:
         return 1.0
 
+    @property
+    def space_needs(self) -> tuple[str, ...]:
+        return ("size", "sample", "mix", "jitter", *(("sibling",) if self.paper else ()))
+
     def _check_selection(self) -> None:
         """Refuse an unknown selection, and a composition that is not proved for it."""
         known = ("exponential", *PURE)

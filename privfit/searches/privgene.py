@@ -181,6 +181,10 @@ class PrivGene(_Steered):
     def largest_weight(self) -> float:
         return 5.0
 
+    @property
+    def space_needs(self) -> tuple[str, ...]:
+        return ("sample", "splice", "nudge", *(("sibling",) if self.paper else ()))
+
     def __call__(self, run: Run[Objective, Space]) -> Path:
         """Breed, select m' survivors, repeat; finally select one (Algorithm 1).
 
@@ -420,6 +424,10 @@ class EEM(_Walk):
     def weighs_loss(self) -> bool:
         return True
 
+    @property
+    def space_needs(self) -> tuple[str, ...]:
+        return ("middle", "some_moves", "moved", *(("sample",) if self.paper else ()))
+
     def __call__(self, run: Run[Objective, Space]) -> Path:
         """Mutate the one survivor, select one mutant, repeat (Section 5 of the paper).
 
@@ -528,6 +536,10 @@ class Local(_Walk):
     @property
     def weighs_loss(self) -> bool:
         return self.scoring == "loss"
+
+    @property
+    def space_needs(self) -> tuple[str, ...]:
+        return ("middle", "all_moves", "moved")
 
     def bounds_codes(self, objective: Objective) -> bool:
         return self._climbs(objective)
