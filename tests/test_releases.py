@@ -58,8 +58,9 @@ def test_most_cases_are_portable_and_not_refused():
 NO_CASE = {
     "Budget", "BudgetError", "ClusterError", "ConfusionMatrix", "DeclarationError",
     "DeclarationTypeError", "Domain", "FileAccessError", "FileError", "Found", "InputError",
-    "InputTypeError", "MissingExtraError", "Neighbours", "PrivacyLeakWarning", "PrivfitError",
-    "Release", "RocCurve", "ScoreWarning", "SeedWarning", "Sweep", "UnwiseBudgetWarning",
+    "InputTypeError", "MissingExtraError", "Neighbours", "Objective", "PrivacyLeakWarning",
+    "PrivfitError", "Release", "RocCurve", "ScoreWarning", "SeedWarning", "Solver", "SolverError",
+    "Space", "Sweep", "UnwiseBudgetWarning",
 }  # fmt: skip
 
 

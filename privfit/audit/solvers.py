@@ -70,7 +70,7 @@ class SolverAudit:
     @property
     def differences(self) -> tuple[str, ...]:
         """What depended on scores that were not released: each is a leak."""
-        return (*self.far.differences, *self.near.differences)
+        return tuple(dict.fromkeys((*self.far.differences, *self.near.differences)))
 
     @property
     def strain(self) -> float:
@@ -161,7 +161,7 @@ def audit_solver(
     >>> audit_solver("dpsga", objective, Reals(0, 1, 1)).passes()
     True
     >>> audit_solver(peeks, objective, Reals(0, 1, 1)).differences
-    ('answer of the two runs differ',)
+    ('answers of the two runs differ',)
     """
     relation, seeds = Relation.of(adjacency), list(seeds)
     if records is None:

@@ -307,6 +307,6 @@ class _Loop:
     name = NAME
     space_needs = ()
 
-    def __call__(self, run: Any) -> Path:
+    def __call__(self, run: Run[Objective, Space]) -> Path:
         """Never called: the loop is the optimiser's."""
         raise NotImplementedError

@@ -170,6 +170,7 @@ def outcome(objective: RecordObjective, rng: Any) -> tuple[bool, bool]:
     return chosen == 0, best == 0
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_what_is_drawn_costs_no_more_than_was_charged():
     """False alarms have probability 1e-6; a range that is too small by a factor of 8 is found."""
