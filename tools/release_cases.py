@@ -1069,7 +1069,8 @@ def other_cases() -> Iterator[tuple[str, Case]]:
 def every_case() -> Iterator[tuple[str, Case]]:
     """Every case by name: what is fitted or drawn, how, on what, under which promise."""
     for some in (
-        linear_cases, kmeans_cases, kmedian_cases, feature_cases, search_cases, door_cases, evaluation_cases,
-        aggregate_cases, postprocess_cases, privacy_cases, parted_cases, other_cases,
+        linear_cases, kmeans_cases, kmedian_cases, feature_cases, search_cases, door_cases,
+        evaluation_cases, aggregate_cases, postprocess_cases, privacy_cases, parted_cases,
+        other_cases,
     ):  # fmt: skip
         yield from some()

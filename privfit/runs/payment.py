@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from numbers import Real
@@ -53,6 +53,7 @@ PLACES = (FileError, ClusterError, InputError, OSError, MemoryError)
 
 O = TypeVar("O", bound=Objective)  # noqa: E741
 S = TypeVar("S", bound=Space)
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -167,17 +168,25 @@ class Account:
         )  # fmt: skip
 
     def solved(self, name: str, solver: Solver, run: Run[Any, Any]) -> Path:
-        """The path that a solver returns, checked; if it fails, the account is closed."""
+        """The path that a solver returns, checked."""
+
+        def path() -> Path:
+            found = solver(run)
+            check_path(found, run.space)
+            return found
+
+        return self.attempt(name, path)
+
+    def attempt(self, name: str, call: Callable[[], R]) -> R:
+        """What the code of a solver returns; if it fails, the account is closed."""
         try:
-            path = solver(run)
-            check_path(path, run.space)
+            return call()
         except Exception as error:
             kept = isinstance(error, PLACES) or error is self._heard.error
             failure = self._failure(name, error)  # the account is closed either way
             if kept:
                 raise
             raise failure from None
-        return path
 
     def _failure(self, name: str, error: Exception) -> SolverError:
         """What to say of a solver that failed: nothing that its own code has written."""

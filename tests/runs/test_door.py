@@ -32,9 +32,11 @@ from privfit import (
     PrivGene,
     Reals,
     RecordObjective,
+    SelectFeatures,
     SolverError,
     Stream,
     Subsets,
+    TopK,
     search,
     sweep,
 )
@@ -132,6 +134,38 @@ def test_sweeps_take_it():
     template = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1], solver=ES())
     found = sweep(template, X, Y, [0.5, 1.0], public=True, seeds=2)
     assert "ES(" in found.settings
+
+
+@dataclass(frozen=True, repr=False)
+class OwnMethod(selection.SelectionMethod):
+    """Peels one feature; or returns what it likes."""
+
+    answer: Any = None
+
+    def check(self, problem: Any, budget: Any) -> None:
+        """Refuse nothing."""
+
+    def __call__(self, problem: Any, paid: Any) -> Any:
+        noise = TopK(1, paid.budget.epsilon, problem.range)
+        paid.plan(noise.event)
+        chosen = paid.release(noise, problem.scores(paid.source))
+        return selection.Selected(chosen) if self.answer is None else self.answer
+
+
+def test_features_are_selected_by_a_method_of_ones_own(tmp_path):
+    ones = (X > 0).astype(int)
+    select = SelectFeatures(1.0, classes=[0, 1], solver=OwnMethod(), random_state=1).fit(ones, Y)
+    assert select.release_.verify()
+    assert select.release_.settings["solver"] == "OwnMethod"
+    ledger = Ledger(1.0)
+    for wrong in (3, selection.Selected(np.array([0, 0])), selection.Selected(np.array([9]))):
+        ledger = Ledger(1.0)
+        broken = SelectFeatures(1.0, classes=[0, 1], solver=OwnMethod(wrong), ledger=ledger)
+        with pytest.raises(SolverError, match="must be a Selected with different features below 2"):
+            broken.fit(ones, Y)
+        assert len(ledger.releases) == 1
+    with pytest.raises(ValueError, match=r"or search sets of features by search\(objective, Subs"):
+        SelectFeatures(1.0, classes=[0, 1], solver=best_of_some).fit(ones, Y)
 
 
 # ------------------------------------------------------------------------------------------- facts
