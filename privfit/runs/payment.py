@@ -190,9 +190,7 @@ class Account:
 
     def _failure(self, name: str, error: Exception) -> SolverError:
         """What to say of a solver that failed: nothing that its own code has written."""
-        said = f": {error}" if isinstance(error, PrivfitError) else ""
-        place = _place(error)
-        what = f"solver {name!r} failed ({type(error).__name__}{place}{said})"
+        what = f"solver {name!r} failed ({type(error).__name__}{_told(error)})"
         if self.grant is None:
             return SolverError(f"{what}; nothing was charged; repair the solver")
         budget = self.grant.budget
@@ -230,15 +228,17 @@ class _Heard:
             raise
 
 
-def _place(error: BaseException) -> str:
-    """The line of code, outside of privfit, that an error came from."""
-    ours, found, frame = os.path.dirname(os.path.dirname(__file__)), "", error.__traceback__
+def _told(error: BaseException) -> str:
+    """The line outside of privfit that an error came from, and its text if privfit wrote that."""
+    ours, place, inside = os.path.dirname(os.path.dirname(__file__)), "", False
+    frame = error.__traceback__
     while frame is not None:
-        code = frame.tb_frame.f_code
-        if not code.co_filename.startswith(ours):
-            found = f", {os.path.basename(code.co_filename)} line {frame.tb_lineno}"
+        file = frame.tb_frame.f_code.co_filename
+        inside = file.startswith(ours)
+        if not inside:
+            place = f", {os.path.basename(file)} line {frame.tb_lineno}"
         frame = frame.tb_next
-    return found
+    return f"{place}: {error}" if inside and isinstance(error, PrivfitError) else place
 
 
 class Paid(Account):

@@ -456,6 +456,16 @@ def test_what_a_broken_solver_says_is_not_shown():
     assert sum(event.count for event in ledger.releases[0].events) == 1
 
 
+def test_an_error_of_ours_that_a_solver_raises_is_not_shown_either():
+    def tells(run: Run[Any, Any]) -> Any:
+        path = best_of_some(run)
+        raise privfit.DeclarationError(f"secret {run.objective.scores(path.answer[None])}")
+
+    with pytest.raises(SolverError, match=r"failed \(DeclarationError, .* line \d+\) after") as caught:
+        search(OWN, BOX, 1.0, solver=tells)
+    assert "secret" not in str(caught.value)
+
+
 def test_sets_must_be_sets():
     def half(run: Run[Any, Any]) -> Any:
         path = best_of_some(run)
