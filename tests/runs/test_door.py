@@ -461,7 +461,9 @@ def test_an_error_of_ours_that_a_solver_raises_is_not_shown_either():
         path = best_of_some(run)
         raise privfit.DeclarationError(f"secret {run.objective.scores(path.answer[None])}")
 
-    with pytest.raises(SolverError, match=r"failed \(DeclarationError, .* line \d+\) after") as caught:
+    with pytest.raises(
+        SolverError, match=r"failed \(DeclarationError, .* line \d+\) after"
+    ) as caught:
         search(OWN, BOX, 1.0, solver=tells)
     assert "secret" not in str(caught.value)
 
