@@ -66,7 +66,7 @@ OPENMP = {
 VARIANTS = {"baseline": {"unix": [], "msvc": []}} | ({"avx2": AVX2} if X86 else {})
 ONCE = (
     "cpu", "threads", "objects", "records", "candidates", "halvings", "random", "counts", "cells",
-    "columns", "texts",
+    "columns", "panels", "texts",
 )  # fmt: skip
 EACH = ("linear", "codes", "smooth", "centers", "facility", "select", "chain")
 

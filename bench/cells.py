@@ -218,9 +218,7 @@ def fingerprint(cell: Cell) -> str:
 @functools.cache
 def declared(data: str) -> str:
     """The declaration of a table, without comments; other data declare nothing."""
-    path = datasets.SCHEMAS / f"{data.partition(', ')[0]}.toml"
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return "\n".join(line for line in lines if not line.startswith("#"))
+    return datasets.declared(data.partition(", ")[0])
 
 
 @functools.cache

@@ -33,12 +33,13 @@ from sklearn.preprocessing import OrdinalEncoder
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))  # after site-packages: an installed privfit comes first
 
-from bench.datasets import SCHEMAS  # noqa: E402
+from bench.datasets import RANGES  # noqa: E402
 from bench.results import keep, refresh  # noqa: E402
-from privfit import Schema, Stream  # noqa: E402
+from privfit import Stream  # noqa: E402
+from privfit.datasets import load_schema  # noqa: E402
 from privfit.records.ahead import in_order  # noqa: E402
 
-SCHEMA = Schema.from_toml(SCHEMAS / "adult.toml")
+SCHEMA = load_schema("adult", RANGES)
 TEXTS = {name: column for name, column in SCHEMA.columns.items() if not column.holds_numbers}
 NUMBERS = {name: column for name, column in SCHEMA.columns.items() if column.holds_numbers}
 MEGABYTES = 1 << 24  # of memory for a block of CSV

@@ -69,7 +69,7 @@ from privfit.privacy.mechanisms import (
 )
 from privfit.privacy.neighbours import Neighbours
 from privfit.records import Stream
-from privfit.report.sweeps import Sweep, sweep
+from privfit.report.sweeps import SearchProblem, Sweep, Sweeps, sweep
 from privfit.runs.protocols import Objective, Solver, Space
 from privfit.runs.spaces import Bits, Reals, Subsets
 from privfit.searches.ask_tell import AskTell
@@ -162,6 +162,7 @@ __all__ = [
     "RocCurve",
     "Schema",
     "ScoreWarning",
+    "SearchProblem",
     "SeedWarning",
     "SelectFeatures",
     "SelectRefine",
@@ -175,6 +176,7 @@ __all__ = [
     "Subsets",
     "Swaps",
     "Sweep",
+    "Sweeps",
     "Synopsis",
     "TopK",
     "UniformGrid",
@@ -218,7 +220,11 @@ _RENAMED = {"Gupta": "Swaps", "LinearHybrid": "SelectRefine"}
 
 
 def __getattr__(name: str) -> _typing.Any:
-    """Estimators load scikit-learn, so they load when first used."""
+    """Estimators load scikit-learn, so they load when first used; so do data sets."""
+    if name == "datasets":
+        import importlib
+
+        return importlib.import_module("privfit.datasets")
     if name in _ESTIMATORS:
         from privfit import estimators
 
@@ -240,4 +246,4 @@ def __getattr__(name: str) -> _typing.Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_ESTIMATORS})
+    return sorted({*globals(), *_ESTIMATORS, "datasets"})

@@ -59,8 +59,8 @@ NO_CASE = {
     "Budget", "BudgetError", "ClusterError", "ConfusionMatrix", "DeclarationError",
     "DeclarationTypeError", "Domain", "FileAccessError", "FileError", "Found", "InputError",
     "InputTypeError", "MissingExtraError", "Neighbours", "Objective", "PrivacyLeakWarning",
-    "PrivfitError", "Release", "RocCurve", "ScoreWarning", "SeedWarning", "Solver", "SolverError",
-    "Space", "Sweep", "UnwiseBudgetWarning",
+    "PrivfitError", "Release", "RocCurve", "ScoreWarning", "SearchProblem", "SeedWarning", "Solver",
+    "SolverError", "Space", "Sweep", "Sweeps", "UnwiseBudgetWarning",
 }  # fmt: skip
 
 

@@ -125,6 +125,10 @@ class Box(Domain):
             )
         return np.clip(whole_units(block, units), low, high).astype(np.int16)
 
+    def clipping(self, uniform: bool = False) -> Floats:
+        low, high = self._integer_bounds(uniform)
+        return np.stack([self.origin, 1 / self.record_units(uniform), low, high])
+
     def centred(self) -> Box:
         """The same box, where columns whose bounds exclude 0 are measured from their middle.
 

@@ -26,7 +26,7 @@ from privfit.domains.geometry import Geometry
 from privfit.domains.grid import Grid, covering_exponents, frozen
 from privfit.domains.plain import arguments, as_plain, domain_from, hashable
 
-__all__ = ["Domain", "Quantised", "check_width"]
+__all__ = ["Domain", "Quantised", "check_width", "not_finite"]
 
 Quantised: TypeAlias = "NDArray[np.int16] | scipy.sparse.csr_array"
 
@@ -239,9 +239,7 @@ class Domain(Geometry):
             else:
                 entries = rows = np.ascontiguousarray(rows, dtype=np.float64)
         if not np.isfinite(entries).all():
-            raise InputError(
-                "X must be finite; replace NaN and infinity first, or declare a Schema with fill="
-            )
+            raise not_finite()
         return self.quantise(rows, uniform)
 
     def quantise(self, block: Any, uniform: bool = False) -> Quantised:
@@ -260,6 +258,21 @@ class Domain(Geometry):
             The records in whole units of the grid.
         """
         raise NotImplementedError
+
+    def clipping(self, uniform: bool = False) -> Floats | None:
+        """How each column is clipped and rounded, if it is by itself: what `quantise` does.
+
+        Parameters
+        ----------
+        uniform : bool, default=False
+            Whether all columns have the unit of the widest one.
+
+        Returns
+        -------
+        array of shape (4, d) or None
+            Origins, inverse units, and whole bounds in units; None if columns depend on each other.
+        """
+        return None
 
     def rounded(self, X: Any, uniform: bool = False) -> Any:
         """The records as a model sees them: encoded, clipped and rounded as in fitting.
@@ -432,6 +445,13 @@ def check_width(domain: Domain, n_features: int) -> None:
             f"X has {n_features} columns but {type(domain).__name__} declares "
             f"{domain.n_features}; pass a domain for the columns of X"
         )
+
+
+def not_finite() -> InputError:
+    """The error for a table with NaN or infinity."""
+    return InputError(
+        "X must be finite; replace NaN and infinity first, or declare a Schema with fill="
+    )
 
 
 def _check_table(X: Any) -> None:

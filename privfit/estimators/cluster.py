@@ -221,7 +221,8 @@ class KMeans(_Clusterer):
     random_state : None, int or numpy.random.Generator, default=None
         None draws from the operating system. A seed voids privacy: it is for tests.
     callback : callable (Generation) -> object or None, default=None
-        Called after each step, with released values only.
+        Called after each step, with released values only. If it returns True, the fit ends
+        there, with what was released so far; the budget stays charged in full.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -235,6 +236,8 @@ class KMeans(_Clusterer):
         Number of columns of the records.
     feature_names_in_ : array of str
         Names of the columns, if they have names.
+    path_ : Path
+        What each step released, with its cost; not in model files.
     release_ : Release
         What was released, its cost and the declarations it depends on.
 
@@ -329,7 +332,7 @@ class KMeans(_Clusterer):
             centers = objective.project(self._postprocessed(trace, settings.paper))
             parameters["postprocessed"] = centers
         remember_columns(self, X, objective.domain)
-        self.domain_, self.cluster_centers_ = objective.domain, centers
+        self.domain_, self.cluster_centers_, self.path_ = objective.domain, centers, path
         shown = {**realised(name, settings, path), "n_clusters": self.n_clusters,
                  "postprocess": self.postprocess}  # fmt: skip
         self.release_: Any = account.close(self.domain_, shown, parameters)
@@ -478,7 +481,8 @@ class KMedian(_Clusterer):
     random_state : None, int or numpy.random.Generator, default=None
         None draws from the operating system. A seed voids privacy: it is for tests.
     callback : callable (Generation) -> object or None, default=None
-        Called after each generation, with released values only.
+        Called after each generation, with released values only. If it returns True, the fit ends
+        there, with what was released so far; the budget stays charged in full.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -494,6 +498,8 @@ class KMedian(_Clusterer):
         Number of columns of the records.
     feature_names_in_ : array of str
         Names of the columns, if they have names.
+    path_ : Path
+        What each step released, with its cost; not in model files.
     release_ : Release
         What was released, its cost and the declarations it depends on.
 
@@ -585,7 +591,7 @@ class KMedian(_Clusterer):
         name, settings = settings_of(solver, kmedian.METHODS)
         space = Subsets(objective.n_facilities, int(self.n_clusters))
         path, account = self._run(name, settings, objective, lambda _: space)
-        self.facilities_ = np.sort(path.answer)
+        self.facilities_, self.path_ = np.sort(path.answer), path
         if objective.domain is None:
             self.cluster_centers_: Any = [self.facilities[i] for i in self.facilities_]
         else:

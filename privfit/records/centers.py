@@ -20,6 +20,7 @@ from privfit.domains import Domain
 from privfit.records.candidates import quad_starts, quads
 from privfit.records.cells import CellRows
 from privfit.records.packing import DenseRecords, aligned, check_records, joined, pack, tiles
+from privfit.records.rows import KernelCalls
 
 
 class CentersRows(CellRows):
@@ -52,7 +53,8 @@ class CentersRows(CellRows):
             domain = regrid(domain)
         X, bound = check_records(X, domain, "CentersObjective")
         domain = regrid(bound)
-        records = pack(X, domain, layout="dense", uniform=True)
+        packers = KernelCalls(n_threads).packers(X)
+        records = pack(X, domain, layout="dense", uniform=True, n_threads=packers)
         assert isinstance(records, DenseRecords)
         return cls(records, domain, power, n_threads)
 

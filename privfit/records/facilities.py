@@ -458,9 +458,10 @@ class FacilityRows(CellRows):
                 return cls(table, X.shape[1], ruler, domain, n_threads)
         # Whether cells can be found must not depend on the records: few columns are always dense.
         layout = "dense" if ruler.has_cells or ruler.metric == "l2" else "auto"
-        records = pack(X, domain, layout=layout, uniform=True)
+        packers = KernelCalls(n_threads).packers(X)
+        records = pack(X, domain, layout=layout, uniform=True, n_threads=packers)
         if isinstance(records, SparseRecords) and records.value.size:
-            records = pack(X, domain, layout="dense", uniform=True)
+            records = pack(X, domain, layout="dense", uniform=True, n_threads=packers)
         if ruler.has_cells and isinstance(records, DenseRecords):
             return cls(records, X.shape[1], ruler, domain, n_threads)
         table = Distances(ruler.table(records, KernelCalls(n_threads)), X.shape[0])

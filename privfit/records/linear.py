@@ -40,7 +40,7 @@ from privfit.records.packing import (
     joined,
     pack,
 )
-from privfit.records.rows import Rows
+from privfit.records.rows import KernelCalls, Rows
 from privfit.records.smooth import Smoothing, SmoothPass, sizes
 
 MOST_RESIDUAL = round(1 / RESIDUAL_UNIT)
@@ -119,7 +119,7 @@ class LinearRows(Rows):
         groups = check_labels(y if labels is None else labels(y), X.shape[0], n_classes)
         plan = plan_of(X, joint) if layout == "auto" and isinstance(X, Codes) else None
         records = (
-            pack(X, domain, groups, layout=layout)
+            pack(X, domain, groups, layout=layout, n_threads=KernelCalls(n_threads).packers(X))
             if plan is None
             else pack_codes(X, plan, groups, 1 << domain.grid.a, keep=False)
         )

@@ -21,18 +21,21 @@ import numpy as np
 import scipy  # its submodules load when first used
 from numpy.typing import NDArray
 
+from privfit._kernels.panels import pack_rows
 from privfit._kernels.records import PANEL_ROWS, SparseRows
 from privfit.base.errors import DeclarationError, DeclarationTypeError, InputError
-from privfit.base.typing import Integers
+from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_sparse
 from privfit.domains import Domain
 from privfit.domains.codes import Codes
+from privfit.domains.domain import not_finite
 from privfit.domains.frames import length
 from privfit.domains.reading import LevelReader, positions, two_classes
 
 MAX_RECORDS = 2**32  # a public bound: sums are proved not to overflow up to here
 TABLE_RECORDS = 2**31 - 1  # of one table in memory, whose rows have 32-bit numbers
 CHUNK_BYTES = 1 << 22  # of float64 input that are checked, clipped and packed at a time
+PACKING = 10.0  # elementary steps of a number that is clipped, rounded and packed
 
 
 def aligned(shape: tuple[int, ...], dtype: Any, zero: bool = True) -> NDArray[Any]:
@@ -355,6 +358,7 @@ def pack(
     *,
     layout: str = "auto",
     uniform: bool = False,
+    n_threads: int = 1,
 ) -> DenseRecords | SparseRecords:
     """Round and pack records, sorted by `groups`; the first is class 1, all others class 0."""
     if layout not in ("auto", "dense", "sparse"):
@@ -365,8 +369,12 @@ def pack(
         layout = "sparse" if _is_sparse(X) else "dense"
     if groups is None:
         groups = np.zeros(X.shape[0], dtype=np.int64)
-    packer = _pack_sparse if layout == "sparse" else _pack_dense
-    return packer(X, domain, groups, uniform)
+    if layout == "sparse":
+        return _pack_sparse(X, domain, groups, uniform)
+    box = domain.clipping(uniform)
+    if box is not None and isinstance(X, np.ndarray):
+        return _pack_boxed(X, box, groups, n_threads)
+    return _pack_dense(X, domain, groups, uniform)
 
 
 def _is_sparse(X: Any) -> bool:
@@ -396,11 +404,42 @@ def _pack_dense(X: Any, domain: Domain, groups: Integers, uniform: bool) -> Dens
     return _dense(count, X.shape[1], rows())
 
 
-def _dense(count: Integers, d: int, rows: Iterable[tuple[int, NDArray[np.int16]]]) -> DenseRecords:
-    """Records in panels, `count` of each group; the rows of a group come in order."""
+def _pack_boxed(X: Any, box: Floats, groups: Integers, n_threads: int) -> DenseRecords:
+    """The same for columns that are clipped by themselves: one pass over numbers as they are."""
+    panels, runs = _panels(np.bincount(groups), X.shape[1])
+    work = np.zeros((n_threads, 2 * panels.shape[1]), dtype=np.int16)
+    places = np.empty(X.shape[0] if len(runs) > 1 else 0, dtype=np.int64)
+    for run in runs if places.size else ():
+        places[groups == run.group] = np.arange(run.first, run.first + run.count)
+    odd = 0
+    for first, rows in _numbers(X):
+        odd += pack_rows(rows, box, places[first : first + len(rows)], first, work, panels)
+    if odd:
+        raise not_finite()
+    return DenseRecords(panels, runs, X.shape[1])
+
+
+def _numbers(X: Any) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Blocks (first, rows) of float32 or float64, as `pack_rows` can read them."""
+    as_it_is = X.dtype.char in "fd" and X.dtype.isnative and X.flags.aligned
+    as_it_is &= all(stride % X.itemsize == 0 for stride in X.strides)
+    rows = max(1, (16 if as_it_is else 1) * CHUNK_BYTES // (8 * X.shape[1]))
+    for first in range(0, X.shape[0], rows):
+        block = X[first : first + rows]
+        with np.errstate(over="ignore"):  # a warning would tell that some record is huge
+            yield first, block if as_it_is else np.ascontiguousarray(block, dtype=np.float64)
+
+
+def _panels(count: Integers, d: int) -> tuple[NDArray[np.int16], tuple[Run, ...]]:
+    """Empty panels for so many records of each group, and where these go."""
     size = -(-count // PANEL_ROWS)  # a group begins with a panel of its own
     panels = aligned((int(size.sum()), -(-d // 2), PANEL_ROWS, 2), np.int16)
-    runs = runs_of(count, PANEL_ROWS * (np.cumsum(size) - size))
+    return panels, runs_of(count, PANEL_ROWS * (np.cumsum(size) - size))
+
+
+def _dense(count: Integers, d: int, rows: Iterable[tuple[int, NDArray[np.int16]]]) -> DenseRecords:
+    """Records in panels, `count` of each group; the rows of a group come in order."""
+    panels, runs = _panels(count, d)
     filled = {run.group: run.first for run in runs}
     for group, block in rows:
         _write_rows(panels, filled[group], block)

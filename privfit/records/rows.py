@@ -19,7 +19,7 @@ import numpy as np
 
 from privfit._kernels import SPINNING, cores, threads
 from privfit.base.typing import Array, Integers
-from privfit.records.packing import Run, tiles
+from privfit.records.packing import PACKING, Run, tiles
 
 P = TypeVar("P", bound="Rows")
 Key = tuple[Any, ...]
@@ -52,6 +52,10 @@ class KernelCalls:
         if wanted == 1 or work > self.patient_work:
             return wanted
         return min(wanted, cores.idle())
+
+    def packers(self, X: Any) -> int:
+        """The number of threads that pack a table."""
+        return self.threads(PACKING * X.shape[0] * X.shape[1])
 
     def steps(self, count: int, work: float, least: int = 1) -> Iterator[slice]:
         """`count` pieces of work in slices of bounded work; between slices Python sees Ctrl-C."""

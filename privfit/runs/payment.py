@@ -45,6 +45,7 @@ from privfit.runs.paths import Generation, Path
 from privfit.runs.protocols import Objective, Solver, Space
 from privfit.runs.run import Run, Task
 from privfit.runs.sizes import public_size
+from privfit.runs.stops import path_of
 
 __all__ = ["Account", "Paid", "Terms"]
 
@@ -171,7 +172,7 @@ class Account:
         """The path that a solver returns, checked."""
 
         def path() -> Path:
-            found = solver(run)
+            found = path_of(solver, run)
             check_path(found, run.space)
             return found
 

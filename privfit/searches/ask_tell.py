@@ -35,6 +35,7 @@ from privfit.runs.paths import Path
 from privfit.runs.payment import Account, Terms
 from privfit.runs.protocols import Objective, Space
 from privfit.runs.run import Run
+from privfit.runs.stops import RunEnded
 
 __all__ = ["AskTell"]
 
@@ -69,7 +70,8 @@ class AskTell:
     random_state : None, int or numpy.random.Generator, default=None
         None draws from the operating system. A seed voids privacy: it is for tests.
     callback : callable (Generation) -> object or None, default=None
-        Called after each selection, with released values only.
+        Called after each selection, with released values only. If it returns True, the loop over
+        the door ends there.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -151,7 +153,7 @@ class AskTell:
         self._account: Account | None = None
         self._run: Run[Objective, Space] | None = None
         self._release: Release | None = None
-        self._selected, self._has_best = 0, False
+        self._selected, self._has_best, self._ended = 0, False, False
 
     def __repr__(self) -> str:
         left = self._sizes["generations"] - self._selected
@@ -192,7 +194,7 @@ class AskTell:
     def __iter__(self) -> Iterator[int]:
         """The numbers of the generations that are left, from 0."""
         self._opened()
-        while self._selected < self._sizes["generations"]:
+        while self._selected < self._sizes["generations"] and not self._ended:
             before = self._selected
             yield before
             if self._selected == before:  # the optimiser had nothing to ask
@@ -224,6 +226,11 @@ class AskTell:
             most likely the best. This is all that is released.
         """
         run = self._opened()
+        if self._ended:
+            raise BudgetError(
+                "the callback ended this loop, so nothing more is drawn; leave it, or iterate over "
+                "the door, which ends with it"
+            )
         if self._selected == self._sizes["generations"]:
             raise BudgetError(
                 f"generations ({self._selected}) must not be exceeded, since no more selections "
@@ -237,7 +244,10 @@ class AskTell:
             )
         chosen = run.select(candidates, self._sizes["parents"])
         self._selected += 1
-        run.report(candidates[chosen])
+        try:
+            run.report(candidates[chosen])
+        except RunEnded:  # the optimiser is told what was selected, and asked no more
+            self._ended = True
         return chosen
 
     def best(self, P: ArrayLike) -> Array:
@@ -257,6 +267,11 @@ class AskTell:
         if self._has_best:
             raise BudgetError(
                 "best must be called once, since one selection was planned for it; keep its answer"
+            )
+        if self._ended:
+            raise BudgetError(
+                "the callback ended this loop, so no best is drawn; answer is the first parent of "
+                "the last generation, at no cost"
             )
         candidates = self._candidates(P, run)
         chosen = run.select(candidates)

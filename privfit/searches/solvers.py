@@ -100,7 +100,8 @@ def search(
     random_state : None, int or numpy.random.Generator, default=None
         None draws from the operating system. A seed voids privacy: it is for tests.
     callback : callable (Generation) -> object or None, default=None
-        Called after each generation, with released values only.
+        Called after each generation, with released values only. If it returns True, the search ends
+        there, with what was released so far; the budget stays charged in full.
     verbose : int, default=0
         1 shows a progress bar.
 

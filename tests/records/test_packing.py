@@ -66,6 +66,60 @@ def test_packed_records_are_those_of_the_twin(name, pattern, chunk, rng, monkeyp
         assert np.array_equal(sparse_table(sparse), np.concatenate(parts))
 
 
+KINDS = {
+    "float64": lambda X: X,
+    "float32": lambda X: X.astype(np.float32),
+    "columns first": np.asfortranarray,
+    "every other column": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+    "rows backwards": lambda X: X[::-1].copy()[::-1],
+    "read only": lambda X: np.broadcast_to(X, X.shape),
+    "of the other end": lambda X: X.astype(X.dtype.newbyteorder()),
+    "between other fields": lambda X: _among_others(X),
+    "integers": lambda X: np.rint(X).astype(np.int8),
+    "truths": lambda X: X > 0,
+}
+
+
+def _among_others(X):
+    """The same numbers, in rows that are no whole number of them apart."""
+    rows = np.zeros(len(X), dtype=[("odd", "i1"), ("numbers", "f8", X.shape[1])])
+    rows["numbers"] = X
+    return rows["numbers"]
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_of_any_kind_are_packed_as_the_domain_rounds_them(kind, n_threads, rng):
+    """What is clipped, rounded and packed in one pass is what `quantise` has, block by block."""
+    for domain in (Box(-1, 1, 5), Box([0, -3, 10, 0, -1], [1, 8, 11, 0, 1e-3]).centred()):
+        for n in SIZES:
+            X = KINDS[kind](rng.normal(0, 2, (n, 5)) * 10.0 ** rng.integers(-3, 3, (n, 5)))
+            groups = rng.integers(0, 3, n)
+            found = pack(X, domain, groups, layout="dense", n_threads=n_threads)
+            expected = packing._pack_dense(X, domain, groups, False)
+            assert np.array_equal(found.panels, expected.panels)
+            assert found.runs == expected.runs
+            alone = pack(X, domain, layout="dense", uniform=True, n_threads=n_threads)
+            assert np.array_equal(
+                alone.panels, packing._pack_dense(X, domain, 0 * groups, True).panels
+            )
+
+
+def test_the_largest_numbers_are_clipped_and_none_beyond_is_taken(rng):
+    largest = np.finfo(np.float64).max
+    X = np.array([[largest, -largest, 5e-324], [0.5, 0.25, -0.0]])
+    panels = pack(X, Box(-1e-90, 1, 3), layout="dense").panels
+    assert np.array_equal(
+        panels, packing._pack_dense(X, Box(-1e-90, 1, 3), np.zeros(2, int), False).panels
+    )
+    for odd in (np.nan, np.inf, -np.inf):
+        for place in np.ndindex(40, 3):
+            X = rng.uniform(-1, 1, (40, 3))
+            X[place] = odd
+            with pytest.raises(ValueError, match="X must be finite; replace NaN and infinity"):
+                pack(X, Box(-1, 1, 3), layout="dense", n_threads=2)
+
+
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
 def test_records_of_several_groups_lie_together(layout, rng):
     X, groups = rng.uniform(-1, 1, (100, 3)), rng.choice([0, 2, 5], 100)

@@ -103,6 +103,13 @@ def test_leaving_early_is_free_and_saves_nothing():
     assert idle.release.events == ()
 
 
+def test_a_callback_ends_the_loop():
+    door = loop(door_of(callback=lambda now: now.index == 2))
+    assert len(door.path.generations) == 2
+    assert door.release.verify()
+    assert "failed" not in door.release.settings
+
+
 def test_an_error_in_the_block_closes_the_grant():
     ledger = Ledger(1.0)
 
@@ -211,6 +218,16 @@ def used_up(door: AskTell) -> None:
         door.select(LINE.sample(10, np.random.default_rng(1)))
 
 
+def goes_on(door: AskTell) -> None:
+    for _ in range(2):
+        door.select(LINE.sample(10, np.random.default_rng(1)))
+
+
+def best_after_the_end(door: AskTell) -> None:
+    door.select(LINE.sample(10, np.random.default_rng(1)))
+    door.best(LINE.sample(10, np.random.default_rng(1)))
+
+
 def best_twice(door: AskTell) -> None:
     for _ in range(2):
         door.best(LINE.sample(10, np.random.default_rng(1)))
@@ -235,6 +252,14 @@ AFTER = [
     (within(again), "a door must be entered once, since it was charged; make another"),
     (within(used_up), r"generations \(4\) must not be exceeded, since no more selections were pla"),
     (within(best_twice), "best must be called once, since one selection was planned for it"),
+    (
+        within(goes_on, callback=lambda now: True),
+        "callback ended this loop, so nothing",
+    ),
+    (
+        within(best_after_the_end, callback=lambda now: True),
+        "callback ended this loop, so no best",
+    ),
     (within(lambda door: door.answer), "nothing was selected yet; call select first"),
     (within(lambda door: door.select(ALL[:9])), "P must hold 10 candidates, the declared populat"),
     (within(lambda door: door.select(ALL + 1)), "P must lie in the space"),
