@@ -28,8 +28,8 @@ class Objective(Protocol):
     that inherits from it has `spread`, too; for others it is `range`. More is optional:
 
     - ``at(w)`` returns a view of a candidate that scores moves away from it incrementally, for
-      `EEM` and `Local`; without it, all candidates are scored anew. If `at` means something else,
-      the view is ``around(w)``;
+      `EEM` and `Local`; without it, all candidates are scored anew. If the view needs the space, or
+      `at` means something else, it is ``around(w, space)``;
     - ``gradient`` and ``domain`` are for solvers that ask for them; the domain is named in the
       release;
     - ``check(P)`` refuses an objective that cannot score these candidates, before the charge;

@@ -316,7 +316,7 @@ class Run(Generic[O, S]):
     def around(self, w: Array) -> View:
         """A view that scores moves away from a candidate, incrementally if the objective can.
 
-        It is the objective's own, ``around(w)`` or ``at(w)``, if it has one.
+        It is the objective's own, ``around(w, space)`` or ``at(w)``, if it has one.
 
         Parameters
         ----------
@@ -328,9 +328,11 @@ class Run(Generic[O, S]):
         View
             The view. Its scores are private.
         """
-        own = getattr(self.objective, "around", None) or getattr(self.objective, "at", None)
-        view: View | None = None if own is None else own(w)
-        return Moves(self.objective, self.space, w) if view is None else view
+        around = getattr(self.objective, "around", None)
+        if around is not None:
+            return around(w, self.space)
+        at = getattr(self.objective, "at", None)
+        return Moves(self.objective, self.space, w) if at is None else at(w)
 
     # ------------------------------------------------------------------------------------ reports
 

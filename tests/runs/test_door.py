@@ -327,6 +327,19 @@ class Seen(Mine):
         return Moves(self, Reals(0, 1, 1), w)
 
 
+class SeenAround(Seen):
+    """The same by a method that is told the space."""
+
+    def at(self, w: Any) -> Any:
+        raise AssertionError
+
+    def around(self, w: Any, space: Any) -> Any:
+        from privfit.runs.run import Moves
+
+        self.views += 1
+        return Moves(self, space, w)
+
+
 class Line:
     """A space with the least that a search needs."""
 
@@ -347,8 +360,9 @@ def test_an_objective_needs_four_things(solver):
     assert found.release.domain == ""
 
 
-def test_a_view_of_ones_own_is_asked_for():
-    objective = Seen(RECORDS)
+@pytest.mark.parametrize("kind", [Seen, SeenAround])
+def test_a_view_of_ones_own_is_asked_for(kind):
+    objective = kind(RECORDS)
     found = search(objective, Reals(0, 1, 1), 1.0, solver="local", random_state=1)
     same = search(Mine(RECORDS), Reals(0, 1, 1), 1.0, solver="local", random_state=1)
     assert objective.views == 1
