@@ -43,7 +43,7 @@ from privfit.runs.door import check_parts
 from privfit.runs.listeners import Listener, check_callback, progress
 from privfit.runs.paths import Generation, Path
 from privfit.runs.protocols import Objective, Solver, Space
-from privfit.runs.run import Run, Task
+from privfit.runs.run import Run, Task, gridded
 from privfit.runs.sizes import public_size
 from privfit.runs.stops import path_of
 
@@ -115,6 +115,7 @@ class Terms:
         """Refuse what a solver would refuse, before anything is charged."""
         check_callback(self.callback)
         check_parts(name, settings, objective, space)
+        gridded(space, objective)  # which refuses candidates of another shape
         size = self.size(objective)
         if not settings.runs_unpaid:
             self.refuse_infinity()

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from privfit.base.typing import Array
 from privfit.privacy.ledger import Ledger, Release
 from privfit.privacy.neighbours import Adjacency
-from privfit.runs.door import complete, realised, settings_of
+from privfit.runs.door import Guest, complete, realised, settings_of
 from privfit.runs.listeners import Listener
 from privfit.runs.paths import Path
 from privfit.runs.payment import Terms
 from privfit.runs.protocols import Objective, Solver, Space
-from privfit.runs.settings import Settings
+from privfit.runs.run import check_space
+from privfit.runs.settings import Search, Settings
 from privfit.searches.dpsga import DPSGA
 from privfit.searches.privgene import EEM, Local, PrivGene
 from privfit.searches.subsample import Subsample
@@ -148,6 +149,8 @@ def _found(
 ) -> Found:
     """Check, charge, search, close."""
     terms.check(name, settings, objective, space)
+    if not isinstance(settings, Search | Guest) and hasattr(space, "extremes"):
+        objective.prior(check_space(objective, space))  # estimators make the right space themselves
     account = terms.open(objective)
     path = account.solved(name, settings, account.run(objective, space, name))
     release = account.close(

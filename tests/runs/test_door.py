@@ -22,10 +22,17 @@ import privfit
 from privfit import (
     EEM,
     Bits,
+    Box,
+    CentersObjective,
     Checkpoint,
+    FacilityObjective,
+    Gradient,
+    Greedy,
+    Hybrid,
     KMeans,
     KMedian,
     Ledger,
+    LinearObjective,
     LinearSVC,
     Lloyd,
     LogisticRegression,
@@ -37,6 +44,7 @@ from privfit import (
     Stream,
     Subsets,
     TopK,
+    UniformGrid,
     search,
     sweep,
 )
@@ -379,6 +387,49 @@ def test_a_space_needs_what_its_search_calls():
         message = rf"space \(Line\) must have '{part}' for solver '{solver}'"
         with pytest.raises(TypeError, match=message):
             search(Mine(RECORDS), Line(), 1.0, solver=solver, ledger=ledger)
+    assert ledger.entries == ()
+
+
+CENTRES = CentersObjective(X, 3, Box(-1, 1, 2))
+LINEAR = LinearObjective(X, Y, "logistic", Box(-1, 1, 2))
+
+
+@pytest.mark.parametrize(
+    ("objective", "space", "solver"),
+    [
+        (CENTRES, Reals(-1, 1, (3, 2)), Lloyd()),
+        (LINEAR, Reals(-50, 50, 3), Gradient()),
+        (FacilityObjective(X, X[:9], (0, 2), Box(-1, 1, 2)), Subsets(9, 2), Greedy()),
+    ],
+)
+def test_a_fit_is_a_solver_like_any_other(objective, space, solver):
+    found = search(objective, space, 1.0, 1e-6, solver, random_state=1)
+    assert found.answer.shape == space.shape
+    assert found.release.verify()
+
+
+@pytest.mark.parametrize(
+    ("objective", "space", "solver", "message"),
+    [
+        (CENTRES, Reals(-1, 1, (2, 2)), Lloyd(), "must be sets of 3 centres with 2 columns"),
+        (CENTRES, Bits(3), UniformGrid(), "must have 3 dimensions; pass sets of centres"),
+        (CENTRES, Subsets(3, 2), Hybrid(), "must have 3 dimensions; pass sets of centres"),
+        (
+            LINEAR,
+            Reals(-1, 1, 2),
+            Gradient(),
+            r"candidates \(shape \(2,\)\) must have the",
+        ),
+        (LINEAR, Reals(-1, 1, 2), best_of_some, r"candidates \(shape \(2,\)\) must have the"),
+        (LINEAR, Bits(3), Gradient(), "must be a box of weights for a LinearObjective"),
+    ],
+)
+def test_a_fit_refuses_a_space_of_other_candidates_before_the_charge(
+    objective, space, solver, message
+):
+    ledger = Ledger(1.0, 1e-6)
+    with pytest.raises(ValueError, match=message):
+        search(objective, space, 1.0, 1e-6, solver, ledger=ledger)
     assert ledger.entries == ()
 
 
