@@ -13,10 +13,11 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))  # after site-packages: an installed privfit comes first
 
-from privfit import KMeans, Ledger, LogisticRegression, roc_curve, sweep  # noqa: E402
+from privfit import Budget, Event, KMeans, Ledger, LogisticRegression, roc_curve, sweep  # noqa: E402
 from privfit.report.plotting import (  # noqa: E402
     draw_budget,
     draw_clusters,
+    draw_composition,
     draw_roc,
     draw_sweep,
     save_figure,
@@ -82,7 +83,12 @@ def ledger():
     return draw_budget(book)
 
 
-FIGURES = {"accuracy": accuracy, "roc": roc, "clusters": clusters, "run": run, "ledger": ledger}
+def composition():
+    return draw_composition(Event("selection", 0.0625, 150), Budget(1.0, DELTA))
+
+
+FIGURES = {"accuracy": accuracy, "roc": roc, "clusters": clusters, "run": run, "ledger": ledger,
+           "composition": composition}  # fmt: skip
 
 
 def main(arguments=None):

@@ -24,7 +24,7 @@ OUTSIDE = {"numpy", "scipy"}  # what the core may import besides the standard li
 LAZY = {"base": {"pandas", "threadpoolctl"}, "datasets": {"pandas"},
         "domains": {"tomllib", "tomli", "pyarrow"},  # the first is the standard library's from 3.11
         "estimators": {"sklearn"}, "runs": {"tqdm"}, "searches": {"sklearn"},
-        "privacy": {"filelock"}, "commands": {"matplotlib", "pyarrow", "sklearn"},
+        "privacy": {"dp_accounting", "filelock"}, "commands": {"matplotlib", "pyarrow", "sklearn"},
         "report": {"contourpy", "joblib", "matplotlib", "sklearn", "threadpoolctl"},
         "records": {"dask", "distributed", "pyarrow"}}  # fmt: skip
 

@@ -246,7 +246,8 @@ def rate(budget: Budget, steps: int, *spent: Event) -> Event:
     mu = gaussian_left(budget, *spent, rule="near") if budget.delta > 0 else 0.0
     if mu > 0:
         return Event("gaussian", gaussian_part(mu, steps), steps)
-    return Event("pure", calibrate(steps, epsilon_left(budget.epsilon, *spent), 0.0), steps)
+    left = epsilon_left(budget.epsilon, *spent)
+    return Event("pure", calibrate(steps, epsilon=left, delta=0.0), steps)
 
 
 @dataclass(frozen=True)

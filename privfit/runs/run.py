@@ -437,7 +437,7 @@ def size_of(budget: Budget, kind: str, count: int, composition: str = "tight") -
     """
     if kind == "gaussian":
         return gaussian_part(gaussian_left(budget), count)
-    return calibrate(count, budget.epsilon, budget.delta, composition)
+    return calibrate(count, epsilon=budget.epsilon, delta=budget.delta, method=composition)
 
 
 class Moves:
