@@ -960,7 +960,7 @@ BAD = [
     *(case_of(r"delta \(.*\) must lie in \[0, 1\)", delta=delta)
       for delta in (-1e-9, 1, np.nan, "0", None)),
     # settings
-    *(case_of(r"solver \(.*\) must be one of .*, or settings such as", solver=solver)
+    *(case_of(r"solver \(.*\) must be one of .*settings", solver=solver)
       for solver in ("newton", None, 3, Local, np.zeros(2))),
     *(case_of(r"adjacency \(.*\) must be 'replace' or 'add_remove'", adjacency=adjacency)
       for adjacency in ("swap", None)),

@@ -662,6 +662,41 @@ def search_cases() -> Iterator[tuple[str, Case]]:
             yield f"search/{name}/{what}/delta/replace", case
 
 
+def best_of_some(run: Any) -> Any:
+    """A solver of one's own, without facts."""
+    run.plan("selection", 6, generations=2)
+    for _ in range(2):
+        P = run.space.sample(20, run.coins)
+        run.report(P[run.select(P, 3)])
+    return run.path()
+
+
+def asked(name: str, budget: str, relation: str) -> Released:
+    """A loop outside, whose proposals follow from what was selected before."""
+    objective, space = problem(name)
+    coins = np.random.Generator(np.random.SFC64(SEED))
+    P = space.sample(20, coins)
+    with privfit.AskTell(
+        objective, space, *BUDGETS[budget], generations=3, population=20, parents=4,
+        random_state=SEED, **RELATIONS[relation],
+    ) as door:  # fmt: skip
+        chosen = []
+        for _ in door:
+            chosen.append(door.select(P))
+            P = space.nudge(P[np.repeat(chosen[-1], 5)], 0.1, coins)
+        best = door.best(P)
+    return of_release(door.release, chosen=chosen, best=best, path=list(door.path.generations))
+
+
+def door_cases() -> Iterator[tuple[str, Case]]:
+    for what in ("own bits", "own subsets", "facilities"):
+        for budget in ("pure", "delta"):
+            for relation in ("replace", "add_remove"):
+                own = partial(searched, what, best_of_some, budget, relation)
+                yield f"search/own solver/{what}/{budget}/{relation}", own
+                yield f"AskTell/{what}/{budget}/{relation}", partial(asked, what, budget, relation)
+
+
 # --------------------------------------------------------------- evaluation, aggregates, chains
 
 CURVES: dict[str, dict[str, Any]] = {
@@ -1093,7 +1128,8 @@ def other_cases() -> Iterator[tuple[str, Case]]:
 def every_case() -> Iterator[tuple[str, Case]]:
     """Every case by name: what is fitted or drawn, how, on what, under which promise."""
     for some in (
-        linear_cases, kmeans_cases, kmedian_cases, feature_cases, search_cases, evaluation_cases,
-        aggregate_cases, postprocess_cases, privacy_cases, parted_cases, other_cases,
+        linear_cases, kmeans_cases, kmedian_cases, feature_cases, search_cases, door_cases,
+        evaluation_cases, aggregate_cases, postprocess_cases, privacy_cases, parted_cases,
+        other_cases,
     ):  # fmt: skip
         yield from some()

@@ -1,5 +1,6 @@
 """Searches for any objective: propose without data, score exactly, select privately."""
 
+from privfit.searches.ask_tell import AskTell
 from privfit.searches.dpsga import DPSGA
 from privfit.searches.majority import Majority
 from privfit.searches.operators import (
@@ -26,6 +27,7 @@ from privfit.searches.subsample import Subsample
 __all__ = [
     "DPSGA",
     "EEM",
+    "AskTell",
     "Constant",
     "Decay",
     "Found",

@@ -462,6 +462,10 @@ class EEM(_Walk):
     def weighs_loss(self) -> bool:
         return True
 
+    @property
+    def space_needs(self) -> tuple[str, ...]:
+        return ("middle", "some_moves", "moved", *(("sample",) if self.paper else ()))
+
     def __call__(self, run: Run[Objective, Space]) -> Path:
         """Mutate the one survivor, select one mutant, repeat (Section 5 of the paper).
 
@@ -570,6 +574,10 @@ class Local(_Walk):
     @property
     def weighs_loss(self) -> bool:
         return self.scoring == "loss"
+
+    @property
+    def space_needs(self) -> tuple[str, ...]:
+        return ("middle", "all_moves", "moved")
 
     def bounds_codes(self, objective: Objective) -> bool:
         return self._climbs(objective)

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 from makers.cases import packed
+from makers.own_solvers import ES
 from makers.raises import assert_reached
 
 import privfit
@@ -728,6 +729,17 @@ def test_arrays_and_frames_release_the_same(some_workers, numbers, files):
     score = (lazy[:, 1] + 1) / 2
     curve = roc_curve(labels, score, 1.0, random_state=1)
     assert np.array_equal(curve.tpr, roc_curve(y, (X[:, 1] + 1) / 2, 1.0, random_state=1).tpr)
+
+
+def test_a_solver_of_ones_own_takes_records_on_workers(some_workers, numbers):
+    """It stays here: only sums are asked of the parts."""
+    import dask.array
+
+    X, y = numbers[0][:2000], (numbers[0][:2000, 0] > 0).astype(int)
+    model = LogisticRegression(1.0, 1e-6, domain=UNIT, classes=[0, 1], solver=ES(), random_state=5)
+    once = model.fit(X, y).release_.to_json()
+    lazy, labels = dask.array.from_array(X, chunks=(600, -1)), dask.array.from_array(y, chunks=600)
+    assert model.fit(lazy, labels).release_.to_json() == once
 
 
 def test_facilities_and_several_classes_on_workers_release_the_same(some_workers, numbers):
