@@ -323,6 +323,8 @@ class Run(Generic[O, S]):
             return self.objective.at(w)
         if isinstance(self.objective, CentersObjective):
             return self.objective.walk(w)
+        if isinstance(self.objective, RecordObjective):
+            return self.objective.at(w, self.space)
         return Moves(self.objective, self.space, w)
 
     # ------------------------------------------------------------------------------------ reports
@@ -432,7 +434,7 @@ def check_candidates(task: Task[Objective, Space]) -> None:
     task.objective.range(P, task.neighbours)
     task.objective.prior(P)
     if isinstance(task.objective, RecordObjective):
-        task.objective.check(P)
+        task.objective.check(P, task.space)
 
 
 def check_space(objective: Objective, space: Space) -> Array:
