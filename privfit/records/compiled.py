@@ -17,7 +17,7 @@ from scipy import LowLevelCallable
 
 from privfit.base.errors import DeclarationError, DeclarationTypeError
 
-__all__ = ["MOVES", "SCORE", "Compiled", "is_compiled"]
+__all__ = ["MOVES", "SCORE", "Compiled", "is_compiled", "refuse_elsewhere"]
 
 SCORE = (
     "void (const double *record, intptr_t n_columns, const double *candidates, "
@@ -39,9 +39,10 @@ if ctypes.sizeof(ctypes.c_long) == ctypes.sizeof(ctypes.c_void_p):
 
 def is_compiled(function: object) -> bool:
     """Whether this is a compiled function, or the name of one, rather than a Python function."""
-    return isinstance(function, LowLevelCallable | _CFunction | str) or isinstance(
-        getattr(function, "ctypes", None), _CFunction
-    )
+    if isinstance(function, str):
+        return ":" in function
+    known = isinstance(function, LowLevelCallable | _CFunction)
+    return known or isinstance(getattr(function, "ctypes", None), _CFunction)
 
 
 class Compiled:
