@@ -40,7 +40,7 @@ from privfit.domains import Grid
 from privfit.objectives.clipping import SecondMoments
 from privfit.objectives.coding import Broad
 from privfit.privacy.neighbours import ADD_REMOVE
-from privfit.records.compiled import _found_here, refuse_elsewhere
+from privfit.records.compiled import _found_here, refuse_missing
 from privfit.records.packing import pack
 
 SECRET = 123456.789  # stands for a private value; no message may repeat it
@@ -456,7 +456,7 @@ RECORD: list[Case] = [
      r"moves must return the scores of the moved candidates, to the unit; pass a function"),
     (lambda: record(moves=compiled.moves(nothing)).moved_scores(1, [0, 1], np.ones((2, 2))),
      r"what \(shape \(2, 2\)\) must be a number for each move, where \(shape \(2,\)\) a position"),
-    (lambda: refuse_elsewhere(_found_here("", "score")),
+    (lambda: refuse_missing(_found_here("", "score")),
      r"score is a compiled function of another process, whose address means nothing here; pass"),
 ]  # fmt: skip
 

@@ -17,7 +17,7 @@ from scipy import LowLevelCallable
 
 from privfit.base.errors import DeclarationError, DeclarationTypeError
 
-__all__ = ["MOVES", "SCORE", "Compiled", "is_compiled", "refuse_elsewhere"]
+__all__ = ["MOVES", "SCORE", "Compiled", "is_compiled", "refuse_missing"]
 
 SCORE = (
     "void (const double *record, intptr_t n_columns, const double *candidates, "
@@ -67,11 +67,6 @@ class Compiled:
         """The address of the function, with its user data as context."""
         return tuple.__getitem__(self._low_level, 0)
 
-    @property
-    def is_here(self) -> bool:
-        """Whether its address is one of this process."""
-        return True
-
     def _imported(self, text: str) -> Any:
         """The function of this name: exported by a Cython module, or any attribute of a module."""
         module, _, name = text.partition(":")
@@ -108,33 +103,43 @@ class Compiled:
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._text is not None:
-            return Compiled, (self._text, self.form, self.name)
+            return _found_by_name, (self._text, self.form, self.name)
         return _found_here, (self._token, self.name)
 
 
-class _Elsewhere:
-    """Stands for a compiled function of another process."""
+class _Missing:
+    """Stands for a compiled function that was not found where it was unpickled.
 
-    is_here = False
+    Who unpickles cannot refuse: a worker of a cluster would drop the message, and its connection.
+    """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, refusal: DeclarationError) -> None:
+        self.refusal = refusal
 
 
 _here: WeakValueDictionary[str, Compiled] = WeakValueDictionary()
 
 
-def _found_here(token: str, name: str) -> Compiled | _Elsewhere:
-    return _here.get(token) or _Elsewhere(name)
+def _found_here(token: str, name: str) -> Compiled | _Missing:
+    refusal = DeclarationError(
+        f"{name} is a compiled function of another process, whose address means nothing here; pass "
+        f"{name}='module:function', which each worker imports"
+    )
+    return _here.get(token) or _Missing(refusal)
 
 
-def refuse_elsewhere(function: Any) -> None:
-    """Refuse a compiled function whose address is one of another process."""
-    if not getattr(function, "is_here", True):
-        raise DeclarationError(
-            f"{function.name} is a compiled function of another process, whose address means "
-            f"nothing here; pass {function.name}='module:function', which each worker imports"
-        )
+def _found_by_name(text: str, form: str, name: str) -> Compiled | _Missing:
+    try:
+        return Compiled(text, form, name)
+    except DeclarationError as refusal:
+        return _Missing(refusal)
+
+
+def refuse_missing(*functions: object) -> None:
+    """Refuse compiled functions that were not found in this process."""
+    for function in functions:
+        if isinstance(function, _Missing):
+            raise function.refusal
 
 
 def _plain(signature: str) -> list[str]:

@@ -26,7 +26,7 @@ from privfit.base.validation import is_sparse
 from privfit.domains.frames import column_names, columns_of, numbers_of
 from privfit.domains.reading import raw_numbers
 from privfit.records.ahead import in_order
-from privfit.records.compiled import Compiled, refuse_elsewhere
+from privfit.records.compiled import Compiled, refuse_missing
 from privfit.records.csv_files import Cells
 from privfit.records.packing import Run
 from privfit.records.rows import Rows
@@ -94,8 +94,7 @@ class ScoredRows(Rows):
         cls, records: Any, y: None, *, score: OwnScore, n_threads: int | None = None
     ) -> ScoredRows:
         """Keep the records; columns of CSV and Arrow streams become arrays."""
-        refuse_elsewhere(score.function)
-        refuse_elsewhere(score.moves)
+        refuse_missing(score.function, score.moves)
         if is_sparse(records):
             records = scipy.sparse.csr_array(records)
         if score.is_compiled:

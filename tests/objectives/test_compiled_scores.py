@@ -19,6 +19,7 @@ from scipy import LowLevelCallable
 
 from privfit import EEM, Bits, Ledger, Local, Reals, RecordObjective, Subsets, search
 from privfit.records import compiled as records_compiled
+from privfit.records.scored import ScoredRows
 
 P = np.array([[-1.0, 0.5], [0.25, 0.0], [2.0, -3.0]])
 
@@ -184,7 +185,17 @@ def test_an_address_travels_within_its_process_alone(monkeypatch):
     elsewhere = pickle.loads(sent)._own
     for function, name in ((elsewhere.function, "score"), (elsewhere.moves, "moves")):
         with pytest.raises(ValueError, match=f"{name} is a compiled function of another process"):
-            records_compiled.refuse_elsewhere(function)
+            records_compiled.refuse_missing(function)
+
+
+def test_a_name_that_a_worker_cannot_import_is_refused_when_it_packs(monkeypatch):
+    """Unpickling itself refuses nothing: a worker would close its connection."""
+    module = SimpleNamespace(loss=compiled.score(product))
+    monkeypatch.setitem(sys.modules, "my_losses", module)
+    sent = pickle.dumps(RecordObjective(P, "my_losses:loss", -9, 9)._own)
+    monkeypatch.delitem(sys.modules, "my_losses")
+    with pytest.raises(ValueError, match=r"score \('my_losses:loss'\) must name a compiled functio"):
+        ScoredRows.pack(P, None, score=pickle.loads(sent))
 
 
 # ------------------------------------------------------------------------------------------- moves
