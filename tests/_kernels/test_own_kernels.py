@@ -12,6 +12,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from makers.pages import run_page
 from makers.places import ROOT
 from scipy import LowLevelCallable
 
@@ -137,3 +138,13 @@ def test_compiled_moves_score_what_the_moved_candidates_do(fitness, rng):
         for one in (objective, RecordObjective(R, score, -8.0, 0.0))
     ]
     assert np.allclose(*answers)
+
+
+def test_the_page_of_compiled_scores(fitness, monkeypatch):
+    """Its walks come to the same answer, by addresses and by names."""
+    monkeypatch.setitem(sys.modules, "own_fitness", fitness)
+    page = run_page("own_fitness.md", "cython")
+    assert np.allclose(page["answer"], page["found"].answer)
+    named = RecordObjective(page["people"], "own_fitness:logistic", -8.0, 0.0)
+    P = np.random.default_rng(0).normal(0, 3, (40, 3))
+    assert (named.scores(P) == page["fastest"].scores(P)).all()

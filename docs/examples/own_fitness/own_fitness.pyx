@@ -7,17 +7,7 @@ Functions are exported by `cdef api`; both treat one record and keep nothing bet
 
 from libc.stdint cimport intptr_t
 
-from privfit._kernels.fitness cimport add_products, softplus
-
-
-cdef void negative_losses(double y, intptr_t m, double *out) noexcept nogil:
-    """Margins become scores."""
-    cdef intptr_t c
-    for c in range(m):
-        out[c] *= -y
-    softplus(out, m)
-    for c in range(m):
-        out[c] = -out[c]
+from privfit._kernels.fitness cimport add_products, log_sigmoid
 
 
 cdef api void logistic(
@@ -27,11 +17,10 @@ cdef api void logistic(
 ) noexcept nogil:
     """-ln(1 + exp(-y (<x, w> + b))) for each candidate (w, b)."""
     cdef intptr_t c, d = n_columns - 1
-    cdef double y = record[d]
     for c in range(m):
         out[c] = candidates[d * m + c]  # b
     add_products(record, d, candidates, m, out)
-    negative_losses(y, m, out)
+    log_sigmoid(out, record[d], m)
 
 
 cdef api void logistic_moves(
@@ -42,9 +31,9 @@ cdef api void logistic_moves(
 ) noexcept nogil:
     """The same for candidates whose coordinate where[c] is larger by what[c]."""
     cdef intptr_t j, c, d = n_columns - 1
-    cdef double y = record[d], margin = candidate[d]
+    cdef double margin = candidate[d]
     for j in range(d):
         margin += record[j] * candidate[j]
     for c in range(m):
         out[c] = margin + what[c] * (record[where[c]] if where[c] < d else 1.0)
-    negative_losses(y, m, out)
+    log_sigmoid(out, record[d], m)
