@@ -441,8 +441,8 @@ RECORD: list[Case] = [
     (lambda: record(score=ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(abs)),
      r"score \(signature 'double \(double\)'\) must have another signature; pass a function void "
      r"\(const double \*record, intptr_t n_columns, const double \*candidates, intptr_t n_coord"),
-    (lambda: record(score=compiled.moves(nothing)), r"score \(signature .*\) must have another sig"),
-    (lambda: record(moves=compiled.score(nothing)), r"moves \(signature .*\) must have another sig"),
+    (lambda: record(score=compiled.moves(nothing)), r"score \(signature .*\) must have another s"),
+    (lambda: record(moves=compiled.score(nothing)), r"moves \(signature .*\) must have another s"),
     (lambda: record(score=compiled.score(nothing), records=[["a", "b"]]), r"X must hold numbers"),
     (lambda: record(score=compiled.score(nothing), records=np.zeros((3, 0))),
      r"records \(dtype float64\) must be rows of numbers for a compiled function; pass an array"),

@@ -47,7 +47,7 @@ ctypedef void (*moves_function)(
 
 cdef inline void add_columns(const double *record, const intptr_t *column, intptr_t count,
                              const double *candidates, intptr_t m, double *out) noexcept nogil:
-    """Add the products of some columns: four at a time, so that `out` is read a quarter as often."""
+    """Add the products of some columns, four at a time: `out` is read a quarter as often."""
     cdef const double *r0
     cdef const double *r1
     cdef const double *r2

@@ -194,7 +194,7 @@ def test_a_name_that_a_worker_cannot_import_is_refused_when_it_packs(monkeypatch
     monkeypatch.setitem(sys.modules, "my_losses", module)
     sent = pickle.dumps(RecordObjective(P, "my_losses:loss", -9, 9)._own)
     monkeypatch.delitem(sys.modules, "my_losses")
-    with pytest.raises(ValueError, match=r"score \('my_losses:loss'\) must name a compiled functio"):
+    with pytest.raises(ValueError, match=r"score \('my_losses:loss'\) must name a compiled"):
         ScoredRows.pack(P, None, score=pickle.loads(sent))
 
 

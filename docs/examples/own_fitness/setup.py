@@ -11,7 +11,6 @@ fitness = Extension(
     ["own_fitness.pyx"],
     # Four doubles at a time, which every x86 CPU since 2015 has. Never link with -ffast-math: it
     # changes the arithmetic of the whole process.
-    extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math"]
-    + ["-mavx2", "-mfma"] * x86,
+    extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math"] + ["-mavx2", "-mfma"] * x86,
 )
 setup(name="own_fitness", ext_modules=cythonize([fitness]))
