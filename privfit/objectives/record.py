@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sized
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -86,19 +85,20 @@ class RecordObjective(Objective[ScoredRows]):
     def __init__(
         self,
         records: object,
-        score: Any,
+        score: object,
         low: float,
         high: float,
         *,
         bits: int = 16,
         block: int = 4096,
-        moves: Any = None,
+        moves: object = None,
         n_threads: int | None = None,
     ) -> None:
         threads.resolve(n_threads)
-        score = _function(score, "score", "(records, P)", SCORE)
+        scores = _function(score, "score", "(records, P)", SCORE)
+        moved = None
         if moves is not None:
-            moves = _function(moves, "moves", "(records, w, where, what)", MOVES)
+            moved = _function(moves, "moves", "(records, w, where, what)", MOVES)
         for name, value in (("low", low), ("high", high)):
             if not is_finite(value):
                 raise DeclarationError(
@@ -121,7 +121,7 @@ class RecordObjective(Objective[ScoredRows]):
                 f"high - low ({width}) must lie in 1e-100..1e100; pass scaled scores"
             )
         self.unit = 2.0 ** (math.frexp(width)[1] - bits)
-        own = OwnScore(score, moves, self.low, self.high, self.unit, block)
+        own = OwnScore(scores, moved, self.low, self.high, self.unit, block)
         make = partial(ScoredRows.pack, score=own, n_threads=n_threads)
         self._sums, self._own = sums_of(records, None, make, n_threads), own
 
@@ -242,7 +242,7 @@ class RecordObjective(Objective[ScoredRows]):
     spread = range
 
 
-def _function(function: Any, name: str, arguments: str, form: str) -> Function:
+def _function(function: object, name: str, arguments: str, form: str) -> Function:
     """A Python function as it is, or a compiled one that is checked."""
     if is_compiled(function):
         return Compiled(function, form, name)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privfit.base.typing import Array, Coins, Integers
 from privfit.privacy.neighbours import Adjacency
@@ -48,6 +49,7 @@ class RecordMoves:
     Examples
     --------
     >>> import numpy as np
+from numpy.typing import ArrayLike
     >>> from privfit import Reals, RecordObjective
     >>> def nearness(x, P):
     ...     return -np.abs(x[:, None] - P[:, 0])
@@ -132,7 +134,7 @@ class RecordMoves:
         """
         return self._objective.range(where, adjacency)
 
-    def step(self, where: int, what: Any) -> None:
+    def step(self, where: int, what: ArrayLike) -> None:
         """Move.
 
         Parameters
