@@ -11,7 +11,7 @@ def sum_values(
 def sum_compiled(
     function: object,
     takes_data: bool,
-    records: Floats,
+    records: NDArray[np.floating],
     candidates: Floats,
     where: NDArray[np.intp] | None,
     what: Floats | None,

@@ -15,7 +15,6 @@ from cython.parallel cimport prange, threadid
 from libc.math cimport NAN
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int64_t, intptr_t
-from libc.string cimport memcpy
 
 from privfit._kernels.double_bits cimport whole_of
 from privfit._kernels.fitness cimport moves_function, score_function
@@ -102,23 +101,24 @@ cdef inline void call(const question *asked, const double *record, intptr_t n_co
             record, n_columns, asked.candidates, asked.n_coordinates, asked.m, out)
 
 
-cdef void score_rows(const question *asked, const double *records, ptrdiff_t n,
+cdef void score_rows(const question *asked, const real *records, ptrdiff_t n,
                      ptrdiff_t n_columns, const bounds *limits, double *record, double *out,
                      int64_t *total) noexcept nogil:
     """Add the integers of n records."""
-    cdef ptrdiff_t r, c
+    cdef ptrdiff_t r, j, c
     for r in range(n):
-        memcpy(record, records + r * n_columns, n_columns * sizeof(double))
+        for j in range(n_columns):
+            record[j] = records[r * n_columns + j]
         for c in range(asked.m):
             out[c] = NAN
         call(asked, record, n_columns, out)
-        add_units(out, asked.m, limits, total)
+        add_units[double](out, asked.m, limits, total)
 
 
 def sum_compiled(
     object function,               # IN   a capsule: address, and user data as its context
     bint takes_data,               # IN   whether the function takes user data
-    const double[:, ::1] records,  # IN   (n, n_columns)
+    const real[:, ::1] records,    # IN   (n, n_columns)
     const double[:, ::1] candidates,  # IN   (n_coordinates, m), or (n_coordinates, 1) with moves
     const intptr_t[::1] where,     # IN   (m,) moves away from the one candidate, or None
     const double[::1] what,

@@ -64,8 +64,13 @@ class OwnScore:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether records are passed as doubles, because a function is compiled."""
+        """Whether records are rows of numbers, because a function is compiled."""
         return isinstance(self.function, Compiled) or isinstance(self.moves, Compiled)
+
+    @property
+    def has_python(self) -> bool:
+        """Whether a function is in Python, and gets records as they are kept."""
+        return any(callable(one) for one in (self.function, self.moves))
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,7 +103,7 @@ class ScoredRows(Rows):
         if is_sparse(records):
             records = scipy.sparse.csr_array(records)
         if score.is_compiled:
-            records = _doubles(records)
+            records = _numbers(records, halves=not score.has_python)
         elif isinstance(records, Mapping):
             records = {name: _array(column) for name, column in records.items()}
         return cls(records, score, n_threads)
@@ -308,8 +313,11 @@ def _lines(shape: tuple[int, int]) -> Floats:
     return _copied(np.zeros((rows, -(-length // LINE) * LINE)), np.float64)
 
 
-def _doubles(records: Any) -> Any:
-    """(n, d): the numbers of each record; NaN for a cell that is missing or not a number."""
+def _numbers(records: Any, halves: bool) -> Any:
+    """(n, d): the numbers of each record; NaN for a cell that is missing or not a number.
+
+    They are float64, or float32 if this is allowed and their type has no other values.
+    """
     if is_sparse(records):
         return records.astype(np.float64)
     if names := column_names(records):
@@ -322,8 +330,9 @@ def _doubles(records: Any) -> Any:
             f"records (dtype {table.dtype}) must be rows of numbers for a compiled function; pass "
             "an array, a table with columns of numbers, or a Python function"
         )
+    kind = np.float32 if halves and np.can_cast(table.dtype, np.float32) else np.float64
     with np.errstate(over="ignore"):  # a warning would tell of records
-        return np.ascontiguousarray(table.reshape(len(table), width), dtype=np.float64)
+        return np.ascontiguousarray(table.reshape(len(table), width), dtype=kind)
 
 
 def _array(column: Any) -> Any:

@@ -14,7 +14,7 @@ import pytest
 import reference
 import scipy.sparse as sp
 from makers import compiled
-from makers.cases import ADJACENCIES
+from makers.cases import ADJACENCIES, packed
 from scipy import LowLevelCallable
 
 from privfit import EEM, Bits, Ledger, Local, Reals, RecordObjective, Subsets, search
@@ -59,6 +59,18 @@ def test_kinds_of_tables_do_not_matter(rng):
         objective = RecordObjective(records, low_level, -5, 5)
         assert objective.scores(P).tolist() == expected
         objective.check(P)
+
+
+@pytest.mark.parametrize("kind", [bool, np.int8, np.uint16, np.float32])
+def test_small_types_are_kept_small_and_python_gets_float64(kind, rng):
+    """By their type alone: no value of a record decides it."""
+    X = rng.integers(0, 2, (50, 2)).astype(kind)
+    for python, expected in ((None, np.float32), (shifted_in_numpy, np.float64)):
+        objective = RecordObjective(X, compiled.score(product), -5, 5, moves=python)
+        assert packed(objective)._records.dtype == expected
+        wide = RecordObjective(X.astype(np.int64), compiled.score(product), -5, 5)
+        assert packed(wide)._records.dtype == np.float64
+        assert objective.scores(P).tolist() == wide.scores(P).tolist()
 
 
 def test_a_vector_has_records_of_one_number_and_scalars_are_candidates_of_one():
