@@ -30,36 +30,35 @@ class MoveSpace(Protocol):
 class RecordMoves:
     """The candidates around one candidate of a `RecordObjective`.
 
-        Their scores are those of the objective's function for moves; without one, the moved candidates
-        are scored one by one.
+    Their scores are those of the objective's function for moves; without one, the moved candidates
+    are scored one by one.
 
-        Parameters
-        ----------
-        objective : RecordObjective
-            The objective.
-        w : array
-            The candidate.
-        space : Space
-            The space of candidates, which says what a move is.
+    Parameters
+    ----------
+    objective : RecordObjective
+        The objective.
+    w : array
+        The candidate.
+    space : Space
+        The space of candidates, which says what a move is.
 
-        See Also
-        --------
-        RecordObjective.at : Makes it.
+    See Also
+    --------
+    RecordObjective.at : Makes it.
 
-        Examples
-        --------
-        >>> import numpy as np
-    from numpy.typing import ArrayLike
-        >>> from privfit import Reals, RecordObjective
-        >>> def nearness(x, P):
-        ...     return -np.abs(x[:, None] - P[:, 0])
-        >>> def moved(x, w, where, what):
-        ...     return -np.abs(x[:, None] - (w[0] + what))
-        >>> objective = RecordObjective(np.zeros(9), nearness, -10.0, 0.0, moves=moved)
-        >>> view = objective.at(np.array([5.0]), Reals(-10, 10, 1))
-        >>> view.step(0, -2.0)
-        >>> view.w.tolist()
-        [3.0]
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import Reals, RecordObjective
+    >>> def nearness(x, P):
+    ...     return -np.abs(x[:, None] - P[:, 0])
+    >>> def moved(x, w, where, what):
+    ...     return -np.abs(x[:, None] - (w[0] + what))
+    >>> objective = RecordObjective(np.zeros(9), nearness, -10.0, 0.0, moves=moved)
+    >>> view = objective.at(np.array([5.0]), Reals(-10, 10, 1))
+    >>> view.step(0, -2.0)
+    >>> view.w.tolist()
+    [3.0]
     """
 
     def __init__(self, objective: RecordObjective, w: Array, space: MoveSpace) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -160,7 +159,7 @@ class ScoredRows(Rows):
         blocks = ((first, min(first + step, n)) for first in range(0, n, step))
         at_once = min(-(-n // step), self.threads(STEPS * n * call.m))
         total = np.zeros(call.m, dtype=np.int64)
-        with one_thread() if at_once > 1 else nullcontext():  # threads of BLAS would be too many
+        with one_thread():  # of BLAS: there are as many of ours as there are cores
             for part in in_order(partial(self._block_sum, call), blocks, at_once):
                 total += part
         return total
