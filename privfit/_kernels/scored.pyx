@@ -14,10 +14,12 @@ from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetName, PyCapsul
 from cython.parallel cimport prange, threadid
 from libc.math cimport NAN
 from libc.stddef cimport ptrdiff_t
-from libc.stdint cimport int64_t, intptr_t
+from libc.stdint cimport int64_t, intptr_t, uintptr_t
 
 from privfit._kernels.double_bits cimport whole_of
-from privfit._kernels.fitness cimport moves_function, score_function
+from privfit._kernels.fitness cimport (
+    add_products, log_sigmoid, moves_function, score_function,
+)
 
 cdef enum:
     TILE = 32  # records that a thread takes at a time
@@ -151,3 +153,20 @@ def sum_compiled(
         first = t * TILE
         score_rows(&asked, &records[first, 0], min(<ptrdiff_t>TILE, n - first), n_columns, &limits,
                    &record[me, 0], &values[me, 0], &out[me, 0])
+
+
+# ------------------------------------------------------------------------ loops for other compilers
+
+
+cdef void products_of(const double *record, intptr_t n, const double *candidates, intptr_t m,
+                      double *out) noexcept nogil:
+    add_products(record, n, candidates, m, out)
+
+
+cdef void log_sigmoid_of(double *z, double y, intptr_t m) noexcept nogil:
+    log_sigmoid(z, y, m)
+
+
+def addresses():
+    """The addresses of `add_products` and `log_sigmoid`, built for this CPU."""
+    return <uintptr_t>&products_of, <uintptr_t>&log_sigmoid_of

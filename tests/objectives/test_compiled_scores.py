@@ -8,6 +8,7 @@ import pickle
 import sys
 from types import SimpleNamespace
 
+import mpmath
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,6 +20,7 @@ from scipy import LowLevelCallable
 
 from privfit import EEM, Bits, Ledger, Local, Reals, RecordObjective, Subsets, search
 from privfit.records import compiled as records_compiled
+from privfit.records import loops
 from privfit.records.scored import ScoredRows
 
 P = np.array([[-1.0, 0.5], [0.25, 0.0], [2.0, -3.0]])
@@ -339,3 +341,38 @@ def test_moves_that_fail_on_a_record_count_as_low(rng):
     others = RecordObjective(np.delete(X, 7, axis=0), in_numpy, -9, 9, moves=shifted_in_numpy)
     expected = others.moved_scores(w, where, what).tolist()
     assert objective.moved_scores(w, where, what).tolist() == expected
+
+
+# ------------------------------------------------------------------------------------------- loops
+
+
+def doubles(values):
+    return values.ctypes.data_as(compiled.DOUBLES)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 5, 14, 255, 256, 257, 600])
+@pytest.mark.parametrize("m", [1, 3, 200])
+def test_products_are_those_of_numpy_whatever_the_number_of_zeros(n, m, rng):
+    """On small whole numbers, which floats add up exactly."""
+    for share in (0.0, 0.1, 1.0):
+        x = np.round(rng.integers(1, 9, n) * (rng.random(n) < share)).astype(float)
+        candidates = rng.integers(-9, 9, (n, m)).astype(float)
+        out = rng.integers(-9, 9, m).astype(float)
+        expected = out + x @ candidates
+        loops.add_products(doubles(x), n, doubles(candidates), m, doubles(out))
+        assert (out == expected).all()
+
+
+@pytest.mark.parametrize("m", [1, 255, 256, 257, 1000])
+@pytest.mark.parametrize("y", [1.0, -1.0, 0.5])
+def test_the_log_sigmoid_is_near_the_true_one(m, y, rng):
+    z = np.r_[rng.normal(0, 10, m), 0.0, -0.0, 1e-300, 63.999, -64.0, 64.001, 750.0, -750.0, -1e9]
+    exact = [float(-mpmath.log1p(mpmath.exp(-mpmath.mpf(y * v)))) for v in z]
+    found = z.copy()
+    loops.log_sigmoid(doubles(found), y, len(z))
+    assert np.abs(found - exact).max() <= 2e-10
+    odd = np.array([np.nan, np.inf, -np.inf])
+    loops.log_sigmoid(doubles(odd), 1.0, 3)
+    assert np.isnan(odd[0])
+    assert np.abs(odd[1]) <= 2e-10
+    assert odd[2] == -np.inf
