@@ -136,7 +136,7 @@ def sum_compiled(
     cdef bounds limits = bounds(low, high, 1.0 / unit)
     cdef ptrdiff_t t, first, n = records.shape[0], n_columns = records.shape[1]
     cdef ptrdiff_t tiles = (n + TILE - 1) // TILE
-    cdef int me
+    cdef int me, n_threads = <int>out.shape[0]
     asked.function = PyCapsule_GetPointer(function, PyCapsule_GetName(function))
     asked.user_data = PyCapsule_GetContext(function)
     asked.takes_data = takes_data
@@ -148,7 +148,7 @@ def sum_compiled(
     if where is not None:
         asked.where = &where[0]
         asked.what = &what[0]
-    for t in prange(tiles, nogil=True, schedule="dynamic", num_threads=<int>out.shape[0]):
+    for t in prange(tiles, nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         first = t * TILE
         score_rows(&asked, &records[first, 0], min(<ptrdiff_t>TILE, n - first), n_columns, &limits,
