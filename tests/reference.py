@@ -41,6 +41,13 @@ def round_half_even(value: Fraction) -> int:
     return round(value)
 
 
+def own_units(value: float, low: float, high: float, unit: float) -> int:
+    """A score of one's own in whole units above `low`; NaN counts as `low`. Floats are float64."""
+    if math.isnan(value):
+        return 0
+    return round((min(max(value, low), high) - low) / unit)
+
+
 # ------------------------------------------------------------------------------------ single cells
 
 MISSING, NOTHING = "missing", "matches nothing"  # what is no canonical value

@@ -491,7 +491,7 @@ def check_candidates(task: Task[Objective, Space]) -> None:
     task.objective.prior(P)
     own = getattr(task.objective, "check", None)
     if own is not None:
-        own(P)
+        own(P, task.space)
 
 
 def check_space(objective: Objective, space: Space) -> Array:
