@@ -32,7 +32,7 @@ class Objective(Protocol):
       `at` means something else, it is ``around(w, space)``;
     - ``gradient`` and ``domain`` are for solvers that ask for them; the domain is named in the
       release;
-    - ``check(P, space)`` refuses an objective that cannot score these candidates, before the charge;
+    - ``check(P, space)`` refuses an objective that cannot score candidates, before the charge;
     - ``candidate_units`` is the grid of candidates, to which a space rounds.
 
     See Also
