@@ -199,7 +199,7 @@ def _made_pairs(objective: Any, relation: Relation) -> tuple[Pairs, Pairs]:
         )
 
     def known() -> _Watched:
-        return _Watched(objective)
+        return _Viewless(objective)
 
     far = [(known, lambda: _Reversed(objective)), (known, lambda: _Shuffled(objective))]
     near: Pairs = [(known, lambda s=side: _Favoured(objective, relation, s)) for side in (0, 1)]  # type: ignore[misc]
@@ -270,28 +270,28 @@ class _Watched:
         return scores
 
 
-class _Reversed(_Watched):
-    """The best is the worst."""
+class _Viewless(_Watched):
+    """An objective that scores moves as candidates: its views would not be watched, or changed."""
 
-    around = at = None  # whose views would have the scores of the first table
+    around = at = None
+
+
+class _Reversed(_Viewless):
+    """The best is the worst."""
 
     def changed(self, P: Array, scores: Integers) -> Integers:
         return -scores
 
 
-class _Shuffled(_Watched):
+class _Shuffled(_Viewless):
     """Scores that have nothing to do with the candidates."""
-
-    around = at = None
 
     def changed(self, P: Array, scores: Integers) -> Integers:
         return np.array([_bits(row) % 1_000_003 for row in P], dtype=np.int64)
 
 
-class _Favoured(_Watched):
+class _Favoured(_Viewless):
     """A neighbour: one record favours half of all candidates as much as the range allows."""
-
-    around = at = None
 
     def __init__(self, objective: Any, relation: Relation, side: int) -> None:
         super().__init__(objective)

@@ -17,9 +17,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, is_dataclass
-from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privfit.base.cautions import OldNameWarning
 from privfit.base.errors import DeclarationError, DeclarationTypeError
@@ -30,6 +29,9 @@ from privfit.runs.paths import Path
 from privfit.runs.protocols import Objective, Solver
 from privfit.runs.run import Task, check_candidates
 from privfit.runs.settings import Settings, listed
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["FACTS", "GROUP", "OURS", "Guest", "check_parts", "complete", "fields_of", "name_of",
            "realised", "settings_of"]  # fmt: skip
@@ -187,7 +189,7 @@ def _installed(name: str, methods: Iterable[str]) -> Settings:
     """The settings of a solver that an installed package offers by this name."""
     offered = {} if name in OURS else _offered(name)
     if not offered:
-        others = sorted({one.name for one in entry_points(group=GROUP)} - OURS)
+        others = sorted({one.name for one in _entries()} - OURS)
         raise DeclarationError(
             f"solver ({name!r}) must be one of {', '.join([*methods, *others])}, settings such as "
             "DPSGA(generations=50), or an object that is called with a Run and returns a Path; "
@@ -212,8 +214,14 @@ def _installed(name: str, methods: Iterable[str]) -> Settings:
 
 def _offered(name: str) -> dict[str, EntryPoint]:
     """Entry points of this name by their packages, which a path may list twice; none is loaded."""
-    found = entry_points(group=GROUP, name=name)
+    found = [one for one in _entries() if one.name == name]
     return {one.dist.name if one.dist else one.value: one for one in found}
+
+
+def _entries() -> Iterable[EntryPoint]:
+    from importlib.metadata import entry_points  # which takes longer to import than most rooms
+
+    return entry_points(group=GROUP)
 
 
 # ------------------------------------------------------------------------------------------- checks

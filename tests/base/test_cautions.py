@@ -307,7 +307,7 @@ WARNINGS = {
     "estimators/select.py": {"_declared_solver": "test_names.py"},
     "evaluation/roc.py": {"plot": "evaluation/test_roc.py"},
     "runs/payment.py": {"open": "searches/test_search.py"},
-    "runs/settings.py": {"settings_of": "test_names.py"},
+    "runs/door.py": {"settings_of": "test_names.py"},
 }
 
 

@@ -420,7 +420,8 @@ MAY = {
     ("audit/strains.py", None): {"standard_normal"},
     ("domains/balls.py", "L1Ball"): {"laplace"},
     ("domains/balls.py", "L2Ball"): {"normal"},
-    ("runs/spaces.py", "Reals"): {"normal"},
+    ("runs/spaces/integers.py", "Integers"): {"normal"},
+    ("runs/spaces/reals.py", "Reals"): {"normal"},
 }
 
 
@@ -453,7 +454,7 @@ def test_no_module_draws_float_noise(source):
 
 
 def test_the_search_for_float_noise_finds_the_one_that_is_there():
-    assert float_noise(PACKAGE / "runs/spaces.py") == {("Reals", "normal")}
+    assert float_noise(PACKAGE / "runs/spaces/reals.py") == {("Reals", "normal")}
 
 
 def test_no_kernel_draws_float_noise():

@@ -611,7 +611,9 @@ def test_a_disk_that_fills_up_later_leaves_what_was_drawn_charged(numbers, monke
     with pytest.raises(OSError, match="cannot be written"):
         KMeans(2, 1.0, domain=UNIT, ledger=ledger, solver="tree").fit(records)
     assert ledger.spent == Budget(1.0)
-    assert ledger.releases == ()
+    [release] = ledger.releases
+    assert release.settings == {"solver": "tree", "failed": "FileAccessError"}
+    assert release.parameters == {}
 
 
 # --------------------------------------------------------------------------------------------- Dask

@@ -100,7 +100,7 @@ def test_a_plan_is_checked_without_a_look_at_records(settings, adjacency, table,
         ]
     Deaf(monkeypatch)
     for objective, space in cases:
-        Terms("fit", 1.0, 1e-6, adjacency, n_public=900).check(settings, objective, space)
+        Terms("fit", 1.0, 1e-6, adjacency, n_public=900).check("own", settings, objective, space)
 
 
 def test_a_corner_of_a_lopsided_space_is_checked_before_the_charge(rng):
