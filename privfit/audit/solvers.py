@@ -201,7 +201,7 @@ def _made_pairs(objective: Any, relation: Relation) -> tuple[Pairs, Pairs]:
     def known() -> _Watched:
         return _Viewless(objective)
 
-    far = [(known, lambda: _Reversed(objective)), (known, lambda: _Shuffled(objective))]
+    far: Pairs = [(known, lambda: _Reversed(objective)), (known, lambda: _Shuffled(objective))]
     near: Pairs = [(known, lambda s=side: _Favoured(objective, relation, s)) for side in (0, 1)]  # type: ignore[misc]
     return far, near
 

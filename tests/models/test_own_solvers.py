@@ -96,7 +96,7 @@ def test_the_name_of_an_installed_solver_in_a_file_loads_nothing(monkeypatch):
     held = json.loads(TEXT)
     held["parameters"]["solver"] = held["release"]["settings"]["solver"] = "theirs"
     held["privfit-model"] = 3
-    monkeypatch.setattr("privfit.runs.door.entry_points", refuse)
+    monkeypatch.setattr("privfit.runs.door._entries", refuse)
     model = loads(json.dumps(held))
     assert isinstance(model.solver, SavedSolver)
     with pytest.raises(DeclarationError, match="must be loaded to fit again"):
