@@ -88,7 +88,7 @@ def load(name: str) -> Dataset:
         raise ValueError(f"name ({name!r}) must be a declared data set; pass one of {NAMES}")
     path = SCHEMAS / f"{name}.toml"
     schema, data = Schema.from_toml(path), tomllib.loads(path.read_text(encoding="utf-8"))["data"]
-    table = _read(name)
+    table = read(name)
     undeclared = table.keys() - schema.columns.keys() - {data["label"], *data.get("drop", [])}
     if undeclared:
         raise ValueError(
@@ -111,7 +111,7 @@ def _bins(form: str) -> int:
     return 0 if number == "no" else int(number)
 
 
-def _read(name: str) -> dict[str, tuple[str, ...]]:
+def read(name: str) -> dict[str, tuple[str, ...]]:
     """The columns of a file, as they are written."""
     folder = Path(os.environ.get("PRIVFIT_DATA", ROOT.parent / "shared" / "data"))
     path = folder / f"{name}.csv.gz"

@@ -148,7 +148,7 @@ def test_wrong_names_and_folders_have_one_clear_message(tmp_path, monkeypatch):
 
 
 def test_a_column_of_the_file_is_declared_or_dropped(monkeypatch):
-    monkeypatch.setattr(datasets, "_read", lambda name: {"income": (">50K",), "shoe-size": ("9",)})
+    monkeypatch.setattr(datasets, "read", lambda name: {"income": (">50K",), "shoe-size": ("9",)})
     with pytest.raises(
         ValueError, match=r"columns \(\['shoe-size'\]\) must be declared; pass them"
     ):

@@ -15,7 +15,7 @@ if not (ROOT / "bench" / "schemas").exists():
     pytest.skip("no benchmarks beside these tests", allow_module_level=True)
 sys.path.append(str(ROOT))  # last, so that an installed privfit stays the one under test
 
-from bench.experiments import Panel
+from bench.papers import Panel
 
 PAGES = ROOT / "docs" / "papers"
 
