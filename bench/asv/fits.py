@@ -17,27 +17,19 @@ SOLVERS: dict[str, Any] = {
 }
 
 
-class Fits:
-    """Fits of tables with ten columns of ten categories, read from columns."""
+class _Fits:
+    """How long asv looks at a fit: two to five of them, about a second."""
 
     rounds, repeat, number, warmup_time, timeout = 1, (2, 5, 1.0), 1, 0, 300
 
-    def records(self, n: int) -> tuple[dict[str, Any], Any]:
+
+class _Linear(_Fits):
+    """Logistic regression on ten columns of ten categories, read from columns."""
+
+    def setup(self, solver: str, n: int = 10_000, threads: int = 1) -> None:
         rng = np.random.default_rng(1)
-        X = {f"x{j}": rng.integers(10, size=n) for j in range(10)}
-        return X, (X["x0"] + X["x1"] + rng.normal(0, 4, n) > 9).astype(int)
-
-
-class Linear(Fits):
-    """Logistic regression."""
-
-    param_names = ("solver", "n", "threads")
-    params = (list(SOLVERS), [10_000, 40_000, 160_000], [1, 2])
-
-    def setup(self, solver: str, n: int, threads: int) -> None:
-        if n > 10_000 and threads > 1:
-            raise NotImplementedError
-        self.X, self.y = self.records(n)
+        self.X = {f"x{j}": rng.integers(10, size=n) for j in range(10)}
+        self.y = (self.X["x0"] + self.X["x1"] + rng.normal(0, 4, n) > 9).astype(int)
         schema = privfit.Schema({name: privfit.Categorical(range(10)) for name in self.X})
         self.model = privfit.LogisticRegression(
             1.0, 1e-6, domain=schema, classes=[0, 1], solver=SOLVERS[solver], n_threads=threads,
@@ -48,25 +40,50 @@ class Linear(Fits):
         self.model.fit(self.X, self.y)
 
 
-class Clusters(Fits):
-    """k-means in the plane and beyond."""
+class LinearByN(_Linear):
+    """By the number of records."""
 
-    param_names = ("solver", "n", "d", "threads")
-    params = (["auto", "lloyd", "hybrid"], [10_000, 40_000, 160_000], [2, 8], [1, 2])
+    param_names = ("solver", "n")
+    params = (list(SOLVERS), [10_000, 40_000, 160_000])
 
-    def setup(self, solver: str, n: int, d: int, threads: int) -> None:
-        if (n > 10_000) + (d > 2) + (threads > 1) > 1:
-            raise NotImplementedError
+
+class LinearByThreads(_Linear):
+    """By the number of threads."""
+
+    param_names = ("solver", "threads")
+    params = (list(SOLVERS), [1, 2])
+
+    def setup(self, solver: str, threads: int) -> None:
+        super().setup(solver, threads=threads)
+
+
+class KMeansByN(_Fits):
+    """k-means in the plane."""
+
+    param_names = ("solver", "n")
+    params = (["auto", "lloyd", "hybrid"], [10_000, 40_000, 160_000])
+
+    def setup(self, solver: str, n: int = 10_000, d: int = 2) -> None:
         self.X = np.random.default_rng(1).uniform(-1, 1, (n, d))
         self.model = privfit.KMeans(
-            8, 1.0, domain=(-1, 1), solver=solver, n_threads=threads, random_state=1
+            8, 1.0, domain=(-1, 1), solver=solver, n_threads=1, random_state=1
         ).fit(self.X)
 
     def time_fit(self, *_: Any) -> None:
         self.model.fit(self.X)
 
 
-class Streams(Fits):
+class KMeansByD(KMeansByN):
+    """k-means by the number of columns."""
+
+    param_names = ("solver", "d")
+    params = (["auto", "lloyd", "hybrid"], [2, 8, 32])
+
+    def setup(self, solver: str, d: int) -> None:
+        super().setup(solver, d=d)
+
+
+class StreamsByN(_Fits):
     """A gradient fit of records that are read from disk in blocks, by the number of records."""
 
     param_names = ("n",)

@@ -9,12 +9,25 @@ import scipy.sparse as sp
 
 import privfit
 
+DEFAULT = {"layout": "codes", "loss": "logistic", "n": 20_000, "d": 20, "m": 50, "k": 5,
+           "threads": 1}  # fmt: skip
+LAYOUTS = ["dense", "one-hot", "codes"]
+RECORDS = [20_000, 80_000, 320_000]
 
-class Timed:
-    """How long asv looks at each point: about half a second."""
+
+class _Timed:
+    """How long asv looks at each point: about half a second.
+
+    A subclass goes along one axis (`params`) and leaves the other sizes at `DEFAULT`: lines, not
+    their product, which would take hours.
+    """
 
     rounds, repeat, sample_time, warmup_time, timeout = 1, (3, 7, 0.4), 0.02, 0.05, 120
     number = 0
+    param_names: tuple[str, ...] = ()
+
+    def setup(self, *point: Any) -> None:
+        self.build(**{**DEFAULT, **dict(zip(self.param_names, point, strict=True))})
 
 
 def linear_objective(layout: str, loss: str, n: int, d: int, threads: int) -> Any:
@@ -37,18 +50,18 @@ def linear_objective(layout: str, loss: str, n: int, d: int, threads: int) -> An
     return privfit.LinearObjective(X, y, loss, domain, n_threads=threads), domain
 
 
-class Scores(Timed):
+def _along(kind: type, **axes: list[Any]) -> type:
+    """A class of benchmarks along these axes, as asv finds it in this module."""
+    last = list(axes)[-1]
+    name = f"{kind.__name__.strip('_')}By{last.capitalize()}"
+    return type(name, (kind,), {"param_names": tuple(axes), "params": tuple(axes.values()),
+                                "__module__": __name__, "__doc__": kind.__doc__})  # fmt: skip
+
+
+class _Scores(_Timed):
     """Scores of m linear models."""
 
-    param_names = ("layout", "loss", "n", "d", "m", "threads")
-    params = (["dense", "one-hot", "codes"], ["logistic", "hinge"], [20_000, 80_000, 320_000],
-              [20, 80], [50, 200], [1, 2])  # fmt: skip
-
-    def setup(self, layout: str, loss: str, n: int, d: int, m: int, threads: int) -> None:
-        # A line along each axis, not the whole product.
-        bigger = (n > 20_000) + (d > 20) + (m > 50) + (threads > 1)
-        if bigger > 1 or (loss == "hinge" and bigger):
-            raise NotImplementedError
+    def build(self, layout: str, loss: str, n: int, d: int, m: int, threads: int, **_: Any) -> None:
         self.objective, domain = linear_objective(layout, loss, n, d, threads)
         self.P = domain.candidates(m, np.random.default_rng(2))
 
@@ -56,16 +69,18 @@ class Scores(Timed):
         self.objective.scores(self.P)
 
 
-class Gradients(Timed):
+ScoresByN = _along(_Scores, layout=LAYOUTS, n=RECORDS)
+ScoresByD = _along(_Scores, layout=LAYOUTS, d=[20, 80, 320])
+ScoresByM = _along(_Scores, layout=LAYOUTS, m=[50, 200, 800])
+ScoresByThreads = _along(_Scores, layout=LAYOUTS, threads=[1, 2])
+ScoresByLoss = _along(_Scores, layout=LAYOUTS, loss=["logistic", "hinge", "zero_one"])
+
+
+class _Gradients(_Timed):
     """The clipped gradient, and the moves of one parent."""
 
-    param_names = ("layout", "n", "d", "threads")
-    params = (["dense", "one-hot", "codes"], [20_000, 80_000, 320_000], [20, 80], [1, 2])
-
-    def setup(self, layout: str, n: int, d: int, threads: int) -> None:
-        if (n > 20_000) + (d > 20) + (threads > 1) > 1:
-            raise NotImplementedError
-        self.objective, domain = linear_objective(layout, "logistic", n, d, threads)
+    def build(self, layout: str, loss: str, n: int, d: int, threads: int, **_: Any) -> None:
+        self.objective, domain = linear_objective(layout, loss, n, d, threads)
         self.w = domain.candidates(1, np.random.default_rng(2))[0]
         self.coords = np.arange(100) % len(self.w)
         self.steps = np.full(100, 0.25)
@@ -77,15 +92,15 @@ class Gradients(Timed):
         self.objective.at(self.w).scores(self.coords, self.steps)
 
 
-class Centers(Timed):
+GradientsByN = _along(_Gradients, layout=LAYOUTS, n=RECORDS)
+GradientsByD = _along(_Gradients, layout=LAYOUTS, d=[20, 80, 320])
+GradientsByThreads = _along(_Gradients, layout=LAYOUTS, threads=[1, 2])
+
+
+class _Centers(_Timed):
     """Costs of m sets of k centres, one step of Lloyd, and residuals."""
 
-    param_names = ("n", "d", "k", "m", "threads")
-    params = ([20_000, 80_000, 320_000], [4, 16, 64], [5, 20], [20, 80], [1, 2])
-
-    def setup(self, n: int, d: int, k: int, m: int, threads: int) -> None:
-        if (n > 20_000) + (d > 4) + (k > 5) + (m > 20) + (threads > 1) > 1:
-            raise NotImplementedError
+    def build(self, n: int, d: int, k: int, m: int, threads: int, **_: Any) -> None:
         rng = np.random.default_rng(1)
         X, domain = rng.uniform(-1, 1, (n, d)), privfit.Box(-1, 1, d)
         self.objective = privfit.CentersObjective(X, k, domain, n_threads=threads)
@@ -102,15 +117,16 @@ class Centers(Timed):
         self.objective.residuals(self.P[0], self.radius, 2)
 
 
-class Facilities(Timed):
+CentersByN = _along(_Centers, n=RECORDS)
+CentersByD = _along(_Centers, d=[4, 16, 64])
+CentersByK = _along(_Centers, k=[5, 20, 80])
+CentersByThreads = _along(_Centers, threads=[1, 2])
+
+
+class _Facilities(_Timed):
     """Scores of m sets of k facilities, and all swaps of one set."""
 
-    param_names = ("n", "k", "m", "threads")
-    params = ([5_000, 20_000], [4, 16, 64], [100, 400], [1, 2])
-
-    def setup(self, n: int, k: int, m: int, threads: int) -> None:
-        if (n > 5_000) + (k > 4) + (m > 100) + (threads > 1) > 1:
-            raise NotImplementedError
+    def build(self, n: int, k: int, m: int, threads: int, **_: Any) -> None:
         rng = np.random.default_rng(1)
         X, places = rng.uniform(0, 1, (n, 8)), rng.uniform(0, 1, (500, 8))
         self.objective = privfit.FacilityObjective(
@@ -126,13 +142,16 @@ class Facilities(Timed):
         self.view.all_scores()
 
 
-class Draws(Timed):
+FacilitiesByN = _along(_Facilities, n=[5_000, 20_000, 80_000])
+FacilitiesByK = _along(_Facilities, k=[4, 16, 64])
+FacilitiesByM = _along(_Facilities, m=[50, 200, 800])
+FacilitiesByThreads = _along(_Facilities, threads=[1, 2])
+
+
+class _Draws(_Timed):
     """Selection and noise: m scores or draws."""
 
-    param_names = ("m",)
-    params = ([200, 10_000, 1_000_000],)
-
-    def setup(self, m: int) -> None:
+    def build(self, m: int, **_: Any) -> None:
         self.scores = np.random.default_rng(7).normal(0, 1000, m).astype(np.int64)
         self.top, self.noise = privfit.TopK(10, 0.5, 100), privfit.DiscreteLaplace(1.0, 1)
 
@@ -141,3 +160,6 @@ class Draws(Timed):
 
     def time_laplace(self, m: int) -> None:
         self.noise(self.scores)
+
+
+DrawsByM = _along(_Draws, m=[200, 10_000, 1_000_000])
