@@ -210,7 +210,11 @@ _RENAMED = {"Gupta": "Swaps", "LinearHybrid": "SelectRefine"}
 
 
 def __getattr__(name: str) -> _typing.Any:
-    """Estimators load scikit-learn, so they load when first used."""
+    """Estimators load scikit-learn, so they load when first used; so do data sets."""
+    if name == "datasets":
+        import importlib
+
+        return importlib.import_module("privfit.datasets")
     if name in _ESTIMATORS:
         from privfit import estimators
 
@@ -232,4 +236,4 @@ def __getattr__(name: str) -> _typing.Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_ESTIMATORS})
+    return sorted({*globals(), *_ESTIMATORS, "datasets"})

@@ -28,7 +28,6 @@ import pytest
 import scipy.sparse as sp
 import scipy.special
 from makers.cases import case, encoded, scikit_learn_checks
-from makers.places import ROOT
 from makers.raises import messages_of, raises_in
 from scipy.spatial.distance import cdist
 from sklearn.base import ClassifierMixin, ClusterMixin, clone
@@ -75,6 +74,7 @@ from privfit import (
 )
 from privfit._kernels.threads import has_openmp
 from privfit.clustering import Tree, kmeans, kmedian
+from privfit.datasets import load_adult
 from privfit.estimators import linear
 from privfit.estimators.common import as_domain
 
@@ -1526,24 +1526,20 @@ def test_verbose_shows_a_bar_and_nothing_private(kind, bar, classes, monkeypatch
 
 
 @lru_cache(maxsize=1)
-def adult() -> Any:
-    sys.path.append(str(ROOT))  # last, so that an installed privfit stays the one under test
-    from bench import datasets
-
-    return datasets.load("adult").split()
+def adult(folder: Path) -> Any:
+    return load_adult(folder, ranges="observed").split()
 
 
 @pytest.mark.few(1)
-@pytest.mark.skipif(not (ROOT / "bench" / "schemas").exists(), reason="no benchmarks beside these")
 @pytest.mark.parametrize(("kind", "least"), [(LogisticRegression, 0.82), (LinearSVC, 0.81)])
 def test_models_of_census_records_are_accurate(kind, least, data_folder):
-    train, test = adult()
+    train, test = adult(data_folder)
     model = kind(1.0, 1e-6, domain=train.schema, classes=[0, 1], random_state=1)
-    model.fit(train.columns, train.y)
-    assert model.score(test.columns, test.y) > least
+    model.fit(train.table, train.labels)
+    assert model.score(test.table, test.labels) > least
     assert model.release_.verify()
-    frame = pd.DataFrame(test.columns)
-    assert np.array_equal(model.predict(frame), model.predict(test.columns))
+    frame = pd.DataFrame(test.table)
+    assert np.array_equal(model.predict(frame), model.predict(test.table))
 
 
 # -------------------------------------------------------------------------------------------- scale

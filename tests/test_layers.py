@@ -22,6 +22,7 @@ HOLDS_RECORDS = {"_kernels", "domains", "records", "objectives"}  # rooms that n
 
 OUTSIDE = {"numpy", "scipy"}  # what the core may import besides the standard library
 LAZY = {"base": {"threadpoolctl"},
+        "datasets": {"pandas"},
         "domains": {"tomllib", "tomli", "pyarrow"},  # the first is the standard library's from 3.11
         "estimators": {"sklearn"}, "runs": {"tqdm"}, "searches": {"sklearn"},
         "privacy": {"filelock"}, "commands": {"matplotlib", "pyarrow", "sklearn"},

@@ -77,7 +77,7 @@ class KMeansByD(KMeansByN):
     """k-means by the number of columns."""
 
     param_names = ("solver", "d")
-    params = (["auto", "lloyd", "hybrid"], [2, 8, 32])
+    params = (["auto", "lloyd", "hybrid"], [2, 4, 8])
 
     def setup(self, solver: str, d: int) -> None:
         super().setup(solver, d=d)

@@ -18,10 +18,11 @@ import numpy as np
 
 from bench import datasets
 from bench.speed.cases import Ready, case, scaled
-from privfit import Schema, Stream
+from privfit import Stream
+from privfit.datasets import load_schema
 from privfit.records.ahead import in_order
 
-SCHEMA = Schema.from_toml(datasets.SCHEMAS / "adult.toml")
+SCHEMA = load_schema("adult", datasets.RANGES)
 TEXTS = {name: column for name, column in SCHEMA.columns.items() if not column.holds_numbers}
 NUMBERS = {name: column for name, column in SCHEMA.columns.items() if column.holds_numbers}
 MEGABYTES = 1 << 24  # of memory for a block of CSV

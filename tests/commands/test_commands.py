@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from makers.places import ROOT
 
 import privfit
 from privfit import Categorical, Numeric, Schema
@@ -27,6 +26,7 @@ from privfit.commands.main import main
 from privfit.commands.outputs import claim
 from privfit.commands.spending import RunLedger, split
 from privfit.commands.tables import Coded, Table
+from privfit.datasets import schema_path
 
 INSTALLED = Path(privfit.__file__).parents[1]
 
@@ -146,14 +146,11 @@ def test_a_data_owner_comes_from_a_table_to_a_model(data_folder, tmp_path, run, 
     assert (ledger.remaining.epsilon, len(ledger.releases)) == (0.0, 3)
 
 
-def test_declared_schemas_of_the_benchmarks_fit(data_folder, tmp_path, run):
-    schemas = ROOT / "bench" / "schemas"
-    if not schemas.exists():
-        pytest.skip("the benchmarks are not shipped with this copy of the tests")
+def test_schemas_that_ship_fit(data_folder, tmp_path, run):
     # Twelve runs: means 0.986 and 0.784, deviations 0.002 and 0.008; ten deviations to the bounds.
     for name, least in (("mushroom", 0.95), ("spambase", 0.70)):
         path = data_folder / f"{name}.csv.gz"
-        code, out, err = run("fit", path, "--schema", schemas / f"{name}.toml", "--epsilon", "1",
+        code, out, err = run("fit", path, "--schema", schema_path(name), "--epsilon", "1",
                              "--delta", "1e-6", "--out", tmp_path / "m.json", "--holdout", "0.2",
                              "--adjacency", "add_remove", "--n-public", 5000, "--json")  # fmt: skip
         assert (code, err) == (0, "")

@@ -414,14 +414,13 @@ FLOAT_NOISE = {"laplace", "gumbel", "normal", "standard_normal", "multivariate_n
                "exponential", "standard_exponential", "standard_gamma", "logistic", "geometric",
                "standard_cauchy", "poisson", "binomial", "rvs"}  # fmt: skip
 
-# Who may: proposals and random points of a domain, which see no records; the command that makes up
-# records; and audits, which choose directions to look in.
+# Who may: proposals and random points of a domain, which see no records; and audits, which choose
+# directions to look in.
 MAY = {
     ("audit/strains.py", None): {"standard_normal"},
     ("domains/balls.py", "L1Ball"): {"laplace"},
     ("domains/balls.py", "L2Ball"): {"normal"},
     ("runs/spaces.py", "Reals"): {"normal"},
-    ("commands/demo.py", None): {"geometric", "logistic", "normal"},
 }
 
 

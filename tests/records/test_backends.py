@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import pytest
 from makers.cases import packed
-from makers.places import ROOT
 from makers.raises import assert_reached
 
 import privfit
@@ -49,6 +48,7 @@ from privfit import (
     confusion_matrix,
     roc_curve,
 )
+from privfit.datasets import load_adult
 from privfit.records import dask as workers
 from privfit.records import stream, sums
 from privfit.records.centers import CentersRows
@@ -63,9 +63,6 @@ csv, feather, parquet = (
 )
 dask = pytest.importorskip("dask", reason='needs pip install "privfit[dask]"')
 distributed = pytest.importorskip("distributed", reason='needs pip install "privfit[dask]"')
-if not (ROOT / "bench" / "schemas").exists():
-    pytest.skip("no benchmarks beside these tests", allow_module_level=True)
-sys.path.append(str(ROOT))  # last, so that an installed privfit stays the one under test
 
 from makers.partitions import (  # noqa: E402, what needs dask
     UNIT,
@@ -77,8 +74,6 @@ from makers.partitions import (  # noqa: E402, what needs dask
     linear,
     table_rows,
 )
-
-from bench import datasets  # noqa: E402
 
 SECRET = 123456.789  # stands for a private value; no message may repeat it
 FEW = slice(None, 6000)  # records for what does not hang on their number
@@ -126,8 +121,7 @@ METRICS = ["l1", "l2", lambda people, places: np.abs(people[:, None] - places).m
 
 @pytest.fixture(scope="module")
 def adult(data_folder):
-    os.environ.setdefault("PRIVFIT_DATA", str(data_folder))
-    return datasets.load("adult")
+    return load_adult(data_folder, ranges="observed")
 
 
 @pytest.fixture(scope="module")
@@ -135,18 +129,18 @@ def numbers(adult):
     """Five columns of Adult as numbers in [-1, 1], by the declared ranges, and the labels."""
     names = ["age", "education-num", "capital-gain", "hours-per-week", "capital-loss"]
     X = np.column_stack([
-        2 * (adult.columns[name] - declared.low) / (declared.high - declared.low) - 1
+        2 * (adult.table[name] - declared.low) / (declared.high - declared.low) - 1
         for name in names for declared in [adult.schema.columns[name]]
     ])  # fmt: skip
-    return X, adult.y
+    return X, adult.labels
 
 
 @pytest.fixture(scope="module")
 def files(adult, numbers, tmp_path_factory):
     """The same records as Parquet, Arrow, CSV and .npy files."""
     folder = tmp_path_factory.mktemp("records")
-    columns = {name: pyarrow.array(values.tolist()) for name, values in adult.columns.items()}
-    table = pyarrow.table({**columns, "label": adult.y})
+    columns = {name: pyarrow.array(values.tolist()) for name, values in adult.table.items()}
+    table = pyarrow.table({**columns, "label": adult.labels})
     parquet.write_table(table, folder / "adult.parquet", row_group_size=7000)
     parquet.write_table(table[FEW], folder / "few.parquet", row_group_size=900)
     feather.write_feather(table, str(folder / "adult.arrow"), "uncompressed", chunksize=9000)
@@ -181,8 +175,8 @@ def expected(adult):
     def of(name: str) -> str:
         if name not in found:
             rows = rows_of(name)
-            columns = {column: values[rows] for column, values in adult.columns.items()}
-            model = logistic(adult, LINEAR[name]).fit(columns, adult.y[rows])
+            columns = {column: values[rows] for column, values in adult.table.items()}
+            model = logistic(adult, LINEAR[name]).fit(columns, adult.labels[rows])
             found[name] = model.release_.to_json()
         return found[name]
 
@@ -320,10 +314,10 @@ def test_a_streamed_table_of_facilities_is_the_same(adult, files, small_blocks):
     places = adult.schema.points(8, np.random.default_rng(1))
     model = KMedian(2, 1.0, facilities=places, domain=adult.schema, solver=privfit.Greedy(),
                     random_state=5)  # fmt: skip
-    once = model.fit(adult.columns).release_.to_json()
+    once = model.fit(adult.table).release_.to_json()
     for name in ("adult.parquet", "adult.csv"):
         assert model.fit(Stream(files / name, memory_limit="64MB")).release_.to_json() == once
-    ages = pyarrow.table({"age": adult.columns["age"], "hours": adult.columns["hours-per-week"]})
+    ages = pyarrow.table({"age": adult.table["age"], "hours": adult.table["hours-per-week"]})
     model = KMedian(2, 1.0, facilities=[[20, 40], [40, 40], [60, 20]], random_state=5)
     model.fit(Stream(ages))
     assert model.feature_names_in_.tolist() == ["age", "hours"]

@@ -1,0 +1,781 @@
+"""Loaders of public data sets: from a folder, never from a URL, by declared kinds of columns."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from privfit.base.errors import FileError, MissingExtraError
+from privfit.base.typing import Array, Floats
+from privfit.datasets import files
+from privfit.datasets.dataset import Dataset
+from privfit.datasets.declared import Declared, declared
+
+__all__ = [
+    "load",
+    "load_adult",
+    "load_bank_full",
+    "load_california_housing",
+    "load_credit_default",
+    "load_diamonds",
+    "load_flights",
+    "load_gowalla_pois",
+    "load_health_panel",
+    "load_image_house_rgb",
+    "load_lifesci",
+    "load_mushroom",
+    "load_s1",
+    "load_sms_spam",
+    "load_spambase",
+    "load_su2016_centroids",
+    "load_su2016_results",
+]
+
+CENTROIDS, RESULTS = "s1_su2016_init_centroids", "s1_su2016_eugkm_results"
+SETS, CENTERS = 30, 15  # of the starting centroids
+
+
+def load(
+    name: str,
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    ranges: str = "documented",
+    as_frame: bool = False,
+    verify: bool = False,
+) -> Dataset:
+    """Load a public data set by its name.
+
+    Parameters
+    ----------
+    name : str
+        One of `names`.
+    folder : str, path-like or None, default=None
+        The folder that has the file ``NAME.csv.gz`` or ``NAME.csv``. By default the environment
+        variable ``PRIVFIT_DATA`` names it.
+    ranges : {"documented", "observed"}, default="documented"
+        Where the ranges of the schema come from; see `load_schema`.
+    as_frame : bool, default=False
+        Whether the table is a pandas DataFrame rather than a dict of arrays.
+    verify : bool, default=False
+        Whether to compare the file with its known SHA-256 hash first.
+
+    Returns
+    -------
+    Dataset
+        The records in the order of the file.
+
+    See Also
+    --------
+    privfit.datasets.names : Names of the data sets.
+    privfit.datasets.load_schema : The schema alone, without the file.
+
+    Notes
+    -----
+    Each cell is read by itself, as the kind that is declared for its column: what a record becomes
+    does not depend on others. Nothing is downloaded: docs/datasets.md lists where the files come
+    from.
+
+    Examples
+    --------
+    >>> from privfit.datasets import load
+    >>> try:
+    ...     load("adult", folder="an empty folder")
+    ... except FileNotFoundError:
+    ...     print("get the file first")
+    get the file first
+    """
+    known = declared(name)
+    schema = known.under(ranges)
+    columns = _columns(known, folder, verify)
+    target, classes = _target(known, columns)
+    unit, text = known.data.get("unit"), known.data.get("text")
+    features = [text] if text else [*schema.columns] if schema is not None else [*columns]
+    table: Any = {key: columns.pop(key) for key in features}
+    return Dataset(
+        name=name,
+        table=_frame(table) if as_frame else table,
+        schema=schema,
+        target=target,
+        classes=classes,
+        target_range=(known.data["low"], known.data["high"]) if "low" in known.data else None,
+        units=columns.pop(unit) if unit else None,
+        others=columns,
+        title=known.data["title"],
+        source=known.data["source"],
+        description=known.description,
+        seed=known.data.get("seed", 1),
+    )
+
+
+def _columns(
+    known: Declared, folder: str | os.PathLike[str] | None, verify: bool
+) -> dict[str, Array]:
+    """All columns of the file, which is verified first if that is asked for."""
+    path = files.find(known.name, folder, known.data["source"], [*known.kinds])
+    if verify:
+        files.verify(path, known.data["sha256"])
+    return files.read(path, known.kinds)
+
+
+def _target(
+    known: Declared, columns: dict[str, Array]
+) -> tuple[Array | None, tuple[Any, ...] | None]:
+    """The label, taken out of the columns, and its classes."""
+    if "label" not in known.data:
+        return None, None
+    target = columns.pop(known.data["label"])
+    if "classes" not in known.data:
+        return target, None
+    classes = tuple(known.data["classes"])
+    if isinstance(classes[0], int):
+        if np.isnan(target).any():
+            raise FileError(
+                f"column {known.data['label']!r} of {known.name} must hold whole numbers; get the "
+                "file again"
+            )
+        target = target.astype(np.int64)
+    return target, classes
+
+
+def _frame(table: dict[str, Array]) -> Any:
+    """The columns as a DataFrame; texts stay objects, so that pandas infers no type."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise MissingExtraError("as_frame=True needs pandas; run pip install pandas") from None
+    return pd.DataFrame(
+        {name: pd.Series(values, dtype=values.dtype) for name, values in table.items()}
+    )
+
+
+def load_adult(
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    ranges: str = "documented",
+    as_frame: bool = False,
+    verify: bool = False,
+) -> Dataset:
+    """Load Adult (UCI): whether a person earns more than 50,000 dollars a year.
+
+    Parameters
+    ----------
+    folder : str, path-like or None, default=None
+        The folder of ``adult.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
+    ranges : {"documented", "observed"}, default="documented"
+        Where the ranges of the schema come from; see `load_schema`.
+    as_frame : bool, default=False
+        Whether the table is a pandas DataFrame rather than a dict of arrays.
+    verify : bool, default=False
+        Whether to compare the file with its known SHA-256 hash first.
+
+    Returns
+    -------
+    Dataset
+        48,842 records; ``published_split`` gives the published parts.
+        ``?`` means missing.
+
+    See Also
+    --------
+    privfit.datasets.load : Load a data set by its name; it says how files are read.
+
+    Examples
+    --------
+    >>> from privfit.datasets import load_adult
+    >>> try:
+    ...     data = load_adult("an empty folder")
+    ... except FileNotFoundError:
+    ...     print("get the file first")
+    get the file first
+    """
+    return load("adult", folder, ranges=ranges, as_frame=as_frame, verify=verify)
+
+
+def load_bank_full(
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    ranges: str = "documented",
+    as_frame: bool = False,
+    verify: bool = False,
+) -> Dataset:
+    """Load Bank Marketing (UCI): whether a client subscribes a term deposit.
+
+    Parameters
+    ----------
+    folder : str, path-like or None, default=None
+        The folder of ``bank_full.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
+    ranges : {"documented", "observed"}, default="documented"
+        Where the ranges of the schema come from; see `load_schema`.
+    as_frame : bool, default=False
+        Whether the table is a pandas DataFrame rather than a dict of arrays.
+    verify : bool, default=False
+        Whether to compare the file with its known SHA-256 hash first.
+
+    Returns
+    -------
+    Dataset
+        45,211 records.
+
+    See Also
+    --------
+    privfit.datasets.load : Load a data set by its name; it says how files are read.
+
+    Examples
+    --------
+    >>> from privfit.datasets import load_bank_full
+    >>> try:
+    ...     data = load_bank_full("an empty folder")
+    ... except FileNotFoundError:
+    ...     print("get the file first")
+    get the file first
+    """
+    return load("bank_full", folder, ranges=ranges, as_frame=as_frame, verify=verify)
+
+
+def load_california_housing(
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    as_frame: bool = False,
+    verify: bool = False,
+) -> Dataset:
+    """Load California housing (1990 census): median house values of block groups.
+
+    Parameters
+    ----------
+    folder : str, path-like or None, default=None
+        The folder of ``california_housing.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
+    as_frame : bool, default=False
+        Whether the table is a pandas DataFrame rather than a dict of arrays.
+    verify : bool, default=False
+        Whether to compare the file with its known SHA-256 hash first.
+
+    Returns
+    -------
+    Dataset
+        20,640 records; the target is a number. Missing numbers of bedrooms are NaN.
+
+    See Also
+    --------
+    privfit.datasets.load : Load a data set by its name; it says how files are read.
+
+    Examples
+    --------
+    >>> from privfit.datasets import load_california_housing
+    >>> try:
+    ...     data = load_california_housing("an empty folder")
+    ... except FileNotFoundError:
+    ...     print("get the file first")
+    get the file first
+    """
+    return load("california_housing", folder, as_frame=as_frame, verify=verify)
+
+
+def load_credit_default(
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    ranges: str = "documented",
+    as_frame: bool = False,
+    verify: bool = False,
+) -> Dataset:
+    """Load Default of Credit Card Clients (UCI): whether a client defaults.
+
+    Parameters
+    ----------
+    folder : str, path-like or None, default=None
+        The folder of ``credit_default.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
+    ranges : {"documented", "observed"}, default="documented"
+        Where the ranges of the schema come from; see `load_schema`.
+    as_frame : bool, default=False
+        Whether the table is a pandas DataFrame rather than a dict of arrays.
+    verify : bool, default=False
+        Whether to compare the file with its known SHA-256 hash first.
+
+    Returns
+    -------
+    Dataset
+        30,000 records.
+
+    See Also
+    --------
+    privfit.datasets.load : Load a data set by its name; it says how files are read.
+
+    Examples
+    --------
+    >>> from privfit.datasets import load_credit_default
+    >>> try:
+    ...     data = load_credit_default("an empty folder")
+    ... except FileNotFoundError:
+    ...     print("get the file first")
+    get the file first
+    """
+    return load("credit_default", folder, ranges=ranges, as_frame=as_frame, verify=verify)
+
+
+def load_diamonds(
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    as_frame: bool = False,
+    verify: bool = False,
+) -> Dataset:
+    """Load diamonds (ggplot2): prices of diamonds.
+
+    Parameters
+    ----------
+    folder : str, path-like or None, default=None
+        The folder of ``diamonds.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
+    as_frame : bool, default=False
+        Whether the table is a pandas DataFrame rather than a dict of arrays.
+    verify : bool, default=False
+        Whether to compare the file with its known SHA-256 hash first.
+
+    Returns
+    -------
+    Dataset
+        53,940 records; the target is a number.
+
+    See Also
+    --------
+    privfit.datasets.load : Load a data set by its name; it says how files are read.
+
+    Examples
+    --------
+    >>> from privfit.datasets import load_diamonds
+    >>> try:
+    ...     data = load_diamonds("an empty folder")
+    ... except FileNotFoundError:
+    ...     print("get the file first")
+    get the file first
+    """
+    return load("diamonds", folder, as_frame=as_frame, verify=verify)
+
+
+def load_flights(
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    as_frame: bool = False,
+    verify: bool = False,
+) -> Dataset:
+    """Load flights from New York in 2013 (nycflights13): minutes of delay on arrival.
+
+    Parameters
+    ----------
+    folder : str, path-like or None, default=None
+        The folder of ``flights.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
+    as_frame : bool, default=False
+        Whether the table is a pandas DataFrame rather than a dict of arrays.
+    verify : bool, default=False
+        Whether to compare the file with its known SHA-256 hash first.
+
+    Returns
+    -------
+    Dataset
+        336,776 records; the target is a number, NaN for flights that did not arrive. ``units`` are
+        tail numbers of planes, empty if unknown.
+
+    See Also
+    --------
+    privfit.datasets.load : Load a data set by its name; it says how files are read.
+
+    Examples
+    --------
+    >>> from privfit.datasets import load_flights
+    >>> try:
+    ...     data = load_flights("an empty folder")
+    ... except FileNotFoundError:
+    ...     print("get the file first")
+    get the file first
+    """
+    return load("flights", folder, as_frame=as_frame, verify=verify)
+
+
+def load_gowalla_pois(
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    ranges: str = "documented",
+    as_frame: bool = False,
+    verify: bool = False,
+) -> Dataset:
+    """Load Gowalla: latitude and longitude of places.
+
+    Parameters
+    ----------
+    folder : str, path-like or None, default=None
+        The folder of ``gowalla_pois.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
+    ranges : {"documented", "observed"}, default="documented"
+        Where the ranges of the schema come from; see `load_schema`.
+    as_frame : bool, default=False
+        Whether the table is a pandas DataFrame rather than a dict of arrays.
+    verify : bool, default=False
+        Whether to compare the file with its known SHA-256 hash first.
+
+    Returns
+    -------
+    Dataset
+        32,510 records without a target.
+
+    See Also
+    --------
+    privfit.datasets.load : Load a data set by its name; it says how files are read.
+
+    Examples
+    --------
+    >>> from privfit.datasets import load_gowalla_pois
+    >>> try:
+    ...     data = load_gowalla_pois("an empty folder")
+    ... except FileNotFoundError:
+    ...     print("get the file first")
+    get the file first
+    """
+    return load("gowalla_pois", folder, ranges=ranges, as_frame=as_frame, verify=verify)
+
+
+def load_health_panel(
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    as_frame: bool = False,
+    verify: bool = False,
+) -> Dataset:
+    """Load the German health survey 1984-1988 (rwm5yr): visits to a doctor in a year.
+
+    Parameters
+    ----------
+    folder : str, path-like or None, default=None
+        The folder of ``health_panel.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
+    as_frame : bool, default=False
+        Whether the table is a pandas DataFrame rather than a dict of arrays.
+    verify : bool, default=False
+        Whether to compare the file with its known SHA-256 hash first.
+
+    Returns
+    -------
+    Dataset
+        19,609 records; the target is a number. ``units`` are people, with one to five yearly
+        records each; ``others`` has the days in hospital.
+
+    See Also
+    --------
+    privfit.datasets.load : Load a data set by its name; it says how files are read.
+
+    Examples
+    --------
+    >>> from privfit.datasets import load_health_panel
+    >>> try:
+    ...     data = load_health_panel("an empty folder")
+    ... except FileNotFoundError:
+    ...     print("get the file first")
+    get the file first
+    """
+    return load("health_panel", folder, as_frame=as_frame, verify=verify)
+
+
+def load_image_house_rgb(
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    ranges: str = "documented",
+    as_frame: bool = False,
+    verify: bool = False,
+) -> Dataset:
+    """Load House (USC-SIPI 4.1.05): the distinct colours of a picture.
+
+    Parameters
+    ----------
+    folder : str, path-like or None, default=None
+        The folder of ``image_house_rgb.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
+    ranges : {"documented", "observed"}, default="documented"
+        Where the ranges of the schema come from; see `load_schema`.
+    as_frame : bool, default=False
+        Whether the table is a pandas DataFrame rather than a dict of arrays.
+    verify : bool, default=False
+        Whether to compare the file with its known SHA-256 hash first.
+
+    Returns
+    -------
+    Dataset
+        33,925 records without a target.
+
+    See Also
+    --------
+    privfit.datasets.load : Load a data set by its name; it says how files are read.
+
+    Examples
+    --------
+    >>> from privfit.datasets import load_image_house_rgb
+    >>> try:
+    ...     data = load_image_house_rgb("an empty folder")
+    ... except FileNotFoundError:
+    ...     print("get the file first")
+    get the file first
+    """
+    return load("image_house_rgb", folder, ranges=ranges, as_frame=as_frame, verify=verify)
+
+
+def load_lifesci(
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    ranges: str = "documented",
+    as_frame: bool = False,
+    verify: bool = False,
+) -> Dataset:
+    """Load life sciences (ds1.10): ten principal components of compounds.
+
+    Parameters
+    ----------
+    folder : str, path-like or None, default=None
+        The folder of ``lifesci.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
+    ranges : {"documented", "observed"}, default="documented"
+        Where the ranges of the schema come from; see `load_schema`.
+    as_frame : bool, default=False
+        Whether the table is a pandas DataFrame rather than a dict of arrays.
+    verify : bool, default=False
+        Whether to compare the file with its known SHA-256 hash first.
+
+    Returns
+    -------
+    Dataset
+        26,733 records; the target tells 804 active compounds.
+
+    See Also
+    --------
+    privfit.datasets.load : Load a data set by its name; it says how files are read.
+
+    Examples
+    --------
+    >>> from privfit.datasets import load_lifesci
+    >>> try:
+    ...     data = load_lifesci("an empty folder")
+    ... except FileNotFoundError:
+    ...     print("get the file first")
+    get the file first
+    """
+    return load("lifesci", folder, ranges=ranges, as_frame=as_frame, verify=verify)
+
+
+def load_mushroom(
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    as_frame: bool = False,
+    verify: bool = False,
+) -> Dataset:
+    """Load Mushroom (UCI): whether a mushroom is poisonous.
+
+    Parameters
+    ----------
+    folder : str, path-like or None, default=None
+        The folder of ``mushroom.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
+    as_frame : bool, default=False
+        Whether the table is a pandas DataFrame rather than a dict of arrays.
+    verify : bool, default=False
+        Whether to compare the file with its known SHA-256 hash first.
+
+    Returns
+    -------
+    Dataset
+        8,124 records, all columns of which are categories.
+
+    See Also
+    --------
+    privfit.datasets.load : Load a data set by its name; it says how files are read.
+
+    Examples
+    --------
+    >>> from privfit.datasets import load_mushroom
+    >>> try:
+    ...     data = load_mushroom("an empty folder")
+    ... except FileNotFoundError:
+    ...     print("get the file first")
+    get the file first
+    """
+    return load("mushroom", folder, as_frame=as_frame, verify=verify)
+
+
+def load_s1(
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    ranges: str = "documented",
+    as_frame: bool = False,
+    verify: bool = False,
+) -> Dataset:
+    """Load S1: points of 15 clusters in the plane.
+
+    Parameters
+    ----------
+    folder : str, path-like or None, default=None
+        The folder of ``s1.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
+    ranges : {"documented", "observed"}, default="documented"
+        Where the ranges of the schema come from; see `load_schema`.
+    as_frame : bool, default=False
+        Whether the table is a pandas DataFrame rather than a dict of arrays.
+    verify : bool, default=False
+        Whether to compare the file with its known SHA-256 hash first.
+
+    Returns
+    -------
+    Dataset
+        5,000 records; the target is the cluster, from 1 to 15, that a point was drawn from.
+
+    See Also
+    --------
+    privfit.datasets.load : Load a data set by its name; it says how files are read.
+
+    Examples
+    --------
+    >>> from privfit.datasets import load_s1
+    >>> try:
+    ...     data = load_s1("an empty folder")
+    ... except FileNotFoundError:
+    ...     print("get the file first")
+    get the file first
+    """
+    return load("s1", folder, ranges=ranges, as_frame=as_frame, verify=verify)
+
+
+def load_sms_spam(
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    as_frame: bool = False,
+    verify: bool = False,
+) -> Dataset:
+    """Load SMS Spam Collection (UCI): whether a text message is spam.
+
+    Parameters
+    ----------
+    folder : str, path-like or None, default=None
+        The folder of ``sms_spam.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
+    as_frame : bool, default=False
+        Whether the table is a pandas DataFrame rather than a dict of arrays.
+    verify : bool, default=False
+        Whether to compare the file with its known SHA-256 hash first.
+
+    Returns
+    -------
+    Dataset
+        5,574 records with one column ``text`` and no schema.
+
+    See Also
+    --------
+    privfit.datasets.load : Load a data set by its name; it says how files are read.
+
+    Examples
+    --------
+    >>> from privfit.datasets import load_sms_spam
+    >>> try:
+    ...     data = load_sms_spam("an empty folder")
+    ... except FileNotFoundError:
+    ...     print("get the file first")
+    get the file first
+    """
+    return load("sms_spam", folder, as_frame=as_frame, verify=verify)
+
+
+def load_spambase(
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    as_frame: bool = False,
+    verify: bool = False,
+) -> Dataset:
+    """Load Spambase (UCI): whether an e-mail is spam.
+
+    Parameters
+    ----------
+    folder : str, path-like or None, default=None
+        The folder of ``spambase.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
+    as_frame : bool, default=False
+        Whether the table is a pandas DataFrame rather than a dict of arrays.
+    verify : bool, default=False
+        Whether to compare the file with its known SHA-256 hash first.
+
+    Returns
+    -------
+    Dataset
+        4,601 records.
+
+    See Also
+    --------
+    privfit.datasets.load : Load a data set by its name; it says how files are read.
+
+    Examples
+    --------
+    >>> from privfit.datasets import load_spambase
+    >>> try:
+    ...     data = load_spambase("an empty folder")
+    ... except FileNotFoundError:
+    ...     print("get the file first")
+    get the file first
+    """
+    return load("spambase", folder, as_frame=as_frame, verify=verify)
+
+
+def load_su2016_centroids(
+    folder: str | os.PathLike[str] | None = None, *, verify: bool = False
+) -> Floats:
+    """Load starting centroids for `load_s1` that Su et al. (2016) used.
+
+    Parameters
+    ----------
+    folder : str, path-like or None, default=None
+        The folder that has ``s1_su2016_init_centroids.csv.gz``; by default that of
+        ``PRIVFIT_DATA``.
+    verify : bool, default=False
+        Whether to compare the file with its known SHA-256 hash first.
+
+    Returns
+    -------
+    array of float of shape (30, 15, 2)
+        Thirty sets of fifteen centers in [-1, 1] x [-1, 1], the observed ranges of s1.
+
+    See Also
+    --------
+    privfit.datasets.load_su2016_results : What was published of fits from these centroids.
+
+    Examples
+    --------
+    >>> from privfit.datasets import load_su2016_centroids
+    >>> try:
+    ...     starts = load_su2016_centroids("an empty folder")
+    ... except FileNotFoundError:
+    ...     print("get the file first")
+    get the file first
+    """
+    table = _columns(declared(CENTROIDS), folder, verify)
+    place = table["init_set"] * CENTERS + table["centroid"]
+    if not np.array_equal(place, np.arange(SETS * CENTERS)):
+        raise FileError(
+            f"{CENTROIDS} must list {SETS} sets of {CENTERS} centroids in order; get the file again"
+        )
+    return np.column_stack([table["x"], table["y"]]).reshape(SETS, CENTERS, 2)
+
+
+def load_su2016_results(
+    folder: str | os.PathLike[str] | None = None, *, verify: bool = False
+) -> dict[str, Floats]:
+    """Load results of the grid method EUGkM on `load_s1` that Su et al. (2016) published.
+
+    Parameters
+    ----------
+    folder : str, path-like or None, default=None
+        The folder that has ``s1_su2016_eugkm_results.csv.gz``; by default that of
+        ``PRIVFIT_DATA``.
+    verify : bool, default=False
+        Whether to compare the file with its known SHA-256 hash first.
+
+    Returns
+    -------
+    dict of str to array of shape (30,)
+        The columns of the table; ``nicv_true_data`` is the mean squared distance to the nearest
+        center, of records scaled to [-1, 1].
+
+    See Also
+    --------
+    privfit.datasets.load_su2016_centroids : The centroids that these fits started from.
+
+    Examples
+    --------
+    >>> from privfit.datasets import load_su2016_results
+    >>> try:
+    ...     results = load_su2016_results("an empty folder")
+    ... except FileNotFoundError:
+    ...     print("get the file first")
+    get the file first
+    """
+    return _columns(declared(RESULTS), folder, verify)
