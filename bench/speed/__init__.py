@@ -127,7 +127,8 @@ def shown(row: Row) -> list[str]:
     return [
         row["name"], row["size"], row["threads"], row["rival"], *sides,
         pages.times(number(row, "ratio") or number(row, "median_ratio")),
-        *(pages.times(number(row, name)) for name in ("cpu_ratio", "target", "goal")),
+        pages.times(number(row, "cpu_ratio")),
+        *(f"{row[name]}x" if row[name] else "-" for name in ("target", "goal")),
         verdict(row), "-" if limit is None else f"{limit:.0%} {row['bound']}",
         "-" if load is None else f"{load:.0%}",
     ]  # fmt: skip
