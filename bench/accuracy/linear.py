@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bench import datasets
+from bench import tables
 from privfit import (
     DPSGA,
     EEM,
@@ -32,6 +32,7 @@ from privfit import (
     SelectRefine,
     Subsample,
 )
+from privfit.datasets import Dataset
 
 DELTA = 1e-6
 PLAIN, CONSTANT = "not private", "most frequent class"
@@ -86,13 +87,11 @@ BY_COUNT = {f"DPSGA {r}": DPSGA(generations=r) for r in COUNTS["DPSGA"]} | {
 }
 
 
-@lru_cache(maxsize=1)
-def _load(name: str) -> datasets.Dataset:
-    return datasets.load(name)
+_load = lru_cache(maxsize=1)(tables.real)
 
 
 @lru_cache(maxsize=1)
-def split(name: str, seed: int) -> tuple[datasets.Dataset, datasets.Dataset]:
+def split(name: str, seed: int) -> tuple[Dataset, Dataset]:
     return _load(name).split(seed)
 
 
@@ -101,7 +100,7 @@ def estimator(
     epsilon: float,
     delta: float,
     adjacency: str,
-    train: datasets.Dataset,
+    train: Dataset,
     seed: int,
 ) -> Any:
     """The classifier of these settings (or "auto"), not yet fitted, on one thread."""
@@ -125,20 +124,20 @@ def accuracy(
     """Test accuracy of one fit; `model` is settings, "auto", or one of the two references."""
     train, test = split(data, seed)
     if model == CONSTANT:
-        return float(np.mean(test.y == (train.y.mean() > 0.5)))
+        return float(np.mean(test.labels == (train.labels.mean() > 0.5)))
     if model == PLAIN:
         return _nonprivate(train, test)
-    fitted = estimator(model, epsilon, delta, adjacency, train, seed).fit(train.columns, train.y)
-    return float(fitted.score(test.columns, test.y))
+    fitted = estimator(model, epsilon, delta, adjacency, train, seed).fit(train.table, train.labels)
+    return float(fitted.score(test.table, test.labels))
 
 
-def _nonprivate(train: datasets.Dataset, test: datasets.Dataset) -> float:
+def _nonprivate(train: Dataset, test: Dataset) -> float:
     """scikit-learn's logistic regression on the same coding."""
     from sklearn.linear_model import LogisticRegression as Plain
 
     unit = float(train.schema.record_units()[0])
-    X, X_test = (train.schema.encode(part.columns) * unit for part in (train, test))
+    X, X_test = (train.schema.encode(part.table) * unit for part in (train, test))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of convergence: the accuracy has long settled
         # C = 1 shrinks the small numbers of spambase too much: 0.89 there, and 0.93 with C = 100.
-        return float(Plain(C=100, max_iter=1000).fit(X, train.y).score(X_test, test.y))
+        return float(Plain(C=100, max_iter=1000).fit(X, train.labels).score(X_test, test.labels))

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bench import datasets
+from bench import tables
 from privfit import (
     DPSGA,
     EEM,
@@ -92,25 +92,22 @@ def problem(name: str, seed: int) -> Problem:
 @lru_cache(maxsize=1)
 def _mushrooms() -> Any:
     """One-hot, 111 columns: levels that occur, without stalk-root (missing) and veil-type."""
-    columns = datasets.load("mushroom").columns
+    columns = tables.real("mushroom").table
     kept = [values for name, values in columns.items() if name not in ("stalk-root", "veil-type")]
     return np.hstack([(values[:, None] == np.unique(values)) * 1.0 for values in kept])
 
 
 @lru_cache(maxsize=1)
 def _spam() -> Any:
-    data = datasets.load("spambase")
-    return data.schema.encode(data.columns).toarray() * float(data.schema.record_units()[0])
+    data = tables.real("spambase")
+    return data.schema.encode(data.table).toarray() * float(data.schema.record_units()[0])
 
 
 @lru_cache(maxsize=2)
 def _plane(name: str) -> Any:
     """Declared ranges scaled to [-1, 1]: [0, 10^6] squared, and the globe."""
-    table = datasets.read(name)
-    if name == "s1":
-        return np.column_stack([np.array(table[axis], dtype=float) for axis in "xy"]) / 5e5 - 1
-    axes = {"latitude": 90, "longitude": 180}
-    return np.column_stack([np.array(table[axis], dtype=float) / top for axis, top in axes.items()])
+    X = tables.real(name).to_array()
+    return X / 5e5 - 1 if name == "s1" else X / [90, 180]
 
 
 def without_privacy(objective: FacilityObjective, k: int) -> Any:

@@ -15,7 +15,7 @@ from sklearn.model_selection import KFold
 from sklearn.naive_bayes import BernoulliNB as Plain
 from sklearn.pipeline import Pipeline
 
-from bench import datasets
+from bench import tables
 from privfit import BernoulliNB, HashWords, Ledger, SelectFeatures, roc_curve
 from privfit.evaluation.roc import exact_roc
 
@@ -29,9 +29,8 @@ SHARE, KEPT = 0.75, 3  # of epsilon for the selection; of the selected features,
 @lru_cache(maxsize=1)
 def hashed() -> tuple[Any, Any]:
     """Binary features (5574, 8192) of the messages, and whether each is spam."""
-    table = datasets.read("sms_spam")
-    y = (np.array(table["label"]) == "spam").astype(np.int64)
-    return HashWords(FEATURES).transform(list(table["text"])), y
+    data = tables.real("sms_spam")
+    return HashWords(FEATURES).transform(data.table["text"].tolist()), (data.target == "spam") * 1
 
 
 def fold(seed: int) -> tuple[Any, Any, Any, Any]:
@@ -103,14 +102,14 @@ WAYS: dict[str, dict[str, Any]] = {
 @lru_cache(maxsize=1)
 def words() -> tuple[Any, Any]:
     """Hashed words (n, 8192), at most 20 a message, and labels."""
-    table = datasets.read("sms_spam")
+    data = tables.real("sms_spam")
     found = [
         sorted({zlib.crc32(word.encode()) % 8192 for word in re.findall(r"\w+", text.lower())})[:20]
-        for text in table["text"]
+        for text in data.table["text"]
     ]
     starts = np.cumsum([0, *map(len, found)])
     X = sp.csr_matrix((np.ones(starts[-1]), np.concatenate(found), starts), (len(found), 8192))
-    return X, np.array(table["label"]) == "spam"
+    return X, data.target == "spam"
 
 
 @lru_cache(maxsize=64)

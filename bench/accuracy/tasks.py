@@ -70,7 +70,7 @@ class Task:
 
 def _kmeans(data: str, model: Any, *budget: Any) -> float:
     if model == PLAIN:
-        return clusters.not_private(clusters.records(data), clusters.TASKS[data].k)
+        return clusters.not_private(clusters.records(data), clusters.CLUSTERS[data])
     solver, postprocess = model if isinstance(model, tuple) else (model, None)
     return clusters.fitted(data, solver, *budget, n_threads=1, postprocess=postprocess)
 
@@ -148,7 +148,7 @@ TASKS: dict[str, Task] = {
     ),
     "kmeans": Task(
         "NICV",
-        tuple(clusters.TASKS),
+        tuple(clusters.CLUSTERS),
         {"auto": "auto"}
         | {name: kind() for name, kind in KMEANS.items()}
         | {"lloyd, paper": Lloyd(paper=True), "lloyd, mcmc": ("lloyd", "mcmc"),

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bench import datasets
+from bench import tables
 from bench.accuracy import medians
 from privfit import Box, FacilityObjective, LogisticRegression, Numeric
 from privfit.searches.dpsga import thesis_delta
@@ -50,15 +50,15 @@ class Table:
 def table(name: str) -> Table:
     """A table of the thesis, coded."""
     file, left_out = FILES[name]
-    data = datasets.load(file)
+    data = tables.real(file)
     parts = [
         scaled(values)
         if isinstance(data.schema.columns[column], Numeric) or column in CODES
         else one_hot(values)
-        for column, values in data.columns.items()
+        for column, values in data.table.items()
         if column not in left_out
     ]
-    return Table(np.hstack(parts), data.y)
+    return Table(np.hstack(parts), data.labels)
 
 
 def scaled(values: Any) -> Any:

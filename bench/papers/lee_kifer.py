@@ -27,7 +27,7 @@ from privfit import (
 from privfit.clustering.postprocess import LloydTrace, mcmc
 
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0)
-CLUSTERS = {"s1": 15, "gowalla_pois": 5, "image_house_rgb": 3, "adult": 5, "lifesci": 3}
+CLUSTERS = clusters.CLUSTERS
 NAMES = {"s1": "S1", "gowalla_pois": "Gowalla (places)", "image_house_rgb": "Image",
          "adult": "Adult, 6 numbers", "lifesci": "Lifesci"}  # fmt: skip
 

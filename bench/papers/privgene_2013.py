@@ -21,7 +21,7 @@ import scipy.optimize
 import scipy.sparse
 from numpy.typing import NDArray
 
-from bench import datasets
+from bench import tables
 from bench.accuracy import clusters
 from bench.papers import Claim, Curve, Figure, Panel
 from privfit import (
@@ -72,18 +72,20 @@ CUTS = {
 @cache
 def records(name: str) -> tuple[Floats, Labels]:
     """(n, d) in [-1, 1], and labels 0 and 1."""
-    data = datasets.load(name.partition(",")[0] + ", no bins")
+    data = tables.real(name.partition(",")[0] + ", no bins")
     schema, unknown = data.schema, []
     if "LIBSVM" in name:  # which also has no column for what is missing
         columns = schema.columns | {
-            key: Numeric(data.columns[key].min(), data.columns[key].max(), bins=cuts)
+            key: Numeric(data.table[key].min(), data.table[key].max(), bins=cuts)
             for key, cuts in CUTS.items()
         }
         schema = Schema(columns)
         unknown = [j for j, label in enumerate(schema.feature_names) if label.endswith("=<other>")]
-    coded = schema.encode(data.columns)
+    coded = schema.encode(data.table)
     X = (coded.toarray() if scipy.sparse.issparse(coded) else coded) * schema.record_units()
-    return np.delete(2 * (X - schema.low) / (schema.high - schema.low) - 1, unknown, axis=1), data.y
+    return np.delete(
+        2 * (X - schema.low) / (schema.high - schema.low) - 1, unknown, axis=1
+    ), data.labels
 
 
 @lru_cache(maxsize=2)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import KFold
 
-from bench import datasets
+from bench import tables
 from privfit.features.scores import SCORES
 from privfit.records.binary import BinaryRecords
 
@@ -26,8 +26,8 @@ Integers = NDArray[np.int64]
 @lru_cache(maxsize=1)
 def messages() -> tuple[NDArray[Any], Integers]:
     """All messages, and labels: 1 is no spam, as for 481 of the paper's 558 test messages."""
-    table = datasets.read("sms_spam")
-    return np.array(table["text"], dtype=object), (np.array(table["label"]) != "spam") * 1
+    data = tables.real("sms_spam")
+    return data.table["text"], (data.target != "spam") * 1
 
 
 @dataclass(frozen=True, eq=False)

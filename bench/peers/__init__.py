@@ -86,7 +86,7 @@ def contests(worker: Worker | None) -> dict[str, Contest]:
     }  # fmt: skip
     everywhere = (
         ("linear", TASKS["linear"].data, contestants.our_linear, DELTAS, "replace"),
-        ("kmeans", tuple(clusters.TASKS), contestants.our_kmeans, (0.0,), "add_remove"),
+        ("kmeans", tuple(clusters.CLUSTERS), contestants.our_kmeans, (0.0,), "add_remove"),
         ("features", ("sms_spam",), contestants.our_features, (0.0,), "add_remove"),
     )
     return {each[0]: Contest(*each, by_task[each[0]]) for each in everywhere}

@@ -45,7 +45,7 @@ def our_linear(cell: Cell, seed: int) -> tuple[float, float]:
     solver = linear.SOLVERS[cell.solver]
     budget = cell.epsilon, cell.delta, cell.adjacency
     model = linear.estimator(solver, *budget, train, seed)
-    return timed(model, train.columns, train.y, lambda m: m.score(test.columns, test.y))
+    return timed(model, train.table, train.labels, lambda m: m.score(test.table, test.labels))
 
 
 def our_kmeans(cell: Cell, seed: int) -> tuple[float, float]:
@@ -114,12 +114,12 @@ def linear_arrays(data: str, seed: int) -> dict[str, Any]:
     """Records in [0, 1]^d as the schema codes them, and labels."""
     train, test = linear.split(data, seed)
     X, X_test = (noisy_descent.coded(part).astype(np.float64) for part in (train, test))
-    return {"X": X, "y": train.y, "X_test": X_test, "y_test": test.y}
+    return {"X": X, "y": train.labels, "X_test": X_test, "y_test": test.labels}
 
 
 def diffprivlib_linear(worker: Worker, cell: Cell, seed: int, **job: Any) -> tuple[float, float]:
     """Every column, one-hot or a number in [0, 1], adds at most 1 to a squared length."""
-    columns = len(linear.split(cell.data, seed)[0].columns)
+    columns = len(linear.split(cell.data, seed)[0].table)
     found = worker.ask(
         ("linear", cell.data, seed), lambda: linear_arrays(cell.data, seed), epsilon=cell.epsilon,
         seed=seed, norm=math.sqrt(columns), low=0.0, high=1.0, **job,
@@ -130,7 +130,7 @@ def diffprivlib_linear(worker: Worker, cell: Cell, seed: int, **job: Any) -> tup
 def diffprivlib_kmeans(worker: Worker, cell: Cell, seed: int) -> tuple[float, float]:
     X = clusters.records(cell.data)
     found = worker.ask(
-        ("kmeans", cell.data), lambda: {"X": X}, model="kmeans", k=clusters.TASKS[cell.data].k,
+        ("kmeans", cell.data), lambda: {"X": X}, model="kmeans", k=clusters.CLUSTERS[cell.data],
         epsilon=cell.epsilon, seed=seed, low=-1.0, high=1.0,
     )  # fmt: skip
     return clusters.nicv(X, np.array(found["centers"])), found["seconds"]
@@ -144,9 +144,9 @@ def numpy_descent(cell: Cell, seed: int) -> tuple[float, float]:
     X = noisy_descent.coded(train)
     settings = noisy_descent.settings_for(cell.epsilon)
     start = time.perf_counter()
-    w = noisy_descent.fit(X, train.y, cell.epsilon, cell.delta, cell.adjacency, seed, settings)
+    w = noisy_descent.fit(X, train.labels, cell.epsilon, cell.delta, cell.adjacency, seed, settings)
     seconds = time.perf_counter() - start
-    return noisy_descent.accuracy(w, noisy_descent.coded(test), test.y), seconds
+    return noisy_descent.accuracy(w, noisy_descent.coded(test), test.labels), seconds
 
 
 class OpenDPTopK:
@@ -197,7 +197,7 @@ def google_kmeans(cell: Cell, seed: int) -> tuple[float, float]:
     """Its LSH clustering, seeded through numpy's global generator."""
     from clustering import clustering_algorithm, clustering_params
 
-    X, k = clusters.records(cell.data), clusters.TASKS[cell.data].k
+    X, k = clusters.records(cell.data), clusters.CLUSTERS[cell.data]
     np.random.seed(seed)  # noqa: NPY002  it draws from there
     data = clustering_params.Data(datapoints=X, radius=math.sqrt(X.shape[1]))
     budget = clustering_params.DifferentialPrivacyParam(epsilon=cell.epsilon, delta=cell.delta)

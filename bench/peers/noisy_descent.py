@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from bench import datasets
+from privfit.datasets import Dataset
 from privfit.privacy.accounting import gaussian_calibrate
 
 
@@ -45,9 +45,9 @@ def settings_for(epsilon: float) -> Descent:
     return TUNED[min(TUNED, key=lambda known: abs(math.log(known / epsilon)))]
 
 
-def coded(data: datasets.Dataset) -> Any:
+def coded(data: Dataset) -> Any:
     """(n, d) float32 in [0, 1]: numeric columns by their declared ranges, the others one-hot."""
-    X = data.schema.encode(data.columns) * float(data.schema.record_units()[0])
+    X = data.schema.encode(data.table) * float(data.schema.record_units()[0])
     return X.toarray().astype(np.float32)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bench import datasets, tables
+from bench import tables
 from bench.speed.cases import Ready, case, scaled
 from bench.speed.numpy_fits import FITS, Plan, Search, coded
 from privfit import DPSGA, Gradient, KMeans, LogisticRegression, ObjectivePerturbation
@@ -21,11 +21,11 @@ def records(scale: float) -> tuple[Any, Any, Any]:
     """Columns, labels and schema of Adult, or of a table like it."""
     if scale == 1.0:
         try:
-            adult = datasets.load("adult")
+            adult = tables.real("adult")
         except FileNotFoundError:
             pass
         else:
-            return adult.columns, adult.y, adult.schema
+            return adult.table, adult.labels, adult.schema
     return tables.census(scaled(48_842, scale))
 
 

@@ -16,13 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from bench import datasets
 from bench.speed.cases import Ready, case, scaled
 from privfit import Stream
-from privfit.datasets import load_schema
+from privfit.datasets import load_adult, load_schema
 from privfit.records.ahead import in_order
 
-SCHEMA = load_schema("adult", datasets.RANGES)
+SCHEMA = load_schema("adult", "observed")
 TEXTS = {name: column for name, column in SCHEMA.columns.items() if not column.holds_numbers}
 NUMBERS = {name: column for name, column in SCHEMA.columns.items() if column.holds_numbers}
 MEGABYTES = 1 << 24  # of memory for a block of CSV
@@ -31,10 +30,12 @@ Levels = dict[str, np.ndarray]
 
 
 @cache
-def columns(scale: float) -> dict[str, tuple[str, ...]]:
-    """Columns of Adult, as they are written."""
-    table = datasets.read("adult")
-    return {name: values[: scaled(len(values), scale)] for name, values in table.items()}
+def columns(scale: float) -> dict[str, list[Any]]:
+    """Columns of Adult: texts, and whole numbers."""
+    table = load_adult().table
+    n = scaled(len(table["age"]), scale)
+    return {name: (values[:n] if name in TEXTS else values[:n].astype(np.int64)).tolist()
+            for name, values in table.items()}  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------- both sides
@@ -125,7 +126,7 @@ def frame(kind: str, scale: float) -> tuple[Any, dict[str, Callable[[Any], Level
     """A table of this kind, and who else may code it."""
     import pandas as pd
 
-    texts = {name: list(columns(scale)[name]) for name in TEXTS}
+    texts = {name: columns(scale)[name] for name in TEXTS}
     whole = {name: np.array(columns(scale)[name], dtype=np.int64) for name in NUMBERS}
     joined = {name: texts.get(name, whole.get(name)) for name in SCHEMA.columns}
     if kind.startswith("Arrow"):

@@ -11,7 +11,7 @@ import pytest
 
 from makers.places import ROOT
 
-if not (ROOT / "bench" / "datasets.py").exists():
+if not (ROOT / "bench" / "papers").exists():
     pytest.skip("no benchmarks beside these tests", allow_module_level=True)
 sys.path.append(str(ROOT))  # last, so that an installed privfit stays the one under test
 
