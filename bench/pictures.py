@@ -50,18 +50,23 @@ Times = dict[tuple[str, ...], float]
 
 
 def asv_results(folder: Path = ROOT / ".asv" / "results") -> dict[str, tuple[list[str], Times]]:
-    """By benchmark, the names of its parameters and seconds by their values, of the last run."""
-    names = {name: each["param_names"] for name, each in
-             _read(folder / "benchmarks.json").items() if isinstance(each, dict)}  # fmt: skip
+    """By benchmark, the names of its parameters and seconds by their values, of the last run.
+
+    The best sample counts where samples were kept (`--record-samples`), else asv's median.
+    """
+    names = {name: each["param_names"] for name, each in _read(folder / "benchmarks.json").items()
+             if isinstance(each, dict) and each["type"] == "time"}  # fmt: skip
     runs = sorted(folder.glob("*/*-*.json"), key=lambda path: path.stat().st_mtime)
     found: dict[str, tuple[list[str], Times]] = {}
     for run in map(_read, runs):
         for name, row in run["results"].items():
             filled = dict(zip(run["result_columns"], row, strict=False))
-            points = itertools.product(*filled["params"])
-            values = filled["result"] or []
-            times = {tuple(point): float(value) for point, value in
-                     zip(points, values, strict=False) if value is not None}  # fmt: skip
+            points = list(itertools.product(*filled["params"]))
+            medians = filled["result"] or [None] * len(points)
+            samples = filled.get("samples") or [None] * len(points)
+            times = {point: float(min(own) if own else median)
+                     for point, median, own in zip(points, medians, samples, strict=False)
+                     if median is not None and median == median}  # fmt: skip
             if times and name in names:
                 found[name] = names[name], times
     return found
@@ -88,7 +93,8 @@ def scaling(along: str) -> Callable[[], Any]:
                      for x in first[1]]  # fmt: skip
             axis.loglog(first[1], ideal, ":", color="gray", lw=1, label="in proportion")
             axis.set_xticks(first[1], [f"{x:,.0f}" for x in first[1]])
-            axis.minorticks_off()
+            axis.xaxis.minorticks_off()
+            axis.yaxis.set_major_formatter("{x:g}")
             axis.set_title(name.partition(".")[2], fontsize=9)
             axis.set_xlabel(along, fontsize=8)
             axis.set_ylabel("ms", fontsize=8)
