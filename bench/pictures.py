@@ -95,6 +95,8 @@ def scaling(along: str) -> Callable[[], Any]:
             axis.set_xticks(first[1], [f"{x:,.0f}" for x in first[1]])
             axis.xaxis.minorticks_off()
             axis.yaxis.set_major_formatter("{x:g}")
+            axis.yaxis.set_minor_formatter("{x:g}")
+            axis.tick_params(which="minor", labelsize=6)
             axis.set_title(name.partition(".")[2], fontsize=9)
             axis.set_xlabel(along, fontsize=8)
             axis.set_ylabel("ms", fontsize=8)

@@ -25,9 +25,10 @@ class _Timed:
     rounds, repeat, sample_time, warmup_time, timeout = 1, (3, 7, 0.4), 0.02, 0.05, 120
     number = 0
     param_names: tuple[str, ...] = ()
+    sizes = DEFAULT
 
     def setup(self, *point: Any) -> None:
-        self.build(**{**DEFAULT, **dict(zip(self.param_names, point, strict=True))})
+        self.build(**{**self.sizes, **dict(zip(self.param_names, point, strict=True))})
 
 
 def linear_objective(layout: str, loss: str, n: int, d: int, threads: int) -> Any:
@@ -51,11 +52,15 @@ def linear_objective(layout: str, loss: str, n: int, d: int, threads: int) -> An
 
 
 def _along(kind: type, **axes: list[Any]) -> type:
-    """A class of benchmarks along these axes, as asv finds it in this module."""
+    """A class of benchmarks along these axes, as asv finds it in this module.
+
+    Threads are shown what is worth sharing: many records.
+    """
     last = list(axes)[-1]
     name = f"{kind.__name__.strip('_')}By{last.capitalize()}"
-    return type(name, (kind,), {"param_names": tuple(axes), "params": tuple(axes.values()),
-                                "__module__": __name__, "__doc__": kind.__doc__})  # fmt: skip
+    sizes = {**DEFAULT, "n": RECORDS[1]} if last == "threads" else DEFAULT
+    facts = {"param_names": tuple(axes), "params": tuple(axes.values()), "sizes": sizes}
+    return type(name, (kind,), {**facts, "__module__": __name__, "__doc__": kind.__doc__})
 
 
 class _Scores(_Timed):
