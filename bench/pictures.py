@@ -251,6 +251,13 @@ def budget_of_a_ledger() -> Any:
     return draw_budget(book)
 
 
+def composition() -> Any:
+    from privfit import Budget, Event
+    from privfit.report.plotting import draw_composition
+
+    return draw_composition(Event("selection", 0.0625, 150), Budget(1.0, DELTA))
+
+
 # -------------------------------------------------------------------------------------- the command
 
 PICTURES: dict[str, Callable[[], Any]] = {
@@ -259,6 +266,7 @@ PICTURES: dict[str, Callable[[], Any]] = {
     "clusters": clusters,
     "run": budget_of_a_run,
     "ledger": budget_of_a_ledger,
+    "composition": composition,
     **{f"scaling_{along}": scaling(along) for along in ("n", "d", "m", "k", "threads")},
     "speed_ratios": ratios,
     "accuracy_linear": lambda: by_epsilon(

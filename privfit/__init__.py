@@ -52,9 +52,10 @@ from privfit.objectives import (
     LinearObjective,
     RecordObjective,
 )
-from privfit.privacy.accounting import Event, calibrate, compose, total
+from privfit.privacy.accounting import Event, calibrate, compose, delta_at, total
 from privfit.privacy.budget_file import open_ledger
 from privfit.privacy.checkpoint import Checkpoint
+from privfit.privacy.dp_events import from_dp_accounting, to_dp_accounting
 from privfit.privacy.ledger import Budget, Ledger, Release
 from privfit.privacy.mechanisms import (
     AboveThreshold,
@@ -67,8 +68,9 @@ from privfit.privacy.mechanisms import (
     TopK,
 )
 from privfit.privacy.neighbours import Neighbours
+from privfit.privacy.planning import plan
 from privfit.records import Stream
-from privfit.report.sweeps import Sweep, sweep
+from privfit.report.sweeps import SearchProblem, Sweep, Sweeps, sweep
 from privfit.runs.spaces import Bits, Reals, Subsets
 from privfit.searches.dpsga import DPSGA
 from privfit.searches.majority import Majority
@@ -157,6 +159,7 @@ __all__ = [
     "RocCurve",
     "Schema",
     "ScoreWarning",
+    "SearchProblem",
     "SeedWarning",
     "SelectFeatures",
     "SelectRefine",
@@ -167,6 +170,7 @@ __all__ = [
     "Subsets",
     "Swaps",
     "Sweep",
+    "Sweeps",
     "Synopsis",
     "TopK",
     "UniformGrid",
@@ -176,14 +180,18 @@ __all__ = [
     "calibrate",
     "compose",
     "confusion_matrix",
+    "delta_at",
+    "from_dp_accounting",
     "load",
     "mcmc",
     "open_ledger",
+    "plan",
     "roc_auc_score",
     "roc_curve",
     "save",
     "search",
     "sweep",
+    "to_dp_accounting",
     "total",
 ]
 

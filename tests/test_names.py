@@ -187,3 +187,34 @@ def test_pickles_that_name_old_classes_load(pickled):
     with pytest.warns(FutureWarning, match="now; import that"):
         found = pickle.loads(pickled)
     assert found in (privfit.Swaps, privfit.SelectRefine)
+
+
+# ------------------------------------------------------------------- the order of arguments changed
+
+
+def test_calibrate_and_total_take_the_old_order_and_say_so():
+    new = {"delta": 1e-6, "method": "kov"}
+    eps_s = privfit.calibrate(10, epsilon=1.0, **new)
+    cost = privfit.total(10, eps_s=0.1, **new)
+    calls = [
+        (lambda: privfit.calibrate(10, 1.0, 1e-6, "kov"), eps_s),
+        (lambda: privfit.calibrate(10, 1.0, delta=1e-6, method="kov"), eps_s),
+        (lambda: privfit.total(0.1, 10, 1e-6, "kov"), cost),
+        (lambda: privfit.total(0.1, 10, **new), cost),
+        (lambda: privfit.total(0.1, n=10, **new), cost),
+    ]
+    for call, expected in calls:
+        with pytest.warns(FutureWarning, match="takes all but n by name now; call .*, delta=") as w:
+            assert call() == expected
+        assert w[0].filename == __file__
+    assert privfit.calibrate(n=10, epsilon=1.0, **new) == eps_s  # names alone are as they were
+    assert privfit.total(eps_s=0.1, n=10, **new) == cost
+
+
+def test_too_many_or_doubled_arguments_are_an_error_as_ever():
+    with pytest.raises(TypeError, match="positional argument"):
+        privfit.total(0.1, 10, 1e-6, "kov", 5)
+    with pytest.raises(TypeError, match="multiple values"), pytest.warns(FutureWarning):
+        privfit.total(0.1, 10, eps_s=0.1, delta=0.0)
+    with pytest.raises(TypeError, match="delta"):
+        privfit.total(10, eps_s=0.1)

@@ -54,12 +54,14 @@ def test_most_cases_are_portable_and_not_refused():
     assert sum("refused" in entry for entry in entries) < 0.05 * len(entries)
 
 
-# Errors and warnings, declarations that have no release of their own, and what releases consist of.
+# Errors and warnings, declarations that have no release of their own, what releases consist of, and
+# arithmetic on public parameters.
 NO_CASE = {
     "Budget", "BudgetError", "ClusterError", "ConfusionMatrix", "DeclarationError",
     "DeclarationTypeError", "Domain", "FileAccessError", "FileError", "Found", "InputError",
     "InputTypeError", "MissingExtraError", "Neighbours", "PrivacyLeakWarning", "PrivfitError",
-    "Release", "RocCurve", "ScoreWarning", "SeedWarning", "Sweep", "UnwiseBudgetWarning",
+    "Release", "RocCurve", "ScoreWarning", "SearchProblem", "SeedWarning", "Sweep", "Sweeps",
+    "UnwiseBudgetWarning", "delta_at", "from_dp_accounting", "plan", "to_dp_accounting",
 }  # fmt: skip
 
 

@@ -775,8 +775,9 @@ def drawn(mechanisms: Iterable[Any], value: Any, by: str = "") -> Released:
 
 
 def calibrated(method: str) -> Released:
-    sizes = [privfit.calibrate(n, e, 1e-6, method) for n in (1, 10, 101) for e in (0.1, 1.0)]
-    costs = [privfit.total(0.05, n, 1e-6, method) for n in (1, 10, 101)]
+    how: Any = {"delta": 1e-6, "method": method}
+    sizes = [privfit.calibrate(n, epsilon=e, **how) for n in (1, 10, 101) for e in (0.1, 1.0)]
+    costs = [privfit.total(n, eps_s=0.05, **how) for n in (1, 10, 101)]
     return Released({"sizes": sizes, "costs": costs}, {})
 
 

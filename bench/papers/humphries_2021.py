@@ -123,8 +123,11 @@ def figure_6_1() -> Figure:
 
     def budget(method: str, factor: int) -> Curve:
         return Curve(
-            lambda epsilon, seed: privfit.calibrate(1000, epsilon, 1e-5, method) / factor,
-            f"`calibrate(1000, epsilon, 1e-5, {method!r})`" + (" / 2" if factor == 2 else ""),
+            lambda epsilon, seed: (
+                privfit.calibrate(1000, epsilon=epsilon, delta=1e-5, method=method) / factor
+            ),
+            f"`calibrate(1000, epsilon=epsilon, delta=1e-5, method={method!r})`"
+            + (" / 2" if factor == 2 else ""),
         )
 
     others = [label for label in LEMMAS if label != BOUNDED and "ours" not in label]

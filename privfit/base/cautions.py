@@ -7,12 +7,14 @@ records is private, delta is compared with `n_public` or with nothing.
 
 from __future__ import annotations
 
+import inspect
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 from privfit.base.validation import is_finite
 
@@ -25,6 +27,7 @@ __all__ = [
     "caution",
     "caution_score",
     "old_names",
+    "old_order",
     "public_records",
 ]
 
@@ -50,6 +53,37 @@ def old_names(module: str, renamed: Mapping[str, str]) -> Callable[[str], object
         return getattr(sys.modules[module], renamed[name])
 
     return look_up
+
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def old_order(*names: str) -> Callable[[F], F]:
+    """Let a function that takes all but its first argument by name take them in an old order, too.
+
+    A call is an old one if it has two arguments without a name, or one that is named as well.
+    """
+
+    def decorate(function: F) -> F:
+        first, *others = inspect.signature(function).parameters
+
+        @wraps(function)
+        def called(*args: object, **named: object) -> object:
+            is_old = len(args) > 1 or (args and first in named)
+            if not is_old or len(args) > len(names):
+                return function(*args, **named)
+            form = ", ".join([first, *(f"{name}=..." for name in others)])
+            warnings.warn(
+                f"{function.__name__} takes all but {first} by name now; call "
+                f"{function.__name__}({form})",
+                OldNameWarning,
+                stacklevel=2,
+            )
+            return function(**dict(zip(names, args, strict=False)), **named)
+
+        return cast("F", called)
+
+    return decorate
 
 
 class PrivacyLeakWarning(UserWarning):

@@ -74,7 +74,10 @@ def _theorems(options: argparse.Namespace, console: Console) -> None:
     console.say(table(epsilon, delta, options.selections))
     if console.machine:
         each = {
-            method: {str(n): calibrate(n, epsilon, delta, method) for n in options.selections}
+            method: {
+                str(n): calibrate(n, epsilon=epsilon, delta=delta, method=method)
+                for n in options.selections
+            }
             for method in METHODS
         }
         console.result({"epsilon": epsilon, "delta": delta, "epsilon_each": each})

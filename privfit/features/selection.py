@@ -303,7 +303,8 @@ class Peeling(SelectionMethod):
             The mechanism.
         """
         k = min(self.k, problem.d)
-        return TopK(k, calibrate(k, budget.epsilon, budget.delta), problem.range)
+        eps_s = calibrate(k, epsilon=budget.epsilon, delta=budget.delta)
+        return TopK(k, eps_s, problem.range)
 
     def check(self, problem: FeatureScores, budget: Budget) -> None:
         """Refuse what a call would refuse, before anything is charged.

@@ -294,6 +294,7 @@ def _part(whole: Budget, share: int) -> tuple[float, float]:
     Half of delta pays for their own deltas, half for the composition.
     """
     if not whole.delta or share == 1:
-        return calibrate(share, whole.epsilon, 0.0), whole.delta
+        return calibrate(share, epsilon=whole.epsilon, delta=0.0), whole.delta
     delta = whole.delta / (2 * share) * BELOW
-    return calibrate(share, whole.epsilon, whole.delta / 2, "kov_exact"), delta
+    epsilon = calibrate(share, epsilon=whole.epsilon, delta=whole.delta / 2, method="kov_exact")
+    return epsilon, delta

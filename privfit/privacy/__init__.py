@@ -6,9 +6,10 @@ first and draws second.
 """
 
 from privfit.base.errors import BudgetError
-from privfit.privacy.accounting import Event, calibrate, compose, total
+from privfit.privacy.accounting import Event, calibrate, compose, delta_at, total
 from privfit.privacy.budget_file import open_ledger
 from privfit.privacy.checkpoint import Checkpoint
+from privfit.privacy.dp_events import from_dp_accounting, to_dp_accounting
 from privfit.privacy.ledger import Budget, Grant, Ledger, Release
 from privfit.privacy.mechanisms import (
     AboveThreshold,
@@ -21,6 +22,7 @@ from privfit.privacy.mechanisms import (
     TopK,
 )
 from privfit.privacy.neighbours import Neighbours
+from privfit.privacy.planning import Plan, plan
 
 __all__ = [
     "AboveThreshold",
@@ -37,10 +39,15 @@ __all__ = [
     "Neighbours",
     "NoisyMax",
     "PermuteAndFlip",
+    "Plan",
     "Release",
     "TopK",
     "calibrate",
     "compose",
+    "delta_at",
+    "from_dp_accounting",
     "open_ledger",
+    "plan",
+    "to_dp_accounting",
     "total",
 ]

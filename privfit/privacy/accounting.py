@@ -1,7 +1,8 @@
 """What a plan of private releases costs: epsilon at a given delta, and back.
 
 An `Event` says what is released and how often. `compose` gives the epsilon of a fixed list of
-events, `total` that of n equal selections, `calibrate` the largest selection that fits a budget.
+events at a delta, `delta_at` their delta at an epsilon, `total` the epsilon of n equal selections,
+`calibrate` the largest selection that fits a budget.
 The analyst may be adaptive: each mechanism may depend on every earlier output. Parameters and
 counts are fixed in advance; stopping early is free.
 
@@ -30,7 +31,7 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, reduce
 from numbers import Integral, Real
@@ -38,6 +39,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from privfit.base.cautions import old_order
 from privfit.base.errors import DeclarationError
 from privfit.base.rounding import rounded_down, rounded_up
 from privfit.base.typing import Floats
@@ -49,6 +51,7 @@ __all__ = [
     "Event",
     "calibrate",
     "compose",
+    "delta_at",
     "gaussian_calibrate",
     "gaussian_total",
     "table",
@@ -147,8 +150,9 @@ def compose(events: Iterable[Event], delta: float, method: str = "tight") -> flo
 
     See Also
     --------
+    delta_at : The delta at a given epsilon.
     total : The same for equal selections.
-    calibrate : The inverse.
+    calibrate : The largest selections that fit a budget.
 
     References
     ----------
@@ -170,15 +174,52 @@ def compose(events: Iterable[Event], delta: float, method: str = "tight") -> flo
     return _epsilon(groups, left, method if left > 0 else "naive")
 
 
-def total(eps_s: float, n: int, delta: float, method: str = "tight") -> float:
+def delta_at(events: Iterable[Event], epsilon: float) -> float:
+    """Delta at epsilon of several events, in any order and however interleaved.
+
+    The inverse of `compose` with the method 'tight', except for rounding.
+
+    Parameters
+    ----------
+    events : iterable of Event
+        The releases. Their parameters and counts are fixed in advance; each release may depend on
+        the outputs before it.
+    epsilon : float
+        The epsilon of the guarantee.
+
+    Returns
+    -------
+    float
+        Delta, rounded up; at most 1.
+
+    See Also
+    --------
+    compose : The epsilon at a given delta.
+
+    Examples
+    --------
+    >>> from privfit import Event, delta_at
+    >>> fit = [Event("selection", 0.05, 100), Event("gaussian", 0.1)]
+    >>> f"{delta_at(fit, 1.0):.2g}, {delta_at(fit, 1.2):.2g}"
+    '1.1e-05, 4.2e-07'
+    """
+    _check_size("epsilon", epsilon)
+    events = tuple(events)
+    failing = sum((event.count * Fraction(event.delta) for event in events), Fraction(0))
+    within = _delta(_grouped(_unfailing(events)), float(epsilon))
+    return min(1.0, rounded_up(failing + Fraction(within)))
+
+
+@old_order("eps_s", "n", "delta", "method")
+def total(n: int, *, eps_s: float, delta: float, method: str = "tight") -> float:
     """Epsilon at delta of n selections, each eps_s-bounded-range.
 
     Parameters
     ----------
-    eps_s : float
-        The parameter of each selection.
     n : int
         The number of selections.
+    eps_s : float
+        The parameter of each selection.
     delta : float
         The delta of the guarantee.
     method : str, default='tight'
@@ -197,18 +238,21 @@ def total(eps_s: float, n: int, delta: float, method: str = "tight") -> float:
     Examples
     --------
     >>> from privfit import total
-    >>> round(total(0.05, 101, 1e-6), 3), round(total(0.05, 101, 1e-6, method="naive"), 3)
-    (1.066, 5.05)
+    >>> round(total(101, eps_s=0.05, delta=1e-6), 3)
+    1.066
+    >>> round(total(101, eps_s=0.05, delta=1e-6, method="naive"), 3)
+    5.05
     """
     _check_size("eps_s", eps_s)
     _check_count("n", n)
     return compose([Event("selection", eps_s, n)], delta, method)
 
 
-def calibrate(n: int, epsilon: float, delta: float, method: str = "tight") -> float:
+@old_order("n", "epsilon", "delta", "method")
+def calibrate(n: int, *, epsilon: float, delta: float, method: str = "tight") -> float:
     """The largest eps_s such that n selections cost at most epsilon at delta.
 
-    `total(calibrate(n, epsilon, delta, m), n, delta, m) <= epsilon` holds exactly. Cached.
+    `total(n, eps_s=calibrate(n, epsilon=e, delta=d), delta=d) <= e` holds exactly. Cached.
 
     Parameters
     ----------
@@ -229,13 +273,14 @@ def calibrate(n: int, epsilon: float, delta: float, method: str = "tight") -> fl
     See Also
     --------
     total : The inverse.
+    plan : Parts of a budget for releases of different kinds.
 
     Examples
     --------
     >>> from privfit import calibrate
-    >>> round(calibrate(101, 1.0, 1e-6), 5)  # the budget of each of 101 selections
+    >>> round(calibrate(101, epsilon=1.0, delta=1e-6), 5)  # of each of 101 selections
     0.04712
-    >>> round(calibrate(101, 1.0, 0.0), 5)  # a pure budget is shared evenly
+    >>> round(calibrate(101, epsilon=1.0, delta=0.0), 5)  # a pure budget is shared evenly
     0.0099
     """
     _check_count("n", n)
@@ -270,7 +315,7 @@ def table(
         f"{'method':<14}" + "".join(f"{f'n = {n}':>12}" for n in counts),
     ]
     for method in METHODS:
-        row = (calibrate(n, epsilon, delta, method) for n in counts)
+        row = (calibrate(n, epsilon=epsilon, delta=delta, method=method) for n in counts)
         lines.append(f"{method:<14}" + "".join(f"{eps_s:>12.5f}" for eps_s in row))
     return "\n".join(lines)
 
@@ -409,16 +454,19 @@ def _zcdp(groups: Groups, delta: float) -> float:
     The conversion is proposition 12 of Canonne, Kamath, Steinke 2020; a selection is e^2/8-zCDP
     (Cesar, Rogers 2021), a pure release e^2/2, a Gaussian one mu^2/2 (Bun, Steinke 2016).
     """
-    rho = _add(
+    a, rho = _ORDERS, _rho(groups)
+    logs = -math.log(delta) + a * np.log1p(-1 / a) - np.log(a - 1)
+    rounding = MARGIN * (a * rho + (np.abs(logs) + 1) / (a - 1))
+    return max(0.0, float(np.min(a * rho + logs / (a - 1) + rounding)))
+
+
+def _rho(groups: Groups) -> float:
+    return _add(
         groups,
         selection=lambda e: e * e / 8,
         pure=lambda e: e * e / 2,
         gaussian=lambda mu: mu * mu / 2,
     )
-    a = _ORDERS
-    logs = -math.log(delta) + a * np.log1p(-1 / a) - np.log(a - 1)
-    rounding = MARGIN * (a * rho + (np.abs(logs) + 1) / (a - 1))
-    return max(0.0, float(np.min(a * rho + logs / (a - 1) + rounding)))
 
 
 # ------------------------------------------------------------------------------------- exact curves
@@ -426,19 +474,31 @@ def _zcdp(groups: Groups, delta: float) -> float:
 _SMALLEST, _LARGEST = 2.0**-30, 8.0  # selections below are rounded up, above taken as pure
 _EPS_BITS, _DELTA_BITS = 16, 20  # eps_s is rounded up, delta down, to so many bits: see _largest
 _FLOOR = 2.0**-24  # the share of delta that pays for cutting off tails
+_SMALLEST_DELTA = 2.0**-200  # below, the closed forms decide
+_LEAST_LOG = -700.0  # of a delta: not 0, which would be more than is proved
 
 
 def _tight(groups: Groups, delta: float) -> float:
     """Take the least of what is proved for these events."""
-    kinds = {group.kind for group in groups}
-    bounds = [_zcdp(groups, delta), _curve_bound(groups, delta)]
-    if kinds == {"selection"}:
+    bounds = [_zcdp(groups, delta), *(_curve_bound(each, delta) for each in _covers(groups))]
+    if _only_selections(groups):
         bounds.append(_bounded_range(groups, delta))
-    if kinds == {"selection"} and len(groups) > 1:
-        largest = groups[-1].parameter
-        alike = _grouped(Event("selection", largest, group.count) for group in groups)
-        bounds.append(_curve_bound(alike, delta))
     return min(bounds)
+
+
+def _only_selections(groups: Groups) -> bool:
+    return all(group.kind == "selection" for group in groups)
+
+
+def _covers(groups: Groups) -> list[Groups]:
+    """What costs no less than these: themselves, and selections all as large as the largest.
+
+    The recursion for equal selections may beat the product over sizes.
+    """
+    if len(groups) < 2 or not _only_selections(groups):
+        return [groups]
+    largest = groups[-1].parameter
+    return [groups, _grouped(Event("selection", largest, group.count) for group in groups)]
 
 
 def _kov_exact(groups: Groups, delta: float) -> float:
@@ -451,15 +511,22 @@ def _kov_exact(groups: Groups, delta: float) -> float:
 def _curve_bound(groups: Groups, delta: float) -> float:
     """Epsilon at which the product of the groups' curves falls to delta."""
     delta = _down(delta, _DELTA_BITS)
-    if delta < 2.0**-200 or any(group.parameter > 300 for group in groups):
+    if delta < _SMALLEST_DELTA or any(group.parameter > 300 for group in groups):
         return math.inf  # beyond any use: the closed forms decide
+    curve, mu = _joined(groups, delta)
+    if mu == 0:
+        return curve.epsilon(delta) * (1 + MARGIN)
+    return privacy_curves.epsilon_with_gaussian(curve, mu, delta) * (1 + MARGIN)
+
+
+def _joined(groups: Groups, delta: float) -> tuple[Curve, float]:
+    """The curve of all but the Gaussian groups, fine enough for this delta, and the mu of these."""
     floor = delta * _FLOOR / (len(groups) + 1)
     factors = [_curve(group, floor) for group in groups if group.kind != "gaussian"]
     curve = reduce(privacy_curves.product, factors) if factors else privacy_curves.NOTHING
-    mu = math.sqrt(_add((g for g in groups if g.kind == "gaussian"), gaussian=_square))
-    if mu == 0:
-        return curve.epsilon(delta) * (1 + MARGIN)
-    return privacy_curves.epsilon_with_gaussian(curve, max(mu, 1e-150), delta) * (1 + MARGIN)
+    gaussian = [group for group in groups if group.kind == "gaussian"]
+    mu = math.sqrt(_add(gaussian, gaussian=_square))
+    return curve, max(mu, 1e-150) if gaussian else 0.0
 
 
 def _curve(group: Event, floor: float) -> Curve:
@@ -467,6 +534,57 @@ def _curve(group: Event, floor: float) -> Curve:
         e = _up(max(group.parameter, _SMALLEST), _EPS_BITS)
         return privacy_curves.selections(e, group.count, floor)
     return privacy_curves.responses(group.parameter, group.count, floor)
+
+
+# Delta at epsilon, by the same bounds. How fine a curve must be depends on the delta that it tells;
+# so a closed form starts, and curves are repeated while they find far less than they were made for.
+
+
+@lru_cache(maxsize=4096)
+def _delta(groups: Groups, epsilon: float) -> float:
+    """Delta at epsilon, rounded up: the least of what is proved for these events."""
+    if not groups:
+        return 0.0
+    if all(group.kind != "gaussian" for group in groups) and _naive(groups) <= epsilon:
+        return 0.0
+    least = min(1.0, _zcdp_delta(groups, epsilon))
+    if _only_selections(groups):
+        least = min(least, _bounded_range_delta(groups, epsilon))
+    for each in _covers(groups):
+        while _SMALLEST_DELTA <= least:
+            made_for, least = least, min(least, _curve_delta(each, epsilon, least))
+            if least >= made_for / 64:
+                break
+    return least
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _curve_delta(groups: Groups, epsilon: float, delta: float) -> float:
+    """The product of the groups' curves at epsilon, made for values of about delta; 1 if none."""
+    if any(group.parameter > 300 for group in groups):
+        return 1.0
+    curve, mu = _joined(groups, delta)
+    near = epsilon / (1 + 2 * MARGIN)
+    bound = curve.delta(near) if mu == 0 else privacy_curves.delta_with_gaussian(curve, mu, near)
+    return bound if bound < 1 else 1.0  # also where it is not a number
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _zcdp_delta(groups: Groups, epsilon: float) -> float:
+    """The delta of `_zcdp`: exp((a-1)(a rho - eps)) (1 - 1/a)^a / (a-1), the least over orders."""
+    a, rho = _ORDERS, _rho(groups)
+    shape, log = a * np.log1p(-1 / a), np.log(a - 1)
+    logs = (a - 1) * (a * rho - epsilon) + shape - log
+    rounding = MARGIN * ((a - 1) * (a * rho + epsilon) + np.abs(shape) + np.abs(log) + 1)
+    least = float(np.nanmin(logs + rounding))
+    return math.exp(max(least, _LEAST_LOG)) * (1 + MARGIN) if least < 0 else 1.0
+
+
+def _bounded_range_delta(groups: Groups, epsilon: float) -> float:
+    """The delta of `_bounded_range`: exp(-2 (eps - drift)^2 / sum e^2) above the drift."""
+    above = epsilon / (1 + 2 * MARGIN) - _add(groups, selection=_mean_selection)
+    log = -2 * above**2 / _add(groups, selection=_square)
+    return math.exp(max(log, _LEAST_LOG)) * (1 + MARGIN) if above > 0 else 1.0
 
 
 _Bound: TypeAlias = Callable[[Groups, float], float]
@@ -484,6 +602,12 @@ _BOUNDS: dict[str, tuple[_Bound, dict[str, str]]] = {  # and the kinds refused, 
 }
 
 
+def applies(method: str, kind: str) -> bool:
+    """Whether a method of composition takes releases of this kind."""
+    _check_method(method)
+    return ("pure" if kind == "approximate" else kind) not in _BOUNDS[method][1]
+
+
 # -------------------------------------------------------------------------------------- calibration
 #
 # Floats with a given number of significant bits are counted in order. A search among them ends at
@@ -493,13 +617,16 @@ _BOUNDS: dict[str, tuple[_Bound, dict[str, str]]] = {  # and the kinds refused, 
 
 @lru_cache(maxsize=4096)
 def _calibrate(n: int, epsilon: float, delta: float, method: str) -> float:
-    naive = _largest(lambda e: total(e, n, 0.0), epsilon, float(Fraction(epsilon) / n), bits=53)
+    def cost(eps_s: float, delta: float = delta) -> float:
+        return compose([Event("selection", eps_s, n)], delta, method)
+
+    naive = _largest(lambda e: cost(e, 0.0), epsilon, float(Fraction(epsilon) / n), bits=53)
     if method == "naive":
         return naive
     # in the limit n selections are one Gaussian release of mu = eps_s sqrt(n) / 2
     guess = max(naive, 1.998 * _gaussian_calibrate(epsilon, delta) / math.sqrt(n))
     bits = _EPS_BITS if method == "tight" else 40
-    eps_s = _largest(lambda e: total(e, n, delta, method), epsilon, guess, bits)
+    eps_s = _largest(cost, epsilon, guess, bits)
     return max(eps_s, naive)
 
 
@@ -520,6 +647,23 @@ def _gaussian_calibrate(epsilon: float, delta: float, beside: tuple[Event, ...] 
         return compose([*beside, Event("gaussian", mu)], delta)
 
     return _largest(cost, epsilon, guess, _EPS_BITS)
+
+
+@lru_cache(maxsize=256)
+def enlarged(events: tuple[Event, ...], epsilon: float, delta: float) -> tuple[Event, ...]:
+    """These events, their parameters times the largest common factor with which they fit.
+
+    Pure releases and selections may also be as large as their plain sum allows.
+    """
+
+    def scaled(factor: float) -> tuple[Event, ...]:
+        return tuple(replace(event, parameter=factor * event.parameter) for event in events)
+
+    factor = _largest(lambda f: compose(scaled(f), delta), epsilon, 1.0, _EPS_BITS)
+    if all(event.kind in ("selection", "pure") for event in events):
+        plain = float(Fraction(epsilon) / Fraction(_naive(events)))
+        factor = max(factor, _largest(lambda f: _naive(scaled(f)), epsilon, plain, bits=53))
+    return scaled(factor)
 
 
 def _largest(cost: Callable[[float], float], budget: float, guess: float, bits: int) -> float:

@@ -28,7 +28,7 @@ def noise_for(
     Discrete Laplace, in l1, for a pure budget; otherwise that or discrete Gaussian, in l2,
     whichever has the smaller variance. Public numbers decide.
     """
-    laplace = DiscreteLaplace(calibrate(share, budget.epsilon, 0.0), l1)
+    laplace = DiscreteLaplace(calibrate(share, epsilon=budget.epsilon, delta=0.0), l1)
     if not budget.delta:
         return laplace
     gaussian = DiscreteGaussian(gaussian_part(gaussian_left(budget), share), l2)

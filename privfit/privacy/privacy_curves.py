@@ -64,6 +64,13 @@ class Curve:
         share = (self.v[j - 1] - delta) / (self.v[j - 1] - self.v[j])
         return float(self.x[j - 1] + np.log1p(share * np.expm1(self.x[j] - self.x[j - 1])))
 
+    def delta(self, epsilon: float) -> float:
+        """Return the bound at one epsilon >= 0, rounded up; NaN where nodes are too far apart."""
+        y = min(epsilon, float(self.x[-1]))
+        j = max(1, int(np.searchsorted(self.x, y)))
+        rounding = 2.0**-46 * self.v[j - 1]  # of the chord, which falls from v[j - 1]
+        return float(self(np.array([y]))[0] * (1 + MARGIN) + rounding)
+
 
 NOTHING = Curve(np.array([0.0, 1.0]), np.zeros(2))
 
@@ -136,14 +143,24 @@ def gaussian_delta(epsilon: Floats, mu: float) -> Floats:
 
 def epsilon_with_gaussian(curve: Curve, mu: float, delta: float) -> float:
     """Epsilon of a curve and Gaussian releases, mu^2 = sum of mu_i^2 (Dong, Roth, Su 2022)."""
+    bound = _with_gaussian(curve, mu)
+    return _first_false(lambda epsilon: bound(epsilon) > delta, mu) + _SHIFT
+
+
+def delta_with_gaussian(curve: Curve, mu: float, epsilon: float) -> float:
+    """Return the delta of a curve and Gaussian releases at one epsilon."""
+    return _with_gaussian(curve, mu)(epsilon - _SHIFT)
+
+
+def _with_gaussian(curve: Curve, mu: float) -> Callable[[float], float]:
     x = np.concatenate([-curve.x[:0:-1], curve.x])
     mass = _masses(x, curve(x))
 
-    def exceeds(epsilon: float) -> bool:
+    def bound(epsilon: float) -> float:
         together = np.sum(mass * gaussian_delta(epsilon - x, mu)) * (1 + MARGIN)
-        return bool(together + curve.v[-1] > delta)
+        return float(together + curve.v[-1])
 
-    return _first_false(exceeds, mu) + _SHIFT
+    return bound
 
 
 def _first_false(exceeds: Callable[[float], bool], start: float) -> float:

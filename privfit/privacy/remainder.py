@@ -67,7 +67,7 @@ def beside_selections(
 
     Both are made smaller, in steps of 1e-4, until the accountant, which rounds up, sees them fit.
     """
-    chosen = calibrate(selections, share * budget.epsilon, budget.delta)
+    chosen = calibrate(selections, epsilon=share * budget.epsilon, delta=budget.delta)
     other = (1 - share) * budget.epsilon / others
     while True:
         events = Event("selection", chosen, selections), Event(kind, other, others)

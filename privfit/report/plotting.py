@@ -1,4 +1,4 @@
-"""Plots of released values: accuracy by privacy, ROC curves, clusters, and how a budget was spent.
+"""Plots of released values: accuracy by privacy, ROC curves, clusters, and budgets.
 
 Every function takes matplotlib axes, or makes a new figure, and returns the axes. Figures are not
 pyplot's: none is kept open, none pops up, and no setting of matplotlib is changed. `save_figure`
@@ -13,8 +13,9 @@ from __future__ import annotations
 import io
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,18 @@ from privfit.base.files import write_atomically
 from privfit.base.typing import Floats
 from privfit.base.validation import is_whole
 from privfit.domains import Domain
-from privfit.privacy.accounting import Event, compose, gaussian_total
+from privfit.privacy.accounting import METHODS, Event, applies, compose, gaussian_total
 from privfit.privacy.ledger import Budget, Ledger, Release
 
-__all__ = ["draw_budget", "draw_clusters", "draw_roc", "draw_sweep", "rendered", "save_figure"]
+__all__ = [
+    "draw_budget",
+    "draw_clusters",
+    "draw_composition",
+    "draw_roc",
+    "draw_sweep",
+    "rendered",
+    "save_figure",
+]
 
 
 # Okabe and Ito's colours (2008), for the colour-blind, without yellow, which is faint on white;
@@ -40,6 +49,11 @@ LONG_DASHES, DOTS = (0, (6, 2)), (0, (1, 2))
 HATCHES = ("", "//", "..", "\\\\", "xx", "oo")
 BEHIND = 1  # where in the depth of a picture lies what is there for comparison
 QUIET: dict[str, Any] = {"color": "0.45", "linewidth": 1.2, "zorder": BEHIND}
+UNITS = {
+    "accuracy": "accuracy (share of held-out records)",
+    "mean distance": "mean distance to the nearest centre",
+    "mean squared distance": "mean squared distance to the nearest centre",
+}  # what a sweep measures, on its axis
 LONGEST_LABEL = 44
 LONGEST_TICK = 28
 LETTERS = 15.5  # of a legend, an inch
@@ -79,7 +93,7 @@ def draw_sweep(sweeps: Any, ax: Any = None) -> Any:
 
     Parameters
     ----------
-    sweeps : Sweep or dict of str to Sweep
+    sweeps : Sweep, Sweeps or dict of str to Sweep
         One curve each. They must have measured the same thing.
     ax : matplotlib axes, optional
         By default those of a new figure.
@@ -113,10 +127,9 @@ def draw_sweep(sweeps: Any, ax: Any = None) -> Any:
     _set_epsilon_axis(ax, {row.setting for sweep in curves.values() for row in sweep.rows})
     deltas = {sweep.delta for sweep in curves.values()} - {0.0}
     at = f", at delta {_joined(deltas)}" if deltas else ""
-    unit = "accuracy (share of held-out records)"
     measure = measures.pop()
     ax.set_xlabel(f"epsilon{at}")
-    ax.set_ylabel(unit if measure == "accuracy" else f"{measure} to the nearest centre")
+    ax.set_ylabel(UNITS.get(measure, measure))
     _finish(ax)
     return ax
 
@@ -512,6 +525,81 @@ def _draw_ledger(ledger: Ledger, ax: Any) -> Any:
     )
     _finish(ax, legend=any(groups))
     return ax
+
+
+# -------------------------------------------------------------------------------------- composition
+
+
+def draw_composition(
+    event: Event, budget: Budget, ax: Any = None, methods: Sequence[str] | None = None
+) -> Any:
+    """Draw what more and more equal releases cost, by each method of composition.
+
+    Parameters
+    ----------
+    event : Event
+        The release, and up to which number it is made (its count).
+    budget : Budget
+        Its delta is that of all costs, and its epsilon a line; the legend says how many releases
+        each method allows below it.
+    ax : matplotlib axes, optional
+        By default those of a new figure.
+    methods : sequence of str, optional
+        Methods of `compose`; by default all that apply to the event. With delta = 0 all of them
+        mean 'naive'.
+
+    Returns
+    -------
+    matplotlib axes
+        The axes.
+    """
+    if not isinstance(event, Event) or not isinstance(budget, Budget):
+        raise DeclarationTypeError(
+            f"event ({type(event).__name__}) must be an Event, and budget "
+            f"({type(budget).__name__}) a Budget; pass Event('selection', 0.05, 100) and "
+            "Budget(1.0, 1e-6)"
+        )
+    if methods is None:
+        known = [method for method in reversed(METHODS) if applies(method, event.kind)]
+        methods = known if budget.delta else ["naive"]
+    costs = {method: partial(_cost_of_first, event, budget.delta, method) for method in methods}
+    counts = sorted({round(share * event.count) for share in np.linspace(0, 1, DRAWN_TOTALS)})
+    ax = _axes(ax)
+    ax.axhline(
+        budget.epsilon, linestyle=LONG_DASHES, label=f"budget: epsilon {budget.epsilon:.4g}",
+        **QUIET,
+    )  # fmt: skip
+    ends = [2 * budget.epsilon]
+    for i, (method, cost) in enumerate(costs.items()):
+        within = _most_within(cost, budget.epsilon, event.count)
+        shown = [cost(n) for n in counts]
+        behind = method == "naive" and len(costs) > 1
+        style = {**QUIET, "linestyle": DOTS} if behind else _style(i)
+        ax.plot(counts, shown, label=f"{method}: {within:,} fit", **style)
+        ends.append(shown[-1] if math.isfinite(shown[-1]) else 0.0)
+    released = "selections" if event.kind == "selection" else f"{event.kind} releases"
+    ax.set_xlabel(f"number of {released} of size {event.parameter:g}")
+    ax.set_ylabel(f"epsilon of all of them, at delta {budget.delta:g}")
+    # up to where the best of them ends: others leave the picture at its upper edge
+    ax.set(xlim=(0, 1.02 * event.count), ylim=(0, max(ends[0], 1.5 * min(ends[1:], default=0.0))))
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    _finish(ax)
+    return ax
+
+
+def _cost_of_first(event: Event, delta: float, method: str, count: int) -> float:
+    return compose([replace(event, count=count)], delta, method) if count else 0.0
+
+
+def _most_within(cost: Callable[[int], float], epsilon: float, most: int) -> int:
+    """The largest number up to `most` whose cost, an increasing function, is at most epsilon."""
+    if cost(most) <= epsilon:
+        return most
+    fits, fails = 0, most
+    while fails - fits > 1:
+        middle = (fits + fails) // 2
+        fits, fails = (middle, fails) if cost(middle) <= epsilon else (fits, middle)
+    return fits
 
 
 # --------------------------------------------------------------------------------------- the common

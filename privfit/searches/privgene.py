@@ -222,7 +222,7 @@ class PrivGene(_Steered):
         """
         rounds = self.generations or self.paper_rounds(run, self.survivors)
         last = run.size_of("selection", rounds, "naive")
-        each = calibrate(self.survivors, last, 0.0)
+        each = calibrate(self.survivors, epsilon=last, delta=0.0)
         before = (rounds - 1) * self.survivors
         first = (Event("selection", each, before),) if before else ()
         run.set_aside(*first, Event("selection", last), generations=rounds)

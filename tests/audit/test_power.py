@@ -57,7 +57,7 @@ def test_every_estimator_and_metric_has_a_row():
     assert set(privfit._ESTIMATORS) - NO_RELEASE <= estimators
     takes_a_budget = {name for name in privfit.__all__ if name[0].islower() and "epsilon" in
                       getattr(privfit, name).__code__.co_varnames[:6]}  # fmt: skip
-    assert takes_a_budget - {"calibrate", "open_ledger", "sweep"} <= estimators
+    assert takes_a_budget - {"delta_at", "open_ledger", "sweep"} <= estimators
     methods = {audit.estimator for audit in ALL}
     assert {"KMeans.private_inertia", "KMedian.private_cost", "aggregate"} <= methods
 

@@ -293,6 +293,7 @@ WARNINGS = {
         "_warn": "this file",
         "old_names": "test_names.py",
         "look_up": "test_names.py",
+        **dict.fromkeys(("old_order", "decorate", "called"), "test_names.py"),
     },
     "privacy/budget_file.py": {
         "open_ledger": "privacy/test_relations.py",

@@ -132,7 +132,7 @@ def test_the_module_runs_as_a_program_without_extras(fresh_python):
     assert done.returncode == 0
     each = json.loads(done.stdout)["epsilon_each"]
     assert each["naive"]["10"] == pytest.approx(0.1)
-    assert each["tight"]["10"] == pytest.approx(privfit.calibrate(10, 1.0, 1e-6))
+    assert each["tight"]["10"] == pytest.approx(privfit.calibrate(10, epsilon=1.0, delta=1e-6))
 
 
 @pytest.mark.slow

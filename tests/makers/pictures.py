@@ -7,8 +7,14 @@ from functools import partial
 
 import numpy as np
 
-from privfit import Event, KMeans, Ledger, Release, roc_curve
-from privfit.report.plotting import draw_budget, draw_clusters, draw_roc, draw_sweep
+from privfit import Budget, Event, KMeans, Ledger, Release, roc_curve
+from privfit.report.plotting import (
+    draw_budget,
+    draw_clusters,
+    draw_composition,
+    draw_roc,
+    draw_sweep,
+)
 from privfit.report.sweeps import Sweep, Trial
 
 COINS = np.random.default_rng(11)
@@ -61,4 +67,9 @@ def pictures() -> dict:
         "clusters": partial(draw_clusters, clusters_of(solver="lloyd")),
         "ledger": partial(draw_budget, ledger),
         "run": partial(draw_budget, release_of(Event("selection", 0.1, 40))),
+        "composition": partial(
+            draw_composition,
+            Event("selection", 0.1, 40),
+            Budget(1.0, 1e-6),
+        ),
     }

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 
 import mpmath
 import numpy as np
@@ -11,6 +12,7 @@ from dp_accounting.pld import common
 from dp_accounting.pld import privacy_loss_distribution as pld
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from makers.places import ROOT
 from scipy import optimize, stats
 
 from privfit import BudgetError, DiscreteGaussian, Ledger
@@ -64,10 +66,10 @@ def naive_epsilon(ranges, delta):
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_tight_is_the_recursion_done_naively(n, eps_s, delta):
     if naive_curve(1.0, [eps_s] * n) <= delta:
-        assert total(eps_s, n, delta) == 0
+        assert total(n, eps_s=eps_s, delta=delta) == 0
         return
     exact = naive_epsilon([eps_s] * n, delta)
-    assert exact * (1 - 1e-6) <= total(eps_s, n, delta) <= exact * (1 + 2e-3)
+    assert exact * (1 - 1e-6) <= total(n, eps_s=eps_s, delta=delta) <= exact * (1 + 2e-3)
 
 
 def attained(eps_s, n, m, top):
@@ -92,7 +94,7 @@ def attained(eps_s, n, m, top):
 def test_tight_is_attained_by_an_adaptive_adversary(n, m, eps_s, epsilon):
     node = round(epsilon / eps_s * m)
     delta = float(attained(eps_s, n, m, node)[-1])
-    assert node * eps_s / m <= total(eps_s, n, delta) <= node * eps_s / m * 1.003
+    assert node * eps_s / m <= total(n, eps_s=eps_s, delta=delta) <= node * eps_s / m * 1.003
 
 
 @pytest.mark.parametrize("others", [[Event("pure", 0.1, 8)], [Event("gaussian", 0.2)]])
@@ -131,7 +133,7 @@ def fixed_epsilon(eps_s, n, delta):
 )
 def test_tight_is_nearly_attained_without_adaptivity_when_n_is_large(n, eps_s, delta):
     lower = fixed_epsilon(eps_s, n, delta)
-    assert lower <= total(eps_s, n, delta) <= lower * 1.003
+    assert lower <= total(n, eps_s=eps_s, delta=delta) <= lower * 1.003
 
 
 @pytest.mark.parametrize("width", [1, 2, 5, 8])
@@ -164,9 +166,9 @@ def test_a_finer_grid_only_lowers_the_bound():
 
 def test_eps_s_is_rounded_up_and_delta_down():
     """Between two neighbours on the coarse scale of floats the costlier one counts."""
-    exact = total(0.5, 3, 2.0**-20)
-    assert exact < total(0.5 * (1 + 1e-12), 3, 2.0**-20) < exact * (1 + 1e-4)
-    assert exact < total(0.5, 3, 2.0**-20 * (1 - 1e-12)) < exact * (1 + 1e-4)
+    exact = total(3, eps_s=0.5, delta=2.0**-20)
+    assert exact < total(3, eps_s=0.5 * (1 + 1e-12), delta=2.0**-20) < exact * (1 + 1e-4)
+    assert exact < total(3, eps_s=0.5, delta=2.0**-20 * (1 - 1e-12)) < exact * (1 + 1e-4)
 
 
 @pytest.mark.slow
@@ -181,8 +183,10 @@ def test_anchors(n, anchors):
     for method, anchor in anchors.items():
         # the anchors are themselves certified from below: tight may be a little above
         excess = 2e-3 if method == "tight" else 5e-4
-        assert -5e-4 <= calibrate(n, 1.0, 1e-5, method) / anchor - 1 <= excess
-    ratio = calibrate(n, 0.1, 1e-5) / calibrate(n, 0.1, 1e-5, "bounded_range")
+        assert -5e-4 <= calibrate(n, epsilon=1.0, delta=1e-5, method=method) / anchor - 1 <= excess
+    ratio = calibrate(n, epsilon=0.1, delta=1e-5) / calibrate(
+        n, epsilon=0.1, delta=1e-5, method="bounded_range"
+    )
     assert 1.54 < ratio < 1.58
 
 
@@ -232,18 +236,18 @@ def by_mpmath(method, eps_s, n, delta):
 def test_closed_forms_are_the_printed_formulas_rounded_up(method, eps_s, n):
     exact = by_mpmath(method, eps_s, n, 1e-6)
     loss = 1e-4 if method in ("rdp", "zcdp") else 1e-11  # the grid of orders
-    assert exact * (1 - mpmath.mpf(10) ** -18) <= total(eps_s, n, 1e-6, method)
-    assert total(eps_s, n, 1e-6, method) <= exact * (1 + loss)
+    assert exact * (1 - mpmath.mpf(10) ** -18) <= total(n, eps_s=eps_s, delta=1e-6, method=method)
+    assert total(n, eps_s=eps_s, delta=1e-6, method=method) <= exact * (1 + loss)
 
 
 def test_heterogeneous_closed_forms_reduce_to_equal_ones():
     """Two sizes, one of them negligible, cost what the other does alone; neither is forgotten."""
     for method in METHODS_BUT_TIGHT:
-        alone = total(0.1, 200, 1e-6, method)
+        alone = total(200, eps_s=0.1, delta=1e-6, method=method)
         both = compose([Event("selection", 0.1, 200), Event("selection", 1e-7)], 1e-6, method)
         mixed = compose([Event("selection", 0.1, 200), Event("selection", 0.05, 200)], 1e-6, method)
         assert alone <= both <= alone * (1 + 1e-4)
-        assert alone * 1.02 < mixed < total(0.1, 400, 1e-6, method)
+        assert alone * 1.02 < mixed < total(400, eps_s=0.1, delta=1e-6, method=method)
 
 
 # -------------------------------------------------------------- Google's dp-accounting, as a peer
@@ -260,7 +264,7 @@ def responses_pld(eps, n, step=1e-3):
 def test_pure_releases_against_dp_accounting(eps, n, delta):
     peer = responses_pld(eps, n).get_epsilon_for_delta(delta)
     for ours in (
-        total(eps, n, delta, "kov_exact"),
+        total(n, eps_s=eps, delta=delta, method="kov_exact"),
         compose([Event("pure", eps, n)], delta, "kov_exact"),
         compose([Event("pure", eps, n)], delta),
     ):
@@ -408,7 +412,7 @@ def test_compose_covers_every_order(ranges):
 
 
 def test_groups_split_in_parts_cost_no_less():
-    whole = total(0.05, 100, 1e-6)
+    whole = total(100, eps_s=0.05, delta=1e-6)
     part = privacy_curves.selections(0.05, 50, 1e-14)
     assert whole * (1 - 1e-4) < privacy_curves.product(part, part).epsilon(1e-6) < whole * 1.02
     three = privacy_curves.power(privacy_curves.selections(0.05, 34, 1e-14), 3).epsilon(1e-6)
@@ -424,25 +428,36 @@ def test_tiny_events_hardly_cost():
 
 def test_nothing_costs_nothing():
     assert (
-        compose([], 1e-6) == compose([Event("selection", 0.0, 5)], 0.0) == total(0.0, 9, 1e-6) == 0
+        compose([], 1e-6)
+        == compose([Event("selection", 0.0, 5)], 0.0)
+        == total(9, eps_s=0.0, delta=1e-6)
+        == 0
     )
     assert gaussian_total(0.0, 0.0) == 0
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_pure_privacy_is_naive(method):
-    assert total(0.1, 7, 0.0, method) == total(0.1, 7, 0.0, "naive") >= 0.7
-    assert calibrate(7, 0.7, 0.0, method) == calibrate(7, 0.7, 0.0, "naive")
-    assert calibrate(4, 1.0, 0.0, method) == 0.25
+    assert (
+        total(7, eps_s=0.1, delta=0.0, method=method)
+        == total(7, eps_s=0.1, delta=0.0, method="naive")
+        >= 0.7
+    )
+    assert calibrate(7, epsilon=0.7, delta=0.0, method=method) == calibrate(
+        7, epsilon=0.7, delta=0.0, method="naive"
+    )
+    assert calibrate(4, epsilon=1.0, delta=0.0, method=method) == 0.25
     # 10 * 0.1 is a little above 1 in exact arithmetic, though not in floats
-    assert total(0.1, 10, 0.0, method) == math.nextafter(1.0, 2.0)
-    assert calibrate(10, 1.0, 0.0, method) == math.nextafter(0.1, 0.0)
+    assert total(10, eps_s=0.1, delta=0.0, method=method) == math.nextafter(1.0, 2.0)
+    assert calibrate(10, epsilon=1.0, delta=0.0, method=method) == math.nextafter(0.1, 0.0)
 
 
 def test_tight_is_never_above_another_method():
     for eps_s, n in [(0.001, 10), (0.1, 1), (0.1, 30), (2.0, 5), (9.0, 4), (40.0, 2)]:
         for method in METHODS_BUT_TIGHT:
-            assert total(eps_s, n, 1e-6) <= total(eps_s, n, 1e-6, method) * (1 + 1e-4)
+            assert total(n, eps_s=eps_s, delta=1e-6) <= total(
+                n, eps_s=eps_s, delta=1e-6, method=method
+            ) * (1 + 1e-4)
 
 
 # ------------------------------------------------------------------ budgets: back and forth, safely
@@ -456,9 +471,9 @@ nudges = st.sampled_from([2.0**-52, 1e-9, 1e-6, 1e-3, 0.5])
 @quick
 @given(few, epsilons, deltas, st.sampled_from(METHODS))
 def test_calibrated_selections_fit_the_budget(n, epsilon, delta, method):
-    eps_s = calibrate(n, epsilon, delta, method)
-    assert total(eps_s, n, delta, method) <= epsilon
-    assert total(eps_s * (1 + 2e-4), n, delta, method) > epsilon
+    eps_s = calibrate(n, epsilon=epsilon, delta=delta, method=method)
+    assert total(n, eps_s=eps_s, delta=delta, method=method) <= epsilon
+    assert total(n, eps_s=eps_s * (1 + 2e-4), delta=delta, method=method) > epsilon
 
 
 @pytest.mark.few(5)
@@ -468,34 +483,40 @@ def test_calibrated_selections_fit_the_budget(n, epsilon, delta, method):
     [(1, 1e-300, 1e-6), (1, 1e9, 1e-6), (10**6, 1.0, 1e-6), (2, 50.0, 0.9), (3, 1.0, 1e-290)],
 )
 def test_calibrated_selections_fit_at_the_extremes(n, epsilon, delta, method):
-    eps_s = calibrate(n, epsilon, delta, method)
+    eps_s = calibrate(n, epsilon=epsilon, delta=delta, method=method)
     assert 0 <= eps_s < math.inf
-    assert total(eps_s, n, delta, method) <= epsilon
+    assert total(n, eps_s=eps_s, delta=delta, method=method) <= epsilon
 
 
 @pytest.mark.slow
 @quick
 @given(few, epsilons, deltas, st.sampled_from(METHODS), nudges)
 def test_calibrate_is_monotone(n, epsilon, delta, method, nudge):
-    eps_s = calibrate(n, epsilon, delta, method)
-    assert calibrate(n, epsilon * (1 + nudge), delta, method) >= eps_s
-    assert calibrate(n, epsilon, min(0.99, delta * (1 + nudge) + 1e-18), method) >= eps_s
-    assert calibrate(n + 1, epsilon, delta, method) <= eps_s
+    eps_s = calibrate(n, epsilon=epsilon, delta=delta, method=method)
+    assert calibrate(n, epsilon=epsilon * (1 + nudge), delta=delta, method=method) >= eps_s
+    assert (
+        calibrate(n, epsilon=epsilon, delta=min(0.99, delta * (1 + nudge) + 1e-18), method=method)
+        >= eps_s
+    )
+    assert calibrate(n + 1, epsilon=epsilon, delta=delta, method=method) <= eps_s
 
 
 @quick
 @given(few, st.floats(-6, 2).map(lambda x: 10.0**x), deltas, st.sampled_from(METHODS), nudges)
 def test_total_is_monotone(n, eps_s, delta, method, nudge):
-    epsilon = total(eps_s, n, delta, method)
-    assert total(eps_s * (1 + nudge), n, delta, method) >= epsilon
-    assert total(eps_s, n, min(0.99, delta * (1 + nudge) + 1e-18), method) <= epsilon
-    assert total(eps_s, n + 1, delta, method) >= epsilon
+    epsilon = total(n, eps_s=eps_s, delta=delta, method=method)
+    assert total(n, eps_s=eps_s * (1 + nudge), delta=delta, method=method) >= epsilon
+    assert (
+        total(n, eps_s=eps_s, delta=min(0.99, delta * (1 + nudge) + 1e-18), method=method)
+        <= epsilon
+    )
+    assert total(n + 1, eps_s=eps_s, delta=delta, method=method) >= epsilon
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("n", [2, 16, 128, 1024, 2048])
 def test_total_rises_with_n_where_the_grid_changes(n):
-    costs = [total(0.01, k, 1e-6) for k in (n - 1, n, n + 1)]
+    costs = [total(k, eps_s=0.01, delta=1e-6) for k in (n - 1, n, n + 1)]
     assert costs == sorted(costs)
 
 
@@ -503,7 +524,7 @@ def test_total_rises_with_n_where_the_grid_changes(n):
 @pytest.mark.parametrize("n", [10**6, 3 * 10**7, 10**9, 10**18])
 def test_selections_beyond_all_measure_do_not_come_free(n):
     """Curves overflow there; one selection of size 1 loses 0.12 in the mean, so n lose 0.12 n."""
-    assert total(1.0, n, 1e-6) > 0.12 * n
+    assert total(n, eps_s=1.0, delta=1e-6) > 0.12 * n
     with pytest.raises(BudgetError):
         Ledger(1.0, 1e-6).reserve(1.0, 1e-6).plan(Event("selection", 1.0, n))
 
@@ -523,11 +544,11 @@ def test_a_thousand_selections_are_calibrated_with_few_curves_and_once():
     """A curve of 1,001 selections is all the work there is; bisection alone would take forty."""
     for cache in (accounting._calibrate, accounting._epsilon, privacy_curves.selections):
         cache.cache_clear()
-    eps_s = calibrate(1001, 1.0, 1e-6)
+    eps_s = calibrate(1001, epsilon=1.0, delta=1e-6)
     curves_made = privacy_curves.selections.cache_info().misses
     assert 1 <= curves_made <= 6
     hits = accounting._calibrate.cache_info().hits
-    assert calibrate(1001, 1.0, 1e-6) == eps_s
+    assert calibrate(1001, epsilon=1.0, delta=1e-6) == eps_s
     assert accounting._calibrate.cache_info().hits == hits + 1
     assert privacy_curves.selections.cache_info().misses == curves_made
 
@@ -539,7 +560,21 @@ def test_table_shows_what_calibrate_grants():
     assert [row.split()[0] for row in rows] == list(METHODS)
     for row in rows:
         method, *cells = row.split()
-        assert cells == [f"{calibrate(n, 1.0, 1e-5, method):.5f}" for n in (2, 10)]
+        assert cells == [
+            f"{calibrate(n, epsilon=1.0, delta=1e-5, method=method):.5f}" for n in (2, 10)
+        ]
+
+
+@pytest.mark.slow
+def test_the_page_shows_what_calibrate_grants():
+    page = ROOT / "docs" / "accounting.md"
+    if not page.exists():
+        pytest.skip("the page is not shipped with this copy of the tests")
+    rows = re.findall(r"^\| (\w+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", page.read_text(), re.M)
+    assert [method for method, *_ in rows] == list(METHODS)
+    for method, *cells in rows:
+        granted = (calibrate(n, epsilon=1.0, delta=1e-5, method=method) for n in (10, 101, 1001))
+        assert cells == [f"{eps_s:.5f}" for eps_s in granted]
 
 
 # ----------------------------------------------------------------------------------------- refusals
@@ -553,16 +588,43 @@ def test_table_shows_what_calibrate_grants():
         (lambda: Event("pure", math.inf), r"parameter \(inf\) must be a finite number >= 0; pass"),
         (lambda: Event("pure", 1.0, 0), r"count \(0\) must be a whole number >= 1; pass count=1"),
         (lambda: Event("pure", 1.0, 1.5), r"count \(1.5\) must be a whole number >= 1; pass"),
-        (lambda: total(math.nan, 1, 0.0), r"eps_s \(nan\) must be a finite number >= 0; pass"),
-        (lambda: total("1", 1, 0.0), r"eps_s \('1'\) must be a finite number >= 0; pass"),
-        (lambda: total(1.0, 0, 0.0), r"n \(0\) must be a whole number >= 1; pass n=1"),
-        (lambda: total(1.0, 1, 1.0), r"delta \(1.0\) must be a number in \[0, 1\); pass delta"),
-        (lambda: total(1.0, 1, 0.0, "best"), r"method \('best'\) must be known; pass one of"),
-        (lambda: calibrate(1.0, 1.0, 0.0), r"n \(1.0\) must be a whole number >= 1; pass n=1"),
-        (lambda: calibrate(1, 0.0, 0.0), r"epsilon \(0.0\) must be a finite number > 0; pass"),
-        (lambda: calibrate(1, math.inf, 0.0), r"epsilon \(inf\) must be a finite number > 0; pass"),
-        (lambda: calibrate(1, 1.0, -0.1), r"delta \(-0.1\) must be a number in \[0, 1\); pass"),
-        (lambda: calibrate(1, 1.0, 0.0, "x"), r"method \('x'\) must be known; pass one of"),
+        (
+            lambda: total(1, eps_s=math.nan, delta=0.0),
+            r"eps_s \(nan\) must be a finite number >= 0; pass",
+        ),
+        (
+            lambda: total(1, eps_s="1", delta=0.0),
+            r"eps_s \('1'\) must be a finite number >= 0; pass",
+        ),
+        (lambda: total(0, eps_s=1.0, delta=0.0), r"n \(0\) must be a whole number >= 1; pass n=1"),
+        (
+            lambda: total(1, eps_s=1.0, delta=1.0),
+            r"delta \(1.0\) must be a number in \[0, 1\); pass delta",
+        ),
+        (
+            lambda: total(1, eps_s=1.0, delta=0.0, method="best"),
+            r"method \('best'\) must be known; pass one of",
+        ),
+        (
+            lambda: calibrate(1.0, epsilon=1.0, delta=0.0),
+            r"n \(1.0\) must be a whole number >= 1; pass n=1",
+        ),
+        (
+            lambda: calibrate(1, epsilon=0.0, delta=0.0),
+            r"epsilon \(0.0\) must be a finite number > 0; pass",
+        ),
+        (
+            lambda: calibrate(1, epsilon=math.inf, delta=0.0),
+            r"epsilon \(inf\) must be a finite number > 0; pass",
+        ),
+        (
+            lambda: calibrate(1, epsilon=1.0, delta=-0.1),
+            r"delta \(-0.1\) must be a number in \[0, 1\); pass",
+        ),
+        (
+            lambda: calibrate(1, epsilon=1.0, delta=0.0, method="x"),
+            r"method \('x'\) must be known; pass one of",
+        ),
         (lambda: compose([], None), r"delta \(None\) must be a number in \[0, 1\); pass"),
         (lambda: gaussian_total(-1.0, 0.1), r"mu \(-1.0\) must be a finite number >= 0; pass"),
         (lambda: gaussian_total(1.0, 0.0), r"gaussian release is not epsilon-DP .* delta > 0"),
@@ -590,4 +652,4 @@ def test_bounded_range_refuses_what_is_only_pure():
 
 
 def test_a_pure_release_is_never_accounted_as_a_selection():
-    assert compose([Event("pure", 0.1, 50)], 1e-6) > 1.5 * total(0.1, 50, 1e-6)
+    assert compose([Event("pure", 0.1, 50)], 1e-6) > 1.5 * total(50, eps_s=0.1, delta=1e-6)

@@ -75,7 +75,7 @@ def test_a_refused_release_draws_nothing_and_charges_nothing():
 
 def test_the_draw_after_the_last_one_planned_is_refused():
     n, budget = 31, Budget(1.0, 1e-6)
-    eps_s = calibrate(n, budget.epsilon, budget.delta)
+    eps_s = calibrate(n, epsilon=budget.epsilon, delta=budget.delta)
     grant = Ledger(1.0, 1e-6).reserve(1.0, 1e-6)
     grant.plan(Event("selection", eps_s, n))
     for _ in range(n):

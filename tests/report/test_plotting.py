@@ -24,6 +24,7 @@ from makers.raises import assert_reached, messages_of
 import privfit
 from privfit import (
     EEM,
+    Budget,
     Categorical,
     Event,
     KMeans,
@@ -41,8 +42,15 @@ from privfit import (
     roc_curve,
     search,
 )
-from privfit.privacy.accounting import gaussian_total
-from privfit.report.plotting import draw_budget, draw_clusters, draw_roc, draw_sweep, save_figure
+from privfit.privacy.accounting import METHODS, gaussian_total
+from privfit.report.plotting import (
+    draw_budget,
+    draw_clusters,
+    draw_composition,
+    draw_roc,
+    draw_sweep,
+    save_figure,
+)
 from privfit.report.sweeps import Sweep, Trial
 from privfit.runs import Path as Walk
 
@@ -423,6 +431,57 @@ def test_nothing_of_the_records_is_in_the_axes():
             assert all(part is not kept for part in everything)
 
 
+# -------------------------------------------------------------------------------------- composition
+
+
+def test_composition_is_drawn_at_the_costs_of_each_method():
+    event, budget = Event("selection", 0.1, 40), Budget(1.0, 1e-6)
+    ax = draw_composition(event, budget)
+    for method in METHODS:
+        line = line_named(ax, f"{method}: ")
+        counts, costs = line.get_xdata(), line.get_ydata()
+        assert (counts[0], costs[0], counts[-1]) == (0, 0, 40)
+        expected = [compose([Event("selection", 0.1, int(n))], 1e-6, method) for n in counts[1:]]
+        np.testing.assert_array_equal(costs[1:], expected)
+        (label,) = (label for label in labels_of(ax) if label.startswith(f"{method}: "))
+        fit = int(label.removeprefix(f"{method}: ").removesuffix(" fit"))
+        assert compose([Event("selection", 0.1, fit)], 1e-6, method) <= 1.0
+        assert compose([Event("selection", 0.1, fit + 1)], 1e-6, method) > 1.0
+    np.testing.assert_array_equal(line_named(ax, "budget: epsilon 1").get_ydata(), [1.0, 1.0])
+    assert ax.get_xlabel() == "number of selections of size 0.1"
+    assert ax.get_ylabel() == "epsilon of all of them, at delta 1e-06"
+    assert 1.0 < line_named(ax, "tight").get_ydata()[-1] < ax.get_ylim()[1]
+
+
+@pytest.mark.parametrize(
+    ("event", "methods"),
+    [
+        (Event("gaussian", 0.1, 9), ["tight", "zcdp", "rdp"]),
+        (Event("pure", 0.1, 9), ["tight", "zcdp", "rdp", "kov_exact", "kov", "advanced", "naive"]),
+        (Event("approximate", 0.1, 9, 1e-9),
+         ["tight", "zcdp", "rdp", "kov_exact", "kov", "advanced", "naive"]),
+    ],
+)  # fmt: skip
+def test_only_methods_that_apply_are_drawn(event, methods):
+    labels = labels_of(draw_composition(event, Budget(1.0, 1e-6)))
+    assert sorted(label.split(":")[0] for label in labels) == sorted([*methods, "budget"])
+
+
+def test_pure_privacy_has_one_way_to_add_up_and_methods_may_be_chosen():
+    ax = draw_composition(Event("selection", 0.25, 3), Budget(1.0))
+    assert labels_of(ax) == ["naive: 3 fit", "budget: epsilon 1"]
+    np.testing.assert_array_equal(line_named(ax, "naive").get_ydata(), [0, 0.25, 0.5, 0.75])
+    chosen = draw_composition(Event("pure", 2.0, 3), Budget(1.0, 1e-6), methods=["rdp", "tight"])
+    assert labels_of(chosen) == ["rdp: 0 fit", "tight: 0 fit", "budget: epsilon 1"]
+
+
+def test_what_no_epsilon_covers_is_left_out_of_the_picture():
+    ax = draw_composition(Event("approximate", 0.1, 20, 1e-7), Budget(1.0, 1e-6))
+    assert line_named(ax, "tight").get_ydata()[-1] == np.inf
+    assert labels_of(ax)[0] == "tight: 9 fit"
+    assert png_of(ax).startswith(b"\x89PNG")
+
+
 # ----------------------------------------------------------------------------------------- refusals
 
 MODEL = clusters_of()
@@ -441,6 +500,12 @@ REFUSED = [
       for c in ((0,), (0, 0), (0, 2), (0, -1), ("x0", "y"), "x0", (0, 1, 1), (0.0, 1.0))),
     *((partial(draw_budget, s), r"spent \(.*\) must be a Ledger or have a release; pass model.rel")
       for s in (WALK, [], None, KMeans(3))),
+    *((partial(draw_composition, *given), r"event \(\w+\) must be an Event, and budget \(\w+\) a B")
+      for given in ((0.1, Budget(1.0)), (Event("pure", 0.1), 1.0))),
+    (partial(draw_composition, Event("gaussian", 0.1, 3), Budget(1.0)),
+     r"method \('naive'\) must apply to every event, and a gaussian release is not epsilon-DP"),
+    (partial(draw_composition, Event("pure", 0.1, 3), Budget(1.0, 1e-6), methods=["best"]),
+     r"method \('best'\) must be known; pass one of"),
     *((partial(save_figure, draw_roc(curve_of()), name), r"path \('.*'\) must end in a known form")
       for name in ("plot", "plot.xyz", Path("a.b/plot"))),
 ]  # fmt: skip

@@ -180,7 +180,11 @@ def planned_events(name: str, epsilon: float, delta: float) -> tuple[Event, ...]
         return (Event(kind, epsilon / 4, 2), Event(kind, epsilon / 2, 1))
     if n == 1:  # the epsilon of a sub-sample is pure
         return (Event(kind, epsilon),)
-    return (Event(kind, calibrate(n, epsilon, delta, COMPOSED.get(name, "tight")), n),)
+    return (
+        Event(
+            kind, calibrate(n, epsilon=epsilon, delta=delta, method=COMPOSED.get(name, "tight")), n
+        ),
+    )
 
 
 @pytest.fixture(params=list(PROBLEMS), ids=str)
@@ -346,7 +350,7 @@ def test_local_search_looks_at_all_neighbours_and_goes_to_the_selected_one(probl
         assert found >= own_range
         return found
 
-    kinds = [partial(Exponential, calibrate(4, 1.0, 0.0))] * 4
+    kinds = [partial(Exponential, calibrate(4, epsilon=1.0, delta=0.0))] * 4
     check_walk(walk, grant, path, objective, reach, kinds)
 
 
@@ -375,7 +379,9 @@ def test_local_search_by_the_slope_follows_the_centred_gradient(name):
         expected = [gradient[j] * int(sign) * 2 ** (a + 2) for j, sign in signs]
         assert scores.tolist() == expected
         # 4 x_max cap, x_max = 1/2, in units of 2^-(a+2) and of the residual.
-        assert mechanism == Exponential(calibrate(5, 1.0, 1e-6), round(2 * cap * 2 ** (a + 2 + 12)))
+        assert mechanism == Exponential(
+            calibrate(5, epsilon=1.0, delta=1e-6), round(2 * cap * 2 ** (a + 2 + 12))
+        )
         u = around[chosen]
         assert np.array_equal(told, objective.centred.weights(u)[None])
 
@@ -398,7 +404,7 @@ def test_eem_mutates_the_survivor(problem):
         assert found >= own_range
         return found
 
-    kinds = [partial(Exponential, calibrate(4, 1.0, 0.0))] * 4
+    kinds = [partial(Exponential, calibrate(4, epsilon=1.0, delta=0.0))] * 4
     check_walk(walk, grant, path, objective, reach, kinds)
 
 
@@ -427,7 +433,7 @@ def test_published_eem_selects_a_start_and_then_mutants(problem):
         if i and isinstance(objective, LinearObjective):
             reach = objective.at(parent).range(where, what, "replace")
             assert reach >= objective.range(P, "replace")
-        assert mechanism == Exponential(calibrate(3, 1.0, 0.0), reach)
+        assert mechanism == Exponential(calibrate(3, epsilon=1.0, delta=0.0), reach)
         parent = P[chosen]
         assert np.array_equal(path.generations[i], parent[None])
     assert len(grant.draws) == 3
@@ -455,8 +461,8 @@ def test_privgene_breeds_its_survivors(problem, paper):
     bred = 2 if paper else 3  # of three rounds the published last one selects the answer
     shares = reference.shares(0.1, 0.5, bred)
     walk = reference.privgene_walk(starts, space, 4, shares, coins, both=paper)
-    last = calibrate(3 if paper else 3 * 4 + 1, 1.0, 0.0)
-    eps_s = calibrate(4, last, 0.0) if paper else last
+    last = calibrate(3 if paper else 3 * 4 + 1, epsilon=1.0, delta=0.0)
+    eps_s = calibrate(4, epsilon=last, delta=0.0) if paper else last
     kinds = [*[partial(TopK, 4, eps_s)] * bred, partial(Exponential, last)]
     reach = objective.spread if paper else objective.range
     check_walk(walk, grant, path, objective, lambda P: reach(P, "replace"), kinds)
@@ -473,7 +479,7 @@ def test_dpsga_keeps_its_parents_and_fills_the_population(problem, paper):
     if isinstance(space, Reals):
         starts[:2] = space.middle  # one in twenty
     walk = reference.dpsga_walk(starts, space, 4, 3, 0.6, 0.1, 0.3, coins, both=paper)
-    eps_s = calibrate(3 * 4 + 1, 1.0, 0.0)
+    eps_s = calibrate(3 * 4 + 1, epsilon=1.0, delta=0.0)
     kinds = [*[partial(TopK, 4, eps_s)] * 3, partial(TopK, 1, eps_s)]
     reach = objective.spread if paper else objective.range
     check_walk(walk, grant, path, objective, lambda P: reach(P, "replace"), kinds)
@@ -486,7 +492,7 @@ def test_other_selections_peel_one_parent_after_the_other(selection):
     objective, grant = all_of(problem), Spy()
     path = run(DPSGA(2, 7, 3, selection=selection), objective, problem.space, grant)
     kind = {"noisy_max": NoisyMax, "permute_and_flip": PermuteAndFlip}[selection]
-    eps_s = calibrate(2 * 3 + 1, 1.0, 0.0)
+    eps_s = calibrate(2 * 3 + 1, epsilon=1.0, delta=0.0)
     draws = iter(grant.draws)
     for generation, drawn in zip(path.generations, (3, 3, 1), strict=True):
         known: Any = None
@@ -526,13 +532,15 @@ def test_a_composition_must_be_proved_for_the_selection(selection, composition):
         return
     found = search(all_of(PROBLEMS["own bits"]), Bits(3), 1.0, 1e-5, settings(), random_state=1)
     kind = "selection" if selection == "exponential" else "pure"
-    assert found.release.events == (Event(kind, calibrate(7, 1.0, 1e-5, composition), 7),)
+    assert found.release.events == (
+        Event(kind, calibrate(7, epsilon=1.0, delta=1e-5, method=composition), 7),
+    )
     assert found.release.verify()
 
 
 def test_a_selection_that_is_not_bounded_range_does_overspend_with_such_a_theorem():
     """Why it is refused: what `bounded_range` grants costs pure releases more than epsilon."""
-    eps_s = calibrate(751, 1.0, 1e-5, "bounded_range")
+    eps_s = calibrate(751, epsilon=1.0, delta=1e-5, method="bounded_range")
     assert compose([Event("pure", eps_s, 751)], 1e-5, "kov_exact") > 1.5
 
 
@@ -859,7 +867,7 @@ def test_listeners_hear_of_every_generation_and_of_released_values_only(problem,
     for generation, selected in zip(told, generations, strict=True):
         assert np.array_equal(generation.parameters, selected[0])
     assert {field.name for field in dataclasses.fields(Generation)} == {
-        "index", "total", "parameters", "spent"
+        "index", "total", "parameters", "spent", "survivors", "step", "drawn"
     }  # fmt: skip
 
 
