@@ -36,7 +36,11 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--filter", type=re.compile, default=re.compile(""), metavar="REGEX",
         help="cells whose name matches; see --list")  # fmt: skip
     add("--list", action="store_true", help="the names of the cells, and end")
-    add("--quick", action="store_true", help="small sizes, few cells, one round: does it run?")
+    add(
+        "--quick",
+        action="store_true",
+        help="small sizes, few cells, one round: does it run? never written to bench/results",
+    )
     add("--threads", type=_counts, default=[2], metavar="1,2", help="of speed; default 2")
     add("--repeat", type=int, metavar="N", help="interleaved rounds of speed; default 9")
     add("--seeds", type=int, metavar="N", help="fits of each cell; default 10, papers their own")
@@ -50,6 +54,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         help="where results are kept; default found")  # fmt: skip
     add("--write", action="store_true", help="keep them in bench/results, refresh the pages")
     options = parser.parse_args(arguments)
+    options.write = options.write and not options.quick
     if options.write:
         options.out = FOLDER
     return options

@@ -58,6 +58,7 @@ def test_results_go_to_a_folder_or_to_the_committed_ones() -> None:
     assert options().out == Path("found")
     assert options("--out", "a").out == Path("a")
     assert options("--out", "a", "--write").out == results.FOLDER
+    assert options("--out", "a", "--write", "--quick").out == Path("a")
 
 
 # ------------------------------------------------------------------------------------------ results
