@@ -80,6 +80,8 @@ def scaling(along: str) -> Callable[[], Any]:
     """Time along one parameter; the others at their first value, a line for each of the rest."""
 
     def draw() -> Any:
+        from matplotlib.ticker import LogLocator
+
         drawn = {name: lines for name, found in asv_results().items()
                  if (lines := list(lines_along(along, *found)))}  # fmt: skip
         if not drawn:
@@ -95,6 +97,7 @@ def scaling(along: str) -> Callable[[], Any]:
             axis.set_xticks(first[1], [f"{x:,.0f}" for x in first[1]])
             axis.xaxis.minorticks_off()
             axis.yaxis.set_major_formatter("{x:g}")
+            axis.yaxis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
             axis.yaxis.set_minor_formatter("{x:g}")
             axis.tick_params(which="minor", labelsize=6)
             axis.set_title(name.partition(".")[2], fontsize=9)

@@ -129,7 +129,7 @@ CentersByThreads = _along(_Centers, threads=[1, 2])
 
 
 class _Facilities(_Timed):
-    """Scores of m sets of k facilities, and all swaps of one set."""
+    """Records and public facilities, and m sets of k of them."""
 
     def build(self, n: int, k: int, m: int, threads: int, **_: Any) -> None:
         rng = np.random.default_rng(1)
@@ -140,17 +140,25 @@ class _Facilities(_Timed):
         self.sets = np.stack([rng.choice(500, k, replace=False) for _ in range(m)])
         self.view = self.objective.at(self.sets[0])
 
+
+class _Sets(_Facilities):
+    """Scores of sets of facilities."""
+
     def time_scores(self, *_: Any) -> None:
         self.objective.scores(self.sets)
+
+
+class _Swaps(_Facilities):
+    """All swaps of one set."""
 
     def time_all_swaps(self, *_: Any) -> None:
         self.view.all_scores()
 
 
-FacilitiesByN = _along(_Facilities, n=[5_000, 20_000, 80_000])
-FacilitiesByK = _along(_Facilities, k=[4, 16, 64])
-FacilitiesByM = _along(_Facilities, m=[50, 200, 800])
-FacilitiesByThreads = _along(_Facilities, threads=[1, 2])
+SetsByN, SwapsByN = (_along(kind, n=[5_000, 20_000, 80_000]) for kind in (_Sets, _Swaps))
+SetsByK, SwapsByK = (_along(kind, k=[4, 16, 64]) for kind in (_Sets, _Swaps))
+SetsByThreads, SwapsByThreads = (_along(kind, threads=[1, 2]) for kind in (_Sets, _Swaps))
+SetsByM = _along(_Sets, m=[50, 200, 800])
 
 
 class _Draws(_Timed):
