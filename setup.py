@@ -68,7 +68,7 @@ ONCE = (
     "cpu", "threads", "objects", "records", "candidates", "halvings", "random", "counts", "cells",
     "columns", "panels", "texts",
 )  # fmt: skip
-EACH = ("linear", "codes", "smooth", "centers", "facility", "select", "chain")
+EACH = ("linear", "codes", "smooth", "centers", "facility", "select", "chain", "scored")
 
 # No loop of theirs is hot, so that they are compiled faster than they could run.
 COLD = ("cpu", "threads", "records", "_cyutility")

@@ -19,6 +19,7 @@ from privfit.base.errors import (
     InputTypeError,
     MissingExtraError,
     PrivfitError,
+    SolverError,
 )
 from privfit.base.version import __version__ as __version__
 from privfit.clustering.grids import UniformGrid
@@ -71,7 +72,9 @@ from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.planning import plan
 from privfit.records import Stream
 from privfit.report.sweeps import SearchProblem, Sweep, Sweeps, sweep
-from privfit.runs.spaces import Bits, Reals, Subsets
+from privfit.runs.protocols import Objective, Solver, Space
+from privfit.runs.spaces import Bits, Integers, Mixed, Permutations, Reals, Subsets
+from privfit.searches.ask_tell import AskTell
 from privfit.searches.dpsga import DPSGA
 from privfit.searches.majority import Majority
 from privfit.searches.privgene import EEM, Local, PrivGene
@@ -94,6 +97,7 @@ __all__ = [
     "DPSGA",
     "EEM",
     "AboveThreshold",
+    "AskTell",
     "BernoulliNB",
     "Bits",
     "Box",
@@ -127,6 +131,7 @@ __all__ = [
     "Hybrid",
     "InputError",
     "InputTypeError",
+    "Integers",
     "KMeans",
     "KMedian",
     "L1Ball",
@@ -140,13 +145,16 @@ __all__ = [
     "LogisticRegression",
     "Majority",
     "MissingExtraError",
+    "Mixed",
     "Neighbours",
     "NoisyMax",
     "NoisyScores",
     "Numeric",
+    "Objective",
     "ObjectivePerturbation",
     "OutputPerturbation",
     "Peeling",
+    "Permutations",
     "PermuteAndFlip",
     "PermutedSGD",
     "PrivGene",
@@ -164,6 +172,9 @@ __all__ = [
     "SelectFeatures",
     "SelectRefine",
     "SmoothLoss",
+    "Solver",
+    "SolverError",
+    "Space",
     "SparseVector",
     "Stream",
     "Subsample",

@@ -41,6 +41,13 @@ def round_half_even(value: Fraction) -> int:
     return round(value)
 
 
+def own_units(value: float, low: float, high: float, unit: float) -> int:
+    """A score of one's own in whole units above `low`; NaN counts as `low`. Floats are float64."""
+    if math.isnan(value):
+        return 0
+    return round((min(max(value, low), high) - low) / unit)
+
+
 # ------------------------------------------------------------------------------------ single cells
 
 MISSING, NOTHING = "missing", "matches nothing"  # what is no canonical value
@@ -841,6 +848,30 @@ def neighbours_of_bits(w: Sequence[bool]) -> list[list[bool]]:
     return [[*w[:i], not w[i], *w[i + 1 :]] for i in range(len(w))]
 
 
+def neighbours_of_order(w: Sequence[int]) -> list[list[int]]:
+    """w with two things swapped."""
+    found = []
+    for i in range(len(w)):
+        for j in range(i + 1, len(w)):
+            moved = list(w)
+            moved[i], moved[j] = w[j], w[i]
+            found.append(moved)
+    return found
+
+
+def neighbours_of_integers(w: Sequence[int], low: int, high: int, share: float) -> list[list[int]]:
+    """w with one number up, or down, by a share of the width, at least 1, within the bounds."""
+    step = max(1, round(share * (high - low)))
+    return [[*w[:j], min(max(w[j] + sign * step, low), high), *w[j + 1 :]]
+            for sign in (1, -1) for j in range(len(w))]  # fmt: skip
+
+
+def in_order_of(kept: Sequence[Any], other: Sequence[int]) -> list[int]:
+    """The things that are kept, in their places; None are filled in the order of the other."""
+    left = iter([thing for thing in other if thing not in kept])
+    return [next(left) if thing is None else thing for thing in kept]
+
+
 def shares(first: float, decay: float, r: int) -> list[float]:
     return [first * decay**t for t in range(r)]
 
@@ -885,17 +916,28 @@ def privgene_walk(
 def with_siblings(A: Any, B: Any, children: Any, space: Any, coins: Any) -> list[Any]:
     """Each child, and after it its sibling, which has the other parent's genes.
 
-    Of sets, whose genes have no places, it is another draw from the union of both.
+    Of sets, whose genes have no places, it is another draw from the union of both. Of permutations,
+    the other parent's things where the child has the first one's, then the first one's order.
     """
     if hasattr(space, "k"):
         others = list(space.mix(np.array(A), np.array(B), coins))
     else:
-        others = []
-        for a, b, child in zip(A, B, children, strict=True):
-            flat = zip(np.ravel(a), np.ravel(b), np.ravel(child), strict=True)
-            genes = [y if z == x else x for x, y, z in flat]
-            others.append(np.array(genes, dtype=child.dtype).reshape(child.shape))
+        others = [sibling(*each, space) for each in zip(A, B, children, strict=True)]
     return [one for pair in zip(children, others, strict=True) for one in pair]
+
+
+def sibling(a: Any, b: Any, child: Any, space: Any) -> Any:
+    """The other child of one pair."""
+    if hasattr(space, "spaces"):
+        ends = np.cumsum([one.size for one in space.spaces])[:-1]
+        parts = zip(*(np.split(row, ends) for row in (a, b, child)), space.spaces, strict=True)
+        return np.concatenate([sibling(*part) for part in parts])
+    if hasattr(space, "swap"):
+        kept = [y if z == x else None for x, y, z in zip(a, b, child, strict=True)]
+        return np.array(in_order_of(kept, list(a)))
+    flat = zip(np.ravel(a), np.ravel(b), np.ravel(child), strict=True)
+    genes = [y if z == x else x for x, y, z in flat]
+    return np.array(genes, dtype=child.dtype).reshape(child.shape)
 
 
 def dpsga_walk(

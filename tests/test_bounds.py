@@ -274,8 +274,8 @@ def test_facility_scores_have_room_for_2_32_records(bits):
 
 def test_record_scores_have_room_for_2_32_records():
     objective = RecordObjective(np.ones(5), lambda r, P: np.ones((len(r), len(P))), 0, 1, bits=30)
-    assert objective.scores([0, 1]).tolist() == [5 * objective._top] * 2
-    assert objective._top * MAX_RECORDS <= MOST
+    assert objective.scores([0, 1]).tolist() == [5 * objective._own.top] * 2
+    assert objective._own.top * MAX_RECORDS <= MOST
 
 
 # --------------------------------------------------------------------------- gradients and moments

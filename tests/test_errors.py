@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import itertools
 import re
 import sys
 import tempfile
@@ -14,6 +16,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from makers import compiled
 from makers.cases import packed
 from makers.raises import assert_reached, messages_of, raises_in
 
@@ -28,6 +31,7 @@ from privfit import (
     L2Ball,
     LinearObjective,
     Numeric,
+    Reals,
     RecordObjective,
     Schema,
 )
@@ -36,6 +40,7 @@ from privfit.domains import Grid
 from privfit.objectives.clipping import SecondMoments
 from privfit.objectives.coding import Broad
 from privfit.privacy.neighbours import ADD_REMOVE
+from privfit.records.compiled import _found_here, refuse_missing
 from privfit.records.packing import pack
 
 SECRET = 123456.789  # stands for a private value; no message may repeat it
@@ -71,6 +76,20 @@ def own(records: Any, places: Any) -> np.ndarray:
 
 def total(records: Any, P: Any) -> np.ndarray:
     return np.outer(np.asarray(records).sum(axis=1), P)
+
+
+def nothing(*arguments: Any) -> None:
+    """A compiled function may write nothing."""
+
+
+def counting() -> Callable[..., None]:
+    """A score that grows from call to call."""
+    calls = itertools.count()
+
+    def score(record: Any, P: Any, out: Any) -> None:
+        out[:] = next(calls) / 1024
+
+    return score
 
 
 def record(**changes: Any) -> RecordObjective:
@@ -409,6 +428,36 @@ RECORD: list[Case] = [
      r"score must treat each record by itself; a record by itself got another value than in a "
      r"block"),
     (lambda: record().range([1, 2], "removal"), r"adjacency \('removal'\) must be"),
+    (lambda: record(n_threads=0), r"n_threads \(0\) must be a whole number of at least 1"),
+    (lambda: record(moves=3), r"moves must be a function; pass moves\(records, w, where, what\)"),
+    (lambda: record(score="no_such_module:total"),
+     r"score \('no_such_module:total'\) must name a compiled function; pass 'module:function'"),
+    *((partial(record, score=f"{module}:nothing"), r"score \(.*\) must name a compiled function")
+      for module in ("math", "", "privfit._kernels.scored")),
+    (lambda: record(score="math:sqrt"),
+     r"score must be a compiled function that declares its types; pass a scipy.LowLevelCallable"),
+    (lambda: record(score=ctypes.pythonapi.Py_IsInitialized),
+     r"score must be a compiled function that declares its types"),
+    (lambda: record(score=ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(abs)),
+     r"score \(signature 'double \(double\)'\) must have another signature; pass a function void "
+     r"\(const double \*record, intptr_t n_columns, const double \*candidates, intptr_t n_coord"),
+    (lambda: record(score=compiled.moves(nothing)), r"score \(signature .*\) must have another s"),
+    (lambda: record(moves=compiled.score(nothing)), r"moves \(signature .*\) must have another s"),
+    (lambda: record(score=compiled.score(nothing), records=[["a", "b"]]), r"X must hold numbers"),
+    (lambda: record(score=compiled.score(nothing), records=np.zeros((3, 0))),
+     r"records \(dtype float64\) must be rows of numbers for a compiled function; pass an array"),
+    (lambda: record(score=compiled.score(nothing), records=X + 1j),
+     r"records \(dtype complex128\) must be rows of numbers for a compiled function"),
+    (lambda: record(score=compiled.score(nothing), records=X[:0]),
+     r"records must hold at least one record"),
+    (lambda: record(score=compiled.score(counting())).check([1, 2]),
+     r"score must treat each record by itself; a record got another value after other records"),
+    (lambda: record(moves=lambda r, w, i, v: total(r, v) + 1).check([1], Reals(0, 1, 1)),
+     r"moves must return the scores of the moved candidates, to the unit; pass a function"),
+    (lambda: record(moves=compiled.moves(nothing)).moved_scores(1, [0, 1], np.ones((2, 2))),
+     r"what \(shape \(2, 2\)\) must be a number for each move, where \(shape \(2,\)\) a position"),
+    (lambda: refuse_missing(_found_here("", "score")),
+     r"score is a compiled function of another process, whose address means nothing here; pass"),
 ]  # fmt: skip
 
 THREADS: list[Case] = [
@@ -445,6 +494,7 @@ def test_every_raise_is_reached_by_a_case_above():
                 "candidates",
                 "cells",
                 "centers",
+                "compiled",
                 "facilities",
                 "layouts",
                 "linear",

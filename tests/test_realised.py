@@ -18,6 +18,18 @@ from privfit.clustering import kmeans, kmedian
 from privfit.estimators.linear import METHODS as LINEAR
 from privfit.evaluation.roc import accuracy_score, confusion_matrix, roc_curve
 from privfit.models.model import dumps, loads
+from privfit.searches import (
+    Decay,
+    Gaussian,
+    Geometric,
+    InterceptStarts,
+    MiddleStarts,
+    OnePoint,
+    Redraw,
+    Step,
+    Uniform,
+    Union,
+)
 
 N = 1200
 COINS = np.random.default_rng(5)
@@ -77,7 +89,13 @@ def settings_again(kind: type, shown: Plain) -> Any:
     made = {}
     defaults = kind()
     for one in fields(kind):
+        if one.name in kind.unlisted and one.name not in shown:
+            continue
         value = shown[one.name]
+        if isinstance(value, dict) and "operator" in value:
+            own = {name: value[name] for name in value if name != "operator"}
+            made[one.name] = getattr(privfit.searches, value["operator"])(**own)
+            continue
         part = getattr(defaults, one.name)
         made[one.name] = settings_again(type(part), value) if is_dataclass(part) else value
     return kind(**made)
@@ -131,10 +149,25 @@ FITS: dict[str, tuple[Callable[..., Any], Any, set[str]]] = {
     "k-median dpsga": (places, privfit.DPSGA(generations=3), set()),
     "k-median subsample": (places, privfit.Subsample(candidates=200), set()),
     "k-median auto": (places, "auto", None),
+    "privgene, operators": (
+        linear,
+        privfit.PrivGene(generations=4, crossover=Uniform(), mutation=Gaussian(0.1),
+                         schedule=Geometric(), starts=MiddleStarts()),
+        {"decay", "crossover.rate"},  # all children are crossed
+    ),
+    "dpsga, operators": (
+        linear,
+        privfit.DPSGA(generations=4, crossover=OnePoint(), mutation=Redraw(),
+                      schedule=Decay(0.5), starts=InterceptStarts()),
+        {"step"},
+    ),
+    "k-median dpsga, operators": (
+        places, privfit.DPSGA(generations=3, crossover=Union(), mutation=Step()), set(),
+    ),
     "search dpsga": (found, privfit.DPSGA(generations=4), set()),
     "search local": (found, "local", {"decay", "cap"}),
     "search eem": (found, "eem", {"decay"}),
-}
+}  # fmt: skip
 METHODS = {linear: LINEAR, centres: kmeans.METHODS, places: kmedian.METHODS,
            found: privfit.searches.solvers.SOLVERS}  # fmt: skip
 
@@ -184,7 +217,7 @@ def test_what_rules_chose_is_shown_and_what_had_no_use_is_none(name):
     _, release, kind = fitted(name)
     empty = {key for key, value in flat(release.settings).items() if value is None}
     assert empty - {"postprocess"} == FITS[name][2]
-    assert {one.name for one in fields(kind)} <= set(release.settings)
+    assert {one.name for one in fields(kind)} - set(kind.unlisted) <= set(release.settings)
 
 
 def drawn(release: Any, kind: str | None = None) -> int:

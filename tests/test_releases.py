@@ -59,9 +59,10 @@ def test_most_cases_are_portable_and_not_refused():
 NO_CASE = {
     "Budget", "BudgetError", "ClusterError", "ConfusionMatrix", "DeclarationError",
     "DeclarationTypeError", "Domain", "FileAccessError", "FileError", "Found", "InputError",
-    "InputTypeError", "MissingExtraError", "Neighbours", "PrivacyLeakWarning", "PrivfitError",
-    "Release", "RocCurve", "ScoreWarning", "SearchProblem", "SeedWarning", "Sweep", "Sweeps",
-    "UnwiseBudgetWarning", "delta_at", "from_dp_accounting", "plan", "to_dp_accounting",
+    "InputTypeError", "MissingExtraError", "Neighbours", "Objective", "PrivacyLeakWarning",
+    "PrivfitError", "Release", "RocCurve", "ScoreWarning", "SearchProblem", "SeedWarning", "Solver",
+    "SolverError", "Space", "Sweep", "Sweeps", "UnwiseBudgetWarning", "delta_at",
+    "from_dp_accounting", "plan", "to_dp_accounting",
 }  # fmt: skip
 
 

@@ -32,10 +32,11 @@ def layers() -> list[list[str]]:
 
 
 def modules(room: str) -> list[str]:
-    """The modules of a room that a reader may look for."""
+    """The modules and folders of a room that a reader may look for."""
     folder = ROOT / "privfit" / room
     files = [*folder.glob("*.py"), *folder.glob("*.pyx")]
-    return sorted({path.stem for path in files} - {"__init__", "__main__"})
+    folders = [path.parent for path in folder.glob("[!_]*/__init__.py")]
+    return sorted({path.stem for path in files + folders} - {"__init__", "__main__"})
 
 
 def imports(room: str) -> set[str]:

@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse
 
 import privfit
+from privfit.searches import operators
 
 # -------------------------------------------------------------------------------------------- names
 
@@ -580,10 +581,62 @@ def problem(name: str) -> tuple[Any, Any]:
         return privfit.RecordObjective(ITEMS, membership, 0.0, 1.0), privfit.Subsets(12, 3)
     if name == "own bits":
         return privfit.RecordObjective(ITEMS, cover, -0.5, 1.0), privfit.Bits(12)
+    if name in SPACES:
+        score, space = SPACES[name]
+        return privfit.RecordObjective(ITEMS, score, -1.0, 1.0), space
     loss, where = name.split()
     made = table(where)
     weighed = privfit.LinearObjective(made.records, made.labels[2], loss, made.domain)
     return weighed, privfit.Reals(-2, 2, weighed.n_weights)
+
+
+def order(records: Any, P: Any) -> Any:
+    """For permutations: how far to the front a candidate has the record's item."""
+    return -np.argsort(P, axis=1).T[np.asarray(records)] / P.shape[1]
+
+
+def thresholds(records: Any, P: Any) -> Any:
+    """For integers: whether a record lies between two of them, less the distance of the two."""
+    low, high = P.min(axis=1), P.max(axis=1)
+    x = np.asarray(records)[:, None]
+    return ((low <= x) & (x <= high)) - (high - low) / 12
+
+
+MIXED = privfit.Mixed(privfit.Bits(12), privfit.Integers(0, 12, 1), privfit.Reals(0, 1, 1))
+
+
+def mixture(records: Any, P: Any) -> Any:
+    """For several spaces side by side: the record's bit or integer, less a real each has."""
+    bits, whole, real = MIXED.split(P)
+    x = np.asarray(records)
+    return (bits.T[x] | (whole[:, 0] == x[:, None])) - bits.mean(axis=1) * real[:, 0] / 2
+
+
+SPACES = {
+    "own order": (order, privfit.Permutations(12)),
+    "own integers": (thresholds, privfit.Integers(0, 12, 2)),
+    "own mixture": (mixture, MIXED),
+}
+
+
+IN_SPACES = ("local, by loss", "eem, short", "privgene, short", "privgene as published, 3",
+             "dpsga, short")  # fmt: skip
+
+
+OPERATED = {
+    "privgene, operators": privfit.PrivGene(
+        generations=3, population=30, survivors=4, crossover=operators.Uniform(0.7),
+        mutation=operators.Gaussian(0.1), schedule=operators.Geometric(0.2),
+        starts=operators.MiddleStarts(0.1),
+    ),
+    "dpsga, operators": privfit.DPSGA(
+        generations=3, population=30, survivors=4, crossover=operators.OnePoint(),
+        mutation=operators.Redraw(), schedule=operators.Decay(0.5),
+    ),
+    "dpsga as published, steps": privfit.DPSGA(
+        generations=3, population=30, survivors=4, paper=True, mutation=operators.Step(0.2)
+    ),
+}  # fmt: skip
 
 
 def searched(name: str, solver: Any, budget: str, relation: str) -> Released:
@@ -602,6 +655,46 @@ def search_cases() -> Iterator[tuple[str, Case]]:
             for budget, relation in budgets_of(name):
                 case = partial(searched, what, solver, budget, relation)
                 yield f"search/{name}/{what}/{budget}/{relation}", case
+    for name, solver in {**{name: SEARCHES[name] for name in IN_SPACES}, **OPERATED}.items():
+        others = ("own reals", "own subsets", "own bits") if name in OPERATED else ()
+        for what in (*SPACES, *others):
+            case = partial(searched, what, solver, "delta", "replace")
+            yield f"search/{name}/{what}/delta/replace", case
+
+
+def best_of_some(run: Any) -> Any:
+    """A solver of one's own, without facts."""
+    run.plan("selection", 6, generations=2)
+    for _ in range(2):
+        P = run.space.sample(20, run.coins)
+        run.report(P[run.select(P, 3)])
+    return run.path()
+
+
+def asked(name: str, budget: str, relation: str) -> Released:
+    """A loop outside, whose proposals follow from what was selected before."""
+    objective, space = problem(name)
+    coins = np.random.Generator(np.random.SFC64(SEED))
+    P = space.sample(20, coins)
+    with privfit.AskTell(
+        objective, space, *BUDGETS[budget], generations=3, population=20, parents=4,
+        random_state=SEED, **RELATIONS[relation],
+    ) as door:  # fmt: skip
+        chosen = []
+        for _ in door:
+            chosen.append(door.select(P))
+            P = space.nudge(P[np.repeat(chosen[-1], 5)], 0.1, coins)
+        best = door.best(P)
+    return of_release(door.release, chosen=chosen, best=best, path=list(door.path.generations))
+
+
+def door_cases() -> Iterator[tuple[str, Case]]:
+    for what in ("own bits", "own subsets", "facilities"):
+        for budget in ("pure", "delta"):
+            for relation in ("replace", "add_remove"):
+                own = partial(searched, what, best_of_some, budget, relation)
+                yield f"search/own solver/{what}/{budget}/{relation}", own
+                yield f"AskTell/{what}/{budget}/{relation}", partial(asked, what, budget, relation)
 
 
 # --------------------------------------------------------------- evaluation, aggregates, chains
@@ -1035,7 +1128,8 @@ def other_cases() -> Iterator[tuple[str, Case]]:
 def every_case() -> Iterator[tuple[str, Case]]:
     """Every case by name: what is fitted or drawn, how, on what, under which promise."""
     for some in (
-        linear_cases, kmeans_cases, kmedian_cases, feature_cases, search_cases, evaluation_cases,
-        aggregate_cases, postprocess_cases, privacy_cases, parted_cases, other_cases,
+        linear_cases, kmeans_cases, kmedian_cases, feature_cases, search_cases, door_cases,
+        evaluation_cases, aggregate_cases, postprocess_cases, privacy_cases, parted_cases,
+        other_cases,
     ):  # fmt: skip
         yield from some()

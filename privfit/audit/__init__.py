@@ -4,6 +4,10 @@
 compares every value that goes to a mechanism with what its event promises (`strain`). It needs a
 pair of tables and no statistics, and finds errors of any solver that releases through a grant.
 
+**Solvers.** `audit_solver` does this for a solver, in one call: on objectives that have nothing in
+common it finds a solver that looks at scores, and on neighbours one that draws with too little
+noise.
+
 **White box.** `audit_selection` takes a small public domain, enumerates every pair of neighbouring
 data sets, and computes the output distribution of a selection for each from its integer scores. It
 reports the largest log ratio and the largest *range* of log ratios between neighbours. This is a
@@ -35,6 +39,7 @@ detected in each estimator and solver.
 from privfit.audit.black_box import RunsAudit, audit_outcomes, audit_runs
 from privfit.audit.canaries import OneRunAudit, audit_guesses, guesses_needed, one_run
 from privfit.audit.pairs import PairedAudit, Step, paired, worst_pair
+from privfit.audit.solvers import SolverAudit, audit_solver
 from privfit.audit.strains import strain
 from privfit.audit.white_box import (
     Canary,
@@ -54,12 +59,14 @@ __all__ = [
     "PairedAudit",
     "RunsAudit",
     "SelectionAudit",
+    "SolverAudit",
     "Step",
     "audit_guesses",
     "audit_outcomes",
     "audit_runs",
     "audit_scores",
     "audit_selection",
+    "audit_solver",
     "canary",
     "guesses_needed",
     "neighbours",

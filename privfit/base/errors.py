@@ -7,6 +7,7 @@ has a narrower class for it, that class as well, so that the usual ``except`` cl
 `DeclarationError`     a parameter, setting, domain or other declaration (`DeclarationTypeError`)
 `InputError`           records, labels or other data that were passed (`InputTypeError`)
 `BudgetError`          the budget does not cover it
+`SolverError`          a solver that failed after its budget was charged
 `FileError`            the content or place of a file; `FileAccessError` if the system refuses it
 `MissingExtraError`    an optional package that is not installed
 `ClusterError`         a cluster whose workers do not answer
@@ -28,6 +29,7 @@ __all__ = [
     "InputTypeError",
     "MissingExtraError",
     "PrivfitError",
+    "SolverError",
 ]
 
 
@@ -130,6 +132,29 @@ class BudgetError(PrivfitError, RuntimeError):
     ... except BudgetError:
     ...     print("refused")
     refused
+    """
+
+
+class SolverError(PrivfitError, RuntimeError):
+    """A solver that failed after its budget was charged. Also a `RuntimeError`.
+
+    The message says what was charged. The solver's own error may quote what its code looked at, so
+    it is not shown: while you write a solver, on made-up records, it is in ``__context__``.
+
+    See Also
+    --------
+    Solver : What a solver must be.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import Bits, RecordObjective, SolverError, search
+    >>> objective = RecordObjective(np.zeros(9), lambda x, P: np.zeros((len(x), len(P))), -1.0, 0.0)
+    >>> try:
+    ...     search(objective, Bits(4), 1.0, solver=lambda run: "no path")
+    ... except SolverError:
+    ...     print("failed")
+    failed
     """
 
 

@@ -5,9 +5,10 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "Coins", "Counted", "Floats", "Integers", "Rows", "SparseRows"]
+__all__ = ["Array", "Coins", "Counted", "Flags", "Floats", "Integers", "Rows", "SparseRows"]
 
 Array: TypeAlias = NDArray[Any]
+Flags: TypeAlias = NDArray[np.bool_]
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 Coins: TypeAlias = np.random.Generator  # never sees records: see `runs`

@@ -75,6 +75,8 @@ class UniformGrid(Settings):
     (2, 1)
     """
 
+    takes: ClassVar[type[CentersObjective]] = CentersObjective
+
     without_size: ClassVar[str] = "UniformGrid(cells=...)"
 
     cells: int | None = None
@@ -222,6 +224,8 @@ class Tree(Settings):
     >>> model.cluster_centers_.shape
     (2, 1)
     """
+
+    takes: ClassVar[type[CentersObjective]] = CentersObjective
 
     shape_share: float = 0.35
     roots: int | None = None

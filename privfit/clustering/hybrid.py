@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from privfit.clustering.clustering import Clustering
 from privfit.clustering.grids import Tree, UniformGrid, summarised
@@ -61,6 +62,8 @@ class Hybrid(Settings):
     >>> model.cluster_centers_.shape
     (2, 1)
     """
+
+    takes: ClassVar[type[CentersObjective]] = CentersObjective
 
     tree_share: float = 0.5
     tree: Blank[Tree | UniformGrid] = blank(Tree(), paper=UniformGrid(paper=True))

@@ -102,6 +102,8 @@ class Greedy(Search):
     (3, 2)
     """
 
+    takes: ClassVar[type[FacilityObjective]] = FacilityObjective
+
     focus: float = 0.1
     swaps: int = 0
 
@@ -205,6 +207,8 @@ class Swaps(Search):
     >>> model.fit(people).cluster_centers_.shape
     (3, 2)
     """
+
+    takes: ClassVar[type[FacilityObjective]] = FacilityObjective
 
     steps: int | None = None
     paper: bool = False
@@ -365,6 +369,8 @@ class Coreset(Settings):
     (3, 2)
     """
 
+    takes: ClassVar[type[FacilityObjective]] = FacilityObjective
+
     without_size: ClassVar[str] = "Coreset(radii=...)"
 
     radii: Blank[int | None] = Blank(_usual_radii)
@@ -508,6 +514,8 @@ class Synopsis(Settings):
     >>> model.fit(people).cluster_centers_.shape
     (3, 2)
     """
+
+    takes: ClassVar[type[FacilityObjective]] = FacilityObjective
 
     shape_share: float = 0.3
     roots: int | None = None

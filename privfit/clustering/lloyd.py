@@ -33,7 +33,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -127,6 +127,8 @@ class Lloyd(Settings):
     >>> model.cluster_centers_.shape
     (2, 1)
     """
+
+    takes: ClassVar[type[CentersObjective]] = CentersObjective
 
     steps: Blank[int | None] = blank(None, paper=5)
     residual: bool = False

@@ -35,13 +35,13 @@ from privfit.objectives import CentersObjective, FacilityObjective
 from privfit.privacy.ledger import Ledger
 from privfit.privacy.released import ReleasedFloat
 from privfit.records import is_partitioned
+from privfit.runs.door import realised, settings_of
 from privfit.runs.listeners import bar
 from privfit.runs.paths import Generation, Path
 from privfit.runs.payment import Account, Terms
 from privfit.runs.protocols import Space
-from privfit.runs.settings import Settings, realised, settings_of
+from privfit.runs.settings import Settings
 from privfit.runs.spaces import Subsets
-from privfit.runs.stops import path_of
 
 # For one version: it was the search of Gupta et al. until now.
 LOCAL = (
@@ -72,15 +72,15 @@ class _Clusterer(TransformerMixin, ClusterMixin, PrivateEstimator):  # type: ign
         return isinstance(self.solver, str) and self.solver == "auto"
 
     def _run(
-        self, settings: Settings, objective: Any, space: Callable[[BitSource], Space]
+        self, name: str, settings: Settings, objective: Any, space: Callable[[BitSource], Space]
     ) -> tuple[Path, Account]:
         """Check, charge and run; return what was found, and the account that paid for it."""
         terms = Terms.of(self)
-        terms.check(settings, objective, space(BitSource(0)))
+        terms.check(name, settings, objective, space(BitSource(0)))
         account = terms.open(objective)
         # Nothing is drawn from the caller's bits before the charge.
         run = account.run(objective, space(account.source), terms.name)
-        return path_of(settings, run), account
+        return account.solved(name, settings, run), account
 
     def _check_clusters(self) -> None:
         if not is_whole(self.n_clusters) or self.n_clusters < 1:
@@ -203,7 +203,7 @@ class KMeans(_Clusterer):
     solver : str or settings, default='auto'
         'auto' is 'tree' for one or two columns and 'hybrid' for more. Otherwise 'lloyd', 'grid',
         'tree', 'hybrid', 'privgene', 'eem', 'local', 'dpsga', or settings such as
-        ``Lloyd(steps=3)``.
+        ``Lloyd(steps=3)``. Or a `Solver` of your own, or the name of one that a package offers.
     postprocess : {'mcmc', 'anneal'} or None, default=None
         Cluster a likely synthetic data set, given everything that noisy Lloyd released, at no cost;
         'auto' is then 'lloyd'. After ``Lloyd(paper=True)`` the chain also proposes as published.
@@ -322,7 +322,7 @@ class KMeans(_Clusterer):
         objective = self._objective(X, domain, *(given or ("auto", Settings())))
         name, settings = self._chosen(objective, given)
         path, account = self._run(
-            settings, objective, lambda source: centre_space(objective, source)
+            name, settings, objective, lambda source: centre_space(objective, source)
         )
         trace, centers = getattr(path, "trace", None), objective.project(path.answer)
         parameters = {"centers": centers}
@@ -467,7 +467,7 @@ class KMedian(_Clusterer):
     solver : str or settings, default='auto'
         'auto' is 'synopsis' for records with at most 3 columns, and 'greedy' otherwise. Or 'swaps',
         'coreset', 'local', 'dpsga', 'privgene', 'eem', 'subsample', or settings such as
-        ``Greedy(swaps=4)``.
+        ``Greedy(swaps=4)``. Or a `Solver` of your own, or the name of one that a package offers.
     adjacency : {'replace', 'add_remove'}, default='replace'
         The neighbour relation of the guarantee. Under 'add_remove' the number of records is
         private.
@@ -590,7 +590,7 @@ class KMedian(_Clusterer):
             warnings.warn(LOCAL, OldNameWarning, stacklevel=2)
         name, settings = settings_of(solver, kmedian.METHODS)
         space = Subsets(objective.n_facilities, int(self.n_clusters))
-        path, account = self._run(settings, objective, lambda _: space)
+        path, account = self._run(name, settings, objective, lambda _: space)
         self.facilities_, self.path_ = np.sort(path.answer), path
         if objective.domain is None:
             self.cluster_centers_: Any = [self.facilities[i] for i in self.facilities_]

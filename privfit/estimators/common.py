@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,26 @@ ONE_KIND = "classes must be labels of one kind; pass classes=[...] of numbers or
 
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """An estimator whose parameters include the settings of its solver."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters, and the fields of a solver that is a dataclass.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to include the parameters of settings and estimators among them.
+
+        Returns
+        -------
+        dict
+            Values by name.
+        """
+        found: dict[str, Any] = super().get_params(deep)
+        solver = found.get("solver")
+        if deep and is_dataclass(solver) and not hasattr(solver, "get_params"):
+            own = [one.name for one in fields(solver) if one.init]
+            found |= {f"solver__{name}": getattr(solver, name) for name in own}
+        return found
 
     def set_params(self, **params: Any) -> Any:
         """Set parameters; ``solver__steps`` replaces the solver's settings by a changed copy.

@@ -33,11 +33,11 @@ from privfit.privacy.ledger import Ledger
 from privfit.privacy.neighbours import Neighbours
 from privfit.records import is_partitioned
 from privfit.records.codes import JOINT, MANY_JOINT
+from privfit.runs.door import realised, settings_of
 from privfit.runs.paths import Generation, Path, Paths
 from privfit.runs.payment import Account, Terms
-from privfit.runs.settings import Settings, realised, settings_of
+from privfit.runs.settings import Settings
 from privfit.runs.spaces import Reals
-from privfit.runs.stops import path_of
 from privfit.searches.privgene import Local
 
 
@@ -71,7 +71,7 @@ class _Records:
         """The objective of all records, by class if several classes get a model."""
         return self._objective(
             self.labels,
-            joint=MANY_JOINT if getattr(settings, "scores_many", False) else JOINT,
+            joint=MANY_JOINT if settings.scores_many else JOINT,
             labels=partial(_codes, classes=self.classes) if self.in_parts else None,
             n_classes=len(self.classes) if len(self.heads) > 1 else None,
         )
@@ -163,13 +163,13 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
             objective = records.packed(settings)
         self._check_weights(name, settings)
         space = _space(settings, objective)
-        terms.check(settings, objective, space)
+        terms.check(name, settings, objective, space)
         account = terms.open(objective)
         heads, labels, paths = declared.heads, declared.classes.tolist(), {}
         for head in heads:
             one, label = records.against_rest(objective, head, settings), labels[head]
             run = account.run(one, space, f"{terms.name} {label}", len(heads))
-            paths[label] = path_of(settings, run)
+            paths[label] = account.solved(name, settings, run)
         self.path_: Any = Paths(paths) if len(paths) > 1 else next(iter(paths.values()))
         said = {**_realised(name, settings, paths), **records.weights}
         models = np.array([path.answer for path in paths.values()])
@@ -327,7 +327,7 @@ class LogisticRegression(_LinearClassifier):
         'local'. Otherwise one of these; another search: 'eem', 'privgene', 'dpsga', 'subsample'; a
         descent: 'frank_wolfe', 'sgd'; 'output', 'functional', 'gupt', 'majority'; or settings such
         as ``Local(generations=100)``. The genetic searches count errors, so their probabilities are
-        approximate.
+        approximate. Or a `Solver` of your own, or the name of one that a package offers.
     fit_intercept : bool, default=True
         Whether to fit an intercept. If False, records are x, not (x, 1), columns are not centred,
         and `intercept_` is 0.
@@ -449,7 +449,8 @@ class LinearSVC(_LinearClassifier):
         and the adjacency (`privfit.linear.auto`): 'gradient', 'hybrid', 'objective' or 'local'.
         Otherwise one of these; another search: 'eem', 'privgene', 'dpsga', 'subsample'; a descent:
         'frank_wolfe', 'sgd'; 'output', 'functional', 'gupt', 'majority', 'privatesvm'; or settings
-        such as ``Local(generations=100)``.
+        such as ``Local(generations=100)``; a `Solver` of your own, or the name of one that a
+        package offers.
     C : float, default=1.0
         Weight of the hinge loss relative to the regulariser norm2(coef)^2 / 2, as in scikit-learn.
         One record changes a score C times as much, so the noise grows with it. Searches that score

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,16 @@ from privfit.base.errors import DeclarationError
 from privfit.estimators.bayes import BINARY, binary_records
 from privfit.estimators.common import PrivateEstimator, refuse, remember_columns
 from privfit.features import selection
-from privfit.features.selection import FeatureScores
+from privfit.features.selection import (
+    FeatureScores,
+    Selected,
+    SelectionMethod,
+    check_selected,
+)
 from privfit.privacy.ledger import Ledger
 from privfit.records.binary import bound_ones
-from privfit.runs.payment import Terms
+from privfit.runs.door import fields_of
+from privfit.runs.payment import Paid, Terms
 from privfit.runs.settings import DEPRECATED
 
 
@@ -41,9 +46,11 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
         'auto' has the least noise, by a public rule: noise on all scores if a record has fewer ones
         than features are wanted, otherwise peeling. Or 'noisy', 'peeling', 'clusters', or settings:
         ``NoisyScores(threshold=50)``, ``ClusteredCounts(k=20)``, ``SparseVector(k=5,
-        threshold=100)``. Private *threshold testing*, as published in 2014, is refused: it compares
-        exact scores with one noisy threshold, so that features with equal scores are always treated
-        alike, and no epsilon holds (`privfit.features.selection` has the counterexample).
+        threshold=100)``; a method of your own inherits from
+        `privfit.features.selection.SelectionMethod`. Private *threshold testing*, as published in
+        2014, is refused: it compares exact scores with one noisy threshold, so that features with
+        equal scores are always treated alike, and no epsilon holds (`privfit.features.selection`
+        has the counterexample).
     k : int, default=8
         Maximum number of features. The noise of a selection grows with it; the default suits a few
         thousand records at epsilon 1 (`docs/features.md`).
@@ -163,7 +170,7 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
                 name, settings = selection.best_of(problem, self.k, terms.budget)
             settings.check(problem, terms.budget)
         paid = terms.charge(problem.records)
-        selected = settings(problem, paid)
+        selected = paid.attempt(name, lambda: self._selected(settings, problem, paid))
         remember_columns(self, X, BINARY.bind(problem.d))
         self.ranking_ = selected.features
         parameters: dict[str, NDArray[Any]] = {"features": selected.features.copy()}
@@ -175,12 +182,19 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
                 "solver": name,
                 "criterion": self.criterion,
                 "max_ones": problem.max_ones,
-                **asdict(settings),
+                **fields_of(settings),
                 **selected.notes,
             },
             parameters,
         )
         return self
+
+    @staticmethod
+    def _selected(settings: SelectionMethod, problem: FeatureScores, paid: Paid) -> Selected:
+        """What a method selected, checked."""
+        selected = settings(problem, paid)
+        check_selected(selected, problem.d)
+        return selected
 
     def _declared_solver(self) -> Any:
         """The solver, which may be passed under its old name."""

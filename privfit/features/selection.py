@@ -45,6 +45,7 @@ from privfit.privacy.ledger import Budget
 from privfit.privacy.mechanisms import AboveThreshold, DiscreteLaplace, TopK
 from privfit.privacy.neighbours import ADD_REMOVE, Neighbours
 from privfit.records.binary import BinaryRecords, ClassCounts, count_sensitivity
+from privfit.runs.door import OURS, name_of
 from privfit.runs.means import weighted_means
 from privfit.runs.payment import Paid
 from privfit.runs.run import coins_of
@@ -146,8 +147,27 @@ class Selected:
 # ----------------------------------------------------------------------------------------- methods
 
 
+def check_selected(selected: Any, d: int) -> None:
+    """Refuse what is not a selection of different features below d."""
+    features = np.asarray(selected.features) if isinstance(selected, Selected) else np.array(None)
+    if (
+        features.ndim != 1
+        or features.dtype.kind not in "iu"
+        or not ((0 <= features) & (features < d)).all()
+        or len(np.unique(features)) < len(features)
+    ):
+        raise DeclarationError(
+            f"it returned a value of type {type(selected).__name__}, which must be a Selected with "
+            f"different features below {d}; return Selected(features)"
+        )
+
+
 class SelectionMethod(Parameters):
-    """What all methods share: a check of public numbers, and a call that draws."""
+    """What all methods share: a check of public numbers, and a call that draws.
+
+    A method of one's own inherits from it, as a frozen dataclass. What a solver does with a `Run`
+    and a space of candidates, it does with the scores of all features.
+    """
 
     def check(self, problem: FeatureScores, budget: Budget) -> None:
         """Refuse what a call would refuse, before anything is charged."""
@@ -547,9 +567,13 @@ def method_of(solver: Any, k: int) -> tuple[str, Any]:
             return name, solver
         if isinstance(solver, str) and solver == name:
             return name, kind(k=k)  # type: ignore[call-arg]
+    if isinstance(solver, SelectionMethod) and name_of(solver) not in OURS:
+        return name_of(solver), solver
     raise DeclarationError(
-        f"solver ({solver!r}) must be one of auto, {', '.join(METHODS)}, or settings such as "
-        "Peeling(k=10); pass one of them"
+        f"solver ({solver!r}) must be one of auto, {', '.join(METHODS)}, settings such as "
+        "Peeling(k=10), or a SelectionMethod of your own, since a method here draws from one score "
+        "a feature; pass one of them, or search sets of features by search(objective, Subsets(d, "
+        "k), solver=...)"
     )
 
 

@@ -1,9 +1,10 @@
 """Declarations as plain values of JSON, and back: parameters of estimators, labels, settings.
 
-They are encoded as `base.json` says, with two objects of our own:
+They are encoded as `base.json` says, with three objects of our own:
 
     {"domain": "Box", "lower": 0.0, ...}            what `Domain.to_dict` gives
-    {"settings": "Local", "generations": 100, ...}  settings of a method
+    {"settings": "Local", "generations": 100, ...}  settings of a method, or an operator among them
+    {"own": "mypackage.es:ES", ...}                 a solver of a user: see `own`
 
 Reading makes these and nothing else; no name in a text is ever looked up elsewhere.
 """
@@ -11,6 +12,7 @@ Reading makes these and nothing else; no name in a text is ever looked up elsewh
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 from privfit.base.errors import DeclarationTypeError, FileError
@@ -19,7 +21,11 @@ from privfit.clustering import kmeans, kmedian
 from privfit.domains import Domain
 from privfit.features import selection
 from privfit.linear import methods as linear
+from privfit.models import own
 from privfit.privacy.neighbours import Neighbours
+from privfit.runs.door import OURS
+from privfit.runs.settings import listed
+from privfit.searches import operators
 
 __all__ = ["SETTINGS", "from_plain", "method_name", "to_plain"]
 
@@ -29,32 +35,37 @@ _NAMES: dict[type[Any], str] = {
     for methods in (linear.METHODS, kmeans.METHODS, kmedian.METHODS, selection.METHODS)
     for name, kind in methods.items()
 }
-SETTINGS: dict[str, type[Any]] = {kind.__name__: kind for kind in _NAMES}
+_OPERATORS = [getattr(operators, name) for name in operators.__all__]
+SETTINGS: dict[str, type[Any]] = {kind.__name__: kind for kind in (*_NAMES, *_OPERATORS)}
 
 
 def method_name(method: Any) -> Any:
     """The name of a method that is given by its name or its settings."""
+    if isinstance(method, own.SavedSolver):
+        return method.name
     return _NAMES.get(type(method), method)
 
 
 def to_plain(value: Any, what: str) -> Any:
     """A declaration as JSON has it; `what` names it in errors."""
 
-    def other(value: Any) -> dict[str, Any] | str:
+    def other(value: Any, users: bool = False) -> dict[str, Any] | str:
         if isinstance(value, Domain):
             return value.to_dict()
         if isinstance(value, Neighbours):
             return value.relation
         if SETTINGS.get(type(value).__name__) is type(value):
-            own = value.get_params(deep=False).items()
-            plain = {name: encoded(item, other) for name, item in own}
+            params = listed(value, value.get_params(deep=False)).items()
+            plain = {name: encoded(item, other) for name, item in params}
             return {"settings": type(value).__name__, **plain}
+        if users:
+            return own.written(value, lambda item: encoded(item, partial(other, users=True)))
         raise DeclarationTypeError(
             f"{what} ({type(value).__name__}) cannot be written to a model file; give it a name or "
             f"plain numbers by set_params({what}=...), or pickle the model"
         )
 
-    return encoded(value, other)
+    return encoded(value, partial(other, users=what == "solver"))
 
 
 def from_plain(value: Any, what: str) -> Any:
@@ -65,24 +76,29 @@ def from_plain(value: Any, what: str) -> Any:
             return Domain.from_dict(value)
         if isinstance(value.get("settings"), str) and value["settings"] in SETTINGS:
             return _settings(value, what)
+        if what == "solver" and value.keys() == own.KEYS:
+            return own.read(value, lambda item: decoded(item, other, what))
         raise FileError(
             f"{what} (an object with {', '.join(value)}) must be a tuple, an array, a domain or "
             "settings; pass the text unchanged"
         )
 
+    if what == "solver" and isinstance(value, str) and value not in OURS:
+        return own.SavedSolver(value, value)  # a package may offer it, but a file names no package
     return decoded(value, other, what)
 
 
 def _settings(value: dict[str, Any], what: str) -> Any:
     kind = SETTINGS[value["settings"]]
-    own = {name: from_plain(item, what) for name, item in value.items() if name != "settings"}
-    if own.keys() != {one.name for one in fields(kind)}:
+    held = {name: from_plain(item, f"{what}'s {name}")
+            for name, item in value.items() if name != "settings"}  # fmt: skip
+    if held.keys() | set(kind.unlisted) != {one.name for one in fields(kind)}:
         raise FileError(
             f"{what} must have the settings of {kind.__name__} and no others; pass the text "
             "unchanged"
         )
     try:
-        return kind(**own)
+        return kind(**held)
     except TypeError as error:  # of a value that cannot be compared or counted
         raise FileError(
             f"{what} must be settings as they were written; pass the text unchanged: {error}"

@@ -15,6 +15,7 @@ from privfit.base.typing import Array
 from privfit.base.validation import is_whole
 from privfit.domains import Box, Domain
 from privfit.models.declared import method_name
+from privfit.models.own import SavedSolver
 from privfit.privacy.ledger import Release
 from privfit.records.binary import bound_ones
 
@@ -148,7 +149,7 @@ def check_method(file: File, name: str) -> None:
     if isinstance(method, str) and method == "auto":
         return
     file.agree(name, method_name(method), file.settings.get(name))
-    if dataclasses.is_dataclass(method):
+    if dataclasses.is_dataclass(method) and not isinstance(method, SavedSolver):
         own = Release("", 0.0, 0.0, "", (), settings=dataclasses.asdict(method))  # type: ignore[arg-type]
         _check_settings(file, name, parse(own.to_json())["settings"], file.settings)
 

@@ -1,7 +1,7 @@
 """Model files: a fitted model as JSON that holds declarations and released values, and no more.
 
     {
-      "privfit-model": 3,                  the number of this layout
+      "privfit-model": 3,                  the number of this layout; 4 with a solver of a user
       "written-by": "privfit 0.1.0",
       "class": "LogisticRegression",
       "parameters": {...},                 of the constructor; `declared.py` says how they look
@@ -38,6 +38,7 @@ from privfit.base.version import __version__
 from privfit.models.declared import from_plain, to_plain
 from privfit.models.held import UNCHANGED, File
 from privfit.models.kinds import CALLS, ESTIMATORS, KINDS, RESULTS
+from privfit.models.own import allowed, made
 from privfit.models.upgrades import upgraded
 from privfit.privacy.ledger import ADJACENCIES, Budget, Release
 from privfit.runs.settings import DEPRECATED
@@ -45,7 +46,7 @@ from privfit.runs.settings import DEPRECATED
 __all__ = ["Contents", "check", "dumps", "load", "loads", "save"]
 
 
-VERSION = 3
+VERSION, WITHOUT_OWN = 4, 3  # a file has the lowest number that can hold it
 
 
 # --------------------------------------------------------------------------------- public functions
@@ -85,13 +86,17 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     write_atomically(path, dumps(estimator))
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], *, solvers: Any = None) -> Any:
     """Read a fitted model from a file that `save` wrote; nothing in the file is executed.
 
     Parameters
     ----------
     path : str or path-like
         The file.
+    solvers : sequence of classes or functions, dict of them, or None, default=None
+        Solvers of your own that the file may make again: ``[ES]``, or ``{"mypackage.es:ES": ES}``
+        if the class has moved. A model with any other solver predicts all the same, but refuses to
+        be fitted again.
 
     Returns
     -------
@@ -118,7 +123,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     content = Path(path).read_bytes()
     try:
-        return loads(content)
+        return loads(content, solvers)
     except (ValueError, BudgetError) as error:
         raise type(error)(f"{os.fspath(path)}: {error}") from None
 
@@ -132,8 +137,9 @@ def dumps(estimator: Any) -> str:
             f"{', '.join(KINDS)}, or pickle yours"
         )
     _check_released(estimator)
-    head = {"privfit-model": VERSION, "written-by": f"privfit {__version__}", "class": name}
-    text = layout(head | {part: PARTS[part](estimator) for part in KINDS[name].parts})
+    parts = {part: PARTS[part](estimator) for part in KINDS[name].parts}
+    head = {"privfit-model": _version(parts), "written-by": f"privfit {__version__}", "class": name}
+    text = layout(head | parts)
     for attribute, value in check(text).fitted.items():
         if not _same(getattr(estimator, attribute, None), value):
             raise FileError(
@@ -143,19 +149,25 @@ def dumps(estimator: Any) -> str:
     return text
 
 
-def loads(text: str | bytes) -> Any:
-    """The fitted model of a text that `dumps` wrote.
+def _version(parts: dict[str, Any]) -> int:
+    """The number of the layout that these parts need."""
+    solver = parts.get("parameters", {}).get("solver")
+    return VERSION if isinstance(solver, dict) and "own" in solver else WITHOUT_OWN
+
+
+def loads(text: str | bytes, solvers: Any = None) -> Any:
+    """The fitted model of a text that `dumps` wrote; `solvers` as for `load`.
 
     >>> from privfit import HashWords
     >>> from privfit.models.model import dumps, loads
     >>> loads(dumps(HashWords(64)))
     HashWords(n_features=64)
     """
-    contents = check(text)
-    made = _class(contents.kind)
+    kinds, contents = allowed(solvers), check(text)
+    kind = _class(contents.kind)
     if contents.kind not in ESTIMATORS:
-        return made(**contents.fitted)
-    estimator = made(**contents.parameters)
+        return kind(**contents.fitted)
+    estimator = kind(**{key: made(value, kinds) for key, value in contents.parameters.items()})
     vars(estimator).update(contents.fitted)
     return estimator
 

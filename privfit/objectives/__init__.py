@@ -13,6 +13,7 @@ from privfit.objectives.facility import FacilityMoves, FacilityObjective
 from privfit.objectives.linear import LinearObjective
 from privfit.objectives.linear_moves import LinearMoves
 from privfit.objectives.record import RecordObjective
+from privfit.objectives.record_moves import RecordMoves
 
 __all__ = [
     "CenterMoves",
@@ -21,5 +22,6 @@ __all__ = [
     "FacilityObjective",
     "LinearMoves",
     "LinearObjective",
+    "RecordMoves",
     "RecordObjective",
 ]

@@ -475,6 +475,23 @@ class CentersObjective(Objective[CentersRows]):
         """
         return CenterSteps(self, centers)
 
+    def around(self, centers: ArrayLike, space: object) -> CenterSteps:
+        """The view that searches ask for: `walk`, whatever the space.
+
+        Parameters
+        ----------
+        centers : array-like of shape (k, d)
+            The centres.
+        space : Space
+            The space that is searched.
+
+        Returns
+        -------
+        CenterSteps
+            The view.
+        """
+        return self.walk(centers)
+
 
 D = TypeVar("D", bound=Domain)
 

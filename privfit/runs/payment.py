@@ -3,34 +3,58 @@
 `Terms` are what a caller declares. `Terms.check` refuses what a solver would refuse; `Terms.charge`
 or `Terms.open` warns of unwise budgets and reserves the budget, and nothing is refused afterwards.
 All draws then go through a `Paid` account, and `Paid.close` ends it with a `Release`.
+
+A solver that fails after the charge cannot be made to answer: what it would have drawn is not
+known. So `Account.solved` does what is left: the budget stays charged, the grant is closed with a
+release of what was drawn, and a `SolverError` says so. The error of the solver's own code is not
+shown, since it may quote scores; nor does what privfit itself says depend on records. That a solver
+fails must not depend on them either, which `privfit.audit.audit_solver` tests.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from numbers import Real
 from typing import Any, TypeVar
 
 from privfit._kernels.random import BitSource
 from privfit.base.cautions import PrivacyLeakWarning, caution
-from privfit.base.errors import DeclarationError
+from privfit.base.errors import (
+    BudgetError,
+    ClusterError,
+    DeclarationError,
+    FileError,
+    InputError,
+    PrivfitError,
+    SolverError,
+)
 from privfit.base.typing import Counted
 from privfit.privacy.accounting import Event
 from privfit.privacy.ledger import Budget, Grant, Ledger, Release, reserve_from
 from privfit.privacy.mechanisms import Mechanism, T, V
 from privfit.privacy.neighbours import Adjacency, Neighbours
+from privfit.runs.candidates import check_path
+from privfit.runs.door import check_parts
 from privfit.runs.listeners import Listener, check_callback, progress
-from privfit.runs.protocols import Objective, Space
-from privfit.runs.run import Run, Task
+from privfit.runs.paths import Generation, Path
+from privfit.runs.protocols import Objective, Solver, Space
+from privfit.runs.run import Run, Task, gridded
 from privfit.runs.sizes import public_size
+from privfit.runs.stops import path_of
 
 __all__ = ["Account", "Paid", "Terms"]
 
+# Errors of the places where records are, rather than of solvers.
+PLACES = (FileError, ClusterError, InputError, OSError, MemoryError)
+
 O = TypeVar("O", bound=Objective)  # noqa: E741
 S = TypeVar("S", bound=Space)
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,9 +111,11 @@ class Terms:
                 "epsilon (inf) is for the plain genetic algorithm; pass solver='dpsga'"
             )
 
-    def check(self, settings: Any, objective: Any, space: Any) -> None:
+    def check(self, name: str, settings: Any, objective: Any, space: Any) -> None:
         """Refuse what a solver would refuse, before anything is charged."""
         check_callback(self.callback)
+        check_parts(name, settings, objective, space)
+        gridded(space, objective)  # which refuses candidates of another shape
         size = self.size(objective)
         if not settings.runs_unpaid:
             self.refuse_infinity()
@@ -131,15 +157,52 @@ class Account:
 
     def __init__(self, terms: Terms, source: BitSource) -> None:
         self.terms, self.source, self.grant = terms, source, None
+        self._heard = _Heard(None)
 
     def run(self, objective: O, space: S, name: str, share: int = 1) -> Run[O, S]:
         """A run of a solver, one of `share` equal ones; `name` is shown by its progress bar."""
         terms = self.terms
+        self._heard = _Heard(progress(terms.callback, terms.verbose, name))
         return Run(
             objective, space, self.grant, self.source,
-            progress(terms.callback, terms.verbose, name), neighbours=terms.neighbours,
+            self._heard if self._heard.callback else None, neighbours=terms.neighbours,
             n_public=terms.n_public, share=share,
         )  # fmt: skip
+
+    def solved(self, name: str, solver: Solver, run: Run[Any, Any]) -> Path:
+        """The path that a solver returns, checked."""
+
+        def path() -> Path:
+            found = path_of(solver, run)
+            check_path(found, run.space)
+            return found
+
+        return self.attempt(name, path)
+
+    def attempt(self, name: str, call: Callable[[], R]) -> R:
+        """What the code of a solver returns; if it fails, the account is closed."""
+        try:
+            return call()
+        except Exception as error:
+            kept = isinstance(error, PLACES) or error is self._heard.error
+            failure = self._failure(name, error)  # the account is closed either way
+            if kept:
+                raise
+            raise failure from None
+
+    def _failure(self, name: str, error: Exception) -> SolverError:
+        """What to say of a solver that failed: nothing that its own code has written."""
+        what = f"solver {name!r} failed ({type(error).__name__}{_told(error)})"
+        if self.grant is None:
+            return SolverError(f"{what}; nothing was charged; repair the solver")
+        budget = self.grant.budget
+        with suppress(BudgetError):  # closed already
+            self.close("", {"solver": name, "failed": type(error).__name__})
+        return SolverError(
+            f"{what} after epsilon {budget.epsilon:.6g}, delta {budget.delta:.6g} were charged; "
+            "the grant is closed, and its release shows what was drawn; repair the solver, and "
+            "try it by privfit.audit.audit_solver before you pay again"
+        )
 
     def close(
         self,
@@ -149,6 +212,35 @@ class Account:
     ) -> Release | None:
         """Close the account; without privacy there is no release."""
         return None
+
+
+class _Heard:
+    """A callback, and the error that it raised: that one is the caller's own, and seen by them."""
+
+    def __init__(self, callback: Listener | None) -> None:
+        self.callback = callback
+        self.error: Exception | None = None
+
+    def __call__(self, generation: Generation) -> object:
+        assert self.callback is not None, "runs without a callback call none"
+        try:
+            return self.callback(generation)
+        except Exception as error:
+            self.error = error
+            raise
+
+
+def _told(error: BaseException) -> str:
+    """The line outside of privfit that an error came from, and its text if privfit wrote that."""
+    ours, place, inside = os.path.dirname(os.path.dirname(__file__)), "", False
+    frame = error.__traceback__
+    while frame is not None:
+        file = frame.tb_frame.f_code.co_filename
+        inside = file.startswith(ours)
+        if not inside:
+            place = f", {os.path.basename(file)} line {frame.tb_lineno}"
+        frame = frame.tb_next
+    return f"{place}: {error}" if inside and isinstance(error, PrivfitError) else place
 
 
 class Paid(Account):

@@ -1,17 +1,22 @@
-"""What a search needs from an objective, from a space of candidates, and from a view of moves.
+"""The three protocols of a private search, `Objective`, `Space` and `Solver`, and a view of moves.
 
-privfit's own are in `privfit.objectives` and `privfit.runs.spaces`; any object with these methods
-works.
+privfit's own are in `privfit.objectives`, `privfit.runs.spaces` and `privfit.searches`; any object
+with these methods works. `privfit.runs.door` says in a sentence what an object lacks, before
+anything is charged.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from privfit.base.typing import Array, Coins, Integers
 from privfit.privacy.neighbours import Neighbours
 
-__all__ = ["Objective", "Space", "View"]
+if TYPE_CHECKING:
+    from privfit.runs.paths import Path
+    from privfit.runs.run import Run
+
+__all__ = ["Objective", "Solver", "Space", "View"]
 
 Kind = TypeVar("Kind", bound="Space")
 
@@ -19,22 +24,32 @@ Kind = TypeVar("Kind", bound="Space")
 class Objective(Protocol):
     """Exact scores of candidates over private records, and how much one record can change them.
 
-    This is a protocol: any object with these methods works.
+    This is a protocol: any object with `n_records`, `scores`, `range` and `prior` works. A class
+    that inherits from it has `spread`, too; for others it is `range`. More is optional:
+
+    - ``at(w)`` returns a view of a candidate that scores moves away from it incrementally, for
+      `EEM` and `Local`; without it, all candidates are scored anew. If the view needs the space, or
+      `at` means something else, it is ``around(w, space)``;
+    - ``gradient`` and ``domain`` are for solvers that ask for them; the domain is named in the
+      release;
+    - ``check(P, space)`` refuses an objective that cannot score candidates, before the charge;
+    - ``candidate_units`` is the grid of candidates, to which a space rounds.
 
     See Also
     --------
     privfit.RecordObjective : A user-defined score.
     privfit.LinearObjective, privfit.CentersObjective, privfit.FacilityObjective : Fast scores.
+    privfit.search : Searches a space for a candidate with a high score.
 
     Notes
     -----
-    Scores are private: only a mechanism may release them.
+    Scores are private: only a mechanism may release them. `range`, `prior` and `spread` are public,
+    so they must not depend on the records.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from privfit import RecordObjective
-    >>> from privfit.runs import Objective
+    >>> from privfit import Objective, RecordObjective
     >>> def score(x, P):
     ...     return -np.abs(x[:, None] - P[:, 0])
     >>> objective: Objective = RecordObjective(np.zeros(9), score, low=-1.0, high=0.0)
@@ -105,22 +120,38 @@ class Objective(Protocol):
         int
             A bound, at least as large as `range` and faster to compute. It is public.
         """
+        return self.range(P, neighbours)
 
 
 class Space(Protocol):
     """What a candidate may be, and how to make new candidates from old ones without any data.
 
-    This is a protocol: any object with these methods works.
+    This is a protocol. A space needs what a search calls, and no more:
+
+    ====================  =========================================================================
+    every search          `shape`
+    `EEM`                 `middle`, `some_moves`, `moved`
+    `Local`               `middle`, `all_moves`, `moved`
+    `PrivGene`            `sample`, `splice`, `nudge`; as published `sibling`
+    `DPSGA`               `size`, `sample`, `mix`, `jitter`; as published `sibling`
+    `Subsample`           `sample`
+    a solver of your own  what it names in its fact `space_needs`
+    ====================  =========================================================================
+
+    A search whose space lacks one of them is refused before the charge. The rest is optional:
+    without `extremes` nothing is tried before the charge, without `has_means` candidates are never
+    averaged, without `on_grid_of` the space is searched as it is. ``contains(P)``, if there is one,
+    says which candidates lie in the space, and ``snap(P)`` moves them there.
 
     See Also
     --------
     privfit.Reals, privfit.Subsets, privfit.Bits : The spaces of privfit.
+    privfit.search : Searches a space.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from privfit import Bits
-    >>> from privfit.runs import Space
+    >>> from privfit import Bits, Space
     >>> space: Space = Bits(4)
     >>> space.sample(3, np.random.default_rng(0)).shape
     (3, 4)
@@ -316,6 +347,74 @@ class Space(Protocol):
         -------
         array of shape (m, ...)
             The mutants.
+        """
+
+
+class Solver(Protocol):
+    """A search or a fit: any object that is called with a `Run` and returns a `Path`.
+
+    This is a protocol. A function is a solver; settings are better as a frozen dataclass, whose
+    fields are then parameters (``solver__steps``) and stand in the release. *Facts*, which other
+    code needs to know, are optional attributes (`privfit.runs.settings.Settings` has the defaults):
+
+    ===================  ==========================================================================
+    `name`               its name in releases; by default that of its class or function
+    `space_needs`        the methods of a space that it calls; by default ('sample',)
+    `needs_size`         whether it needs the public number of records, ``run.n_public``
+    `needs_order`        whether it needs records in their order, so that no stream will do
+    `largest_weight`     the bound on the weights of a linear model, by default 10
+    `bounds_codes`       ``bounds_codes(objective)``: whether these are weights of coded columns
+    `counts_errors`      whether a linear model is scored by its errors instead of its loss
+    `weighs_loss`        whether it takes a weight of the loss, ``C``
+    `centres_columns`    whether columns of a linear model are centred first
+    `scores_many`        whether it scores many candidates at a time, which affects speed alone
+    `runs_unpaid`        whether it has a meaning for an infinite epsilon
+    `check`              ``check(task)`` refuses what the solver would refuse, before the charge;
+                         by default, a space that the objective cannot score
+    ===================  ==========================================================================
+
+    See Also
+    --------
+    privfit.runs.Run : What a solver is called with.
+    privfit.runs.Path : What it returns.
+    privfit.audit.audit_solver : Finds leaks of a solver.
+
+    Notes
+    -----
+    A solver plans its releases (``run.plan``) before it looks at any record, proposes candidates
+    without data, and draws by ``run.select`` or ``run.release`` alone. Nothing else may depend on
+    scores: not a proposal, not the number of steps, not an error.
+
+    Examples
+    --------
+    The best of 100 random candidates:
+
+    >>> import numpy as np
+    >>> from privfit import LogisticRegression, Solver
+    >>> def best_of_many(run):
+    ...     run.plan("selection")
+    ...     P = run.space.sample(100, run.coins)
+    ...     run.report(P[run.select(P)])
+    ...     return run.path()
+    >>> solver: Solver = best_of_many
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> model = LogisticRegression(1.0, domain=(-1, 1), classes=[False, True], solver=solver)
+    >>> model.fit(X, X[:, 0] > X[:, 1]).release_.settings["solver"]
+    'best_of_many'
+    """
+
+    def __call__(self, run: Run[Any, Any], /) -> Path:
+        """Run the solver.
+
+        Parameters
+        ----------
+        run : Run
+            The objective, the space, the budget, and the only ways to draw.
+
+        Returns
+        -------
+        Path
+            Everything that was released.
         """
 
 

@@ -18,28 +18,29 @@ import numpy as np
 from privfit._kernels.random import BitSource
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Array, Coins, Integers
-from privfit.objectives import (
-    CentersObjective,
-    FacilityObjective,
-    LinearObjective,
-    RecordObjective,
-)
+from privfit.objectives import CentersObjective, FacilityObjective, LinearObjective
 from privfit.privacy.accounting import Event, calibrate
 from privfit.privacy.ledger import Budget, Grant
 from privfit.privacy.mechanisms import Exponential, Mechanism, T, TopK, V
 from privfit.privacy.neighbours import REPLACE, Neighbours
 from privfit.privacy.remainder import gaussian_left, gaussian_part
+from privfit.runs.candidates import to_select
 from privfit.runs.listeners import Listener
 from privfit.runs.paths import Generation, Path, Step, together
 from privfit.runs.protocols import Objective, Space, View
 from privfit.runs.sizes import public_size
-from privfit.runs.spaces import Reals
+from privfit.runs.spaces import Integers as WholeNumbers
+from privfit.runs.spaces import Mixed, Permutations, Reals
 from privfit.runs.stops import RunEnded, says_stop
 
 __all__ = ["Moves", "Run", "Task", "check_space", "coins_of", "size_of"]
 
+# Objectives that score moves incrementally, and the spaces whose moves they know.
+MOVED_AS = {CentersObjective: "Reals(-1, 1, (k, d))", FacilityObjective: "Subsets(n, k)"}
+
 O = TypeVar("O", bound=Objective, covariant=True)  # noqa: E741
 S = TypeVar("S", bound=Space, covariant=True)
+Kind = TypeVar("Kind", bound=Space)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -140,7 +141,7 @@ class Run(Generic[O, S]):
     ) -> None:
         self.n_public = public_size(objective, neighbours, n_public)
         self.objective, self.declared_space = objective, space
-        self.neighbours, self.space = neighbours, space.on_grid_of(objective)
+        self.neighbours, self.space = neighbours, gridded(space, objective)
         self.share = share
         self.source = BitSource.of(random_state)
         self.coins = coins_of(self.source)
@@ -309,6 +310,7 @@ class Run(Generic[O, S]):
         """
         self._go_on()
         size = self._size if size is None else size
+        P = to_select(self.space, P, k, size)
         scores = self.objective.scores(P) + self.objective.prior(P)
         bound = (self.objective.range if reach is None else reach)(P, self.neighbours)
         if k == 1:
@@ -317,6 +319,8 @@ class Run(Generic[O, S]):
 
     def around(self, w: Array) -> View:
         """A view that scores moves away from a candidate, incrementally if the objective can.
+
+        It is the objective's own, ``around(w, space)`` or ``at(w)``, if it has one.
 
         Parameters
         ----------
@@ -328,11 +332,11 @@ class Run(Generic[O, S]):
         View
             The view. Its scores are private.
         """
-        if isinstance(self.objective, LinearObjective | FacilityObjective):
-            return self.objective.at(w)
-        if isinstance(self.objective, CentersObjective):
-            return self.objective.walk(w)
-        return Moves(self.objective, self.space, w)
+        around = getattr(self.objective, "around", None)
+        if around is not None:
+            return around(w, self.space)
+        at = getattr(self.objective, "at", None)
+        return Moves(self.objective, self.space, w) if at is None else at(w)
 
     # ------------------------------------------------------------------------------------ reports
 
@@ -411,7 +415,7 @@ class Run(Generic[O, S]):
         Path
             The path.
         """
-        if average and not self.space.has_means:
+        if average and not getattr(self.space, "has_means", False):
             average = 0.0
             self.note(average=average)
         notes = dict(self._notes)
@@ -478,13 +482,16 @@ class Moves:
 def check_candidates(task: Task[Objective, Space]) -> None:
     """Refuse a space whose candidates an objective cannot score; no record is read.
 
-    A user-defined score is also tried on a few records.
+    An objective with a `check` of its own, such as a user-defined score, tries it on a few records.
     """
+    if not hasattr(task.space, "extremes"):  # a space of one's own, with nothing to try
+        return
     P = check_space(task.objective, task.space)
     task.objective.range(P, task.neighbours)
     task.objective.prior(P)
-    if isinstance(task.objective, RecordObjective):
-        task.objective.check(P)
+    own = getattr(task.objective, "check", None)
+    if own is not None:
+        own(P, task.space)
 
 
 def check_space(objective: Objective, space: Space) -> Array:
@@ -494,7 +501,13 @@ def check_space(objective: Objective, space: Space) -> Array:
             f"space ({space!r}) must be a box of weights for a LinearObjective; pass "
             f"Reals(-1, 1, {objective.n_weights})"
         )
-    space = space.on_grid_of(objective)
+    if isinstance(space, WholeNumbers | Mixed | Permutations):
+        for kind, wanted in MOVED_AS.items():  # its view would take their moves for other ones
+            if isinstance(objective, kind):
+                raise DeclarationError(
+                    f"space ({space!r}) must be another one for a {kind.__name__}; pass {wanted}"
+                )
+    space = gridded(space, objective)
     if (
         isinstance(objective, CentersObjective)
         and isinstance(space, Reals)
@@ -503,3 +516,9 @@ def check_space(objective: Objective, space: Space) -> Array:
         far = space.snap(objective.outermost(space.low, space.high))
         return np.concatenate([space.extremes, far[None]])
     return space.extremes
+
+
+def gridded(space: Kind, objective: Objective) -> Kind:
+    """A space on the grid of an objective, if it can be moved there."""
+    move = getattr(space, "on_grid_of", None)
+    return space if move is None else move(objective)

@@ -5,29 +5,25 @@ A *blank* is an optional field. If it is left out, it has our default, or the pa
 were written, and the values used are in the `Release`.
 
 *Facts* are what other code must know about a solver: whether it needs the records in order, how
-large its weights may be. They are attributes, so that there are no lists of solvers' names.
+large its weights may be. They are attributes, so that there are no lists of solvers' names. Their
+defaults are those of `Settings`, for solvers of users as well (`privfit.runs.door`).
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import Field, asdict, fields, is_dataclass
-from types import MappingProxyType
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, overload, runtime_checkable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import Field, fields, is_dataclass, replace
+from typing import Any, ClassVar, Generic, TypeVar, overload
 
-from privfit.base.cautions import OldNameWarning
 from privfit.base.errors import DeclarationError
 from privfit.base.validation import is_finite, is_whole
 from privfit.runs.paths import Path
 from privfit.runs.run import Run, Task, check_candidates
 from privfit.runs.sizes import known_size
 
-__all__ = ["DEPRECATED", "Blank", "Parameters", "Search", "Settings", "Solver", "blank", "realised",
-           "settings_of"]  # fmt: skip
+__all__ = ["DEPRECATED", "Blank", "Parameters", "Search", "Settings", "blank", "listed"]
 
 DEPRECATED = "deprecated"  # the default of a parameter that has another name now
-NOT_RENAMED: Mapping[str, str] = MappingProxyType({})
 
 T = TypeVar("T")
 Own = TypeVar("Own", bound="Parameters")
@@ -80,6 +76,7 @@ class Parameters:
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # of those that inherit
+    unlisted: ClassVar[tuple[str, ...]] = ()  # fields that releases and files have only if passed
 
     def __repr__(self) -> str:
         """The settings as they were written, without those left out."""
@@ -124,15 +121,20 @@ class Parameters:
         """
         found = self.get_params(deep=False)
         own, inner = by_depth(params)
-        for name in (*own, *inner):
-            if name not in found:
-                raise DeclarationError(
-                    f"{name} must be a parameter of {type(self).__name__}; pass one of "
-                    f"{', '.join(found)}"
-                )
+        _check_names((*own, *inner), found, self)
         found |= own
         found |= {name: changed(found[name], name, parts) for name, parts in inner.items()}
         return type(self)(**found)
+
+
+def _check_names(names: Iterable[str], known: Iterable[str], settings: object) -> None:
+    """Refuse fields that settings do not have."""
+    for name in names:
+        if name not in known:
+            raise DeclarationError(
+                f"{name} must be a parameter of {type(settings).__name__}; pass one of "
+                f"{', '.join(known)}"
+            )
 
 
 def by_depth(params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
@@ -150,6 +152,9 @@ def by_depth(params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[
 
 def changed(value: Any, name: str, params: Mapping[str, Any]) -> Any:
     """A copy of settings with other fields; an estimator is changed in place."""
+    if not hasattr(value, "set_params") and is_dataclass(value) and not isinstance(value, type):
+        _check_names(params, [one.name for one in fields(value) if one.init], value)
+        return replace(value, **params)
     if not hasattr(value, "set_params"):
         raise DeclarationError(
             f"{name} ({value!r}) must be settings for {name}__{next(iter(params))} to be set; pass "
@@ -167,6 +172,12 @@ class Settings(Parameters):
     scores_many: ClassVar[bool] = False  # candidates at a time, rather than one model or its moves
     runs_unpaid: ClassVar[bool] = False  # has a meaning where epsilon is infinite
     without_size: ClassVar[str] = ""  # what to pass where the number of records is not public
+    takes: ClassVar[type | tuple[type, ...]] = object  # the classes of objectives that it takes
+
+    @property
+    def space_needs(self) -> tuple[str, ...]:
+        """The methods of a space that it calls."""
+        return ()
 
     @property
     def weighs_loss(self) -> bool:
@@ -245,68 +256,10 @@ class Search(Settings):
         check_candidates(task)
 
 
-@runtime_checkable
-class Solver(Protocol):
-    """User-defined settings: the facts above, a check, a call, and a name for releases."""
-
-    name: str
-    needs_order: bool
-    counts_errors: bool
-    centres_columns: bool
-    runs_unpaid: bool
-    weighs_loss: bool
-    largest_weight: float
-
-    def bounds_codes(self, objective: Any) -> bool:
-        """Whether the space bounds the weights of coded columns."""
-
-    def check(self, task: Task[Any, Any]) -> None:
-        """Refuse what the solver would refuse, before anything is charged."""
-
-    def __call__(self, run: Run[Any, Any]) -> Path:
-        """Run the solver and return everything that it released."""
-
-
-def settings_of(
-    solver: Any, methods: Mapping[str, type[Any]], renamed: Mapping[str, str] = NOT_RENAMED
-) -> tuple[str, Any]:
-    """The name and the settings of a solver given by either; user-defined ones have a name.
-
-    A name that is renamed works as before and warns whoever called the caller.
-    """
-    if isinstance(solver, str) and solver in renamed:
-        warnings.warn(
-            f"solver {solver!r} is {renamed[solver]!r} now; pass that", OldNameWarning, stacklevel=3
-        )
-        solver = renamed[solver]
-    for name, kind in methods.items():
-        if isinstance(solver, kind):
-            return name, solver
-        if isinstance(solver, str) and solver == name:
-            return name, kind()
-    if isinstance(solver, Solver) and not isinstance(solver, type):
-        return solver.name, solver
-    raise DeclarationError(
-        f"solver ({solver!r}) must be one of {', '.join(methods)}, or settings such as "
-        "DPSGA(generations=50); pass one of them"
-    )
-
-
-def realised(solver: str, settings: Any, path: Path) -> dict[str, Any]:
-    """The solver's settings as they were used, for the settings of a `Release`."""
-    given: dict[str, Any] = {}
-    if is_dataclass(settings) and not isinstance(settings, type):
-        given = asdict(settings)
-    return {"solver": solver, **_merged(given, path.notes)}
-
-
-def _merged(given: dict[str, Any], used: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with those of their parts; values that were used replace those that were passed."""
-    both = {
-        name: _merged(given[name], value) if isinstance(value, Mapping) else value
-        for name, value in used.items()
-    }
-    return {**given, **both}
+def listed(settings: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of settings for releases and files: those that are unlisted only if passed."""
+    unlisted = getattr(settings, "unlisted", ())
+    return {n: value for n, value in values.items() if value is not None or n not in unlisted}
 
 
 # ------------------------------------------------------------------------------------------ checks

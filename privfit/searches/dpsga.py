@@ -13,6 +13,7 @@ only theorems that hold for every pure release apply to them, and the others are
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,15 +21,26 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privfit.base.errors import DeclarationError
-from privfit.base.typing import Array, Coins, Integers
+from privfit.base.typing import Array, Integers
 from privfit.base.validation import is_whole
 from privfit.privacy.accounting import METHODS
 from privfit.privacy.mechanisms import WIDEST, Mechanism, NoisyMax, PermuteAndFlip, TopK
 from privfit.runs.paths import Path
 from privfit.runs.protocols import Objective, Space
-from privfit.runs.run import Run
+from privfit.runs.run import Run, Task
 from privfit.runs.settings import Blank, Search, blank, check_counts, check_shares
-from privfit.runs.spaces import Reals, side_by_side
+from privfit.runs.spaces import Reals
+from privfit.searches.breeding import (
+    Breeding,
+    Proposal,
+    check_operators,
+    crossing,
+    mutating,
+    needed,
+    own_field,
+    space_of,
+)
+from privfit.searches.operators import Constant, Gaussian, MiddleStarts, RandomStarts, Uniform
 
 __all__ = ["DPSGA", "thesis_delta"]
 
@@ -72,10 +84,11 @@ class DPSGA(Search):
         Number of generations, N_g; by default chosen from epsilon by the thesis's table.
     population, survivors : int, optional
         Size of a population, N_p, and number of parents drawn from it, N_s.
-    crossover : float, optional
-        Fraction p_c of children with two parents.
-    mutation : float, optional
-        Probability p_m that a gene mutates; by default 1 / (genes + 1).
+    crossover : float, operator or callable, optional
+        Fraction p_c of children with two parents, by `Uniform` crossover; or another crossover.
+    mutation : float, operator or callable, optional
+        Probability p_m that a gene mutates, by default 1 / (genes + 1), by a `Gaussian` step; or
+        another mutation.
     step : float, optional
         Standard deviation of a real gene's mutation, as a fraction of its width (0.1 in [-1, 1]).
     average : float, optional
@@ -93,6 +106,10 @@ class DPSGA(Search):
         any selection; 'bounded_range', 'zcdp' or 'tight' for the exponential one only (`compose`
         explains the names). By default the cheapest: 'tight', or 'kov_exact'. The thesis has
         'bounded_range' (its Lemma 6.15), or 'kov' (Lemma 6.6).
+    schedule, starts : operator or callable, optional
+        The sizes of steps by generation, by default `Constant`; the first population, by default
+        `MiddleStarts` in a box of real numbers and `RandomStarts` elsewhere. Operators are those of
+        `privfit.searches`, or functions of your own; `docs/spaces.md` lists them.
 
     See Also
     --------
@@ -127,18 +144,23 @@ class DPSGA(Search):
     generations: int | None = None
     population: Blank[int] = blank(200)
     survivors: Blank[int] = blank(10)
-    crossover: Blank[float] = blank(0.5)
-    mutation: float | None = None
-    step: Blank[float] = blank(0.05)
+    crossover: Blank[float | Proposal] = blank(0.5)
+    mutation: float | Proposal | None = None
+    step: Blank[float | None] = Blank(lambda own: own_field(own.mutation, "step", 0.05))
     average: Blank[float] = blank(0.25, paper=0.0)
     paper: bool = False
     selection: str = "exponential"
     composition: Blank[str] = Blank(_usual_composition)
+    schedule: Callable[[int, int], float] | None = None
+    starts: Proposal | None = None
+
+    unlisted: ClassVar[tuple[str, ...]] = ("schedule", "starts")
 
     def __post_init__(self) -> None:
         self._check_selection()
+        check_operators(self, numbers=("crossover", "mutation"))
         check_counts(self, "generations", "population", "survivors")
-        check_shares(self, "crossover", "mutation", "step", "average")
+        check_shares(self, "step", "average")
         if self.survivors >= self.population:
             raise DeclarationError(
                 f"survivors ({self.survivors}) must be below the population ({self.population}); "
@@ -169,6 +191,38 @@ class DPSGA(Search):
                 f"{', '.join(PURE_COMPOSITIONS)}, or selection='exponential'"
             )
 
+    @property
+    def space_needs(self) -> tuple[str, ...]:
+        """The methods of a space that it calls."""
+        crossover, _ = crossing(self.crossover, Uniform(), 0.5)
+        return needed(self.paper, crossover, self._mutation, self.starts or RandomStarts())
+
+    @property
+    def _mutation(self) -> Proposal:
+        """The mutation that was passed, or the thesis's at the rate that was passed."""
+        return self.mutation if callable(self.mutation) else Gaussian(rate=self.mutation)
+
+    def check(self, task: Task[Objective, Space]) -> None:
+        """Refuse a space that the objective cannot score, or that lacks what operators need.
+
+        Parameters
+        ----------
+        task : Task
+            The public part of what the solver is asked to do.
+        """
+        super().check(task)
+        space = space_of(task)
+        self._breeding(space).check(space)
+
+    def _breeding(self, space: Space) -> Breeding:
+        """The operators that were passed, or else the thesis's."""
+        crossover, rate = crossing(self.crossover, Uniform(), 0.5)
+        mutation = mutating(self._mutation, self.step, space)
+        starts = self.starts or (MiddleStarts() if isinstance(space, Reals) else RandomStarts())
+        return Breeding(
+            crossover, rate, mutation, self.schedule or Constant(), starts, both=self.paper
+        )
+
     def __call__(self, run: Run[Objective, Space]) -> Path:
         """Peel N_s parents, keep them, breed N_p - N_s children, repeat; finally select one.
 
@@ -176,29 +230,33 @@ class DPSGA(Search):
         Without a grant nothing is private.
         """
         objective, space, coins = run.objective, run.space, run.coins
-        n_g, rate, eps_s = self._plan(run)
-        P = _starts(space, self.population, coins)
+        n_g, eps_s = self._plan(run)
+        breeding = self._breeding(space)
+        run.note(mutation=getattr(breeding.mutation, "rate", None))
+        run.note(**breeding.shown(self))
+        P = breeding.first(space, self.population, coins)
         scores = objective.scores(P) + objective.prior(P)
-        for _ in range(n_g):
+        for generation in range(n_g):
             chosen = self._select(run, P, scores, self.survivors, eps_s)
             parents = P[chosen]
             run.report(parents)
-            children = self._children(space, parents, rate, coins)
+            # Each child has a pair of parents; as published, both children of a pair are added.
+            children = breeding.children(space, parents, self.population - len(parents), coins)
+            children = breeding.mutants(space, children, generation, n_g, coins)
             P = np.concatenate([parents, children])
             bred = objective.scores(children) + objective.prior(children)
             scores = np.concatenate([scores[chosen], bred])  # parents are not scored again
         run.report(P[self._select(run, P, scores, 1, eps_s)])
         return run.path(self.average)
 
-    def _plan(self, run: Run[Objective, Space]) -> tuple[int, float, float]:
-        """N_g, p_m, and the size of each selection."""
+    def _plan(self, run: Run[Objective, Space]) -> tuple[int, float]:
+        """N_g, and the size of each selection."""
         n_g = self.generations or _generations(run)
-        rate = 1 / (run.space.size + 1) if self.mutation is None else self.mutation
         kind = "pure" if self.selection in PURE else "selection"
         selections = n_g * self.survivors + 1
         eps_s = run.plan(kind, selections, self.composition, generations=n_g + 1)
-        run.note(selections=selections, eps_s=eps_s, generations=n_g, mutation=rate)
-        return n_g, rate, eps_s
+        run.note(selections=selections, eps_s=eps_s, generations=n_g)
+        return n_g, eps_s
 
     def _select(
         self, run: Run[Objective, Space], P: Array, scores: Integers, k: int, eps_s: float
@@ -210,22 +268,6 @@ class DPSGA(Search):
         if self.selection in PURE:
             return _peel(run, _pure(self.selection, eps_s, reach), scores, k)
         return np.asarray(run.release(TopK(k, eps_s, reach), scores))
-
-    def _children(self, space: Space, parents: Array, rate: float, coins: Coins) -> Array:
-        """N_p - N_s children: crossed with probability p_c, otherwise copies, and mutated.
-
-        By default each has a pair of parents; as published, both children of a pair are added.
-        """
-        wanted = self.population - len(parents)
-        pairs = (wanted + 1) // 2 if self.paper else wanted
-        first, second = parents[coins.integers(len(parents), size=(2, pairs))]
-        crossed = coins.random(pairs) < self.crossover
-        A, B = first[crossed], second[crossed]
-        first[crossed] = mixed = space.mix(A, B, coins)  # both are copies of parents
-        if self.paper:
-            second[crossed] = space.sibling(A, B, mixed, coins)
-            first = side_by_side(first, second)[:wanted]
-        return space.jitter(first, self.step, rate, coins)
 
 
 def _pure(selection: str, eps_s: float, reach: int) -> Mechanism[ArrayLike, int]:
@@ -253,11 +295,3 @@ def _generations(run: Run[Objective, Space]) -> int:
         return GENERATIONS[-1]
     place = round(2 * (math.log10(run.whole.epsilon) + 2))
     return GENERATIONS[min(max(place, 0), len(GENERATIONS) - 1)]
-
-
-def _starts(space: Space, m: int, coins: Coins) -> Array:
-    """Random candidates; for real ones, one in twenty is zero."""
-    P = space.sample(m, coins)
-    if isinstance(space, Reals):
-        P[: m // 20] = space.middle
-    return P

@@ -21,13 +21,14 @@ selections the candidates are the same for D and D'.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, TypeGuard
+from typing import ClassVar, TypeGuard, cast
 
 import numpy as np
 
 from privfit.base.errors import DeclarationError
-from privfit.base.typing import Array, Coins, Floats
+from privfit.base.typing import Array, Floats
 from privfit.objectives import LinearObjective
 from privfit.privacy.accounting import Event, calibrate
 from privfit.privacy.mechanisms import Exponential
@@ -42,7 +43,18 @@ from privfit.runs.settings import (
     check_positive_shares,
     check_shares,
 )
-from privfit.runs.spaces import Reals, side_by_side
+from privfit.runs.spaces import Reals
+from privfit.searches.breeding import (
+    Breeding,
+    Proposal,
+    check_operators,
+    crossing,
+    mutating,
+    needed,
+    own_field,
+    space_of,
+)
+from privfit.searches.operators import Decay, InterceptStarts, OnePoint, RandomStarts, Step
 
 __all__ = ["EEM", "Local", "PrivGene"]
 
@@ -101,6 +113,11 @@ class _Steered(Search):
 # ---------------------------------------------------------------------------------------- PrivGene
 
 
+def _usual_decay(settings: PrivGene) -> float | None:
+    """That of the schedule, which is 0.98 in ours and 0.95 in the paper's."""
+    return own_field(settings.schedule, "factor", 0.95 if settings.paper else 0.98)
+
+
 @dataclass(frozen=True, repr=False)
 class PrivGene(_Steered):
     """Settings of PrivGene, for the parameter `solver`.
@@ -125,6 +142,10 @@ class PrivGene(_Steered):
         range. Repaired: the factor 2 missing from equation 18 (without it the mechanism is 2
         epsilon); the last coordinate mutates too; mutants are clipped to the space; the "+1" of the
         logistic sensitivity is dropped. `docs/privgene.md` has a table.
+    crossover, mutation, schedule, starts : operator or callable, optional
+        Other operators than the paper's, which are `OnePoint`, `Step`, `Decay` and, for linear
+        models with an intercept, `InterceptStarts`: those of `privfit.searches`, or functions of
+        your own. A number for `crossover` is its rate. `docs/spaces.md` lists them.
 
     See Also
     --------
@@ -152,19 +173,32 @@ class PrivGene(_Steered):
     >>> model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1], solver=settings)
     >>> model.fit(X, y).coef_.shape
     (1, 2)
+
+    A variant of it, with other operators:
+
+    >>> from privfit.searches import Gaussian, Uniform
+    >>> variant = PrivGene(crossover=Uniform(), mutation=Gaussian(0.02))
+    >>> model.set_params(solver=variant).fit(X, y).coef_.shape
+    (1, 2)
     """
 
     generations: int | None = None
     population: Blank[int] = blank(200)
     survivors: Blank[int] = blank(10)
-    step: Blank[float] = blank(0.05)
-    decay: Blank[float] = blank(0.98, paper=0.95)
+    step: Blank[float | None] = Blank(lambda own: own_field(own.mutation, "step", 0.05))
+    decay: Blank[float | None] = Blank(_usual_decay)
     average: Blank[float] = blank(0.25, paper=0.0)
     paper: bool = False
+    crossover: float | Proposal | None = None
+    mutation: Proposal | None = None
+    schedule: Callable[[int, int], float] | None = None
+    starts: Proposal | None = None
 
     scores_many: ClassVar[bool] = True
+    unlisted: ClassVar[tuple[str, ...]] = ("crossover", "mutation", "schedule", "starts")
 
     def __post_init__(self) -> None:
+        check_operators(self)
         check_counts(self, "generations", "population", "survivors")
         check_shares(self, "step", "decay", "average")
         if self.survivors > self.population:
@@ -181,6 +215,32 @@ class PrivGene(_Steered):
     def largest_weight(self) -> float:
         return 5.0
 
+    @property
+    def space_needs(self) -> tuple[str, ...]:
+        """The methods of a space that it calls."""
+        crossover, _ = crossing(self.crossover, OnePoint(), None)
+        return needed(self.paper, crossover, self.mutation or Step(), self.starts or RandomStarts())
+
+    def check(self, task: Task[Objective, Space]) -> None:
+        """Refuse a space that the objective cannot score, or that lacks what operators need.
+
+        Parameters
+        ----------
+        task : Task
+            The public part of what the solver is asked to do.
+        """
+        super().check(task)
+        space = space_of(task)
+        self._breeding(task.objective, space).check(space)
+
+    def _breeding(self, objective: Objective, space: Space) -> Breeding:
+        """The operators that were passed, or else the paper's."""
+        crossover, rate = crossing(self.crossover, OnePoint(), None)
+        mutation = mutating(self.mutation or Step(), self.step, space)
+        schedule = self.schedule or Decay(cast(float, self.decay))
+        starts = self.starts or _usual_starts(objective, space)
+        return Breeding(crossover, rate, mutation, schedule, starts, both=self.paper)
+
     def __call__(self, run: Run[Objective, Space]) -> Path:
         """Breed, select m' survivors, repeat; finally select one (Algorithm 1).
 
@@ -190,17 +250,19 @@ class PrivGene(_Steered):
         objective, space, coins = run.objective, run.space, run.coins
         if self.paper:
             generations, eps_s, eps_last = self._published_plan(run)
-            reach, breed = objective.spread, _pairs_of_children
+            reach = objective.spread
         else:
             generations, eps_s = self._plan(run)
-            eps_last, reach, breed = eps_s, objective.range, _single_children
+            eps_last, reach = eps_s, objective.range
+        breeding = self._breeding(objective, space)
+        run.note(**breeding.shown(self))
 
-        P = _starts(objective, space, self.population, coins)
+        P = breeding.first(space, self.population, coins)
         for generation in range(generations):
             survivors = P[run.select(P, self.survivors, size=eps_s, reach=reach)]
             run.report(survivors)
-            P = breed(space, survivors, self.population, coins)
-            P = space.nudge(P, self.step * self.decay**generation, coins)
+            P = breeding.children(space, survivors, self.population, coins)
+            P = breeding.mutants(space, P, generation, generations, coins)
         run.report(P[run.select(P, size=eps_last, reach=reach)])
         return run.path(self.average)
 
@@ -232,30 +294,10 @@ class PrivGene(_Steered):
         return rounds - 1, each, last
 
 
-def _single_children(space: Space, survivors: Array, m: int, coins: Coins) -> Array:
-    """m children, each of a different pair."""
-    parents = survivors[coins.integers(len(survivors), size=(2, m))]
-    return space.splice(parents[0], parents[1], coins)
-
-
-def _pairs_of_children(space: Space, survivors: Array, m: int, coins: Coins) -> Array:
-    """m children: both of each of m / 2 pairs, next to each other."""
-    A, B = survivors[coins.integers(len(survivors), size=(2, (m + 1) // 2))]
-    child = space.splice(A, B, coins)
-    return side_by_side(child, space.sibling(A, B, child, coins))[:m]
-
-
-def _starts(objective: Objective, space: Space, m: int, coins: Coins) -> Array:
+def _usual_starts(objective: Objective, space: Space) -> Proposal:
     """Random candidates; for linear models a tenth have only an intercept, of either sign."""
-    P = space.sample(m, coins)
     intercept = isinstance(objective, LinearObjective) and objective.fit_intercept
-    if intercept and isinstance(space, Reals):
-        alone = m // 20
-        P[: 2 * alone, :-1] = 0
-        P[:alone, -1] = np.abs(P[:alone, -1])
-        P[alone : 2 * alone, -1] = -np.abs(P[alone : 2 * alone, -1])
-        P = space.snap(P)  # zero or a sign may lie outside the box
-    return P
+    return InterceptStarts() if intercept and isinstance(space, Reals) else RandomStarts()
 
 
 # --------------------------------------------------------------------------------------------- EEM
@@ -420,6 +462,10 @@ class EEM(_Walk):
     def weighs_loss(self) -> bool:
         return True
 
+    @property
+    def space_needs(self) -> tuple[str, ...]:
+        return ("middle", "some_moves", "moved", *(("sample",) if self.paper else ()))
+
     def __call__(self, run: Run[Objective, Space]) -> Path:
         """Mutate the one survivor, select one mutant, repeat (Section 5 of the paper).
 
@@ -430,7 +476,7 @@ class EEM(_Walk):
         r, eps_s = self.plan(run)
         w = space.middle
         if self.paper:
-            P = _starts(objective, space, self.population, coins)
+            P = _usual_starts(objective, space)(space, self.population, coins)
             w = P[run.select(P, reach=objective.spread)[0]]
             run.report(w[None])
 
@@ -528,6 +574,10 @@ class Local(_Walk):
     @property
     def weighs_loss(self) -> bool:
         return self.scoring == "loss"
+
+    @property
+    def space_needs(self) -> tuple[str, ...]:
+        return ("middle", "all_moves", "moved")
 
     def bounds_codes(self, objective: Objective) -> bool:
         return self._climbs(objective)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from privfit.base.typing import Array
 from privfit.privacy.ledger import Ledger, Release
 from privfit.privacy.neighbours import Adjacency
+from privfit.runs.door import Guest, complete, realised, settings_of
 from privfit.runs.listeners import Listener
 from privfit.runs.paths import Path
 from privfit.runs.payment import Terms
-from privfit.runs.protocols import Objective, Space
-from privfit.runs.settings import Settings, realised, settings_of
-from privfit.runs.stops import path_of
+from privfit.runs.protocols import Objective, Solver, Space
+from privfit.runs.run import check_space
+from privfit.runs.settings import Search, Settings
 from privfit.searches.dpsga import DPSGA
 from privfit.searches.privgene import EEM, Local, PrivGene
 from privfit.searches.subsample import Subsample
@@ -64,7 +65,7 @@ def search(
     space: Space,
     epsilon: float,
     delta: float = 0.0,
-    solver: str | Settings = "dpsga",
+    solver: str | Solver = "dpsga",
     *,
     adjacency: Adjacency = "replace",
     n_public: int | None = None,
@@ -80,16 +81,16 @@ def search(
     objective : Objective
         The scores. `RecordObjective` takes a user-defined score; `CentersObjective`,
         `FacilityObjective` and `LinearObjective` are faster and have smaller ranges.
-    space : Reals, Subsets or Bits
+    space : Space
         What a candidate may be.
     epsilon : float
         The budget; ``epsilon=math.inf`` with 'dpsga' is the plain genetic algorithm, which is not
         private.
     delta : float, default=0.0
         The delta of (epsilon, delta)-differential privacy.
-    solver : str or settings, default='dpsga'
-        'dpsga', 'local', 'eem', 'privgene', 'subsample', or settings such as
-        ``EEM(generations=50)``.
+    solver : str, settings or Solver, default='dpsga'
+        'dpsga', 'local', 'eem', 'privgene', 'subsample', settings such as ``EEM(generations=50)``,
+        a solver of your own, or the name of one that an installed package offers.
     adjacency : {'replace', 'add_remove'}, default='replace'
         The neighbour relation of the guarantee.
     n_public : int or None, default=None
@@ -114,6 +115,8 @@ def search(
     --------
     RecordObjective : A user-defined score.
     DPSGA, PrivGene, EEM, Local, Subsample : Settings of the solvers.
+    Objective, Space, Solver : What each of them must be; yours may be as well.
+    AskTell : For an optimiser that has its own loop.
 
     Notes
     -----
@@ -138,16 +141,18 @@ def search(
     terms = Terms(
         "search", epsilon, delta, adjacency, n_public, ledger, random_state, callback, verbose
     )
-    return _found(*settings_of(solver, SOLVERS), objective, space, terms)
+    return _found(*settings_of(solver, SOLVERS), complete(objective), space, terms)
 
 
 def _found(
     name: str, settings: Settings, objective: Objective, space: Space, terms: Terms
 ) -> Found:
     """Check, charge, search, close."""
-    terms.check(settings, objective, space)
+    terms.check(name, settings, objective, space)
+    if not isinstance(settings, Search | Guest) and hasattr(space, "extremes"):
+        objective.prior(check_space(objective, space))  # estimators make the right space themselves
     account = terms.open(objective)
-    path = path_of(settings, account.run(objective, space, name))
+    path = account.solved(name, settings, account.run(objective, space, name))
     release = account.close(
         getattr(objective, "domain", ""), realised(name, settings, path), {"answer": path.answer}
     )

@@ -70,6 +70,10 @@ class Subsample(Search):
     def largest_weight(self) -> float:
         return 1.0
 
+    @property
+    def space_needs(self) -> tuple[str, ...]:
+        return ("sample",)
+
     def __call__(self, run: Run[Objective, Space]) -> Path:
         """Draw candidates uniformly and select one.
 

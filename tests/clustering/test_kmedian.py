@@ -544,7 +544,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"metric": "cosine"}, r"metric \('cosine'\) must be 'l1', 'l2' or a function"),
     ({"clip": (2, 1)}, r"clip \(2.0, 1.0\) must increase from 0 or more"),
     ({"solver": "pam"}, r"solver \('pam'\) must be one of synopsis, greedy, swaps, coreset, local"),
-    ({"solver": Lloyd()}, r"solver \(Lloyd\(.*\)\) must be one of synopsis"),
+    ({"solver": Lloyd()}, r"objective \(Facility.*\) must be a CentersObjective"),
     ({"adjacency": "swap"}, r"adjacency \('swap'\) must be 'replace' or 'add_remove'"),
     ({"domain": "unit"}, r"domain \(str\) must be a pair of bounds or a Domain"),
     ({"epsilon": 0}, r"epsilon \(0\) must be positive to reserve"),

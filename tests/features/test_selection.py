@@ -42,7 +42,7 @@ from privfit._kernels.threads import has_openmp
 from privfit.audit import audit_outcomes, audit_runs, audit_scores
 from privfit.features import selection
 from privfit.features.scores import GAIN_UNITS, SCORES, _phi, psi
-from privfit.features.selection import FeatureScores, Split, best_of
+from privfit.features.selection import FeatureScores, Split, best_of, check_selected
 from privfit.privacy.budget_noise import CountNoise
 from privfit.privacy.neighbours import Neighbours
 from privfit.records.binary import BinaryRecords, ClassCounts, bound_ones, count_sensitivity
@@ -913,6 +913,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "wide noise": (lambda: selector(epsilon=1e-16, solver="noisy").fit(X0, Y0), "does not fit in"),
     "share": (lambda: AboveThreshold(1.0, 1, 0, 1, 1, 1.0), r"share \(1.0\) must lie between"),
     "most": (lambda: AboveThreshold(1.0, 0, 0, 1, 1, 0.5), r"most \(0\) must be a whole number of"),
+    "no selection": (lambda: check_selected(3, 2), r"of type int, which must be a Selected with"),
     "level": (lambda: AboveThreshold(1.0, 1, 0.5, 1, 1, 0.5), r"threshold \(0.5\) must be a whole"),
 }  # fmt: skip
 

@@ -994,7 +994,7 @@ def test_what_cannot_be_fitted_is_refused_before_it_is_charged(
     ledger = Ledger(1.0)
     terms = Terms("fit", 1.0, 0.0, adjacency, ledger=ledger)
     with pytest.raises(ValueError, match=message):
-        terms.check(settings, records, Reals(-1, 1, records.n_weights))
+        terms.check("settings", settings, records, Reals(-1, 1, records.n_weights))
     assert ledger.entries == ()
 
 

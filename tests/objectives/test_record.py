@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from fractions import Fraction
 
 import numpy as np
@@ -15,8 +16,10 @@ from hypothesis import strategies as st
 from makers.cases import ADJACENCIES
 
 from privfit import RecordObjective
+from privfit._kernels.threads import has_openmp
 
 P = np.array([-1.0, 0.0, 0.5, 2.0])
+P7 = np.zeros(7)
 
 
 def product(records, P):
@@ -28,14 +31,6 @@ def product(records, P):
     return first[:, None] * np.asarray(P)
 
 
-def twin(values, low, high, unit) -> list[int]:
-    """Each value clipped, less low, in the nearest whole number of units."""
-    low, high, unit = Fraction(low), Fraction(high), Fraction(unit)
-    most = reference.round_half_even((high - low) / unit)
-    whole = (reference.round_half_even((min(max(v, low), high) - low) / unit) for v in values)
-    return [min(v, most) for v in whole]
-
-
 @given(
     x=st.lists(st.integers(-192, 192), min_size=1, max_size=30),
     bounds=st.sampled_from([(-1.0, 1.0), (0.0, 1.0), (-100, 1), (5.0, 6.0), (-0.375, 2.5)]),
@@ -45,9 +40,12 @@ def twin(values, low, high, unit) -> list[int]:
 def test_scores_equal_the_twin(x, bounds, bits, block):
     """Every value here is a dyadic rational, so float64 makes no error of its own."""
     objective = RecordObjective(np.array(x) / 64, product, *bounds, bits=bits, block=block)
-    exact = [[Fraction(v, 64) * Fraction(p) for v in x] for p in P]
-    expected = [sum(twin(values, *bounds, objective.unit)) for values in exact]
+    expected = [sum(reference.own_units(v / 64 * p, *bounds, objective.unit) for v in x) for p in P]
     assert objective.scores(P).tolist() == expected
+    low, high, unit = map(Fraction, (*bounds, objective.unit))
+    exact = [[min(max(Fraction(v, 64) * Fraction(p), low), high) - low for v in x] for p in P]
+    whole = [[reference.round_half_even(v / unit) for v in values] for values in exact]
+    assert [sum(values) for values in whole] == expected
     assert (bounds[1] - bounds[0]) / objective.unit <= 2**bits
 
 
@@ -60,6 +58,68 @@ def test_every_integer_is_within_0_6_units_of_the_clipped_score(x):
                  / Fraction(objective.unit) for p in P]  # fmt: skip
         for got, exact in zip(objective.scores(P).tolist(), truth, strict=True):
             assert abs(got - exact) <= Fraction(6, 10)
+
+
+@given(
+    values=st.lists(st.floats(width=64) | st.floats(-9, 9), min_size=1, max_size=20),
+    bounds=st.sampled_from([(-0.3, 2.7), (-8.0, 0.0), (1e15, 1e15 + 3), (-1e99, 1e99), (0, 1e-99)]),
+    bits=st.sampled_from([1, 16, 30]),
+    kind=st.sampled_from([np.float64, np.float32, np.longdouble]),
+)
+def test_any_value_has_the_integer_of_the_twin(values, bounds, bits, kind):
+    """NaN, infinities, subnormal and huge numbers, in every type that a function may return."""
+    with np.errstate(over="ignore"):
+        table = np.array(values).astype(kind)
+    objective = RecordObjective(np.zeros(1), lambda r, P: np.tile(table, (len(r), 1)), *bounds,
+                                bits=bits)  # fmt: skip
+    expected = [reference.own_units(float(v), *bounds, objective.unit) for v in table]
+    assert objective.scores(table).tolist() == expected
+    assert max(expected) <= objective.range([0, 1], "add_remove")
+
+
+def test_values_in_any_order_of_memory_count_the_same(rng):
+    table = rng.normal(size=(50, 7))
+    scores = [RecordObjective(np.arange(50), lambda r, P, t=t: t[r], -1, 1).scores(P7).tolist()
+              for t in (table, np.asfortranarray(table), np.repeat(table, 2, axis=1)[:, ::2],
+                        table.astype(">f8"), table[::-1][::-1])]  # fmt: skip
+    assert all(one == scores[0] for one in scores)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+@pytest.mark.parametrize("block", [1, 9, 64, 4096])
+def test_number_of_threads_does_not_matter(block, n_threads, knobs, rng):
+    knobs(thread_work=0.0)
+    x = rng.normal(size=200)
+    expected = [sum(reference.own_units(v * p, -1, 1, 2.0**-14) for v in x) for p in P]
+    objective = RecordObjective(x, product, -1, 1, block=block, n_threads=n_threads)
+    assert objective.unit == 2.0**-14
+    assert objective.scores(P).tolist() == expected
+
+
+@pytest.mark.skipif(not has_openmp(), reason="one thread without OpenMP")
+def test_several_threads_score_blocks_at_the_same_time(knobs):
+    """Each waits for the other, so that one thread alone would wait for ever."""
+    knobs(thread_work=0.0)
+    meeting = threading.Barrier(2, timeout=60)
+
+    def score(records, P):
+        if len(records) > 1:
+            meeting.wait()
+        return np.zeros((len(records), len(P)))
+
+    RecordObjective(np.zeros(8), score, 0, 1, block=4, n_threads=2).scores(P)
+    assert not meeting.broken
+
+
+def test_ctrl_c_within_a_score_ends_all_threads(knobs):
+    """Ctrl-C within a score is no fault of a record: it is not swallowed."""
+    knobs(thread_work=0.0)
+
+    def score(records, P):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        RecordObjective(np.zeros(8), score, 0, 1, block=2, n_threads=2).scores(P)
 
 
 def test_infinite_scores_are_clipped():

@@ -108,7 +108,8 @@ def _() -> str:
 @row("privgene", "starts of a linear model")
 def _() -> str:
     objective = LinearObjective(X, Y, "logistic", Box(-1, 1, 3))
-    P = privgene._starts(objective, Reals(-5, 5, 4), 200, np.random.default_rng(0))
+    space, coins = Reals(-5, 5, 4), np.random.default_rng(0)
+    P = privgene._usual_starts(objective, space)(space, 200, coins)
     alone = (P[:, :-1] == 0).all(axis=1)
     return listed(*map(int, (
         (~alone).sum(), (alone & (P[:, -1] > 0)).sum(), (alone & (P[:, -1] < 0)).sum()

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 from makers.cases import packed
+from makers.own_solvers import ES
 from makers.raises import assert_reached
 
 import privfit
@@ -702,6 +703,37 @@ def failing(records: Any, P: Any) -> Any:
     raise KeyError(float(records[0, 0]))
 
 
+OWN_LOSSES = """
+import ctypes
+
+D, N = ctypes.POINTER(ctypes.c_double), ctypes.c_ssize_t
+
+@ctypes.CFUNCTYPE(None, D, N, D, N, N, D)
+def near(record, n_columns, candidates, n_coordinates, m, out):
+    for c in range(m):
+        out[c] = -abs(record[0] - candidates[c])
+"""
+
+
+def test_a_compiled_score_is_found_on_workers_by_its_name_alone(
+    some_workers, tmp_path, monkeypatch
+):
+    """An address of this process is refused there, before anything is charged."""
+    import dask.array
+
+    (tmp_path / "own_losses.py").write_text(OWN_LOSSES)
+    some_workers.upload_file(str(tmp_path / "own_losses.py"))
+    monkeypatch.syspath_prepend(tmp_path)
+    import own_losses
+
+    X = np.random.default_rng(2).uniform(-1, 1, (400, 1))
+    lazy, P = dask.array.from_array(X, chunks=(50, 1)), np.array([[-0.5], [0.25]])
+    there = RecordObjective(lazy, "own_losses:near", -2.0, 0.0)
+    assert np.array_equal(there.scores(P), RecordObjective(X, near, -2.0, 0.0).scores(P))
+    with pytest.raises(ValueError, match="score is a compiled function of another process"):
+        RecordObjective(lazy, own_losses.near, -2.0, 0.0)
+
+
 def test_arrays_and_frames_release_the_same(some_workers, numbers, files):
     import dask.array
     import dask.dataframe
@@ -728,6 +760,17 @@ def test_arrays_and_frames_release_the_same(some_workers, numbers, files):
     score = (lazy[:, 1] + 1) / 2
     curve = roc_curve(labels, score, 1.0, random_state=1)
     assert np.array_equal(curve.tpr, roc_curve(y, (X[:, 1] + 1) / 2, 1.0, random_state=1).tpr)
+
+
+def test_a_solver_of_ones_own_takes_records_on_workers(some_workers, numbers):
+    """It stays here: only sums are asked of the parts."""
+    import dask.array
+
+    X, y = numbers[0][:2000], (numbers[0][:2000, 0] > 0).astype(int)
+    model = LogisticRegression(1.0, 1e-6, domain=UNIT, classes=[0, 1], solver=ES(), random_state=5)
+    once = model.fit(X, y).release_.to_json()
+    lazy, labels = dask.array.from_array(X, chunks=(600, -1)), dask.array.from_array(y, chunks=600)
+    assert model.fit(lazy, labels).release_.to_json() == once
 
 
 def test_facilities_and_several_classes_on_workers_release_the_same(some_workers, numbers):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from makers import compiled
 from makers.cases import same
 
 from privfit import (
@@ -19,6 +20,7 @@ from privfit import (
     FacilityObjective,
     LinearObjective,
     Numeric,
+    Reals,
     RecordObjective,
     Schema,
     Stream,
@@ -468,14 +470,46 @@ def near(rows: Any, P: Any) -> Any:
     return -np.abs(np.asarray(rows)[:, :1] - P[None, :, 0])
 
 
+def near_moves(rows: Any, w: Any, where: Any, what: Any) -> Any:
+    return -np.abs(np.asarray(rows)[:, :1] - (w[0] + what))
+
+
+def near_one(record: Any, P: Any, out: Any) -> None:
+    out[:] = -np.abs(record[0] - P[:, 0])
+
+
+def near_one_moves(record: Any, w: Any, where: Any, what: Any, out: Any) -> None:
+    out[:] = -np.abs(record[0] - (w[0] + what))
+
+
+OWN = {
+    "Python": (near, near_moves),
+    "compiled": (compiled.score(near_one), compiled.moves(near_one_moves)),
+}
+
+
 def own_answers(objective: RecordObjective) -> Answers:
-    P = np.array([[-0.5], [0.0], [0.25]])
-    objective.check(P)
-    return {"scores": objective.scores(P), "range": objective.range(P, "replace")}
+    P, space = np.array([[-0.5], [0.0], [0.25]]), Reals(-1, 1, 1)
+    objective.check(P, space)
+    view = objective.at(P[2], space)
+    return {"scores": objective.scores(P), "range": objective.range(P, "replace"),
+            "moves": view.scores(np.zeros(2, dtype=int), np.array([-0.75, -0.25]))}  # fmt: skip
 
 
-def test_ones_own_scores(array_place, tmp_path):
-    agree(array_place, numbers(), lambda X, y: RecordObjective(X, near, -1.0, 0.0, block=60),
+@pytest.mark.parametrize("kind", OWN)
+def test_ones_own_scores(kind, array_place, tmp_path):
+    score, moves = OWN[kind]
+
+    def make(X: Any, y: Any) -> RecordObjective:
+        return RecordObjective(X, score, -1.0, 0.0, block=60, moves=moves)
+
+    agree(array_place, numbers(), make, own_answers, tmp_path)
+
+
+def test_ones_own_compiled_scores_of_a_table(table_place, tmp_path):
+    """Cells that are no numbers are NaN; the first column has numbers alone."""
+    score, moves = OWN["compiled"]
+    agree(table_place, people(), lambda X, y: RecordObjective(X, score, -9, 0, moves=moves),
           own_answers, tmp_path)  # fmt: skip
 
 
@@ -549,7 +583,7 @@ def test_every_question_is_asked_above(monkeypatch):
     linear_answers(LinearObjective(np.abs(X), y == 0, domain=Box(0, 1)), [0, 2])
     centers_answers(CentersObjective(X, 3, domain))
     facility_answers(FacilityObjective(X, X[:12], (0.1, 2.0), domain))
-    own_answers(RecordObjective(X, near, -1.0, 0.0))
+    own_answers(RecordObjective(X, near, -1.0, 0.0, moves=near_moves))
     binary_answers(Joined(BinaryRecords.of(X, y, 3)))
     graded_answers(Joined(_Table.of(y, X[:, 0], 2)))
     for kind in (LinearRows, CentersRows, FacilityRows, ScoredRows, BinaryRows, GradedRows):

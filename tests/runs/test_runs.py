@@ -55,9 +55,10 @@ from privfit.privacy.accounting import compose
 from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Exponential
 from privfit.privacy.neighbours import ADD_REMOVE, REPLACE
 from privfit.runs import Path, Run, settings
+from privfit.runs.door import settings_of
 from privfit.runs.payment import Terms
 from privfit.runs.run import Task
-from privfit.runs.settings import Search, settings_of
+from privfit.runs.settings import Search
 from privfit.searches.solvers import SOLVERS
 
 COINS = np.random.default_rng(3)
@@ -310,12 +311,21 @@ def test_a_solver_of_ones_own_refuses_before_the_charge():
     assert ledger.entries == ()
 
 
-def test_what_lacks_a_fact_is_no_solver():
-    for other in (lambda run: None, Climb, object(), 3, Lloyd(), Gradient()):
+def test_what_cannot_be_called_is_no_solver():
+    for other in (Climb, object(), 3):
         with pytest.raises(ValueError, match=r"solver \(.*\) must be one of local, eem"):
             search(OWN, BOX, 1.0, solver=other)
     assert settings_of(Local(), SOLVERS) == ("local", Local())
     assert settings_of("local", SOLVERS) == ("local", Local())
+
+
+def test_solvers_of_other_objectives_say_so_before_the_charge():
+    ledger = Ledger(1.0)
+    with pytest.raises(ValueError, match=r"objective \(RecordO.*\) must be a CentersObjective for"):
+        search(OWN, BOX, 1.0, solver=Lloyd(), ledger=ledger)
+    with pytest.raises(ValueError, match="needs a linear model with a slope"):
+        search(OWN, BOX, 1.0, solver=Gradient(), ledger=ledger)
+    assert ledger.entries == ()
 
 
 # -------------------------------------------------------------------------------------------- runs

@@ -25,7 +25,10 @@ from privfit import (
     Box,
     CentersObjective,
     FacilityObjective,
+    Integers,
     LinearObjective,
+    Mixed,
+    Permutations,
     Reals,
     RecordObjective,
     Subsets,
@@ -48,7 +51,19 @@ SPACES: dict[str, Space] = {
     "the only index": Subsets(1, 1),
     "bits": Bits(5),
     "one bit": Bits(1),
-}
+    "permutations": Permutations(5),
+    "two things": Permutations(2),
+    "one thing": Permutations(1),
+    "integers": Integers(-3, 8, 4),
+    "integers of their own bounds": Integers([0, -1, 100], [1, 1, 100_000]),
+    "a table of integers": Integers(0, 9, (2, 3)),
+    "large integers": Integers(-(2**52), 2**52, 1),
+    "mixed": Mixed(Reals(-1, 1, (2, 2), units=0.25), Subsets(6, 2), Bits(3), Permutations(4),
+                   Integers(0, 5, 2)),
+    "mixed without reals": Mixed(Bits(2), Integers(0, 9, 1)),
+    "mixed bits": Mixed(Bits(2), Bits(1)),
+    "mixed in mixed": Mixed(Mixed(Reals(0, 1, 1), Bits(1)), Permutations(3)),
+}  # fmt: skip
 
 
 @pytest.fixture(params=list(SPACES), ids=str)
@@ -72,6 +87,11 @@ def proposals(space: Space) -> dict[str, np.ndarray]:
         found[f"nudge {step}"] = space.nudge(A, step, coins())
         for rate in (0.0, 0.5, 1.0):
             found[f"jitter {step} {rate}"] = space.jitter(A, step, rate, coins())
+            found[f"redraw {rate}"] = space.redraw(A, rate, coins())
+    for name in ("splice", "mix"):
+        found[f"sibling of a {name}"] = space.sibling(A, B, found[name], coins())
+    if isinstance(space, Permutations):
+        found["swap"], found["insert"] = space.swap(A, coins()), space.insert(A, coins())
     return found
 
 
@@ -85,9 +105,12 @@ def test_operators_leave_their_arguments_alone(space):
     before = A.copy(), B.copy()
     A.flags.writeable = B.flags.writeable = False
     space.splice(A, B, coins())
-    space.mix(A, B, coins())
+    space.sibling(A, B, space.mix(A, B, coins()), coins())
     space.nudge(A, 0.3, coins())
     space.jitter(A, 0.3, 0.5, coins())
+    space.redraw(A, 0.5, coins())
+    space.contains(A)
+    space.snap(A)
     space.moved(A[0], *space.all_moves(A[0], 0.3))
     space.moved(A[0], *space.some_moves(A[0], 5, 0.3, coins()))
     assert np.array_equal(A, before[0])
@@ -100,14 +123,14 @@ def test_the_same_coins_give_the_same_proposals(space):
         assert np.array_equal(first, second)
 
 
-@pytest.mark.parametrize("name", ["reals", "subsets", "bits"])
+@pytest.mark.parametrize("name", ["reals", "subsets", "bits", "permutations", "integers", "mixed"])
 def test_other_coins_give_other_proposals(name):
     space = SPACES[name]
     A, B = space.sample(60, coins(1)), space.sample(60, coins(2))
     operators = [
         lambda c: space.sample(60, c), lambda c: space.splice(A, B, c),
         lambda c: space.mix(A, B, c), lambda c: space.nudge(A, 0.3, c),
-        lambda c: space.jitter(A, 0.3, 0.5, c),
+        lambda c: space.jitter(A, 0.3, 0.5, c), lambda c: space.redraw(A, 0.5, c),
         lambda c: space.moved(A[0], *space.some_moves(A[0], 60, 0.3, c)),
     ]  # fmt: skip
     for operator in operators:
@@ -119,6 +142,9 @@ def test_size_is_the_number_of_genes():
     assert Reals(0, 1, 4).size == 4
     assert Subsets(9, 4).size == 4
     assert Bits(5).size == 5
+    assert Permutations(5).size == 5
+    assert Integers(0, 9, (3, 2)).size == Integers(np.zeros((3, 2), int), 9).size == 6
+    assert Mixed(Reals(0, 1, (3, 2)), Bits(5)).size == 11
 
 
 # ------------------------------------------------------------------------------------------ middles
@@ -133,12 +159,22 @@ def test_walks_start_nearest_to_zero():
     assert Bits(3).middle.tolist() == [False] * 3
 
 
+def test_other_walks_start_in_the_middle_or_in_order():
+    assert Integers([0, -3], [9, 4]).middle.tolist() == [4, 0]
+    assert Permutations(3).middle.tolist() == [0, 1, 2]
+    assert Mixed(Reals(1, 2, 1), Integers(0, 9, 1), Bits(1)).middle.tolist() == [1.0, 4.0, 0.0]
+
+
 def test_extremes_hold_the_ends_of_the_space():
     found = Reals([-3, -1], [1, 2], 2).extremes
     assert found.tolist() == [[0, 0], [-3, -1], [1, 2], [-3, 2]]
     assert Subsets(9, 4).extremes.tolist() == [[0, 1, 2, 3], [5, 6, 7, 8]]
     assert Subsets(4, 4).extremes.tolist() == [[0, 1, 2, 3], [0, 1, 2, 3]]
     assert Bits(2).extremes.tolist() == [[False, False], [True, True]]
+    assert Permutations(3).extremes.tolist() == [[0, 1, 2], [2, 1, 0]]
+    assert Integers([0, -3], [9, 4]).extremes.tolist() == [[4, 0], [0, -3], [9, 4]]
+    found = Mixed(Reals(-3, 1, 1), Bits(1)).extremes
+    assert found.tolist() == [[0, 0], [-3, 1], [1, 0], [-3, 1]]
 
 
 # -------------------------------------------------------------------------------------------- grids
@@ -157,7 +193,7 @@ def test_a_box_takes_the_grid_of_its_objective_unless_it_has_one(rng):
     own = RecordObjective(X, lambda x, P: np.zeros((len(x), len(P))), 0, 1)
     assert Reals(-1, 1, 3).on_grid_of(own).units is None
     places = FacilityObjective(X, X, (0, 4), domain)
-    for other in (Subsets(5, 2), Bits(3)):
+    for other in (Subsets(5, 2), Bits(3), Permutations(3), Integers(0, 9, 2), Mixed(Bits(3))):
         assert other.on_grid_of(places) is other
 
 
@@ -173,6 +209,50 @@ def test_snapped_candidates_are_the_nearest_points_of_the_grid_in_the_box():
 
 def test_without_a_grid_candidates_are_only_clipped():
     assert Reals(-1, 1, 3).snap([[0.123456789, 7, -7]]).tolist() == [[0.123456789, 1, -1]]
+
+
+def test_numbers_become_sets_and_strings():
+    assert Bits(3).snap([[0.7, -2, 0.5]]).tolist() == [[True, False, False]]
+    space = Subsets(6, 3)
+    assert space.snap([[2, 2, 2], [5, 5, 5], [-9, 0.4, 99]]).tolist() == [[2, 3, 4], [3, 4, 5],
+                                                                          [0, 1, 5]]  # fmt: skip
+    P = space.sample(40, coins())
+    assert np.array_equal(space.snap(P), np.sort(P))
+    for one in (space, Subsets(4, 4), Subsets(1, 1)):
+        check_inside(one, one.snap(coins().normal(0, 9, (200, one.k))))
+    check_inside(space, space.snap([[np.nan, np.inf, -np.inf]]))
+
+
+def test_what_is_snapped_is_contained_and_stays(space):
+    wild = coins().normal(0, 30, (60, *space.shape))
+    P = space.snap(wild)
+    check_inside(space, P)
+    assert np.array_equal(space.snap(P), P)
+
+
+OUTSIDE = [
+    (Reals(-1, 1, 2), [[0.5, 1], [-1, 1.01], [np.nan, 0], [-np.inf, 0]], 1),
+    (Reals(-1, 1, 2, units=0.25), [[0.5, 0.25], [-1, 1], [0.5, 0.3], [1.25, 0]], 2),
+    (Reals(-0.7, 0.7, 1, units=0.5), [[0.5], [0.7], [-0.7], [1.0]], 1),
+    (Reals(0, 1, (2, 1)), [[[0], [1]], [[0], [2]]], 1),
+    (Subsets(5, 2), [[0, 4], [3, 1], [2, 2], [0, 5], [-1, 2]], 2),
+    (Bits(2), [[True, False], [False, False]], 2),
+]
+
+
+@pytest.mark.parametrize(("space", "P", "inside"), OUTSIDE, ids=[repr(s) for s, *_ in OUTSIDE])
+def test_what_is_outside_is_not_contained(space, P, inside):
+    assert space.contains(P).tolist() == [True] * inside + [False] * (len(P) - inside)
+    assert space.contains(np.asarray(P)[:, :, None]).tolist() == [False] * len(P)
+    assert space.contains(np.full((3, *space.shape), "a")).tolist() == [False] * 3
+    assert space.contains(space.sample(1, coins())[:0]).tolist() == []
+    assert space.contains(1).tolist() == [False]
+
+
+def test_whole_numbers_are_neither_sets_nor_bits_in_another_type():
+    assert Subsets(5, 2).contains([[0.0, 4.0]]).tolist() == [False]
+    assert Bits(2).contains([[0, 1]]).tolist() == [False]
+    assert Reals(-1, 1, 2).contains([[0, 1]]).tolist() == [True]
 
 
 # -------------------------------------------------------------------------------------------- moves
@@ -337,6 +417,21 @@ def test_jitter_of_bits_flips_each_at_its_rate():
         assert scipy.stats.binomtest(hits, 6000, 0.3).pvalue > LEAST
 
 
+@pytest.mark.statistical
+def test_coordinates_are_drawn_anew_at_their_rate():
+    """Members of a set are swapped for any other, bits may stay what they are."""
+    P = Reals([-1, 5], [1, 6], 2).redraw(np.tile([2.0, 2.0], (6000, 1)), 0.3, coins())
+    for column, low, width in ((0, -1, 2), (1, 5, 1)):
+        hit = P[:, column][P[:, column] != 2.0]
+        assert scipy.stats.binomtest(len(hit), 6000, 0.3).pvalue > LEAST
+        assert scipy.stats.kstest((hit - low) / width, "uniform").pvalue > LEAST
+    P = Bits(2).redraw(np.zeros((6000, 2), dtype=bool), 0.6, coins())
+    assert scipy.stats.binomtest(int(P[:, 1].sum()), 6000, 0.3).pvalue > LEAST
+    P = np.tile([4, 0, 7], (6000, 1))
+    changed = Subsets(30, 3).redraw(P, 0.3, coins()) != P
+    assert scipy.stats.binomtest(int(changed[:, 2].sum()), 6000, 0.3).pvalue > LEAST
+
+
 def test_jitter_at_rate_zero_is_none_and_at_rate_one_everywhere():
     for space in (Reals(-1, 1, 4), Subsets(9, 4), Bits(5)):
         P = space.sample(50, coins(1))
@@ -406,7 +501,7 @@ def test_genes_of_children_come_from_parents(space):
         if isinstance(space, Subsets):
             for child, a, b in zip(children.tolist(), A.tolist(), B.tolist(), strict=True):
                 assert set(child) <= {*a, *b}
-        else:
+        elif not isinstance(space, Permutations | Mixed):
             assert ((children == A) | (children == B)).all()
 
 
@@ -431,6 +526,19 @@ WRONG = [
     *((partial(Reals, *bounds, 2, units=units), r"must have a point of the grid between them")
       for bounds, units in [((0.1, 0.2), 0.25), (([0, 0.1], [1, 0.2]), 0.25),
                             (([0.1, 0.1], [0.2, 1.0]), 0.25), ((1, 2), [0.5, 512.0])]),
+    *((partial(Permutations, n), rf"n \({n!r}\) must be a positive whole number; pass n=10")
+      for n in (0, -1, 1.0, True, None)),
+    *((partial(Integers, 0, 9, d), rf"d \({d!r}\) must be a positive whole number; pass d=10")
+      for d in (0, -1, 1.5, True)),
+    *((partial(Integers, *bounds, 2), r"low and high must be whole numbers between -2\^52 and")
+      for bounds in [(0.0, 9), (0, 9.5), (None, 9), ("0", 9), (0, 2**53), (-(2**63), 9), (0, 2**70),
+                     (False, True)]),
+    *((partial(Integers, *bounds), r"low and high must be numbers or arrays of the shape of a cand")
+      for bounds in [([0, 0], [1, 1, 1]), (0, [1, 1], 3)]),
+    *((partial(Integers, *bounds), r"low must be below high, in one coordinate or more; pass I")
+      for bounds in [(3, 3, 1), (4, 3, 1), ([0, 3], [9, 3]), (0, 9), ([1], np.zeros(0, int))]),
+    *((partial(Mixed, *parts), r"spaces \(.*\) must be at least one space, and nothing else; pass")
+      for parts in [(), (3,), (Bits(2), None)]),
     (partial(Reals(-1, 1, 3).on_grid_of, SimpleNamespace(candidate_units=np.ones(2))),
      r"candidates \(shape \(3,\)\) must have the shape of the objective's, \(2,\); pass Reals"),
 ]  # fmt: skip
@@ -444,7 +552,7 @@ def test_wrong_sizes_and_bounds_are_refused(call, message):
 
 def test_every_raise_is_reached_by_a_case_above():
     seen = "\n".join(messages_of(call) for call, _ in WRONG)
-    assert_reached([Path(spaces.__file__)], seen)
+    assert_reached(sorted(Path(spaces.__file__).parent.glob("*.py")), seen)
 
 
 def test_spaces_are_frozen_and_their_bounds_their_own():
@@ -452,7 +560,12 @@ def test_spaces_are_frozen_and_their_bounds_their_own():
     space = Reals(low, 1, 2)
     low[:] = 7
     assert space.low.tolist() == [0, 0]
-    for each, name in ((space, "low"), (Subsets(5, 2), "k"), (Bits(3), "n")):
+    numbers = np.array([0, 0])
+    whole = Integers(numbers, 9)
+    numbers[:] = 7
+    assert whole.low.tolist() == [0, 0]
+    for each, name in ((space, "low"), (Subsets(5, 2), "k"), (Bits(3), "n"), (whole, "high"),
+                       (Permutations(3), "n"), (Mixed(Bits(1)), "spaces")):  # fmt: skip
         with pytest.raises(AttributeError, match="cannot assign"):
             setattr(each, name, 1)
 
@@ -462,3 +575,6 @@ def test_representations_are_short():
     assert repr(Reals(0, 1, (3, 2))) == "Reals(<3 x 2 numbers>)"
     assert repr(Subsets(5, 2)) == "Subsets(n=5, k=2)"
     assert repr(Bits(3)) == "Bits(n=3)"
+    assert repr(Permutations(3)) == "Permutations(n=3)"
+    assert repr(Integers(0, 9, (3, 2))) == "Integers(<3 x 2 whole numbers>)"
+    assert repr(Mixed(Bits(3), Reals(0, 1, 2))) == "Mixed(Bits(n=3), Reals(<2 numbers>))"

@@ -42,11 +42,14 @@ from privfit import (
     CentersObjective,
     Event,
     FacilityObjective,
+    Integers,
     L2Ball,
     Ledger,
     LinearObjective,
     Local,
+    Mixed,
     Numeric,
+    Permutations,
     PrivacyLeakWarning,
     PrivGene,
     Reals,
@@ -68,8 +71,9 @@ from privfit.privacy.ledger import Grant
 from privfit.privacy.mechanisms import Exponential, NoisyMax, PermuteAndFlip, TopK
 from privfit.privacy.neighbours import Neighbours
 from privfit.runs import Generation, Path
+from privfit.runs.door import settings_of
 from privfit.runs.run import Run
-from privfit.runs.settings import settings_of
+from privfit.runs.settings import listed
 from privfit.searches.dpsga import thesis_delta
 from privfit.searches.solvers import SOLVERS
 
@@ -119,6 +123,18 @@ def own_bits(x: Any, P: Any) -> np.ndarray:
     return P.T[np.asarray(x)].astype(float)
 
 
+def own_order(x: Any, P: Any) -> np.ndarray:
+    return -np.argsort(P, axis=1).T[np.asarray(x)] / 2
+
+
+def own_integers(x: Any, P: Any) -> np.ndarray:
+    return -np.abs(np.asarray(x)[:, None] - P.sum(axis=1)) / 10
+
+
+def own_mixed(x: Any, P: Any) -> np.ndarray:
+    return (P / [1, 1, 3, 1, 1]).T[np.asarray(x)]
+
+
 def own(pool: Sequence[Any], score: Any, low: float, high: float, space: Any) -> Problem:
     return Problem(pool, lambda rows: RecordObjective(np.array(rows), score, low, high), space)
 
@@ -138,6 +154,10 @@ PROBLEMS = {
     "own reals": own([0.0, 1.0, -1.0, 0.5], own_reals, -1.0, 0.0, Reals(-1, 1, 2)),
     "own subsets": own([0, 1, 2, 3], own_subsets, 0.0, 1.0, Subsets(4, 2)),
     "own bits": own([0, 1, 2], own_bits, 0.0, 1.0, Bits(3)),
+    "own order": own([0, 1, 2], own_order, -1.0, 0.0, Permutations(3)),
+    "own integers": own([0, 10, 5], own_integers, -1.0, 0.0, Integers(0, 5, 2)),
+    "own mixed": own([0, 1, 2], own_mixed, 0.0, 1.0,
+                     Mixed(Bits(2), Integers(0, 3, 1), Permutations(2))),
 }  # fmt: skip
 
 # Where a preset differs from ours in numbers alone, it is not run twice.
@@ -318,6 +338,13 @@ def neighbours_at(space: Any, objective: Any) -> Any:
         return lambda w, step: reference.neighbours_of_set(list(w), space.n)
     if isinstance(space, Bits):
         return lambda w, step: reference.neighbours_of_bits([bool(v) for v in w])
+    if isinstance(space, Permutations):
+        return lambda w, step: reference.neighbours_of_order(list(w))
+    if isinstance(space, Mixed):
+        return lambda w, step: neighbours_of_parts(space, w, step)
+    if isinstance(space, Integers):
+        low, high = space.low.min(), space.high.max()
+        return lambda w, step: reference.neighbours_of_integers(list(w), low, high, step)
     units = getattr(objective, "candidate_units", None)
     assert units is None or np.unique(units).size == 1
     unit = None if units is None else float(np.ravel(units)[0])
@@ -328,6 +355,17 @@ def neighbours_at(space: Any, objective: Any) -> Any:
         return [np.array(row).reshape(space.shape) for row in flat]
 
     return around
+
+
+def neighbours_of_parts(space: Mixed, w: Any, step: float) -> list[Any]:
+    """w with one of its parts moved."""
+    found, start = [], 0
+    for one in space.spaces:
+        end = start + one.size
+        around = neighbours_at(one, None)(list(w[start:end]), step)
+        found += [[*w[:start], *moved, *w[end:]] for moved in around]
+        start = end
+    return found
 
 
 def test_local_search_looks_at_all_neighbours_and_goes_to_the_selected_one(problem):
@@ -1063,7 +1101,7 @@ OURS = {
 def test_presets_are_the_published_numbers_and_ours(kind, paper):
     generations = {} if kind is Subsample else {"generations": None}
     expected = {**(PUBLISHED if paper else OURS)[kind], **generations, "paper": paper}
-    assert dataclasses.asdict(kind(paper=paper)) == expected
+    assert listed(kind, dataclasses.asdict(kind(paper=paper))) == expected
 
 
 @pytest.mark.parametrize("paper", [True, False])
@@ -1174,7 +1212,7 @@ REFUSED = [
        r"epsilon \(inf\) is for the plain genetic algorithm; pass solver='dpsga'")
       for solver in ("local", "eem", "privgene", "subsample", PrivGene())),
     *((refused(solver=solver), r"solver \(.*\) must be one of local, eem, privgene, dpsga, "
-       r"subsample, or settings such as DPSGA\(generations=50\); pass one of them")
+       r"subsample, .*settings .*DPSGA\(.*\)")
       for solver in ("simulated annealing", "DPSGA", "", None, 3, DPSGA)),
     *((refused(adjacency=adjacency),
        rf"adjacency \({re.escape(repr(adjacency))}\) must be 'replace' or 'add_remove'")
@@ -1202,6 +1240,14 @@ REFUSED = [
       for space in (Reals(0, 1, 2), Bits(2), Subsets(6, 2), Subsets(6, 6))),
     (refused(SETS, Reals(0.0001, 0.0002, (2, 2))), r"must have a point of the grid between them"),
     (refused(RecordObjective(PRIVATE, lambda x, P: P, 0, 1)), r"score returned another shape"),
+    *((refused(all_of(PROBLEMS["centres"]), space, solver=solver),
+       r"space \(.*\) must be another one for a CentersObjective; pass Reals\(-1, 1, \(k, d\)\)")
+      for space in (Integers(0, 1, (2, 2)), Mixed(Reals(0, 1, (2, 2))), Permutations(2))
+      for solver in ("local", "dpsga")),
+    *((refused(all_of(PROBLEMS["facilities"]), space, solver=solver),
+       r"space \(.*\) must be another one for a FacilityObjective; pass Subsets\(n, k\)")
+      for space in (Integers(0, 4, 2), Mixed(Subsets(5, 2)), Permutations(5))
+      for solver in ("eem", "privgene")),
 ]  # fmt: skip
 
 
@@ -1317,7 +1363,7 @@ def test_every_raise_is_reached_by_a_case_above():
         *(
             source
             for source in package.glob("runs/*.py")
-            if source.stem not in {"settings", "spaces"}
+            if source.stem not in {"candidates", "door", "settings", "spaces"}
         ),
     ]
     cases = [*REFUSED, *WRONG_SETTINGS, (run_without_a_size, ""),

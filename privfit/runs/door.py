@@ -1,0 +1,300 @@
+"""The one door for solvers: privfit's own, a user's, and those of other packages by name.
+
+`settings_of` takes whatever was passed as ``solver=`` and returns its name and its settings. A
+solver that does not inherit from `Settings` becomes a `Guest`: it states the facts that it wants
+to, and has the defaults of `Settings` for the others. From there on all solvers are alike.
+
+A name that is none of privfit's own is looked up among the entry points ``privfit.solvers`` of the
+installed packages. Only the one package that offers this name is imported, and only because the
+caller wrote the name: a model file is never the reason (`privfit.models.own`).
+
+What is wrong with a solver, an objective or a space is refused here, in one sentence each, before
+anything is charged.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, is_dataclass
+from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
+from typing import Any
+
+from privfit.base.cautions import OldNameWarning
+from privfit.base.errors import DeclarationError, DeclarationTypeError
+from privfit.base.typing import Array
+from privfit.base.validation import is_finite
+from privfit.privacy.neighbours import Neighbours
+from privfit.runs.paths import Path
+from privfit.runs.protocols import Objective, Solver
+from privfit.runs.run import Task, check_candidates
+from privfit.runs.settings import Settings, listed
+
+__all__ = ["FACTS", "GROUP", "OURS", "Guest", "check_parts", "complete", "fields_of", "name_of",
+           "realised", "settings_of"]  # fmt: skip
+
+GROUP = "privfit.solvers"  # of entry points
+# Names that no other solver may have, wherever they are known; a test compares the tables.
+OURS = frozenset({
+    "auto", "clusters", "coreset", "dpsga", "eem", "frank_wolfe", "functional", "gradient",
+    "greedy", "grid", "gupt", "hybrid", "lloyd", "local", "majority", "noisy", "objective",
+    "output", "peeling", "privatesvm", "privgene", "select_refine", "sgd", "sparse_vector",
+    "subsample", "swaps", "synopsis", "tree",
+})  # fmt: skip
+NOT_RENAMED: Mapping[str, str] = MappingProxyType({})
+FACTS: Mapping[str, str] = MappingProxyType({
+    "needs_order": "True or False",
+    "counts_errors": "True or False",
+    "centres_columns": "True or False",
+    "scores_many": "True or False",
+    "runs_unpaid": "True or False",
+    "weighs_loss": "True or False",
+    "needs_size": "True or False",
+    "without_size": "a text",
+    "largest_weight": "a positive number",
+    "space_needs": "a tuple of names of methods",
+    "takes": "a class or a tuple of classes",
+    "bounds_codes": "a method bounds_codes(objective)",
+})  # fmt: skip
+
+
+class Guest(Settings):
+    """A solver with the facts that it states; the others are the defaults of `Settings`."""
+
+    def __init__(self, solver: Solver) -> None:
+        self.solver = solver
+        for name, kind in FACTS.items():
+            if hasattr(solver, name) and not _is_fact(kind, getattr(solver, name)):
+                raise DeclarationTypeError(
+                    f"{name} ({getattr(solver, name)!r}) of solver {name_of(solver)!r} must be "
+                    f"{kind}; leave it out, or correct it"
+                )
+
+    def __repr__(self) -> str:
+        return repr(self.solver)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in FACTS:
+            solver = super().__getattribute__("solver")
+            if hasattr(solver, name):
+                return getattr(solver, name)
+        return super().__getattribute__(name)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # of Python itself, such as those of copies
+            raise AttributeError(name)
+        return getattr(super().__getattribute__("solver"), name)
+
+    @property
+    def space_needs(self) -> tuple[str, ...]:
+        """Most searches begin with candidates that are drawn uniformly."""
+        return ("sample",)
+
+    def check(self, task: Task[Any, Any]) -> None:
+        """Refuse what the solver refuses, or else a space that the objective cannot score.
+
+        Parameters
+        ----------
+        task : Task
+            The public part of what the solver is asked to do.
+        """
+        own = getattr(self.solver, "check", None)
+        if own is not None:
+            own(task)
+            return
+        super().check(task)
+        check_candidates(task)
+
+    def __call__(self, run: Any) -> Path:
+        return self.solver(run)
+
+
+def _is_fact(kind: str, value: Any) -> bool:
+    if kind == "True or False":
+        return isinstance(value, bool)
+    if kind == "a text":
+        return isinstance(value, str)
+    if kind == "a positive number":
+        return is_finite(value) and value > 0
+    if kind.startswith("a tuple"):
+        return isinstance(value, tuple) and all(isinstance(one, str) for one in value)
+    if kind.startswith("a class"):
+        return all(
+            isinstance(one, type) for one in (value if isinstance(value, tuple) else [value])
+        )
+    return callable(value)
+
+
+# ------------------------------------------------------------------------------------ what is asked
+
+
+def settings_of(
+    solver: Any, methods: Mapping[str, type[Any]], renamed: Mapping[str, str] = NOT_RENAMED
+) -> tuple[str, Any]:
+    """The name and the settings of a solver given by either, of privfit or not.
+
+    A name that is renamed works as before and warns whoever called the caller.
+    """
+    if isinstance(solver, str) and solver in renamed:
+        warnings.warn(
+            f"solver {solver!r} is {renamed[solver]!r} now; pass that", OldNameWarning, stacklevel=3
+        )
+        solver = renamed[solver]
+    for name, kind in methods.items():
+        if type(solver) is kind:
+            return name, solver
+        if isinstance(solver, str) and solver == name:
+            return name, kind()
+    if isinstance(solver, str):
+        return solver, _installed(solver, methods)
+    return name_of(solver), _guest(solver, repr(solver), methods)
+
+
+def _guest(solver: Any, shown: str, methods: Iterable[str]) -> Settings:
+    """A solver that is not in the table, with all facts."""
+    if isinstance(solver, type):
+        raise DeclarationTypeError(
+            f"solver ({shown}) must be one of {', '.join(methods)}, or settings instead of their "
+            f"class; pass {solver.__name__}()"
+        )
+    if not callable(solver):
+        raise DeclarationTypeError(
+            f"solver ({shown}) must be one of {', '.join(methods)}, settings such as "
+            "DPSGA(generations=50), or an object that is called with a Run and returns a Path; "
+            "pass one of them"
+        )
+    if name_of(solver) in OURS:
+        raise DeclarationError(
+            f"name ({name_of(solver)!r}) of a solver must not be that of one of privfit's own, "
+            "since releases show it; give it another name"
+        )
+    return solver if isinstance(solver, Settings) else Guest(solver)
+
+
+def name_of(solver: Any) -> str:
+    """The name of a solver in releases: its own, or that of its function or class."""
+    name = getattr(solver, "name", None)
+    if isinstance(name, str) and name:
+        return name
+    return str(getattr(solver, "__name__", type(solver).__name__))
+
+
+# ------------------------------------------------------------------------------------- entry points
+
+
+def _installed(name: str, methods: Iterable[str]) -> Settings:
+    """The settings of a solver that an installed package offers by this name."""
+    offered = {} if name in OURS else _offered(name)
+    if not offered:
+        others = sorted({one.name for one in entry_points(group=GROUP)} - OURS)
+        raise DeclarationError(
+            f"solver ({name!r}) must be one of {', '.join([*methods, *others])}, settings such as "
+            "DPSGA(generations=50), or an object that is called with a Run and returns a Path; "
+            "pass one of them"
+        )
+    if len(offered) > 1:
+        raise DeclarationError(
+            f"solver ({name!r}) must be offered by one package, but {', '.join(sorted(offered))} "
+            "offer it; pass settings instead of the name"
+        )
+    [(package, entry)] = offered.items()
+    try:
+        solver = entry.load()
+        solver = solver() if isinstance(solver, type) else solver
+    except Exception as error:
+        raise DeclarationError(
+            f"solver ({name!r}) of package {package!r} must be importable as {entry.value!r}, but "
+            f"that raised {type(error).__name__}; repair the package, or pass settings"
+        ) from error
+    return _guest(solver, repr(name), methods)
+
+
+def _offered(name: str) -> dict[str, EntryPoint]:
+    """Entry points of this name by their packages, which a path may list twice; none is loaded."""
+    found = entry_points(group=GROUP, name=name)
+    return {one.dist.name if one.dist else one.value: one for one in found}
+
+
+# ------------------------------------------------------------------------------------------- checks
+
+
+def check_parts(name: str, settings: Settings, objective: Any, space: Any) -> None:
+    """Refuse an objective or a space that lacks what a solver needs; nothing is read or charged."""
+    for part in ("scores", "range", "prior"):
+        if not callable(getattr(objective, part, None)):
+            raise DeclarationTypeError(
+                f"objective ({type(objective).__name__}) must have a method {part}; pass an "
+                "objective such as RecordObjective, or add it (privfit.Objective)"
+            )
+    if not hasattr(objective, "n_records"):
+        raise DeclarationTypeError(
+            f"objective ({type(objective).__name__}) must have n_records, the number of records; "
+            "pass an objective such as RecordObjective, or add it (privfit.Objective)"
+        )
+    if not isinstance(objective, settings.takes):
+        kinds = settings.takes if isinstance(settings.takes, tuple) else (settings.takes,)
+        raise DeclarationTypeError(
+            f"objective ({type(objective).__name__}) must be a "
+            f"{' or a '.join(kind.__name__ for kind in kinds)} for solver {name!r}; pass another "
+            "solver, or such an objective"
+        )
+    for part in ("shape", *settings.space_needs):
+        if not hasattr(space, part):
+            raise DeclarationTypeError(
+                f"space ({type(space).__name__}) must have {part!r} for solver {name!r}; pass "
+                "another solver or operator, or a space with it (privfit.Space)"
+            )
+
+
+class _Complete:
+    """An objective of a user, with `spread` if it has none."""
+
+    def __init__(self, objective: Objective) -> None:
+        self._objective = objective
+
+    def __repr__(self) -> str:
+        return f"<{type(self._objective).__name__} of private records>"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._objective, name)
+
+    def spread(self, P: Array, neighbours: Neighbours, /) -> int:
+        """The range."""
+        return self._objective.range(P, neighbours)
+
+
+def complete(objective: Any) -> Any:
+    """The objective itself, or one that has the optional method `spread` as well."""
+    has = [hasattr(objective, part) for part in ("n_records", "scores", "range", "prior")]
+    return _Complete(objective) if all(has) and not hasattr(objective, "spread") else objective
+
+
+# ------------------------------------------------------------------------------------ what was used
+
+
+def fields_of(solver: Any) -> dict[str, Any]:
+    """The settings of a solver: its fields, or the parameters that scikit-learn would find."""
+    if isinstance(solver, Guest):
+        solver = solver.solver
+    if is_dataclass(solver) and not isinstance(solver, type):
+        return listed(solver, asdict(solver))
+    if hasattr(solver, "get_params"):
+        return dict(solver.get_params(deep=False))
+    return {}
+
+
+def realised(solver: str, settings: Any, path: Path) -> dict[str, Any]:
+    """The solver's settings as they were used, for the settings of a `Release`."""
+    used = _merged(fields_of(settings), path.notes)
+    return {"solver": solver, **{name: used[name] for name in used if name != "solver"}}
+
+
+def _merged(given: Any, used: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with those of their parts; values that were used replace those that were passed."""
+    own = given if isinstance(given, dict) else {}
+    both = {
+        name: _merged(own.get(name), value) if isinstance(value, Mapping) else value
+        for name, value in used.items()
+    }
+    return {**own, **both}

@@ -1,0 +1,154 @@
+"""Solvers of users, as they would write them: a dataclass, a function, and what goes wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privfit.runs import Path, Run
+
+
+@dataclass(frozen=True)
+class ES:
+    """An evolution strategy with private recombination, and no facts at all."""
+
+    generations: int = 4
+    population: int = 20
+    parents: int = 3
+    step: float = 0.3
+
+    def __call__(self, run: Run[Any, Any]) -> Path:
+        run.plan("selection", self.generations * self.parents, generations=self.generations)
+        space, w, step = run.space, run.space.middle, self.step
+        for _ in range(self.generations):
+            noise = run.coins.normal(0, step, (self.population, *space.shape))
+            P = space.snap(w + noise * space.width)
+            parents = P[run.select(P, self.parents)]
+            run.report(parents)
+            w, step = parents.mean(axis=0), 0.8 * step
+        return run.path(average=0.5)
+
+
+def best_of_some(run: Run[Any, Any]) -> Path:
+    """One selection among random candidates, of any space."""
+    run.plan("selection")
+    P = run.space.sample(20, run.coins)
+    run.report(P[run.select(P)])
+    return run.path()
+
+
+@dataclass
+class Schedule:
+    """A setting of a setting."""
+
+    step: float = 0.3
+
+
+@dataclass
+class Nested:
+    """A solver with settings within, and a name of its own."""
+
+    schedule: Schedule
+    name: str = "nested"
+
+    def __call__(self, run: Run[Any, Any]) -> Path:
+        return ES(step=self.schedule.step)(run)
+
+
+class Plain:
+    """A solver with neither fields nor parameters."""
+
+    def __call__(self, run: Run[Any, Any]) -> Path:
+        return best_of_some(run)
+
+
+class Hidden:
+    """A solver whose settings nobody can find."""
+
+    def __init__(self, step: float) -> None:
+        self.step = step
+
+    def __call__(self, run: Run[Any, Any]) -> Path:
+        return best_of_some(run)
+
+
+# ------------------------------------------------------------------------------------- what fails
+
+
+def no_plan(run: Run[Any, Any]) -> Path:
+    P = run.space.sample(5, run.coins)
+    run.report(P[run.select(P)])
+    return run.path()
+
+
+def too_many(run: Run[Any, Any]) -> Path:
+    run.plan("selection", 2)
+    for _ in range(3):
+        P = run.space.sample(5, run.coins)
+        run.report(P[run.select(P)])
+    return run.path()
+
+
+def outside(run: Run[Any, Any]) -> Path:
+    run.plan("selection")
+    P = run.space.sample(5, run.coins) + 100.0
+    run.report(P[run.select(P)])
+    return run.path()
+
+
+def wrong_shape(run: Run[Any, Any]) -> Path:
+    run.plan("selection")
+    P = run.space.sample(5, run.coins)[:, :, None]
+    run.report(P[run.select(P)])
+    return run.path()
+
+
+def too_few(run: Run[Any, Any]) -> Path:
+    run.plan("selection", 9)
+    run.select(run.space.sample(5, run.coins), 9)
+    return run.path()
+
+
+def no_path(run: Run[Any, Any]) -> Any:
+    best_of_some(run)
+    return np.zeros(1)
+
+
+def no_report(run: Run[Any, Any]) -> Path:
+    run.plan("selection")
+    run.select(run.space.sample(5, run.coins))
+    return run.path()
+
+
+def no_row(run: Run[Any, Any]) -> Path:
+    run.plan("selection")
+    P = run.space.sample(5, run.coins)
+    run.report(P[run.select(P)][0])
+    return run.path()
+
+
+def not_finite(run: Run[Any, Any]) -> Path:
+    path = best_of_some(run)
+    return Path((path.generations[0] * np.nan,))
+
+
+def broken(run: Run[Any, Any]) -> Path:
+    run.plan("selection", 2)
+    run.select(run.space.sample(5, run.coins))
+    raise KeyError(f"the scores are {run.objective.scores(run.space.sample(2, run.coins))}")
+
+
+FAILING = {
+    no_plan: r"must be planned before it is drawn; call run\.plan\('selection', count\) first",
+    too_many: r"has drawn already|costs epsilon",
+    outside: r"P must lie in the space, Reals.*; pass run\.space\.snap\(P\)",
+    wrong_shape: r"P \(shape \(5, 1, 1\)\) must be candidates of shape \(m, 1\); pass them as rows",
+    too_few: r"k \(9\) must be from 1 to the number of candidates \(5\); pass fewer",
+    no_path: r"returned a value of type ndarray, which must be a Path; return run\.path\(\)",
+    no_report: r"a path without candidates, which must have one; call run\.report",
+    no_row: r"its answer \(shape \(\)\) must have the shape of a candidate, \(1,\); report surviv",
+    not_finite: r"its answer must be finite numbers; report candidates of the space",
+    broken: r"failed \(KeyError, own_solvers\.py line \d+\) after",
+}

@@ -1,0 +1,594 @@
+"""One door for all solvers: what a user writes works everywhere, or is refused in a sentence."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import sys
+import textwrap
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path as File
+from typing import Any
+
+import numpy as np
+import pytest
+from makers.own_solvers import ES, FAILING, best_of_some, broken
+from makers.raises import assert_reached, messages_of
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+import privfit
+from privfit import (
+    EEM,
+    Bits,
+    Box,
+    CentersObjective,
+    Checkpoint,
+    FacilityObjective,
+    Gradient,
+    Greedy,
+    Hybrid,
+    KMeans,
+    KMedian,
+    Ledger,
+    LinearObjective,
+    LinearSVC,
+    Lloyd,
+    LogisticRegression,
+    PrivGene,
+    Reals,
+    RecordObjective,
+    SelectFeatures,
+    SolverError,
+    Stream,
+    Subsets,
+    TopK,
+    UniformGrid,
+    search,
+    sweep,
+)
+from privfit.clustering import kmeans, kmedian
+from privfit.features import selection
+from privfit.linear import methods as linear
+from privfit.privacy.neighbours import Neighbours
+from privfit.runs import Run, door
+from privfit.runs.door import FACTS, GROUP, OURS, Guest, settings_of
+from privfit.runs.settings import Settings
+from privfit.searches.solvers import SOLVERS
+
+X = np.random.default_rng(3).uniform(-1, 1, (400, 2))
+Y = (X[:, 0] > X[:, 1]).astype(int)
+DECLARED = {"domain": (-1, 1), "classes": [0, 1], "random_state": 1}
+BOX = Reals(-1, 1, 1)
+
+
+def nearness(x: Any, P: Any) -> Any:
+    return -np.abs(x[:, :1] - P[:, 0]) / 2
+
+
+OWN = RecordObjective(X, nearness, -1.0, 0.0)
+
+
+# ------------------------------------------------------------------------------------- everywhere
+
+
+@pytest.mark.parametrize("solver", [ES(), best_of_some])
+def test_a_solver_without_facts_works_in_every_estimator_and_search(solver):
+    name = getattr(solver, "__name__", "ES")
+    found = search(OWN, BOX, 1.0, solver=solver, random_state=1)
+    releases = [found.release]
+    for kind in (LogisticRegression, LinearSVC):
+        releases.append(kind(1.0, 1e-6, solver=solver, **DECLARED).fit(X, Y).release_)
+    means = KMeans(2, 1.0, domain=(-1, 1), solver=solver, random_state=1)
+    releases.append(means.fit(X).release_)
+    places = KMedian(2, 1.0, facilities=X[:9], domain=(-1, 1), random_state=1)
+    if solver is best_of_some:  # a set has no mean
+        releases.append(places.set_params(solver=solver).fit(X).release_)
+    for release in releases:
+        assert release.verify()
+        assert release.settings["solver"] == name
+
+
+def test_its_fields_stand_in_the_release():
+    settings = search(OWN, BOX, 1.0, solver=ES(step=0.25), random_state=1).release.settings
+    assert settings["step"] == 0.25
+    assert next(iter(settings)) == "solver"
+
+
+def test_its_models_of_several_classes_share_the_budget():
+    model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1, 2], solver=ES())
+    model.fit(X, Y + (X[:, 1] > 0.5))
+    assert model.coef_.shape == (3, 2)
+    assert sum(event.count for event in model.release_.events) == 3 * 12
+    assert model.release_.verify()
+
+
+def test_it_takes_streams_with_the_same_result():
+    whole = LogisticRegression(1.0, 1e-6, solver=ES(), **DECLARED).fit(X, Y)
+    parts = LogisticRegression(1.0, 1e-6, solver=ES(), **DECLARED).fit(Stream(X), Y)
+    assert np.array_equal(whole.coef_, parts.coef_)
+
+
+def test_it_is_replayed_from_a_checkpoint(tmp_path):
+    def run() -> Any:
+        with Checkpoint(tmp_path / "journal", 1.0) as journal:
+            return search(OWN, BOX, 1.0, solver=ES(), ledger=journal.ledger,
+                          random_state=journal.coins)  # fmt: skip
+
+    first, again = run(), run()
+    assert np.array_equal(first.answer, again.answer)
+    assert again.release.epsilon == 1.0
+
+
+def test_it_is_a_parameter_that_can_be_cloned_and_searched():
+    model = LogisticRegression(1.0, 1e-6, solver=ES(step=0.5), **DECLARED)
+    assert model.get_params()["solver__step"] == 0.5
+    assert "solver__step" not in model.get_params(deep=False)
+    assert clone(model).solver == ES(step=0.5)
+    changed = clone(model).set_params(solver__step=0.25)
+    assert (changed.solver, model.solver) == (ES(step=0.25), ES(step=0.5))
+    with pytest.raises(
+        ValueError, match="stepz must be a parameter of ES; pass one of generations"
+    ):
+        model.set_params(solver__stepz=1)
+    grid = GridSearchCV(model, {"solver__step": [0.1, 0.5], "solver__parents": [2]}, cv=2)
+    assert grid.fit(X, Y).best_estimator_.solver.parents == 2
+    assert pickle.loads(pickle.dumps(model.fit(X, Y))).solver == model.solver
+    assert clone(LogisticRegression(solver=best_of_some)).solver is best_of_some
+
+
+def test_sweeps_take_it():
+    template = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1], solver=ES())
+    found = sweep(template, X, Y, [0.5, 1.0], public=True, seeds=2)
+    assert "ES(" in found.settings
+
+
+@dataclass(frozen=True, repr=False)
+class OwnMethod(selection.SelectionMethod):
+    """Peels one feature; or returns what it likes."""
+
+    answer: Any = None
+
+    def check(self, problem: Any, budget: Any) -> None:
+        """Refuse nothing."""
+
+    def __call__(self, problem: Any, paid: Any) -> Any:
+        noise = TopK(1, paid.budget.epsilon, problem.range)
+        paid.plan(noise.event)
+        chosen = paid.release(noise, problem.scores(paid.source))
+        return selection.Selected(chosen) if self.answer is None else self.answer
+
+
+def test_features_are_selected_by_a_method_of_ones_own(tmp_path):
+    ones = (X > 0).astype(int)
+    select = SelectFeatures(1.0, classes=[0, 1], solver=OwnMethod(), random_state=1).fit(ones, Y)
+    assert select.release_.verify()
+    assert select.release_.settings["solver"] == "OwnMethod"
+    ledger = Ledger(1.0)
+    for wrong in (3, selection.Selected(np.array([0, 0])), selection.Selected(np.array([9]))):
+        ledger = Ledger(1.0)
+        broken = SelectFeatures(1.0, classes=[0, 1], solver=OwnMethod(wrong), ledger=ledger)
+        with pytest.raises(SolverError, match="must be a Selected with different features below 2"):
+            broken.fit(ones, Y)
+        assert len(ledger.releases) == 1
+    with pytest.raises(ValueError, match=r"or search sets of features by search\(objective, Subs"):
+        SelectFeatures(1.0, classes=[0, 1], solver=best_of_some).fit(ones, Y)
+
+
+# ------------------------------------------------------------------------------------------- facts
+
+
+def test_facts_that_are_not_stated_have_the_defaults_of_settings():
+    guest, usual = Guest(best_of_some), Settings()
+    for name in FACTS:
+        if name not in ("space_needs", "bounds_codes"):
+            assert getattr(guest, name) == getattr(usual, name)
+    assert guest.bounds_codes(None) is False
+    assert guest.space_needs == ("sample",)
+    assert set(FACTS) == {
+        name for name in vars(Settings) if name[0] != "_" and name not in ("size", "check")
+    }
+
+
+def test_facts_that_are_stated_count():
+    class Narrow(ES):
+        largest_weight = 0.5
+        counts_errors = True
+        name = "narrow"
+
+    model = LogisticRegression(1.0, 1e-6, solver=Narrow(), **DECLARED).fit(X, Y)
+    assert np.abs(model.coef_).max() <= 0.5
+    assert model.release_.settings["solver"] == "narrow"
+
+    class Ordered(ES):
+        needs_order = True
+
+    with pytest.raises(ValueError, match=r"solver \('Ordered'\) needs all records at once"):
+        LogisticRegression(1.0, solver=Ordered(), **DECLARED).fit(Stream(X), Y)
+
+    class Sized(ES):
+        needs_size, without_size = True, "Sized(steps=...)"
+
+    with pytest.raises(ValueError, match=r"n_public must be given .* or Sized\(steps=\.\.\.\)"):
+        search(OWN, BOX, 1.0, solver=Sized(), adjacency="add_remove")
+
+
+def test_settings_that_inherit_from_ours_are_not_ours():
+    class Mine(EEM):
+        def __call__(self, run: Run[Any, Any]) -> Any:
+            return best_of_some(run)
+
+    assert search(OWN, BOX, 1.0, solver=Mine(), random_state=1).release.settings["solver"] == "Mine"
+
+
+def test_the_names_of_all_our_solvers_are_kept_for_them():
+    tables = (SOLVERS, linear.METHODS, linear.RENAMED, kmeans.METHODS, kmedian.METHODS,
+              selection.METHODS)  # fmt: skip
+    assert OURS == {"auto", *(name for table in tables for name in table)}
+
+
+# ------------------------------------------------------------------------------------- entry points
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """Distributions that are installed on a path of their own, with solvers by name."""
+
+    def install(package: str, points: dict[str, str], code: str) -> None:
+        (tmp_path / f"{package}.py").write_text(textwrap.dedent(code))
+        info = tmp_path / f"{package}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        lines = "\n".join(f"{name} = {value}" for name, value in points.items())
+        (info / "entry_points.txt").write_text(f"[{GROUP}]\n{lines}\n")
+        importlib.invalidate_caches()
+
+    monkeypatch.syspath_prepend(tmp_path)
+    yield install
+    for name in [name for name in sys.modules if name.startswith("door_test_")]:
+        del sys.modules[name]
+
+
+CODE = """
+    from dataclasses import dataclass
+    from makers.own_solvers import best_of_some
+
+    @dataclass
+    class Some:
+        steps: int = 1
+
+        def __call__(self, run):
+            return best_of_some(run)
+"""
+
+
+def test_a_package_offers_solvers_by_name(installed):
+    points = {"some": "door_test_a:Some", "one": "door_test_a:best_of_some", "eem": "door_test_a:S"}
+    installed("door_test_a", points, CODE)
+    assert search(OWN, BOX, 1.0, solver="eem", random_state=1).release.settings["solver"] == "eem"
+    with pytest.raises(ValueError, match=r"must be one of local, .*, one, some, settings such as"):
+        search(OWN, BOX, 1.0, solver="other")
+    assert "door_test_a" not in sys.modules  # nothing is imported that nobody named
+    for name in ("some", "one"):
+        settings = search(OWN, BOX, 1.0, solver=name, random_state=1).release.settings
+        assert settings["solver"] == name
+    assert settings_of("some", SOLVERS)[1].solver.steps == 1
+    model = LogisticRegression(1.0, 1e-6, solver="some", **DECLARED).fit(X, Y)
+    assert model.release_.settings["steps"] == 1
+
+
+def test_no_package_takes_a_name_of_ours_where_ours_does_not_apply(installed):
+    installed("door_test_b", {"lloyd": "door_test_b:Some", "auto": "door_test_b:Some"}, CODE)
+    for name in ("lloyd", "auto"):
+        with pytest.raises(ValueError, match=r"must be one of local, eem, privgene, dpsga, subs"):
+            search(OWN, BOX, 1.0, solver=name)
+    assert "door_test_b" not in sys.modules
+
+
+def offers_twice(installed: Any) -> Any:
+    for package in ("door_test_c", "door_test_d"):
+        installed(package, {"twice": f"{package}:Some"}, CODE)
+    return search(OWN, BOX, 1.0, solver="twice")
+
+
+def offers_nothing(installed: Any) -> Any:
+    installed("door_test_e", {"absent": "door_test_e:Other"}, CODE)
+    return search(OWN, BOX, 1.0, solver="absent")
+
+
+def test_a_package_that_cannot_be_used_is_named(installed):
+    with pytest.raises(ValueError, match="must be offered by one package, but door_test_c, door_t"):
+        offers_twice(installed)
+    assert "door_test_c" not in sys.modules
+    message = "of package 'door_test_e' must be importable as 'door_test_e:Other', but that raised"
+    with pytest.raises(ValueError, match=message):
+        offers_nothing(installed)
+
+
+# --------------------------------------------------------------------------- objectives and spaces
+
+
+class Mine:
+    """The median of private numbers in [0, 1], with the least that an objective needs."""
+
+    def __init__(self, records: Any) -> None:
+        self._records, self.n_records, self.views = records, len(records), 0
+
+    def scores(self, P: Any) -> Any:
+        return -np.rint(1000 * np.abs(self._records[:, None] - P[:, 0])).astype(int).sum(axis=0)
+
+    def prior(self, P: Any) -> Any:
+        return np.zeros(len(P), dtype=np.int64)
+
+    def range(self, P: Any, neighbours: Neighbours, /) -> int:
+        return 1001 * neighbours.changes
+
+
+class Seen(Mine):
+    """The same with a view of its own."""
+
+    def at(self, w: Any) -> Any:
+        from privfit.runs.run import Moves
+
+        self.views += 1
+        return Moves(self, Reals(0, 1, 1), w)
+
+
+class SeenAround(Seen):
+    """The same by a method that is told the space."""
+
+    def at(self, w: Any) -> Any:
+        raise AssertionError
+
+    def around(self, w: Any, space: Any) -> Any:
+        from privfit.runs.run import Moves
+
+        self.views += 1
+        return Moves(self, space, w)
+
+
+class Line:
+    """A space with the least that a search needs."""
+
+    shape = (1,)
+
+    def sample(self, m: int, coins: Any) -> Any:
+        return coins.random((m, 1))
+
+
+RECORDS = np.random.default_rng(0).random(500)
+
+
+@pytest.mark.parametrize("solver", ["dpsga", "eem", "local", PrivGene(paper=True, generations=2)])
+def test_an_objective_needs_four_things(solver):
+    found = search(Mine(RECORDS), Reals(0, 1, 1), 1.0, solver=solver, random_state=1)
+    assert found.release.verify()
+    assert 0 <= found.answer[0] <= 1
+    assert found.release.domain == ""
+
+
+@pytest.mark.parametrize("kind", [Seen, SeenAround])
+def test_a_view_of_ones_own_is_asked_for(kind):
+    objective = kind(RECORDS)
+    found = search(objective, Reals(0, 1, 1), 1.0, solver="local", random_state=1)
+    same = search(Mine(RECORDS), Reals(0, 1, 1), 1.0, solver="local", random_state=1)
+    assert objective.views == 1
+    assert np.array_equal(found.answer, same.answer)
+
+
+def test_a_space_needs_what_its_search_calls():
+    found = search(Mine(RECORDS), Line(), 1.0, solver=best_of_some, random_state=1)
+    assert found.answer.shape == (1,)
+    assert found.path.average == 0.0
+    ledger = Ledger(1.0)
+    for solver, part in (("eem", "middle"), ("local", "middle"), ("privgene", "splice"),
+                         ("dpsga", "size")):  # fmt: skip
+        message = rf"space \(Line\) must have '{part}' for solver '{solver}'"
+        with pytest.raises(TypeError, match=message):
+            search(Mine(RECORDS), Line(), 1.0, solver=solver, ledger=ledger)
+    assert ledger.entries == ()
+
+
+CENTRES = CentersObjective(X, 3, Box(-1, 1, 2))
+LINEAR = LinearObjective(X, Y, "logistic", Box(-1, 1, 2))
+
+
+@pytest.mark.parametrize(
+    ("objective", "space", "solver"),
+    [
+        (CENTRES, Reals(-1, 1, (3, 2)), Lloyd()),
+        (LINEAR, Reals(-50, 50, 3), Gradient()),
+        (FacilityObjective(X, X[:9], (0, 2), Box(-1, 1, 2)), Subsets(9, 2), Greedy()),
+    ],
+)
+def test_a_fit_is_a_solver_like_any_other(objective, space, solver):
+    found = search(objective, space, 1.0, 1e-6, solver, random_state=1)
+    assert found.answer.shape == space.shape
+    assert found.release.verify()
+
+
+@pytest.mark.parametrize(
+    ("objective", "space", "solver", "message"),
+    [
+        (CENTRES, Reals(-1, 1, (2, 2)), Lloyd(), "must be sets of 3 centres with 2 columns"),
+        (CENTRES, Bits(3), UniformGrid(), "must have 3 dimensions; pass sets of centres"),
+        (CENTRES, Subsets(3, 2), Hybrid(), "must have 3 dimensions; pass sets of centres"),
+        (
+            LINEAR,
+            Reals(-1, 1, 2),
+            Gradient(),
+            r"candidates \(shape \(2,\)\) must have the",
+        ),
+        (LINEAR, Reals(-1, 1, 2), best_of_some, r"candidates \(shape \(2,\)\) must have the"),
+        (LINEAR, Bits(3), Gradient(), "must be a box of weights for a LinearObjective"),
+    ],
+)
+def test_a_fit_refuses_a_space_of_other_candidates_before_the_charge(
+    objective, space, solver, message
+):
+    ledger = Ledger(1.0, 1e-6)
+    with pytest.raises(ValueError, match=message):
+        search(objective, space, 1.0, 1e-6, solver, ledger=ledger)
+    assert ledger.entries == ()
+
+
+# ---------------------------------------------------------------------------------------- refusals
+
+
+@dataclass
+class Named:
+    name: str = "eem"
+
+    def __call__(self, run: Run[Any, Any]) -> Any:
+        return best_of_some(run)
+
+
+@dataclass
+class Odd:
+    largest_weight: Any = 1.0
+    needs_order: Any = False
+    space_needs: Any = ("sample",)
+    takes: Any = object
+    without_size: Any = ""
+    bounds_codes: Any = len
+
+    def __call__(self, run: Run[Any, Any]) -> Any:
+        return best_of_some(run)
+
+
+class Unscored:
+    n_records = 3
+
+
+class Uncounted:
+    scores = range = prior = len
+
+
+REFUSED = [
+    (partial(search, OWN, BOX, 1.0, solver=ES), r"instead of their class; pass ES\(\)"),
+    (partial(search, OWN, BOX, 1.0, solver=3), r"or an object that is called with a Run and retu"),
+    (partial(search, OWN, BOX, 1.0, solver="es"), r"solver \('es'\) must be one of local"),
+    (partial(search, OWN, BOX, 1.0, solver=Named()), r"name \('eem'\) of a solver must not be"),
+    *((partial(search, OWN, BOX, 1.0, solver=Odd(**{fact: value})),
+       rf"{fact} \(.*\) of solver 'Odd' must be {kind}; leave it out, or correct it")
+      for fact, value, kind in [("largest_weight", -1.0, "a positive number"),
+                                ("largest_weight", "1", "a positive number"),
+                                ("needs_order", 1, "True or False"),
+                                ("space_needs", "sample", "a tuple of names of methods"),
+                                ("takes", "object", "a class or a tuple of classes"),
+                                ("without_size", 1, "a text"),
+                                ("bounds_codes", True, r"a method bounds_codes\(objective\)")]),
+    (partial(search, Unscored(), BOX, 1.0), r"objective \(Unscored\) must have a method scores"),
+    (partial(search, Uncounted(), BOX, 1.0), r"objective \(Uncounted\) must have n_records, the n"),
+    (partial(search, OWN, BOX, 1.0, solver=Lloyd()), r"must be a CentersObjective for solver 'Ll"),
+    (partial(search, OWN, object(), 1.0), r"space \(object\) must have 'shape' for solver 'dpsga'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED)
+def test_what_cannot_run_is_refused_before_the_charge(call, message):
+    ledger = Ledger(1.0)
+    with pytest.raises(ValueError, match=message):
+        call(ledger=ledger)
+    assert ledger.entries == ()
+
+
+@pytest.mark.parametrize("solver", FAILING, ids=lambda solver: solver.__name__)
+def test_a_solver_that_fails_ends_with_a_closed_grant_and_says_what_was_charged(solver):
+    ledger = Ledger(2.0)
+    with pytest.raises(SolverError, match=FAILING[solver]) as caught:
+        search(OWN, BOX, 0.5, solver=solver, ledger=ledger, random_state=1)
+    text = str(caught.value)
+    assert f"solver '{solver.__name__}' failed" in text
+    assert "after epsilon 0.5, delta 0 were charged; the grant is closed" in text
+    assert ledger.spent.epsilon == 0.5
+    [release] = ledger.releases
+    assert release.verify()
+    assert release.settings["solver"] == solver.__name__
+    assert release.parameters == {}
+    later = search(OWN, BOX, 0.5, solver=best_of_some, ledger=ledger, random_state=1)
+    assert later.release.verify()  # the rest of the budget is as it was
+
+
+def test_what_a_broken_solver_says_is_not_shown():
+    ledger = Ledger(1.0)
+    with pytest.raises(SolverError) as caught:
+        search(OWN, BOX, 1.0, solver=broken, ledger=ledger)
+    assert "scores are" not in str(caught.value)
+    assert caught.value.__suppress_context__
+    assert isinstance(caught.value.__context__, KeyError)  # for its author
+    assert sum(event.count for event in ledger.releases[0].events) == 1
+
+
+def test_an_error_of_ours_that_a_solver_raises_is_not_shown_either():
+    def tells(run: Run[Any, Any]) -> Any:
+        path = best_of_some(run)
+        raise privfit.DeclarationError(f"secret {run.objective.scores(path.answer[None])}")
+
+    with pytest.raises(
+        SolverError, match=r"failed \(DeclarationError, .* line \d+\) after"
+    ) as caught:
+        search(OWN, BOX, 1.0, solver=tells)
+    assert "secret" not in str(caught.value)
+
+
+def test_sets_must_be_sets():
+    def half(run: Run[Any, Any]) -> Any:
+        path = best_of_some(run)
+        return type(path)((path.generations[0] / 2,))
+
+    with pytest.raises(SolverError, match="P must lie in the space, Subsets"):
+        KMedian(2, 1.0, facilities=X[:9], domain=(-1, 1), solver=half).fit(X)
+
+
+def test_an_error_of_the_callback_is_the_callers_own():
+    def stop(generation: Any) -> None:
+        raise ZeroDivisionError
+
+    ledger = Ledger(1.0)
+    with pytest.raises(ZeroDivisionError):
+        search(OWN, BOX, 1.0, solver=ES(), callback=stop, ledger=ledger)
+    assert len(ledger.releases) == 1
+
+
+def test_an_unpaid_solver_that_fails_was_not_charged():
+    class Free:
+        runs_unpaid = True
+
+        def __call__(self, run: Run[Any, Any]) -> Any:
+            return None
+
+    with (
+        pytest.warns(privfit.PrivacyLeakWarning),
+        pytest.raises(SolverError, match="nothing was charged; repair the solver"),
+    ):
+        search(OWN, BOX, float("inf"), solver=Free())
+
+
+def test_every_raise_of_the_door_is_reached(installed):
+    seen = [messages_of(call) for call, _ in REFUSED]
+    seen += [messages_of(partial(search, OWN, BOX, 1.0, solver=one)) for one in FAILING]
+    seen += [messages_of(partial(call, installed)) for call in (offers_twice, offers_nothing)]
+    folder = File(door.__file__).parent
+    assert_reached([folder / "door.py", folder / "candidates.py"], "\n".join(seen))
+
+
+# ------------------------------------------------------------------------------------------ spaces
+
+
+@pytest.mark.parametrize(
+    ("space", "inside", "outside"),
+    [
+        (Reals(-1, 1, 2), [[0.5, -1.0]], [[0.5, 1.1], [np.nan, 0.0]]),
+        (Reals(-1, 1, 1, units=0.25), [[0.5], [-1.0]], [[0.3]]),
+        (Subsets(4, 2), [[0, 3], [2, 1]], [[1, 1], [0, 4], [-1, 0]]),
+        (Bits(2), [[True, False]], []),
+    ],
+)
+def test_a_space_knows_its_candidates(space, inside, outside):
+    assert space.contains(np.array(inside)).all()
+    for row in outside:
+        assert not space.contains(np.array([row])).any()
+    assert not space.contains(np.array([["a", "b"]])).any()
+    assert space.contains(space.sample(20, np.random.default_rng(0))).all()
