@@ -24,7 +24,7 @@ def signed(X, y):
     sign = -np.where(np.asarray(y) > 0, 1.0, -1.0)
     if sp.issparse(X):
         wide = sp.hstack([X, np.ones((X.shape[0], 1))], format="csr")
-        return sp.csr_array(sp.diags_array(sign) @ wide)
+        return sp.csr_array(sp.diags(sign) @ wide)
     S = np.empty((X.shape[0], X.shape[1] + 1))
     np.multiply(X, sign[:, None], out=S[:, :-1])
     S[:, -1] = sign
