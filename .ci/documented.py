@@ -24,41 +24,21 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 300  # seconds, far above what any of them takes
-SIZES = "--sizes 0.001 --repeat 1"
 
-# By command, or by script: options that make a run short.
+# By command, or by subject of the benches: options that make a run short.
 SHORT = {
-    "python bench/kernels.py": SIZES,  # whole: its last part starts interpreters of its own
-    "python bench/kernels.py --filter 'logistic' --threads 1,2": f"{SIZES} --filter hinge",
-    "python bench/kernels.py --filter logistic": f"{SIZES} --filter zero-one",
-    "python bench/kernels.py --sizes small --repeat 2": f"{SIZES} --filter 'k-means cost$'",
-    "python bench/kernels.py --baseline none --json out.json": f"{SIZES} --filter uint8",
-    "python bench/kernels.py --write": f"{SIZES} --filter increment",
-    "bench/fits.py": "--quick --filter gradient",
-    "bench/accuracy.py": "--jobs 1 --minutes 0",
-    "bench/humphries_2021.py": "--figure 8.2 --seeds 1 --jobs 1 --out found",
-    "bench/peers.py": "--without diffprivlib --minutes 0",
-    "bench/noisy_descent.py": "--quick",
-    "bench/perturbation_2008.py": "--figure 1 --seeds 1 --jobs 1 --out found",
-    "bench/clusters.py": "--filter s1 --solvers tree,auto --seeds 1",
-    "bench/cluster_speed.py": "--records 1000 --repeat 1",
-    "bench/chain.py": "--data s1 --epsilons 1 --seeds 1 --steps 1000 --repeat 1",
-    "bench/medians.py": "--quick --seeds 1 --data s1 --methods greedy",
-    "bench/privgene_2013.py": "--figure 7 --seeds 1 --jobs 1 --out found",
-    "bench/lee_kifer.py": "--figure 1 --seeds 1 --jobs 1 --out found",
-    "bench/roc.py": "--runs 1 --records 1000",
-    "bench/stoddard_2014.py": "--figure 3 --seeds 1 --jobs 1 --out found",
-    "bench/workflow.py": "--quick",
-    "bench/scale.py": "--rows 2000 --rounds 1 --only streaming growing",
-    "bench/figures.py": "--out .",
-    "bench/busy.py": "--repeat 1 --neighbours 0",
-    "bench/reading.py": "--repeat 1 --rows 2000",
-    "bench.audit_table": "--filter Medians",
+    "bench speed": "--quick --filter 'hinge|ROC|texts as objects|stream 2GB|chain, d = 2'",
+    "bench accuracy": "--quick --filter 'roc|kmedian' --jobs 1",
+    "bench papers": "--quick --filter 'stoddard_2014 / 3' --jobs 1",
+    "bench peers": "--quick --filter 'spambase / auto'",
+    "bench audit": "--quick --filter Medians",
+    "bench pictures": "--quick",
     "python tools/releases.py --compare tests/models/releases.json": "--filter mechanism",
 }
 
 INSTALLS = "installs: every job of .ci/run does so, in environments of its own"
 LINTS = "a linter: .ci/run ends with them"
+ASV = "asv is in the extra bench, which CI does not install"
 NOT_RUN = {
     "pip install .": INSTALLS,
     'pip install ".[test]"': INSTALLS,
@@ -69,8 +49,12 @@ NOT_RUN = {
     "python -m venv .venv": INSTALLS,
     ". .venv/bin/activate": INSTALLS,
     "python setup.py build_ext --inplace": "would hide the installed kernels, which are tried here",
-    "python bench/peers.py --setup": "downloads packages",
-    "python bench/versions.py REVISION": "names no revision, and CI's copy of the tree has none",
+    "python -m bench peers --setup": "downloads packages",
+    "asv machine --yes": ASV,
+    "asv run --python=same --quick": ASV,
+    "asv run --python=same --set-commit-hash $(git rev-parse HEAD)": ASV,
+    "asv compare HEAD~1 HEAD": ASV,
+    "asv continuous HEAD~1 HEAD": ASV,
     "python tools/nogil.py": LINTS,
     "python tools/releases.py --out tests/models/releases.json": "the record stays as it is",
     "ruff check .": LINTS,
@@ -119,8 +103,8 @@ def documented(root: Path = ROOT) -> list[str]:
 
 def shortened(command: str) -> str:
     """The command with what makes it short."""
-    script = re.match(r"python (?:-m )?(bench/\w+\.py|bench\.\w+)", command)
-    more = SHORT.get(command, SHORT.get(script[1], "") if script else "")
+    subject = re.match(r"python -m (bench \w+)", command)
+    more = SHORT.get(command, SHORT.get(subject[1], "") if subject else "")
     return f"{command} {more}".strip()
 
 

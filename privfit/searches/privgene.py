@@ -74,8 +74,8 @@ class _Steered(Search):
         """The number of selections: 4 sqrt(n mu), or sqrt(n epsilon) / 3 if delta is 0; at least 8.
 
         mu is the Gaussian parameter of (epsilon, delta). More steps reach further but each is
-        noisier; the rule was chosen on generated and public tables (`bench/accuracy.py` shows it on
-        real ones).
+        noisier; the rule was chosen on generated and public tables (`python -m bench accuracy`
+        shows it on real ones).
 
         Parameters
         ----------

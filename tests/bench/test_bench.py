@@ -1,12 +1,12 @@
-"""The benchmarks' machinery: results survive, stale ones are known, peers are marked when ahead."""
+"""The benchmarks' machinery: sides agree before a race, results survive, pages show them."""
 
 from __future__ import annotations
 
-import json
+import ast
+import csv
 import math
 import sys
 import types
-from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -14,350 +14,346 @@ import numpy as np
 import pytest
 from makers.places import ROOT
 
-if not (ROOT / "bench" / "datasets.py").exists():
+if not (ROOT / "bench" / "speed").exists():
     pytest.skip("no benchmarks beside these tests", allow_module_level=True)
 sys.path.append(str(ROOT))  # last, so that an installed privfit stays the one under test
 
-from bench import (
-    accuracy,
-    cells,
-    chain,
-    contestants,
-    datasets,
-    fits,
-    kernels,
-    machine,
-    noisy_descent,
-    peers,
-    plain_chain,
-    results,
-    stamps,
-    targets,
-)
-from bench.cells import Cell
-from bench.store import Store, run
+from bench import __main__ as command
+from bench import accuracy, measure, pages, peers, pictures, results, speed
+from bench.accuracy import targets, tasks
+from bench.accuracy.tasks import Cell
+from bench.peers import contestants, noisy_descent
+from bench.speed import plain_chain
+from bench.speed.cases import Case, Ready
 from privfit.clustering.postprocess import mcmc
 
-POINTS = [Cell("linear", "spambase", "Objective", e, 0.0) for e in (0.1, 1.0)]
+CELLS = [Cell("linear", "spambase", "Objective", e, 0.0) for e in (0.1, 1.0)]
 
 
-def opened(folder: Path, mark: str = "one") -> Store:
-    return Store(folder / "a.json", folder / "a.jsonl", lambda cell: mark)
+@pytest.fixture(autouse=True)
+def one_stamp(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stamp that takes no look at the sources."""
+    known = {"date": "2026-01-02", "commit": "abc", "digest": "12345678", "machine": "a machine"}
+    monkeypatch.setattr(results, "stamp", lambda: known)
+
+
+def options(*arguments: str) -> Any:
+    return command.parse(["accuracy", "--jobs", "1", *arguments])
 
 
 def doubled(cell: Cell, seed: int) -> tuple[float, float]:
     return 2 * cell.epsilon + seed / 8, 0.25
 
 
-# ------------------------------------------------------------------------------------------- store
+# -------------------------------------------------------------------------------------- the command
 
 
-def test_a_new_store_finds_what_an_earlier_one_was_given(tmp_path: Path) -> None:
-    first = opened(tmp_path)
-    run(first, first.missing(POINTS, 3), fit=doubled)
-    second = opened(tmp_path)
-    assert second.results == first.results
-    assert second.values(POINTS[1]) == {0: 2.0, 1: 2.125, 2: 2.25}
-    assert second.missing(POINTS, 3) == []
-    assert second.missing(POINTS, 4) == [(cell, 3) for cell in POINTS]
+def test_every_subject_takes_the_same_options_and_lists_its_cells(capsys: Any) -> None:
+    for subject in command.SUBJECTS:
+        command.main([subject, "--list"])
+        assert len(capsys.readouterr().out.splitlines()) > 8
 
 
-def test_a_run_that_is_stopped_loses_the_fit_under_way_alone(tmp_path: Path) -> None:
-    def stopped(cell: Cell, seed: int) -> tuple[float, float]:
-        if seed == 1:
-            raise KeyboardInterrupt
-        return doubled(cell, seed)
-
-    first = opened(tmp_path)
-    with pytest.raises(KeyboardInterrupt):
-        run(first, first.missing(POINTS, 2), fit=stopped)
-    assert opened(tmp_path).missing(POINTS, 2) == [(cell, 1) for cell in POINTS]
+def test_results_go_to_a_folder_or_to_the_committed_ones() -> None:
+    assert options().out == Path("found")
+    assert options("--out", "a").out == Path("a")
+    assert options("--out", "a", "--write").out == results.FOLDER
+    assert options("--out", "a", "--write", "--quick").out == Path("a")
 
 
-def test_a_line_that_was_cut_is_dropped_and_the_next_starts_on_its_own(tmp_path: Path) -> None:
-    first = opened(tmp_path)
-    run(first, first.missing(POINTS, 1), fit=doubled)
-    whole = first.journal.read_text()
-    first.journal.write_text(whole[:-9])
-    second = opened(tmp_path)
-    assert second.missing(POINTS, 1) == [(POINTS[1], 0)]
-    run(second, second.missing(POINTS, 1), fit=doubled)
-    assert opened(tmp_path).results == first.results
+# ------------------------------------------------------------------------------------------ results
 
 
-def test_the_committed_file_has_the_same_results_and_replaces_the_journal(tmp_path: Path) -> None:
-    first = opened(tmp_path)
-    everywhere = [*POINTS, Cell("linear", "spambase", "not private")]
-    run(first, first.missing(everywhere, 3), fit=lambda cell, seed: (0.5 + seed / 8, 0.25))
-    first.write()
-    assert not first.journal.exists()
-    assert opened(tmp_path).results == first.results
-    rows = json.loads(first.path.read_text())["rows"]
-    assert len(rows) == 2  # a row for each solver, not for each epsilon
-    assert {row["cell"][2] for row in rows} == {"Objective", "not private"}
+def opened(folder: Path) -> results.Results:
+    return results.Results(folder / "a.csv", ("name", "threads"), ("best", "note"))
 
 
-def test_results_of_other_code_are_stale_and_fitted_again_unless_told_otherwise(
-    tmp_path: Path,
+def test_a_line_is_on_disk_at_once_and_replaced_when_it_is_measured_again(tmp_path: Path) -> None:
+    kept = opened(tmp_path)
+    kept.add({"name": "one, two", "threads": 2, "best": 0.123456789}, load=0.5)
+    kept.add({"name": "three", "threads": 2, "best": None})
+    kept.add({"name": "one, two", "threads": 2, "best": 3.0, "note": "again"})
+    again = opened(tmp_path)
+    assert list(again) == list(kept)
+    assert [row["name"] for row in again] == ["one, two", "three"]
+    row = again.get("one, two", 2)
+    assert row is not None
+    assert (row["best"], row["note"], row["load"], row["commit"]) == ("3", "again", "", "abc")
+    assert again.fresh("three", 2)
+    assert not again.fresh("four", 2)
+    with pytest.raises(KeyError, match=r"row has columns \['worst'\] that a.csv has not"):
+        kept.add({"name": "five", "threads": 1, "worst": 1.0})
+
+
+def test_numbers_by_seed_survive_as_a_text() -> None:
+    values = [0.25, None, 12345.678]
+    assert results.parsed(results.joined(values)) == [0.25, None, 12345.7]
+
+
+def test_a_file_is_whole_at_any_time(tmp_path: Path) -> None:
+    kept = opened(tmp_path)
+    kept.add({"name": "one", "threads": 1})
+    assert [each.name for each in tmp_path.iterdir()] == ["a.csv"]
+
+
+def test_text_goes_between_its_markers_alone(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("above\n<!-- a: begin -->\nold\n<!-- a: end -->\nbelow\n")
+    pages.refresh(page, "new\n", "a")
+    assert page.read_text() == "above\n<!-- a: begin -->\nnew\n<!-- a: end -->\nbelow\n"
+    with pytest.raises(SystemExit, match="lacks the markers"):
+        pages.refresh(page, "new\n", "b")
+
+
+def committed() -> list[Path]:
+    return sorted((ROOT / "bench" / "results").rglob("*.csv"))
+
+
+@pytest.mark.parametrize("path", committed(), ids=lambda path: path.stem)
+def test_committed_results_are_stamped_lines_of_distinct_cells(path: Path) -> None:
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert rows
+    for row in rows:
+        assert None not in row
+        assert None not in row.values()
+        assert row["date"]
+        assert row["machine"]
+    keys = {"speed": speed.KEY, "accuracy": accuracy.KEY, "peers": accuracy.KEY}
+    key = keys.get(path.stem, tuple(rows[0])[: 4 if path.parent.name == "papers" else 1])
+    assert len({tuple(row[name] for name in key) for row in rows}) == len(rows)
+
+
+# ------------------------------------------------------------------------------------------- stamps
+
+
+def test_a_digest_changes_with_any_source_and_not_with_words(tmp_path: Path) -> None:
+    def digest(name: str, **files: str) -> str:
+        folder = tmp_path / name
+        for stem, text in files.items():
+            path = folder / stem.replace("__", ".")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return measure.digest(folder)
+
+    first = digest(
+        "a", a__py='"""Words."""\nx = 1  # one\n', k__pyx="# top\ncdef int f(): return 1\n"
+    )
+    assert first == digest("b", a__py="x = 1\n", k__pyx="cdef int f(): return 1  # same\n")
+    assert first != digest("c", a__py="x = 2\n", k__pyx="cdef int f(): return 1\n")
+    assert first != digest("d", a__py="x = 1\n", k__pyx="cdef int f(): return 2\n")
+    assert first != digest("e", a__py="x = 1\n", k__pyx="cdef int f(): return 1\n", b__py="")
+
+
+def test_the_first_folder_with_a_file_counts(tmp_path: Path) -> None:
+    for folder, text in (("installed", "x = 1\n"), ("clone", "x = 2\n")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.py").write_text(text)
+    both = measure.digest(tmp_path / "installed", tmp_path / "clone")
+    assert both == measure.digest(tmp_path / "installed")
+
+
+# -------------------------------------------------------------------------------------------- speed
+
+
+def test_a_race_interleaves_and_drops_hopeless_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    order: list[str] = []
+
+    def taking(name: str, seconds: float) -> Any:
+        def call() -> None:
+            order.append(name)
+            clock[0] += seconds
+
+        return call
+
+    monkeypatch.setattr(measure.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(measure.time, "sleep", lambda _: None)
+    calls = {"quick": taking("quick", 1.0), "slow": taking("slow", 9.0), "ours": taking("ours", 20)}
+    taken = measure.race(calls, 3)
+    assert order == ["quick", "slow", "ours", "quick", "ours", "quick", "ours"]
+    assert (taken["quick"].best, taken["quick"].median, len(taken["slow"].walls)) == (1.0, 1.0, 1)
+
+
+def fake_case(theirs: int) -> Case:
+    def build(threads: int, scale: float) -> Ready:
+        return Ready("3", lambda: 1, {"theirs": lambda: theirs}, speed.cases.same)
+
+    return Case("kernels", "fake", build, 2.0, 4.0)
+
+
+def test_sides_that_disagree_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "race", lambda *_: pytest.fail("timed"))
+    with pytest.raises(AssertionError, match="theirs differs"):
+        speed.measured(fake_case(2), 1, 1.0, 1)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "load", "repeat", "told"),
+    [(5, 0, 9, "goal"), (3, 0, 9, "target"), (1, 0, 9, "short"), (3, 0.2, 9, "target?"),
+     (3, 0, 2, "-")],
+)  # fmt: skip
+def test_verdicts_need_rounds_and_doubt_a_busy_machine(
+    tmp_path: Path, ratio: float, load: float, repeat: int, told: str
 ) -> None:
-    old = opened(tmp_path, "one")
-    run(old, old.missing(POINTS, 1), fit=doubled)
-    new = opened(tmp_path, "two")
-    assert len(new.missing(POINTS, 1)) == 2
-    assert new.missing(POINTS, 1, keep_stale=True) == []
-    assert new.values(POINTS[0]) == {0: 0.2}
-    assert new.values(POINTS[0], stale=False) == {}
-    run(new, [(POINTS[0], 0)], fit=doubled)
-    assert opened(tmp_path, "two").missing(POINTS, 1) == [(POINTS[1], 0)]
+    taken = {"theirs": measure.Taken([ratio], [ratio]), "ours": measure.Taken([1.0], [1.0])}
+    case = fake_case(1)
+    row = speed.row_of(case, case.make(), taken, 1, 1.0, repeat, None)
+    assert speed.verdict(speed.open_results(tmp_path).add(row, load)) == told
 
 
-def test_a_refusal_is_kept_and_not_asked_for_again(tmp_path: Path, capsys: Any) -> None:
+def test_a_bench_that_dies_has_kept_every_cell_that_was_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+
+    def dies(case: Case, threads: int, *_: Any) -> Any:
+        if len(done) == 2:
+            raise RuntimeError("the third cell")
+        done.append(case.name)
+        return {"group": case.group, "name": case.name, "threads": threads, "repeat": 1}, None
+
+    monkeypatch.setattr(speed, "measured", dies)
+    monkeypatch.setattr(measure, "sample", lambda *_: measure.Limits(1, 1.0, 1.0))
+    with pytest.raises(RuntimeError, match="the third cell"):
+        command.main(["speed", "--out", str(tmp_path), "--threads", "1"])
+    assert [row["name"] for row in speed.open_results(tmp_path)] == done
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("name", [case.name for case in speed.CASES.values()
+                                  if case.group in ("kernels", "searches")])  # fmt: skip
+def test_both_sides_of_a_case_agree_on_few_records(name: str) -> None:
+    ready = speed.CASES[name].make(2, 0.001)
+    try:
+        result = ready.ours()
+        for rival, call in ready.rivals.items():
+            ready.agree(result, rival, call())
+    finally:
+        ready.close()
+
+
+def test_the_chain_in_python_walks_like_the_kernel() -> None:
+    trace, n, steps = plain_chain.blobs_trace(300, 2, 3), 300, 4000
+    plain = plain_chain.PlainChain(trace, n, 1)
+    plain.walk(steps)
+    ours = mcmc(trace, 3, steps=steps, n_records=n, rng=1, n_init=1)
+    assert plain.accepted / steps == pytest.approx(ours.accepted / steps, abs=0.03)
+    rows = np.concatenate([trace.sums, trace.counts[..., None]], axis=2)
+    for of, nearest in zip(rows, np.transpose(plain.cells), strict=False):
+        np.subtract.at(of, nearest, np.column_stack([plain.points, np.ones(n)]))
+    np.testing.assert_allclose(plain.rows, rows, atol=1e-9)
+
+
+# ----------------------------------------------------------------------------------------- accuracy
+
+
+def test_cells_that_are_there_are_not_measured_again_unless_the_code_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = accuracy.open_results(tmp_path)
+    assert accuracy.measure_cells(kept, CELLS, 3, options(), doubled) == 2
+    assert accuracy.Found(kept).values(CELLS[1]) == {0: 2.0, 1: 2.125, 2: 2.25}
+    again = accuracy.open_results(tmp_path)
+    assert accuracy.measure_cells(again, CELLS, 3, options(), doubled) == 0
+    assert accuracy.measure_cells(again, CELLS[:1], 4, options(), doubled) == 1  # a seed more
+    monkeypatch.setattr(results, "stamp", lambda: {"digest": "other", "date": "2026-01-03"})
+    assert accuracy.measure_cells(again, CELLS, 3, options("--keep"), doubled) == 0
+    assert accuracy.measure_cells(again, CELLS, 3, options(), doubled) == 2
+
+
+def test_a_refusal_is_kept_and_no_cell_is_begun_after_the_minutes(
+    tmp_path: Path, capsys: Any
+) -> None:
     def refused(cell: Cell, seed: int) -> tuple[float, float]:
         raise ValueError("epsilon must be larger")
 
-    first = opened(tmp_path)
-    run(first, first.missing(POINTS, 1), fit=refused)
+    kept = accuracy.open_results(tmp_path)
+    assert accuracy.measure_cells(kept, CELLS, 1, options("--minutes", "0"), refused) == 0
+    assert accuracy.measure_cells(kept, CELLS, 1, options("--minutes", "1e-9"), refused) == 1
     assert "epsilon must be larger" in capsys.readouterr().err
-    assert first.missing(POINTS, 1) == []
-    assert first.values(POINTS[0]) == {}
-    assert "2 refused" in next(accuracy.status(first, POINTS, 1))
+    assert accuracy.Found(kept).values(CELLS[0]) == {}
+    assert accuracy.there(kept, CELLS[0], 1, keep=False)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("data_folder")
 def test_two_processes_measure_what_one_does(tmp_path: Path) -> None:
-    one, two = (Store(tmp_path / f"{n}.json", tmp_path / f"{n}.jsonl") for n in (1, 2))
-    jobs = one.missing(POINTS, 2)
-    assert run(one, jobs) == run(two, jobs, processes=2) == 4
-    assert {job: r.value for job, r in one.results.items()} == {
-        job: r.value for job, r in two.results.items()
-    }
+    found = []
+    for jobs in ("1", "2"):
+        kept = accuracy.open_results(tmp_path / jobs)
+        accuracy.measure_cells(kept, CELLS, 2, options("--jobs", jobs))
+        found.append([accuracy.Found(kept).values(cell) for cell in CELLS])
+    assert found[0] == found[1]
 
 
-def test_no_fit_is_begun_after_the_limit(tmp_path: Path) -> None:
-    first = opened(tmp_path)
-    assert run(first, first.missing(POINTS, 3), fit=doubled, limit=-1) == 1
-
-
-# ------------------------------------------------------------------------------------------- cells
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("task", cells.TASKS)
-def test_every_cell_of_a_task_is_named_once_and_has_a_fingerprint(task: str) -> None:
-    found = list(cells.product(task))
-    kind = cells.TASKS[task]
-    assert len(found) == len(set(found))
+@pytest.mark.parametrize("task", tasks.TASKS)
+def test_every_cell_of_a_task_is_named_once(task: str) -> None:
+    found = list(tasks.product(task))
+    kind = tasks.TASKS[task]
+    assert len(found) == len(set(found)) == len({cell.key for cell in found})
     assert {cell.data for cell in found} == set(kind.data)
     assert {cell.solver for cell in found} == {*kind.solvers, *kind.references}
-    marks = {solver: cells.fingerprint(Cell(task, "", solver)) for solver in kind.solvers}
-    assert len(set(marks.values())) == len(marks)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("task", cells.TASKS)
-def test_the_entrances_of_a_task_reach_its_solvers_and_the_kernels(task: str) -> None:
-    kind = cells.TASKS[task]
-    reached = stamps.ours().reached(map(stamps.file_of, kind.entrances))
-    models = [getattr(model, "settings", model) for model in kind.solvers.values()]
-    settings = [model for model in models if type(model).__module__.startswith("privfit.")]
-    assert {stamps.file_of(type(each)) for each in settings} <= reached
-    assert ROOT / "privfit" / "_kernels" / "lanes.h" in reached
 
 
 def test_targets_name_cells_of_the_table_and_the_untuned_data_first() -> None:
-    found = list(targets.targets())
-    assert {t.cell for t in found} <= set(cells.product("linear"))
+    found = list(targets.all_targets())
+    assert {t.cell for t in found} <= set(tasks.product("linear"))
     tuned = [not t.cell.data.startswith(targets.UNTUNED) for t in found]
     assert tuned == sorted(tuned)
-    asked = {(t.cell.data, t.cell.delta, t.cell.epsilon): t.asked for t in found}
+    asked = {(t.cell.data, t.cell.delta, t.cell.epsilon): t.target for t in found}
     assert asked["adult, no bins", 1e-6, 1.0] == 0.845  # asked outright
     assert asked["mushroom", 1e-6, 0.3162] == pytest.approx(0.9783 - 0.005)  # add_remove comes last
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("data_folder")
-def test_a_slice_runs_is_shown_and_is_not_run_again(tmp_path: Path, capsys: Any) -> None:
-    chosen = ["--tasks", "linear,features", "--data", "spambase;sms_spam",
-              "--solvers", "Objective;total count", "--epsilons", "1", "--deltas", "0",
-              "--adjacencies", "replace", "--seeds", "2", "--jobs", "1", "--sections", "table",
-              "--store", str(tmp_path)]  # fmt: skip
-    accuracy.main([*chosen, "--write"])
-    first = capsys.readouterr().out
-    assert "linear: spambase, replace; test accuracy; not private 0." in first
-    assert "| Objective | 0." in first
-    accuracy.main([*chosen, "--status"])
-    assert "linear: 6 of 6 fits, 0 stale, 0 missing, 0 refused" in capsys.readouterr().out
-    accuracy.main([*chosen, "--no-run"])
-    assert capsys.readouterr().out == first
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "told"),
-    [
-        ("--sections", "tables", "must be among generations; papers"),
-        ("--data", "adult, few bins", "must be among adult; adult, no bins"),
-        ("--solvers", "Local, auto", "must be among DPSGA; DPSGA 10"),  # a comma is no separator
-    ],
-)
-def test_unknown_names_are_refused_with_the_known_ones(
-    option: str, value: str, told: str, capsys: Any
-) -> None:
-    with pytest.raises(SystemExit):
-        accuracy.parse([option, value])
-    assert told in capsys.readouterr().err
-
-
-def test_unknown_contestants_are_refused_with_the_known_ones(tmp_path: Path) -> None:
-    options = peers.parse(["--contestants", "theirs;nobody"])
-    with pytest.raises(SystemExit, match=r"\{'nobody'\}\) must be among auto; theirs"):
-        peers.jobs(opened(tmp_path), contest(0.0), options)
-
-
-def test_the_quick_profile_names_cells_that_exist() -> None:
-    for task, (data, solvers) in accuracy.QUICK.items():
-        assert set(data) <= set(cells.TASKS[task].data)
-        assert set(solvers) <= set(cells.TASKS[task].solvers)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("data_folder")
-def test_a_data_set_can_be_declared_without_bins_or_with_equal_ones() -> None:
-    plain, binned = datasets.load("adult, no bins"), datasets.load("adult, 8 bins")
-    assert plain.schema.width == 108
-    assert binned.schema.width == 108 - 6 + 48
-    with pytest.raises(ValueError, match=r"form \('few bins'\) must be 'no bins' or '8 bins'"):
-        datasets.load("adult, few bins")
+def test_the_quick_cells_exist() -> None:
+    quick = set(tasks.quick_cells())
+    assert quick <= set(tasks.all_cells())
+    assert {cell.task for cell in quick} == set(tasks.QUICK)
 
 
 def test_verdicts_follow_the_interval_of_the_difference() -> None:
-    assert accuracy.verdict([0.1, 0.11, 0.12]) == "holds"
-    assert accuracy.verdict([-0.1, -0.11, -0.12]) == "reversed"
-    assert accuracy.verdict([-0.1, 0.1]) == "undecided"
-    assert accuracy.verdict([0.1]) == "-"
+    assert pages.verdict([0.1, 0.11, 0.12]) == "holds"
+    assert pages.verdict([-0.1, -0.11, -0.12], "reversed") == "reversed"
+    assert pages.verdict([-0.1, 0.1]) == "undecided"
+    assert pages.verdict([0.1]) == "undecided"
 
 
-# ------------------------------------------------------------------------------------------ stamps
-
-FLAT = {
-    "__init__.py": "from shop.fit import Fit\n",
-    "fit.py": (
-        '"""Fits."""\n'
-        "import numpy as np\n"
-        "from typing import TYPE_CHECKING\n"
-        "from shop import noise\n"
-        "from shop._kernels import tiles\n"
-        "from shop.limits import LOW as low, HIGH\n"
-        "if TYPE_CHECKING:\n"
-        "    from shop.colours import Colour\n"
-        "class Fit:\n"
-        "    def run(self, colour: 'Colour'):\n"
-        "        return np.clip(tiles.sums(noise.SCALE), low, HIGH)\n"
-    ),
-    "noise.py": "SCALE = 2.5\n",
-    "limits.py": "LOW = 0\nHIGH = 9\n",
-    "colours.py": "class Colour:\n    pass\n",
-    "report.py": "from shop.fit import Fit\nTITLE = 'what was found'\n",
-    "_kernels/__init__.py": "",
-    "_kernels/tiles.pyx": (
-        "from shop._kernels.lanes cimport lane\n\ndef sums(x):  # of all\n    return lane(x) // 2\n"
-    ),
-    "_kernels/lanes.pxd": 'cdef extern from "lanes.h":\n    int lane(int x)\n',
-    "_kernels/lanes.h": "#include <math.h>\n/* Twice,\n   or so. */\n#define lane(x) (2 * (x))\n",
-}
-ROOMS = {
-    "__init__.py": "from shop.fits.fit import Fit\n",
-    "fits/__init__.py": '"""Fits."""\nfrom .fit import Fit\n__all__ = ["Fit"]\n',
-    "fits/fit.py": (
-        '"""Fits, in a room."""\n'
-        "import numpy\n\n"
-        "from ..privacy import budget_noise  # renamed\n"
-        "from shop._kernels import tiles as kernels\n"
-        "from shop.base import HIGH as top, LOW, Colour\n\n\n"
-        "class Fit:\n"
-        '    """Of records."""\n\n'
-        "    def run(self, colour: 'Colour'):\n"
-        "        # now with a comment\n"
-        "        return numpy.clip(kernels.sums(budget_noise.SCALE), LOW, top)\n"
-    ),
-    "privacy/__init__.py": "",
-    "privacy/budget_noise.py": "SCALE = 2.5\n",
-    "base/__init__.py": (
-        "from shop.base.limits import HIGH, LOW\n"
-        "from shop.base.colours import Colour\n"
-        "from shop.base.report import TITLE\n"
-    ),
-    "base/limits.py": "HIGH = 9\n\nLOW = 0\n",
-    "base/colours.py": FLAT["colours.py"],
-    "base/report.py": FLAT["report.py"],
-    "_kernels/__init__.py": "",
-    "_kernels/tiles.pyx": (
-        "# Tiles.\nfrom shop._kernels.lanes cimport (\n    lane,\n)\n"
-        "def sums(x):\n    return lane(x) // 2\n"
-    ),
-    "_kernels/lanes.pxd": FLAT["_kernels/lanes.pxd"],
-    "_kernels/lanes.h": "#define lane(x) (2 * (x))  // twice\n",
-}
+@pytest.mark.parametrize("page", ["speed", "accuracy", "clusters", "peers"])
+def test_pages_show_the_committed_results(page: str) -> None:
+    text = (pages.PAGES / f"{page}.md").read_text(encoding="utf-8")
+    if page == "speed":
+        lines = list(speed.sections(speed.open_results(results.FOLDER)))
+    elif page == "peers":
+        kept = accuracy.open_results(results.FOLDER, "peers")
+        lines = list(peers.sections(kept, peers.contests(None)))
+    else:
+        found = accuracy.Found(accuracy.open_results(results.FOLDER))
+        lines = list(accuracy.solver_lines(found, ("kmeans",) if page == "clusters" else ("svm",)))
+    assert len(lines) > 5
+    assert "\n".join(lines).strip() in text
 
 
-def stamped(folder: Path, files: dict[str, str], start: str) -> str:
-    for name, text in files.items():
-        path = folder / "shop" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return stamps.Package("shop", (folder,)).stamp([folder / "shop" / start])
-
-
-def test_a_stamp_stays_when_modules_are_moved_renamed_and_described(tmp_path: Path) -> None:
-    flat = stamped(tmp_path / "flat", FLAT, "fit.py")
-    assert stamped(tmp_path / "rooms", ROOMS, "fits/fit.py") == flat
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "new"),
-    [
-        ("noise.py", "2.5", "2.6"),
-        ("fit.py", "LOW as low, HIGH", "HIGH as low, HIGH"),  # a name that means something else
-        ("fit.py", "numpy as np", "math as np"),
-        ("fit.py", "np.clip", "np.add"),
-        ("_kernels/tiles.pyx", "// 2", "// 3"),
-        ("_kernels/lanes.h", "(2 * (x))", "(4 * (x))"),
-    ],
-)
-def test_a_stamp_changes_with_what_the_code_does(
-    tmp_path: Path, file: str, old: str, new: str
-) -> None:
-    changed = FLAT | {file: FLAT[file].replace(old, new)}
-    assert changed != FLAT
-    first, second = (stamped(tmp_path / str(i), f, "fit.py") for i, f in enumerate((FLAT, changed)))
-    assert first != second
-
-
-def test_a_stamp_does_not_know_what_is_not_imported(tmp_path: Path) -> None:
-    changed = FLAT | {"report.py": "TITLE = 'another'\n", "__init__.py": "VERSION = 2\n"}
-    first, second = (stamped(tmp_path / str(i), f, "fit.py") for i, f in enumerate((FLAT, changed)))
-    assert first == second
-
-
-# ----------------------------------------------------------------------------------------- imports
-
-
-def test_no_bench_imports_itself_through_others() -> None:
-    package = stamps.Package("bench", (ROOT,))
-    files = (ROOT / "bench").glob("*.py")
-    TopologicalSorter({path: package.imported(path) for path in files}).prepare()
+# ------------------------------------------------------------------------------------------ imports
 
 
 def test_no_bench_imports_from_the_tests() -> None:
-    package = stamps.Package("bench", (ROOT,))
-    bound = (each for path in (ROOT / "bench").glob("*.py") for each in package.bound(path))
     tests = {"tests", "makers", "reference", "conftest"}
-    assert {each.module.partition(".")[0] for each in bound} & tests == set()
+    for path in (ROOT / "bench").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names = {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                names = {node.module or ""}
+            else:
+                continue
+            assert not {name.partition(".")[0] for name in names} & tests, path
 
 
-# ------------------------------------------------------------------------------------------- peers
+# -------------------------------------------------------------------------------------------- peers
 
 
-def contest(gap: float) -> dict[str, peers.Contest]:
+def contest(gap: float) -> peers.Contest:
     """Ours finds 0.8, the peer a gap more, in every seed a little differently."""
 
     def ours(cell: Cell, seed: int) -> tuple[float, float]:
@@ -366,9 +362,8 @@ def contest(gap: float) -> dict[str, peers.Contest]:
     def theirs(cell: Cell, seed: int) -> tuple[float, float]:
         return 0.8 + seed / 100 + gap + seed / 1000, 0.01
 
-    peer = peers.Peer(theirs, 0.0, lambda _: "theirs")
-    held = peers.Contest("linear", ("adult",), ours, (0.0, 1e-6), "replace", {"theirs": peer})
-    return {"linear": held}
+    peer = peers.Peer(theirs, 0.0)
+    return peers.Contest("linear", ("adult",), ours, (0.0, 1e-6), "replace", {"theirs": peer})
 
 
 @pytest.mark.few(1)
@@ -380,22 +375,19 @@ def test_a_peer_ahead_is_marked_against_each_of_our_budgets(
     tmp_path: Path, gap: float, marks: str
 ) -> None:
     held = contest(gap)
-    arena = peers.Arena(held)
-    kept = Store(tmp_path / "p.json", tmp_path / "p.jsonl", arena.fingerprint)
-    options = peers.parse(["--epsilons", "1", "--seeds", "3"])
-    work = peers.jobs(kept, held, options)
-    assert [job[1] for job in work] == sorted(job[1] for job in work)  # seed by seed: in turns
-    run(kept, work, fit=arena.fit)
-    rows = list(peers.compared(accuracy.Found(kept, 3), held["linear"], "adult", 1.0))
+    kept = accuracy.open_results(tmp_path, "peers")
+    accuracy.measure_cells(kept, held.cells("adult", 1.0), 3, options(), held.fit)
+    rows = list(peers.compared(accuracy.Found(kept), held, "adult", 1.0))
     told = [row[-1] for row in rows if row[-1]]
     assert len(told) == 2  # against our pure fit and against that with delta
     assert all(marks in each for each in told)
-    assert all("*" not in row[4] for row in rows)  # none is stale
 
 
 def test_a_missing_interpreter_is_refused_with_the_way_to_make_it(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"run bench/peers.py --setup, or leave its peers out"):
+    with pytest.raises(SystemExit, match=r"run python -m bench peers --setup"):
         contestants.Worker(tmp_path / "python")
+    cell = Cell("kmeans", "s1", "diffprivlib", 1.0, 0.0, "add_remove")
+    assert not peers.at_hand(cell, None)
 
 
 @pytest.mark.slow
@@ -459,96 +451,32 @@ def test_numpys_noisy_descent_learns_and_its_noise_grows_with_the_sensitivity() 
     assert lengths[0] / lengths[1] == pytest.approx(2, rel=0.05)
 
 
-# ------------------------------------------------------------------------------------------- chain
+# --------------------------------------------------------------------------------- asv and pictures
 
 
-def test_the_chain_in_python_walks_like_the_kernel() -> None:
-    trace, n, steps = chain.blobs_trace(300, 2, 3), 300, 4000
-    plain = plain_chain.PlainChain(trace, n, 1)
-    plain.walk(steps)
-    ours = mcmc(trace, 3, steps=steps, n_records=n, rng=1, n_init=1)
-    assert plain.accepted / steps == pytest.approx(ours.accepted / steps, abs=0.03)
-    rows = np.concatenate([trace.sums, trace.counts[..., None]], axis=2)
-    for of, nearest in zip(rows, np.transpose(plain.cells), strict=False):
-        np.subtract.at(of, nearest, np.column_stack([plain.points, np.ones(n)]))
-    np.testing.assert_allclose(plain.rows, rows, atol=1e-9)
+def test_a_line_of_scaling_keeps_the_other_sizes_at_their_least() -> None:
+    names = ["layout", "n", "m"]
+    times = {("'dense'", "10", "5"): 1.0, ("'dense'", "20", "5"): 2.0, ("'dense'", "10", "50"): 9.0,
+             ("'codes'", "10", "5"): 0.5}  # fmt: skip
+    assert list(pictures.lines_along("n", names, times)) == [("dense", [10.0, 20.0], [1.0, 2.0])]
+    assert list(pictures.lines_along("m", names, times)) == [("dense", [5.0, 50.0], [1.0, 9.0])]
+    assert list(pictures.lines_along("threads", names, times)) == []
 
 
-# -------------------------------------------------------------------------------------------- fits
+@pytest.mark.few(4)
+@pytest.mark.parametrize("module", ["kernels", "fits"])
+def test_benchmarks_of_asv_run_at_their_smallest_point(module: str) -> None:
+    import importlib
 
-
-def test_a_race_of_some_fits_leaves_the_others_as_they_were() -> None:
-    names = [fit.name for fit in fits.FITS]
-    old = {"race": [{"name": name, "ratio": 1.0} for name in names], "rows": {"EEM": {"10": 1.0}},
-           "generations": {}, "convex": {"objective": 1.0}}  # fmt: skip
-    new = {"race": [{"name": names[1], "ratio": 2.0}], "rows": {}, "generations": {}, "convex": {}}
-    found = fits.merged(new, old)
-    assert [row["name"] for row in found["race"]] == names
-    assert [row["ratio"] for row in found["race"]] == [1.0, 2.0, *[1.0] * (len(names) - 2)]
-    assert found["rows"] == old["rows"]
-    assert found["kept"] == [*names[:1], *names[2:], "rows", "convex"]
-
-
-# ----------------------------------------------------------------------------- results as they come
-
-
-@pytest.mark.slow
-def test_a_bench_that_dies_has_kept_every_row_that_was_measured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    measured: list[str] = []
-
-    def dies(case: Any, *_: Any) -> dict[str, Any]:
-        if len(measured) == 2:
-            raise RuntimeError("the third row")
-        measured.append(case.name)
-        return {"name": case.name, "threads": 1}
-
-    monkeypatch.setattr(kernels, "measure", dies)
-    monkeypatch.setattr(kernels, "set_limit", lambda row, limits: None)
-    monkeypatch.setattr(kernels, "cells", lambda row: [])
-    monkeypatch.setattr(kernels, "print_line", lambda values: None)
-    speed = machine.Limits(1, 1.0, 1.0)
-    monkeypatch.setattr(machine, "sample", lambda threads, repeat=1: speed)
-    path = tmp_path / "out.json"
-    with pytest.raises(RuntimeError, match="the third row"):
-        kernels.main(["--json", str(path), "--threads", "1"])
-    assert [row["name"] for row in json.loads(path.read_text())["rows"]] == measured
-
-
-@pytest.mark.slow
-def test_a_bench_that_dies_at_its_end_has_kept_all_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its last part starts interpreters of its own, which may find no privfit."""
-
-    def dies(*_: Any) -> Any:
-        raise RuntimeError("no memory was measured")
-
-    monkeypatch.setattr(kernels, "memory", dies)
-    monkeypatch.setattr(kernels, "CASES", {"top 10 of 200": kernels.CASES["top 10 of 200"]})
-    path = tmp_path / "out.json"
-    options = ["--sizes", "0.001", "--repeat", "1", "--threads", "1", "--json", str(path)]
-    with pytest.raises(RuntimeError, match="no memory was measured"):
-        kernels.main(options)
-    (row,) = json.loads(path.read_text())["rows"]
-    assert row["seconds"] > 0
-
-
-def test_a_file_of_results_is_whole_at_any_time(tmp_path: Path) -> None:
-    path = tmp_path / "out.json"
-    results.keep(path, {"rows": [1]})
-    with pytest.raises(TypeError, match="not JSON serializable"):
-        results.keep(path, {"rows": [1, object()]})
-    assert json.loads(path.read_text()) == {"rows": [1]}
-    results.keep(None, {"rows": [1, 2]})  # nobody asked for a file
-    assert [each.name for each in tmp_path.iterdir()] == ["out.json"]
-
-
-def test_text_goes_between_its_markers_alone(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("above\n<!-- a: begin -->\nold\n<!-- a: end -->\nbelow\n")
-    results.refresh(page, "new\n", "a")
-    assert page.read_text() == "above\n<!-- a: begin -->\nnew\n<!-- a: end -->\nbelow\n"
-    with pytest.raises(SystemExit, match="lacks the markers"):
-        results.refresh(page, "new\n", "b")
+    found = importlib.import_module(f"bench.asv.{module}")
+    kinds = [each for each in vars(found).values()
+             if isinstance(each, type) and getattr(each, "params", None)]  # fmt: skip
+    assert len(kinds) > 3
+    for kind in kinds[:1]:
+        assert len(kind.params) == len(kind.param_names)
+        point = [values[0] for values in kind.params]
+        one = kind()
+        one.setup(*point)
+        for name in dir(one):
+            if name.startswith(("time_", "peakmem_")):
+                getattr(one, name)(*point)

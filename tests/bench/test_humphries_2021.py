@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from makers.places import ROOT
 
-from bench import experiments, humphries_2021, humphries_tasks, medians
-from bench.humphries_2021 import FIGURES, GA, MEDIANS, PRIVGENE, generations_of
-from bench.humphries_tasks import Logistic, Medians, way
+from bench import papers
+from bench.accuracy import medians
+from bench.papers import humphries_2021, humphries_tasks
+from bench.papers.humphries_2021 import FIGURES, GA, MEDIANS, PRIVGENE, generations_of
+from bench.papers.humphries_tasks import Logistic, Medians, way
 from privfit import DPSGA, Coreset, PrivGene, Subsample, Swaps
 from privfit.searches.dpsga import thesis_delta
 
@@ -51,9 +53,9 @@ def test_the_page_has_a_place_for_every_figure_of_chapters_6_to_8():
 
 
 def test_all_that_is_declared_was_measured(figures):
-    found = experiments.Found(experiments.KEPT / "humphries_2021.json")
+    found = papers.Found(papers.FOLDER / "papers" / "humphries_2021.csv")
     for name, figure in figures.items():
-        assert not list(experiments.jobs_of(name, figure, figure.seeds, found)), name
+        assert not list(papers.jobs_of(name, figure, figure.seeds, found)), name
         assert figure.seeds >= 10 or name in ("6.1", "8.2")  # no coin is flipped there
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from makers.figures_of_papers import check_claims, check_fits, check_page
 
-from bench import lee_kifer as script
+from bench.papers import lee_kifer as script
 from privfit import Lloyd
 from privfit.clustering.postprocess import LloydTrace, mcmc
 

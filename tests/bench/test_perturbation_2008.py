@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from makers.places import ROOT
 
-from bench import perturbation_2008 as paper
+from bench.papers import perturbation_2008 as paper
 from privfit import L2Ball, Ledger, LogisticRegression, Reals
 from privfit.runs import Run
 

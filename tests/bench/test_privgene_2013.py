@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from makers.figures_of_papers import check_claims, check_fits, check_page
 
-from bench import clusters
-from bench import privgene_2013 as script
+from bench.accuracy import clusters
+from bench.papers import privgene_2013 as script
 from privfit import EEM, LogisticRegression, PrivGene
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from makers.places import ROOT
 
-from bench import experiments, published_selections, sms_words, stoddard_2014
-from bench.sms_words import fold
-from bench.stoddard_2014 import BAYES, FIGURES, METHODS, TABLE_1, TESTING
+from bench import papers
+from bench.papers import published_selections, sms_words, stoddard_2014
+from bench.papers.sms_words import fold
+from bench.papers.stoddard_2014 import BAYES, FIGURES, METHODS, TABLE_1, TESTING
 
 pytestmark = [
     pytest.mark.usefixtures("data_folder"),
@@ -40,9 +41,9 @@ def test_the_page_has_a_place_for_every_figure():
 
 
 def test_all_that_is_declared_was_measured(figures):
-    found = experiments.Found(experiments.KEPT / "stoddard_2014.json")
+    found = papers.Found(papers.FOLDER / "papers" / "stoddard_2014.csv")
     for name, figure in figures.items():
-        assert not list(experiments.jobs_of(name, figure, figure.seeds, found)), name
+        assert not list(papers.jobs_of(name, figure, figure.seeds, found)), name
         assert figure.seeds >= 10
 
 

@@ -11,11 +11,11 @@ import pytest
 
 from makers.places import ROOT
 
-if not (ROOT / "bench" / "datasets.py").exists():
+if not (ROOT / "bench" / "papers").exists():
     pytest.skip("no benchmarks beside these tests", allow_module_level=True)
 sys.path.append(str(ROOT))  # last, so that an installed privfit stays the one under test
 
-from bench.experiments import Panel
+from bench.papers import Panel
 
 PAGES = ROOT / "docs" / "papers"
 

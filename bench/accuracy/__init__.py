@@ -1,0 +1,289 @@
+"""Accuracy of every solver on real data, with intervals over seeds.
+
+A seed sets the 80/20 split and the fit, so that solvers are compared over paired seeds. A line of
+results is a cell with the numbers of all its seeds; cells that are there, measured with the code at
+hand, are not measured again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench import measure, pages
+from bench.accuracy import clusters, medians
+from bench.accuracy.linear import COUNTS, DELTA, PLAIN
+from bench.accuracy.targets import all_targets
+from bench.accuracy.tasks import REFERENCES, TASKS, Cell, all_cells, fit, quick_cells
+from bench.results import Results, joined, parsed
+
+ENOUGH = 10  # seeds before a mean is held against its target
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+KEY = ("task", "data", "solver", "epsilon", "delta", "adjacency")
+VALUES = ("seeds", "mean", "half", "values", "seconds")
+
+Fit = Callable[[Cell, int], tuple[float, float]]
+
+
+def open_results(folder: Path, name: str = "accuracy") -> Results:
+    return Results(folder / f"{name}.csv", KEY, VALUES)
+
+
+# -------------------------------------------------------------------------------------------- runs
+
+
+class Measured(NamedTuple):
+    """A line of results, the share of the machine that others took, and the last refusal."""
+
+    cell: Cell
+    row: dict[str, Any]
+    load: float | None
+    refusal: str
+
+
+def measured(cell: Cell, seeds: int, fit: Fit = fit) -> Measured:
+    """All seeds of a cell; a refusal is a result too, and must not end a run of hours."""
+    values: list[float | None] = []
+    spent, refusal = 0.0, ""
+    with measure.Others() as others:
+        for seed in range(seeds):
+            try:
+                value, seconds = fit(cell, seed)
+            except ValueError as error:
+                values.append(None)
+                refusal = str(error)
+            else:
+                values.append(value)
+                spent += seconds
+    found = [value for value in values if value is not None]
+    mean, half = pages.interval(found)
+    row = dict(zip(KEY, cell.key, strict=True)) | {
+        "seeds": seeds, "mean": mean if found else None, "half": half if len(found) > 1 else None,
+        "values": joined(values), "seconds": spent / max(1, len(found)),
+    }  # fmt: skip
+    return Measured(cell, row, others.share, refusal)
+
+
+def measure_cells(
+    results: Results, cells: Iterable[Cell], seeds: int, options: argparse.Namespace,
+    fit: Fit = fit,
+) -> int:  # fmt: skip
+    """Measure what is missing and keep each cell as it comes; how many there were."""
+    missing = [cell for cell in dict.fromkeys(cells)
+               if not there(results, cell, seeds, options.keep)]  # fmt: skip
+    start, done = time.perf_counter(), 0
+    if options.minutes <= 0:
+        missing = []
+    work = functools.partial(measured, seeds=seeds, fit=fit)
+    for cell, row, load, refusal in mapped(work, missing, options.jobs):
+        results.add(row, load if options.jobs == 1 else None)  # else our own processes count
+        done += 1
+        print(f"{done} of {len(missing)}: {cell.label}: {row['mean']}", file=sys.stderr)
+        if refusal:
+            print(f"refused: {cell.label}: {refusal}", file=sys.stderr)
+        if time.perf_counter() - start > 60 * options.minutes:
+            break
+    return done
+
+
+def there(results: Results, cell: Cell, seeds: int, keep: bool) -> bool:
+    """Whether a cell needs no more fits."""
+    row = results.get(*cell.key)
+    return (row is not None and int(row["seeds"]) >= seeds
+            and (keep or results.fresh(*cell.key)))  # fmt: skip
+
+
+def mapped(work: Callable[[Any], Any], jobs: list[Any], processes: int) -> Iterator[Any]:
+    """The results of `work`, as they come, each process on one thread."""
+    if processes == 1 or len(jobs) < 2:
+        yield from map(work, jobs)
+        return
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))  # read by the processes when they start
+    try:
+        with multiprocessing.get_context("spawn").Pool(processes) as pool:
+            yield from pool.imap_unordered(work, jobs)
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+# ----------------------------------------------------------------------------------------- reading
+
+
+class Found:
+    """The numbers of cells, as texts."""
+
+    def __init__(self, results: Results) -> None:
+        self.results = results
+
+    def values(self, cell: Cell) -> dict[int, float]:
+        """By seed, where there is a number."""
+        row = self.results.get(*cell.key)
+        known = parsed(row["values"]) if row else []
+        return {seed: value for seed, value in enumerate(known) if value is not None}
+
+    def paired(self, first: Cell, second: Cell) -> list[float]:
+        """The first minus the second, seed by seed."""
+        a, b = self.values(first), self.values(second)
+        return [a[seed] - b[seed] for seed in a if seed in b]
+
+    def mean(self, cell: Cell) -> float:
+        return pages.interval(self.values(cell).values())[0]
+
+    def shown(self, cell: Cell) -> str:
+        """The mean, and how many seeds if they are fewer than ten."""
+        values = list(self.values(cell).values())
+        few = f" ({len(values)})" if 0 < len(values) < ENOUGH else ""
+        return pages.mean(values) + few
+
+
+# ----------------------------------------------------------------------------------------- targets
+
+
+def target_lines(found: Found) -> Iterator[str]:
+    """The default solver against its targets; data that nobody tuned on come first."""
+    header = ("data", "adjacency", "delta", "epsilon", "auto", "target", "goal", "verdict", PLAIN)
+    rows = []
+    for one in all_targets():
+        cell = one.cell
+        mean = found.mean(cell)
+        verdict = "target" if mean >= one.target else "short"
+        if one.goal is not None and mean >= one.goal:
+            verdict = "goal"
+        rows.append([
+            cell.data, cell.adjacency, f"{cell.delta:g}", f"{cell.epsilon:g}", found.shown(cell),
+            f"{one.target:g}", f"{one.goal or '-'}",
+            verdict if len(found.values(cell)) >= ENOUGH else "-",
+            found.shown(Cell("linear", cell.data, PLAIN)),
+        ])  # fmt: skip
+    yield from ("### Targets of the default", "", *pages.table(header, rows), "")
+
+
+# What the papers found: the first beats the second, at this delta.
+DUELS = (
+    ("EEM, paper", "PrivGene, paper, one survivor", 0.0),
+    ("DPSGA, paper", "PrivGene, paper", DELTA),
+    ("DPSGA, paper", "Subsample, paper", DELTA),
+)
+
+
+def duel_lines(found: Found) -> Iterator[str]:
+    """What the papers found, over paired seeds: the difference and its interval."""
+    rows = []
+    for first, second, delta in DUELS:
+        for data in ("adult", "mushroom", "bank_full"):
+            for epsilon in (0.1, 0.3162, 1.0):
+                a, b = (Cell("linear", data, name, epsilon, delta) for name in (first, second))
+                gaps = found.paired(a, b)
+                rows.append([f"{first} beats {second}", data, f"{epsilon:g}", f"{delta:g}",
+                             found.shown(a), found.shown(b), pages.mean(gaps),
+                             pages.verdict(gaps, "reversed")])  # fmt: skip
+    header = ("claim", "data", "epsilon", "delta", "first", "second", "difference", "verdict")
+    yield from ("### What the papers found", "", *pages.table(header, rows), "")
+
+
+def generation_lines(found: Found) -> Iterator[str]:
+    """Accuracy by the number of generations, and by the default's rule."""
+    yield from ("### Number of generations", "", f'Adult, replace, delta {DELTA:g}; "rule" is the '
+                "default number.", "")  # fmt: skip
+    for search, counts in COUNTS.items():
+        rows = []
+        for epsilon in (0.1, 0.3162, 1.0, 3.162):
+            row = [Cell("generations", "adult", f"{search} {r}", epsilon) for r in counts]
+            row.append(Cell("linear", "adult", search, epsilon))
+            if any(map(found.values, row)):
+                rows.append([f"{epsilon:g}", *map(found.shown, row)])
+        if rows:
+            header = (f"{search}, epsilon", *map(str, counts), "rule")
+            yield from (*pages.table(header, rows), "")
+
+
+def cluster_verdicts(found: Found) -> Iterator[str]:
+    """'auto' of k-means and k-median against its targets."""
+    rows = []
+    for data, asked in clusters.TARGETS.items():
+        for epsilon, target in zip(clusters.EPSILONS, asked, strict=True):
+            cell = Cell("kmeans", data, "auto", epsilon, 0.0, "add_remove")
+            if found.values(cell):
+                met = found.mean(cell) <= 1.05 * target
+                rows.append([f"kmeans: {data}", f"{epsilon:g}", found.shown(cell),
+                             f"{target:g} and 5 %", "target" if met else "short"])  # fmt: skip
+    for epsilon, above in medians.TARGETS.items():
+        cell = Cell("kmedian", "mushroom, k = 4", "auto", epsilon)
+        plain = Cell("kmedian", "mushroom, k = 4", PLAIN)
+        if found.values(cell):
+            excess = found.mean(cell) - found.mean(plain)
+            verdict = "target" if excess <= above else "short"
+            rows.append(["kmedian: mushroom, k = 4", f"{epsilon:g}",
+                         f"{excess:.2f} above no privacy", f"{above:.2f}", verdict])  # fmt: skip
+    header = ("cell", "epsilon", "auto", "target", "verdict")
+    yield from ("### Targets of clustering", "", *pages.table(header, rows), "")
+
+
+def solver_lines(found: Found, tasks: Iterable[str]) -> Iterator[str]:
+    """Every solver of some tasks, under both adjacencies, pure and approximate."""
+    groups: dict[tuple[str, str, str], dict[str, dict[tuple[float, float], Cell]]] = {}
+    for cell in all_cells():
+        if cell.task in tasks and cell.solver not in REFERENCES and found.values(cell):
+            rows = groups.setdefault((cell.task, cell.data, cell.adjacency), {})
+            rows.setdefault(cell.solver, {})[cell.delta, cell.epsilon] = cell
+    for (task, data, adjacency), by_solver in groups.items():
+        known = (f"{name} {found.shown(Cell(task, data, name))}" for name in TASKS[task].references)
+        yield "; ".join([f"**{task}: {data}, {adjacency}**", TASKS[task].measure, *known])
+        yield ""
+        columns = sorted({key for row in by_solver.values() for key in row})
+        header = ["solver", *(f"epsilon {e:g}, delta {d:g}" for d, e in columns)]
+        yield from pages.table(
+            header,
+            ([name, *(found.shown(row[key]) if key in row else "-" for key in columns)]
+             for name, row in by_solver.items()),
+        )  # fmt: skip
+        yield ""
+
+
+CLUSTERINGS = ("kmeans", "postprocess", "kmedian")
+
+
+def write_pages(results: Results) -> None:
+    """Refresh docs/benchmarks/accuracy.md and clusters.md."""
+    found = Found(results)
+    others = [task for task in TASKS if task not in (*CLUSTERINGS, "generations")]
+    for page, tasks, parts in (
+        ("accuracy", others, (target_lines, duel_lines, generation_lines)),
+        ("clusters", CLUSTERINGS, (cluster_verdicts,)),
+    ):
+        rows = [row for row in results if (row["task"] in CLUSTERINGS) == (page == "clusters")]
+        lines = [pages.origin(rows), ""]
+        for part in parts:
+            lines += part(found)
+        lines += ["### Every solver", "", *solver_lines(found, tasks)]
+        pages.refresh(pages.PAGES / f"{page}.md", "\n".join(lines), page)
+
+
+# -------------------------------------------------------------------------------------- the command
+
+
+def run(options: argparse.Namespace) -> None:
+    """Measure the chosen cells that are missing, and show them."""
+    cells = quick_cells() if options.quick else all_cells()
+    chosen = [cell for cell in cells if options.filter.search(cell.label)]
+    if options.list or not chosen:
+        print(*(cell.label for cell in chosen or all_cells()), sep="\n")
+        return
+    results = open_results(options.out)
+    seeds = options.seeds or (1 if options.quick else ENOUGH)
+    measure_cells(results, chosen, seeds, options)
+    found = Found(results)
+    for cell in chosen:
+        if found.values(cell):
+            print(f"{cell.label}: {found.shown(cell)}")
+    if options.write:
+        write_pages(results)
