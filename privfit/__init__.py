@@ -69,6 +69,7 @@ from privfit.privacy.mechanisms import (
 from privfit.privacy.neighbours import Neighbours
 from privfit.records import Stream
 from privfit.report.sweeps import Sweep, sweep
+from privfit.runs.schemas import learn_schema
 from privfit.runs.spaces import Bits, Reals, Subsets
 from privfit.searches.dpsga import DPSGA
 from privfit.searches.majority import Majority
@@ -176,6 +177,7 @@ __all__ = [
     "calibrate",
     "compose",
     "confusion_matrix",
+    "learn_schema",
     "load",
     "mcmc",
     "open_ledger",

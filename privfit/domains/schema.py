@@ -18,7 +18,7 @@ from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.base.typing import Array, Floats, Integers
 from privfit.domains.box import Box
 from privfit.domains.codes import Codes
-from privfit.domains.columns import Column, columns_from
+from privfit.domains.columns import Categorical, Column, Numeric, columns_from
 from privfit.domains.domain import Domain, check_width
 from privfit.domains.frames import columns_of
 from privfit.domains.grid import Grid, frozen
@@ -31,7 +31,7 @@ __all__ = ["Schema"]
 
 @dataclass(frozen=True, eq=False)
 class Schema(Domain):
-    """Named columns with declared ranges or values, coded as [0, 1] and one-hot groups.
+    """Named columns, each with a declared range or values, coded as [0, 1] and one-hot groups.
 
     ``Schema({"age": Numeric(17, 90), "sex": Categorical(["Female", "Male"], other=True)})`` reads a
     DataFrame, an Arrow table or a dict of columns by name, and an array or a list of records by
@@ -40,17 +40,24 @@ class Schema(Domain):
     Parameters
     ----------
     columns : dict of str to Numeric or Categorical
-        The declared range or values of each column, by its name.
+        The declared range or values of each column, by its name. Blanks, such as ``Numeric()`` and
+        ``Categorical()``, code nothing until `learn_schema` has bought them.
     grid : Grid, default=Grid()
         Bits of records, candidates and scores.
     missing : sequence of str, default=("",)
         Texts that stand for a missing value, besides None, NaN, NaT and pandas.NA. A declared
         category is never missing.
 
+    Attributes
+    ----------
+    release : Release or None
+        How the schema was bought, if it was.
+
     See Also
     --------
     Numeric : A column of numbers.
     Categorical : A column of declared values.
+    learn_schema : Buys blanks.
     Box : Columns without names.
 
     Examples
@@ -65,6 +72,7 @@ class Schema(Domain):
     grid: Grid = field(default_factory=Grid)
     missing: Sequence[str] = ("",)
     n_features: int | None = field(init=False, default=None)
+    release: Any = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         columns = dict(self.columns)
@@ -85,7 +93,62 @@ class Schema(Domain):
             )
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "missing", tuple(self.missing))
-        object.__setattr__(self, "n_features", sum(column.width for column in columns.values()))
+        if not self.has_blanks:
+            width = sum(column.width for column in columns.values())
+            object.__setattr__(self, "n_features", width)
+
+    @classmethod
+    def blank(cls, kinds: Mapping[str, str], **settings: Any) -> Schema:
+        """A schema that declares nothing but the kind of each column; all else is bought.
+
+        Parameters
+        ----------
+        kinds : dict of str to {'number', 'category'}
+            The kind of each column, by its name.
+        **settings : object
+            Other parameters of `Schema`.
+
+        Returns
+        -------
+        Schema
+            A schema of blanks: cuts of the numbers, hashed categories.
+
+        Examples
+        --------
+        >>> from privfit import Schema
+        >>> Schema.blank({"age": "number", "job": "category"}).blanks
+        ['age', 'job']
+        """
+        unknown = {name: kind for name, kind in dict(kinds).items()
+                   if kind not in ("number", "category")}  # fmt: skip
+        if unknown:
+            raise DeclarationError(
+                f"kinds ({unknown}) must be 'number' or 'category'; pass one of them for each "
+                "column"
+            )
+        return cls({name: Numeric(bins="auto") if kind == "number" else Categorical()
+                    for name, kind in dict(kinds).items()}, **settings)  # fmt: skip
+
+    @property
+    def blanks(self) -> list[str]:
+        """The names of columns of which something is to be bought."""
+        return [name for name, column in self.columns.items() if column.is_blank]
+
+    @property
+    def has_blanks(self) -> bool:
+        """Whether something is to be bought before the schema can code records."""
+        return bool(self.blanks)
+
+    @property
+    def width(self) -> int:
+        """The number of columns of an encoded record."""
+        if self.n_features is None:
+            raise DeclarationError(
+                f"domain (a Schema with the blanks {', '.join(map(repr, self.blanks))}) must "
+                "declare what its columns may hold; pass learn_schema(X, epsilon, delta, "
+                "columns=schema), which buys it, or declare it"
+            )
+        return self.n_features
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str]) -> Schema:
@@ -98,6 +161,7 @@ class Schema(Domain):
             [columns]
             age = {low = 17, high = 90}                       # also bins, fill
             sex = {values = ["Female", "Male"], other = true}
+            pay = {kind = "number"}                           # a blank
 
             [grid]                                            # optional, in whole or in part
             a = 12
@@ -140,6 +204,8 @@ class Schema(Domain):
         return toml_text(first, tables)
 
     def __repr__(self) -> str:
+        if self.has_blanks:
+            return f"Schema(<{len(self.columns)} columns, {len(self.blanks)} with blanks>)"
         return f"Schema(<{len(self.columns)} columns, {self.n_features} encoded>)"
 
     def bind(self, n_features: int) -> Schema:
@@ -162,7 +228,9 @@ class Schema(Domain):
     @property
     def feature_names(self) -> list[str]:
         """Names of the encoded columns."""
-        return [coded for name, column in self.columns.items() for coded in column.names(name)]
+        return [
+            coded for name, column in self.columns.items() for coded in column.level_names(name)
+        ]
 
     def coded_names(self, names: Sequence[str] | None = None) -> list[str]:
         return self.feature_names
@@ -218,6 +286,7 @@ class Schema(Domain):
         Codes
             The encoded records, column by column.
         """
+        width = self.width  # refuses blanks before it looks at a cell
         n, cells = columns_of(X, list(self.columns))
         reader = NumberReader(self.missing)
         levels: list[Array] = []
@@ -225,7 +294,7 @@ class Schema(Domain):
         for (name, column), some in zip(self.columns.items(), cells, strict=True):
             coded = column.code(some, n, name, reader, 1 << self.grid.a)
             (levels if column.coded_range is None else numbers).append(coded)
-        return Codes(self.groups, levels, list(self.shares), numbers, (n, self.width))
+        return Codes(self.groups, levels, list(self.shares), numbers, (n, width))
 
     def blocks(self, X: Any, uniform: bool, size: int) -> Iterator[tuple[int, Any]]:
         rows = max(1, size // 8)  # on the grid already; blocks only bound the unpacking
