@@ -676,6 +676,33 @@ def evaluation_cases() -> Iterator[tuple[str, Case]]:
         yield f"accuracy_score/predictions/{relation}", partial(predicted, relation)
 
 
+BLANKS: dict[str, Any] = {
+    "cuts": {"x": "number", "y": privfit.Numeric(-1, 1, bins="auto")},
+    "ranges": {"x": privfit.Numeric()},
+    "buckets": {"x": privfit.Categorical(), "y": privfit.Categorical()},
+    "names": {"x": "category", "y": "number"},
+    "many names": dict.fromkeys("xyzu", "category"),
+}
+
+
+def bought(name: str, budget: str, relation: str) -> Released:
+    """A schema of numbers that are names as well: whole tenths."""
+    raw = numbers(SIZE, 4, 13)
+    table = {column: np.round(10 * raw[:, i]) for i, column in enumerate("xyzu")}
+    schema = privfit.learn_schema(
+        table, *BUDGETS[budget], columns=BLANKS[name], random_state=SEED, **RELATIONS[relation]
+    )
+    return of_release(schema.release, width=schema.width)
+
+
+def schema_cases() -> Iterator[tuple[str, Case]]:
+    for name in BLANKS:
+        for budget, relation in EVERY:
+            if "names" not in name or BUDGETS[budget][1]:
+                case = partial(bought, name, budget, relation)
+                yield f"learn_schema/{name}/{budget}/{relation}", case
+
+
 def means(rows: Any) -> Any:
     return np.asarray(rows).sum(axis=0) / len(rows)
 
@@ -1035,6 +1062,6 @@ def every_case() -> Iterator[tuple[str, Case]]:
     """Every case by name: what is fitted or drawn, how, on what, under which promise."""
     for some in (
         linear_cases, kmeans_cases, kmedian_cases, feature_cases, search_cases, evaluation_cases,
-        aggregate_cases, postprocess_cases, privacy_cases, parted_cases, other_cases,
+        schema_cases, aggregate_cases, postprocess_cases, privacy_cases, parted_cases, other_cases,
     ):  # fmt: skip
         yield from some()

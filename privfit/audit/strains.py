@@ -19,7 +19,8 @@ a selection, `TopK`               (max - min of v - v') epsilon / range, for eac
 `SmoothMedians`                   the largest log ratio of a cut, added up in the same way
 `SegmentQuantiles`                the first row, added up over its segments
 `NameSet`                         the delta that the changed names need at their epsilon
-`NoisyNames`                      l2 of names that both have; the tail of those that one has
+`NoisyNames`                      that of its noise, over names that both tables have
+`Unlikely`                        the chance that a name of one table is kept, by its delta
 `SplitTree`                       the largest log ratio over all trees, by recursion
 `PerturbedMinimiser`              the log ratio of densities, at points that favour one side
 ================================  ===============================================================
@@ -240,23 +241,21 @@ def _(mechanism: NameSet, first: Any, second: Any, output: Any = None) -> float:
 
 @strain.register
 def _(mechanism: NoisyNames, first: Any, second: Any, output: Any = None) -> float:
-    """Counts of names that both tables have, and the chance of others to be kept."""
-    square, unlikely = 0, 0.0
-    for one, other in zip(first, second, strict=True):
-        square += sum((one[name] - other[name]) ** 2 for name in one.keys() & other.keys())
-        for name in one.keys() ^ other.keys():
-            count = mechanism.factor * (one.get(name, 0) + other.get(name, 0))
-            p = mechanism.tail(mechanism.threshold - count)
-            unlikely += p / (1 - p) if p < 1 else math.inf
+    square = sum((one[name] - other[name]) ** 2 for one, other in zip(first, second, strict=True)
+                 for name in one.keys() & other.keys())  # fmt: skip
     deviation = math.sqrt(mechanism.noise.variance - 4) / mechanism.factor
-    counts = math.sqrt(square) / deviation / mechanism.event.parameter
-    return max(counts, unlikely / mechanism.delta)
+    return math.sqrt(square) / deviation / mechanism.event.parameter
 
 
 @strain.register
 def _(mechanism: Unlikely, first: Any, second: Any, output: Any = None) -> float:
-    """It says nothing."""
-    return 0.0
+    needed, names = 0.0, mechanism.names
+    for one, other in zip(first, second, strict=True):
+        for name in one.keys() ^ other.keys():
+            count = names.factor * (one.get(name, 0) + other.get(name, 0))
+            p = names.tail(names.threshold - count)
+            needed += p / (1 - p) if p < 1 else math.inf
+    return needed / mechanism.event.delta
 
 
 # ------------------------------------------------------------------------------------------- trees

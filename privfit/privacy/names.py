@@ -115,7 +115,7 @@ class NoisyNames(RelatedMechanism[Sequence[Mapping[str, int]], list[list[str]]])
     mu : float
         The parameter of its Gaussian release.
     delta : float
-        What it costs besides: release an `Unlikely` of it first.
+        What it costs besides: release its `Unlikely` first.
     columns : int
         The number of columns.
     neighbours : Neighbours
@@ -197,25 +197,22 @@ def _fails(p: float, most: float) -> bool:
 
 
 @dataclass(frozen=True)
-class Unlikely(Mechanism[None, None]):
-    """The delta of another release, with which that one may fail; it draws nothing.
+class Unlikely(Mechanism[Sequence[Mapping[str, int]], None]):
+    """The chance that noisy names contain one that a single record has; it draws nothing.
 
     Parameters
     ----------
-    delta : float
-        The probability.
+    names : NoisyNames
+        The release that may fail.
     """
 
-    delta: float
-
-    def __post_init__(self) -> None:
-        _check_delta(self.delta)
+    names: NoisyNames
 
     @property
     def event(self) -> Event:
-        return Event("approximate", 0.0, 1, self.delta)
+        return Event("approximate", 0.0, 1, self.names.delta)
 
-    def __call__(self, value: None, rng: object = None) -> None:
+    def __call__(self, value: Sequence[Mapping[str, int]], rng: object = None) -> None:
         """Nothing: it is only charged."""
 
 

@@ -68,7 +68,8 @@ NAMES_DELTA = 0.5  # share of delta for names
 BAR = 2.5  # standard deviations of noise from which a bucket is kept
 OUTER = 100  # ranges are from the quantile 1 / OUTER to (OUTER - 1) / OUTER
 DIGITS = 5  # of a number that many records may share; one at random has eight or nine
-FINE = 1e-3  # relative precision of a plan's size
+STEPS = 700  # sizes of a plan from one power of two to the next
+SMALLEST = -40 * STEPS
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ class BlankPlan:
             one = self.names.event
             found.append(Event(one.kind, one.parameter, len(self.blanks.named), one.delta))
         elif self.names is not None:
-            found += [Unlikely(self.names.delta).event, self.names.event]
+            found += [Unlikely(self.names).event, self.names.event]
         return tuple(found)
 
     @property
@@ -221,7 +222,7 @@ class BlankPlan:
         if isinstance(self.names, NameSet):
             found = [release(self.names, tally) for tally in tallies]
         else:
-            release(Unlikely(self.names.delta), None)
+            release(Unlikely(self.names), tallies)
             found = release(self.names, tallies)
         return {name: Categorical(_by_value(names), other=True)
                 for name, names in zip(self.blanks.named, found, strict=True)}  # fmt: skip
@@ -345,24 +346,28 @@ class _Shares:
 
 
 def _largest(plan: Callable[[float], BlankPlan], budget: Budget) -> BlankPlan:
-    """The largest plan that the accountant sees fit, to one part in 1000."""
+    """The largest plan that the accountant sees fit, of sizes one part in 1000 apart."""
 
-    def fits(t: float) -> bool:
-        return compose(plan(t).events, budget.delta) <= budget.epsilon
+    def sized(k: int) -> BlankPlan:
+        return plan(2.0 ** (k / STEPS))
 
-    low = high = gaussian_calibrate(budget.epsilon, budget.delta)
+    def fits(k: int) -> bool:
+        return compose(sized(k).events, budget.delta) <= budget.epsilon
+
+    low = high = round(STEPS * math.log2(gaussian_calibrate(budget.epsilon, budget.delta)))
+    step = STEPS // 16
     while not fits(low):
-        low, high = low / 2, low
-        if low < 1e-12:
+        low, high, step = low - step, low, 2 * step
+        if low < SMALLEST:
             raise DeclarationError(
                 f"epsilon ({budget.epsilon!r}) must leave enough for blanks; pass a larger one"
             )
-    while fits(high):
-        low, high = high, 2 * high
-    while high > (1 + FINE) * low:
-        middle = math.sqrt(low * high)
+    while high == low or fits(high):
+        low, high, step = high, high + step, 2 * step
+    while high - low > 1:
+        middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
-    return plan(low)
+    return sized(low)
 
 
 # -------------------------------------------------------------------------------------- cutting

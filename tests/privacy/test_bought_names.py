@@ -95,9 +95,9 @@ def test_noise_covers_all_counts_that_a_record_changes(adjacency):
     other = {"a": 49, "b": 50} if adjacency == "add_remove" else {"a": 49, "b": 51}
     assert strain(mechanism, [many] * 4, [other] * 4) == pytest.approx(1)
     alone = {**many, "me": 1}
-    assert 0.5 / neighbours.changes < strain(mechanism, [alone] * 4, [many] * 4) <= 1
+    assert 0.5 / neighbours.changes < strain(Unlikely(mechanism), [alone] * 4, [many] * 4) <= 1
     if adjacency == "replace":
-        assert strain(mechanism, [alone] * 4, [{**many, "you": 1}] * 4) <= 1
+        assert strain(Unlikely(mechanism), [alone] * 4, [{**many, "you": 1}] * 4) <= 1
         smaller = NoisyNames(0.5, 1e-6, 4, ADD_REMOVE)
         assert strain(smaller, [many] * 4, [other] * 4) > 1.4
 
@@ -112,8 +112,8 @@ class Low(NoisyNames):
 
 def test_a_threshold_that_is_too_low_is_found():
     counts = [{"me": 1}] * 4, [{}] * 4
-    assert strain(NoisyNames(0.5, 1e-6, 4, ADD_REMOVE), *counts) <= 1
-    assert strain(Low(0.5, 1e-6, 4, ADD_REMOVE), *counts) > 1.2
+    assert strain(Unlikely(NoisyNames(0.5, 1e-6, 4, ADD_REMOVE)), *counts) <= 1
+    assert strain(Unlikely(Low(0.5, 1e-6, 4, ADD_REMOVE)), *counts) > 1.2
 
 
 def test_names_of_several_columns_are_kept_in_order_and_rare_ones_are_not():
@@ -123,9 +123,10 @@ def test_names_of_several_columns_are_kept_in_order_and_rare_ones_are_not():
 
 
 def test_the_chance_of_failure_is_charged_and_says_nothing():
-    assert Unlikely(1e-7)(None) is None
-    assert (Unlikely(1e-7).event.kind, Unlikely(1e-7).event.delta) == ("approximate", 1e-7)
-    assert strain(Unlikely(1e-7), None, None) == 0
+    unlikely = Unlikely(NoisyNames(0.5, 1e-7, 4, REPLACE))
+    assert unlikely([{"me": 1}] * 4) is None
+    assert (unlikely.event.kind, unlikely.event.parameter) == ("approximate", 0)
+    assert unlikely.event.delta == 1e-7
 
 
 @pytest.mark.parametrize(("call", "message"), [
