@@ -621,7 +621,7 @@ def typed_pairs(adjacency: str, what: str) -> list[tuple[Any, Any]]:
     coins = np.random.default_rng(0)
     base = [40.0] * 240 + [float(number) for number in coins.choice([3, 7, 8, 9.5], 60)]
     own = [None, 3.0, 8.0, 9.5] if what == "names" else [None, -1e9, 8.0, 11.0, 40.0, 50.0, 1e9]
-    return neighbours_of(base, own, adjacency, lambda rows: dict.fromkeys("xyzuv", list(rows)))
+    return neighbours_of(base, own, adjacency, lambda rows: dict.fromkeys("xyzuv", rows))
 
 
 def schemas() -> Iterator[Audit]:

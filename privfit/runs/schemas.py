@@ -11,10 +11,11 @@ from privfit.domains.schema import Schema
 from privfit.privacy.ledger import Ledger
 from privfit.privacy.neighbours import Adjacency
 from privfit.records.blanks import BlankRows
+from privfit.records.sums import Sums
 from privfit.runs.blanks import BlankPlan
 from privfit.runs.payment import Terms
 
-__all__ = ["learn_schema"]
+__all__ = ["bought", "learn_schema", "schema_of"]
 
 
 def learn_schema(
@@ -93,21 +94,26 @@ def learn_schema(
     >>> schema.release.epsilon
     1.0
     """
-    schema = _as_schema(columns)
+    schema = schema_of(columns)
     terms = Terms("learn_schema", epsilon, delta, adjacency, n_public, ledger, random_state)
-    sums = BlankRows.sums(X, schema, n_threads)
+    return bought(schema, BlankRows.sums(X, schema, n_threads), terms, levels)
+
+
+def bought(schema: Schema, sums: Sums[BlankRows], terms: Terms, levels: int | None) -> Schema:
+    """The schema with its blanks bought from packed records: plan, charge, draw, close."""
     plan = BlankPlan.of(schema, terms.budget, terms.neighbours, terms.size(sums), levels)
     paid = terms.charge(sums)
     paid.plan(*plan.events)
-    bought = plan.buy(schema, sums, paid.release)
-    declared = bought.to_dict()["columns"]
+    found = plan.buy(schema, sums, paid.release)
+    declared = found.to_dict()["columns"]
     released = {name: declared[name] for name in schema.blanks}
-    release = paid.close(bought, plan.settings, {"columns": released})
-    object.__setattr__(bought, "release", release)
-    return bought
+    release = paid.close(found, plan.settings, {"columns": released})
+    object.__setattr__(found, "release", release)
+    return found
 
 
-def _as_schema(columns: Any) -> Schema:
+def schema_of(columns: Any) -> Schema:
+    """The schema of declared columns and kinds: cuts of numbers, names of categories."""
     if isinstance(columns, Schema):
         return columns
     if not isinstance(columns, Mapping) or not columns:

@@ -31,6 +31,7 @@ from privfit.privacy.quantiles import SegmentQuantiles
 from privfit.records.blanks import BlankRows, Blanks
 from privfit.runs import blanks as buying
 from privfit.runs.blanks import BlankPlan, Cutting
+from privfit.runs.schemas import schema_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::privfit.SeedWarning")
 
@@ -179,17 +180,11 @@ def test_buckets_of_frequent_values_are_kept_and_few_others(budget):
     ({**KINDS, "z": Numeric(), "w": Categorical(), "v": Numeric(0, 1)}, (1.0, 1e-6)),
 ])  # fmt: skip
 def test_a_plan_spends_the_budget_and_no_more(columns, budget, adjacency):
-    plan = BlankPlan.of(buying_schema(columns), Budget(*budget), Neighbours(adjacency), 10_000)
+    plan = BlankPlan.of(schema_of(columns), Budget(*budget), Neighbours(adjacency), 10_000)
     release = Release("", *budget, adjacency, plan.events)
     assert release.verify()
     if budget[0] < 10 and len(plan.events) > 0:
         assert release.cost() > 0.98 * budget[0]
-
-
-def buying_schema(columns):
-    from privfit.runs.schemas import _as_schema
-
-    return _as_schema(columns)
 
 
 def test_everything_is_charged_and_shown():
@@ -244,7 +239,7 @@ def audited(columns, adjacency, delta, seed=1, record=ODD[1]):
 
     def run(X, ledger, random_state):
         return learn_schema(
-            {name: X[name] for name in buying_schema(columns).columns}, 1.0, delta,
+            {name: X[name] for name in schema_of(columns).columns}, 1.0, delta,
             columns=columns, adjacency=adjacency, ledger=ledger, levels=3,
             random_state=random_state,
         ).to_dict()  # fmt: skip
