@@ -26,7 +26,7 @@ from privfit.domains.plain import as_plain
 from privfit.domains.reading import NumberReader
 from privfit.domains.toml import read_toml, toml_text
 
-__all__ = ["Schema"]
+__all__ = ["Schema", "as_schema"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,6 +374,22 @@ class Schema(Domain):
             np.empty((n_threads, 4, m)), norms,
         )  # fmt: skip
         return norms
+
+
+def as_schema(columns: Any) -> Schema:
+    """The schema of declared columns and kinds: cuts of numbers, names of categories."""
+    if isinstance(columns, Schema):
+        return columns
+    if not isinstance(columns, Mapping) or not columns:
+        raise DeclarationTypeError(
+            f"columns ({type(columns).__name__}) must be a Schema or a dict of kinds; pass "
+            "{'age': 'number', 'job': 'category'}"
+        )
+    kinds: dict[Any, Any] = {
+        "number": Numeric(bins="auto"), "category": Categorical(names="bought")
+    }  # fmt: skip
+    return Schema({name: kinds.get(one, one) if isinstance(one, str) else one
+                   for name, one in columns.items()})  # fmt: skip
 
 
 def _are_texts(values: Any) -> bool:

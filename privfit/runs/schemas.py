@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from privfit.base.errors import DeclarationTypeError
-from privfit.domains.columns import Categorical, Column, Numeric
-from privfit.domains.schema import Schema
+from privfit.domains.columns import Column
+from privfit.domains.schema import Schema, as_schema
 from privfit.privacy.ledger import Ledger
 from privfit.privacy.neighbours import Adjacency
 from privfit.records.blanks import BlankRows
@@ -15,7 +14,7 @@ from privfit.records.sums import Sums
 from privfit.runs.blanks import BlankPlan
 from privfit.runs.payment import Terms
 
-__all__ = ["bought", "learn_schema", "schema_of"]
+__all__ = ["bought", "learn_schema"]
 
 
 def learn_schema(
@@ -94,7 +93,7 @@ def learn_schema(
     >>> schema.release.epsilon
     1.0
     """
-    schema = schema_of(columns)
+    schema = as_schema(columns)
     terms = Terms("learn_schema", epsilon, delta, adjacency, n_public, ledger, random_state)
     return bought(schema, BlankRows.sums(X, schema, n_threads), terms, levels)
 
@@ -110,19 +109,3 @@ def bought(schema: Schema, sums: Sums[BlankRows], terms: Terms, levels: int | No
     release = paid.close(found, plan.settings, {"columns": released})
     object.__setattr__(found, "release", release)
     return found
-
-
-def schema_of(columns: Any) -> Schema:
-    """The schema of declared columns and kinds: cuts of numbers, names of categories."""
-    if isinstance(columns, Schema):
-        return columns
-    if not isinstance(columns, Mapping) or not columns:
-        raise DeclarationTypeError(
-            f"columns ({type(columns).__name__}) must be a Schema or a dict of kinds; pass "
-            "{'age': 'number', 'job': 'category'}"
-        )
-    kinds: dict[Any, Any] = {
-        "number": Numeric(bins="auto"), "category": Categorical(names="bought")
-    }  # fmt: skip
-    return Schema({name: kinds.get(one, one) if isinstance(one, str) else one
-                   for name, one in columns.items()})  # fmt: skip

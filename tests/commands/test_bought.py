@@ -23,9 +23,9 @@ def run(tmp_path, monkeypatch, capfdbinary):
     """Run a command beside a table: its exit code, stdout and stderr."""
     monkeypatch.chdir(tmp_path)
     rng, n = np.random.default_rng(0), 3000
-    cells = zip(rng.integers(18, 90, n), rng.integers(0, 60, n),
-                rng.choice(["clerk", "nurse", "?"], n), rng.integers(0, 2, n), strict=True)  # fmt: skip
-    lines = [";".join(map(str, row)) for row in cells]
+    jobs = rng.choice(["clerk", "nurse", "?"], n)
+    cells = (rng.integers(18, 90, n), rng.integers(0, 60, n), jobs, rng.integers(0, 2, n))
+    lines = [";".join(map(str, row)) for row in zip(*cells, strict=True)]
     (tmp_path / "people.csv").write_text("\n".join(["age;hours;job;late", *lines, "x;;only me;0"]))
 
     def call(*arguments):

@@ -25,13 +25,13 @@ from privfit import (
 )
 from privfit.audit import paired
 from privfit.domains.hashing import BUCKETS, bucket_of
+from privfit.domains.schema import as_schema
 from privfit.privacy.ledger import Budget
 from privfit.privacy.neighbours import ADD_REMOVE, ADJACENCIES, REPLACE, Neighbours
 from privfit.privacy.quantiles import SegmentQuantiles
 from privfit.records.blanks import BlankRows, Blanks
 from privfit.runs import blanks as buying
 from privfit.runs.blanks import BlankPlan, Cutting
-from privfit.runs.schemas import schema_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::privfit.SeedWarning")
 
@@ -180,7 +180,7 @@ def test_buckets_of_frequent_values_are_kept_and_few_others(budget):
     ({**KINDS, "z": Numeric(), "w": Categorical(), "v": Numeric(0, 1)}, (1.0, 1e-6)),
 ])  # fmt: skip
 def test_a_plan_spends_the_budget_and_no_more(columns, budget, adjacency):
-    plan = BlankPlan.of(schema_of(columns), Budget(*budget), Neighbours(adjacency), 10_000)
+    plan = BlankPlan.of(as_schema(columns), Budget(*budget), Neighbours(adjacency), 10_000)
     release = Release("", *budget, adjacency, plan.events)
     assert release.verify()
     if budget[0] < 10 and len(plan.events) > 0:
@@ -239,7 +239,7 @@ def audited(columns, adjacency, delta, seed=1, record=ODD[1]):
 
     def run(X, ledger, random_state):
         return learn_schema(
-            {name: X[name] for name in schema_of(columns).columns}, 1.0, delta,
+            {name: X[name] for name in as_schema(columns).columns}, 1.0, delta,
             columns=columns, adjacency=adjacency, ledger=ledger, levels=3,
             random_state=random_state,
         ).to_dict()  # fmt: skip
