@@ -139,6 +139,17 @@ class Schema(Domain):
         """Whether something is to be bought before the schema can code records."""
         return bool(self.blanks)
 
+    def with_blanks_filled(self, columns: Any) -> Schema:
+        found = columns_from(columns)
+        declared = {name: one for name, one in self.columns.items() if not one.is_blank}
+        kept = {name: found.get(name) for name in declared}
+        if list(found) != list(self.columns) or kept != declared:
+            raise DeclarationError(
+                f"columns ({', '.join(found)}) must be those of the schema, with its blanks filled "
+                "in; pass what a release shows"
+            )
+        return Schema(found, self.grid, self.missing)
+
     @property
     def width(self) -> int:
         """The number of columns of an encoded record."""

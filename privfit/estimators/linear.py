@@ -27,7 +27,9 @@ from privfit.estimators.common import (
     reread_table,
 )
 from privfit.linear import auto
+from privfit.linear.descent import Gradient
 from privfit.linear.methods import METHODS, RENAMED
+from privfit.linear.objective_perturbation import ObjectivePerturbation
 from privfit.objectives import LinearObjective
 from privfit.privacy.ledger import Ledger
 from privfit.privacy.neighbours import Neighbours
@@ -35,6 +37,7 @@ from privfit.records import is_partitioned
 from privfit.records.codes import JOINT, MANY_JOINT
 from privfit.runs.paths import Generation
 from privfit.runs.payment import Account, Terms
+from privfit.runs.purchases import Purchase
 from privfit.runs.settings import Settings, realised, settings_of
 from privfit.runs.spaces import Reals
 from privfit.searches.privgene import Local
@@ -154,6 +157,8 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         is_auto = isinstance(self.solver, str) and self.solver == "auto"
         given = None if is_auto else settings_of(self.solver, METHODS, RENAMED)
         declared = self._records(X, y, terms, *(given or ("auto", Settings())))
+        if declared.domain.has_blanks:
+            return self._fit_blanks(X, declared, terms, given or ("gradient", Gradient()))
         records = declared.coded_for(given[1]) if given else declared
         objective = records.packed(given[1] if given else Settings())
         name, settings = given or self._chosen(objective, len(declared.heads), terms)
@@ -164,14 +169,28 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         space = _space(settings, objective)
         terms.check(settings, objective, space)
         account = terms.open(objective)
-        heads, models = declared.heads, []
-        for head in heads:
-            one = records.against_rest(objective, head, settings)
-            label = f"{terms.name} {declared.classes[head]}"
-            path = settings(account.run(one, space, label, len(heads)))
-            models.append(path.answer)
-        said = {**realised(name, settings, path), **records.weights}
-        return self._keep(X, np.array(models), declared, objective, account, said)
+        models, said = _run(account, records, objective, name, settings, space)
+        return self._keep(X, models, declared, objective, account, said)
+
+    def _fit_blanks(self, X: Any, declared: _Records, terms: Terms, given: tuple[str, Any]) -> Any:
+        """Buy the blanks of the schema from the budget of the fit, and fit with the rest."""
+        name, settings = given
+        if not terms.delta and isinstance(self.solver, str) and self.solver == "auto":
+            name, settings = settings_of(ObjectivePerturbation(), METHODS)
+        purchase = Purchase.of(declared.domain, X, terms, self.n_threads)
+        purchase.check(name, settings)
+        self._check_weights(name, settings)
+        stand_in = replace(declared, domain=purchase.stand_in)
+        objective = stand_in.coded_for(settings).packed(settings)
+        purchase.terms(terms).check(settings, objective, _space(settings, objective))
+        paid = terms.charge(objective)
+        bought = replace(declared, domain=purchase.buy(paid))
+        records = bought.coded_for(settings)
+        objective = records.packed(settings)
+        space = _space(settings, objective)
+        models, said = _run(purchase.account(paid), records, objective, name, settings, space)
+        said["blanks"] = purchase.plan.settings
+        return self._keep(X, models, bought, objective, paid, said)
 
     def _keep(
         self,
@@ -193,6 +212,8 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         said["fit_intercept"] = objective.fit_intercept
         said["budget_split"] = {str(classes[i]): 1 / len(models) for i in records.heads}
         released = {"classes": classes.copy(), "coef": coef, "intercept": intercept}
+        if "blanks" in said:
+            released["columns"] = domain.to_dict()["columns"]
         self.release_: Any = account.close(domain, said, released)
         return self
 
@@ -282,6 +303,24 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         """The names of the columns of `coef_`, if records have names."""
         check_is_fitted(self)
         return self.domain_.coded_names(getattr(self, "feature_names_in_", None))
+
+
+def _run(
+    account: Account,
+    records: _Records,
+    objective: LinearObjective,
+    name: str,
+    settings: Any,
+    space: Reals,
+) -> tuple[Floats, dict[str, Any]]:
+    """The model of each head, and the settings as they were used."""
+    heads, models = records.heads, []
+    for head in heads:
+        one = records.against_rest(objective, head, settings)
+        label = f"{account.terms.name} {records.classes[head]}"
+        path = settings(account.run(one, space, label, len(heads)))
+        models.append(path.answer)
+    return np.array(models), {**realised(name, settings, path), **records.weights}
 
 
 def _codes(y: Any, *, classes: Array) -> NDArray[np.int64]:

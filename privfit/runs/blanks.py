@@ -28,13 +28,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from privfit.base.errors import DeclarationError
-from privfit.base.rounding import ABOVE, BELOW
+from privfit.base.rounding import ABOVE, BELOW, rounded_down
 from privfit.base.typing import Integers
 from privfit.base.validation import is_whole
 from privfit.domains.columns import Categorical, Column, Numeric
@@ -50,12 +51,13 @@ from privfit.domains.keys import (
 )
 from privfit.domains.reading import NumberReader
 from privfit.domains.schema import Schema
-from privfit.privacy.accounting import Event, compose, gaussian_calibrate
+from privfit.privacy.accounting import Event, compose, gaussian_total
 from privfit.privacy.ledger import Budget
 from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Releasing
 from privfit.privacy.names import NameSet, NoisyNames, Unlikely
 from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.quantiles import Segment, SegmentQuantiles
+from privfit.privacy.remainder import epsilon_left, gaussian_left
 from privfit.records.blanks import BlankRows, Blanks
 from privfit.records.sums import Sums
 
@@ -65,6 +67,8 @@ MOST_LEVELS = 8
 USUAL_LEVELS = 3  # at most, by rule: 25 bins
 FEW = 3  # named columns up to which the optimal rule for sets is better than Gaussian counts
 NAMES_DELTA = 0.5  # share of delta for names
+SHARE = 0.1  # of mu^2 for the blanks of a fit, if all its columns have some
+PURE_SHARE = 0.2  # the same of epsilon, if delta = 0
 BAR = 2.5  # standard deviations of noise from which a bucket is kept
 OUTER = 100  # ranges are from the quantile 1 / OUTER to (OUTER - 1) / OUTER
 DIGITS = 5  # of a number that many records may share; one at random has eight or nine
@@ -115,10 +119,23 @@ class BlankPlan:
         blanks = Blanks.of(schema)
         _check(blanks, budget, levels)
         shares = _Shares(blanks, budget, neighbours)
-        depth = shares.usual_levels(size) if levels is None else int(levels)
+        depth = shares.usual_levels(size, shares.whole) if levels is None else int(levels)
         if not budget.delta:
-            return shares.sized(budget.epsilon * BELOW, depth)
+            return shares.sized(shares.whole * BELOW, depth)
         return _largest(lambda t: shares.sized(t, depth), budget)
+
+    @classmethod
+    def within(
+        cls, schema: Schema, budget: Budget, neighbours: Neighbours, size: int | None
+    ) -> BlankPlan:
+        """The plan of a fit that buys the blanks of its schema from its own budget."""
+        blanks = Blanks.of(schema)
+        _check(blanks, budget, None)
+        shares = _Shares(blanks, budget, neighbours)
+        part = shares.columns / len(schema.columns)
+        part = math.sqrt(SHARE * part) if budget.delta else PURE_SHARE * part
+        t = shares.whole * part
+        return shares.sized(t, shares.usual_levels(size, t))
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -134,6 +151,18 @@ class BlankPlan:
         elif self.names is not None:
             found += [Unlikely(self.names).event, self.names.event]
         return tuple(found)
+
+    def rest(self, budget: Budget) -> Budget:
+        """What this plan leaves of a budget, for draws that are Gaussian if delta > 0."""
+        if not budget.delta:
+            return Budget(epsilon_left(budget.epsilon, *self.events))
+        spent = sum((event.count * Fraction(event.delta) for event in self.events), Fraction(0))
+        delta = rounded_down(Fraction(budget.delta) - spent)
+        return Budget(gaussian_total(self.mu_left(budget), delta), delta)
+
+    def mu_left(self, budget: Budget) -> float:
+        """The mu of Gaussian draws that fit beside this plan."""
+        return gaussian_left(budget, *self.events)
 
     @property
     def _selections(self) -> int:
@@ -154,6 +183,16 @@ class BlankPlan:
         return said
 
     # ------------------------------------------------------------------------------- buying
+
+    def stand_in(self, schema: Schema) -> Schema:
+        """A schema without blanks that depends on no record, to check what a fit would refuse."""
+        some: dict[str, Column] = {
+            **{name: _cut_at(schema.columns[name], []) for name in self.blanks.cuts},
+            **dict.fromkeys(self.blanks.ranges, Numeric(-1, 1, fill=0)),
+            **dict.fromkeys(self.blanks.categories, Categorical(buckets=range(32))),
+        }
+        columns = {name: some.get(name, column) for name, column in schema.columns.items()}
+        return Schema(columns, schema.grid, schema.missing)
 
     def buy(self, schema: Schema, sums: Sums[BlankRows], release: Releasing) -> Schema:
         """The schema with its blanks filled in; `release` was charged for the plan's events."""
@@ -186,11 +225,7 @@ class BlankPlan:
             segments = cutting.segments()
             if segments:
                 cutting.cut(release(medians, segments))
-        uncut: Any = 1 if column.has_range else [0.0]
-        return Numeric(
-            column.low, column.high, cutting.cuts or uncut, column.fill,
-            missing=column.fill is None,
-        )  # fmt: skip
+        return _cut_at(column, cutting.cuts)
 
     def _ranged(self, column: Numeric, counts: Integers, release: Releasing) -> Numeric:
         """A number with a range; missing values are its low end, unless there is a fill."""
@@ -226,6 +261,12 @@ class BlankPlan:
             found = release(self.names, tallies)
         return {name: Categorical(_by_value(names), other=True)
                 for name, names in zip(self.blanks.named, found, strict=True)}  # fmt: skip
+
+
+def _cut_at(column: Any, cuts: list[float]) -> Numeric:
+    """The column with these cuts; without any it is one bin, or two that meet at 0."""
+    some: Any = cuts or (1 if column.has_range else [0.0])
+    return Numeric(column.low, column.high, some, column.fill, missing=column.fill is None)
 
 
 def deviation(noise: DiscreteGaussian | DiscreteLaplace) -> float:
@@ -292,7 +333,14 @@ class _Shares:
         """How many columns share the budget."""
         return len(self.blanks.numbers) + len(self.blanks.categories)
 
-    def usual_levels(self, size: int | None) -> int:
+    @cached_property
+    def whole(self) -> float:
+        """The size of a plan that spends the whole budget, as a rule sees it."""
+        if not self.budget.delta:
+            return self.budget.epsilon
+        return gaussian_left(self.budget)
+
+    def usual_levels(self, size: int | None, t: float) -> int:
         """As many levels as leave segments four times as large as the error of a cut's rank.
 
         That is some 13 range / 2 epsilon_s records. Three levels if the number of records is not
@@ -300,11 +348,8 @@ class _Shares:
         """
         if size is None:
             return USUAL_LEVELS
-        strength = self.budget.epsilon
-        if self.budget.delta:
-            strength = gaussian_calibrate(self.budget.epsilon, self.budget.delta)
         for levels in range(USUAL_LEVELS, 1, -1):
-            error = 13 * self.neighbours.changes / max(self._selection(strength, levels), 1e-300)
+            error = 13 * self.neighbours.changes / max(self._selection(t, levels), 1e-300)
             if size / 2**levels >= 4 * error:
                 return levels
         return 1
@@ -354,7 +399,7 @@ def _largest(plan: Callable[[float], BlankPlan], budget: Budget) -> BlankPlan:
     def fits(k: int) -> bool:
         return compose(sized(k).events, budget.delta) <= budget.epsilon
 
-    low = high = round(STEPS * math.log2(gaussian_calibrate(budget.epsilon, budget.delta)))
+    low = high = round(STEPS * math.log2(gaussian_left(budget)))
     step = STEPS // 16
     while not fits(low):
         low, high, step = low - step, low, 2 * step
