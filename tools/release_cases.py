@@ -695,7 +695,22 @@ def bought(name: str, budget: str, relation: str) -> Released:
     return of_release(schema.release, width=schema.width)
 
 
+def buying(kind: str, budget: str, relation: str) -> Released:
+    """A fit that buys the blanks of its schema."""
+    raw = numbers(SIZE, 2, 13)
+    table = {"x": np.round(10 * raw[:, 0]), "y": np.round(raw[:, 1])}
+    blank = privfit.Schema.blank({"x": "number", "y": "category"})
+    model = getattr(privfit, kind)(
+        *BUDGETS[budget], domain=blank, classes=[0, 1], random_state=SEED, **RELATIONS[relation]
+    )
+    model.fit(table, (raw[:, 0] > 0).astype(int))
+    return of_release(model.release_, width=model.domain_.width)
+
+
 def schema_cases() -> Iterator[tuple[str, Case]]:
+    for kind in ("LogisticRegression", "LinearSVC"):
+        for budget, relation in EVERY:
+            yield f"{kind}/blanks/{budget}/{relation}", partial(buying, kind, budget, relation)
     for name in BLANKS:
         for budget, relation in EVERY:
             if "names" not in name or BUDGETS[budget][1]:

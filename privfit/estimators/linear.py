@@ -348,6 +348,7 @@ class LogisticRegression(_LinearClassifier):
         are less accurate.
     domain : pair of bounds, Domain or Schema
         What a record may be, declared from documentation. Records are clipped to it.
+        The blanks of a schema are bought from the budget of the fit (docs/blanks.md).
     classes : sequence or None, default=None
         The declared labels. If None, they are read from the data, with a warning.
     solver : str or settings, default='auto'
@@ -468,6 +469,7 @@ class LinearSVC(_LinearClassifier):
         are less accurate.
     domain : pair of bounds, Domain or Schema
         What a record may be, declared from documentation. Records are clipped to it.
+        The blanks of a schema are bought from the budget of the fit (docs/blanks.md).
     classes : sequence or None, default=None
         The declared labels. If None, they are read from the data, with a warning.
     solver : str or settings, default='auto'

@@ -16,6 +16,8 @@ from privfit import (
     CentersObjective,
     DeclarationError,
     Domain,
+    KMeans,
+    Ledger,
     LinearObjective,
     LogisticRegression,
     Numeric,
@@ -129,15 +131,16 @@ def test_what_has_no_meaning_is_refused(make, message):
         make()
 
 
-def test_a_fit_on_blanks_is_refused_before_the_charge():
-    from privfit import Ledger
-
+@pytest.mark.parametrize("fit", [
+    lambda schema, ledger: KMeans(2, 1.0, domain=schema, ledger=ledger).fit(X),
+    lambda schema, ledger: LogisticRegression(
+        1.0, 1e-6, domain=schema, classes=[0, 1], solver="local", ledger=ledger
+    ).fit(X, Y),
+], ids=["clusters", "selections"])  # fmt: skip
+def test_a_fit_that_cannot_buy_blanks_is_refused_before_the_charge(fit):
     ledger = Ledger(1.0, 1e-6)
-    model = LogisticRegression(
-        1.0, 1e-6, domain=Schema.blank({"a": "number"}), classes=[0, 1], ledger=ledger
-    )
     with pytest.raises(DeclarationError, match="learn_schema"):
-        model.fit({"a": [1.0, 2.0]}, [0, 1])
+        fit(Schema.blank({"a": "number"}), ledger)
     assert ledger.spent.epsilon == 0
 
 
