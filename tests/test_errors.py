@@ -139,6 +139,8 @@ DOMAINS: list[Case] = [
     (lambda: Categorical(buckets=[2, 1]), r"buckets \(\[2, 1\]\) must be whole numbers from 0 to"),
     (lambda: Numeric(0, 1, 2, missing=1), r"missing \(1\) must be a bool; pass missing=True"),
     (lambda: Numeric(0, 1, missing=True), r"missing \(True\) must stand beside bins and without"),
+    (lambda: Schema.blank({"a": "number"}).with_blanks_filled({"b": {"low": 0, "high": 1}}),
+     r"columns \(b\) must be those of the schema, with its blanks filled in; pass what a release"),
     (lambda: Schema.blank({"a": "text"}), r"kinds \({'a': 'text'}\) must be 'number' or 'categ"),
     (lambda: linear(X={"a": [SECRET]}, domain=Schema.blank({"a": "number"})),
      r"domain \(a Schema with the blanks 'a'\) must declare .* pass learn_schema\(X, epsilon"),
