@@ -549,6 +549,7 @@ class Part(Grant):
     def __init__(self, whole: Grant, budget: Budget) -> None:
         super().__init__(whole._name, budget, whole._lock, whole._holder)
         self._whole = whole
+        self._closed = "it is a part of another; close that one"  # which makes the release
 
     def plan(self, *events: Event) -> None:
         """Reserve draws from the grant; after its first draw they must be covered already.

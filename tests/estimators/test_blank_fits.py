@@ -11,8 +11,11 @@ import pytest
 
 from privfit import (
     Budget,
+    BudgetError,
     Categorical,
     Checkpoint,
+    DiscreteLaplace,
+    Event,
     Gradient,
     Ledger,
     LinearSVC,
@@ -28,6 +31,7 @@ from privfit import (
     save,
 )
 from privfit.audit import paired
+from privfit.privacy.grants import Part
 from privfit.privacy.neighbours import ADJACENCIES
 from privfit.privacy.quantiles import SegmentQuantiles
 
@@ -222,6 +226,20 @@ def test_a_fit_that_crashed_goes_on_with_the_schema_that_it_bought(tmp_path):
     assert seen[:2] == seen[2:4]  # the same draws
     assert journal.ledger.spent == Budget(1.0, 1e-6)
     assert fitted.release_.verify()
+
+
+def test_a_part_of_a_grant_draws_by_it_and_makes_no_release_of_its_own():
+    grant = Ledger(1.0).reserve(1.0)
+    part = Part(grant, Budget(0.5))
+    part.plan(Event("pure", 0.5))
+    part.release(DiscreteLaplace(0.5, 1), [1], 1)
+    assert part.events == grant.events == (Event("pure", 0.5),)
+    assert part.budget == Budget(0.5)
+    with pytest.raises(BudgetError, match="is closed: it is a part of another; close that one"):
+        part.close()
+    with pytest.raises(BudgetError, match=r"costs epsilon 1\.5"):
+        part.release(DiscreteLaplace(1.0, 1), [1], 1)
+    assert grant.close().epsilon == 1.0
 
 
 def test_names_and_their_chance_of_failure_are_kept_in_a_journal(tmp_path):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from makers.entrances import EXACT, INFERRING, UnableError
+from makers.raises import assert_reached, messages_of
 from reference import cut_places, number_place, quantile_score
 
 from privfit import (
@@ -19,6 +22,7 @@ from privfit import (
     Ledger,
     LogisticRegression,
     Numeric,
+    OutputPerturbation,
     Release,
     Schema,
     Stream,
@@ -391,7 +395,7 @@ def test_one_record_changes_no_other_key_and_is_never_refused(name, first, secon
 # ---------------------------------------------------------------------------------------- refusals
 
 
-@pytest.mark.parametrize(("columns", "options", "message"), [
+REFUSED = [
     (KINDS, {"delta": 0.0}, r"delta \(0.0\) must be positive for names of categories \(job"),
     ({"age": Numeric(0, 1)}, {}, r"columns must have blanks, or there is nothing to buy; pass"),
     (HASHED, {"levels": 0}, r"levels \(0\) must be a whole number from 1 to 8; leave it out"),
@@ -401,12 +405,20 @@ def test_one_record_changes_no_other_key_and_is_never_refused(name, first, secon
     (HASHED, {"epsilon": 0.0}, "epsilon"),
     (HASHED, {"epsilon": 1e-14}, r"epsilon|noise this wide"),
     (HASHED, {"n_public": 0}, r"n_public \(0\) must be a positive whole number"),
-])  # fmt: skip
+]  # fmt: skip
+
+
+def learn(columns, **options):
+    return learn_schema(
+        people(10), **{"epsilon": 1.0, "delta": 1e-6, "columns": columns, **options}
+    )
+
+
+@pytest.mark.parametrize(("columns", "options", "message"), REFUSED)
 def test_bad_input_is_refused_before_the_charge(columns, options, message):
     ledger = Ledger(5.0, 1e-5)
     with pytest.raises(ValueError, match=message):
-        learn_schema(people(10), **{"epsilon": 1.0, "delta": 1e-6, "columns": columns,
-                                    "ledger": ledger, **options})  # fmt: skip
+        learn(columns, **{"ledger": ledger, **options})
     assert ledger.spent == Budget(0.0)
 
 
@@ -416,10 +428,28 @@ def test_a_table_that_is_too_long_is_refused(monkeypatch):
         learn_schema(people(10), 1.0, columns=HASHED)
 
 
-def test_a_budget_that_no_plan_fits_is_refused(monkeypatch):
-    monkeypatch.setattr(buying, "compose", lambda events, delta: math.inf)
-    with pytest.raises(ValueError, match=r"epsilon \(1.0\) must leave enough for blanks; pass a"):
+def without_room():
+    with mock.patch.object(buying, "compose", return_value=math.inf):
         BlankPlan.of(HASHED, Budget(1.0, 1e-6), ADD_REMOVE)
+
+
+def test_a_budget_that_no_plan_fits_is_refused():
+    with pytest.raises(ValueError, match=r"epsilon \(1.0\) must leave enough for blanks; pass a"):
+        without_room()
+
+
+def fit_with(solver, delta):
+    model = LogisticRegression(1.0, delta, domain=HASHED, classes=[0, 1], solver=solver)
+    model.fit(people(10), [0, 1] * 5)
+
+
+def test_every_raise_is_reached_by_a_case_above():
+    calls = [partial(learn, columns, **options) for columns, options, _ in REFUSED]
+    calls += [without_room, partial(fit_with, "local", 1e-6),
+              partial(fit_with, OutputPerturbation(paper=True), 0.0)]  # fmt: skip
+    room = Path(buying.__file__).parent
+    sources = [room / f"{name}.py" for name in ("blanks", "purchases", "schemas")]
+    assert_reached(sources, "\n".join(map(messages_of, calls)))
 
 
 # --------------------------------------------------------------------------------------------- use
