@@ -73,6 +73,7 @@ from privfit.privacy.planning import plan
 from privfit.records import Stream
 from privfit.report.sweeps import SearchProblem, Sweep, Sweeps, sweep
 from privfit.runs.protocols import Objective, Solver, Space
+from privfit.runs.schemas import learn_schema
 from privfit.runs.spaces import Bits, Integers, Mixed, Permutations, Reals, Subsets
 from privfit.searches.ask_tell import AskTell
 from privfit.searches.dpsga import DPSGA
@@ -193,6 +194,7 @@ __all__ = [
     "confusion_matrix",
     "delta_at",
     "from_dp_accounting",
+    "learn_schema",
     "load",
     "mcmc",
     "open_ledger",

@@ -1204,3 +1204,94 @@ def neighbours(
         return
     for D, i, new in itertools.product(data, range(n), universe):
         yield D, (*D[:i], new, *D[i + 1 :])
+
+
+# ------------------------------------------------------------------------------------------- blanks
+
+
+def number_place(x: float) -> int | None:
+    """Where a number lies among all float32 in order, 0 at 0; None if it is missing."""
+    if math.isnan(x):
+        return None
+    largest = (2 - 2.0**-23) * 2.0**127
+    try:
+        short = struct.unpack("<f", struct.pack("<f", x))[0]
+    except OverflowError:
+        short = math.copysign(math.inf, x)
+    bits = struct.unpack("<i", struct.pack("<f", min(abs(short), largest)))[0]
+    if bits < 2**16:
+        return 0
+    return -bits if short < 0 else bits
+
+
+def number_key(x: float) -> int | None:
+    """The upper half of a place: whole numbers from -32639 to 32639."""
+    place = number_place(x)
+    return None if place is None else int(place / 2**16)
+
+
+def quantile_score(values: Sequence[int], c: int, a: int, b: int) -> int:
+    """-abs((b - a) L - a R) of the values below and above c."""
+    below, above = sum(v < c for v in values), sum(v > c for v in values)
+    return -abs((b - a) * below - a * above)
+
+
+def cut_places(numbers: Sequence[float], levels: int, choose: Any) -> set[int]:
+    """Both sides of every cut, of recursive medians with three segments a level.
+
+    A segment is its candidates, the function of a place that is compared with them, and its
+    records. ``choose(scores)`` is the index of the candidate of a segment, None for no cut.
+    """
+    held = [place for place in map(number_place, numbers) if place is not None]
+    cuts: set[int] = set()
+
+    def key(place: int) -> int:
+        return int(place / 2**16)
+
+    def inside(c: int) -> list[int]:
+        """The places of a key."""
+        first = c * 2**16
+        if c == 0:
+            return [0]
+        return list(range(first, first + 2**16) if c > 0 else range(first - 2**16 + 1, first + 1))
+
+    segments = [(list(range(-32639, 32640)), True, held)]
+    for _ in range(levels):
+        found = []
+        for candidates, coarse, here in segments:
+            values = [key(place) for place in here] if coarse else here
+            if len(candidates) == 1 and coarse:
+                candidates, coarse, values = inside(candidates[0]), False, here
+            if len(candidates) < 2:
+                continue
+            at = choose(candidates, values, coarse)
+            if at is None:
+                continue
+            c = candidates[at]
+            below = [p for p, v in zip(here, values, strict=True) if v < c]
+            above = [p for p, v in zip(here, values, strict=True) if v > c]
+            middle = [p for p, v in zip(here, values, strict=True) if v == c]
+            cuts |= {inside(c)[0], (inside(c + 1) if c < 32639 else [2**32])[0]} if coarse else {
+                c, c + 1
+            }  # fmt: skip
+            found += [(candidates[:at], coarse, below), (candidates[at + 1 :], coarse, above)]
+            found += [(inside(c), False, middle)] if coarse else []
+        segments = [one for one in found if one[0]]
+    return cuts
+
+
+def name_chances(epsilon: float, delta: float, most: int) -> list[mpmath.mpf]:
+    """pi(0), ..., pi(most): how likely a value with so many records is kept (Desfontaines 2022)."""
+    grow, d = mpmath.exp(mpmath.mpf(epsilon)), mpmath.mpf(delta)
+    found = [mpmath.mpf(0)]
+    for _ in range(most):
+        last = found[-1]
+        found.append(min(grow * last + d, 1 - (1 - last - d) / grow, mpmath.mpf(1)))
+    return found
+
+
+def excess(p: mpmath.mpf, q: mpmath.mpf, epsilon: float) -> mpmath.mpf:
+    """The least delta for which two coins, 1 with probability p and q, are (epsilon, delta)."""
+    e = mpmath.exp(mpmath.mpf(epsilon))
+    pairs = ((p, q), (q, p), (1 - p, 1 - q), (1 - q, 1 - p))
+    return max(mpmath.mpf(0), *(one - e * other for one, other in pairs))

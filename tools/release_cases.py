@@ -769,6 +769,48 @@ def evaluation_cases() -> Iterator[tuple[str, Case]]:
         yield f"accuracy_score/predictions/{relation}", partial(predicted, relation)
 
 
+BLANKS: dict[str, Any] = {
+    "cuts": {"x": "number", "y": privfit.Numeric(-1, 1, bins="auto")},
+    "ranges": {"x": privfit.Numeric()},
+    "buckets": {"x": privfit.Categorical(), "y": privfit.Categorical()},
+    "names": {"x": "category", "y": "number"},
+    "many names": dict.fromkeys("xyzu", "category"),
+}
+
+
+def bought(name: str, budget: str, relation: str) -> Released:
+    """A schema of numbers that are names as well: whole tenths."""
+    raw = numbers(SIZE, 4, 13)
+    table = {column: np.round(10 * raw[:, i]) for i, column in enumerate("xyzu")}
+    schema = privfit.learn_schema(
+        table, *BUDGETS[budget], columns=BLANKS[name], random_state=SEED, **RELATIONS[relation]
+    )
+    return of_release(schema.release, width=schema.width)
+
+
+def buying(kind: str, budget: str, relation: str) -> Released:
+    """A fit that buys the blanks of its schema."""
+    raw = numbers(SIZE, 2, 13)
+    table = {"x": np.round(10 * raw[:, 0]), "y": np.round(raw[:, 1])}
+    blank = privfit.Schema.blank({"x": "number", "y": "category"})
+    model = getattr(privfit, kind)(
+        *BUDGETS[budget], domain=blank, classes=[0, 1], random_state=SEED, **RELATIONS[relation]
+    )
+    model.fit(table, (raw[:, 0] > 0).astype(int))
+    return of_release(model.release_, width=model.domain_.width)
+
+
+def schema_cases() -> Iterator[tuple[str, Case]]:
+    for kind in ("LogisticRegression", "LinearSVC"):
+        for budget, relation in EVERY:
+            yield f"{kind}/blanks/{budget}/{relation}", partial(buying, kind, budget, relation)
+    for name in BLANKS:
+        for budget, relation in EVERY:
+            if "names" not in name or BUDGETS[budget][1]:
+                case = partial(bought, name, budget, relation)
+                yield f"learn_schema/{name}/{budget}/{relation}", case
+
+
 def means(rows: Any) -> Any:
     return np.asarray(rows).sum(axis=0) / len(rows)
 
@@ -1129,7 +1171,7 @@ def every_case() -> Iterator[tuple[str, Case]]:
     """Every case by name: what is fitted or drawn, how, on what, under which promise."""
     for some in (
         linear_cases, kmeans_cases, kmedian_cases, feature_cases, search_cases, door_cases,
-        evaluation_cases, aggregate_cases, postprocess_cases, privacy_cases, parted_cases,
-        other_cases,
+        evaluation_cases, schema_cases, aggregate_cases, postprocess_cases, privacy_cases,
+        parted_cases, other_cases,
     ):  # fmt: skip
         yield from some()

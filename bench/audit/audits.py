@@ -22,7 +22,7 @@ from privfit.audit import paired
 from privfit.clustering import Tree
 from privfit.evaluation import roc_plan
 from privfit.linear import tilts
-from privfit.privacy import mechanisms, privtree
+from privfit.privacy import mechanisms, names, privtree, quantiles
 from privfit.searches.sample_aggregate import aggregate
 
 ADJACENCIES = ("replace", "add_remove")
@@ -120,6 +120,9 @@ BUDGETS = {
     mechanisms.DiscreteGaussian: "mu",
     mechanisms.GammaVector: "epsilon",
     roc_plan.Medians: "epsilon_each",
+    quantiles.SegmentQuantiles: "epsilon",
+    names.NameSet: "epsilon",
+    names.NoisyNames: "mu",
     privtree.SplitTree: "epsilon",
     tilts.PerturbedMinimiser: "epsilon",
 }
@@ -601,6 +604,43 @@ def metrics() -> Iterator[Audit]:
         yield Audit(name, of, "scores", adjacency, 0.0, run, pairs)
 
 
+SCHEMAS = {
+    "cuts": {"x": privfit.Numeric(bins="auto"), "y": privfit.Numeric(0, 100, bins="auto")},
+    "ranges": {"x": privfit.Numeric(), "y": privfit.Numeric()},
+    "buckets": {"x": privfit.Categorical(), "y": privfit.Categorical()},
+    "names": {"x": "category", "y": "category"},
+    "many names": dict.fromkeys("xyzuv", "category"),
+}
+
+
+def typed_pairs(adjacency: str, what: str) -> list[tuple[Any, Any]]:
+    """Numbers that are also names: of one record, of a few, and of many.
+
+    A set of names uses up its delta on each of them, but its epsilon only on those of a few.
+    """
+    coins = np.random.default_rng(0)
+    base = [40.0] * 240 + [float(number) for number in coins.choice([3, 7, 8, 9.5], 60)]
+    own = [None, 3.0, 8.0, 9.5] if what == "names" else [None, -1e9, 8.0, 11.0, 40.0, 50.0, 1e9]
+    return neighbours_of(base, own, adjacency, lambda rows: dict.fromkeys("xyzuv", rows))
+
+
+def schemas() -> Iterator[Audit]:
+    for what, adjacency, delta in itertools.product(SCHEMAS, ADJACENCIES, DELTAS):
+        if "names" in what and not delta:
+            continue
+
+        def run(table, ledger, random_state, what=what, adjacency=adjacency, delta=delta):
+            return privfit.learn_schema(
+                table, EPSILON, delta, columns=SCHEMAS[what], levels=2, adjacency=adjacency,
+                ledger=ledger, random_state=random_state,
+            ).release  # fmt: skip
+
+        def pairs(adjacency=adjacency, what=what):
+            return typed_pairs(adjacency, what)
+
+        yield Audit("learn_schema", what, "blanks", adjacency, delta, run, pairs)
+
+
 def predicted_pairs(adjacency: str) -> list[tuple[Any, Any]]:
     """Three classes, every one of them predicted for every one."""
     coins = np.random.default_rng(0)
@@ -674,5 +714,5 @@ def searches() -> Iterator[Audit]:
 
 def all_audits() -> list[Audit]:
     families = (linear_models, three_classes, clusterings, costs, features, bayes, curves, metrics,
-                predictions, blocks, searches)  # fmt: skip
+                predictions, schemas, blocks, searches)  # fmt: skip
     return [audit for family in families for audit in family()]

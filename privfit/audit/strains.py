@@ -17,6 +17,10 @@ a selection, `TopK`               (max - min of v - v') epsilon / range, for eac
 `GammaVector`                     K(v - v') epsilon / sensitivity
 `Medians`                         the first row, added up over the cells of a level
 `SmoothMedians`                   the largest log ratio of a cut, added up in the same way
+`SegmentQuantiles`                the first row, added up over its segments
+`NameSet`                         the delta that the changed names need at their epsilon
+`NoisyNames`                      that of its noise, over names that both tables have
+`Unlikely`                        the chance that a name of one table is kept, by its delta
 `SplitTree`                       the largest log ratio over all trees, by recursion
 `PerturbedMinimiser`              the log ratio of densities, at points that favour one side
 ================================  ===============================================================
@@ -49,8 +53,10 @@ from privfit.privacy.mechanisms import (
     PermuteAndFlip,
     TopK,
 )
+from privfit.privacy.names import NameSet, NoisyNames, Unlikely
 from privfit.privacy.noise_bodies import Ball
 from privfit.privacy.privtree import Leaves, SplitTree
+from privfit.privacy.quantiles import SegmentQuantiles
 from privfit.privacy.smooth_medians import SmoothMedians
 
 __all__ = ["strain"]
@@ -207,6 +213,49 @@ def _cut_spread(first: Any, second: Any, a: int, b: int) -> int:
         return 0
     scores = [-np.abs(2 * below[a + 1 : b] - below[a] - below[b]) for below in (first, second)]
     return _spread(*scores)
+
+
+@strain.register
+def _(mechanism: SegmentQuantiles, first: Any, second: Any, output: Any = None) -> float:
+    pairs = zip(first, second, strict=True)
+    spread = sum(_spread(*map(mechanism.scores, pair)) for pair in pairs)
+    return spread * mechanism.epsilon / mechanism.range / mechanism.event.parameter
+
+
+# ------------------------------------------------------------------------------------------- names
+
+
+@strain.register
+def _(mechanism: NameSet, first: Any, second: Any, output: Any = None) -> float:
+    """Of each changed name, the least delta at the epsilon that it has."""
+    chances, changes = mechanism.chances, mechanism.neighbours.changes
+    grow = math.exp(mechanism.event.parameter / changes)
+    needed = 0.0
+    for name in first.keys() | second.keys():
+        p, q = (chances[min(one.get(name, 0), len(chances) - 1)] * 2.0**-62
+                for one in (first, second))  # fmt: skip
+        pairs = ((p, q), (q, p), (1 - p, 1 - q), (1 - q, 1 - p))
+        needed += max(0.0, *(a - grow * b for a, b in pairs))
+    return needed / mechanism.event.delta
+
+
+@strain.register
+def _(mechanism: NoisyNames, first: Any, second: Any, output: Any = None) -> float:
+    square = sum((one[name] - other[name]) ** 2 for one, other in zip(first, second, strict=True)
+                 for name in one.keys() & other.keys())  # fmt: skip
+    deviation = math.sqrt(mechanism.noise.variance - 4) / mechanism.factor
+    return math.sqrt(square) / deviation / mechanism.event.parameter
+
+
+@strain.register
+def _(mechanism: Unlikely, first: Any, second: Any, output: Any = None) -> float:
+    needed, names = 0.0, mechanism.names
+    for one, other in zip(first, second, strict=True):
+        for name in one.keys() ^ other.keys():
+            count = names.factor * (one.get(name, 0) + other.get(name, 0))
+            p = names.tail(names.threshold - count)
+            needed += p / (1 - p) if p < 1 else math.inf
+    return needed / mechanism.event.delta
 
 
 # ------------------------------------------------------------------------------------------- trees

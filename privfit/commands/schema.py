@@ -1,4 +1,4 @@
-"""``privfit schema``: the draft of a schema, read from the data and marked as such."""
+"""``privfit schema``: the draft of a schema, read from the data and marked so, or a bought one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from privfit.base.errors import InputError
 from privfit.base.json import write
+from privfit.commands.bought import add_bought, check_not_bought, run_bought
 from privfit.commands.console import Console
 from privfit.commands.outputs import claim
 from privfit.commands.tables import (
@@ -25,10 +26,11 @@ from privfit.domains.reading import Odd, canonical, objects
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
-HELP = "draft the schema of a table"
+HELP = "draft the schema of a table, or buy one"
 DESCRIPTION = (
     "Draft the types, ranges and categories of a table's columns, for people who may see the "
-    "records. The draft is not private: replace its ranges by documented ones."
+    "records. The draft is not private: replace its ranges by documented ones. With --epsilon, buy "
+    "cuts of numbers and names of categories from a privacy budget: that schema may be published."
 )
 
 MOST_LEVELS = 100  # of a category; a column with more distinct texts is free text
@@ -64,11 +66,16 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", help="table of records: CSV, CSV.gz or Parquet")
     parser.add_argument("--target", metavar="NAME", help="the column of labels")
     add_csv_form(parser)
-    parser.add_argument("--out", metavar="FILE", help="file of the draft; default: stdout")
+    parser.add_argument("--out", metavar="FILE", help="file of the schema; default: stdout")
+    add_bought(parser)
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
-    """Look at every column and write the draft."""
+    """Look at every column and write the draft; with --epsilon, buy the schema."""
+    if options.epsilon is not None:
+        run_bought(options, console)
+        return
+    check_not_bought(options)
     seen = _look(options.data, CsvForm.of(options))
     tokens = sorted({""}.union(*(one.missing for one in seen.values())))
     label = _take_label(seen, options)

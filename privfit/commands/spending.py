@@ -75,13 +75,13 @@ class RunLedger(Ledger):
             self.shared.publish(release)
 
 
-def add_budget(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a command that spends budget."""
+def add_budget(parser: argparse.ArgumentParser, required: bool = True) -> None:
+    """Add the options of a command that spends budget, or that may do so."""
     budget = parser.add_argument_group("privacy")
     budget.add_argument(
         "--epsilon",
         type=EPSILON,
-        required=True,
+        required=required,
         metavar="E",
         help="the privacy budget of this run: smaller is more private; often 0.1 to 3",
     )

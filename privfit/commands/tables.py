@@ -27,6 +27,7 @@ from privfit.base.errors import InputError
 from privfit.base.typing import Array
 from privfit.commands.console import Console
 from privfit.domains import Categorical, Numeric, Schema, chunks
+from privfit.domains.hashing import BUCKETS, Bucket, BucketReader
 from privfit.domains.reading import NUMBER, LevelReader, NumberReader
 from privfit.records.ahead import in_order
 from privfit.records.csv_files import CsvReader, check_delimiter
@@ -195,12 +196,7 @@ def read_chunks(
     n_threads: int | None = None,
 ) -> Iterator[Table]:
     """The records of a file, a few thousand at a time; several pieces are read at once."""
-    readers: dict[str, Any] = {
-        name: _Numbers(name, column, schema.missing)
-        if column.holds_numbers
-        else _Levels(name, column, MORE_VALUES)
-        for name, column in schema.columns.items()
-    }
+    readers = {name: _reader(name, schema) for name in schema.columns}
     if target is not None:
         classes = Categorical(target.classes)
         readers[target.name] = _Levels(target.name, classes, MORE_CLASSES)
@@ -211,6 +207,15 @@ def read_chunks(
 
     with opened(path, list(readers), form, told) as pieces:
         yield from in_order(read_piece, pieces, min(threads.resolve(n_threads), MOST_READERS))
+
+
+def _reader(name: str, schema: Schema) -> Any:
+    column = schema.columns[name]
+    if column.holds_numbers:
+        return _Numbers(name, column, schema.missing)
+    if column.buckets is None:
+        return _Levels(name, column, MORE_VALUES)
+    return _Hashed(name, schema.missing)
 
 
 def _joined(parts: list[Table]) -> Table:
@@ -240,7 +245,8 @@ class _Numbers:
 
     def __call__(self, raw: Any) -> NDArray[np.float32]:
         numbers = self._reader.numbers(raw).astype(np.float32)  # which they are rounded to
-        if self._column.fill is None and np.isnan(numbers).any():
+        lacks = self._column.fill is None and not self._column.missing
+        if lacks and np.isnan(numbers).any():
             raise InputError(
                 f"column {self._name!r} has missing values, or values that are not numbers; "
                 "declare a replacement, fill = ... in its line of the schema, or write numbers "
@@ -254,7 +260,7 @@ class _Levels:
 
     def __init__(self, name: str, column: Categorical, remedy: str) -> None:
         self._name, self._column, self._remedy = name, column, remedy
-        self._type = np.min_scalar_type(-max(len(column.values), 1))  # also holds -1
+        self._type = np.min_scalar_type(-max(len(column.values or ()), 1))  # also holds -1
         self._reader = LevelReader(column.positions)
 
     def __call__(self, raw: Any) -> Coded:
@@ -264,6 +270,18 @@ class _Levels:
                 f"column {self._name!r} has values that are not declared; {self._remedy}"
             )
         return Coded(self._column.values, codes)
+
+
+class _Hashed:
+    """Convert cells to their buckets."""
+
+    values = tuple(map(Bucket, range(BUCKETS)))
+
+    def __init__(self, name: str, missing: Sequence[str]) -> None:
+        self._reader = BucketReader(name, missing)
+
+    def __call__(self, raw: Any) -> Coded:
+        return Coded(self.values, self._reader.codes(raw).astype(np.int16))
 
 
 def as_number(text: str) -> float | None:

@@ -240,7 +240,7 @@ class Dataset:
         """
         declared = [self._declared().columns[name] for name in self._numeric(columns)]
         ranges = [(column.low, column.high) for column in declared if column.holds_numbers]
-        return Box([low for low, _ in ranges], [high for _, high in ranges])
+        return Box(*np.array(ranges, dtype=np.float64).T)
 
     def _declared(self) -> Schema:
         if self.schema is None:

@@ -58,7 +58,7 @@ class Declared:
 
 
 def _kind(column: Column) -> str:
-    is_text = not column.holds_numbers and isinstance(column.values[0], str)
+    is_text = not column.holds_numbers and isinstance((column.values or [""])[0], str)
     return "text" if is_text else "number"
 
 

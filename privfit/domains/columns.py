@@ -1,7 +1,8 @@
-"""Columns of a schema: numbers in a declared range, and values from a declared list.
+"""Columns of numbers, and columns of a schema made from plain values.
 
-A column knows how its cells are coded (`width`, `names`, `code`) and what 0 and 1 stand for if
-numbers are coded as a fraction of the range. It can be written as a table of plain values.
+A column knows how its cells are coded (`width`, `level_names`, `code`) and what 0 and 1 stand for
+if numbers are coded as a fraction of the range. It can be written as a table of plain values. A
+column `is_blank` if something is left to be bought from a budget; it codes nothing until then.
 """
 
 from __future__ import annotations
@@ -18,19 +19,12 @@ from numpy.typing import NDArray
 from privfit.base.errors import DeclarationError, InputError
 from privfit.base.typing import Array, Floats, Integers
 from privfit.base.validation import is_finite, is_whole
+from privfit.domains.categories import Categorical, check_levels
 from privfit.domains.codes import level_type
 from privfit.domains.grid import has_ordinary_size
+from privfit.domains.keys import number_at
 from privfit.domains.plain import plain_number
-from privfit.domains.reading import (
-    Known,
-    LevelReader,
-    NumberReader,
-    Steps,
-    canonical,
-    padded,
-    positions,
-    through_float32,
-)
+from privfit.domains.reading import NumberReader, Steps, padded, through_float32
 
 __all__ = ["Categorical", "Column", "Numeric", "columns_from"]
 
@@ -40,93 +34,132 @@ MANY = 32  # cuts that are searched by halves
 
 @dataclass(frozen=True)
 class Numeric:
-    """A numeric column with a declared range, coded as [0, 1] or one-hot over bins.
+    """A numeric column, coded as a fraction of its range or one-hot over bins.
 
     Numbers are rounded to float32, so that they are the same in every kind of table, and clipped to
     the range.
 
     Parameters
     ----------
-    low, high : float
-        Declared range, from documentation and never from the data.
-    bins : int or sequence of float, default=0
+    low, high : float or None, default=None
+        Declared range, from documentation and never from the data. Without a range the column is
+        cut at the declared `bins`; without those it is a blank, whose range is bought.
+    bins : int, sequence of float or 'auto', default=0
         Number of equal bins, or declared cut points: ``bins=[25, 35, 50]`` makes four bins. With
         bins, a linear model can be non-linear in the column, and long tails do less harm. By
-        default the column is a single number in [0, 1].
+        default the column is a single number in [0, 1]. 'auto' is a blank: cuts are bought.
     fill : float or None, default=None
         Declared replacement for missing values and for cells that are not numbers. If None, a table
         that has such cells is refused.
+    missing : bool, default=False
+        Whether missing values, and cells that are not numbers, are a last level beside the bins.
 
     See Also
     --------
     Categorical : A column of declared values.
     Schema : The domain that columns make up.
+    learn_schema : Buys blanks.
 
     Examples
     --------
     >>> from privfit import Numeric, Schema
     >>> Schema({"age": Numeric(17, 90), "gain": Numeric(0, 99_999, bins=[1, 1000])}).width
     4
+    >>> Numeric().is_blank, Numeric(17, 90, bins="auto").is_blank, Numeric(17, 90).is_blank
+    (True, True, False)
     """
 
-    low: float
-    high: float
-    bins: int | Sequence[float] = 0
+    low: float | None = None
+    high: float | None = None
+    bins: int | Sequence[float] | Literal["auto"] = 0
     fill: float | None = None
+    missing: bool = False
 
     holds_numbers: ClassVar[Literal[True]] = True  # cells are numbers in a range
     choices: ClassVar[None] = None  # any number of the range
 
     def __post_init__(self) -> None:
-        self._check_range()
+        if self.has_range:
+            self._check_range()
         if isinstance(self.bins, np.ndarray):
             object.__setattr__(self, "bins", self.bins.tolist())
         if isinstance(self.bins, Sequence) and not isinstance(self.bins, str):
-            cuts = (self.low, *self.bins, self.high)
-            if not all(map(is_finite, cuts)) or any(a >= b for a, b in pairwise(cuts)):
+            ends = ((self.low,), (self.high,)) if self.has_range else ((), ())
+            cuts = (*ends[0], *self.bins, *ends[1])
+            if not cuts or not _are_cuts(cuts):
                 raise DeclarationError(
                     f"bins ({self.bins!r}) must increase between low and high; pass cut points "
                     "such as bins=[25, 35, 50]"
                 )
             object.__setattr__(self, "bins", tuple(float(cut) for cut in self.bins))
-        elif not is_whole(self.bins) or self.bins < 0:
+        elif self.bins != "auto" and (not is_whole(self.bins) or self.bins < 0):
             raise DeclarationError(
                 f"bins ({self.bins!r}) must be 0 or a positive number; pass bins=8"
             )
+        self._check_missing()
+
+    def _check_missing(self) -> None:
         if self.fill is not None and not is_finite(self.fill):
             raise DeclarationError(
                 "fill must be a finite number; pass a declared value such as the middle"
             )
+        if not isinstance(self.missing, bool | np.bool_):
+            raise DeclarationError(f"missing ({self.missing!r}) must be a bool; pass missing=True")
+        if self.missing and (self.fill is not None or not self.bins):
+            raise DeclarationError(
+                "missing (True) must stand beside bins and without fill, since missing values are "
+                "then a level of their own; pass bins=..., or fill=... alone"
+            )
 
     def _check_range(self) -> None:
+        low, high = self.low, self.high
         if not (
-            is_finite(self.low)
-            and is_finite(self.high)
-            and self.low < self.high
-            and all(map(has_ordinary_size, (self.low, self.high, self.high - self.low)))
+            is_finite(low)
+            and is_finite(high)
+            and low < high
+            and all(map(has_ordinary_size, (low, high, high - low)))
         ):
             raise DeclarationError(
-                f"Numeric range ({self.low!r}, {self.high!r}) must be finite and increasing; pass "
+                f"Numeric range ({low!r}, {high!r}) must be finite and increasing; pass "
                 "the documented Numeric(low, high)"
             )
-        if not _float32_is_fine(self.low, self.high):
+        if not _float32_is_fine(low, high):
             raise DeclarationError(
-                f"Numeric range ({self.low!r}, {self.high!r}) must be at least 4096 steps of "
+                f"Numeric range ({low!r}, {high!r}) must be at least 4096 steps of "
                 "float32 wide, to which numbers are rounded; subtract an offset first, or pass the "
                 "column in units of ordinary size"
             )
 
     @property
+    def has_range(self) -> bool:
+        """Whether a range is declared."""
+        return self.low is not None or self.high is not None
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether the range or the cuts are to be bought."""
+        return self.bins == "auto" or not (self.has_range or isinstance(self.bins, tuple))
+
+    @property
+    def _n_bins(self) -> int:
+        """The number of bins; 0 if there are none, or if they are still to be bought."""
+        if isinstance(self.bins, tuple):
+            return len(self.bins) + 1
+        return self.bins if isinstance(self.bins, int | np.integer) else 0
+
+    @property
     def width(self) -> int:
         """The number of encoded columns."""
-        return len(self.bins) + 1 if isinstance(self.bins, Sequence) else max(self.bins, 1)
+        return max(self._n_bins, 1) + bool(self.missing)
 
     @property
     def coded_range(self) -> tuple[float, float] | None:
         """What 0 and 1 stand for if numbers are coded as fractions; None with bins."""
-        return None if self.bins else (self.low, self.high)
+        if self.bins or self.low is None or self.high is None:
+            return None
+        return self.low, self.high
 
-    def names(self, name: str) -> list[str]:
+    def level_names(self, name: str) -> list[str]:
         """Names of the encoded columns.
 
         Parameters
@@ -139,7 +172,10 @@ class Numeric:
         list of str
             One name for each encoded column.
         """
-        return [f"{name}[{i}]" for i in range(self.width)] if self.bins else [name]
+        if not self.bins:
+            return [name]
+        lost = [f"{name}=<missing>"] * bool(self.missing)
+        return [f"{name}[{i}]" for i in range(self._n_bins)] + lost
 
     def code(self, cells: Any, n: int, name: str, reader: NumberReader, one: int) -> Array:
         """Encode the cells of a column.
@@ -163,7 +199,8 @@ class Numeric:
             The bin of each cell; without bins, its fraction of the range in units.
         """
         out = np.empty(n, dtype=level_type(self.width) if self.bins else np.int16)
-        if reader.write(cells, self._steps(one), out) and self.fill is None:
+        lost = reader.write(cells, self._steps(one), out)
+        if lost and self.fill is None and not self.missing:
             raise InputError(
                 f"column {name!r} has missing values or cells that are not numbers; declare "
                 "Numeric(low, high, fill=...), or fill them in first"
@@ -171,8 +208,8 @@ class Numeric:
         return out
 
     def _steps(self, one: int) -> Steps:
-        """How numbers are encoded; missing ones are 0 if there is no fill."""
-        steps = Steps(self._cuts, *self._ends, one, 0)
+        """How numbers are encoded; missing ones are 0 if there is no fill and no level for them."""
+        steps = Steps(self._cuts, *self._ends, one, self._n_bins if self.missing else 0)
         if self.fill is None:
             return steps
         return replace(steps, fill=int(steps.entries(np.array([float(self.fill)]))[0]))
@@ -180,6 +217,8 @@ class Numeric:
     @cached_property
     def _ends(self) -> tuple[float, float]:
         """The range in float32."""
+        if not self.has_range:
+            return 0.0, 1.0  # nothing is clipped to it: there are cuts
         low, high = through_float32([self.low, self.high]).tolist()
         return low, high
 
@@ -194,14 +233,17 @@ class Numeric:
         """
         if not self.bins:
             return np.empty(0, dtype=np.float32)
-        bins = np.arange(1, self.width)
+        if not self.has_range:
+            given = through_float32(self.bins).astype(np.float32)
+            return padded(given) if len(given) >= MANY else given
+        bins = np.arange(1, self._n_bins)
         below, least = np.full((2, len(bins)), [[-LARGEST - 1], [LARGEST]], dtype=np.int64)
         while (least - below > 1).any():
             middle = (below + least) >> 1
-            inside = self.place(self.share(_ordered(middle))) >= bins
+            inside = self.place(self.share(number_at(middle))) >= bins
             below, least = np.where(inside, below, middle), np.where(inside, middle, least)
-        reached = self.place(self.share(_ordered(least))) >= bins
-        cuts = np.where(reached, _ordered(least), np.nan).astype(np.float32)
+        reached = self.place(self.share(number_at(least))) >= bins
+        cuts = np.where(reached, number_at(least), np.nan).astype(np.float32)
         if not len(cuts):
             return np.array([np.nan], dtype=np.float32)
         return padded(cuts) if len(cuts) >= MANY else cuts
@@ -235,10 +277,10 @@ class Numeric:
         array of int
             Bin numbers from 0.
         """
-        if isinstance(self.bins, Sequence):
+        if isinstance(self.bins, tuple):
             cuts = self.share(through_float32(self.bins))
             return np.searchsorted(cuts, share, side="right")
-        return np.minimum(share * self.bins, self.bins - 1).astype(np.int64)
+        return np.minimum(share * self._n_bins, self._n_bins - 1).astype(np.int64)
 
     def to_dict(self) -> dict[str, Any]:
         """The declaration as plain values, for JSON and TOML.
@@ -249,18 +291,28 @@ class Numeric:
             The arguments that differ from their defaults.
         """
         bins = self.bins
-        declared: dict[str, Any] = {"low": plain_number(self.low), "high": plain_number(self.high)}
+        declared: dict[str, Any] = {}
+        if self.has_range:
+            declared |= {"low": plain_number(self.low), "high": plain_number(self.high)}
+        elif self.is_blank:
+            declared["kind"] = "number"
         if bins:
-            declared["bins"] = list(bins) if isinstance(bins, Sequence) else int(bins)
+            declared["bins"] = bins if bins == "auto" else as_list(bins)
         if self.fill is not None:
             declared["fill"] = plain_number(self.fill)
-        return declared
+        return {**declared, **({"missing": True} if self.missing else {})}
 
 
-def _ordered(places: Integers) -> Floats:
-    """The float32 at places of their order: 0 at 0, infinity at `LARGEST`."""
-    bits = np.where(places < 0, np.abs(places) | 1 << 31, places).astype(np.uint32)
-    return bits.view(np.float32).astype(np.float64)
+def as_list(bins: Any) -> int | list[float]:
+    """Bins as TOML and JSON hold them."""
+    return list(bins) if isinstance(bins, Sequence) else int(bins)
+
+
+def _are_cuts(bins: Any) -> bool:
+    """Whether this is a list of finite numbers that increase."""
+    if not isinstance(bins, Sequence) or isinstance(bins, str) or not bins:
+        return False
+    return all(map(is_finite, bins)) and all(a < b for a, b in pairwise(bins))
 
 
 def _float32_is_fine(low: float, high: float) -> bool:
@@ -270,134 +322,7 @@ def _float32_is_fine(low: float, high: float) -> bool:
     return bool(4096 * float(step) <= high - low)  # false of infinity, too
 
 
-@dataclass(frozen=True)
-class Categorical:
-    """A categorical column with declared values, coded one-hot.
-
-    A value matches whatever type it has in the table: 1, 1.0, True, "1" and "1.0" are one category,
-    and so are a date and its ISO text (which is how it is stored).
-
-    Parameters
-    ----------
-    values : sequence
-        The documented values.
-    other : bool, default=False
-        Whether to add a last level for unknown and missing values. If False, a table that has such
-        values is refused.
-
-    See Also
-    --------
-    Numeric : A column of numbers.
-    Schema : The domain that columns make up.
-
-    Examples
-    --------
-    >>> from privfit import Categorical, Schema
-    >>> Schema({"sex": Categorical(["Female", "Male"], other=True)}).width
-    3
-    """
-
-    values: Sequence[Any]
-    other: bool = False
-
-    holds_numbers: ClassVar[Literal[False]] = False  # cells are values from a list
-    coded_range: ClassVar[None] = None  # levels are no shares of anything
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "values", tuple(map(_as_level, self.values)))
-        if not self.values and not self.other:
-            raise DeclarationError(
-                "Categorical needs at least one value; pass the documented values"
-            )
-        assert len(self.positions) == len(self.values)
-
-    @cached_property
-    def positions(self) -> dict[str, int]:
-        """The level of each value, by its canonical text."""
-        return positions(self.values, "Categorical values")
-
-    @property
-    def width(self) -> int:
-        """The number of encoded columns."""
-        return len(self.values) + self.other
-
-    @property
-    def choices(self) -> Sequence[Any] | None:
-        """All values that a cell may have; None if unknown values are accepted."""
-        return None if self.other else self.values
-
-    def names(self, name: str) -> list[str]:
-        """Names of the encoded columns.
-
-        Parameters
-        ----------
-        name : str
-            Name of the column in the table.
-
-        Returns
-        -------
-        list of str
-            One name for each level.
-        """
-        return [f"{name}={value}" for value in self.values] + [f"{name}=<other>"] * self.other
-
-    def code(self, cells: Any, n: int, name: str, reader: NumberReader, one: int) -> Array:
-        """Encode the cells of a column; unknown values get the level `other`.
-
-        Parameters
-        ----------
-        cells : array-like
-            The column, of any type that a table may hold.
-        n : int
-            Number of cells.
-        name : str
-            Name of the column, for messages.
-        reader : NumberReader
-            Reader that knows the texts for missing values.
-        one : int
-            Number of units of 1.
-
-        Returns
-        -------
-        array of shape (n,)
-            The level of each cell.
-        """
-        out = np.empty(n, dtype=level_type(self.width))
-        odd = len(self.values) if self.other else 0
-        if LevelReader(self._known).write(cells, out, odd) and not self.other:
-            raise InputError(
-                f"column {name!r} has values that are not declared; declare them, or pass "
-                "Categorical(values, other=True)"
-            )
-        return out
-
-    @cached_property
-    def _known(self) -> Known:
-        """The values, in the forms that cells are compared with."""
-        return Known.of(self.positions)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The declaration as plain values, for JSON and TOML.
-
-        Returns
-        -------
-        dict
-            The arguments that differ from their defaults.
-        """
-        levels = list(self.values)
-        _check_levels(levels)
-        return {"values": levels, **({"other": True} if self.other else {})}
-
-
 Column: TypeAlias = Numeric | Categorical
-
-
-def _as_level(value: Any) -> Any:
-    """A declared value; one that JSON cannot hold, such as a date, becomes its canonical text."""
-    if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
-        value = value.item()
-    text = canonical(value) if not isinstance(value, str | bool | int | float) else value
-    return text if isinstance(text, str) else value
 
 
 # ------------------------------------------------------------------------------------ plain values
@@ -413,31 +338,27 @@ def columns_from(tables: Any) -> dict[str, Column]:
     return {name: _column_from(name, entry) for name, entry in tables.items()}
 
 
+NUMBER = {"kind", "low", "high", "bins", "fill", "missing"}
+CATEGORY = {"kind", "values", "other", "names", "buckets"}
+
+
 def _column_from(name: str, entry: Any) -> Column:
-    keys = entry.keys() if isinstance(entry, dict) else set()
-    numeric = {"low", "high"} <= keys <= {"low", "high", "bins", "fill"}
-    if not numeric and not {"values"} <= keys <= {"values", "other"}:
+    given: dict[str, Any] = entry if isinstance(entry, dict) else {"": None}
+    keys, kind = given.keys(), given.get("kind")
+    ranged = {"low", "high"} <= keys or _are_cuts(given.get("bins"))
+    numeric = keys <= NUMBER and (ranged or kind == "number")
+    listed = bool({"values", "buckets"} & keys)
+    if not numeric and not (keys <= CATEGORY and (listed or kind == "category")):
         raise DeclarationError(
             f"column {name!r} ({entry!r}) must have low and high, or values; pass {{low = 17, "
             'high = 90}, optionally with bins and fill, or {values = ["a", "b"]}, optionally with '
-            "other"
+            'other, or a blank: {kind = "number"} or {kind = "category"}'
         )
+    declared = {key: value for key, value in given.items() if key != "kind"}
     try:
         if numeric:
-            return Numeric(**entry)
-        _check_levels(**entry)
-        return Categorical(**entry)
+            return Numeric(**declared)
+        check_levels(**declared)
+        return Categorical(**declared)
     except ValueError as error:
         raise DeclarationError(f"column {name!r}: {error}") from None
-
-
-def _check_levels(values: Any, other: Any = False) -> None:
-    """Refuse values that TOML can hold but that cannot be levels: a list, a date, NaN."""
-    if not isinstance(values, list) or not all(
-        isinstance(value, str | bool) or is_finite(value) for value in values
-    ):
-        raise DeclarationError(
-            f'values ({values!r}) must be a list of texts or numbers; pass values = ["a", "b"]'
-        )
-    if not isinstance(other, bool):
-        raise DeclarationError(f"other ({other!r}) must be true or false; pass other = true")

@@ -153,6 +153,26 @@ class Domain(Geometry):
         return self.n_features
 
     @property
+    def has_blanks(self) -> bool:
+        """Whether something is to be bought before records can be coded."""
+        return False
+
+    def with_blanks_filled(self, columns: Any) -> Domain:
+        """The domain with its blanks filled in; by default it has none.
+
+        Parameters
+        ----------
+        columns : dict
+            Columns as plain values, as a release shows them.
+
+        Returns
+        -------
+        Domain
+            A domain without blanks.
+        """
+        return self
+
+    @property
     def n_columns(self) -> int:
         """The number of columns of a table of records, before encoding."""
         return self.width

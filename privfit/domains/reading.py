@@ -364,7 +364,8 @@ class NumberReader:
     """
 
     def __init__(self, missing: Iterable[str] = ()) -> None:
-        self._missing = frozenset(canonical(token) for token in missing)
+        self.tokens = tuple(missing)
+        self._missing = frozenset(canonical(token) for token in self.tokens)
         numbers = [float(text) for text in self._missing
                    if isinstance(text, str) and WHOLE_OR_FRACTION.fullmatch(text)]  # fmt: skip
         self._numbers = _canonical_numbers(np.array(numbers))

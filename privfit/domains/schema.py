@@ -18,7 +18,7 @@ from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.base.typing import Array, Floats, Integers
 from privfit.domains.box import Box
 from privfit.domains.codes import Codes
-from privfit.domains.columns import Column, columns_from
+from privfit.domains.columns import Categorical, Column, Numeric, columns_from
 from privfit.domains.domain import Domain, check_width
 from privfit.domains.frames import columns_of
 from privfit.domains.grid import Grid, frozen
@@ -26,12 +26,12 @@ from privfit.domains.plain import as_plain
 from privfit.domains.reading import NumberReader
 from privfit.domains.toml import read_toml, toml_text
 
-__all__ = ["Schema"]
+__all__ = ["Schema", "as_schema"]
 
 
 @dataclass(frozen=True, eq=False)
 class Schema(Domain):
-    """Named columns with declared ranges or values, coded as [0, 1] and one-hot groups.
+    """Named columns, each with a declared range or values, coded as [0, 1] and one-hot groups.
 
     ``Schema({"age": Numeric(17, 90), "sex": Categorical(["Female", "Male"], other=True)})`` reads a
     DataFrame, an Arrow table or a dict of columns by name, and an array or a list of records by
@@ -40,17 +40,24 @@ class Schema(Domain):
     Parameters
     ----------
     columns : dict of str to Numeric or Categorical
-        The declared range or values of each column, by its name.
+        The declared range or values of each column, by its name. Blanks, such as ``Numeric()`` and
+        ``Categorical()``, code nothing until `learn_schema` has bought them.
     grid : Grid, default=Grid()
         Bits of records, candidates and scores.
     missing : sequence of str, default=("",)
         Texts that stand for a missing value, besides None, NaN, NaT and pandas.NA. A declared
         category is never missing.
 
+    Attributes
+    ----------
+    release : Release or None
+        How the schema was bought, if it was.
+
     See Also
     --------
     Numeric : A column of numbers.
     Categorical : A column of declared values.
+    learn_schema : Buys blanks.
     Box : Columns without names.
 
     Examples
@@ -65,6 +72,7 @@ class Schema(Domain):
     grid: Grid = field(default_factory=Grid)
     missing: Sequence[str] = ("",)
     n_features: int | None = field(init=False, default=None)
+    release: Any = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         columns = dict(self.columns)
@@ -85,7 +93,73 @@ class Schema(Domain):
             )
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "missing", tuple(self.missing))
-        object.__setattr__(self, "n_features", sum(column.width for column in columns.values()))
+        if not self.has_blanks:
+            width = sum(column.width for column in columns.values())
+            object.__setattr__(self, "n_features", width)
+
+    @classmethod
+    def blank(cls, kinds: Mapping[str, str], **settings: Any) -> Schema:
+        """A schema that declares nothing but the kind of each column; all else is bought.
+
+        Parameters
+        ----------
+        kinds : dict of str to {'number', 'category'}
+            The kind of each column, by its name.
+        **settings : object
+            Other parameters of `Schema`.
+
+        Returns
+        -------
+        Schema
+            A schema of blanks: cuts of the numbers, hashed categories.
+
+        Examples
+        --------
+        >>> from privfit import Schema
+        >>> Schema.blank({"age": "number", "job": "category"}).blanks
+        ['age', 'job']
+        """
+        unknown = {name: kind for name, kind in dict(kinds).items()
+                   if kind not in ("number", "category")}  # fmt: skip
+        if unknown:
+            raise DeclarationError(
+                f"kinds ({unknown}) must be 'number' or 'category'; pass one of them for each "
+                "column"
+            )
+        return cls({name: Numeric(bins="auto") if kind == "number" else Categorical()
+                    for name, kind in dict(kinds).items()}, **settings)  # fmt: skip
+
+    @property
+    def blanks(self) -> list[str]:
+        """The names of columns of which something is to be bought."""
+        return [name for name, column in self.columns.items() if column.is_blank]
+
+    @property
+    def has_blanks(self) -> bool:
+        """Whether something is to be bought before the schema can code records."""
+        return bool(self.blanks)
+
+    def with_blanks_filled(self, columns: Any) -> Schema:
+        found = columns_from(columns)
+        declared = {name: one for name, one in self.columns.items() if not one.is_blank}
+        kept = {name: found.get(name) for name in declared}
+        if list(found) != list(self.columns) or kept != declared:
+            raise DeclarationError(
+                f"columns ({', '.join(found)}) must be those of the schema, with its blanks filled "
+                "in; pass what a release shows"
+            )
+        return Schema(found, self.grid, self.missing)
+
+    @property
+    def width(self) -> int:
+        """The number of columns of an encoded record."""
+        if self.n_features is None:
+            raise DeclarationError(
+                f"domain (a Schema with the blanks {', '.join(map(repr, self.blanks))}) must "
+                "declare what its columns may hold; pass learn_schema(X, epsilon, delta, "
+                "columns=schema), which buys it, or declare it"
+            )
+        return self.n_features
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str]) -> Schema:
@@ -98,6 +172,7 @@ class Schema(Domain):
             [columns]
             age = {low = 17, high = 90}                       # also bins, fill
             sex = {values = ["Female", "Male"], other = true}
+            pay = {kind = "number"}                           # a blank
 
             [grid]                                            # optional, in whole or in part
             a = 12
@@ -140,6 +215,8 @@ class Schema(Domain):
         return toml_text(first, tables)
 
     def __repr__(self) -> str:
+        if self.has_blanks:
+            return f"Schema(<{len(self.columns)} columns, {len(self.blanks)} with blanks>)"
         return f"Schema(<{len(self.columns)} columns, {self.n_features} encoded>)"
 
     def bind(self, n_features: int) -> Schema:
@@ -162,7 +239,9 @@ class Schema(Domain):
     @property
     def feature_names(self) -> list[str]:
         """Names of the encoded columns."""
-        return [coded for name, column in self.columns.items() for coded in column.names(name)]
+        return [
+            coded for name, column in self.columns.items() for coded in column.level_names(name)
+        ]
 
     def coded_names(self, names: Sequence[str] | None = None) -> list[str]:
         return self.feature_names
@@ -218,6 +297,7 @@ class Schema(Domain):
         Codes
             The encoded records, column by column.
         """
+        width = self.width  # refuses blanks before it looks at a cell
         n, cells = columns_of(X, list(self.columns))
         reader = NumberReader(self.missing)
         levels: list[Array] = []
@@ -225,7 +305,7 @@ class Schema(Domain):
         for (name, column), some in zip(self.columns.items(), cells, strict=True):
             coded = column.code(some, n, name, reader, 1 << self.grid.a)
             (levels if column.coded_range is None else numbers).append(coded)
-        return Codes(self.groups, levels, list(self.shares), numbers, (n, self.width))
+        return Codes(self.groups, levels, list(self.shares), numbers, (n, width))
 
     def blocks(self, X: Any, uniform: bool, size: int) -> Iterator[tuple[int, Any]]:
         rows = max(1, size // 8)  # on the grid already; blocks only bound the unpacking
@@ -305,6 +385,22 @@ class Schema(Domain):
             np.empty((n_threads, 4, m)), norms,
         )  # fmt: skip
         return norms
+
+
+def as_schema(columns: Any) -> Schema:
+    """The schema of declared columns and kinds: cuts of numbers, names of categories."""
+    if isinstance(columns, Schema):
+        return columns
+    if not isinstance(columns, Mapping) or not columns:
+        raise DeclarationTypeError(
+            f"columns ({type(columns).__name__}) must be a Schema or a dict of kinds; pass "
+            "{'age': 'number', 'job': 'category'}"
+        )
+    kinds: dict[Any, Any] = {
+        "number": Numeric(bins="auto"), "category": Categorical(names="bought")
+    }  # fmt: skip
+    return Schema({name: kinds.get(one, one) if isinstance(one, str) else one
+                   for name, one in columns.items()})  # fmt: skip
 
 
 def _are_texts(values: Any) -> bool:

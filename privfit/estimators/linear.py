@@ -27,7 +27,9 @@ from privfit.estimators.common import (
     reread_table,
 )
 from privfit.linear import auto
+from privfit.linear.descent import Gradient
 from privfit.linear.methods import METHODS, RENAMED
+from privfit.linear.objective_perturbation import ObjectivePerturbation
 from privfit.objectives import LinearObjective
 from privfit.privacy.ledger import Ledger
 from privfit.privacy.neighbours import Neighbours
@@ -36,6 +38,7 @@ from privfit.records.codes import JOINT, MANY_JOINT
 from privfit.runs.door import realised, settings_of
 from privfit.runs.paths import Generation, Path, Paths
 from privfit.runs.payment import Account, Terms
+from privfit.runs.purchases import Purchase
 from privfit.runs.settings import Settings
 from privfit.runs.spaces import Reals
 from privfit.searches.privgene import Local
@@ -155,6 +158,8 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         is_auto = isinstance(self.solver, str) and self.solver == "auto"
         given = None if is_auto else settings_of(self.solver, METHODS, RENAMED)
         declared = self._records(X, y, terms, *(given or ("auto", Settings())))
+        if declared.domain.has_blanks:
+            return self._fit_blanks(X, declared, terms, given or ("gradient", Gradient()))
         records = declared.coded_for(given[1]) if given else declared
         objective = records.packed(given[1] if given else Settings())
         name, settings = given or self._chosen(objective, len(declared.heads), terms)
@@ -165,26 +170,41 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         space = _space(settings, objective)
         terms.check(name, settings, objective, space)
         account = terms.open(objective)
-        heads, labels, paths = declared.heads, declared.classes.tolist(), {}
-        for head in heads:
-            one, label = records.against_rest(objective, head, settings), labels[head]
-            run = account.run(one, space, f"{terms.name} {label}", len(heads))
-            paths[label] = account.solved(name, settings, run)
-        self.path_: Any = Paths(paths) if len(paths) > 1 else next(iter(paths.values()))
-        said = {**_realised(name, settings, paths), **records.weights}
-        models = np.array([path.answer for path in paths.values()])
-        return self._keep(X, models, declared, objective, account, said)
+        paths, said = _run(account, records, objective, name, settings, space)
+        return self._keep(X, paths, declared, objective, account, said)
+
+    def _fit_blanks(self, X: Any, declared: _Records, terms: Terms, given: tuple[str, Any]) -> Any:
+        """Buy the blanks of the schema from the budget of the fit, and fit with the rest."""
+        name, settings = given
+        if not terms.delta and isinstance(self.solver, str) and self.solver == "auto":
+            name, settings = settings_of(ObjectivePerturbation(), METHODS)
+        purchase = Purchase.of(declared.domain, X, terms, self.n_threads)
+        purchase.check(name, settings)
+        self._check_weights(name, settings)
+        stand_in = replace(declared, domain=purchase.stand_in)
+        objective = stand_in.coded_for(settings).packed(settings)
+        purchase.terms(terms).check(name, settings, objective, _space(settings, objective))
+        paid = terms.charge(objective)
+        bought = replace(declared, domain=purchase.buy(paid))
+        records = bought.coded_for(settings)
+        objective = records.packed(settings)
+        space = _space(settings, objective)
+        paths, said = _run(purchase.account(paid), records, objective, name, settings, space)
+        said["blanks"] = purchase.plan.settings
+        return self._keep(X, paths, bought, objective, paid, said)
 
     def _keep(
         self,
         X: Any,
-        models: Floats,
+        paths: dict[Any, Path],
         records: _Records,
         objective: LinearObjective,
         account: Account,
         said: dict[str, Any],
     ) -> Any:
-        """Close the account, and store what was released: models (heads, n_weights)."""
+        """Close the account, and store what was released: a path for each model."""
+        self.path_: Any = Paths(paths) if len(paths) > 1 else next(iter(paths.values()))
+        models = np.array([path.answer for path in paths.values()])
         domain, classes = records.domain.bind(objective.domain.width), records.classes
         coef, intercept = models[:, : domain.width], np.zeros(len(models))
         if objective.fit_intercept:
@@ -195,6 +215,8 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         said["fit_intercept"] = objective.fit_intercept
         said["budget_split"] = {str(classes[i]): 1 / len(models) for i in records.heads}
         released = {"classes": classes.copy(), "coef": coef, "intercept": intercept}
+        if "blanks" in said:
+            released["columns"] = domain.to_dict()["columns"]
         self.release_: Any = account.close(domain, said, released)
         return self
 
@@ -286,6 +308,23 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         return self.domain_.coded_names(getattr(self, "feature_names_in_", None))
 
 
+def _run(
+    account: Account,
+    records: _Records,
+    objective: LinearObjective,
+    name: str,
+    settings: Any,
+    space: Reals,
+) -> tuple[dict[Any, Path], dict[str, Any]]:
+    """The path of each class that has a model, and the settings as they were used."""
+    heads, labels, paths = records.heads, records.classes.tolist(), {}
+    for head in heads:
+        one, label = records.against_rest(objective, head, settings), labels[head]
+        run = account.run(one, space, f"{account.terms.name} {label}", len(heads))
+        paths[label] = account.solved(name, settings, run)
+    return paths, {**_realised(name, settings, paths), **records.weights}
+
+
 def _codes(y: Any, *, classes: Array) -> NDArray[np.int64]:
     """(n,): the positions of a block's labels among the classes."""
     return read_labels(y, classes, "fit")[0]
@@ -319,6 +358,7 @@ class LogisticRegression(_LinearClassifier):
         are less accurate.
     domain : pair of bounds, Domain or Schema
         What a record may be, declared from documentation. Records are clipped to it.
+        The blanks of a schema are bought from the budget of the fit (docs/blanks.md).
     classes : sequence or None, default=None
         The declared labels. If None, they are read from the data, with a warning.
     solver : str or settings, default='auto'
@@ -442,6 +482,7 @@ class LinearSVC(_LinearClassifier):
         are less accurate.
     domain : pair of bounds, Domain or Schema
         What a record may be, declared from documentation. Records are clipped to it.
+        The blanks of a schema are bought from the budget of the fit (docs/blanks.md).
     classes : sequence or None, default=None
         The declared labels. If None, they are read from the data, with a warning.
     solver : str or settings, default='auto'

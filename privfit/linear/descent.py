@@ -163,6 +163,8 @@ class Gradient(Descending):
     (1, 2)
     """
 
+    is_gaussian = True
+
     steps: int | None = None
     whiten: bool | None = None
     moments: float = 0.1

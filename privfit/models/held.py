@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from privfit.base.errors import FileError
+from privfit.base.errors import DeclarationError, FileError
 from privfit.base.json import as_array, parse
 from privfit.base.typing import Array
 from privfit.base.validation import is_whole
@@ -120,6 +120,11 @@ def domain_of(file: File, declared: Any) -> tuple[Domain, dict[str, Any]]:
         domain = domain.bind(found["n_features_in_"])
     else:
         file.agree("columns", file.parts["columns"], domain.column_names)
+    if domain.has_blanks:
+        try:
+            domain = domain.with_blanks_filled(file.release.parameters.get("columns"))
+        except DeclarationError as error:
+            raise FileError(f"columns must be as they were bought; {UNCHANGED}: {error}") from None
     file.agree("domain", str(domain), file.release.domain)
     return domain, {"domain_": domain, **found}
 

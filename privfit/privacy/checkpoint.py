@@ -273,6 +273,8 @@ def _encoded(drawn: object) -> object:
         return {"leaves": [_encoded(drawn.codes), _encoded(drawn.levels)]}
     if isinstance(drawn, np.ndarray):
         return {"array": drawn.tolist(), "dtype": drawn.dtype.str}
+    if drawn is None or isinstance(drawn, list):  # names, or candidates of several segments
+        return {"plain": drawn}
     return int(cast("SupportsInt", drawn))
 
 
@@ -281,6 +283,8 @@ def _decoded(known: object) -> object:
         return known
     if "leaves" in known:
         return Leaves(*map(_array, known["leaves"]))
+    if "plain" in known:
+        return known["plain"]
     return _array(known)
 
 

@@ -33,7 +33,7 @@ from privfit.privacy.filters import check_filter, filtered
 from privfit.privacy.mechanisms import Mechanism, T, V
 from privfit.privacy.neighbours import Adjacency, Neighbours
 
-__all__ = ["Grant", "Holder", "Release"]
+__all__ = ["Grant", "Holder", "Part", "Release"]
 
 VERSION = 1  # of a release as JSON
 NOT_OURS = "text must be JSON written by to_json; pass it unchanged"
@@ -542,3 +542,66 @@ class Grant:
             )  # fmt: skip
             self._holder.publish(release)
         return release
+
+
+class Part(Grant):
+    """What is left of a grant for one of its runs: a budget for rules, draws by the grant itself.
+
+    Parameters
+    ----------
+    whole : Grant
+        The grant, whose plan covers what is drawn here.
+    budget : Budget
+        The budget that a run sees.
+
+    See Also
+    --------
+    Grant : Pays.
+
+    Examples
+    --------
+    >>> from privfit import Budget, DiscreteLaplace, Ledger
+    >>> from privfit.privacy.grants import Part
+    >>> grant = Ledger(epsilon=1.0).reserve(1.0)
+    >>> first = grant.release(DiscreteLaplace(epsilon=0.25, sensitivity=1), [1000])
+    >>> rest = Part(grant, Budget(0.75))
+    >>> second = rest.release(DiscreteLaplace(epsilon=0.75, sensitivity=1), [1000])
+    >>> grant.spent
+    1.0
+    """
+
+    def __init__(self, whole: Grant, budget: Budget) -> None:
+        super().__init__(whole._name, budget, whole._lock, whole._holder)
+        self._whole = whole
+        self._closed = "it is a part of another; close that one"  # which makes the release
+
+    def plan(self, *events: Event) -> None:
+        """Reserve draws from the grant; after its first draw they must be covered already.
+
+        Parameters
+        ----------
+        *events : Event
+            The draws.
+        """
+        self._whole.plan(*events)
+
+    def release(self, mechanism: Mechanism[V, T], value: V, rng: object = None) -> T:
+        """Check, charge and draw, by the grant.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            The mechanism that draws.
+        value : object
+            The private value.
+        rng : None, int, numpy.random.Generator or BitSource, default=None
+            Source of bits.
+
+        Returns
+        -------
+        object
+            The drawn value. It is public.
+        """
+        event = mechanism.event
+        self._drawn[_kind(event)] += event.count
+        return self._whole.release(mechanism, value, rng)

@@ -376,4 +376,4 @@ class _Streamed(Sums[R]):
 
 
 def _added(total: Integers | None, answer: Integers) -> Integers:
-    return np.array(answer, dtype=np.int64) if total is None else total + answer
+    return np.array(answer) if total is None else total + answer

@@ -1,10 +1,11 @@
 """The seam between objectives and records: a question to all records, and one sum.
 
 A `Sums` is all that an objective knows about its records. ``sums.sum(LinearRows.label_counts)``
-asks every table of packed records that question, and adds the answers: integers of one shape. A
-score is a sum of integers over records, so the answer does not depend on where the records are, nor
-on how they are partitioned. A question is a function of packed records, or an unbound method of
-theirs: it is sent by name.
+asks every table of packed records that question, and adds the answers: integers of one shape, or
+(for the names of categories alone) arrays of tallies, which add up as well. A score is a sum of
+integers over records, so the answer does not depend on where the records are, nor on how they are
+partitioned. A question is a function of packed records, or an unbound method of theirs: it is sent
+by name.
 
 There are three places: memory (`Held`), a `Stream` and the workers of a Dask cluster.
 """

@@ -190,12 +190,18 @@ class Account:
                 raise
             raise failure from None
 
+    @property
+    def charged(self) -> Budget:
+        """What was charged in all."""
+        assert self.grant is not None, "nothing was charged"
+        return self.grant.budget
+
     def _failure(self, name: str, error: Exception) -> SolverError:
         """What to say of a solver that failed: nothing that its own code has written."""
         what = f"solver {name!r} failed ({type(error).__name__}{_told(error)})"
         if self.grant is None:
             return SolverError(f"{what}; nothing was charged; repair the solver")
-        budget = self.grant.budget
+        budget = self.charged
         with suppress(BudgetError):  # closed already
             self.close("", {"solver": name, "failed": type(error).__name__})
         return SolverError(

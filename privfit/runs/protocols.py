@@ -369,6 +369,8 @@ class Solver(Protocol):
     `centres_columns`    whether columns of a linear model are centred first
     `scores_many`        whether it scores many candidates at a time, which affects speed alone
     `runs_unpaid`        whether it has a meaning for an infinite epsilon
+    `is_gaussian`        whether all its draws are Gaussian with delta > 0: it may then share a
+                         budget with the blanks of a schema
     `check`              ``check(task)`` refuses what the solver would refuse, before the charge;
                          by default, a space that the objective cannot score
     ===================  ==========================================================================

@@ -171,6 +171,7 @@ class Settings(Parameters):
     centres_columns: ClassVar[bool] = False  # takes them from their middle if there is an intercept
     scores_many: ClassVar[bool] = False  # candidates at a time, rather than one model or its moves
     runs_unpaid: ClassVar[bool] = False  # has a meaning where epsilon is infinite
+    is_gaussian: ClassVar[bool] = False  # all its draws are, with delta > 0: sizes may come late
     without_size: ClassVar[str] = ""  # what to pass where the number of records is not public
     takes: ClassVar[type | tuple[type, ...]] = object  # the classes of objectives that it takes
 

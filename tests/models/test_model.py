@@ -184,6 +184,12 @@ def matrix() -> Any:
     return confusion_matrix(Y == "yes", (X[:, 0] + 1) / 2, 1.0, random_state=1)
 
 
+def of_blanks() -> Any:
+    people = {"a": X[:, 0], "b": X[:, 1]}
+    blank = Schema.blank({"a": "number", "b": "number"})
+    return LogisticRegression(1.0, 1e-6, domain=blank, classes=["no", "yes"]).fit(people, Y)
+
+
 MODELS: dict[str, Callable[[], Any]] = {
     **{f"logistic by {name}": partial(linear_model, solver=solver)
        for name, solver in LINEAR_SOLVERS.items()},
@@ -193,6 +199,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "three classes": partial(linear_model, y=THREE, solver=Local(generations=5)),
     "named columns": named,
     "schema": of_schema,
+    "blanks": of_blanks,
     **{f"means by {name}": partial(means, solver=solver) for name, solver in MEANS_SOLVERS.items()},
     "means of a schema": partial(of_schema, KMeans),
     "means in a ball": partial(means, domain=L1Ball(1.5, grid=Grid(a=10, b=10, c=8))),
@@ -659,6 +666,8 @@ REFUSED: dict[str, tuple[Callable[[], str | bytes], str]] = {
     "solver": (lambda: changed(LOGISTIC, "parameters", "solver", to="eem"), r"solver \('eem'\)"),
     "domain": (lambda: changed(LOGISTIC, "parameters", "domain", to=[-1, 2]),
                r"domain \('Box\(-1.0, 2.0\)'\) must be what the release says"),
+    "bought columns": (lambda: changed("blanks", *VALUES, "columns", to={"a": {"kind": "number"}}),
+                       r"columns must be as they were bought; .* must be those of the schema"),
     "no domain": (lambda: changed(LOGISTIC, "parameters", "domain", to="Box"),
                   r"domain must be two bounds or a declared domain"),
     "domain of objects": (lambda: changed(LOGISTIC, "parameters", "domain", to=[{}, 1]),

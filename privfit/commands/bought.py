@@ -1,0 +1,117 @@
+"""privfit schema --epsilon: a schema bought from a budget, which may be published."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from privfit.base.errors import InputError
+from privfit.commands.console import Console
+from privfit.commands.outputs import claim_if
+from privfit.commands.spending import add_budget, open_run, report, seed_of
+from privfit.commands.tables import CsvForm, opened
+from privfit.domains import Categorical, Numeric, Schema
+from privfit.domains.toml import toml_text
+from privfit.records.blanks import BlankRows
+from privfit.records.sums import Held, joined
+from privfit.runs.payment import Terms
+from privfit.runs.schemas import bought
+
+__all__ = ["add_bought", "check_not_bought", "run_bought"]
+
+HEAD = """\
+# A schema bought from records by privfit schema. It may be published: [bought] says what it cost.
+
+"""
+
+ONLY_BOUGHT = ("number", "category", "missing", "no_names", "ledger", "seed", "n_public")
+
+
+def add_bought(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of a schema that is bought."""
+    group = parser.add_argument_group("a schema that may be published, bought with --epsilon")
+    group.add_argument(
+        "--number", action="append", metavar="NAMES",
+        help="columns of numbers, separated by commas: their cuts are bought",
+    )  # fmt: skip
+    group.add_argument(
+        "--category", action="append", metavar="NAMES",
+        help="columns of categories, separated by commas: names of frequent values are bought",
+    )  # fmt: skip
+    group.add_argument(
+        "--no-names", action="store_true",
+        help="hash the values of categories instead of buying their names; needs no --delta",
+    )  # fmt: skip
+    group.add_argument(
+        "--missing", action="append", metavar="TEXT",
+        help="a text that stands for a missing value, besides empty cells; may be repeated",
+    )  # fmt: skip
+    add_budget(parser, required=False)
+
+
+def check_not_bought(options: argparse.Namespace) -> None:
+    """Refuse options that mean nothing without a budget."""
+    given = [name for name in ONLY_BOUGHT if getattr(options, name) not in (None, False)]
+    if given:
+        raise InputError(
+            f"--{given[0].replace('_', '-')} needs a budget; pass --epsilon, or leave it out for "
+            "a draft"
+        )
+
+
+def run_bought(options: argparse.Namespace, console: Console) -> None:
+    """Read the columns, buy their blanks, write the schema."""
+    if options.target is not None:
+        raise InputError(
+            "--target is for drafts, since classes are declared and not bought; pass --target and "
+            "--classes to privfit fit"
+        )
+    schema = _blank(options)
+    ledger = open_run(options, console)
+    terms = Terms(
+        "learn_schema", options.epsilon, options.delta, options.adjacency, options.n_public,
+        ledger, seed_of(options, console),
+    )  # fmt: skip
+    with claim_if(options.out) as out:
+        found = bought(schema, joined([*_pieces(options, schema)]), terms, None)
+        text = HEAD + found.to_toml() + "\n" + toml_text({}, {"bought": _cost(options)})
+        if out is not None:
+            out.write(text)
+    if out is not None or console.machine:
+        console.result({"schema": options.out or text, "ledger": report(ledger, console)})
+    else:
+        console.product(text)
+
+
+def _cost(options: argparse.Namespace) -> dict[str, float | str]:
+    return {"epsilon": options.epsilon, "delta": options.delta, "adjacency": options.adjacency}
+
+
+def _pieces(options: argparse.Namespace, schema: Schema) -> Iterator[Held[BlankRows]]:
+    with opened(options.data, list(schema.columns), CsvForm.of(options)) as pieces:
+        for piece in pieces:
+            yield Held(BlankRows.pack(piece, schema=schema))
+
+
+def _blank(options: argparse.Namespace) -> Schema:
+    """The columns that were named, in the order of the options."""
+    numbers, categories = _names(options.number), _names(options.category)
+    twice = sorted(name for name in {*numbers, *categories}
+                   if (numbers + categories).count(name) > 1)  # fmt: skip
+    if twice or not numbers + categories:
+        raise InputError(
+            f"--number and --category ({', '.join(twice) or 'none'}) must name each column once; "
+            "pass --number age,hours --category job"
+        )
+    if categories and not options.no_names and not options.delta:
+        raise InputError(
+            "--category needs --delta for names to be bought; pass --delta 1e-6, or --no-names"
+        )
+    category = Categorical() if options.no_names else Categorical(names="bought")
+    columns: dict[str, Numeric | Categorical] = dict.fromkeys(numbers, Numeric(bins="auto"))
+    columns |= dict.fromkeys(categories, category)
+    return Schema(columns, missing=tuple(dict.fromkeys(["", *(options.missing or [])])))
+
+
+def _names(given: list[str] | None) -> list[str]:
+    return [name.strip() for text in given or [] for name in text.split(",") if name.strip()]

@@ -1,0 +1,503 @@
+"""Buying the blanks of a schema: a public plan, its price, and the columns that come of it.
+
+A plan depends on the declared columns, the budget, the relation and the public number of records
+alone. What is bought:
+
+- **cuts**, by recursive private medians. All segments of a level are one selection
+  (`privacy.quantiles`). A segment of keys is cut at a key c into three: the keys below c, the
+  places inside c, and the keys above. The inside is cut further by places, so that ties, and
+  columns whose numbers differ little, can be cut as well. A cut at a key has two sides, so that a
+  value that many records share becomes a bin of its own; so has one inside a key if it is a number
+  of few digits, as shared values are. Segments with few records are left without a cut, and equal
+  cuts are dropped. A column without any is one bin, or two that meet at 0 if it has no range;
+- **ranges**, by two quantiles, 1/100 and 99/100, of all keys;
+- **buckets** of hashed categories: noisy counts of all 1,024 of each column, also the empty ones; a
+  bucket of at least 2.5 standard deviations of the noise is kept. One record counts in d buckets, d
+  columns: l1 d and l2 sqrt(d) if it is added or removed, 2 d and sqrt(2 d) if it is replaced;
+- **names** of categories, by `privacy.names`.
+
+**Shares.** With delta > 0, each blank column gets an equal share of the cost as Gaussian noise has
+it (mu^2): a selection of epsilon_s counts as mu = epsilon_s / 2, a release of a pure epsilon as
+mu = epsilon, and all of them are scaled until the accountant, which composes them tightly, sees
+that they fit. Half of delta pays for names, if there are any. With delta = 0, epsilon is shared
+equally by the columns. Within a column's share, its selections are equal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from privfit.base.errors import DeclarationError
+from privfit.base.rounding import ABOVE, BELOW, rounded_down
+from privfit.base.typing import Integers
+from privfit.base.validation import is_whole
+from privfit.domains.columns import Categorical, Column, Numeric
+from privfit.domains.keys import (
+    KEYS,
+    ZERO,
+    favoured,
+    first_place,
+    key_of,
+    number_at,
+    places,
+    written,
+)
+from privfit.domains.reading import NumberReader
+from privfit.domains.schema import Schema
+from privfit.privacy.accounting import Event, compose, gaussian_total
+from privfit.privacy.ledger import Budget
+from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Releasing
+from privfit.privacy.names import NameSet, NoisyNames, Unlikely
+from privfit.privacy.neighbours import Neighbours
+from privfit.privacy.quantiles import Segment, SegmentQuantiles
+from privfit.privacy.remainder import epsilon_left, gaussian_left
+from privfit.records.blanks import BlankRows, Blanks
+from privfit.records.sums import Sums
+
+__all__ = ["BlankPlan"]
+
+MOST_LEVELS = 8
+USUAL_LEVELS = 3  # at most, by rule: 25 bins
+FEW = 3  # named columns up to which the optimal rule for sets is better than Gaussian counts
+NAMES_DELTA = 0.5  # share of delta for names
+SHARE = 0.1  # of mu^2 for the blanks of a fit, if all its columns have some
+PURE_SHARE = 0.2  # the same of epsilon, if delta = 0
+BAR = 2.5  # standard deviations of noise from which a bucket is kept
+OUTER = 100  # ranges are from the quantile 1 / OUTER to (OUTER - 1) / OUTER
+DIGITS = 5  # of a number that many records may share; one at random has eight or nine
+STEPS = 700  # sizes of a plan from one power of two to the next
+SMALLEST = -40 * STEPS
+
+
+@dataclass(frozen=True)
+class BlankPlan:
+    """What is bought of a schema, and with which mechanisms; all of it is public.
+
+    Parameters
+    ----------
+    blanks : Blanks
+        The blank columns.
+    neighbours : Neighbours
+        The neighbour relation.
+    levels : int
+        The number of levels of medians.
+    selection : float
+        The epsilon of each selection; 0 if there is none.
+    counts : DiscreteGaussian, DiscreteLaplace or None
+        The noise of the buckets of all hashed columns.
+    factor : int
+        Units of a bucket's count.
+    names : NameSet, NoisyNames or None
+        How names are bought: column by column, or all at once.
+    """
+
+    blanks: Blanks
+    neighbours: Neighbours
+    levels: int
+    selection: float
+    counts: DiscreteGaussian | DiscreteLaplace | None
+    factor: int
+    names: NameSet | NoisyNames | None
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        budget: Budget,
+        neighbours: Neighbours,
+        size: int | None = None,
+        levels: int | None = None,
+    ) -> BlankPlan:
+        """The plan that spends the whole budget on the blanks of a schema."""
+        blanks = Blanks.of(schema)
+        _check(blanks, budget, levels)
+        shares = _Shares(blanks, budget, neighbours)
+        depth = shares.usual_levels(size, shares.whole) if levels is None else int(levels)
+        if not budget.delta:
+            return shares.sized(shares.whole * BELOW, depth)
+        return _largest(lambda t: shares.sized(t, depth), budget)
+
+    @classmethod
+    def within(
+        cls, schema: Schema, budget: Budget, neighbours: Neighbours, size: int | None
+    ) -> BlankPlan:
+        """The plan of a fit that buys the blanks of its schema from its own budget."""
+        blanks = Blanks.of(schema)
+        _check(blanks, budget, None)
+        shares = _Shares(blanks, budget, neighbours)
+        part = shares.columns / len(schema.columns)
+        part = math.sqrt(SHARE * part) if budget.delta else PURE_SHARE * part
+        t = shares.whole * part
+        return shares.sized(t, shares.usual_levels(size, t))
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What everything costs."""
+        found = []
+        if self.selection:
+            found.append(Event("selection", self.selection, self._selections))
+        if self.counts is not None:
+            found.append(self.counts.event)
+        if isinstance(self.names, NameSet):
+            one = self.names.event
+            found.append(Event(one.kind, one.parameter, len(self.blanks.named), one.delta))
+        elif self.names is not None:
+            found += [Unlikely(self.names).event, self.names.event]
+        return tuple(found)
+
+    def rest(self, budget: Budget) -> Budget:
+        """What this plan leaves of a budget, for draws that are Gaussian if delta > 0."""
+        if not budget.delta:
+            return Budget(epsilon_left(budget.epsilon, *self.events))
+        spent = sum((event.count * Fraction(event.delta) for event in self.events), Fraction(0))
+        delta = rounded_down(Fraction(budget.delta) - spent)
+        return Budget(gaussian_total(self.mu_left(budget), delta), delta)
+
+    def mu_left(self, budget: Budget) -> float:
+        """The mu of Gaussian draws that fit beside this plan."""
+        return gaussian_left(budget, *self.events)
+
+    @property
+    def _selections(self) -> int:
+        return selections(self.blanks, self.levels)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a release records of this plan."""
+        said: dict[str, Any] = {}
+        if self.blanks.cuts:
+            said["levels"] = self.levels
+        if self.selection:
+            said["selection"] = self.selection
+        if self.counts is not None:
+            said |= {"counts": repr(self.counts), "factor": self.factor}
+        if self.names is not None:
+            said["names"] = repr(self.names)
+        return said
+
+    # ------------------------------------------------------------------------------- buying
+
+    def stand_in(self, schema: Schema) -> Schema:
+        """A schema without blanks that depends on no record, to check what a fit would refuse."""
+        some: dict[str, Column] = {
+            **{name: _cut_at(schema.columns[name], []) for name in self.blanks.cuts},
+            **dict.fromkeys(self.blanks.ranges, Numeric(-1, 1, fill=0)),
+            **dict.fromkeys(self.blanks.categories, Categorical(buckets=range(32))),
+        }
+        columns = {name: some.get(name, column) for name, column in schema.columns.items()}
+        return Schema(columns, schema.grid, schema.missing)
+
+    def buy(self, schema: Schema, sums: Sums[BlankRows], release: Releasing) -> Schema:
+        """The schema with its blanks filled in; `release` was charged for the plan's events."""
+        found: dict[str, Column] = {}
+        for name in self.blanks.numbers:
+            column = schema.columns[name]
+            assert column.holds_numbers
+            counts = sums.sum(BlankRows.key_counts, name)
+            if name in self.blanks.cuts:
+                found[name] = self._cut(name, column, counts, sums, release)
+            else:
+                found[name] = self._ranged(column, counts, release)
+        found |= self._buckets(sums, release) | self._names(sums, release)
+        columns = {name: found.get(name, column) for name, column in schema.columns.items()}
+        return Schema(columns, schema.grid, schema.missing)
+
+    def _cut(
+        self,
+        name: str,
+        column: Numeric,
+        counts: Integers,
+        sums: Sums[BlankRows],
+        release: Releasing,
+    ) -> Numeric:
+        """A number with cuts; missing values are a level of their own, unless there is a fill."""
+        cutting = Cutting(column, counts, lambda keys: sums.sum(
+            BlankRows.inside_counts, name, keys))  # fmt: skip
+        medians = SegmentQuantiles(self.selection, self.neighbours, skips=True)
+        for _ in range(self.levels):
+            segments = cutting.segments()
+            if segments:
+                cutting.cut(release(medians, segments))
+        return _cut_at(column, cutting.cuts)
+
+    def _ranged(self, column: Numeric, counts: Integers, release: Releasing) -> Numeric:
+        """A number with a range; missing values are its low end, unless there is a fill."""
+        segment, ends = Segment(counts, favoured), []
+        for above in (1, OUTER - 1):
+            quantile = SegmentQuantiles(
+                self.selection, self.neighbours, above, OUTER, several=False
+            )
+            ends += release(quantile, [segment])
+        low, high = _wide_enough(first_place(min(ends)), first_place(max(ends) + 1) - 1)
+        if column.bins:
+            return Numeric(low, high, column.bins, column.fill, missing=column.fill is None)
+        return Numeric(low, high, fill=low if column.fill is None else column.fill)
+
+    def _buckets(self, sums: Sums[BlankRows], release: Releasing) -> dict[str, Column]:
+        """Hashed categories with the buckets that stand out of the noise."""
+        if self.counts is None:
+            return {}
+        noisy = release(self.counts, self.factor * sums.sum(BlankRows.bucket_counts))
+        kept = noisy >= BAR * deviation(self.counts)
+        return {name: Categorical(buckets=np.flatnonzero(row).tolist())
+                for name, row in zip(self.blanks.hashed, kept, strict=True)}  # fmt: skip
+
+    def _names(self, sums: Sums[BlankRows], release: Releasing) -> dict[str, Column]:
+        """Categories with the names that may be published."""
+        if self.names is None:
+            return {}
+        tallies = sums.sum(BlankRows.name_counts).tolist()
+        if isinstance(self.names, NameSet):
+            found = [release(self.names, tally) for tally in tallies]
+        else:
+            release(Unlikely(self.names), tallies)
+            found = release(self.names, tallies)
+        return {name: Categorical(_by_value(names), other=True)
+                for name, names in zip(self.blanks.named, found, strict=True)}  # fmt: skip
+
+
+def _cut_at(column: Any, cuts: list[float]) -> Numeric:
+    """The column with these cuts; without any it is one bin, or two that meet at 0."""
+    some: Any = cuts or (1 if column.has_range else [0.0])
+    return Numeric(column.low, column.high, some, column.fill, missing=column.fill is None)
+
+
+def deviation(noise: DiscreteGaussian | DiscreteLaplace) -> float:
+    """The standard deviation of the noise."""
+    if isinstance(noise, DiscreteLaplace):
+        return math.sqrt(2) * noise.scale
+    return math.sqrt(noise.variance)
+
+
+def _by_value(names: list[str]) -> list[str]:
+    """Numbers by size, if all are numbers; else texts in their order."""
+    numbers = [NumberReader().number(name) for name in names]
+    if any(map(math.isnan, numbers)):
+        return sorted(names)
+    return [name for _, name in sorted(zip(numbers, names, strict=True))]
+
+
+def _wide_enough(first: int, last: int) -> tuple[float, float]:
+    """The numbers at two places; around 0, or around both, where they are no range."""
+    low, high = number_at(np.array([first, last])).tolist()
+    try:
+        Numeric(low, high)
+    except DeclarationError:
+        size = max(abs(low), abs(high), 1.0)
+        return -size, size
+    return low, high
+
+
+# ------------------------------------------------------------------------------------- the plan
+
+
+def selections(blanks: Blanks, levels: int) -> int:
+    """How many selections cuts and ranges take."""
+    return levels * len(blanks.cuts) + 2 * len(blanks.ranges)
+
+
+def _check(blanks: Blanks, budget: Budget, levels: int | None) -> None:
+    if not blanks.numbers and not blanks.categories:
+        raise DeclarationError(
+            "columns must have blanks, or there is nothing to buy; pass kinds such as {'age': "
+            "'number', 'job': 'category'}, or blanks such as Numeric() and Categorical()"
+        )
+    if levels is not None and (not is_whole(levels) or not 1 <= levels <= MOST_LEVELS):
+        raise DeclarationError(
+            f"levels ({levels!r}) must be a whole number from 1 to {MOST_LEVELS}; leave it out"
+        )
+    if blanks.named and not budget.delta:
+        raise DeclarationError(
+            f"delta (0.0) must be positive for names of categories ({', '.join(blanks.named)}) to "
+            "be bought; pass delta=1e-6, or Categorical(), whose values are hashed without names"
+        )
+
+
+@dataclass(frozen=True)
+class _Shares:
+    """How the size t of a plan is shared: a mu with delta > 0, else an epsilon."""
+
+    blanks: Blanks
+    budget: Budget
+    neighbours: Neighbours
+
+    @cached_property
+    def columns(self) -> int:
+        """How many columns share the budget."""
+        return len(self.blanks.numbers) + len(self.blanks.categories)
+
+    @cached_property
+    def whole(self) -> float:
+        """The size of a plan that spends the whole budget, as a rule sees it."""
+        if not self.budget.delta:
+            return self.budget.epsilon
+        return gaussian_left(self.budget)
+
+    def usual_levels(self, size: int | None, t: float) -> int:
+        """As many levels as leave segments four times as large as the error of a cut's rank.
+
+        That is some 13 range / 2 epsilon_s records. Three levels if the number of records is not
+        public.
+        """
+        if size is None:
+            return USUAL_LEVELS
+        for levels in range(USUAL_LEVELS, 1, -1):
+            error = 13 * self.neighbours.changes / max(self._selection(t, levels), 1e-300)
+            if size / 2**levels >= 4 * error:
+                return levels
+        return 1
+
+    def _selection(self, t: float, levels: int) -> float:
+        """The epsilon of one selection."""
+        share = len(self.blanks.numbers) / self.columns
+        count = selections(self.blanks, levels)
+        if not count:
+            return 0.0
+        return 2 * t * math.sqrt(share / count) if self.budget.delta else t * share / count
+
+    def sized(self, t: float, levels: int) -> BlankPlan:
+        """The plan of this size."""
+        counts, factor = self._counts(t)
+        return BlankPlan(
+            self.blanks, self.neighbours, levels, self._selection(t, levels), counts, factor,
+            self._names(t),
+        )  # fmt: skip
+
+    def _counts(self, t: float) -> tuple[DiscreteGaussian | DiscreteLaplace | None, int]:
+        d = len(self.blanks.hashed)
+        if not d:
+            return None, 1
+        changed = d * self.neighbours.changes  # l1, and squared l2
+        if not self.budget.delta:
+            return DiscreteLaplace(t * d / self.columns, changed), 1
+        mu, l2 = t * math.sqrt(d / self.columns), math.sqrt(changed) * ABOVE
+        factor = max(1, math.ceil(4 * mu / l2))  # so that noise covers the grid
+        return DiscreteGaussian(mu, factor * l2), factor
+
+    def _names(self, t: float) -> NameSet | NoisyNames | None:
+        d, delta = len(self.blanks.named), NAMES_DELTA * self.budget.delta
+        if not d:
+            return None
+        if d > FEW:
+            return NoisyNames(t * math.sqrt(d / self.columns), delta, d, self.neighbours)
+        return NameSet(t / math.sqrt(self.columns), delta / d * BELOW, self.neighbours)
+
+
+def _largest(plan: Callable[[float], BlankPlan], budget: Budget) -> BlankPlan:
+    """The largest plan that the accountant sees fit, of sizes one part in 1000 apart."""
+
+    def sized(k: int) -> BlankPlan:
+        return plan(2.0 ** (k / STEPS))
+
+    def fits(k: int) -> bool:
+        return compose(sized(k).events, budget.delta) <= budget.epsilon
+
+    low = high = round(STEPS * math.log2(gaussian_left(budget)))
+    step = STEPS // 16
+    while not fits(low):
+        low, high, step = low - step, low, 2 * step
+        if low < SMALLEST:
+            raise DeclarationError(
+                f"epsilon ({budget.epsilon!r}) must leave enough for blanks; pass a larger one"
+            )
+    while high == low or fits(high):
+        low, high, step = high, high + step, 2 * step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return sized(low)
+
+
+# -------------------------------------------------------------------------------------- cutting
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Keys from first to last, both included, or places of one key."""
+
+    first: int
+    last: int
+    key: int | None = None  # that of places
+
+
+class Cutting:
+    """A column that is cut again and again: its pieces, and private counts of them.
+
+    `counts` (KEYS,) are those of keys, ``inside(keys)`` (m, INSIDE) those of the places of keys.
+    """
+
+    def __init__(
+        self, column: Numeric, counts: Integers, inside: Callable[[tuple[int, ...]], Integers]
+    ) -> None:
+        self._ends = -np.inf, np.inf
+        first, last = 0, KEYS - 1
+        self._low, self._high = first_place(0), first_place(KEYS) - 1  # places
+        if column.low is not None and column.high is not None:
+            self._ends = column.low, column.high
+            self._low, self._high = places(np.array(self._ends)).tolist()
+            first, last = key_of(np.array([self._low, self._high])).tolist()
+        self._counts, self._ask = counts, inside
+        self._inside: dict[int, Integers] = {}
+        self._pieces = [_Piece(first, last)]
+        self._cuts: set[int] = set()  # places
+
+    def segments(self) -> list[Segment]:
+        """Those that can be cut; a key by itself is cut by its places."""
+        whole = [self._fine(one.first) if one.key is None and one.first == one.last else one
+                 for one in self._pieces]  # fmt: skip
+        self._pieces = [one for one in whole if one.first < one.last]
+        needed = {one.key for one in self._pieces if one.key is not None} - self._inside.keys()
+        if needed:
+            asked = tuple(sorted(needed))
+            self._inside |= dict(zip(asked, self._ask(asked), strict=True))
+        return [self._segment(one) for one in self._pieces]
+
+    def _fine(self, key: int) -> _Piece:
+        first = first_place(key)
+        last = first if key == ZERO else first_place(key + 1) - 1
+        return _Piece(max(first, self._low), min(last, self._high), key)
+
+    def _segment(self, piece: _Piece) -> Segment:
+        if piece.key is None:
+            part = slice(piece.first, piece.last + 1)
+            return Segment(self._counts[part], favoured[part])
+        start = first_place(piece.key)
+        return Segment(self._inside[piece.key][piece.first - start : piece.last + 1 - start])
+
+    def cut(self, chosen: list[int]) -> None:
+        """Cut each segment at the candidate that was released."""
+        parts: list[_Piece] = []
+        for piece, index in zip(self._pieces, chosen, strict=True):
+            at = piece.first + index
+            if at > piece.last:  # it is not cut
+                continue
+            below = _Piece(piece.first, at - 1, piece.key)
+            above = _Piece(at + 1, piece.last, piece.key)
+            if piece.key is None:
+                self._cuts |= {first_place(at), first_place(at + 1)}
+                parts += [below, self._fine(at), above]
+            else:
+                self._cuts |= {at, at + 1} if _is_short(at) else {at}
+                parts += [below, above]
+        self._pieces = [one for one in parts if one.first <= one.last]
+
+    @property
+    def cuts(self) -> list[float]:
+        """The numbers at which bins begin, in order, all different and within the range."""
+        inside = [place for place in sorted(self._cuts)
+                  if first_place(0) < place < first_place(KEYS)]  # fmt: skip
+        cuts = map(written, number_at(np.array(inside, dtype=np.int64)))
+        return [cut for cut in cuts if self._ends[0] < cut < self._ends[1]]
+
+
+def _is_short(place: int) -> bool:
+    """Whether the number at a place has few digits."""
+    text = f"{written(number_at(np.array([place]))[0]):e}"
+    return len(text.partition("e")[0].replace("-", "").replace(".", "").rstrip("0")) <= DIGITS

@@ -1,0 +1,113 @@
+"""privfit schema --epsilon: a schema that may be published, and refusals before the charge."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import privfit
+from privfit import Schema
+from privfit.commands.main import main
+from privfit.domains.toml import read_toml
+
+pytestmark = pytest.mark.filterwarnings("ignore::privfit.SeedWarning")
+
+BUY = ["schema", "people.csv", "--epsilon", "1", "--delta", "1e-6", "--number", "age, hours",
+       "--category", "job", "--seed", "1"]  # fmt: skip
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capfdbinary):
+    """Run a command beside a table: its exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    rng, n = np.random.default_rng(0), 3000
+    jobs = rng.choice(["clerk", "nurse", "?"], n)
+    cells = (rng.integers(18, 90, n), rng.integers(0, 60, n), jobs, rng.integers(0, 2, n))
+    lines = [";".join(map(str, row)) for row in zip(*cells, strict=True)]
+    (tmp_path / "people.csv").write_text("\n".join(["age;hours;job;late", *lines, "x;;only me;0"]))
+
+    def call(*arguments):
+        code = main([*arguments])
+        out, err = capfdbinary.readouterr()
+        return code, out.decode(), err.decode()
+
+    return call
+
+
+def test_a_bought_schema_is_a_schema_and_says_what_it_cost(run, tmp_path):
+    code, text, _ = run(*BUY, "--missing", "?")
+    assert code == 0
+    assert "only me" not in text
+    path = tmp_path / "schema.toml"
+    path.write_text(text)
+    schema = Schema.from_toml(path)
+    assert schema.columns["job"].values == ("clerk", "nurse")
+    assert schema.missing == ("", "?")
+    assert not schema.has_blanks
+    assert read_toml(path)["bought"] == {"epsilon": 1.0, "delta": 1e-6, "adjacency": "replace"}
+    fit = ["fit", "people.csv", "--schema", "schema.toml", "--target", "late", "--classes", "0",
+           "1", "--epsilon", "1", "--out", "model.json"]  # fmt: skip
+    assert run(*fit)[0] == 0
+    assert run("predict", "model.json", "people.csv")[0] == 0
+
+
+def test_it_is_the_schema_that_python_buys(run, tmp_path):
+    import pandas as pd
+
+    code, text, _ = run(*BUY)
+    table = pd.read_csv("people.csv", sep=";", dtype=str)
+    columns = {"age": "number", "hours": "number", "job": "category"}
+    schema = privfit.learn_schema(table, 1.0, 1e-6, columns=columns, random_state=1)
+    assert code == 0
+    assert schema.to_toml() in text
+
+
+def test_categories_without_names_need_no_delta_and_serve_a_fit(run, tmp_path):
+    code, out, _ = run("schema", "people.csv", "--epsilon", "1", "--category", "job", "--no-names",
+                       "--number", "age", "--adjacency", "add_remove", "--n-public", "3000",
+                       "--out", "schema.toml", "--json")  # fmt: skip
+    assert code == 0
+    assert json.loads(out)["ledger"]["charged"] == {"epsilon": 1.0, "delta": 0.0}
+    assert Schema.from_toml(tmp_path / "schema.toml").columns["job"].buckets
+    fit = ["fit", "people.csv", "--schema", "schema.toml", "--target", "late", "--classes", "0",
+           "1", "--epsilon", "1", "--out", "model.json", "--adjacency", "add_remove",
+           "--n-public", "3000", "--holdout", "0.2"]  # fmt: skip
+    assert run(*fit)[0] == 0
+    assert run("predict", "model.json", "people.csv")[0] == 0
+
+
+def test_a_shared_budget_is_charged_once(run, tmp_path):
+    privfit.open_ledger(tmp_path / "budget.json", epsilon=1.5, delta=1e-6)
+    assert run(*BUY, "--ledger", "budget.json")[0] == 0
+    code, _, err = run(*BUY, "--ledger", "budget.json")
+    assert code == 3
+    assert "epsilon" in err
+    assert privfit.open_ledger(tmp_path / "budget.json").spent.epsilon == 1.0
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), [
+    (["--number", "age"], "--number needs a budget; pass --epsilon, or leave it out for a draft"),
+    (["--no-names"], "--no-names needs a budget; pass --epsilon"),
+    (["--epsilon", "1"], "--number and --category (none) must name each column once; pass"),
+    (["--epsilon", "1", "--number", "age", "--category", "age", "--delta", "1e-6"],
+     "--number and --category (age) must name each column once; pass --number age,hours"),
+    (["--epsilon", "1", "--category", "job"],
+     "--category needs --delta for names to be bought; pass --delta 1e-6, or --no-names"),
+    (["--epsilon", "1", "--number", "age", "--target", "late"],
+     "--target is for drafts, since classes are declared and not bought; pass --target and"),
+    (["--epsilon", "1", "--number", "size"], "'people.csv' has no column 'size'"),
+])  # fmt: skip
+def test_bad_options_are_refused_before_the_charge(run, arguments, sentence):
+    code, out, err = run("schema", "people.csv", *arguments)
+    assert (code, out) == (2, "")
+    assert sentence in err
+    assert "was charged" not in err
+
+
+def test_the_draft_is_still_a_draft(run):
+    code, text, err = run("schema", "people.csv", "--target", "late")
+    assert code == 0
+    assert "read_from_data = true" in text
+    assert "reveals individual records" in err
