@@ -42,9 +42,9 @@ class RecordObjective(Objective[ScoredRows]):
         `scipy.LowLevelCallable`, a numba `cfunc`, a function of ctypes, or a text
         ``"module:function"``; ``docs/own_fitness.md`` shows its signature and examples.
     low, high : float
-        Public bounds. Scores are clipped to them, so sensitivity does not depend on `score`. NaN
-        counts as `low`; a record for which `score` raises, or returns another shape, has `low` for
-        every candidate. So a run that began ends with an answer, whatever the records are.
+        Public bounds. Scores are clipped to them, so sensitivity does not depend on the values that
+        `score` returns. NaN counts as `low`; a record for which `score` raises, or returns another
+        shape, has `low` for every candidate. So a run that began ends with an answer.
     bits : int, default=16
         A score has 2^bits levels between the bounds, at most 2^30. Sums over 2^32 records are then
         at most 2^62: none wraps, whatever the neighbour relation.
@@ -67,8 +67,9 @@ class RecordObjective(Objective[ScoredRows]):
     -----
     `scores` are not released; pass them to a grant's `release`.
 
-    The range follows from clipping, whatever the functions return. A compiled function runs within
-    this process, like any extension module: one that writes beyond `out` can corrupt or crash it.
+    The range follows from clipping, whatever the functions return, as long as they treat each
+    record by itself: the guarantee rests on that. A compiled function runs within this process,
+    like any extension module: one that writes beyond `out` can corrupt or crash it.
 
     Examples
     --------
