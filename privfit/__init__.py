@@ -68,7 +68,7 @@ from privfit.privacy.mechanisms import (
 )
 from privfit.privacy.neighbours import Neighbours
 from privfit.records import Stream
-from privfit.report.sweeps import Sweep, sweep
+from privfit.report.sweeps import SearchProblem, Sweep, Sweeps, sweep
 from privfit.runs.spaces import Bits, Reals, Subsets
 from privfit.searches.dpsga import DPSGA
 from privfit.searches.majority import Majority
@@ -157,6 +157,7 @@ __all__ = [
     "RocCurve",
     "Schema",
     "ScoreWarning",
+    "SearchProblem",
     "SeedWarning",
     "SelectFeatures",
     "SelectRefine",
@@ -167,6 +168,7 @@ __all__ = [
     "Subsets",
     "Swaps",
     "Sweep",
+    "Sweeps",
     "Synopsis",
     "TopK",
     "UniformGrid",

@@ -1183,9 +1183,11 @@ def test_every_raise_is_reached_by_a_case_above():
 
 # What a fit keeps besides its released arrays, what its release holds, and how long an array is.
 KEPT: dict[Any, set[str]] = {
-    **{kind: {"classes_", "domain_", "n_features_in_", "release_"} for kind in CLASSIFIERS},
-    KMeans: {"domain_", "n_features_in_", "release_"},
-    KMedianAnywhere: {"clip_", "domain_", "metric_", "n_features_in_", "release_"},
+    **{
+        kind: {"classes_", "domain_", "n_features_in_", "path_", "release_"} for kind in CLASSIFIERS
+    },
+    KMeans: {"domain_", "n_features_in_", "path_", "release_"},
+    KMedianAnywhere: {"clip_", "domain_", "metric_", "n_features_in_", "path_", "release_"},
 }
 PARAMETERS: dict[Any, set[str]] = {
     **{kind: {"coef", "intercept", "classes"} for kind in CLASSIFIERS},
@@ -1206,6 +1208,7 @@ NOTED = {
     UniformGrid: {"parts"},
 }
 MOST_NUMBERS = {**dict.fromkeys(CLASSIFIERS, 4), KMeans: 27, KMedianAnywhere: 30}
+PATHS = ("Path", "Clustering", "Step", "Event", "Budget", "LloydTrace", "Cells", "Box", "Grid")
 
 
 def reachable(root: Any) -> list[Any]:
@@ -1245,6 +1248,8 @@ def test_a_fitted_model_holds_released_values_only(kind, solver, draws, adjacenc
     assert not hasattr(model, "labels_")
     assert not hasattr(model, "inertia_")
     assert adjacency == release.adjacency
+    path = vars(model).pop("path_")
+    assert_path_is_released(path, len(path.generations[0]))
     sizes = {N, int(Y.sum()), N - int(Y.sum())}
     for thing in reachable(model):
         if isinstance(thing, np.ndarray) or sp.issparse(thing):
@@ -1260,18 +1265,34 @@ def test_a_fitted_model_holds_released_values_only(kind, solver, draws, adjacenc
         }  # fmt: skip
 
 
+def assert_path_is_released(path: Any, survivors: int) -> None:
+    """It has candidates, draws and settings, and nothing of the size of the records."""
+    kinds = set()
+    for thing in reachable(path):
+        if isinstance(thing, np.ndarray):
+            assert N not in thing.shape
+        if is_dataclass(thing):
+            kinds.add(type(thing).__name__)
+    assert kinds <= {*PATHS}
+    assert all(1 <= len(one) <= survivors for one in path.generations)
+    assert all(one.base is None for one in path.generations)
+
+
 @pytest.mark.few(20)
 @every_method
 @pytest.mark.parametrize(("save", "load"), WAYS.values(), ids=WAYS)
 def test_no_record_is_in_a_saved_model(kind, solver, draws, save, load):
-    data = save(make(kind, solver=solver, ledger=Ledger(1.0, 1e-6)).fit(X, Y))
+    model = make(kind, solver=solver, ledger=Ledger(1.0, 1e-6)).fit(X, Y)
+    data, path = save(model), vars(model).pop("path_")
     for secret in (*X[:20].flat, *X[-20:].flat):
         for form in ("<d", ">d", "<f"):
             assert struct.pack(form, secret) not in data
         assert repr(float(secret)).encode() not in data
     assert Y.astype(np.int64).tobytes()[:64] not in data
     assert Y.astype(bool).tobytes()[:64] not in data
-    assert len(data) < (4000 if kind in CLASSIFIERS else 6000)
+    assert len(save(model)) < (4000 if kind in CLASSIFIERS else 6000)
+    numbers = sum(one.size for one in reachable(path) if isinstance(one, np.ndarray))
+    assert len(data) - len(save(model)) < 3000 + 400 * len(path.generations) + 20 * numbers
 
 
 @every_estimator
@@ -1470,7 +1491,9 @@ def test_a_callback_hears_released_values_in_order(kind, solver, draws):
     assert [generation.index for generation in heard] == list(range(1, total + 1))
     assert {generation.total for generation in heard} == {total}
     assert {generation.spent for generation in heard} == {Budget(1.0, 1e-6)}
-    assert {field.name for field in fields(heard[0])} == {"index", "total", "parameters", "spent"}
+    assert {field.name for field in fields(heard[0])} == {
+        "index", "total", "parameters", "spent", "survivors", "step", "drawn"
+    }  # fmt: skip
     shapes = {generation.parameters.shape for generation in heard}
     if issubclass(kind, KMedian):
         assert shapes <= {(1,), (2,), (3,)}  # a greedy set grows

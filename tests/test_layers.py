@@ -21,12 +21,11 @@ PACKAGE = Path(privfit.__file__).parent
 HOLDS_RECORDS = {"_kernels", "domains", "records", "objectives"}  # rooms that never see a budget
 
 OUTSIDE = {"numpy", "scipy"}  # what the core may import besides the standard library
-LAZY = {"base": {"threadpoolctl"},
-        "datasets": {"pandas"},
+LAZY = {"base": {"pandas", "threadpoolctl"}, "datasets": {"pandas"},
         "domains": {"tomllib", "tomli", "pyarrow"},  # the first is the standard library's from 3.11
         "estimators": {"sklearn"}, "runs": {"tqdm"}, "searches": {"sklearn"},
         "privacy": {"filelock"}, "commands": {"matplotlib", "pyarrow", "sklearn"},
-        "report": {"contourpy", "matplotlib", "sklearn", "threadpoolctl"},
+        "report": {"contourpy", "joblib", "matplotlib", "sklearn", "threadpoolctl"},
         "records": {"dask", "distributed", "pyarrow"}}  # fmt: skip
 
 

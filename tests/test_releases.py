@@ -59,7 +59,8 @@ NO_CASE = {
     "Budget", "BudgetError", "ClusterError", "ConfusionMatrix", "DeclarationError",
     "DeclarationTypeError", "Domain", "FileAccessError", "FileError", "Found", "InputError",
     "InputTypeError", "MissingExtraError", "Neighbours", "PrivacyLeakWarning", "PrivfitError",
-    "Release", "RocCurve", "ScoreWarning", "SeedWarning", "Sweep", "UnwiseBudgetWarning",
+    "Release", "RocCurve", "ScoreWarning", "SearchProblem", "SeedWarning", "Sweep", "Sweeps",
+    "UnwiseBudgetWarning",
 }  # fmt: skip
 
 

@@ -27,4 +27,4 @@ class Clustering(Path):
         cls, path: Path, trace: LloydTrace | None = None, cells: Cells | None = None
     ) -> Clustering:
         """A path with what it was computed from."""
-        return cls(path.generations, path.average, path.notes, trace, cells)
+        return cls(**vars(path), trace=trace, cells=cells)

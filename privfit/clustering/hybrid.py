@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from privfit.clustering.clustering import Clustering
@@ -15,6 +16,7 @@ from privfit.runs.protocols import Space
 from privfit.runs.run import Run, Task
 from privfit.runs.settings import Blank, Settings, blank, check_split
 from privfit.runs.spaces import Reals
+from privfit.runs.stops import RunEnded
 
 __all__ = ["Hybrid"]
 
@@ -102,8 +104,10 @@ class Hybrid(Settings):
         average = self.lloyd.average
         run.note(tree=used, lloyd=steps.noted(run.objective), average=average)
         centers = summarised(run, cells, self.tree.restarts)
-        run.report(centers[None])
-        return Clustering.of(*take_steps(run, steps, centers, size, average), cells)
+        with suppress(RunEnded):
+            run.report(centers[None])
+            return Clustering.of(*take_steps(run, steps, centers, size, average), cells)
+        return Clustering.of(run.path(), cells=cells)
 
 
 def _all_steps(budget: Budget, spent: tuple[Event, ...]) -> tuple[Event, ...]:

@@ -130,12 +130,12 @@ class Greedy(Search):
             eps_s = run.plan("selection", total)
             run.note(selections=total, eps_s=eps_s, focus=0.0)
         growth = objective.growth()
-        for _ in range(space.k):
+        for size in range(1, space.k + 1):
             left = np.setdiff1d(np.arange(space.n), growth.members)
             reach = growth.range(run.neighbours) if len(left) > 1 else 0
             chosen = run.release(Exponential(eps_s, reach), growth.scores()[left])
             growth.add(left[chosen])
-            run.report(growth.members[None])
+            run.report(growth.members[None], whole=size == space.k)
         if self.swaps:
             _swap(run, objective, growth.members, self.swaps, eps_s)
         return run.path()

@@ -31,6 +31,7 @@ cluster's records balance, the sum is zero.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -62,6 +63,7 @@ from privfit.runs.settings import (
     check_split,
 )
 from privfit.runs.spaces import Reals
+from privfit.runs.stops import RunEnded
 
 __all__ = ["Lloyd", "Steps"]
 
@@ -224,13 +226,15 @@ def take_steps(
     objective, k = run.objective, run.objective.n_clusters
     least = 1.0 if size is None else max(1.0, size / (20 * k))
     used, counts, sums = [], [], []
-    for _ in range(steps.count):
-        noisy: Array = run.release(steps.mechanism, steps.integers(objective, centers))
-        used.append(centers)
-        counts.append(noisy[:k] / steps.W)
-        sums.append(noisy[k:].reshape(k, -1) * (objective.candidate_units / steps.F))
-        centers = objective.project(steps.moved(objective, centers, counts[-1], sums[-1], least))
-        run.report(centers[None])
+    with suppress(RunEnded):  # the trace of what was released until then
+        for _ in range(steps.count):
+            noisy: Array = run.release(steps.mechanism, steps.integers(objective, centers))
+            used.append(centers)
+            counts.append(noisy[:k] / steps.W)
+            sums.append(noisy[k:].reshape(k, -1) * (objective.candidate_units / steps.F))
+            moved = steps.moved(objective, centers, counts[-1], sums[-1], least)
+            centers = objective.project(moved)
+            run.report(centers[None])
     trace = None if steps.radius is not None else _trace(objective, steps, used, counts, sums)
     return run.path(average), trace
 

@@ -41,6 +41,7 @@ from privfit.runs.payment import Account, Terms
 from privfit.runs.protocols import Space
 from privfit.runs.settings import Settings, realised, settings_of
 from privfit.runs.spaces import Subsets
+from privfit.runs.stops import path_of
 
 # For one version: it was the search of Gupta et al. until now.
 LOCAL = (
@@ -78,7 +79,8 @@ class _Clusterer(TransformerMixin, ClusterMixin, PrivateEstimator):  # type: ign
         terms.check(settings, objective, space(BitSource(0)))
         account = terms.open(objective)
         # Nothing is drawn from the caller's bits before the charge.
-        return settings(account.run(objective, space(account.source), terms.name)), account
+        run = account.run(objective, space(account.source), terms.name)
+        return path_of(settings, run), account
 
     def _check_clusters(self) -> None:
         if not is_whole(self.n_clusters) or self.n_clusters < 1:
@@ -219,7 +221,8 @@ class KMeans(_Clusterer):
     random_state : None, int or numpy.random.Generator, default=None
         None draws from the operating system. A seed voids privacy: it is for tests.
     callback : callable (Generation) -> object or None, default=None
-        Called after each step, with released values only.
+        Called after each step, with released values only. If it returns True, the fit ends
+        there, with what was released so far; the budget stays charged in full.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -233,6 +236,8 @@ class KMeans(_Clusterer):
         Number of columns of the records.
     feature_names_in_ : array of str
         Names of the columns, if they have names.
+    path_ : Path
+        What each step released, with its cost; not in model files.
     release_ : Release
         What was released, its cost and the declarations it depends on.
 
@@ -327,7 +332,7 @@ class KMeans(_Clusterer):
             centers = objective.project(self._postprocessed(trace, settings.paper))
             parameters["postprocessed"] = centers
         remember_columns(self, X, objective.domain)
-        self.domain_, self.cluster_centers_ = objective.domain, centers
+        self.domain_, self.cluster_centers_, self.path_ = objective.domain, centers, path
         shown = {**realised(name, settings, path), "n_clusters": self.n_clusters,
                  "postprocess": self.postprocess}  # fmt: skip
         self.release_: Any = account.close(self.domain_, shown, parameters)
@@ -476,7 +481,8 @@ class KMedian(_Clusterer):
     random_state : None, int or numpy.random.Generator, default=None
         None draws from the operating system. A seed voids privacy: it is for tests.
     callback : callable (Generation) -> object or None, default=None
-        Called after each generation, with released values only.
+        Called after each generation, with released values only. If it returns True, the fit ends
+        there, with what was released so far; the budget stays charged in full.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -492,6 +498,8 @@ class KMedian(_Clusterer):
         Number of columns of the records.
     feature_names_in_ : array of str
         Names of the columns, if they have names.
+    path_ : Path
+        What each step released, with its cost; not in model files.
     release_ : Release
         What was released, its cost and the declarations it depends on.
 
@@ -583,7 +591,7 @@ class KMedian(_Clusterer):
         name, settings = settings_of(solver, kmedian.METHODS)
         space = Subsets(objective.n_facilities, int(self.n_clusters))
         path, account = self._run(settings, objective, lambda _: space)
-        self.facilities_ = np.sort(path.answer)
+        self.facilities_, self.path_ = np.sort(path.answer), path
         if objective.domain is None:
             self.cluster_centers_: Any = [self.facilities[i] for i in self.facilities_]
         else:

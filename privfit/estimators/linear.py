@@ -33,10 +33,11 @@ from privfit.privacy.ledger import Ledger
 from privfit.privacy.neighbours import Neighbours
 from privfit.records import is_partitioned
 from privfit.records.codes import JOINT, MANY_JOINT
-from privfit.runs.paths import Generation
+from privfit.runs.paths import Generation, Path, Paths
 from privfit.runs.payment import Account, Terms
 from privfit.runs.settings import Settings, realised, settings_of
 from privfit.runs.spaces import Reals
+from privfit.runs.stops import path_of
 from privfit.searches.privgene import Local
 
 
@@ -164,14 +165,15 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         space = _space(settings, objective)
         terms.check(settings, objective, space)
         account = terms.open(objective)
-        heads, models = declared.heads, []
+        heads, labels, paths = declared.heads, declared.classes.tolist(), {}
         for head in heads:
-            one = records.against_rest(objective, head, settings)
-            label = f"{terms.name} {declared.classes[head]}"
-            path = settings(account.run(one, space, label, len(heads)))
-            models.append(path.answer)
-        said = {**realised(name, settings, path), **records.weights}
-        return self._keep(X, np.array(models), declared, objective, account, said)
+            one, label = records.against_rest(objective, head, settings), labels[head]
+            run = account.run(one, space, f"{terms.name} {label}", len(heads))
+            paths[label] = path_of(settings, run)
+        self.path_: Any = Paths(paths) if len(paths) > 1 else next(iter(paths.values()))
+        said = {**_realised(name, settings, paths), **records.weights}
+        models = np.array([path.answer for path in paths.values()])
+        return self._keep(X, models, declared, objective, account, said)
 
     def _keep(
         self,
@@ -297,6 +299,14 @@ def _space(settings: Settings, objective: LinearObjective) -> Reals:
     return Reals(-high, high, objective.n_weights)
 
 
+def _realised(name: str, settings: Settings, paths: dict[Any, Path]) -> dict[str, Any]:
+    """The settings as they were used, and where a callback ended the model of each class."""
+    said = realised(name, settings, [*paths.values()][-1])
+    if len(paths) > 1 and any(path.stopped for path in paths.values()):
+        said["stopped"] = {str(one): path.notes.get("stopped") for one, path in paths.items()}
+    return said
+
+
 class LogisticRegression(_LinearClassifier):
     """Logistic regression under differential privacy.
 
@@ -333,7 +343,8 @@ class LogisticRegression(_LinearClassifier):
     random_state : None, int or numpy.random.Generator, default=None
         None draws from the operating system. A seed voids privacy: it is for tests.
     callback : callable (Generation) -> object or None, default=None
-        Called after each generation, with released values only.
+        Called after each generation, with released values only. If it returns True, the fit of this
+        class ends there, with what was released so far; the budget stays charged in full.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -351,6 +362,8 @@ class LogisticRegression(_LinearClassifier):
         Number of columns of the records.
     feature_names_in_ : array of str
         Names of the columns, if they have names.
+    path_ : Path, or Paths for more than two classes
+        What each generation released, with its cost; not in model files.
     release_ : Release
         What was released, its cost and the declarations it depends on.
 
@@ -458,7 +471,8 @@ class LinearSVC(_LinearClassifier):
     random_state : None, int or numpy.random.Generator, default=None
         None draws from the operating system. A seed voids privacy: it is for tests.
     callback : callable (Generation) -> object or None, default=None
-        Called after each generation, with released values only.
+        Called after each generation, with released values only. If it returns True, the fit of this
+        class ends there, with what was released so far; the budget stays charged in full.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -476,6 +490,8 @@ class LinearSVC(_LinearClassifier):
         Number of columns of the records.
     feature_names_in_ : array of str
         Names of the columns, if they have names.
+    path_ : Path, or Paths for more than two classes
+        What each generation released, with its cost; not in model files.
     release_ : Release
         What was released, its cost and the declarations it depends on.
 

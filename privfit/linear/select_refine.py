@@ -20,6 +20,7 @@ and parameters add up as squares: mu_1^2 is a `share` of the squared parameter o
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -54,6 +55,7 @@ from privfit.runs.run import Run, Task
 from privfit.runs.settings import Blank, blank, check_split
 from privfit.runs.sizes import known_size
 from privfit.runs.spaces import Reals
+from privfit.runs.stops import RunEnded
 from privfit.searches.privgene import Local, climb
 
 __all__ = ["SelectRefine"]
@@ -173,23 +175,30 @@ class SelectRefine(Descending):
         generations = plan.selections + plan.refine.steps
         selections = Event("selection", plan.eps_s, plan.selections)
         run.set_aside(selections, *plan.noise.events, generations=generations)
-        cap, average = self.select.cap_of(objective), plan.refine.average * plan.refine.steps
+        cap = self.select.cap_of(objective)
         run.note(
             select={**self.select.noted(plan.selections), "eps_s": plan.eps_s, "cap": cap},
             refine=plan.refine.noted,
-            average=average / generations,
         )
 
         coding = Broad(objective.domain, objective.fit_intercept)
         box = Reals(-WALK, WALK, coding.width)
         view = objective.slopes(box.middle, cap)
-        walk = climb(run, box, view, plan.eps_s, self.select.schedule(plan.selections))
+        try:
+            walk = climb(run, box, view, plan.eps_s, self.select.schedule(plan.selections))
+        except RunEnded:
+            run.note(average=self.select.average)
+            return run.path(self.select.average)
         columns = np.flatnonzero((walk[:, : objective.n_features] != 0).any(axis=0))
         start = coding.positions(run.path(self.select.average).answer)
 
         frame = buy_frame(run, coding, plan.refine, plan.noise, columns)
-        descend(run, coding, frame, plan.refine, plan.noise, start)
-        return run.path(average / generations)
+        with suppress(RunEnded):
+            descend(run, coding, frame, plan.refine, plan.noise, start)
+        steps = run.reported - plan.selections  # the mean is over steps alone, and they may be few
+        average = plan.refine.average * steps / (plan.selections + steps)
+        run.note(average=average)
+        return run.path(average)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from typing import NoReturn, Protocol, TypeAlias, cast
 from privfit.base.errors import BudgetError, DeclarationError, FileError
 from privfit.base.json import parse, plain, write
 from privfit.base.rounding import exact
+from privfit.base.tables import Frame, as_frame
 from privfit.privacy.accounting import Event, compose
 from privfit.privacy.budgets import Budget
 from privfit.privacy.fields import ReleaseFields
@@ -80,6 +81,8 @@ class Release:
     >>> release = grant.close(parameters={"count": count})
     >>> Release.from_json(release.to_json()).verify()
     True
+    >>> release.to_dict()["events"]
+    [{'kind': 'pure', 'parameter': 1.0, 'count': 1, 'delta': 0.0}]
     """
 
     name: str
@@ -136,6 +139,27 @@ class Release:
             The text.
         """
         return write({"privfit": VERSION, **written_fields(self)}, indent=2)
+
+    def to_dict(self) -> dict[str, object]:
+        """This release as plain values: what `to_json` writes.
+
+        Returns
+        -------
+        dict
+            Numbers, texts, lists and dicts.
+        """
+        return parse(self.to_json(), finite=False)
+
+    def to_frame(self) -> Frame:
+        """The table of what was drawn: a row for each kind of release.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns `kind`, `parameter`, `count` and `delta` of the events.
+        """
+        names = ("kind", "parameter", "count", "delta")
+        return as_frame({name: [getattr(one, name) for one in self.events] for name in names})
 
     @classmethod
     def from_json(cls, text: str) -> Release:

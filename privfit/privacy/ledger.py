@@ -42,8 +42,9 @@ from typing import TypedDict, cast
 from weakref import WeakSet
 
 from privfit.base.errors import BudgetError, DeclarationError, DeclarationTypeError
-from privfit.base.json import write
+from privfit.base.json import parse, write
 from privfit.base.rounding import exact, rounded_down, rounded_up
+from privfit.base.tables import Frame, as_frame
 from privfit.privacy.accounting import Event
 from privfit.privacy.budgets import Budget
 from privfit.privacy.charges import UNKNOWN, Charge, Entry, decimals, doubles, relations_of, total
@@ -573,6 +574,37 @@ ledger
         """
         charges, releases = self.charges, self.releases
         return ledger_json(self._promise(), charges, releases, self._max_rows)
+
+    def to_dict(self) -> dict[str, object]:
+        """Budget, relation, grants and releases as plain values: what `to_json` writes.
+
+        Returns
+        -------
+        dict
+            Numbers, texts, lists and dicts.
+        """
+        return parse(self.to_json(), finite=False)
+
+    def to_frame(self) -> Frame:
+        """The table of the grants: what each requested, and what it cost.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each grant: its `group` and `name`, the `epsilon` and `delta` that it
+            requested under its `adjacency`, and the `charged_epsilon` and `charged_delta` under
+            the ledger's.
+        """
+        charges, costs = self.charges, [budget for _, _, budget in self.entries]
+        return as_frame({
+            "group": [one.group for one in charges],
+            "name": [one.name for one in charges],
+            "epsilon": [one.budget.epsilon for one in charges],
+            "delta": [one.budget.delta for one in charges],
+            "adjacency": [one.adjacency or self.adjacency for one in charges],
+            "charged_epsilon": [cost.epsilon for cost in costs],
+            "charged_delta": [cost.delta for cost in costs],
+        })  # fmt: skip
 
     @classmethod
     def from_json(cls, text: str) -> Ledger:

@@ -1,5 +1,5 @@
 """Reports for people: sweeps over budgets, and plots."""
 
-from privfit.report.sweeps import Sweep, sweep
+from privfit.report.sweeps import SearchProblem, Sweep, Sweeps, sweep
 
-__all__ = ["Sweep", "sweep"]
+__all__ = ["SearchProblem", "Sweep", "Sweeps", "sweep"]

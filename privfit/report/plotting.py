@@ -40,6 +40,11 @@ LONG_DASHES, DOTS = (0, (6, 2)), (0, (1, 2))
 HATCHES = ("", "//", "..", "\\\\", "xx", "oo")
 BEHIND = 1  # where in the depth of a picture lies what is there for comparison
 QUIET: dict[str, Any] = {"color": "0.45", "linewidth": 1.2, "zorder": BEHIND}
+UNITS = {
+    "accuracy": "accuracy (share of held-out records)",
+    "mean distance": "mean distance to the nearest centre",
+    "mean squared distance": "mean squared distance to the nearest centre",
+}  # what a sweep measures, on its axis
 LONGEST_LABEL = 44
 LONGEST_TICK = 28
 LETTERS = 15.5  # of a legend, an inch
@@ -79,7 +84,7 @@ def draw_sweep(sweeps: Any, ax: Any = None) -> Any:
 
     Parameters
     ----------
-    sweeps : Sweep or dict of str to Sweep
+    sweeps : Sweep, Sweeps or dict of str to Sweep
         One curve each. They must have measured the same thing.
     ax : matplotlib axes, optional
         By default those of a new figure.
@@ -113,10 +118,9 @@ def draw_sweep(sweeps: Any, ax: Any = None) -> Any:
     _set_epsilon_axis(ax, {row.setting for sweep in curves.values() for row in sweep.rows})
     deltas = {sweep.delta for sweep in curves.values()} - {0.0}
     at = f", at delta {_joined(deltas)}" if deltas else ""
-    unit = "accuracy (share of held-out records)"
     measure = measures.pop()
     ax.set_xlabel(f"epsilon{at}")
-    ax.set_ylabel(unit if measure == "accuracy" else f"{measure} to the nearest centre")
+    ax.set_ylabel(UNITS.get(measure, measure))
     _finish(ax)
     return ax
 

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from privfit.base.errors import DeclarationTypeError
 from privfit.runs.paths import Generation
+from privfit.runs.stops import says_stop
 
 __all__ = ["Listener", "bar", "check_callback", "progress"]
 
@@ -28,10 +29,12 @@ def progress(callback: Listener | None, verbose: int, name: str) -> Listener | N
         return callback
     show = bar(name, "generation")
 
-    def listen(generation: Generation) -> None:
+    def listen(generation: Generation) -> object:
         show(generation.index, generation.total)
-        if callback is not None:
-            callback(generation)
+        answer = None if callback is None else callback(generation)
+        if says_stop(answer):
+            show(generation.index, generation.index)
+        return answer
 
     return listen
 

@@ -30,10 +30,11 @@ from privfit.privacy.mechanisms import Exponential, Mechanism, T, TopK, V
 from privfit.privacy.neighbours import REPLACE, Neighbours
 from privfit.privacy.remainder import gaussian_left, gaussian_part
 from privfit.runs.listeners import Listener
-from privfit.runs.paths import Generation, Path
+from privfit.runs.paths import Generation, Path, Step, together
 from privfit.runs.protocols import Objective, Space, View
 from privfit.runs.sizes import public_size
 from privfit.runs.spaces import Reals
+from privfit.runs.stops import RunEnded, says_stop
 
 __all__ = ["Moves", "Run", "Task", "check_space", "coins_of", "size_of"]
 
@@ -75,7 +76,7 @@ class Run(Generic[O, S]):
     random_state : None, int or numpy.random.Generator, default=None
         Source of the bits.
     callback : callable (Generation) -> object or None, default=None
-        Called after each generation.
+        Called after each generation; if it returns True, the run ends there.
     neighbours : Neighbours, default=REPLACE
         The neighbour relation.
     n_public : int or None, default=None
@@ -145,6 +146,10 @@ class Run(Generic[O, S]):
         self.coins = coins_of(self.source)
         self._grant, self._callback = grant, callback
         self._generations: list[Array] = []
+        self._steps: list[Step] = []
+        self._before = () if grant is None else grant.events
+        self._drawn: list[Mechanism[Any, Any]] = []  # since the last report
+        self._ends, self._ended = False, False  # whether the callback said so; whether it did
         self._notes: dict[str, Any] = {}
         self._total, self._size = 1, math.nan
 
@@ -268,7 +273,10 @@ class Run(Generic[O, S]):
             The drawn value. It is public.
         """
         assert self._grant is not None, "a run without a grant releases nothing"
-        return self._grant.release(mechanism, value, self.source)
+        self._go_on()
+        drawn = self._grant.release(mechanism, value, self.source)
+        self._drawn.append(mechanism)
+        return drawn
 
     def select(
         self,
@@ -299,6 +307,7 @@ class Run(Generic[O, S]):
         array of int of shape (k,)
             Which candidates were drawn. It is public.
         """
+        self._go_on()
         size = self._size if size is None else size
         scores = self.objective.scores(P) + self.objective.prior(P)
         bound = (self.objective.range if reach is None else reach)(P, self.neighbours)
@@ -337,19 +346,56 @@ class Run(Generic[O, S]):
         """
         self._notes.update(used)
 
-    def report(self, survivors: Array) -> None:
+    def report(self, survivors: Array, *, whole: bool = True) -> None:
         """Add what a generation released to the path, and call the callback.
+
+        If the callback returns True, this raises `RunEnded`, which `path_of` and solvers that have
+        more to return catch. After the last planned generation there is nothing to end.
 
         Parameters
         ----------
         survivors : array of shape (s, ...)
             The released candidates, the leading one first.
+        whole : bool, default=True
+            Whether they are complete candidates. If not, as a set that still grows, the callback
+            cannot end the run here.
         """
-        self._generations.append(survivors)
-        if self._callback is not None:
-            spent = self.whole if self.is_private else None
-            index, leader = len(self._generations), np.array(survivors[0])
-            self._callback(Generation(index, self._total, leader, spent))
+        self._generations.append(np.array(survivors))  # and not what it may be a part of
+        self._steps.append(self._step())
+        if self._callback is None:
+            return
+        self._ends |= says_stop(self._callback(self._now())) and whole
+        if self.reported != self._total:
+            self._go_on()
+
+    @property
+    def reported(self) -> int:
+        """Number of generations reported so far."""
+        return len(self._generations)
+
+    def _step(self) -> Step:
+        """The draws since the last report."""
+        drawn, self._drawn = self._drawn, []
+        if not drawn:
+            return Step()
+        last = drawn[-1]
+        bound = getattr(last, "range", getattr(last, "sensitivity", None))
+        return Step(together(one.event for one in drawn), bound)
+
+    def _now(self) -> Generation:
+        """The generation that was reported last; the listener owns its arrays."""
+        survivors = np.array(self._generations[-1])
+        return Generation(
+            self.reported, self._total, survivors[0].copy(),
+            self.whole if self.is_private else None, survivors, self._steps[-1],
+            () if self._grant is None else self._grant.events,
+        )  # fmt: skip
+
+    def _go_on(self) -> None:
+        """Raise `RunEnded` if the callback ended the run."""
+        if self._ends:
+            self._ended = True
+            raise RunEnded
 
     def path(self, average: float = 0.0) -> Path:
         """Everything that was reported and noted.
@@ -368,7 +414,13 @@ class Run(Generic[O, S]):
         if average and not self.space.has_means:
             average = 0.0
             self.note(average=average)
-        return Path(tuple(self._generations), average, dict(self._notes))
+        notes = dict(self._notes)
+        if self._ended:
+            notes["stopped"] = len(self._generations)
+        return Path(
+            tuple(self._generations), average, notes, tuple(self._steps), self._before,
+            self.whole if self.is_private else None,
+        )  # fmt: skip
 
 
 def coins_of(source: BitSource) -> Coins:

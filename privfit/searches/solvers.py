@@ -12,6 +12,7 @@ from privfit.runs.paths import Path
 from privfit.runs.payment import Terms
 from privfit.runs.protocols import Objective, Space
 from privfit.runs.settings import Settings, realised, settings_of
+from privfit.runs.stops import path_of
 from privfit.searches.dpsga import DPSGA
 from privfit.searches.privgene import EEM, Local, PrivGene
 from privfit.searches.subsample import Subsample
@@ -99,7 +100,8 @@ def search(
     random_state : None, int or numpy.random.Generator, default=None
         None draws from the operating system. A seed voids privacy: it is for tests.
     callback : callable (Generation) -> object or None, default=None
-        Called after each generation, with released values only.
+        Called after each generation, with released values only. If it returns True, the search ends
+        there, with what was released so far; the budget stays charged in full.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -145,7 +147,7 @@ def _found(
     """Check, charge, search, close."""
     terms.check(settings, objective, space)
     account = terms.open(objective)
-    path = settings(account.run(objective, space, name))
+    path = path_of(settings, account.run(objective, space, name))
     release = account.close(
         getattr(objective, "domain", ""), realised(name, settings, path), {"answer": path.answer}
     )

@@ -271,6 +271,8 @@ def test_sensitivities_of_the_papers():
 class Tape:
     """A grant that keeps what was released, or plays released values back."""
 
+    events = ()
+
     def __init__(self, budget, outputs=None):
         self.budget, self.seen = budget, []
         self._outputs = None if outputs is None else iter(outputs)

@@ -174,6 +174,8 @@ class Script:
     first one. Outcomes of a noisy vector are a few given ones, whose entries rise and fall.
     """
 
+    events = ()
+
     def __init__(self, epsilon: float, choices: tuple[int, ...]) -> None:
         self.budget, self.choices = Budget(epsilon), choices
         self.options: list[int] = []

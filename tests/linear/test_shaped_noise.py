@@ -459,6 +459,8 @@ def test_counts_of_the_look_change_by_one_record(rng):
     seen = []
 
     class Spy:
+        events = ()
+
         def release(self, mechanism, value, source):
             seen.append(np.array(value))
             return value

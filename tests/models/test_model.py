@@ -278,7 +278,7 @@ def test_a_model_comes_back_bit_for_bit(name, tmp_path):
             if isinstance(value, np.ndarray):
                 assert bits(again.release_.parameters[key]) == bits(value)
     learned = {key for key in vars(model) if key.endswith("_") or key.startswith("_")}
-    assert learned <= vars(again).keys()
+    assert learned - {"path_"} <= vars(again).keys()
 
 
 @pytest.mark.few(6)

@@ -859,7 +859,7 @@ def test_listeners_hear_of_every_generation_and_of_released_values_only(problem,
     for generation, selected in zip(told, generations, strict=True):
         assert np.array_equal(generation.parameters, selected[0])
     assert {field.name for field in dataclasses.fields(Generation)} == {
-        "index", "total", "parameters", "spent"
+        "index", "total", "parameters", "spent", "survivors", "step", "drawn"
     }  # fmt: skip
 
 
