@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from privfit.base.errors import DeclarationError
@@ -27,6 +28,7 @@ from privfit.estimators.common import (
     reread_table,
 )
 from privfit.linear import auto
+from privfit.linear.calibration import CALIBRATION, Parts, Scale, prior_of
 from privfit.linear.methods import METHODS, RENAMED
 from privfit.objectives import LinearObjective
 from privfit.privacy.ledger import Ledger
@@ -34,7 +36,7 @@ from privfit.privacy.neighbours import Neighbours
 from privfit.records import is_partitioned
 from privfit.records.codes import JOINT, MANY_JOINT
 from privfit.runs.paths import Generation, Path, Paths
-from privfit.runs.payment import Account, Terms
+from privfit.runs.payment import Account, Paid, Terms
 from privfit.runs.settings import Settings, realised, settings_of
 from privfit.runs.spaces import Reals
 from privfit.runs.stops import path_of
@@ -107,6 +109,7 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         classes: Any = None,
         solver: Any = "auto",
         fit_intercept: bool = True,
+        calibrate: bool | str = False,
         adjacency: str = "replace",
         n_public: int | None = None,
         ledger: Ledger | None = None,
@@ -121,6 +124,7 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         self.classes = classes
         self.solver = solver
         self.fit_intercept = fit_intercept
+        self.calibrate = calibrate
         self.adjacency = adjacency
         self.n_public = n_public
         self.ledger = ledger
@@ -151,10 +155,12 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
             The fitted estimator.
         """
         refuse(refused)
-        terms = Terms.of(self)
+        whole = Terms.of(self)
         is_auto = isinstance(self.solver, str) and self.solver == "auto"
         given = None if is_auto else settings_of(self.solver, METHODS, RENAMED)
-        declared = self._records(X, y, terms, *(given or ("auto", Settings())))
+        declared = self._records(X, y, whole, *(given or ("auto", Settings())))
+        parts = self._parts(whole, given[1] if given else Settings(), len(declared.heads))
+        terms = parts.terms
         records = declared.coded_for(given[1]) if given else declared
         objective = records.packed(given[1] if given else Settings())
         name, settings = given or self._chosen(objective, len(declared.heads), terms)
@@ -164,16 +170,47 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         self._check_weights(name, settings)
         space = _space(settings, objective)
         terms.check(settings, objective, space)
-        account = terms.open(objective)
+        account = whole.open(objective)
         heads, labels, paths = declared.heads, declared.classes.tolist(), {}
         for head in heads:
             one, label = records.against_rest(objective, head, settings), labels[head]
-            run = account.run(one, space, f"{terms.name} {label}", len(heads))
-            paths[label] = path_of(settings, run)
+            paths[label] = path_of(settings, parts.run(account, one, space, label))
         self.path_: Any = Paths(paths) if len(paths) > 1 else next(iter(paths.values()))
         said = {**_realised(name, settings, paths), **records.weights}
         models = np.array([path.answer for path in paths.values()])
+        if parts.share and isinstance(account, Paid):
+            signal = auto.signal(objective, terms, len(heads))
+            ones = [records.against_rest(objective, head, settings) for head in heads]
+            prior = prior_of(settings, objective.loss, signal)
+            scales = [parts.calibrate(account, one, model, prior)
+                      for one, model in zip(ones, models, strict=True)]  # fmt: skip
+            said["calibration"] = parts.described(scales)
+            models = self._scaled(models, scales, objective.fit_intercept)
         return self._keep(X, models, declared, objective, account, said)
+
+    def _parts(self, terms: Terms, settings: Settings, models: int) -> Parts:
+        """The solver's part of the budget, and the calibration's."""
+        if not isinstance(self.calibrate, bool | str) or self.calibrate not in (
+            True,
+            False,
+            "auto",
+        ):
+            raise DeclarationError(
+                f"calibrate ({self.calibrate!r}) must be True, False or 'auto'; pass one of them"
+            )
+        is_publication = bool(getattr(settings, "paper", False))
+        if self.calibrate is True and (is_publication or terms.is_infinite):
+            raise DeclarationError(
+                "calibrate (True) must be False for a solver with paper=True and for an infinite "
+                "epsilon; pass calibrate=False or calibrate='auto'"
+            )
+        left_out = self.calibrate is False or is_publication or terms.is_infinite
+        return Parts(terms, 0.0 if left_out else CALIBRATION, models)
+
+    def _scaled(self, models: Floats, scales: list[Scale], intercept: bool) -> Floats:
+        """The models (heads, n_weights) whose scores are log odds."""
+        pairs = zip(models, scales, strict=True)
+        return np.array([scale.of(model, intercept) for model, scale in pairs])
 
     def _keep(
         self,
@@ -307,6 +344,13 @@ def _realised(name: str, settings: Settings, paths: dict[Any, Path]) -> dict[str
     return said
 
 
+def _probabilities(z: Floats) -> Floats:
+    """(n, n_classes): those of log odds (n,), or (n, n_classes) of each class versus the rest."""
+    if z.ndim == 1:
+        return np.column_stack([expit(-z), expit(z)])
+    return np.asarray(softmax(log_expit(z), axis=1))
+
+
 class LogisticRegression(_LinearClassifier):
     """Logistic regression under differential privacy.
 
@@ -331,6 +375,11 @@ class LogisticRegression(_LinearClassifier):
     fit_intercept : bool, default=True
         Whether to fit an intercept. If False, records are x, not (x, 1), columns are not centred,
         and `intercept_` is 0.
+    calibrate : bool or 'auto', default=False
+        Whether to spend 4 percent of the budget on a slope and an intercept of the released scores,
+        so that probabilities are honest (docs/calibration.md). 'auto' does so unless the solver has
+        ``paper=True`` or epsilon is infinite, where True is refused. They are applied to `coef_`
+        and `intercept_`; `path_` has the weights before.
     adjacency : {'replace', 'add_remove'}, default='replace'
         The neighbour relation of the guarantee. Under 'add_remove' the number of records is
         private.
@@ -403,10 +452,7 @@ class LogisticRegression(_LinearClassifier):
         array of shape (n, n_classes)
             The probabilities.
         """
-        z = self.decision_function(X)
-        if z.ndim == 1:
-            return np.column_stack([expit(-z), expit(z)])
-        return np.asarray(softmax(log_expit(z), axis=1))
+        return _probabilities(self.decision_function(X))
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Logarithms of `predict_proba`.
@@ -425,6 +471,16 @@ class LogisticRegression(_LinearClassifier):
         if z.ndim == 1:
             return np.column_stack([log_expit(-z), log_expit(z)])
         return np.asarray(log_softmax(log_expit(z), axis=1))
+
+
+UNCALIBRATED = "predict_proba needs calibrated scores; pass calibrate=True, and fit again"
+
+
+def _has_probabilities(machine: LinearSVC) -> bool:
+    """Whether scores are to be calibrated; scikit-learn makes this error the cause of its own."""
+    if machine.calibrate is False:
+        raise AttributeError(UNCALIBRATED)
+    return True
 
 
 class LinearSVC(_LinearClassifier):
@@ -459,6 +515,11 @@ class LinearSVC(_LinearClassifier):
     fit_intercept : bool, default=True
         Whether to fit an intercept. If False, records are x, not (x, 1), columns are not centred,
         and `intercept_` is 0.
+    calibrate : bool or 'auto', default=False
+        Whether to spend 4 percent of the budget on a slope and an intercept of the released scores,
+        so that probabilities are honest (docs/calibration.md). 'auto' does so unless the solver has
+        ``paper=True`` or epsilon is infinite, where True is refused. `predict_proba` needs them;
+        `coef_` and `intercept_` stay as they are.
     adjacency : {'replace', 'add_remove'}, default='replace'
         The neighbour relation of the guarantee. Under 'add_remove' the number of records is
         private.
@@ -528,6 +589,7 @@ class LinearSVC(_LinearClassifier):
         solver: Any = "auto",
         C: float = 1.0,
         fit_intercept: bool = True,
+        calibrate: bool | str = False,
         adjacency: str = "replace",
         n_public: int | None = None,
         ledger: Ledger | None = None,
@@ -538,10 +600,35 @@ class LinearSVC(_LinearClassifier):
     ) -> None:
         super().__init__(
             epsilon, delta, domain=domain, classes=classes, solver=solver,
-            fit_intercept=fit_intercept, adjacency=adjacency, n_public=n_public, ledger=ledger,
-            n_threads=n_threads, random_state=random_state, callback=callback, verbose=verbose,
+            fit_intercept=fit_intercept, calibrate=calibrate, adjacency=adjacency,
+            n_public=n_public, ledger=ledger, n_threads=n_threads, random_state=random_state,
+            callback=callback, verbose=verbose,
         )  # fmt: skip
         self.C = C
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities of the classes, by the slope and intercept that `calibrate` buys.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns)
+            The records, in memory.
+
+        Returns
+        -------
+        array of shape (n, n_classes)
+            The probabilities.
+        """
+        z = self.decision_function(X)
+        bought = None if self.release_ is None else self.release_.settings.get("calibration")
+        if bought is None:
+            raise DeclarationError(UNCALIBRATED)
+        slope, intercept = (np.array(bought[name]) for name in ("slope", "intercept"))
+        return _probabilities(z * slope + intercept)
+
+    def _scaled(self, models: Floats, scales: list[Scale], intercept: bool) -> Floats:
+        return models  # margins in units of the hinge stay; see `predict_proba`
 
     def _weights(self) -> dict[str, Any]:
         return {"C": self.C}

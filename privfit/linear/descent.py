@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -171,6 +171,8 @@ class Gradient(Descending):
     momentum: float | None = None
     ridge: float = 0.1
     average: float = 0.75
+
+    clips_slopes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_counts(self, "steps")

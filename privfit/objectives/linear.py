@@ -548,6 +548,33 @@ class LinearObjective(Objective[LinearRows]):
         """
         return self._sums.sum(LinearRows.label_counts)
 
+    def margin_counts(self, w: ArrayLike, fine: int, reach: int) -> Integers:
+        """Counts of records by class and by the margin of one model. Private: to be released.
+
+        Parameters
+        ----------
+        w : array-like of shape (n_weights,)
+            A released model; it need not be on the grid.
+        fine : int
+            A cell is 2^-fine wide; at most 10.
+        reach : int
+            Number of cells on each side of the one around 0. Margins farther away count in the
+            last one.
+
+        Returns
+        -------
+        array of int64 of shape (2, 2 * reach + 1)
+            Counts of class 0 and of class 1.
+        """
+        model = self._padded(np.asarray(w, dtype=np.float64)[None])[0]
+        farthest = float(np.abs(model) @ self._largest_record)
+        model = model * min(1.0, 2.0**48 / max(farthest, 1.0))
+        # Sums of absolute products stay below 2^61: exact, and 12 bits and more are left.
+        bits = 60 - math.frexp(min(max(farthest, 1.0), 2.0**48))[1]
+        units = np.append(self.domain.record_units(), 1.0)
+        whole = np.rint(np.ldexp(model * units, bits)).astype(np.int64)
+        return self._sums.sum(LinearRows.margin_counts, whole, bits - fine, reach)
+
     def decoded(self) -> tuple[Rows, Integers]:
         """Private: records as floats or CSR, clipped and rounded, and labels 0/1.
 

@@ -41,7 +41,7 @@ from privfit.records.packing import (
     pack,
 )
 from privfit.records.rows import KernelCalls, Rows
-from privfit.records.smooth import Smoothing, SmoothPass, sizes
+from privfit.records.smooth import Smoothing, SmoothPass, margins, sizes
 
 MOST_RESIDUAL = round(1 / RESIDUAL_UNIT)
 CAPPED = 1 << 15  # records whose caps are computed at a time
@@ -322,6 +322,20 @@ class LinearRows(Rows):
         """int64 (2,): the records of class 0 and of class 1."""
         positive = sum(run.count for run in self.runs if run.flip == 0)
         return np.array([self.n_records - positive, positive])
+
+    def margin_counts(self, w: Integers, shift: int, reach: int) -> Integers:
+        """int64 (2, 2 reach + 1): records of class 0 and of class 1 by their margins.
+
+        A margin is the sum of packed columns times weights, the last one added, rounded to cells
+        of 2^shift units; beyond `reach` cells from 0 it counts in the last cell of its side.
+        """
+        z = margins(self.layout, w, self)
+        cells = np.clip((z + (1 << shift >> 1)) >> shift, -reach, reach) + reach
+        counts = np.zeros((2, 2 * reach + 1), dtype=np.int64)
+        for run in self.runs:
+            of_run = cells[run.first : run.first + run.count]
+            counts[1 + run.flip] += np.bincount(of_run, minlength=2 * reach + 1)
+        return counts
 
     def slopes(self, smoothing: Smoothing, w: Integers, bits: Integers, fine: bool) -> Integers:
         """int64 (2, 1 or 2, d + 1): see `SmoothSums.slopes`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from numbers import Real
 from typing import Any, TypeVar
@@ -132,13 +132,24 @@ class Account:
     def __init__(self, terms: Terms, source: BitSource) -> None:
         self.terms, self.source, self.grant = terms, source, None
 
-    def run(self, objective: O, space: S, name: str, share: int = 1) -> Run[O, S]:
-        """A run of a solver, one of `share` equal ones; `name` is shown by its progress bar."""
+    def run(
+        self,
+        objective: O,
+        space: S,
+        name: str,
+        share: int = 1,
+        budget: Budget | None = None,
+        before_draws: Callable[[], None] | None = None,
+    ) -> Run[O, S]:
+        """A run of a solver, one of `share` equal ones; `name` is shown by its progress bar.
+
+        If it is not to spend everything, `budget` is its part: see `Run`.
+        """
         terms = self.terms
         return Run(
             objective, space, self.grant, self.source,
             progress(terms.callback, terms.verbose, name), neighbours=terms.neighbours,
-            n_public=terms.n_public, share=share,
+            n_public=terms.n_public, share=share, budget=budget, before_draws=before_draws,
         )  # fmt: skip
 
     def close(
