@@ -1172,6 +1172,8 @@ def test_every_raise_is_reached_by_a_case_above():
         partial(make(KMeans, solver="gupt").fit, Stream(X)),
         partial(KMedian(facilities=3).fit, X),
         partial(make(LinearSVC).fit(X, Y).set_params(calibrate=True).predict_proba, X),
+        partial(fitted.predict, X, threshold="0.5"),
+        partial(make(LogisticRegression, classes=[0, 1, 2]).fit(X, Y).predict, X, threshold=0.5),
     ]  # fmt: skip
     seen = "\n".join(messages_of(call) for call in calls)
     others = {"bayes.py", "select.py", "text.py"}  # binary features have files of their own

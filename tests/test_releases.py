@@ -60,7 +60,7 @@ NO_CASE = {
     "DeclarationTypeError", "Domain", "FileAccessError", "FileError", "Found", "InputError",
     "InputTypeError", "MissingExtraError", "Neighbours", "PrivacyLeakWarning", "PrivfitError",
     "Release", "RocCurve", "ScoreWarning", "SearchProblem", "SeedWarning", "Sweep", "Sweeps",
-    "UnwiseBudgetWarning",
+    "UnwiseBudgetWarning", "best_threshold",
 }  # fmt: skip
 
 

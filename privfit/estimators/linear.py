@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from privfit.estimators.common import (
 )
 from privfit.linear import auto
 from privfit.linear.calibration import CALIBRATION, Parts, Scale, prior_of
+from privfit.linear.class_weights import ClassWeights, Weighing
 from privfit.linear.methods import METHODS, RENAMED
 from privfit.objectives import LinearObjective
 from privfit.privacy.ledger import Ledger
@@ -109,6 +112,7 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         classes: Any = None,
         solver: Any = "auto",
         fit_intercept: bool = True,
+        class_weight: Any = None,
         calibrate: bool | str = False,
         adjacency: str = "replace",
         n_public: int | None = None,
@@ -124,6 +128,7 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         self.classes = classes
         self.solver = solver
         self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
         self.calibrate = calibrate
         self.adjacency = adjacency
         self.n_public = n_public
@@ -159,7 +164,8 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         is_auto = isinstance(self.solver, str) and self.solver == "auto"
         given = None if is_auto else settings_of(self.solver, METHODS, RENAMED)
         declared = self._records(X, y, whole, *(given or ("auto", Settings())))
-        parts = self._parts(whole, given[1] if given else Settings(), len(declared.heads))
+        weights = ClassWeights(self.class_weight, declared.classes)
+        parts = self._parts(whole, given and given[1], weights, len(declared.heads))
         terms = parts.terms
         records = declared.coded_for(given[1]) if given else declared
         objective = records.packed(given[1] if given else Settings())
@@ -168,44 +174,46 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
             records = declared.coded_for(settings)
             objective = records.packed(settings)
         self._check_weights(name, settings)
+        weights.check(name, settings, whole.delta)
         space = _space(settings, objective)
         terms.check(settings, objective, space)
         account = whole.open(objective)
         heads, labels, paths = declared.heads, declared.classes.tolist(), {}
-        for head in heads:
+        weighings = weights.weighings(heads, _bought(parts, account, objective, len(labels)))
+        for head, weighing in zip(heads, weighings, strict=True):
             one, label = records.against_rest(objective, head, settings), labels[head]
+            one = one.weighed(*weighing.pair, weighing.mean)
             paths[label] = path_of(settings, parts.run(account, one, space, label))
         self.path_: Any = Paths(paths) if len(paths) > 1 else next(iter(paths.values()))
         said = {**_realised(name, settings, paths), **records.weights}
+        if weights.declared is not None:
+            said["class_weight"] = {"share": parts.counts_share,
+                                    "weights": [list(one.pair) for one in weighings]}  # fmt: skip
         models = np.array([path.answer for path in paths.values()])
         if parts.share and isinstance(account, Paid):
-            signal = auto.signal(objective, terms, len(heads))
-            ones = [records.against_rest(objective, head, settings) for head in heads]
-            prior = prior_of(settings, objective.loss, signal)
-            scales = [parts.calibrate(account, one, model, prior)
-                      for one, model in zip(ones, models, strict=True)]  # fmt: skip
+            scales = _calibrated(parts, account, objective, settings, heads, models, weighings)
             said["calibration"] = parts.described(scales)
             models = self._scaled(models, scales, objective.fit_intercept)
         return self._keep(X, models, declared, objective, account, said)
 
-    def _parts(self, terms: Terms, settings: Settings, models: int) -> Parts:
-        """The solver's part of the budget, and the calibration's."""
-        if not isinstance(self.calibrate, bool | str) or self.calibrate not in (
-            True,
-            False,
-            "auto",
-        ):
+    def _parts(
+        self, terms: Terms, settings: Settings | None, weights: ClassWeights, models: int
+    ) -> Parts:
+        """The solver's part of the budget, and others' parts; the settings of 'auto' are None."""
+        wanted = self.calibrate
+        if not (isinstance(wanted, bool) or (isinstance(wanted, str) and wanted == "auto")):
             raise DeclarationError(
-                f"calibrate ({self.calibrate!r}) must be True, False or 'auto'; pass one of them"
+                f"calibrate ({wanted!r}) must be True, False or 'auto'; pass one of them"
             )
         is_publication = bool(getattr(settings, "paper", False))
-        if self.calibrate is True and (is_publication or terms.is_infinite):
+        if wanted is True and (is_publication or terms.is_infinite):
             raise DeclarationError(
                 "calibrate (True) must be False for a solver with paper=True and for an infinite "
                 "epsilon; pass calibrate=False or calibrate='auto'"
             )
-        left_out = self.calibrate is False or is_publication or terms.is_infinite
-        return Parts(terms, 0.0 if left_out else CALIBRATION, models)
+        left_out = wanted is False or is_publication or terms.is_infinite
+        counts = 0.0 if terms.is_infinite else weights.share(settings, terms.delta)
+        return Parts(terms, 0.0 if left_out else CALIBRATION, counts, models)
 
     def _scaled(self, models: Floats, scales: list[Scale], intercept: bool) -> Floats:
         """The models (heads, n_weights) whose scores are log odds."""
@@ -266,8 +274,9 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         terms.refuse_infinity()
         size = terms.size(objective)
         chosen = auto.choose(
-            size, objective.domain, terms.budget, terms.neighbours, models, objective.fit_intercept
-        )
+            size, objective.domain, terms.budget, terms.neighbours, models, objective.fit_intercept,
+            weighs_classes=self.class_weight is not None,
+        )  # fmt: skip
         return settings_of(chosen, METHODS)
 
     def decision_function(self, X: Any) -> Floats:
@@ -294,22 +303,48 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         centred = self.release_ is not None and "origin" in self.release_.settings
         return self.domain_.centred() if centred else self.domain_
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any, threshold: float | None = None) -> NDArray[Any]:
         """The predicted class of each record.
 
         Parameters
         ----------
         X : array-like of shape (n, n_columns)
             The records, in memory.
+        threshold : float or None, default=None
+            Of two classes, predict the second where its score is at least this. The score is the
+            probability if the model has any, otherwise the margin, as in scikit-learn's
+            ``FixedThresholdClassifier``. By default the class with the larger score.
 
         Returns
         -------
         array of shape (n,)
             The labels.
+
+        See Also
+        --------
+        privfit.best_threshold : Chooses a threshold by a private ROC curve.
         """
+        if threshold is not None:
+            return np.asarray(self.classes_[self._reaches(X, threshold).astype(np.int64)])
         z = self.decision_function(X)
         index = (z > 0).astype(np.int64) if z.ndim == 1 else z.argmax(axis=1)
         return np.asarray(self.classes_[index])
+
+    def _reaches(self, X: Any, threshold: float) -> NDArray[np.bool_]:
+        """(n,): whether the scores of the second class are at least a threshold."""
+        check_is_fitted(self)
+        if len(self.classes_) != 2:
+            raise DeclarationError(
+                f"threshold ({threshold!r}) is for two classes, and the model has "
+                f"{len(self.classes_)}; leave it out"
+            )
+        if not isinstance(threshold, Real) or math.isnan(threshold):
+            raise DeclarationError(
+                f"threshold ({threshold!r}) must be a number; pass one such as 0.5"
+            )
+        proba = getattr(self, "predict_proba", None)
+        scores = self.decision_function(X) if proba is None else proba(X)[:, 1]
+        return np.asarray(scores >= threshold)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -326,6 +361,39 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
 def _codes(y: Any, *, classes: Array) -> NDArray[np.int64]:
     """(n,): the positions of a block's labels among the classes."""
     return read_labels(y, classes, "fit")[0]
+
+
+def _bought(
+    parts: Parts, account: Account, objective: LinearObjective, n_classes: int
+) -> Floats | None:
+    """(n_classes,): noisy counts of the classes, if a part of the budget is for them."""
+    if not parts.counts_share or not isinstance(account, Paid):
+        return None
+    if n_classes == 2:
+        counts = objective.label_counts()
+    else:
+        counts = np.array([objective.against(one).label_counts()[1] for one in range(n_classes)])
+    return parts.buy_counts(account, counts)
+
+
+def _calibrated(
+    parts: Parts,
+    account: Paid,
+    objective: LinearObjective,
+    settings: Settings,
+    heads: range,
+    models: Floats,
+    weighings: list[Weighing],
+) -> list[Scale]:
+    """The slope and the intercept of each model's scores."""
+    signal = auto.signal(objective, parts.terms, len(heads))
+    weighted = any(one.pair != (1.0, 1.0) for one in weighings)
+    prior = prior_of(settings, objective.loss, signal, weighted)
+    ones = [objective.against(head) if len(heads) > 1 else objective for head in heads]
+    return [
+        parts.calibrate(account, one, model, prior, weighing.pair)
+        for one, model, weighing in zip(ones, models, weighings, strict=True)
+    ]
 
 
 def _space(settings: Settings, objective: LinearObjective) -> Reals:
@@ -375,6 +443,12 @@ class LogisticRegression(_LinearClassifier):
     fit_intercept : bool, default=True
         Whether to fit an intercept. If False, records are x, not (x, 1), columns are not centred,
         and `intercept_` is 0.
+    class_weight : dict, 'balanced' or None, default=None
+        Weights of the classes by label, divided by the largest; a label that is left out has weight
+        1. 'balanced' weighs classes by the inverse of their counts, which cost 1 percent of the
+        budget, 5 if delta is 0; a dict costs the same for 'gradient', whose steps need counts. For
+        solvers that follow slopes: 'gradient', 'select_refine', 'frank_wolfe' and 'local'
+        (docs/class_weights.md). Probabilities are then those of the weighted classes.
     calibrate : bool or 'auto', default=False
         Whether to spend 4 percent of the budget on a slope and an intercept of the released scores,
         so that probabilities are honest (docs/calibration.md). 'auto' does so unless the solver has
@@ -515,6 +589,12 @@ class LinearSVC(_LinearClassifier):
     fit_intercept : bool, default=True
         Whether to fit an intercept. If False, records are x, not (x, 1), columns are not centred,
         and `intercept_` is 0.
+    class_weight : dict, 'balanced' or None, default=None
+        Weights of the classes by label, divided by the largest; a label that is left out has weight
+        1. 'balanced' weighs classes by the inverse of their counts, which cost 1 percent of the
+        budget, 5 if delta is 0; a dict costs the same for 'gradient', whose steps need counts. For
+        solvers that follow slopes: 'gradient', 'select_refine', 'frank_wolfe' and 'local'
+        (docs/class_weights.md). Probabilities are then those of the weighted classes.
     calibrate : bool or 'auto', default=False
         Whether to spend 4 percent of the budget on a slope and an intercept of the released scores,
         so that probabilities are honest (docs/calibration.md). 'auto' does so unless the solver has
@@ -589,6 +669,7 @@ class LinearSVC(_LinearClassifier):
         solver: Any = "auto",
         C: float = 1.0,
         fit_intercept: bool = True,
+        class_weight: Any = None,
         calibrate: bool | str = False,
         adjacency: str = "replace",
         n_public: int | None = None,
@@ -600,9 +681,9 @@ class LinearSVC(_LinearClassifier):
     ) -> None:
         super().__init__(
             epsilon, delta, domain=domain, classes=classes, solver=solver,
-            fit_intercept=fit_intercept, calibrate=calibrate, adjacency=adjacency,
-            n_public=n_public, ledger=ledger, n_threads=n_threads, random_state=random_state,
-            callback=callback, verbose=verbose,
+            fit_intercept=fit_intercept, class_weight=class_weight, calibrate=calibrate,
+            adjacency=adjacency, n_public=n_public, ledger=ledger, n_threads=n_threads,
+            random_state=random_state, callback=callback, verbose=verbose,
         )  # fmt: skip
         self.C = C
 

@@ -60,8 +60,14 @@ def choose(
     neighbours: Neighbours,
     models: int,
     intercept: bool = True,
+    weighs_classes: bool = False,
 ) -> Gradient | SelectRefine | Local | ObjectivePerturbation:
-    """The settings of `auto` for this number of records, and of models that share one budget."""
+    """The settings of `auto` for this number of records, and of models that share one budget.
+
+    Class weights are for solvers that follow slopes: `Gradient`, or `Local` for a pure budget.
+    """
+    if weighs_classes:
+        return Gradient() if budget.delta else Local()
     if not budget.delta:
         return _choose_pure(size, domain, Budget(budget.epsilon / models), neighbours, intercept)
     size = known_size(size, f"{PRIVATE} and solver='auto' depends on it")

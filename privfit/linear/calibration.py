@@ -63,8 +63,10 @@ REACH = FAR << FINE
 CURVED = 2.7  # the largest factor of a curvature at which its sums cost nothing
 UNITS = 2.0**16  # of a sum
 STEPS = (0.4, 0.6)  # of the calibration's squared Gaussian parameter
+COUNT_UNITS = 1 << 10  # of a count, so that the least noise covers its grid
 WIDE = 1 << FINE  # cells of a score that a cell of the histogram holds
 ALMOST = 1 - 2.0**-20  # of a squared parameter: its parts then cost no more than the whole
+INTERCEPT_ERROR, WEIGHTED_ERROR = 0.2, 0.3  # standard deviations of a prior
 STEEPEST, FARTHEST = 20.0, 10.0  # no slope is above, nor below its inverse; no intercept beyond
 
 Pair: TypeAlias = tuple[float, float]  # of class 0 and class 1
@@ -75,7 +77,7 @@ NO_WEIGHTS: Pair = (1.0, 1.0)
 
 
 class Parts:
-    """How the budget of a fit is divided: `terms` for the solver, the rest for the calibration.
+    """How the budget of a fit is divided: `terms` for the solver, calibration, counts of classes.
 
     With delta > 0 parts are of the squared Gaussian parameter: a solver that draws Gaussian noise
     spends the rest of it exactly. What other solvers leave beside their draws is known once they
@@ -83,28 +85,46 @@ class Parts:
     spends a delta of its own leaves its part of that, too.
     """
 
-    def __init__(self, terms: Terms, calibration: float, models: int) -> None:
-        self.share, self.models = calibration, models
+    def __init__(self, terms: Terms, calibration: float, counts: float, models: int) -> None:
+        self.share, self.counts_share, self.models = calibration, counts, models
         self.mu = self.epsilon = 0.0
         self.terms, self._whole = terms, terms
-        if not calibration:
+        rest = 1 - calibration - counts
+        if rest == 1:
             return
         budget = terms.budget
         if not budget.delta:
             self.epsilon = calibration * budget.epsilon / models * ALMOST
-            self.terms = replace(terms, epsilon=(1 - calibration) * budget.epsilon)
+            self.terms = replace(terms, epsilon=rest * budget.epsilon)
             return
-        mu, delta = gaussian_left(budget), (1 - calibration) * budget.delta
+        mu, delta = gaussian_left(budget), rest * budget.delta
         self.mu = mu * math.sqrt(calibration * ALMOST)
-        epsilon = gaussian_total(mu * math.sqrt((1 - calibration) * ALMOST), delta)
+        epsilon = gaussian_total(mu * math.sqrt(rest * ALMOST), delta)
         self.terms = replace(terms, epsilon=min(epsilon, budget.epsilon), delta=delta)
+
+    def buy_counts(self, account: Paid, counts: Integers) -> Floats:
+        """Noisy counts (n_classes,), before a solver that draws Gaussian noise, or none.
+
+        One record is in one count.
+        """
+        budget, changes = account.budget, account.terms.neighbours.changes
+        if not budget.delta:
+            noise = DiscreteLaplace(self.counts_share * budget.epsilon * ALMOST, changes)
+            return account.release(noise, counts).astype(np.float64)
+        mu = gaussian_left(budget)
+        account.plan(Event("gaussian", mu * math.sqrt(ALMOST)))  # of everything
+        part = mu * math.sqrt(self.counts_share * ALMOST) * ALMOST
+        noisy = account.release(
+            DiscreteGaussian(part, COUNT_UNITS * math.sqrt(changes)), COUNT_UNITS * counts
+        )
+        return noisy / COUNT_UNITS
 
     def run(
         self, account: Account, objective: LinearObjective, space: Reals, label: object
     ) -> Run[LinearObjective, Reals]:
         """The run of one class's model, on the solver's part of the account."""
         name = f"{self._whole.name} {label}"
-        if not isinstance(account, Paid) or not self.share:
+        if not isinstance(account, Paid) or self.terms is self._whole:
             return account.run(objective, space, name, self.models)
         reserve = None if account.grant.events else partial(self._reserve, account)
         return account.run(objective, space, name, self.models, self.terms.budget, reserve)
@@ -113,6 +133,7 @@ class Parts:
         """Plan the draws of the calibration beside those of the solver, before the first."""
         if self.epsilon:
             account.plan(Event("pure", self.epsilon, self.models))
+        if not self.mu:
             return
         try:
             account.plan(Event("gaussian", self.mu))
@@ -188,18 +209,20 @@ class Prior:
         return np.diag([self.slope_error**-2.0, self.intercept_error**-2.0])
 
 
-def prior_of(settings: Settings, loss: str, signal: float | None) -> Prior:
+def prior_of(settings: Settings, loss: str, signal: float | None, weighted: bool = False) -> Prior:
     """The prior for a solver and a loss, by how far a column stands above the noise.
 
-    Clipped slopes make weights too large, the more so the more noise there is; a hinge knows
-    nothing of probabilities, and errors nothing of the size of weights. See `descent.signal_of`.
+    Clipped slopes make weights too large, the more so the more noise there is, and hold back a
+    class that is `weighted` more than others; a hinge knows nothing of probabilities, and errors
+    nothing of the size of weights. See `descent.signal_of`.
     """
+    intercept = WEIGHTED_ERROR if weighted else INTERCEPT_ERROR
     if loss != "logistic":
         return Prior(1.5, 1.0, 0.5)
     if not getattr(settings, "clips_slopes", False):
-        return Prior(1.0, 0.25, 0.1)
+        return Prior(1.0, 0.25, intercept)
     slope = 0.75 if signal is None or signal < 150 else 0.85 if signal < 500 else 0.95
-    return Prior(slope, 0.25, 0.1)
+    return Prior(slope, 0.25, intercept)
 
 
 @dataclass(frozen=True, eq=False)

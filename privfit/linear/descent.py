@@ -18,7 +18,7 @@ then clipped in the l1 norm and get discrete Laplace noise of epsilon / T each.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -173,6 +173,7 @@ class Gradient(Descending):
     average: float = 0.75
 
     clips_slopes: ClassVar[bool] = True
+    weighs_classes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_counts(self, "steps")
@@ -271,6 +272,7 @@ class Gradient(Descending):
             frame = buy_frame(run, coding, s, noise)
         else:
             frame = _as_coded(coding, noise.order, float(_size_without_moments(run.n_public)))
+        frame = replace(frame, size=frame.size * run.objective.mean_weight)
         descend(run, coding, frame, s, noise, np.zeros(coding.width))
         return run.path(s.average)
 

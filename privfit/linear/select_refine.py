@@ -104,6 +104,7 @@ class SelectRefine(Descending):
     """
 
     clips_slopes: ClassVar[bool] = True
+    weighs_classes: ClassVar[bool] = True
     without_size: ClassVar[str] = "SelectRefine(select=Local(generations=...))"
 
     share: float = 0.7

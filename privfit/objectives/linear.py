@@ -149,7 +149,7 @@ class LinearObjective(Objective[LinearRows]):
             )
         threads.resolve(n_threads)
         self.loss, self.C, self.l2 = loss, float(C), float(l2)
-        self.n_classes, self.head = n_classes, 0
+        self.n_classes, self.head, self.mean_weight = n_classes, 0, 1.0
         self.fit_intercept = bool(fit_intercept)
         declared = check_domain(domain, "LinearObjective")
         rule = partial(_loss_grid, loss, float(C), self.neighbours)
@@ -199,6 +199,35 @@ class LinearObjective(Objective[LinearRows]):
             return self
         result = self._over(self._sums.viewed(LinearRows.against, head))
         result.head = head
+        return result
+
+    def weighed(self, of_rest: float, of_head: float, mean: float = 1.0) -> LinearObjective:
+        """The objective whose slopes are weighted by class; records are packed only once.
+
+        Losses are not weighted.
+
+        Parameters
+        ----------
+        of_rest, of_head : float
+            Weights of class 0 and of class 1, above 0 and at most 1, so that no bound on residuals
+            changes.
+        mean : float, default=1.0
+            A public estimate of the mean weight of a record.
+
+        Returns
+        -------
+        LinearObjective
+            The objective.
+        """
+        if not all(is_finite(one) and 0 < one <= 1 for one in (of_rest, of_head, mean)):
+            raise DeclarationError(
+                f"weights ({of_rest!r}, {of_head!r}, {mean!r}) must lie in (0, 1]; divide them by "
+                "the largest, and pass those"
+            )
+        if (of_rest, of_head) == (1.0, 1.0):
+            return self
+        result = self._over(self._sums.viewed(LinearRows.weighed, of_rest, of_head))
+        result.mean_weight = mean
         return result
 
     @property

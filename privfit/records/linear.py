@@ -91,14 +91,16 @@ class LinearRows(Rows):
         n_threads: int | None = None,
     ) -> None:
         super().__init__(records.runs, records.n_features, n_threads)
-        self.domain, self.loss, self.head = domain, loss, 0
-        grid = domain.grid
-        kernel_loss = Loss(loss.name, grid.a, grid.b, loss.bits, loss.C)
-        self.layout = layout_of(records, kernel_loss, grid.a)
+        self.domain, self.loss, self.head, self.weights = domain, loss, 0, (1.0, 1.0)
+        self.layout = layout_of(records, self._kernel_loss(), domain.grid.a)
         # The largest size of each column, 1 for the intercept, in margins of a candidate's unit.
         largest = np.append(np.maximum(np.abs(domain.low), np.abs(domain.high)), 1.0)
         self._reaches = largest * domain.weight_units()
         self._narrowest = _narrowest(domain, loss)
+
+    def _kernel_loss(self) -> Loss:
+        loss, grid = self.loss, self.domain.grid
+        return Loss(loss.name, grid.a, grid.b, loss.bits, loss.C, *self.weights)
 
     @classmethod
     def pack(
@@ -141,7 +143,8 @@ class LinearRows(Rows):
     def joined(self, others: Sequence[LinearRows]) -> LinearRows:
         several = [one.records for one in (self, *others)]
         records = joined(several)
-        return LinearRows(records, self.domain, self.loss, self.n_threads).against(self.head)
+        rows = LinearRows(records, self.domain, self.loss, self.n_threads).against(self.head)
+        return rows.weighed(*self.weights)
 
     def against(self, head: int) -> LinearRows:
         """A view where another class is class 1; the records are packed only once."""
@@ -151,6 +154,15 @@ class LinearRows(Rows):
         records: Any = self.records.against(head)
         rows.head, rows.layout = head, replace(self.layout, records=records)
         rows.runs = records.runs
+        return rows
+
+    def weighed(self, of_rest: float, of_head: float) -> LinearRows:
+        """A view where residuals of class 0 and class 1 have weights, of at most 1."""
+        if (of_rest, of_head) == self.weights:
+            return self
+        rows = copy(self)
+        rows.weights = of_rest, of_head
+        rows.layout = replace(self.layout, loss=rows._kernel_loss())
         return rows
 
     # -------------------------------------------------------------------------- widths of integers

@@ -529,6 +529,11 @@ class Local(_Walk):
     def weighs_loss(self) -> bool:
         return self.scoring == "loss"
 
+    @property
+    def weighs_classes(self) -> bool:
+        """Whether it takes class weights: the slopes of a linear model are weighted."""
+        return self.scoring == "gradient"
+
     def bounds_codes(self, objective: Objective) -> bool:
         return self._climbs(objective)
 
