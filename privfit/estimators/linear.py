@@ -165,18 +165,17 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         given = None if is_auto else settings_of(self.solver, METHODS, RENAMED)
         declared = self._records(X, y, whole, *(given or ("auto", Settings())))
         weights = ClassWeights(self.class_weight, declared.classes)
-        parts = self._parts(whole, given and given[1], weights, len(declared.heads))
-        terms = parts.terms
         records = declared.coded_for(given[1]) if given else declared
         objective = records.packed(given[1] if given else Settings())
-        name, settings = given or self._chosen(objective, len(declared.heads), terms)
+        name, settings = given or self._chosen(objective, len(declared.heads), whole)
         if declared.coded_for(settings) is not declared and records is declared:
             records = declared.coded_for(settings)
             objective = records.packed(settings)
         self._check_weights(name, settings)
         weights.check(name, settings, whole.delta)
+        parts = self._parts(whole, settings, weights, len(declared.heads))
         space = _space(settings, objective)
-        terms.check(settings, objective, space)
+        parts.terms.check(settings, objective, space)
         account = whole.open(objective)
         heads, labels, paths = declared.heads, declared.classes.tolist(), {}
         weighings = weights.weighings(heads, _bought(parts, account, objective, len(labels)))
@@ -196,10 +195,8 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
             models = self._scaled(models, scales, objective.fit_intercept)
         return self._keep(X, models, declared, objective, account, said)
 
-    def _parts(
-        self, terms: Terms, settings: Settings | None, weights: ClassWeights, models: int
-    ) -> Parts:
-        """The solver's part of the budget, and others' parts; the settings of 'auto' are None."""
+    def _parts(self, terms: Terms, settings: Settings, weights: ClassWeights, models: int) -> Parts:
+        """The solver's part of the budget, and others' parts."""
         wanted = self.calibrate
         if not (isinstance(wanted, bool) or (isinstance(wanted, str) and wanted == "auto")):
             raise DeclarationError(
@@ -212,6 +209,8 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
                 "epsilon; pass calibrate=False or calibrate='auto'"
             )
         left_out = wanted is False or is_publication or terms.is_infinite
+        if wanted == "auto" and self._loss == "logistic":
+            left_out |= getattr(settings, "has_honest_scores", False)
         counts = 0.0 if terms.is_infinite else weights.share(settings, terms.delta)
         return Parts(terms, 0.0 if left_out else CALIBRATION, counts, models)
 
@@ -451,9 +450,10 @@ class LogisticRegression(_LinearClassifier):
         (docs/class_weights.md). Probabilities are then those of the weighted classes.
     calibrate : bool or 'auto', default=False
         Whether to spend 4 percent of the budget on a slope and an intercept of the released scores,
-        so that probabilities are honest (docs/calibration.md). 'auto' does so unless the solver has
-        ``paper=True`` or epsilon is infinite, where True is refused. They are applied to `coef_`
-        and `intercept_`; `path_` has the weights before.
+        so that probabilities are honest (docs/calibration.md). They are applied to `coef_` and
+        `intercept_`; `path_` has the weights before. 'auto' does so unless the solver is
+        'objective', whose probabilities are honest, or has ``paper=True``, or epsilon is infinite;
+        in the last two cases True is refused.
     adjacency : {'replace', 'add_remove'}, default='replace'
         The neighbour relation of the guarantee. Under 'add_remove' the number of records is
         private.
@@ -597,9 +597,9 @@ class LinearSVC(_LinearClassifier):
         (docs/class_weights.md). Probabilities are then those of the weighted classes.
     calibrate : bool or 'auto', default=False
         Whether to spend 4 percent of the budget on a slope and an intercept of the released scores,
-        so that probabilities are honest (docs/calibration.md). 'auto' does so unless the solver has
-        ``paper=True`` or epsilon is infinite, where True is refused. `predict_proba` needs them;
-        `coef_` and `intercept_` stay as they are.
+        so that there are probabilities (docs/calibration.md); `coef_` and `intercept_` stay as they
+        are. 'auto' does so unless the solver has ``paper=True`` or epsilon is infinite, where True
+        is refused.
     adjacency : {'replace', 'add_remove'}, default='replace'
         The neighbour relation of the guarantee. Under 'add_remove' the number of records is
         private.

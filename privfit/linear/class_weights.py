@@ -82,10 +82,9 @@ class ClassWeights:
         """Whether weights are the inverse of bought counts."""
         return isinstance(self.declared, str)
 
-    def share(self, settings: Settings | None, delta: float) -> float:
-        """The part of the budget that buys counts; the settings of 'auto' are None."""
-        steps = delta > 0 if settings is None else isinstance(settings, Gradient)
-        if self.declared is None or not (steps or self.is_balanced):
+    def share(self, settings: Settings, delta: float) -> float:
+        """The part of the budget that buys counts."""
+        if self.declared is None or not (self.is_balanced or isinstance(settings, Gradient)):
             return 0.0
         return COUNTS if delta else PURE_COUNTS
 

@@ -289,6 +289,15 @@ def test_a_publication_is_never_calibrated():
     assert "calibration" not in one.release_.settings
 
 
+def test_a_fit_of_the_loss_itself_is_calibrated_only_if_asked_for():
+    X, y = odds(300)
+    solver = ObjectivePerturbation()
+    assert "calibration" not in model(solver=solver, calibrate="auto").fit(X, y).release_.settings
+    assert "calibration" in model(solver=solver).fit(X, y).release_.settings
+    machine = model(LinearSVC, solver=solver, calibrate="auto").fit(X, y)
+    assert "calibration" in machine.release_.settings
+
+
 @pytest.mark.filterwarnings("ignore::privfit.base.cautions.PrivacyLeakWarning")
 def test_without_privacy_nothing_is_bought():
     X, y = odds(300)
