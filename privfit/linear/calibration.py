@@ -67,6 +67,7 @@ COUNT_UNITS = 1 << 10  # of a count, so that the least noise covers its grid
 WIDE = 1 << FINE  # cells of a score that a cell of the histogram holds
 ALMOST = 1 - 2.0**-20  # of a squared parameter: its parts then cost no more than the whole
 INTERCEPT_ERROR, WEIGHTED_ERROR = 0.2, 0.3  # standard deviations of a prior
+ROUNDED = 20  # bits of a slope and of an intercept
 STEEPEST, FARTHEST = 20.0, 10.0  # no slope is above, nor below its inverse; no intercept beyond
 
 Pair: TypeAlias = tuple[float, float]  # of class 0 and class 1
@@ -246,14 +247,18 @@ class _Measured:
 
 
 def _combined(prior: Prior, *measured: tuple[float, _Measured]) -> Floats:
-    """(2,): the prior and estimates, each with a weight, by their information."""
+    """(2,): the prior and estimates, each with a weight, by their information.
+
+    Rounded, so that the last bits, in which libraries of linear algebra differ, do not matter.
+    """
     information = prior.information
     vector = information @ np.array([prior.slope, 0.0])
     for weight, one in measured:
         information = information + weight * one.information
         vector = vector + weight * one.information @ one.at
     found = np.linalg.solve(information, vector)
-    return np.clip(found, [1 / STEEPEST, -FARTHEST], [STEEPEST, FARTHEST])
+    found = np.clip(found, [1 / STEEPEST, -FARTHEST], [STEEPEST, FARTHEST])
+    return np.ldexp(np.rint(np.ldexp(found, ROUNDED)), -ROUNDED)
 
 
 # ---------------------------------------------------------------------------------------- the sums
