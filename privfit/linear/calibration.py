@@ -35,6 +35,8 @@ calibrated for the weighted classes.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -63,6 +65,7 @@ REACH = FAR << FINE
 CURVED = 2.7  # the largest factor of a curvature at which its sums cost nothing
 UNITS = 2.0**16  # of a sum
 STEPS = (0.4, 0.6)  # of the calibration's squared Gaussian parameter
+LEAST = 2.0**-20  # of a Gaussian parameter: below, noise may not fit in 64 bits
 COUNT_UNITS = 1 << 10  # of a count, so that the least noise covers its grid
 WIDE = 1 << FINE  # cells of a score that a cell of the histogram holds
 ALMOST = 1 - 2.0**-20  # of a squared parameter: its parts then cost no more than the whole
@@ -136,12 +139,18 @@ class Parts:
             account.plan(Event("pure", self.epsilon, self.models))
         if not self.mu:
             return
-        try:
-            account.plan(Event("gaussian", self.mu))
-        except BudgetError:
-            self.mu = gaussian_left(account.budget, *account.grant.planned) * ALMOST
-            if self.mu:
-                account.plan(Event("gaussian", self.mu))
+        for mu in self._sizes(account):
+            self.mu = mu if mu >= LEAST * math.sqrt(self.models) else 0.0
+            with suppress(BudgetError):
+                if self.mu:
+                    account.plan(Event("gaussian", self.mu))
+                return
+        self.mu = 0.0
+
+    def _sizes(self, account: Paid) -> Iterator[float]:
+        """The part that was meant, and what the solver's draws leave, which takes a while."""
+        yield self.mu
+        yield gaussian_left(account.budget, *account.grant.planned) * ALMOST
 
     def calibrate(
         self,
@@ -153,7 +162,7 @@ class Parts:
     ) -> Scale:
         """The slope and intercept of a released model's scores; its part is spent.
 
-        A model without an intercept gets none.
+        A model without an intercept gets none. If nothing is left to spend, the slope is 1.
         """
         if not (self.mu or self.epsilon):
             return Scale()

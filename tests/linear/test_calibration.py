@@ -155,6 +155,17 @@ def test_solver_and_calibration_cost_the_budget_together(solver, delta, adjacenc
     )
 
 
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-6, 1e5])
+@pytest.mark.parametrize("delta", [0.0, 1e-12])
+@pytest.mark.parametrize("solver", [Local(generations=4), ObjectivePerturbation()], ids=str)
+def test_no_budget_ends_a_fit_that_was_charged(solver, delta, epsilon):
+    X, y = odds(100)
+    fitted = model(epsilon=epsilon, delta=delta, solver=solver, classes=[0, 1, 2]).fit(X, y)
+    assert compose(fitted.release_.events, delta) <= epsilon
+    if delta and epsilon < 1e-7:  # nothing is left to spend
+        assert fitted.release_.settings["calibration"]["slope"] == [1.0] * 3
+
+
 def fits(adjacency: str, delta: float, classes: int = 2) -> Any:
     def run(table: Any, ledger: Any, random_state: Any) -> Any:
         return model(
