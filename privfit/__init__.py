@@ -37,6 +37,7 @@ from privfit.evaluation.roc import (
     roc_auc_score,
     roc_curve,
 )
+from privfit.evaluation.thresholds import best_threshold
 from privfit.features.selection import ClusteredCounts, NoisyScores, Peeling, SparseVector
 from privfit.linear.descent import Gradient
 from privfit.linear.frank_wolfe import FrankWolfe
@@ -189,6 +190,7 @@ __all__ = [
     "UnwiseBudgetWarning",
     "accuracy_score",
     "aggregate",
+    "best_threshold",
     "calibrate",
     "compose",
     "confusion_matrix",

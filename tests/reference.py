@@ -443,6 +443,24 @@ def gradient(rows: list[Record], labels: Sequence[int], residuals: Sequence[int]
     return total
 
 
+def margin_cell(x: Sequence[Fraction], w: Sequence[float], fine: int, reach: int) -> int:
+    """The cell, 2^-fine wide, of a record's score <x, w> + intercept; the intercept last."""
+    z = sum(xj * Fraction(wj) for xj, wj in zip(x, w[:-1], strict=True)) + Fraction(w[-1])
+    return min(max(round_half_up(z * 2**fine), -reach), reach)
+
+
+def calibration_row(
+    cell: int, label: int, slope: float, intercept: float, weight: float, fine: int, far: int
+) -> list[mpmath.mpf]:
+    """What a record adds to the sums of a calibration, before it is truncated."""
+    t = mpmath.mpf(cell) / (far << fine)
+    p = 1 / (1 + mpmath.exp(-(slope * far * t + intercept)))
+    r = label - p
+    h = abs(r) * (1 - abs(r))
+    row = [r, r * t, as_mp("2.7") * h, as_mp("2.7") * h * t, as_mp("2.7") * h * t * t]
+    return [weight * number * 2**16 for number in row]
+
+
 def whole_bounds(domain: Any) -> list[tuple[int, int]]:
     """(low, high) of each column, over all records, in whole units."""
     if type(domain).__name__ == "Schema":

@@ -322,6 +322,8 @@ LINEAR: list[Case] = [
     (lambda: linear().gradient_range(2.0, "replace"), r"cap \(2.0\) must lie in \(0, 1\]"),
     (lambda: linear(loss="zero_one").gradient(np.zeros(3), 0.5), r"gradient needs a loss with a"),
     (lambda: linear().gradient(np.zeros((2, 3)), 0.5), r"w \(shape \(2, 3\)\) must be one"),
+    (lambda: linear().weighed(1.0, 2.0),
+     r"weights \(1.0, 2.0, 1.0\) must lie in \(0, 1\]; divide them by the largest, and pass"),
     (lambda: linear().at(np.zeros((1, 3))), r"w \(shape \(1, 3\)\) must be one candidate"),
     (lambda: linear().at([0, 0.3, 0]), r"P must lie on the grid"),
     (lambda: linear().at(np.zeros(3)).scores([0, 1], [0.5]), r"coords \(shape .* one length"),

@@ -1012,6 +1012,13 @@ BAD_OF_CLUSTERERS = [
       for k in (0, -1, 2.0, "2", True, None)),
 ]  # fmt: skip
 
+BAD_OF_CLASSIFIERS += [
+    case_of(r"calibrate \('yes'\) must be True, False or 'auto'; pass one", calibrate="yes"),
+    case_of(r"calibrate \(True\) must be False for a solver with paper=True and for an infinite "
+            r"epsilon; pass calibrate=False or calibrate='auto'",
+            calibrate=True, solver=PrivGene(paper=True)),
+]  # fmt: skip
+
 UNDECLARED = case_of(r"\w+ needs the declared domain of a record; pass domain=\(low", domain=None)
 BAD_OF: dict[Any, list[Any]] = {
     **{kind: [*BAD, *BAD_OF_CLASSIFIERS, UNDECLARED] for kind in CLASSIFIERS},
@@ -1164,6 +1171,9 @@ def test_every_raise_is_reached_by_a_case_above():
         partial(make(LogisticRegression, solver="sgd").fit, Stream(X), Y),
         partial(make(KMeans, solver="gupt").fit, Stream(X)),
         partial(KMedian(facilities=3).fit, X),
+        partial(make(LinearSVC).fit(X, Y).set_params(calibrate=True).predict_proba, X),
+        partial(fitted.predict, X, threshold="0.5"),
+        partial(make(LogisticRegression, classes=[0, 1, 2]).fit(X, Y).predict, X, threshold=0.5),
     ]  # fmt: skip
     seen = "\n".join(messages_of(call) for call in calls)
     others = {"bayes.py", "select.py", "text.py"}  # binary features have files of their own

@@ -61,8 +61,8 @@ NO_CASE = {
     "DeclarationTypeError", "Domain", "FileAccessError", "FileError", "Found", "InputError",
     "InputTypeError", "MissingExtraError", "Neighbours", "Objective", "PrivacyLeakWarning",
     "PrivfitError", "Release", "RocCurve", "ScoreWarning", "SearchProblem", "SeedWarning", "Solver",
-    "SolverError", "Space", "Sweep", "Sweeps", "UnwiseBudgetWarning", "delta_at",
-    "from_dp_accounting", "plan", "to_dp_accounting",
+    "SolverError", "Space", "Sweep", "Sweeps", "UnwiseBudgetWarning", "best_threshold",
+    "delta_at", "from_dp_accounting", "plan", "to_dp_accounting",
 }  # fmt: skip
 
 

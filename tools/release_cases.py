@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import itertools
 import json
 import math
 import tempfile
@@ -347,6 +348,13 @@ def linear(kind: str, solver: Any, where: str, budget: str, relation: str, *, cl
     return Fit(model, made.records, made.labels[classes], made.points)
 
 
+BOUGHT: dict[str, dict[str, Any]] = {
+    "calibrated": {"calibrate": True},
+    "weighed": {"class_weight": {0: 1.0, 1: 3.0}},
+    "balanced and calibrated": {"class_weight": "balanced", "calibrate": True},
+}
+
+
 def linear_cases() -> Iterator[tuple[str, Case]]:
     for kind, own in ONE_KIND.items():
         for name, solver in (LINEAR | own).items():
@@ -363,6 +371,15 @@ def linear_cases() -> Iterator[tuple[str, Case]]:
                     yield f"{kind}/{name}/{where}, three classes/{end}", three
                     yield (f"{kind}/{name}/{where}, no intercept/{end}",
                            make(where, budget, relation, **bare))  # fmt: skip
+        for bought, more in BOUGHT.items():
+            for (budget, relation), where in itertools.product(EVERY, ("box", "schema")):
+                solver = LINEAR["gradient, plain" if budget == "pure" else "gradient, whitened"]
+                yield (f"{kind}/gradient, {bought}/{where}/{budget}/{relation}",
+                       fit_case(linear, kind, solver, where, budget, relation, **more))  # fmt: skip
+        for solver, (budget, relation) in itertools.product(("local", "objective"), SOME):
+            more = {"classes": 3, "calibrate": True}
+            yield (f"{kind}/{solver}, calibrated/box, three classes/{budget}/{relation}",
+                   fit_case(linear, kind, solver, "box", budget, relation, **more))  # fmt: skip
         for name, budget in (("subsample", "delta"), ("dpsga", "infinite")):
             case = fit_case(linear, kind, name, "box", budget, "replace")
             yield f"{kind}/{name}/box, by name/{budget}/replace", case
@@ -1070,7 +1087,7 @@ ON_WORKERS = {
 }
 
 
-def in_parts(place: Place, where: str, kind: str, name: str) -> Released:
+def in_parts(place: Place, where: str, kind: str, name: str, **more: Any) -> Released:
     """A fit to records that are elsewhere."""
     made = table(where)
     settings = {"domain": made.domain, "random_state": SEED}
@@ -1081,6 +1098,7 @@ def in_parts(place: Place, where: str, kind: str, name: str) -> Released:
         model = privfit.KMedian(3, 1.0, solver=KMEDIAN[name], **settings)
     else:
         solver = (LINEAR | ONE_KIND[kind])[name]
+        settings |= more
         model = getattr(privfit, kind)(1.0, 1e-6, classes=[0, 1], solver=solver, **settings)
     with place(where) as (X, y):
         return Fit(model, X, y if hasattr(model, "classes") else None, made.points).released()
@@ -1115,6 +1133,9 @@ def parted_cases() -> Iterator[tuple[str, Case]]:
                 for name in names:
                     case = partial(in_parts, place, where, kind, name)
                     yield f"{title}/{kind}/{name}/{where}", case
+            case = partial(in_parts, place, where, "LogisticRegression", "gradient, whitened",
+                           **BOUGHT["balanced and calibrated"])  # fmt: skip
+            yield f"{title}/LogisticRegression/balanced and calibrated/{where}", case
         yield f"{title}/features", partial(features_in_parts, place)
         yield f"{title}/curve", partial(curve_in_parts, place)
 

@@ -29,6 +29,7 @@ ctypedef struct loss_args:
     double far_wide  # the same where it need not fit
     float to_log2    # 2^-(a+b) / ln 2
     double factor    # hinge with any C: C 2^(c-a-b)
+    float slope_unit  # of a residual of 1: 2^RESIDUAL_BITS times the weight of its class
 
 # Debug builds stop where this does not hold; others do not look.
 cdef extern from "assert.h" nogil:

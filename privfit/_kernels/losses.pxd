@@ -10,7 +10,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t
 from libc.string cimport memcpy
 
 from privfit._kernels.grid cimport (
-    BLOCK, HINGE, HINGE_SCALED, LOGISTIC, RESIDUAL_BITS, WIDTH, check, loss_args,
+    BLOCK, HINGE, HINGE_SCALED, LOGISTIC, WIDTH, check, loss_args,
 )
 
 
@@ -207,13 +207,13 @@ cdef inline int64_t loss_wide(int kind, const double *z, ptrdiff_t n, loss_args 
 
 # ----------------------------------------------------------------------------------- slopes
 # min(r(m), cap) times the class sign, in units of 2^-RESIDUAL_BITS, where r is minus the slope of
-# the loss: sigma(-m) of a logistic model, and max(1 - m, 0) of the hinge, which the cap makes
-# Huber's. Zero-one errors have no slope.
+# the loss times the weight of the class: sigma(-m) of a logistic model, and max(1 - m, 0) of the
+# hinge, which the cap makes Huber's. Zero-one errors have no slope.
 
 
 cdef inline int32_t capped(float share, loss_args p, int32_t cap) noexcept nogil:
     cdef float half = 0.5
-    cdef int32_t r = <int32_t>(share * <float>(1 << RESIDUAL_BITS) + half)
+    cdef int32_t r = <int32_t>(share * p.slope_unit + half)
     r = r if r < cap else cap
     return (r ^ p.flip) - p.flip
 

@@ -17,7 +17,16 @@ BLOCK_ROWS: int
 RESIDUAL_UNIT: float
 
 class Loss:
-    def __init__(self, name: str, a: int, b: int, c: int, C: float = 1.0) -> None: ...
+    def __init__(
+        self,
+        name: str,
+        a: int,
+        b: int,
+        c: int,
+        C: float = 1.0,
+        weight_0: float = 1.0,
+        weight_1: float = 1.0,
+    ) -> None: ...
 
 class CodeRows:
     def __init__(self, codes: UInt16, numbers: Int16) -> None: ...

@@ -43,9 +43,13 @@ cdef class CodeRows:
 
 
 cdef class Loss:
-    """A loss on a grid: bits a of records, b of candidates, c of scores."""
+    """A loss on a grid: bits a of records, b of candidates, c of scores.
 
-    def __init__(self, str name, int a, int b, int c, double C=1.0):
+    Residuals of class 0 and of class 1 are multiplied by weights of at most 1; losses are not.
+    """
+
+    def __init__(self, str name, int a, int b, int c, double C=1.0, double weight_0=1.0,
+                 double weight_1=1.0):
         cdef loss_args args
         cdef int power
         args.one = 1 << (a + b)
@@ -66,8 +70,10 @@ cdef class Loss:
             else:
                 self.kind = HINGE_SCALED
         args.flip = 0
+        args.slope_unit = <float>ldexp(weight_1, RESIDUAL_BITS)
         self.of_class[1] = args
         args.flip = -1
+        args.slope_unit = <float>ldexp(weight_0, RESIDUAL_BITS)
         self.of_class[0] = args
 
     cdef loss_args of(self, int64_t flip) noexcept nogil:

@@ -70,6 +70,14 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         "--no-intercept", dest="intercept", action="store_false",
         help="fit the weights of the columns without an intercept",
     )  # fmt: skip
+    parser.add_argument(
+        "--class-weight", metavar="WEIGHTS",
+        help="'balanced', or weights by class such as 'no=1,yes=10'",
+    )  # fmt: skip
+    parser.add_argument(
+        "--calibrate", action="store_true",
+        help="spend 4 %% of the budget on honest probabilities",
+    )  # fmt: skip
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
@@ -112,11 +120,30 @@ def estimator_of(options: argparse.Namespace, declared: Declared) -> Any:
     if options.C is not None and options.kind != "svm":
         raise InputError("--C applies only to --model svm; leave it out")
     weight = {} if options.C is None else {"C": options.C}
+    classes = list(declared.classes)
     return getattr(estimators, MODELS[options.kind])(
-        delta=options.delta, domain=declared.schema, classes=list(declared.classes),
-        solver=options.solver, fit_intercept=options.intercept, adjacency=options.adjacency,
-        n_public=options.n_public, n_threads=options.threads, **weight,
+        delta=options.delta, domain=declared.schema, classes=classes, solver=options.solver,
+        fit_intercept=options.intercept, class_weight=_class_weight(options.class_weight, classes),
+        calibrate=options.calibrate, adjacency=options.adjacency, n_public=options.n_public,
+        n_threads=options.threads, **weight,
     )  # fmt: skip
+
+
+def _class_weight(text: str | None, classes: list[Any]) -> Any:
+    """What `class_weight` takes: None, 'balanced', or weights by the declared classes."""
+    if text is None or text == "balanced":
+        return text
+    by_name, weights = {str(label): label for label in classes}, {}
+    for part in text.split(","):
+        name, _, number = part.rpartition("=")
+        try:
+            weights[by_name[name.strip()]] = float(number)
+        except (KeyError, ValueError):
+            raise InputError(
+                f"--class-weight ({text}) must be 'balanced' or weights by class; pass "
+                f"{','.join(f'{label}=1' for label in classes)} with other numbers"
+            ) from None
+    return weights
 
 
 def _split(table: Table, options: argparse.Namespace) -> tuple[Table, Table]:

@@ -33,6 +33,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--proba", action="store_true", help="also print the probability of each class"
     )
+    parser.add_argument(
+        "--threshold", type=float, metavar="NUMBER",
+        help="of two classes, predict the second where its probability (or its margin, for a model "
+        "without probabilities) is at least this",
+    )  # fmt: skip
     add_csv_form(parser)
     parser.add_argument("--out", metavar="FILE", help="a CSV file; default: stdout")
 
@@ -44,8 +49,10 @@ def run(options: argparse.Namespace, console: Console) -> None:
     if options.proba and not hasattr(model, "predict_proba"):
         kind = type(model).__name__
         raise InputError(f"--proba needs probabilities, which {kind} does not have; leave it out")
+    if options.threshold is not None and len(getattr(model, "classes_", ())) != 2:
+        raise InputError("--threshold applies to classifiers of two classes alone; leave it out")
     chunks = read_chunks(options.data, schema, None, CsvForm.of(options))
-    rows = _rows(model, chunks, options.proba)
+    rows = _rows(model, chunks, options.proba, options.threshold)
     if console.machine and options.out is None:
         console.result(_fields(model, list(rows), options.proba))
         return
@@ -63,10 +70,13 @@ def run(options: argparse.Namespace, console: Console) -> None:
     console.result({"predictions": options.out})
 
 
-def _rows(model: Any, parts: Iterator[Table], proba: bool) -> Iterator[list[Any]]:
+def _rows(
+    model: Any, parts: Iterator[Table], proba: bool, threshold: float | None
+) -> Iterator[list[Any]]:
     """The label of each record and, with --proba, the probability of each class."""
+    how = {} if threshold is None else {"threshold": threshold}
     for part in parts:
-        labels = np.asarray(model.predict(part.columns)).tolist()
+        labels = np.asarray(model.predict(part.columns, **how)).tolist()
         chances: Any = repeat([])
         if proba:
             chances = np.round(model.predict_proba(part.columns), 6).tolist()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from privfit.base.errors import DeclarationError
@@ -27,6 +30,8 @@ from privfit.estimators.common import (
     reread_table,
 )
 from privfit.linear import auto
+from privfit.linear.calibration import CALIBRATION, Parts, Scale, prior_of
+from privfit.linear.class_weights import ClassWeights, Weighing
 from privfit.linear.descent import Gradient
 from privfit.linear.methods import METHODS, RENAMED
 from privfit.linear.objective_perturbation import ObjectivePerturbation
@@ -37,7 +42,7 @@ from privfit.records import is_partitioned
 from privfit.records.codes import JOINT, MANY_JOINT
 from privfit.runs.door import realised, settings_of
 from privfit.runs.paths import Generation, Path, Paths
-from privfit.runs.payment import Account, Terms
+from privfit.runs.payment import Account, Paid, Terms
 from privfit.runs.purchases import Purchase
 from privfit.runs.settings import Settings
 from privfit.runs.spaces import Reals
@@ -110,6 +115,8 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         classes: Any = None,
         solver: Any = "auto",
         fit_intercept: bool = True,
+        class_weight: Any = None,
+        calibrate: bool | str = False,
         adjacency: str = "replace",
         n_public: int | None = None,
         ledger: Ledger | None = None,
@@ -124,6 +131,8 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         self.classes = classes
         self.solver = solver
         self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.calibrate = calibrate
         self.adjacency = adjacency
         self.n_public = n_public
         self.ledger = ledger
@@ -154,30 +163,49 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
             The fitted estimator.
         """
         refuse(refused)
-        terms = Terms.of(self)
+        whole = Terms.of(self)
         is_auto = isinstance(self.solver, str) and self.solver == "auto"
         given = None if is_auto else settings_of(self.solver, METHODS, RENAMED)
-        declared = self._records(X, y, terms, *(given or ("auto", Settings())))
+        declared = self._records(X, y, whole, *(given or ("auto", Settings())))
         if declared.domain.has_blanks:
-            return self._fit_blanks(X, declared, terms, given or ("gradient", Gradient()))
+            return self._fit_blanks(X, declared, whole, given or ("gradient", Gradient()))
+        weights = ClassWeights(self.class_weight, declared.classes)
         records = declared.coded_for(given[1]) if given else declared
         objective = records.packed(given[1] if given else Settings())
-        name, settings = given or self._chosen(objective, len(declared.heads), terms)
+        name, settings = given or self._chosen(objective, len(declared.heads), whole)
         if declared.coded_for(settings) is not declared and records is declared:
             records = declared.coded_for(settings)
             objective = records.packed(settings)
         self._check_weights(name, settings)
+        weights.check(name, settings, whole.delta)
+        parts = self._parts(whole, settings, weights, len(declared.heads))
         space = _space(settings, objective)
-        terms.check(name, settings, objective, space)
-        account = terms.open(objective)
-        paths, said = _run(account, records, objective, name, settings, space)
-        return self._keep(X, paths, declared, objective, account, said)
+        parts.terms.check(name, settings, objective, space)
+        account = whole.open(objective)
+        heads, n_classes = declared.heads, len(declared.classes)
+        weighings = weights.weighings(heads, _bought(parts, account, objective, n_classes))
+        paths = _run(account, parts, records, objective, name, settings, space, weighings)
+        said = {**_realised(name, settings, paths), **records.weights}
+        if weights.declared is not None:
+            said["class_weight"] = {"share": parts.counts_share,
+                                    "weights": [list(one.pair) for one in weighings]}  # fmt: skip
+        models = np.array([path.answer for path in paths.values()])
+        if parts.share and isinstance(account, Paid):
+            scales = _calibrated(parts, account, objective, settings, heads, models, weighings)
+            said["calibration"] = parts.described(scales)
+            models = self._scaled(models, scales, objective.fit_intercept)
+        return self._keep(X, paths, models, declared, objective, account, said)
 
     def _fit_blanks(self, X: Any, declared: _Records, terms: Terms, given: tuple[str, Any]) -> Any:
         """Buy the blanks of the schema from the budget of the fit, and fit with the rest."""
         name, settings = given
         if not terms.delta and isinstance(self.solver, str) and self.solver == "auto":
             name, settings = settings_of(ObjectivePerturbation(), METHODS)
+        if self.calibrate is not False or self.class_weight is not None:
+            raise DeclarationError(
+                "calibrate and class_weight must be left out with blanks, which a fit cannot buy "
+                "beside them; pass domain=learn_schema(X, epsilon, delta, columns=schema)"
+            )
         purchase = Purchase.of(declared.domain, X, terms, self.n_threads)
         purchase.check(name, settings)
         self._check_weights(name, settings)
@@ -188,23 +216,50 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         bought = replace(declared, domain=purchase.buy(paid))
         records = bought.coded_for(settings)
         objective = records.packed(settings)
-        space = _space(settings, objective)
-        paths, said = _run(purchase.account(paid), records, objective, name, settings, space)
-        said["blanks"] = purchase.plan.settings
-        return self._keep(X, paths, bought, objective, paid, said)
+        space, heads = _space(settings, objective), declared.heads
+        account, parts = purchase.account(paid), Parts(terms, 0.0, 0.0, len(heads))
+        weighings = ClassWeights(None, declared.classes).weighings(heads, None)
+        paths = _run(account, parts, records, objective, name, settings, space, weighings)
+        models = np.array([path.answer for path in paths.values()])
+        said = {**_realised(name, settings, paths), "blanks": purchase.plan.settings}
+        return self._keep(X, paths, models, bought, objective, paid, said | records.weights)
+
+    def _parts(self, terms: Terms, settings: Settings, weights: ClassWeights, models: int) -> Parts:
+        """The solver's part of the budget, and others' parts."""
+        wanted = self.calibrate
+        if not (isinstance(wanted, bool) or (isinstance(wanted, str) and wanted == "auto")):
+            raise DeclarationError(
+                f"calibrate ({wanted!r}) must be True, False or 'auto'; pass one of them"
+            )
+        is_publication = bool(getattr(settings, "paper", False))
+        if wanted is True and (is_publication or terms.is_infinite):
+            raise DeclarationError(
+                "calibrate (True) must be False for a solver with paper=True and for an infinite "
+                "epsilon; pass calibrate=False or calibrate='auto'"
+            )
+        left_out = wanted is False or is_publication or terms.is_infinite
+        if wanted == "auto" and self._loss == "logistic":
+            left_out |= getattr(settings, "has_honest_scores", False)
+        counts = 0.0 if terms.is_infinite else weights.share(settings, terms.delta)
+        return Parts(terms, 0.0 if left_out else CALIBRATION, counts, models)
+
+    def _scaled(self, models: Floats, scales: list[Scale], intercept: bool) -> Floats:
+        """The models (heads, n_weights) whose scores are log odds."""
+        pairs = zip(models, scales, strict=True)
+        return np.array([scale.of(model, intercept) for model, scale in pairs])
 
     def _keep(
         self,
         X: Any,
         paths: dict[Any, Path],
+        models: Floats,
         records: _Records,
         objective: LinearObjective,
         account: Account,
         said: dict[str, Any],
     ) -> Any:
-        """Close the account, and store what was released: a path for each model."""
+        """Close the account, and store what was released: paths and models (heads, n_weights)."""
         self.path_: Any = Paths(paths) if len(paths) > 1 else next(iter(paths.values()))
-        models = np.array([path.answer for path in paths.values()])
         domain, classes = records.domain.bind(objective.domain.width), records.classes
         coef, intercept = models[:, : domain.width], np.zeros(len(models))
         if objective.fit_intercept:
@@ -251,8 +306,9 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         terms.refuse_infinity()
         size = terms.size(objective)
         chosen = auto.choose(
-            size, objective.domain, terms.budget, terms.neighbours, models, objective.fit_intercept
-        )
+            size, objective.domain, terms.budget, terms.neighbours, models, objective.fit_intercept,
+            weighs_classes=self.class_weight is not None,
+        )  # fmt: skip
         return settings_of(chosen, METHODS)
 
     def decision_function(self, X: Any) -> Floats:
@@ -279,22 +335,48 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         centred = self.release_ is not None and "origin" in self.release_.settings
         return self.domain_.centred() if centred else self.domain_
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any, threshold: float | None = None) -> NDArray[Any]:
         """The predicted class of each record.
 
         Parameters
         ----------
         X : array-like of shape (n, n_columns)
             The records, in memory.
+        threshold : float or None, default=None
+            Of two classes, predict the second where its score is at least this. The score is the
+            probability if the model has any, otherwise the margin, as in scikit-learn's
+            ``FixedThresholdClassifier``. By default the class with the larger score.
 
         Returns
         -------
         array of shape (n,)
             The labels.
+
+        See Also
+        --------
+        privfit.best_threshold : Chooses a threshold by a private ROC curve.
         """
+        if threshold is not None:
+            return np.asarray(self.classes_[self._reaches(X, threshold).astype(np.int64)])
         z = self.decision_function(X)
         index = (z > 0).astype(np.int64) if z.ndim == 1 else z.argmax(axis=1)
         return np.asarray(self.classes_[index])
+
+    def _reaches(self, X: Any, threshold: float) -> NDArray[np.bool_]:
+        """(n,): whether the scores of the second class are at least a threshold."""
+        check_is_fitted(self)
+        if len(self.classes_) != 2:
+            raise DeclarationError(
+                f"threshold ({threshold!r}) is for two classes, and the model has "
+                f"{len(self.classes_)}; leave it out"
+            )
+        if not isinstance(threshold, Real) or math.isnan(threshold):
+            raise DeclarationError(
+                f"threshold ({threshold!r}) must be a number; pass one such as 0.5"
+            )
+        proba = getattr(self, "predict_proba", None)
+        scores = self.decision_function(X) if proba is None else proba(X)[:, 1]
+        return np.asarray(scores >= threshold)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -310,24 +392,59 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
 
 def _run(
     account: Account,
+    parts: Parts,
     records: _Records,
     objective: LinearObjective,
     name: str,
     settings: Any,
     space: Reals,
-) -> tuple[dict[Any, Path], dict[str, Any]]:
-    """The path of each class that has a model, and the settings as they were used."""
-    heads, labels, paths = records.heads, records.classes.tolist(), {}
-    for head in heads:
+    weighings: list[Weighing],
+) -> dict[Any, Path]:
+    """The path of each class that has a model."""
+    labels, paths = records.classes.tolist(), {}
+    for head, weighing in zip(records.heads, weighings, strict=True):
         one, label = records.against_rest(objective, head, settings), labels[head]
-        run = account.run(one, space, f"{account.terms.name} {label}", len(heads))
-        paths[label] = account.solved(name, settings, run)
-    return paths, {**_realised(name, settings, paths), **records.weights}
+        one = one.weighed(*weighing.pair, weighing.mean)
+        paths[label] = account.solved(name, settings, parts.run(account, one, space, label))
+    return paths
 
 
 def _codes(y: Any, *, classes: Array) -> NDArray[np.int64]:
     """(n,): the positions of a block's labels among the classes."""
     return read_labels(y, classes, "fit")[0]
+
+
+def _bought(
+    parts: Parts, account: Account, objective: LinearObjective, n_classes: int
+) -> Floats | None:
+    """(n_classes,): noisy counts of the classes, if a part of the budget is for them."""
+    if not parts.counts_share or not isinstance(account, Paid):
+        return None
+    if n_classes == 2:
+        counts = objective.label_counts()
+    else:
+        counts = np.array([objective.against(one).label_counts()[1] for one in range(n_classes)])
+    return parts.buy_counts(account, counts)
+
+
+def _calibrated(
+    parts: Parts,
+    account: Paid,
+    objective: LinearObjective,
+    settings: Settings,
+    heads: range,
+    models: Floats,
+    weighings: list[Weighing],
+) -> list[Scale]:
+    """The slope and the intercept of each model's scores."""
+    signal = auto.signal(objective, parts.terms, len(heads))
+    weighted = any(one.pair != (1.0, 1.0) for one in weighings)
+    prior = prior_of(settings, objective.loss, signal, weighted)
+    ones = [objective.against(head) if len(heads) > 1 else objective for head in heads]
+    return [
+        parts.calibrate(account, one, model, prior, weighing.pair)
+        for one, model, weighing in zip(ones, models, weighings, strict=True)
+    ]
 
 
 def _space(settings: Settings, objective: LinearObjective) -> Reals:
@@ -344,6 +461,13 @@ def _realised(name: str, settings: Settings, paths: dict[Any, Path]) -> dict[str
     if len(paths) > 1 and any(path.stopped for path in paths.values()):
         said["stopped"] = {str(one): path.notes.get("stopped") for one, path in paths.items()}
     return said
+
+
+def _probabilities(z: Floats) -> Floats:
+    """(n, n_classes): those of log odds (n,), or (n, n_classes) of each class versus the rest."""
+    if z.ndim == 1:
+        return np.column_stack([expit(-z), expit(z)])
+    return np.asarray(softmax(log_expit(z), axis=1))
 
 
 class LogisticRegression(_LinearClassifier):
@@ -371,6 +495,18 @@ class LogisticRegression(_LinearClassifier):
     fit_intercept : bool, default=True
         Whether to fit an intercept. If False, records are x, not (x, 1), columns are not centred,
         and `intercept_` is 0.
+    class_weight : dict, 'balanced' or None, default=None
+        Weights of the classes by label, divided by the largest; a label that is left out has weight
+        1. 'balanced' weighs classes by the inverse of their counts, which cost 1 percent of the
+        budget, 5 if delta is 0; a dict costs the same for 'gradient', whose steps need counts. For
+        solvers that follow slopes: 'gradient', 'select_refine', 'frank_wolfe' and 'local'
+        (docs/class_weights.md). Probabilities are then those of the weighted classes.
+    calibrate : bool or 'auto', default=False
+        Whether to spend 4 percent of the budget on a slope and an intercept of the released scores,
+        so that probabilities are honest (docs/calibration.md). They are applied to `coef_` and
+        `intercept_`; `path_` has the weights before. 'auto' does so unless the solver is
+        'objective', whose probabilities are honest, or has ``paper=True``, or epsilon is infinite;
+        in the last two cases True is refused.
     adjacency : {'replace', 'add_remove'}, default='replace'
         The neighbour relation of the guarantee. Under 'add_remove' the number of records is
         private.
@@ -443,10 +579,7 @@ class LogisticRegression(_LinearClassifier):
         array of shape (n, n_classes)
             The probabilities.
         """
-        z = self.decision_function(X)
-        if z.ndim == 1:
-            return np.column_stack([expit(-z), expit(z)])
-        return np.asarray(softmax(log_expit(z), axis=1))
+        return _probabilities(self.decision_function(X))
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Logarithms of `predict_proba`.
@@ -465,6 +598,16 @@ class LogisticRegression(_LinearClassifier):
         if z.ndim == 1:
             return np.column_stack([log_expit(-z), log_expit(z)])
         return np.asarray(log_softmax(log_expit(z), axis=1))
+
+
+UNCALIBRATED = "predict_proba needs calibrated scores; pass calibrate=True, and fit again"
+
+
+def _has_probabilities(machine: LinearSVC) -> bool:
+    """Whether scores are to be calibrated; scikit-learn makes this error the cause of its own."""
+    if machine.calibrate is False:
+        raise AttributeError(UNCALIBRATED)
+    return True
 
 
 class LinearSVC(_LinearClassifier):
@@ -501,6 +644,17 @@ class LinearSVC(_LinearClassifier):
     fit_intercept : bool, default=True
         Whether to fit an intercept. If False, records are x, not (x, 1), columns are not centred,
         and `intercept_` is 0.
+    class_weight : dict, 'balanced' or None, default=None
+        Weights of the classes by label, divided by the largest; a label that is left out has weight
+        1. 'balanced' weighs classes by the inverse of their counts, which cost 1 percent of the
+        budget, 5 if delta is 0; a dict costs the same for 'gradient', whose steps need counts. For
+        solvers that follow slopes: 'gradient', 'select_refine', 'frank_wolfe' and 'local'
+        (docs/class_weights.md). Probabilities are then those of the weighted classes.
+    calibrate : bool or 'auto', default=False
+        Whether to spend 4 percent of the budget on a slope and an intercept of the released scores,
+        so that there are probabilities (docs/calibration.md); `coef_` and `intercept_` stay as they
+        are. 'auto' does so unless the solver has ``paper=True`` or epsilon is infinite, where True
+        is refused.
     adjacency : {'replace', 'add_remove'}, default='replace'
         The neighbour relation of the guarantee. Under 'add_remove' the number of records is
         private.
@@ -570,6 +724,8 @@ class LinearSVC(_LinearClassifier):
         solver: Any = "auto",
         C: float = 1.0,
         fit_intercept: bool = True,
+        class_weight: Any = None,
+        calibrate: bool | str = False,
         adjacency: str = "replace",
         n_public: int | None = None,
         ledger: Ledger | None = None,
@@ -580,10 +736,35 @@ class LinearSVC(_LinearClassifier):
     ) -> None:
         super().__init__(
             epsilon, delta, domain=domain, classes=classes, solver=solver,
-            fit_intercept=fit_intercept, adjacency=adjacency, n_public=n_public, ledger=ledger,
-            n_threads=n_threads, random_state=random_state, callback=callback, verbose=verbose,
+            fit_intercept=fit_intercept, class_weight=class_weight, calibrate=calibrate,
+            adjacency=adjacency, n_public=n_public, ledger=ledger, n_threads=n_threads,
+            random_state=random_state, callback=callback, verbose=verbose,
         )  # fmt: skip
         self.C = C
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities of the classes, by the slope and intercept that `calibrate` buys.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns)
+            The records, in memory.
+
+        Returns
+        -------
+        array of shape (n, n_classes)
+            The probabilities.
+        """
+        z = self.decision_function(X)
+        bought = None if self.release_ is None else self.release_.settings.get("calibration")
+        if bought is None:
+            raise DeclarationError(UNCALIBRATED)
+        slope, intercept = (np.array(bought[name]) for name in ("slope", "intercept"))
+        return _probabilities(z * slope + intercept)
+
+    def _scaled(self, models: Floats, scales: list[Scale], intercept: bool) -> Floats:
+        return models  # margins in units of the hinge stay; see `predict_proba`
 
     def _weights(self) -> dict[str, Any]:
         return {"C": self.C}

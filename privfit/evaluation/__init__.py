@@ -9,12 +9,14 @@ from privfit.evaluation.roc import (
     roc_auc_score,
     roc_curve,
 )
+from privfit.evaluation.thresholds import best_threshold
 
 __all__ = [
     "ConfusionMatrix",
     "PriROC",
     "RocCurve",
     "accuracy_score",
+    "best_threshold",
     "confusion_matrix",
     "roc_auc_score",
     "roc_curve",

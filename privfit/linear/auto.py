@@ -39,13 +39,15 @@ from privfit.linear.descent import WIDEST, WIDEST_WHITENED, Gradient, signal_of
 from privfit.linear.newton import coding_of
 from privfit.linear.objective_perturbation import ObjectivePerturbation
 from privfit.linear.select_refine import SelectRefine
+from privfit.objectives import LinearObjective
 from privfit.privacy.ledger import Budget
 from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.remainder import gaussian_left
+from privfit.runs.payment import Terms
 from privfit.runs.sizes import PRIVATE, known_size
 from privfit.searches.privgene import Local
 
-__all__ = ["choose"]
+__all__ = ["choose", "signal"]
 
 DROWNED = 3.0  # the signal below which columns are selected first
 DROWNED_PURE, DROWNED_PURE_NUMBERS = 20.0, 5.0  # the same of a pure budget; with a look at numbers
@@ -58,8 +60,14 @@ def choose(
     neighbours: Neighbours,
     models: int,
     intercept: bool = True,
+    weighs_classes: bool = False,
 ) -> Gradient | SelectRefine | Local | ObjectivePerturbation:
-    """The settings of `auto` for this number of records, and of models that share one budget."""
+    """The settings of `auto` for this number of records, and of models that share one budget.
+
+    Class weights are for solvers that follow slopes: `Gradient`, or `Local` for a pure budget.
+    """
+    if weighs_classes:
+        return Gradient() if budget.delta else Local()
     if not budget.delta:
         return _choose_pure(size, domain, Budget(budget.epsilon / models), neighbours, intercept)
     size = known_size(size, f"{PRIVATE} and solver='auto' depends on it")
@@ -67,11 +75,18 @@ def choose(
     if columns >= WIDEST:
         return Local()
     mu = gaussian_left(budget) / math.sqrt(models)
-    signal = signal_of(size, mu, neighbours, columns)
-    drowned = signal is None or signal < DROWNED  # None of no mu at all
+    found = signal_of(size, mu, neighbours, columns)
+    drowned = found is None or found < DROWNED  # None of no mu at all
     if drowned or columns > WIDEST_WHITENED:
         return SelectRefine()
     return Gradient()
+
+
+def signal(objective: LinearObjective, terms: Terms, models: int) -> float | None:
+    """How far a column of one of these models stands above the noise; None if n is not public."""
+    size, budget = terms.size(objective), terms.budget
+    mu = gaussian_left(budget) / math.sqrt(models) if budget.delta else budget.epsilon / models
+    return signal_of(size, mu, terms.neighbours, objective.domain.width)
 
 
 def _choose_pure(
@@ -80,6 +95,6 @@ def _choose_pure(
     settings = ObjectivePerturbation()
     drowned = DROWNED_PURE_NUMBERS if settings.looks(domain, budget) else DROWNED_PURE
     columns = coding_of(domain, intercept=intercept).shape.size
-    signal = signal_of(size, budget.epsilon, neighbours, columns)
-    few = signal is not None and signal < drowned  # objective perturbation works without a size
+    found = signal_of(size, budget.epsilon, neighbours, columns)
+    few = found is not None and found < drowned  # objective perturbation works without a size
     return Local() if few else settings

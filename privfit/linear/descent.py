@@ -18,8 +18,8 @@ then clipped in the l1 norm and get discrete Laplace noise of epsilon / T each.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -174,6 +174,9 @@ class Gradient(Descending):
     ridge: float = 0.1
     average: float = 0.75
 
+    clips_slopes: ClassVar[bool] = True
+    weighs_classes: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         check_counts(self, "steps")
         check_shares(self, "momentum", "average")
@@ -271,6 +274,7 @@ class Gradient(Descending):
             frame = buy_frame(run, coding, s, noise)
         else:
             frame = _as_coded(coding, noise.order, float(_size_without_moments(run.n_public)))
+        frame = replace(frame, size=frame.size * run.objective.mean_weight)
         descend(run, coding, frame, s, noise, np.zeros(coding.width))
         return run.path(s.average)
 

@@ -69,6 +69,7 @@ class FrankWolfe(Descending):
     (1, 2)
     """
 
+    weighs_classes: ClassVar[bool] = True
     without_size: ClassVar[str] = "FrankWolfe(steps=...)"
 
     steps: int | None = None

@@ -105,6 +105,11 @@ class ObjectivePerturbation(Perturbation):
     look: float | None = None
     loss: SmoothLoss | None = None
 
+    @property
+    def has_honest_scores(self) -> bool:
+        """Whether log odds need no calibration: the estimator's own loss is minimised."""
+        return self.loss is None
+
     def __post_init__(self) -> None:
         super().__post_init__()
         check_positive_shares(self, "repair")

@@ -103,6 +103,8 @@ class SelectRefine(Descending):
     (1, 2)
     """
 
+    clips_slopes: ClassVar[bool] = True
+    weighs_classes: ClassVar[bool] = True
     without_size: ClassVar[str] = "SelectRefine(select=Local(generations=...))"
 
     share: float = 0.7

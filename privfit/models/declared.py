@@ -1,16 +1,18 @@
 """Declarations as plain values of JSON, and back: parameters of estimators, labels, settings.
 
-They are encoded as `base.json` says, with three objects of our own:
+They are encoded as `base.json` says, with four objects of our own:
 
     {"domain": "Box", "lower": 0.0, ...}            what `Domain.to_dict` gives
     {"settings": "Local", "generations": 100, ...}  settings of a method, or an operator among them
     {"own": "mypackage.es:ES", ...}                 a solver of a user: see `own`
+    {"labels": [0, 1], "weights": [1.0, 5.0]}       weights of classes
 
 Reading makes these and nothing else; no name in a text is ever looked up elsewhere.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import partial
 from typing import Any
@@ -54,6 +56,10 @@ def to_plain(value: Any, what: str) -> Any:
             return value.to_dict()
         if isinstance(value, Neighbours):
             return value.relation
+        if isinstance(value, Mapping):
+            labels, weights = ([encoded(one, other) for one in part]
+                               for part in (value.keys(), value.values()))  # fmt: skip
+            return {"labels": labels, "weights": weights}
         if SETTINGS.get(type(value).__name__) is type(value):
             params = listed(value, value.get_params(deep=False)).items()
             plain = {name: encoded(item, other) for name, item in params}
@@ -74,6 +80,10 @@ def from_plain(value: Any, what: str) -> Any:
     def other(value: dict[str, Any]) -> Any:
         if "domain" in value:
             return Domain.from_dict(value)
+        if value.keys() == {"labels", "weights"}:
+            labels, weights = (from_plain(value[one], what) for one in ("labels", "weights"))
+            if isinstance(labels, list) and isinstance(weights, list):
+                return dict(zip(labels, weights, strict=False))
         if isinstance(value.get("settings"), str) and value["settings"] in SETTINGS:
             return _settings(value, what)
         if what == "solver" and value.keys() == own.KEYS:

@@ -147,14 +147,15 @@ class Kind:
 _CLASSIFIER = ("parameters", "columns", "labels", "release")
 _OTHER = ("parameters", "columns", "release")
 _LINEAR = Kind(
-    ("epsilon", "delta", "domain", "classes", "solver", "fit_intercept", "adjacency", "n_public"),
+    ("epsilon", "delta", "domain", "classes", "solver", "fit_intercept", "class_weight",
+     "calibrate", "adjacency", "n_public"),
     _CLASSIFIER, _linear, RENAMED,
 )  # fmt: skip
 ESTIMATORS: dict[str, Kind] = {
     "LogisticRegression": _LINEAR,
     "LinearSVC": Kind(
-        ("epsilon", "delta", "domain", "classes", "solver", "C", "fit_intercept", "adjacency",
-         "n_public"),
+        ("epsilon", "delta", "domain", "classes", "solver", "C", "fit_intercept",
+         "class_weight", "calibrate", "adjacency", "n_public"),
         _CLASSIFIER, _linear, RENAMED,
     ),
     "KMeans": Kind(

@@ -1,8 +1,9 @@
 """Files of earlier layouts, as the present one would have written them.
 
 Version 2 added fields: they become what version 1 did without them. Version 3 renamed two solvers,
-their settings, and a parameter of `SelectFeatures`. A file is rewritten as it is read, release and
-all, so that whoever checks and reads it knows the present names alone.
+their settings, and a parameter of `SelectFeatures`. Parameters of `LATER` may be missing in files
+of any version. A file is rewritten as it is read, release and all, so that whoever checks and reads
+it knows the present names alone.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ SINCE_2: dict[str, dict[str, Any]] = {
     "NoisyScores": {"paper": False},
     "ClusteredCounts": {"threshold": None},
 }
+# Parameters that any file may lack, and what was done without them.
+LATER: dict[str, dict[str, Any]] = {
+    "LogisticRegression": {"class_weight": None, "calibrate": False},
+    "LinearSVC": {"class_weight": None, "calibrate": False},
+}
 # Names that version 3 changed: solvers by the class of the model, settings, and parameters.
 SOLVERS_3 = {
     "LogisticRegression": {"hybrid": "select_refine"},
@@ -38,6 +44,9 @@ def upgraded(parts: dict[str, Any]) -> dict[str, Any]:
     for version, upgrade in ((2, _with_later_fields), (3, _with_new_names)):
         if parts["privfit-model"] < version and isinstance(parts.get("parameters"), dict):
             parts = upgrade(parts)
+    later = LATER.get(parts.get("class", ""), {})
+    if later and isinstance(parts.get("parameters"), dict):
+        parts = {**parts, "parameters": {**later, **parts["parameters"]}}
     return parts
 
 

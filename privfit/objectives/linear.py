@@ -149,7 +149,7 @@ class LinearObjective(Objective[LinearRows]):
             )
         threads.resolve(n_threads)
         self.loss, self.C, self.l2 = loss, float(C), float(l2)
-        self.n_classes, self.head = n_classes, 0
+        self.n_classes, self.head, self.mean_weight = n_classes, 0, 1.0
         self.fit_intercept = bool(fit_intercept)
         declared = check_domain(domain, "LinearObjective")
         rule = partial(_loss_grid, loss, float(C), self.neighbours)
@@ -199,6 +199,35 @@ class LinearObjective(Objective[LinearRows]):
             return self
         result = self._over(self._sums.viewed(LinearRows.against, head))
         result.head = head
+        return result
+
+    def weighed(self, of_rest: float, of_head: float, mean: float = 1.0) -> LinearObjective:
+        """The objective whose slopes are weighted by class; records are packed only once.
+
+        Losses are not weighted.
+
+        Parameters
+        ----------
+        of_rest, of_head : float
+            Weights of class 0 and of class 1, above 0 and at most 1, so that no bound on residuals
+            changes.
+        mean : float, default=1.0
+            A public estimate of the mean weight of a record.
+
+        Returns
+        -------
+        LinearObjective
+            The objective.
+        """
+        if not all(is_finite(one) and 0 < one <= 1 for one in (of_rest, of_head, mean)):
+            raise DeclarationError(
+                f"weights ({of_rest!r}, {of_head!r}, {mean!r}) must lie in (0, 1]; divide them by "
+                "the largest, and pass those"
+            )
+        if (of_rest, of_head) == (1.0, 1.0):
+            return self
+        result = self._over(self._sums.viewed(LinearRows.weighed, of_rest, of_head))
+        result.mean_weight = mean
         return result
 
     @property
@@ -547,6 +576,33 @@ class LinearObjective(Objective[LinearRows]):
             The counts.
         """
         return self._sums.sum(LinearRows.label_counts)
+
+    def margin_counts(self, w: ArrayLike, fine: int, reach: int) -> Integers:
+        """Counts of records by class and by the margin of one model. Private: to be released.
+
+        Parameters
+        ----------
+        w : array-like of shape (n_weights,)
+            A released model; it need not be on the grid.
+        fine : int
+            A cell is 2^-fine wide; at most 10.
+        reach : int
+            Number of cells on each side of the one around 0. Margins farther away count in the
+            last one.
+
+        Returns
+        -------
+        array of int64 of shape (2, 2 * reach + 1)
+            Counts of class 0 and of class 1.
+        """
+        model = self._padded(np.asarray(w, dtype=np.float64)[None])[0]
+        farthest = float(np.abs(model) @ self._largest_record)
+        model = model * min(1.0, 2.0**48 / max(farthest, 1.0))
+        # Sums of absolute products stay below 2^61: exact, and 12 bits and more are left.
+        bits = 60 - math.frexp(min(max(farthest, 1.0), 2.0**48))[1]
+        units = np.append(self.domain.record_units(), 1.0)
+        whole = np.rint(np.ldexp(model * units, bits)).astype(np.int64)
+        return self._sums.sum(LinearRows.margin_counts, whole, bits - fine, reach)
 
     def decoded(self) -> tuple[Rows, Integers]:
         """Private: records as floats or CSR, clipped and rounded, and labels 0/1.

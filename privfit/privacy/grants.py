@@ -337,6 +337,12 @@ class Grant:
             return _events(self._drawn)
 
     @property
+    def planned(self) -> tuple[Event, ...]:
+        """What was planned so far, equal events counted together."""
+        with self._lock:
+            return _events(self._planned)
+
+    @property
     def spent(self) -> float:
         """Epsilon, at the grant's delta, of what was drawn so far."""
         if self._by:

@@ -41,7 +41,7 @@ from privfit.records.packing import (
     pack,
 )
 from privfit.records.rows import KernelCalls, Rows
-from privfit.records.smooth import Smoothing, SmoothPass, sizes
+from privfit.records.smooth import Smoothing, SmoothPass, margins, sizes
 
 MOST_RESIDUAL = round(1 / RESIDUAL_UNIT)
 CAPPED = 1 << 15  # records whose caps are computed at a time
@@ -91,14 +91,16 @@ class LinearRows(Rows):
         n_threads: int | None = None,
     ) -> None:
         super().__init__(records.runs, records.n_features, n_threads)
-        self.domain, self.loss, self.head = domain, loss, 0
-        grid = domain.grid
-        kernel_loss = Loss(loss.name, grid.a, grid.b, loss.bits, loss.C)
-        self.layout = layout_of(records, kernel_loss, grid.a)
+        self.domain, self.loss, self.head, self.weights = domain, loss, 0, (1.0, 1.0)
+        self.layout = layout_of(records, self._kernel_loss(), domain.grid.a)
         # The largest size of each column, 1 for the intercept, in margins of a candidate's unit.
         largest = np.append(np.maximum(np.abs(domain.low), np.abs(domain.high)), 1.0)
         self._reaches = largest * domain.weight_units()
         self._narrowest = _narrowest(domain, loss)
+
+    def _kernel_loss(self) -> Loss:
+        loss, grid = self.loss, self.domain.grid
+        return Loss(loss.name, grid.a, grid.b, loss.bits, loss.C, *self.weights)
 
     @classmethod
     def pack(
@@ -141,7 +143,8 @@ class LinearRows(Rows):
     def joined(self, others: Sequence[LinearRows]) -> LinearRows:
         several = [one.records for one in (self, *others)]
         records = joined(several)
-        return LinearRows(records, self.domain, self.loss, self.n_threads).against(self.head)
+        rows = LinearRows(records, self.domain, self.loss, self.n_threads).against(self.head)
+        return rows.weighed(*self.weights)
 
     def against(self, head: int) -> LinearRows:
         """A view where another class is class 1; the records are packed only once."""
@@ -151,6 +154,15 @@ class LinearRows(Rows):
         records: Any = self.records.against(head)
         rows.head, rows.layout = head, replace(self.layout, records=records)
         rows.runs = records.runs
+        return rows
+
+    def weighed(self, of_rest: float, of_head: float) -> LinearRows:
+        """A view where residuals of class 0 and class 1 have weights, of at most 1."""
+        if (of_rest, of_head) == self.weights:
+            return self
+        rows = copy(self)
+        rows.weights = of_rest, of_head
+        rows.layout = replace(self.layout, loss=rows._kernel_loss())
         return rows
 
     # -------------------------------------------------------------------------- widths of integers
@@ -322,6 +334,20 @@ class LinearRows(Rows):
         """int64 (2,): the records of class 0 and of class 1."""
         positive = sum(run.count for run in self.runs if run.flip == 0)
         return np.array([self.n_records - positive, positive])
+
+    def margin_counts(self, w: Integers, shift: int, reach: int) -> Integers:
+        """int64 (2, 2 reach + 1): records of class 0 and of class 1 by their margins.
+
+        A margin is the sum of packed columns times weights, the last one added, rounded to cells
+        of 2^shift units; beyond `reach` cells from 0 it counts in the last cell of its side.
+        """
+        z = margins(self.layout, w, self)
+        cells = np.clip((z + (1 << shift >> 1)) >> shift, -reach, reach) + reach
+        counts = np.zeros((2, 2 * reach + 1), dtype=np.int64)
+        for run in self.runs:
+            of_run = cells[run.first : run.first + run.count]
+            counts[1 + run.flip] += np.bincount(of_run, minlength=2 * reach + 1)
+        return counts
 
     def slopes(self, smoothing: Smoothing, w: Integers, bits: Integers, fine: bool) -> Integers:
         """int64 (2, 1 or 2, d + 1): see `SmoothSums.slopes`."""

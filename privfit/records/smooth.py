@@ -132,15 +132,20 @@ def in_halves(total: Integers) -> Integers:
 
 def sizes(layout: Layout, numbers: Integers, rows: Rows) -> Floats:
     """(packed rows,): the sum of a record's numbers, none of which is negative; exact."""
+    chosen = np.zeros(rows.n_features + 1, dtype=np.int64)
+    chosen[numbers] = 1
+    return np.asarray(margins(layout, chosen, rows) * 2.0**-layout.a, dtype=np.float64)
+
+
+def margins(layout: Layout, w: Integers, rows: Rows) -> Integers:
+    """int64 (packed rows,): the exact sums of packed columns times weights, the last one added."""
     records = layout.packed()
-    chosen = np.zeros((1, rows.n_features + 1), dtype=np.int64)
-    chosen[0, numbers] = 1
-    ones = np.ascontiguousarray(layout.spread(chosen)[0])
+    weights = np.ascontiguousarray(layout.spread(w[None])[0])
     z = np.zeros(layout.rows, dtype=np.int64)
     work = float(rows.n_records) * (10 + layout.entries)
     for part in rows.slices(work):
-        kernels.margins(records, part, ones, z, rows.threads(work))
-    return np.asarray(z * 2.0**-layout.a, dtype=np.float64)
+        kernels.margins(records, part, weights, z, rows.threads(work))
+    return z
 
 
 # --------------------------------------------------------------------------------------- clipping

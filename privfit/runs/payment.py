@@ -159,14 +159,25 @@ class Account:
         self.terms, self.source, self.grant = terms, source, None
         self._heard = _Heard(None)
 
-    def run(self, objective: O, space: S, name: str, share: int = 1) -> Run[O, S]:
-        """A run of a solver, one of `share` equal ones; `name` is shown by its progress bar."""
+    def run(
+        self,
+        objective: O,
+        space: S,
+        name: str,
+        share: int = 1,
+        budget: Budget | None = None,
+        before_draws: Callable[[], None] | None = None,
+    ) -> Run[O, S]:
+        """A run of a solver, one of `share` equal ones; `name` is shown by its progress bar.
+
+        If it is not to spend everything, `budget` is its part: see `Run`.
+        """
         terms = self.terms
         self._heard = _Heard(progress(terms.callback, terms.verbose, name))
         return Run(
             objective, space, self.grant, self.source,
             self._heard if self._heard.callback else None, neighbours=terms.neighbours,
-            n_public=terms.n_public, share=share,
+            n_public=terms.n_public, share=share, budget=budget, before_draws=before_draws,
         )  # fmt: skip
 
     def solved(self, name: str, solver: Solver, run: Run[Any, Any]) -> Path:

@@ -85,6 +85,11 @@ class Run(Generic[O, S]):
         the actual number if records are replaced, where it is public.
     share : int, default=1
         Number of equal runs that share the grant; this run is one of them.
+    budget : Budget or None, default=None
+        What the equal runs may spend together; by default all of the grant.
+    before_draws : callable () -> None or None, default=None
+        Called before the first draw, when the solver has planned its own: the last moment to plan
+        what others will draw from the same grant.
 
     Attributes
     ----------
@@ -138,6 +143,8 @@ class Run(Generic[O, S]):
         neighbours: Neighbours = REPLACE,
         n_public: int | None = None,
         share: int = 1,
+        budget: Budget | None = None,
+        before_draws: Callable[[], None] | None = None,
     ) -> None:
         self.n_public = public_size(objective, neighbours, n_public)
         self.objective, self.declared_space = objective, space
@@ -146,6 +153,7 @@ class Run(Generic[O, S]):
         self.source = BitSource.of(random_state)
         self.coins = coins_of(self.source)
         self._grant, self._callback = grant, callback
+        self._part, self._before_draws = budget, before_draws
         self._generations: list[Array] = []
         self._steps: list[Step] = []
         self._before = () if grant is None else grant.events
@@ -165,7 +173,7 @@ class Run(Generic[O, S]):
     def whole(self) -> Budget:
         """The budget of all equal runs together."""
         assert self._grant is not None, "a run without a grant has no budget"
-        return self._grant.budget
+        return self._grant.budget if self._part is None else self._part
 
     @property
     def budget(self) -> Budget:
@@ -275,6 +283,9 @@ class Run(Generic[O, S]):
         """
         assert self._grant is not None, "a run without a grant releases nothing"
         self._go_on()
+        if self._before_draws is not None:
+            self._before_draws()
+            self._before_draws = None
         drawn = self._grant.release(mechanism, value, self.source)
         self._drawn.append(mechanism)
         return drawn

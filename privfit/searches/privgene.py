@@ -579,6 +579,11 @@ class Local(_Walk):
     def space_needs(self) -> tuple[str, ...]:
         return ("middle", "all_moves", "moved")
 
+    @property
+    def weighs_classes(self) -> bool:
+        """Whether it takes class weights: the slopes of a linear model are weighted."""
+        return self.scoring == "gradient"
+
     def bounds_codes(self, objective: Objective) -> bool:
         return self._climbs(objective)
 

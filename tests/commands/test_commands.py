@@ -206,6 +206,33 @@ def test_svm_and_other_solvers_fit(folder, run):
     assert "--proba needs probabilities, which LinearSVC does not have; leave it out" in err
 
 
+def test_class_weights_calibration_and_thresholds(folder, run):
+    assert run(*FIT, "--class-weight", "no=1,yes=4", "--solver", "local", "--calibrate")[0] == 0
+    model = privfit.load(folder / "model.json")
+    assert model.class_weight == {"no": 1.0, "yes": 4.0}
+    assert model.calibrate is True
+    assert model.release_.settings["calibration"]["share"] == 0.04
+    for number, label in (("0", "yes"), ("1.5", "no")):
+        code, out, _ = run("predict", "model.json", "people.csv", "--threshold", number)
+        assert code == 0
+        assert set(out.splitlines()[1:]) == {label}
+    assert run(*FIT, "--class-weight", "balanced", "--delta", "1e-6")[0] == 0
+    assert privfit.load(folder / "model.json").class_weight == "balanced"
+    for wrong in ("even", "no=1,maybe=2", "no=one"):
+        code, _, err = run(*FIT, "--class-weight", wrong)
+        assert code == 2
+        assert f"--class-weight ({wrong}) must be 'balanced' or weights by class; pass" in err
+
+
+def test_a_threshold_is_for_two_classes(folder, run):
+    points = ["cluster", "people.csv", "--schema", "schema.toml", "--clusters", "2",
+              "--epsilon", "1", "--out", "clusters.json"]  # fmt: skip
+    assert run(*points)[0] == 0
+    code, _, err = run("predict", "clusters.json", "people.csv", "--threshold", "0.5")
+    assert code == 2
+    assert "--threshold applies to classifiers of two classes alone; leave it out" in err
+
+
 def test_an_intercept_and_the_weight_of_a_loss_may_be_chosen(folder, run):
     assert run(*FIT, "--no-intercept", "--model", "svm", "--C", "10", "--solver", "eem")[0] == 0
     model = privfit.load(folder / "model.json")

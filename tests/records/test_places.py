@@ -259,6 +259,7 @@ def linear_answers(objective: LinearObjective, clipped: Any = ()) -> Answers:
         found[f"{name} bends again"] = whole(smooth.bends(at, bits, v))
     if len(numbers):
         found["sizes"] = objective.size_counts(numbers, np.array([0.2, 0.9]))
+    found["margins"] = objective.margin_counts(np.linspace(-1, 2, objective.n_weights), 6, 384)
     return found
 
 

@@ -1,0 +1,327 @@
+"""Calibrated probabilities: the sums, what they cost, and what they are good for."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+import reference
+from makers.cases import ADJACENCIES, DOMAINS, case, labels
+
+from privfit import (
+    DPSGA,
+    Box,
+    Gradient,
+    Ledger,
+    LinearObjective,
+    LinearSVC,
+    Local,
+    LogisticRegression,
+    ObjectivePerturbation,
+    PrivGene,
+    SelectRefine,
+    Stream,
+)
+from privfit.audit import paired
+from privfit.linear import calibration
+from privfit.linear.calibration import FAR, FINE, REACH, UNITS, histogram_of, table_of
+from privfit.models.model import dumps, loads
+from privfit.privacy.accounting import compose
+from privfit.privacy.neighbours import Neighbours
+from privfit.records import stream
+
+pytestmark = pytest.mark.filterwarnings("ignore::privfit.base.cautions.UnwiseBudgetWarning")
+
+PLACES = (((0.75, 0.0), (1.0, 1.0)), ((3.0, -2.0), (1.0, 0.25)), ((20.0, 10.0), (0.5, 1.0)))
+
+
+def odds(n: int = 4000, seed: int = 0, steep: float = 4.0) -> tuple[Any, Any]:
+    """Records in a box, and labels whose log odds are linear."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, 3))
+    chance = 1 / (1 + np.exp(-steep * (X[:, 0] - X[:, 1] + 0.2)))
+    return X, (rng.random(n) < chance).astype(int)
+
+
+def log_loss(model: Any, X: Any, y: Any) -> float:
+    return float(-np.log(model.predict_proba(X)[np.arange(len(y)), y]).mean())
+
+
+def model(kind: Any = LogisticRegression, epsilon: float = 1.0, delta: float = 1e-6, **more: Any):
+    return kind(epsilon, delta, **{
+        "domain": (-1, 1), "classes": [0, 1], "calibrate": True, "random_state": 3, **more,
+    })  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------- the sums
+
+
+@pytest.mark.parametrize("layout", ["auto", "dense", "sparse"])
+@pytest.mark.parametrize("name", DOMAINS)
+def test_margins_are_counted_like_the_naive_twin(name, layout, rng):
+    one = case(name)
+    X, y = one.rows(rng, 60), labels(rng, 60)
+    objective = LinearObjective(X, y, domain=one.domain, layout=layout)
+    w = rng.normal(size=objective.n_weights) / np.append(objective._largest_record[:-1], 1.0)
+    units = [Fraction(float(unit)) for unit in objective.domain.record_units()]
+    counts = np.zeros((2, 2 * REACH + 1), dtype=np.int64)
+    for x, label in zip(reference.records(X, one.domain), y, strict=True):
+        real = [xj * unit for xj, unit in zip(x, units, strict=True)]
+        counts[label, REACH + reference.margin_cell(real, w.tolist(), FINE, REACH)] += 1
+    np.testing.assert_array_equal(objective.margin_counts(w, FINE, REACH), counts)
+
+
+def test_weights_beyond_every_margin_count_at_the_ends():
+    X, y = odds(50)
+    objective = LinearObjective(X, y, domain=Box(-1, 1))
+    counts = objective.margin_counts(np.array([1e200, 0.0, 0.0, 0.0]), FINE, REACH)
+    assert counts[:, [0, -1]].sum() == 50
+
+
+@pytest.mark.parametrize(("at", "weights"), PLACES)
+def test_the_table_is_the_naive_twin_truncated(at, weights):
+    table = table_of(np.array(at), weights)
+    for label, cell in itertools.product((0, 1), range(-REACH, REACH + 1, 29)):
+        row = reference.calibration_row(cell, label, *at, weights[label], FINE, FAR)
+        for got, meant in zip(table[label, REACH + cell].tolist(), row, strict=True):
+            assert abs(got) <= abs(meant) + 1e-6
+            assert abs(got - meant) < 1 + 1e-6
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize(("at", "weights"), PLACES)
+def test_sensitivities_are_those_of_all_pairs_of_rows(at, weights, adjacency):
+    table, neighbours = table_of(np.array(at), weights), Neighbours(adjacency)
+    claimed = calibration.table_sensitivity(table, neighbours)
+    assert claimed <= neighbours.changes * math.sqrt(2) * UNITS * (1 + 1e-9)
+    rows = [*table.reshape(-1, 5).tolist()[::37], table[0, -1].tolist(), table[1, 0].tolist()]
+    empty = [[0] * 5] if adjacency == "add_remove" else rows
+    longest = max(math.dist(one, other) for one in rows for other in empty)
+    assert longest <= claimed
+    assert adjacency == "replace" or longest > 0.99 * claimed
+
+
+def test_curvatures_cost_nothing_beside_slopes():
+    """2 r^2 + 3 (2.7 h)^2 <= 2 for all r in [0, 1]: by intervals, with a bound on its slope."""
+    steps = 100_000
+    r = np.arange(steps + 1) / steps
+    squared = 2 * r**2 + 3 * 2.7**2 * (r * (1 - r)) ** 2
+    assert squared[r < 0.9].max() < 1.999  # its slope is below 10: between steps it gains 1e-4
+    falling = 4 * r + 6 * 2.7**2 * r * (1 - r) * (1 - 2 * r)
+    assert (falling[r >= 0.9] > 0).all()  # from there on it rises to 2, at 1
+    assert squared[-1] == 2
+
+
+def test_the_histogram_has_every_record_once(rng):
+    counts = rng.integers(0, 9, (2, 2 * REACH + 1))
+    cells = histogram_of(counts)
+    assert cells.shape == (2, 2 * FAR)
+    np.testing.assert_array_equal(cells.sum(axis=1), counts.sum(axis=1))
+    assert cells[0, FAR - 1] == counts[0, REACH - (1 << FINE) : REACH].sum()
+
+
+# ----------------------------------------------------------------------------------- what it costs
+
+SOLVERS = ("auto", Gradient(steps=4), Local(generations=6), PrivGene(generations=3, population=20),
+           DPSGA(generations=3, population=20), ObjectivePerturbation(),
+           SelectRefine(select=Local(generations=4), refine=Gradient(steps=4, whiten=True)),
+           )  # fmt: skip
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("solver", SOLVERS, ids=str)
+def test_solver_and_calibration_cost_the_budget_together(solver, delta, adjacency):
+    if isinstance(solver, SelectRefine) and not delta:
+        solver = Local(scoring="loss", generations=4)
+    X, y = odds(500)
+    ledger = Ledger(1.0, delta)
+    fitted = model(delta=delta, solver=solver, adjacency=adjacency, n_public=500, ledger=ledger)
+    release = fitted.fit(X, y).release_
+    assert (release.epsilon, release.delta) == (1.0, delta) == (
+        ledger.spent.epsilon, ledger.spent.delta)  # fmt: skip
+    assert compose(release.events, delta) <= 1.0
+    bought = release.settings["calibration"]
+    assert bought["share"] == 0.04
+    path = fitted.path_.answer
+    np.testing.assert_allclose(fitted.coef_[0], bought["slope"][0] * path[:-1], rtol=1e-12)
+    np.testing.assert_allclose(
+        fitted.intercept_[0], bought["slope"][0] * path[-1] + bought["intercept"][0], rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-6, 1e5])
+@pytest.mark.parametrize("delta", [0.0, 1e-12])
+@pytest.mark.parametrize("solver", [Local(generations=4), ObjectivePerturbation()], ids=str)
+def test_no_budget_ends_a_fit_that_was_charged(solver, delta, epsilon):
+    X, y = odds(100)
+    fitted = model(epsilon=epsilon, delta=delta, solver=solver, classes=[0, 1, 2]).fit(X, y)
+    assert compose(fitted.release_.events, delta) <= epsilon
+    if delta and epsilon < 1e-7:  # nothing is left to spend
+        assert fitted.release_.settings["calibration"]["slope"] == [1.0] * 3
+
+
+def fits(adjacency: str, delta: float, classes: int = 2) -> Any:
+    def run(table: Any, ledger: Any, random_state: Any) -> Any:
+        return model(
+            delta=delta, adjacency=adjacency, solver=Local(generations=4), n_public=41,
+            ledger=ledger, random_state=random_state, classes=[*range(classes)], n_threads=1,
+        ).fit(*table)  # fmt: skip
+
+    return run
+
+
+def neighbours(adjacency: str, classes: int = 2) -> list[tuple[Any, Any]]:
+    """A table with one record more, or with another record, at the corners of the box."""
+    X, y = odds(40, 1, steep=40.0)
+    y = (y + np.arange(40) % (classes - 1)) if classes > 2 else y
+    corners = [np.array([a, b, 0.0]) for a, b in ((1, -1), (-1, 1), (1, 1))]
+    extremes = list(itertools.product(corners, range(classes)))
+    whole = [(np.vstack([X, x]), np.append(y, label)) for x, label in extremes]
+    if adjacency == "add_remove":
+        return [((X, y), one) for one in whole]
+    return list(itertools.combinations(whole, 2))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_an_audit_of_neighbours_finds_nothing(adjacency, delta, classes):
+    for first, second in neighbours(adjacency, classes)[:8]:
+        assert paired(fits(adjacency, delta, classes), first, second).passes()
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_the_audit_finds_noise_that_is_too_small(adjacency, delta):
+    """Sums that move twice as far as is claimed: a model that is sure, and a record against it."""
+    honest = calibration.table_sensitivity
+    faults: dict[str, Any] = {
+        "table_sensitivity": lambda *given: honest(*given) / 2,
+        "histogram_of": lambda counts: 2 * histogram_of(counts),
+    }
+    prior = calibration.Prior(5.0, 0.1, 0.1)  # steep scores: slopes of almost 1
+    with (
+        mock.patch.multiple(calibration, **faults),
+        mock.patch("privfit.estimators.linear.prior_of", return_value=prior),
+    ):
+        found = [paired(fits(adjacency, delta), *pair) for pair in neighbours(adjacency)]
+    assert not all(one.passes() for one in found)
+    assert max(one.strain for one in found) > 1.2
+
+
+# ----------------------------------------------------------------------------------- what it is for
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_probabilities_become_honest(delta):
+    (X, y), (fresh, truth) = odds(20_000), odds(20_000, seed=1)
+    given = {"delta": delta, "epsilon": 2.0, "solver": Gradient(steps=20), "n_public": 20_000}
+    before = log_loss(model(calibrate=False, **given).fit(X, y), fresh, truth)
+    after = log_loss(model(**given).fit(X, y), fresh, truth)
+    best = log_loss(model(epsilon=1e4, solver=ObjectivePerturbation(), calibrate=False).fit(X, y),
+                    fresh, truth)  # fmt: skip
+    assert after - best < 0.2 * (before - best)
+
+
+def test_without_privacy_to_speak_of_the_slope_is_that_of_the_likelihood():
+    from sklearn.linear_model import LogisticRegression as Plain
+
+    X, y = odds(20_000)
+    fitted = model(epsilon=500.0, solver=Gradient(steps=10)).fit(X, y)
+    z = X @ fitted.path_.answer[:-1] + fitted.path_.answer[-1]
+    plain = Plain(C=1e9).fit(np.clip(z, -6, 6)[:, None], y)
+    bought = fitted.release_.settings["calibration"]
+    assert abs(bought["slope"][0] - plain.coef_[0, 0]) < 0.02
+    assert abs(bought["intercept"][0] - plain.intercept_[0]) < 0.03
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_stream_gives_the_same_bits(delta, monkeypatch):
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 12)
+    monkeypatch.setattr(stream, "PACKED_BLOCK", 1)
+    X, y = odds(700)
+    for kind in (LogisticRegression, LinearSVC):
+        given = {"kind": kind, "delta": delta, "solver": Local(generations=5)}
+        one, other = model(**given).fit(X, y), model(**given).fit(Stream(X), y)
+        np.testing.assert_array_equal(one.coef_, other.coef_)
+        assert one.release_.settings["calibration"] == other.release_.settings["calibration"]
+
+
+def test_several_classes_are_calibrated_one_by_one():
+    X, y = odds(3000)
+    y = y + (X[:, 2] > 0.5) * (1 - y) * 2
+    fitted = model(classes=[0, 1, 2]).fit(X, y)
+    bought = fitted.release_.settings["calibration"]
+    assert len(bought["slope"]) == len(bought["intercept"]) == 3
+    assert compose(fitted.release_.events, 1e-6) <= 1.0
+    np.testing.assert_allclose(fitted.predict_proba(X[:9]).sum(axis=1), 1.0)
+
+
+def test_a_model_without_an_intercept_keeps_none():
+    X, y = odds(3000)
+    fitted = model(fit_intercept=False).fit(X, y)
+    assert fitted.intercept_.tolist() == [0.0]
+    assert fitted.release_.settings["calibration"]["intercept"] == [0.0]
+
+
+def test_a_support_vector_machine_gets_probabilities():
+    (X, y), (fresh, truth) = odds(20_000), odds(20_000, seed=1)
+    plain = model(LinearSVC, calibrate=False).fit(X, y)
+    with pytest.raises(AttributeError) as caught:
+        plain.predict_proba(fresh)
+    assert "needs calibrated scores; pass calibrate=True, and fit again" in str(
+        caught.value.__cause__
+    )
+    with pytest.raises(ValueError, match="predict_proba needs calibrated scores; pass calibrate"):
+        plain.set_params(calibrate=True).predict_proba(fresh)
+    fitted = model(LinearSVC).fit(X, y)
+    np.testing.assert_array_equal(fitted.coef_[0], fitted.path_.answer[:-1])
+    assert log_loss(fitted, fresh, truth) < 0.40
+    again = loads(dumps(fitted))
+    np.testing.assert_array_equal(again.predict_proba(fresh), fitted.predict_proba(fresh))
+
+
+# ------------------------------------------------------------------------------------ declarations
+
+
+def test_a_publication_is_never_calibrated():
+    X, y = odds(300)
+    solver = PrivGene(generations=2, population=20, paper=True)
+    with pytest.raises(ValueError, match=r"calibrate \(True\) must be False for a solver"):
+        model(solver=solver).fit(X, y)
+    one, other = (model(solver=solver, calibrate=how).fit(X, y) for how in ("auto", False))
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    assert "calibration" not in one.release_.settings
+
+
+def test_a_fit_of_the_loss_itself_is_calibrated_only_if_asked_for():
+    X, y = odds(300)
+    solver = ObjectivePerturbation()
+    assert "calibration" not in model(solver=solver, calibrate="auto").fit(X, y).release_.settings
+    assert "calibration" in model(solver=solver).fit(X, y).release_.settings
+    machine = model(LinearSVC, solver=solver, calibrate="auto").fit(X, y)
+    assert "calibration" in machine.release_.settings
+
+
+@pytest.mark.filterwarnings("ignore::privfit.base.cautions.PrivacyLeakWarning")
+def test_without_privacy_nothing_is_bought():
+    X, y = odds(300)
+    solver = DPSGA(generations=2, population=20)
+    with pytest.raises(ValueError, match="and for an infinite epsilon; pass calibrate=False"):
+        model(epsilon=math.inf, delta=0.0, solver=solver).fit(X, y)
+    assert model(epsilon=math.inf, delta=0.0, solver=solver, calibrate="auto").fit(X, y)
+
+
+@pytest.mark.parametrize("wrong", ["yes", None, 0.04, 1])
+def test_other_words_are_refused_before_the_charge(wrong):
+    X, y = odds(100)
+    ledger = Ledger(1.0, 1e-6)
+    with pytest.raises(ValueError, match=r"calibrate \(.*\) must be True, False or 'auto'"):
+        model(calibrate=wrong, ledger=ledger).fit(X, y)
+    assert ledger.spent.epsilon == 0
