@@ -35,7 +35,8 @@ from privfit.privacy.ledger import Ledger
 from privfit.privacy.neighbours import Neighbours
 from privfit.records import is_partitioned
 from privfit.records.codes import JOINT, MANY_JOINT
-from privfit.runs.door import realised, settings_of
+from privfit.runs.door import before, realised, settings_of
+from privfit.runs.fields import Taken
 from privfit.runs.paths import Generation, Path, Paths
 from privfit.runs.payment import Account, Terms
 from privfit.runs.purchases import Purchase
@@ -169,8 +170,10 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         self._check_weights(name, settings)
         space = _space(settings, objective)
         terms.check(name, settings, objective, space)
+        taken = before(settings)
         account = terms.open(objective)
-        paths, said = _run(account, records, objective, name, settings, space)
+        paths = _run(account, records, objective, name, settings, space)
+        said = self._said(name, taken, paths, records)
         return self._keep(X, paths, declared, objective, account, said)
 
     def _fit_blanks(self, X: Any, declared: _Records, terms: Terms, given: tuple[str, Any]) -> Any:
@@ -184,14 +187,23 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         stand_in = replace(declared, domain=purchase.stand_in)
         objective = stand_in.coded_for(settings).packed(settings)
         purchase.terms(terms).check(name, settings, objective, _space(settings, objective))
+        taken = before(settings)
         paid = terms.charge(objective)
         bought = replace(declared, domain=purchase.buy(paid))
         records = bought.coded_for(settings)
         objective = records.packed(settings)
         space = _space(settings, objective)
-        paths, said = _run(purchase.account(paid), records, objective, name, settings, space)
+        paths = _run(purchase.account(paid), records, objective, name, settings, space)
+        said = self._said(name, taken, paths, records)
         said["blanks"] = purchase.plan.settings
         return self._keep(X, paths, bought, objective, paid, said)
+
+    def _said(
+        self, name: str, taken: Taken, paths: dict[Any, Path], records: _Records
+    ) -> dict[str, Any]:
+        """The settings as they were used, for the release; those passed are for a model file."""
+        self._remember_solver(name, taken)
+        return {**_realised(name, taken, paths), **records.weights}
 
     def _keep(
         self,
@@ -315,14 +327,14 @@ def _run(
     name: str,
     settings: Any,
     space: Reals,
-) -> tuple[dict[Any, Path], dict[str, Any]]:
-    """The path of each class that has a model, and the settings as they were used."""
+) -> dict[Any, Path]:
+    """The path of each class that has a model."""
     heads, labels, paths = records.heads, records.classes.tolist(), {}
     for head in heads:
         one, label = records.against_rest(objective, head, settings), labels[head]
         run = account.run(one, space, f"{account.terms.name} {label}", len(heads))
         paths[label] = account.solved(name, settings, run)
-    return paths, {**_realised(name, settings, paths), **records.weights}
+    return paths
 
 
 def _codes(y: Any, *, classes: Array) -> NDArray[np.int64]:
@@ -338,9 +350,9 @@ def _space(settings: Settings, objective: LinearObjective) -> Reals:
     return Reals(-high, high, objective.n_weights)
 
 
-def _realised(name: str, settings: Settings, paths: dict[Any, Path]) -> dict[str, Any]:
+def _realised(name: str, given: Taken, paths: dict[Any, Path]) -> dict[str, Any]:
     """The settings as they were used, and where a callback ended the model of each class."""
-    said = realised(name, settings, [*paths.values()][-1])
+    said = realised(name, given, [*paths.values()][-1])
     if len(paths) > 1 and any(path.stopped for path in paths.values()):
         said["stopped"] = {str(one): path.notes.get("stopped") for one, path in paths.items()}
     return said
