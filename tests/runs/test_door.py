@@ -121,12 +121,17 @@ def test_a_field_without_a_plain_value_is_shown_by_its_type():
         assert found.release.to_json() == ledger.releases[0].to_json()
 
 
+def endless() -> list[Any]:
+    """A list that contains itself."""
+    found: list[Any] = []
+    found.append(found)
+    return found
+
+
 def test_fields_that_cannot_be_read_are_refused_before_the_charge():
-    endless: list[Any] = []
-    endless.append(endless)
     ledger = Ledger(1.0)
     with pytest.raises(TypeError, match=r"solver \(Holds\) must have fields that can be read, but"):
-        search(OWN, BOX, 1.0, solver=Holds(endless), ledger=ledger)
+        search(OWN, BOX, 1.0, solver=Holds(endless()), ledger=ledger)
     assert ledger.remaining.epsilon == 1.0
 
 
@@ -603,9 +608,11 @@ def test_an_unpaid_solver_that_fails_was_not_charged():
 def test_every_raise_of_the_door_is_reached(installed):
     seen = [messages_of(call) for call, _ in REFUSED]
     seen += [messages_of(partial(search, OWN, BOX, 1.0, solver=one)) for one in FAILING]
+    seen += [messages_of(partial(search, OWN, BOX, 1.0, solver=Holds(endless())))]
     seen += [messages_of(partial(call, installed)) for call in (offers_twice, offers_nothing)]
     folder = File(door.__file__).parent
-    assert_reached([folder / "door.py", folder / "candidates.py"], "\n".join(seen))
+    sources = [folder / f"{name}.py" for name in ("door", "candidates", "fields")]
+    assert_reached(sources, "\n".join(seen))
 
 
 # ------------------------------------------------------------------------------------------ spaces
