@@ -62,7 +62,7 @@ def _described(part: Any) -> Taken:
         return Taken(part, name_of(part), {}, {})
     passed = {name: _copied(value) for name, value in fields_of(part).items()}
     used = passed
-    if isinstance(part, Parameters):
+    if isinstance(part, Parameters) and is_dataclass(part):
         used = {name: _copied(getattr(part, name)) for name in passed}
     known = None if not passed and not _is_made_without(part) else passed
     return Taken(type(part), name_of(part), known, used)

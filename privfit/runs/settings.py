@@ -267,7 +267,8 @@ def fields_of(solver: Any) -> dict[str, Any]:
         return {one.name: getattr(solver, one.name) for one in fields(solver) if one.init}
     if is_dataclass(solver) and isinstance(solver, Parameters):  # whose blanks have values by rules
         return {one.name: vars(solver)[one.name] for one in fields(solver)}
-    if isinstance(solver, Parameters | type) or not hasattr(solver, "get_params"):
+    own = getattr(type(solver), "get_params", Parameters.get_params)
+    if isinstance(solver, type) or own is Parameters.get_params:
         return {}
     return dict(solver.get_params(deep=False))
 
