@@ -14,8 +14,10 @@ score that changes a proposal is seen as soon as the reversed scores would chang
 that goes to a mechanism may then use up at most what the mechanism's event promises (`strain`). If
 the objective's range is the same for all candidates, the record is made: it favours half of the
 candidates, chosen by their bits, by the whole range, so that a selection among two or more is
-strained by exactly 1, and any range that is too small is found. If the range depends on the
-candidates, neighbouring tables are made of the `records` that are passed.
+strained by exactly 1, and any range that is too small is found; that of a view (`Run.around`) is
+held to the objective's range of the candidates that its moves lead to. If the range depends on the
+candidates, or a view has a smaller one with good reason, neighbouring tables are made of the
+`records` that are passed.
 
 No number is estimated, so there are no false alarms; only the pairs that were tried are tested.
 """
@@ -37,6 +39,7 @@ from privfit.privacy.ledger import Ledger
 from privfit.privacy.neighbours import Adjacency
 from privfit.privacy.neighbours import Neighbours as Relation
 from privfit.runs.protocols import Objective, Solver, Space
+from privfit.runs.run import gridded
 from privfit.searches.solvers import search
 
 __all__ = ["SolverAudit", "audit_solver"]
@@ -113,7 +116,7 @@ def audit_solver(
         The solver, as for `search`.
     objective : Objective, or callable (list of records) -> Objective
         An objective of made-up records. If its range depends on the candidates, as those of linear
-        models and of centres do: a function that makes one of records.
+        models and of centres do, or is smaller for moves: a function that makes one of records.
     space : Space
         What a candidate may be.
     epsilon, delta : float, default=1.0 and 0.0
@@ -163,9 +166,9 @@ def audit_solver(
     >>> audit_solver(peeks, objective, Reals(0, 1, 1)).differences
     ('answers of the two runs differ',)
     """
-    relation, seeds = Relation.of(adjacency), list(seeds)
+    relation, seeds = Relation.of(adjacency), _listed(seeds)
     if records is None:
-        far, near = _made_pairs(objective, relation)
+        far, near = _made_pairs(objective, space, relation)
     else:
         far, near = _table_pairs(objective, records, n, relation)
 
@@ -187,10 +190,20 @@ def audit_solver(
         ) from None
 
 
+def _listed(seeds: Any) -> list[int]:
+    """The seeds, of which there must be some."""
+    found = list(seeds) if isinstance(seeds, Iterable) and not isinstance(seeds, str) else []
+    if not found or not all(is_whole(seed) and seed >= 0 for seed in found):
+        raise DeclarationError(
+            f"seeds ({seeds!r}) must be whole numbers of at least 0; pass seeds=range(5)"
+        )
+    return found
+
+
 Pairs = list[tuple[Callable[[], "_Watched"], Callable[[], "_Watched"]]]
 
 
-def _made_pairs(objective: Any, relation: Relation) -> tuple[Pairs, Pairs]:
+def _made_pairs(objective: Any, space: Space, relation: Relation) -> tuple[Pairs, Pairs]:
     """Objectives that are far from this one, and that are neighbours of it."""
     if not hasattr(objective, "scores"):
         raise DeclarationError(
@@ -199,10 +212,15 @@ def _made_pairs(objective: Any, relation: Relation) -> tuple[Pairs, Pairs]:
         )
 
     def known() -> _Watched:
-        return _Viewless(objective)
+        return _Made(objective, space)
 
-    far: Pairs = [(known, lambda: _Reversed(objective)), (known, lambda: _Shuffled(objective))]
-    near: Pairs = [(known, lambda s=side: _Favoured(objective, relation, s)) for side in (0, 1)]  # type: ignore[misc]
+    def favoured(side: int) -> Callable[[], _Watched]:
+        return lambda: _Favoured(objective, space, relation, side)
+
+    far: Pairs = [
+        (known, lambda: _Reversed(objective, space)), (known, lambda: _Shuffled(objective, space))
+    ]  # fmt: skip
+    near: Pairs = [(known, favoured(side)) for side in (0, 1)]
     return far, near
 
 
@@ -261,40 +279,72 @@ class _Watched:
 
     def scores(self, P: Array) -> Integers:
         """The scores, and a digest of the candidates."""
-        candidates = np.ascontiguousarray(P)
-        self.proposed.append(hashlib.sha256(candidates.tobytes()).hexdigest())
-        return self.changed(candidates, np.asarray(self._objective.scores(P), dtype=np.int64))
+        return self.seen(np.ascontiguousarray(P), self._objective.scores(P))
+
+    def seen(self, P: Array, scores: Any) -> Integers:
+        """The scores of candidates as the solver gets them."""
+        self.proposed.append(hashlib.sha256(np.ascontiguousarray(P).tobytes()).hexdigest())
+        return self.changed(P, np.asarray(scores, dtype=np.int64))
 
     def changed(self, P: Array, scores: Integers) -> Integers:
         """The scores of another table."""
         return scores
 
 
-class _Viewless(_Watched):
-    """An objective that scores moves as candidates: its views would not be watched, or changed."""
+class _Made(_Watched):
+    """An objective whose views are watched as well: they score moves of the other table."""
 
-    around = at = None
+    def __init__(self, objective: Any, space: Space) -> None:
+        super().__init__(objective)
+        self._space = space
+
+    def __getattr__(self, name: str) -> Any:
+        found = super().__getattr__(name)
+        if name not in ("around", "at") or found is None:
+            return found
+
+        def view(w: Array, *space: Any) -> _View:
+            return _View(self, found(w, *space), *(space or [gridded(self._space, self)]))
+
+        return view
 
 
-class _Reversed(_Viewless):
+class _View:
+    """A view whose scores are those of the other table; all else is the objective's own."""
+
+    def __init__(self, owner: _Made, view: Any, space: Any) -> None:
+        self._owner, self._view, self._space = owner, view, space
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._view, name)
+
+    def scores(self, where: Integers, what: Array) -> Integers:
+        """The scores after each move, and a digest of the candidates."""
+        P = np.asarray(self._space.moved(self._view.w, where, what))
+        return self._owner.seen(P, self._view.scores(where, what))
+
+
+class _Reversed(_Made):
     """The best is the worst."""
 
     def changed(self, P: Array, scores: Integers) -> Integers:
         return -scores
 
 
-class _Shuffled(_Viewless):
+class _Shuffled(_Made):
     """Scores that have nothing to do with the candidates."""
 
     def changed(self, P: Array, scores: Integers) -> Integers:
         return np.array([_bits(row) % 1_000_003 for row in P], dtype=np.int64)
 
 
-class _Favoured(_Viewless):
+class _Favoured(_Made):
     """A neighbour: one record favours half of all candidates as much as the range allows."""
 
-    def __init__(self, objective: Any, relation: Relation, side: int) -> None:
-        super().__init__(objective)
+    def __init__(self, objective: Any, space: Space, relation: Relation, side: int) -> None:
+        super().__init__(objective, space)
         self._relation, self._side = relation, side
         self._span: int | None = None
 

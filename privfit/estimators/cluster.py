@@ -35,7 +35,7 @@ from privfit.objectives import CentersObjective, FacilityObjective
 from privfit.privacy.ledger import Ledger
 from privfit.privacy.released import ReleasedFloat
 from privfit.records import is_partitioned
-from privfit.runs.door import realised, settings_of
+from privfit.runs.door import before, realised, settings_of
 from privfit.runs.listeners import bar
 from privfit.runs.paths import Generation, Path
 from privfit.runs.payment import Account, Terms
@@ -73,14 +73,17 @@ class _Clusterer(TransformerMixin, ClusterMixin, PrivateEstimator):  # type: ign
 
     def _run(
         self, name: str, settings: Settings, objective: Any, space: Callable[[BitSource], Space]
-    ) -> tuple[Path, Account]:
-        """Check, charge and run; return what was found, and the account that paid for it."""
+    ) -> tuple[Path, Account, dict[str, Any]]:
+        """Check, charge and run; return what was found, what paid for it, and the settings used."""
         terms = Terms.of(self)
         terms.check(name, settings, objective, space(BitSource(0)))
+        given = before(settings)
         account = terms.open(objective)
         # Nothing is drawn from the caller's bits before the charge.
         run = account.run(objective, space(account.source), terms.name)
-        return account.solved(name, settings, run), account
+        path = account.solved(name, settings, run)
+        self._remember_solver(name, given)
+        return path, account, realised(name, given, path)
 
     def _check_clusters(self) -> None:
         if not is_whole(self.n_clusters) or self.n_clusters < 1:
@@ -321,7 +324,7 @@ class KMeans(_Clusterer):
         given = None if self._is_auto else settings_of(self.solver, kmeans.METHODS)
         objective = self._objective(X, domain, *(given or ("auto", Settings())))
         name, settings = self._chosen(objective, given)
-        path, account = self._run(
+        path, account, used = self._run(
             name, settings, objective, lambda source: centre_space(objective, source)
         )
         trace, centers = getattr(path, "trace", None), objective.project(path.answer)
@@ -333,8 +336,7 @@ class KMeans(_Clusterer):
             parameters["postprocessed"] = centers
         remember_columns(self, X, objective.domain)
         self.domain_, self.cluster_centers_, self.path_ = objective.domain, centers, path
-        shown = {**realised(name, settings, path), "n_clusters": self.n_clusters,
-                 "postprocess": self.postprocess}  # fmt: skip
+        shown = {**used, "n_clusters": self.n_clusters, "postprocess": self.postprocess}
         self.release_: Any = account.close(self.domain_, shown, parameters)
         return self
 
@@ -590,7 +592,7 @@ class KMedian(_Clusterer):
             warnings.warn(LOCAL, OldNameWarning, stacklevel=2)
         name, settings = settings_of(solver, kmedian.METHODS)
         space = Subsets(objective.n_facilities, int(self.n_clusters))
-        path, account = self._run(name, settings, objective, lambda _: space)
+        path, account, used = self._run(name, settings, objective, lambda _: space)
         self.facilities_, self.path_ = np.sort(path.answer), path
         if objective.domain is None:
             self.cluster_centers_: Any = [self.facilities[i] for i in self.facilities_]
@@ -601,7 +603,7 @@ class KMedian(_Clusterer):
         self.release_: Any = account.close(
             objective.domain or "distances of a metric of their own",
             {
-                **realised(name, settings, path),
+                **used,
                 "n_clusters": self.n_clusters,
                 "clip": objective.clip,
                 "metric": _named(self.metric),

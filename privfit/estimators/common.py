@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -22,13 +21,17 @@ from privfit.domains.frames import column_names, numbers_of
 from privfit.domains.reading import LevelReader, objects, positions
 from privfit.privacy.neighbours import REPLACE, Neighbours
 from privfit.records import is_partitioned
-from privfit.runs.settings import by_depth, changed
+from privfit.runs.door import OURS
+from privfit.runs.fields import Taken
+from privfit.runs.settings import by_depth, changed, fields_of, has_own_fields
 
 ONE_KIND = "classes must be labels of one kind; pass classes=[...] of numbers or of texts"
 
 
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """An estimator whose parameters include the settings of its solver."""
+
+    _solver_as_fitted: Taken  # a user's, before the last fit: what a model file holds
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters, and the fields of a solver that is a dataclass.
@@ -45,10 +48,16 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """
         found: dict[str, Any] = super().get_params(deep)
         solver = found.get("solver")
-        if deep and is_dataclass(solver) and not hasattr(solver, "get_params"):
-            own = [one.name for one in fields(solver) if one.init]
-            found |= {f"solver__{name}": getattr(solver, name) for name in own}
+        if deep and has_own_fields(solver):
+            found = {name: found[name] for name in found if not name.startswith("solver__")}
+            found |= {f"solver__{name}": value for name, value in fields_of(solver).items()}
         return found
+
+    def _remember_solver(self, name: str, taken: Taken) -> None:
+        """Keep a solver of a user as it was before the charge; privfit's own never change."""
+        self.__dict__.pop("_solver_as_fitted", None)
+        if name not in OURS:
+            self._solver_as_fitted = taken
 
     def set_params(self, **params: Any) -> Any:
         """Set parameters; ``solver__steps`` replaces the solver's settings by a changed copy.

@@ -40,7 +40,8 @@ from privfit.privacy.ledger import Ledger
 from privfit.privacy.neighbours import Neighbours
 from privfit.records import is_partitioned
 from privfit.records.codes import JOINT, MANY_JOINT
-from privfit.runs.door import realised, settings_of
+from privfit.runs.door import before, realised, settings_of
+from privfit.runs.fields import Taken
 from privfit.runs.paths import Generation, Path, Paths
 from privfit.runs.payment import Account, Paid, Terms
 from privfit.runs.purchases import Purchase
@@ -181,11 +182,12 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         parts = self._parts(whole, settings, weights, len(declared.heads))
         space = _space(settings, objective)
         parts.terms.check(name, settings, objective, space)
+        taken = before(settings)
         account = whole.open(objective)
         heads, n_classes = declared.heads, len(declared.classes)
         weighings = weights.weighings(heads, _bought(parts, account, objective, n_classes))
         paths = _run(account, parts, records, objective, name, settings, space, weighings)
-        said = {**_realised(name, settings, paths), **records.weights}
+        said = self._said(name, taken, paths, records)
         if weights.declared is not None:
             said["class_weight"] = {"share": parts.counts_share,
                                     "weights": [list(one.pair) for one in weighings]}  # fmt: skip
@@ -212,6 +214,7 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         stand_in = replace(declared, domain=purchase.stand_in)
         objective = stand_in.coded_for(settings).packed(settings)
         purchase.terms(terms).check(name, settings, objective, _space(settings, objective))
+        taken = before(settings)
         paid = terms.charge(objective)
         bought = replace(declared, domain=purchase.buy(paid))
         records = bought.coded_for(settings)
@@ -221,8 +224,8 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         weighings = ClassWeights(None, declared.classes).weighings(heads, None)
         paths = _run(account, parts, records, objective, name, settings, space, weighings)
         models = np.array([path.answer for path in paths.values()])
-        said = {**_realised(name, settings, paths), "blanks": purchase.plan.settings}
-        return self._keep(X, paths, models, bought, objective, paid, said | records.weights)
+        said = self._said(name, taken, paths, records) | {"blanks": purchase.plan.settings}
+        return self._keep(X, paths, models, bought, objective, paid, said)
 
     def _parts(self, terms: Terms, settings: Settings, weights: ClassWeights, models: int) -> Parts:
         """The solver's part of the budget, and others' parts."""
@@ -247,6 +250,13 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         """The models (heads, n_weights) whose scores are log odds."""
         pairs = zip(models, scales, strict=True)
         return np.array([scale.of(model, intercept) for model, scale in pairs])
+
+    def _said(
+        self, name: str, taken: Taken, paths: dict[Any, Path], records: _Records
+    ) -> dict[str, Any]:
+        """The settings as they were used, for the release; those passed are for a model file."""
+        self._remember_solver(name, taken)
+        return {**_realised(name, taken, paths), **records.weights}
 
     def _keep(
         self,
@@ -455,9 +465,9 @@ def _space(settings: Settings, objective: LinearObjective) -> Reals:
     return Reals(-high, high, objective.n_weights)
 
 
-def _realised(name: str, settings: Settings, paths: dict[Any, Path]) -> dict[str, Any]:
+def _realised(name: str, given: Taken, paths: dict[Any, Path]) -> dict[str, Any]:
     """The settings as they were used, and where a callback ended the model of each class."""
-    said = realised(name, settings, [*paths.values()][-1])
+    said = realised(name, given, [*paths.values()][-1])
     if len(paths) > 1 and any(path.stopped for path in paths.values()):
         said["stopped"] = {str(one): path.notes.get("stopped") for one, path in paths.items()}
     return said

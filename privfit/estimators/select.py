@@ -24,7 +24,7 @@ from privfit.features.selection import (
 )
 from privfit.privacy.ledger import Ledger
 from privfit.records.binary import bound_ones
-from privfit.runs.door import fields_of
+from privfit.runs.door import before, fields_shown
 from privfit.runs.payment import Paid, Terms
 from privfit.runs.settings import DEPRECATED
 
@@ -169,9 +169,11 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
             if name == "auto":
                 name, settings = selection.best_of(problem, self.k, terms.budget)
             settings.check(problem, terms.budget)
+        given = before(settings)
         paid = terms.charge(problem.records)
         selected = paid.attempt(name, lambda: self._selected(settings, problem, paid))
         remember_columns(self, X, BINARY.bind(problem.d))
+        self._remember_solver(name, given)
         self.ranking_ = selected.features
         parameters: dict[str, NDArray[Any]] = {"features": selected.features.copy()}
         if selected.scores is not None:
@@ -182,7 +184,7 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
                 "solver": name,
                 "criterion": self.criterion,
                 "max_ones": problem.max_ones,
-                **fields_of(settings),
+                **fields_shown(given),
                 **selected.notes,
             },
             parameters,

@@ -26,6 +26,7 @@ from privfit.linear import methods as linear
 from privfit.models import own
 from privfit.privacy.neighbours import Neighbours
 from privfit.runs.door import OURS
+from privfit.runs.fields import Taken, taken
 from privfit.runs.settings import listed
 from privfit.searches import operators
 
@@ -56,22 +57,36 @@ def to_plain(value: Any, what: str) -> Any:
             return value.to_dict()
         if isinstance(value, Neighbours):
             return value.relation
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and what == "class_weight":
             labels, weights = ([encoded(one, other) for one in part]
                                for part in (value.keys(), value.values()))  # fmt: skip
             return {"labels": labels, "weights": weights}
-        if SETTINGS.get(type(value).__name__) is type(value):
-            params = listed(value, value.get_params(deep=False)).items()
+        if _is_ours(value):
+            value = taken(value)
+        if isinstance(value, Taken) and value.kind in SETTINGS.values():
+            params = listed(value.kind, value.fields or {}).items()
             plain = {name: encoded(item, other) for name, item in params}
-            return {"settings": type(value).__name__, **plain}
-        if users:
+            return {"settings": value.kind.__name__, **plain}
+        if users and isinstance(value, own.SavedSolver | Taken):
             return own.written(value, lambda item: encoded(item, partial(other, users=True)))
         raise DeclarationTypeError(
-            f"{what} ({type(value).__name__}) cannot be written to a model file; give it a name or "
+            f"{what} ({_kind_of(value)}) cannot be written to a model file; give it a name or "
             f"plain numbers by set_params({what}=...), or pickle the model"
         )
 
-    return encoded(value, partial(other, users=what == "solver"))
+    users = what == "solver"
+    if users and not isinstance(value, str | own.SavedSolver | Taken):
+        value = taken(value)  # now, if it was not before a fit
+    return encoded(value, partial(other, users=users))
+
+
+def _is_ours(value: Any) -> bool:
+    """Whether these are settings of privfit itself, or one of its operators."""
+    return type(value) in SETTINGS.values()
+
+
+def _kind_of(value: Any) -> str:
+    return str((value.kind if isinstance(value, Taken) else type(value)).__name__)
 
 
 def from_plain(value: Any, what: str) -> Any:

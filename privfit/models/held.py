@@ -18,6 +18,8 @@ from privfit.models.declared import method_name
 from privfit.models.own import SavedSolver
 from privfit.privacy.ledger import Release
 from privfit.records.binary import bound_ones
+from privfit.runs.door import fields_shown
+from privfit.runs.fields import taken
 
 __all__ = [
     "UNCHANGED",
@@ -155,7 +157,7 @@ def check_method(file: File, name: str) -> None:
         return
     file.agree(name, method_name(method), file.settings.get(name))
     if dataclasses.is_dataclass(method) and not isinstance(method, SavedSolver):
-        own = Release("", 0.0, 0.0, "", (), settings=dataclasses.asdict(method))  # type: ignore[arg-type]
+        own = Release("", 0.0, 0.0, "", (), settings=fields_shown(taken(method)))
         _check_settings(file, name, parse(own.to_json())["settings"], file.settings)
 
 

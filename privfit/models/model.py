@@ -38,7 +38,7 @@ from privfit.base.version import __version__
 from privfit.models.declared import from_plain, to_plain
 from privfit.models.held import UNCHANGED, File
 from privfit.models.kinds import CALLS, ESTIMATORS, KINDS, RESULTS
-from privfit.models.own import allowed, made
+from privfit.models.own import SavedSolver, allowed, made
 from privfit.models.upgrades import upgraded
 from privfit.privacy.ledger import ADJACENCIES, Budget, Release
 from privfit.runs.settings import DEPRECATED
@@ -222,6 +222,8 @@ def _written_parameters(estimator: Any) -> dict[str, Any]:
     given = {name: getattr(estimator, name) for name in kind.parameters}
     if getattr(estimator, "method", DEPRECATED) != DEPRECATED:  # what solver was
         given["solver"] = estimator.method
+    elif "solver" in given and not isinstance(given["solver"], str | SavedSolver):
+        given["solver"] = getattr(estimator, "_solver_as_fitted", given["solver"])
     if isinstance(given.get("solver"), str):
         given["solver"] = kind.renamed.get(given["solver"], given["solver"])
     return {name: to_plain(value, name) for name, value in given.items()}

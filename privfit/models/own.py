@@ -15,13 +15,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from types import FunctionType
 from typing import Any
 
 from privfit.base.errors import DeclarationError, DeclarationTypeError, FileError
-from privfit.runs.door import OURS, name_of
+from privfit.runs.door import OURS
+from privfit.runs.fields import Taken
 
 __all__ = ["SavedSolver", "allowed", "made", "read", "written"]
 
@@ -56,20 +57,19 @@ class SavedSolver:
 # ------------------------------------------------------------------------------------------ writing
 
 
-def written(solver: Any, encode: Callable[[Any], Any]) -> dict[str, Any] | str:
+def written(solver: SavedSolver | Taken, encode: Callable[[Any], Any]) -> dict[str, Any] | str:
     """A solver of a user as JSON has it; `encode` writes its fields."""
     if isinstance(solver, SavedSolver):
         if ":" not in solver.path:
             return solver.path
         path, name, held = solver.path, solver.name, dict(solver.fields)
     else:
-        path, name, held = import_path(solver), name_of(solver), _fields(solver)
+        path, name, held = import_path(solver.kind), solver.name, _fields(solver)
     return {"own": path, "name": name, "fields": {key: encode(held[key]) for key in held}}
 
 
-def import_path(solver: Any) -> str:
+def import_path(kind: Any) -> str:
     """Where a function, or the class of settings, is imported from; the place is looked at."""
-    kind = solver if isinstance(solver, FunctionType | type) else type(solver)
     module, name = kind.__module__, kind.__qualname__
     try:
         found: Any = reduce(getattr, name.split("."), sys.modules[module])
@@ -83,18 +83,15 @@ def import_path(solver: Any) -> str:
     return f"{module}:{name}"
 
 
-def _fields(solver: Any) -> dict[str, Any]:
+def _fields(solver: Taken) -> dict[str, Any]:
     """The arguments that make these settings again."""
-    if hasattr(solver, "get_params"):
-        return dict(solver.get_params(deep=False))
-    if is_dataclass(solver):
-        return {one.name: getattr(solver, one.name) for one in fields(solver) if one.init}
-    if not isinstance(solver, FunctionType) and type(solver).__init__ is not object.__init__:
+    if solver.fields is None:
         raise DeclarationTypeError(
-            f"solver ({type(solver).__name__}) cannot be written to a model file, since its "
-            "settings are not known; make its class a dataclass, or pickle the model"
+            f"solver ({solver.kind.__name__}) cannot be written to a model file, since its "
+            "settings are not known; pass a function of a module, or make its class a dataclass, "
+            "or pickle the model"
         )
-    return {}
+    return dict(solver.fields)
 
 
 # ------------------------------------------------------------------------------------------ reading
@@ -137,7 +134,12 @@ def made(value: Any, kinds: Mapping[str, Any]) -> Any:
     kind, held = kinds[value.path], {key: made(value.fields[key], kinds) for key in value.fields}
     if any(isinstance(part, SavedSolver) for part in held.values()):
         return value
-    if isinstance(kind, FunctionType) and not held:
+    if isinstance(kind, FunctionType):
+        if held:
+            raise FileError(
+                f"solver must have no fields, since {value.path} is a function, which reading "
+                "never calls; pass the class that was saved, or the text unchanged"
+            )
         return kind
     try:
         return kind(**held)

@@ -134,6 +134,11 @@ class RecordObjective(Objective[ScoredRows]):
         """Whether there is a function for moves."""
         return self._own.moves is not None
 
+    @property
+    def functions(self) -> tuple[object, object]:
+        """The functions for scores and moves; None if there is none for moves."""
+        return self._own.function, self._own.moves
+
     def check(self, P: Sized, space: MoveSpace | None = None) -> None:
         """Refuse functions that fail on each of the first records, mix records or disagree.
 

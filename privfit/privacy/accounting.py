@@ -40,7 +40,7 @@ from typing import TypeAlias
 import numpy as np
 
 from privfit.base.cautions import old_order
-from privfit.base.errors import DeclarationError
+from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.base.rounding import rounded_down, rounded_up
 from privfit.base.typing import Floats
 from privfit.privacy import privacy_curves
@@ -50,6 +50,7 @@ __all__ = [
     "METHODS",
     "Event",
     "calibrate",
+    "checked_events",
     "compose",
     "delta_at",
     "gaussian_calibrate",
@@ -166,7 +167,7 @@ def compose(events: Iterable[Event], delta: float, method: str = "tight") -> flo
     """
     _check_delta(delta)
     _check_method(method)
-    events = tuple(events)
+    events = checked_events(events)
     left = _unspent(events, delta)
     groups = _grouped(_unfailing(events))
     if left < 0 or (left == 0 < delta and any(group.kind == "gaussian" for group in groups)):
@@ -204,7 +205,7 @@ def delta_at(events: Iterable[Event], epsilon: float) -> float:
     '1.1e-05, 4.2e-07'
     """
     _check_size("epsilon", epsilon)
-    events = tuple(events)
+    events = checked_events(events)
     failing = sum((event.count * Fraction(event.delta) for event in events), Fraction(0))
     within = _delta(_grouped(_unfailing(events)), float(epsilon))
     return min(1.0, rounded_up(failing + Fraction(within)))
@@ -722,6 +723,22 @@ def _up(x: float, bits: int) -> float:
 
 
 # ------------------------------------------------------------------------------------------- checks
+
+
+def checked_events(events: Iterable[Event]) -> tuple[Event, ...]:
+    """The events; anything else is refused."""
+    if not isinstance(events, Iterable):
+        raise DeclarationTypeError(
+            f"events ({type(events).__name__}) must be a list of events; pass "
+            "[Event('gaussian', 0.1)]"
+        )
+    found = tuple(events)
+    for event in found:
+        if not isinstance(event, Event):
+            raise DeclarationTypeError(
+                f"event ({type(event).__name__}) must be an Event; pass [Event('gaussian', 0.1)]"
+            )
+    return found
 
 
 def _check_size(name: str, value: float) -> None:

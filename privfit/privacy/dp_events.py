@@ -38,10 +38,10 @@ from fractions import Fraction
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from privfit.base.errors import DeclarationError, DeclarationTypeError, MissingExtraError
+from privfit.base.errors import DeclarationError, MissingExtraError
 from privfit.base.rounding import rounded_down, rounded_up
 from privfit.base.validation import is_finite
-from privfit.privacy.accounting import Event
+from privfit.privacy.accounting import Event, checked_events
 from privfit.privacy.privacy_curves import MARGIN
 
 if TYPE_CHECKING:
@@ -88,11 +88,7 @@ def to_dp_accounting(events: Iterable[Event]) -> ComposedDpEvent:
     """
     dp = _dp_accounting()
     exported = []
-    for event in events:
-        if not isinstance(event, Event):
-            raise DeclarationTypeError(
-                f"event ({type(event).__name__}) must be an Event; pass [Event('gaussian', 0.1)]"
-            )
+    for event in checked_events(events):
         one = _exported(event, dp)
         if one is not None:
             many = event.count > 1
@@ -179,6 +175,11 @@ def _imported(event: DpEvent, count: int, dp: ModuleType) -> Iterator[Event]:
         for part in event.events:
             yield from _imported(part, count, dp)
     elif isinstance(event, dp.SelfComposedDpEvent):
+        if not is_finite(event.count) or event.count < 0 or event.count % 1:
+            raise DeclarationError(
+                f"count ({event.count!r}) of SelfComposedDpEvent must be a whole number of at "
+                "least 0; pass how often it happens, rounded up"
+            )
         if event.count > 0:
             yield from _imported(event.event, count * int(event.count), dp)
     elif isinstance(event, dp.GaussianDpEvent):

@@ -67,6 +67,9 @@ class Compiled:
         """The address of the function, with its user data as context."""
         return tuple.__getitem__(self._low_level, 0)
 
+    def __repr__(self) -> str:
+        return "<compiled>" if self._text is None else self._text
+
     def _imported(self, text: str) -> Any:
         """The function of this name: exported by a Cython module, or any attribute of a module."""
         module, _, name = text.partition(":")

@@ -88,7 +88,7 @@ def sweep(
         is then called with scikit-learn's model, and records as they are coded.
     resume : Sweep, Sweeps or None, default=None
         An earlier sweep of the same estimator and the same records, of which only the number is
-        compared. Its trials are not repeated; it may have been interrupted, or have had other
+        compared. Functions are compared by their names, so they must have some. Its trials are not repeated; it may have been interrupted, or have had other
         epsilons or fewer seeds, or fewer models.
     progress : callable (Sweep or Sweeps) -> object or None, default=None
         Called after every trial with what is done so far.
@@ -180,6 +180,7 @@ def _start(bench: Bench, epsilons: tuple[float, ...], seeds: int, resume: Sweep 
     )  # fmt: skip
     if resume is None:
         return empty
+    _refuse_nameless(bench)
     grown = replace(resume, seeds=empty.seeds, epsilons=epsilons, trials=())
     if grown != empty:
         raise DeclarationError(
@@ -189,6 +190,18 @@ def _start(bench: Bench, epsilons: tuple[float, ...], seeds: int, resume: Sweep 
     planned = set(empty.planned)
     kept = tuple(trial for trial in resume.trials if (trial.setting, trial.seed) in planned)
     return replace(empty, trials=kept)
+
+
+def _refuse_nameless(bench: Bench) -> None:
+    """Refuse functions that a name does not distinguish from others: trials would be mixed up."""
+    known = f"{bench.settings} {bench.measure}"
+    for mark in ("<lambda>", "<locals>", "<compiled>"):
+        if mark in known:
+            raise DeclarationError(
+                f"resume must not be passed with a function or class that has no name of its own "
+                f"({mark}), since another one could have made its trials; define it at the top "
+                "level of a module, or leave resume out"
+            )
 
 
 def _made(

@@ -7,6 +7,7 @@ all epsilons share, and the draws.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,8 +20,10 @@ from privfit.base.cautions import public_records
 from privfit.base.errors import DeclarationError, DeclarationTypeError, InputError
 from privfit.base.typing import Integers
 from privfit.base.validation import is_finite, is_sparse
+from privfit.objectives import RecordObjective
 from privfit.privacy.ledger import Budget
 from privfit.privacy.neighbours import Adjacency
+from privfit.runs.settings import fields_of
 
 __all__ = ["Bench", "SearchProblem", "bench_of"]
 
@@ -123,7 +126,15 @@ class _Searches(Bench):
         self._problem = problem
         self.name, self.measure = "search", _name_of(problem.measure)
         names = ("objective", "space", "solver", "adjacency", "n_public")
-        self.settings = _described({name: getattr(problem, name) for name in names})
+        known = {name: getattr(problem, name) for name in names}
+        self.settings = _described(
+            {
+                **known,
+                **_facts_of(problem.objective),
+                **_bounds_of(problem.space),
+                "measure": _qualified(problem.measure),
+            }
+        )
         self.delta = Budget(1.0, problem.delta if delta is None else delta).delta
         self.n_records = int(problem.objective.n_records)
 
@@ -168,6 +179,8 @@ class _Fits(Bench):
         self._shares = _shares(steps)
         self.delta = Budget(1.0, _total(steps, "delta") if delta is None else delta).delta
         self.settings = _settings_of(estimator, steps, self._shares)
+        if callable(measure):
+            self.settings += f"; measure={_qualified(measure)}"
         self._template = clone(estimator).set_params(**self._fixed(steps, delta, one_thread))
         if references:
             self.references = self._known_references(measure)
@@ -381,6 +394,30 @@ def _name_of(function: Any) -> str:
     return str(getattr(function, "__name__", None) or _shown(function))
 
 
+def _facts_of(objective: Any) -> dict[str, Any]:
+    """What distinguishes objectives that print the same: their functions, and what they count."""
+    names = ("loss", "fit_intercept", "clip", "domain", "unit")
+    found = {name: getattr(objective, name) for name in names if hasattr(objective, name)}
+    if isinstance(objective, RecordObjective):
+        own = dict(zip(("score", "moves"), objective.functions, strict=True))
+        found |= {name: _qualified(own[name]) for name in own if own[name] is not None}
+    return found
+
+
+def _bounds_of(space: Any) -> dict[str, str]:
+    """The bounds of a space, which it prints without their values, as a digest."""
+    if not hasattr(space, "low") or not hasattr(space, "high"):
+        return {}
+    digest = hashlib.sha256(f"{np.asarray([space.low, space.high]).tolist()}".encode())
+    return {"bounds": digest.hexdigest()[:16]}
+
+
+def _qualified(function: Any) -> str:
+    """The name of a function with its module; of another object what it prints."""
+    shown, module = _shown(function), getattr(function, "__module__", None)
+    return f"{module}.{shown}" if hasattr(function, "__qualname__") and module else shown
+
+
 def _settings_of(estimator: Any, steps: Mapping[str, Any], shares: Mapping[str, float]) -> str:
     """What every fit shares, as one line; steps of a pipeline by name."""
     if "" in steps:
@@ -414,8 +451,8 @@ def _shown(value: Any) -> str:
     text = " ".join(repr(value).split())
     if " at 0x" not in text:
         return text
-    if hasattr(value, "get_params"):
-        return f"{type(value).__name__}({_described(value.get_params(deep=False))})"
+    if fields := fields_of(value):
+        return f"{type(value).__name__}({_described(fields)})"
     return re.sub(r" at 0x[0-9a-fA-F]+", "", text)
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, is_dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.base.typing import Array
 from privfit.base.validation import is_finite
 from privfit.privacy.neighbours import Neighbours
+from privfit.runs.fields import Taken, name_of, shown, taken
 from privfit.runs.paths import Path
 from privfit.runs.protocols import Objective, Solver
 from privfit.runs.run import Task, check_candidates
@@ -33,8 +33,8 @@ from privfit.runs.settings import Settings, listed
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["FACTS", "GROUP", "OURS", "Guest", "check_parts", "complete", "fields_of", "name_of",
-           "realised", "settings_of"]  # fmt: skip
+__all__ = ["FACTS", "GROUP", "OURS", "Guest", "before", "check_parts", "complete",
+           "fields_shown", "name_of", "realised", "settings_of"]  # fmt: skip
 
 GROUP = "privfit.solvers"  # of entry points
 # Names that no other solver may have, wherever they are known; a test compares the tables.
@@ -175,14 +175,6 @@ def _guest(solver: Any, shown: str, methods: Iterable[str]) -> Settings:
     return solver if isinstance(solver, Settings) else Guest(solver)
 
 
-def name_of(solver: Any) -> str:
-    """The name of a solver in releases: its own, or that of its function or class."""
-    name = getattr(solver, "name", None)
-    if isinstance(name, str) and name:
-        return name
-    return str(getattr(solver, "__name__", type(solver).__name__))
-
-
 # ------------------------------------------------------------------------------------- entry points
 
 
@@ -282,21 +274,20 @@ def complete(objective: Any) -> Any:
 # ------------------------------------------------------------------------------------ what was used
 
 
-def fields_of(solver: Any) -> dict[str, Any]:
-    """The settings of a solver: its fields, or the parameters that scikit-learn would find."""
-    if isinstance(solver, Guest):
-        solver = solver.solver
-    if is_dataclass(solver) and not isinstance(solver, type):
-        return listed(solver, asdict(solver))
-    if hasattr(solver, "get_params"):
-        return dict(solver.get_params(deep=False))
-    return {}
+def before(settings: Any) -> Taken:
+    """A solver as it is before the charge, which is what its release shows; see `runs.fields`."""
+    return taken(settings.solver if isinstance(settings, Guest) else settings)
 
 
-def realised(solver: str, settings: Any, path: Path) -> dict[str, Any]:
+def realised(solver: str, given: Taken, path: Path) -> dict[str, Any]:
     """The solver's settings as they were used, for the settings of a `Release`."""
-    used = _merged(fields_of(settings), path.notes)
+    used = _merged(fields_shown(given), path.notes)
     return {"solver": solver, **{name: used[name] for name in used if name != "solver"}}
+
+
+def fields_shown(given: Taken) -> dict[str, Any]:
+    """The fields of a solver for releases; those that are unlisted only if passed."""
+    return listed(given.kind, {name: shown(value) for name, value in given.used.items()})
 
 
 def _merged(given: Any, used: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,8 @@ from privfit.runs.paths import Path
 from privfit.runs.run import Run, Task, check_candidates
 from privfit.runs.sizes import known_size
 
-__all__ = ["DEPRECATED", "Blank", "Parameters", "Search", "Settings", "blank", "listed"]
+__all__ = ["DEPRECATED", "Blank", "Parameters", "Search", "Settings", "blank", "fields_of",
+           "has_own_fields", "listed"]  # fmt: skip
 
 DEPRECATED = "deprecated"  # the default of a parameter that has another name now
 
@@ -152,8 +153,8 @@ def by_depth(params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[
 
 def changed(value: Any, name: str, params: Mapping[str, Any]) -> Any:
     """A copy of settings with other fields; an estimator is changed in place."""
-    if not hasattr(value, "set_params") and is_dataclass(value) and not isinstance(value, type):
-        _check_names(params, [one.name for one in fields(value) if one.init], value)
+    if has_own_fields(value):
+        _check_names(params, fields_of(value), value)
         return replace(value, **params)
     if not hasattr(value, "set_params"):
         raise DeclarationError(
@@ -255,6 +256,26 @@ class Search(Settings):
         """
         super().check(task)
         check_candidates(task)
+
+
+def fields_of(solver: Any) -> dict[str, Any]:
+    """The fields of a solver, as they were passed: everywhere those of its dataclass.
+
+    An object that is none has the parameters that scikit-learn would find, or no fields.
+    """
+    if has_own_fields(solver):
+        return {one.name: getattr(solver, one.name) for one in fields(solver) if one.init}
+    if is_dataclass(solver) and isinstance(solver, Parameters):  # whose blanks have values by rules
+        return {one.name: vars(solver)[one.name] for one in fields(solver)}
+    own = getattr(type(solver), "get_params", Parameters.get_params)
+    if isinstance(solver, type) or own is Parameters.get_params:
+        return {}
+    return dict(solver.get_params(deep=False))
+
+
+def has_own_fields(solver: Any) -> bool:
+    """Whether this is a dataclass of a user, whose fields are its parameters."""
+    return is_dataclass(solver) and not isinstance(solver, type | Parameters)
 
 
 def listed(settings: Any, values: Mapping[str, Any]) -> dict[str, Any]:

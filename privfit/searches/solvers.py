@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from privfit.base.typing import Array
 from privfit.privacy.ledger import Ledger, Release
 from privfit.privacy.neighbours import Adjacency
-from privfit.runs.door import Guest, complete, realised, settings_of
+from privfit.runs.door import Guest, before, complete, realised, settings_of
 from privfit.runs.listeners import Listener
 from privfit.runs.paths import Path
 from privfit.runs.payment import Terms
@@ -151,9 +151,10 @@ def _found(
     terms.check(name, settings, objective, space)
     if not isinstance(settings, Search | Guest) and hasattr(space, "extremes"):
         objective.prior(check_space(objective, space))  # estimators make the right space themselves
+    given = before(settings)
     account = terms.open(objective)
     path = account.solved(name, settings, account.run(objective, space, name))
     release = account.close(
-        getattr(objective, "domain", ""), realised(name, settings, path), {"answer": path.answer}
+        getattr(objective, "domain", ""), realised(name, given, path), {"answer": path.answer}
     )
     return Found(path.answer, path, release)

@@ -186,6 +186,88 @@ def test_a_range_that_is_too_small_is_found(kind, strain, adjacency):
     assert found.strain > 1
 
 
+class OwnViews:
+    """An objective of a user with views of its own, which may claim a smaller range."""
+
+    n_records = 60
+
+    def __init__(self, smaller: float) -> None:
+        self.smaller = smaller
+
+    def scores(self, P: Any) -> Any:
+        return OWN.scores(P)
+
+    def range(self, P: Any, neighbours: Any) -> int:
+        return OWN.range(P, neighbours)
+
+    def prior(self, P: Any) -> Any:
+        return OWN.prior(P)
+
+    def at(self, w: Any) -> Any:
+        return OwnMoves(w, self.smaller)
+
+
+class OwnMoves:
+    """Scores of moves, and their range."""
+
+    def __init__(self, w: Any, smaller: float) -> None:
+        self.w, self.smaller = w, smaller
+
+    model = property(lambda self: self.w)
+
+    def scores(self, where: Any, what: Any) -> Any:
+        return OWN.scores(LINE.moved(self.w, where, what))
+
+    def prior(self, where: Any, what: Any) -> Any:
+        return np.zeros(len(where), dtype=np.int64)
+
+    def range(self, where: Any, what: Any, neighbours: Any) -> int:
+        return int(OWN.range(LINE.moved(self.w, where, what), neighbours) / self.smaller)
+
+    def step(self, where: Any, what: Any) -> None:
+        self.w = LINE.moved(self.w, np.asarray(where), np.asarray(what))[0]
+
+
+class Around(OwnViews):
+    """The same, with the other name of a view."""
+
+    at = None  # type: ignore[assignment]
+
+    def around(self, w: Any, space: Any) -> Any:
+        return OwnMoves(w, self.smaller)
+
+
+class LooksAround(ES):
+    """Answers with the best move by the exact scores of a view."""
+
+    def __call__(self, run: Run[Any, Any]) -> Path:
+        run.plan("selection")
+        view = run.around(run.space.middle)
+        where, what = run.space.all_moves(view.w, 0.1)
+        P = run.space.moved(view.w, where, what)
+        run.select(P)
+        run.report(P[[int(np.argmax(view.scores(where, what)))]])
+        return run.path()
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+@pytest.mark.parametrize("kind", [OwnViews, Around])
+@pytest.mark.parametrize("solver", [EEM(generations=5), Local(generations=5)], ids=repr)
+def test_a_range_of_a_view_that_is_too_small_is_found(solver, kind, adjacency):
+    right = audit_solver(solver, kind(1), LINE, adjacency=adjacency, seeds=range(2))
+    assert right.passes(), right
+    assert right.finds == 1.0
+    wrong = audit_solver(solver, kind(1.5), LINE, adjacency=adjacency, seeds=range(2))
+    assert not wrong.differences
+    assert wrong.strain == pytest.approx(1.5, rel=1e-3)
+    assert not wrong.passes()
+
+
+def test_a_solver_that_looks_through_a_view_is_found():
+    for objective in (OWN, OwnViews(1), Around(1)):
+        assert audit_solver(LooksAround(), objective, LINE).far.differences
+
+
 def test_half_a_range_is_found_by_tables():
     found = audit_solver(Twice(), linear, WEIGHTS, records=RECORDS)
     assert not found.passes()
@@ -196,6 +278,8 @@ def test_half_a_range_is_found_by_tables():
 
 REFUSED = [
     (lambda: audit_solver(ES(), linear, WEIGHTS), "records must be given for a function"),
+    *((lambda seeds=seeds: audit_solver(ES(), OWN, LINE, seeds=seeds), r"seeds \(.*\) must be wh")
+      for seeds in (3, [], ["a"], "ab", [-1])),
     (lambda: audit_solver(ES(), linear(RECORDS), WEIGHTS), "objective must have one range for all"),
     (lambda: audit_solver(ES(), linear, WEIGHTS, records=RECORDS[:1]), r"records \(1\) must be"),
     (lambda: audit_solver(ES(), linear, WEIGHTS, records=RECORDS, n=0), r"n \(0\) positive"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,69 @@ class Hidden:
 
     def __call__(self, run: Run[Any, Any]) -> Path:
         return best_of_some(run)
+
+
+@dataclass
+class Remembers:
+    """A solver that writes exact scores into its own fields while it runs."""
+
+    size: int = 5
+    history: list[Any] = field(default_factory=list)
+    inner: Schedule = field(default_factory=Schedule)
+
+    def __call__(self, run: Run[Any, Any]) -> Path:
+        run.plan("selection")
+        P = run.space.sample(self.size, run.coins)
+        scores = run.objective.scores(P).tolist()
+        self.history.append(scores)
+        self.size, self.inner.step = scores[0], float(scores[0])
+        run.report(P[run.select(P)])
+        return run.path()
+
+
+class RemembersToo:
+    """The same, with the parameters that scikit-learn would find."""
+
+    def __init__(self, history: Any = ()) -> None:
+        self.history = list(history)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {"history": self.history}
+
+    def __call__(self, run: Run[Any, Any]) -> Path:
+        path = best_of_some(run)
+        self.history.append(run.objective.scores(path.generations[0]).tolist())
+        return path
+
+
+@dataclass(frozen=True)
+class Holds:
+    """A solver with a field of any kind."""
+
+    part: Any = None
+
+    def __call__(self, run: Run[Any, Any]) -> Path:
+        return best_of_some(run)
+
+
+@dataclass(frozen=True)
+class SaysMore:
+    """A dataclass whose `get_params` says something else than its fields."""
+
+    size: int = 5
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {"size": self.size, "other": 1}
+
+    def __call__(self, run: Run[Any, Any]) -> Path:
+        return best_of_some(run)
+
+
+class MadeOtherwise(Plain):
+    """A solver whose class takes an argument, and does not keep it where anyone looks."""
+
+    def __new__(cls, step: float) -> MadeOtherwise:
+        return super().__new__(cls)
 
 
 # ------------------------------------------------------------------------------------- what fails

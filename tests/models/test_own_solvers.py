@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
+import threading
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from makers.own_solvers import ES, Hidden, Nested, Plain, Schedule, best_of_some
+from makers.own_solvers import (
+    ES,
+    Hidden,
+    Holds,
+    MadeOtherwise,
+    Nested,
+    Plain,
+    Remembers,
+    RemembersToo,
+    SaysMore,
+    Schedule,
+    best_of_some,
+)
 from makers.raises import assert_reached, messages_of
 from sklearn.base import clone
 
-from privfit import DeclarationError, FileError, KMeans, LogisticRegression, load, save
+from privfit import EEM, DeclarationError, FileError, KMeans, LogisticRegression, load, save
 from privfit.models import own
 from privfit.models.model import check, dumps, loads
 from privfit.models.own import SavedSolver
@@ -110,7 +125,66 @@ def test_files_without_such_solvers_have_the_number_they_had():
     assert (check(dumps(means)).version, check(TEXT).version) == (3, 4)
 
 
+@pytest.mark.parametrize("kind", [Remembers, RemembersToo])
+def test_a_file_holds_a_solver_as_it_was_before_the_run(kind):
+    model = fitted(kind())
+    held = json.loads(dumps(model))
+    assert model.solver.history  # exact scores
+    assert held["release"]["settings"]["history"] == []
+    again = loads(dumps(model), [kind, Schedule]).solver
+    assert again.history == []
+    if kind is Remembers:
+        assert again == Remembers()
+        settings = held["release"]["settings"]
+        assert (settings["size"], settings["inner"]) == (5, {"step": 0.3})
+    model.set_params(solver=ES()).fit(X, Y)
+    assert json.loads(dumps(model))["parameters"]["solver"]["own"] == "makers.own_solvers:ES"
+    assert json.loads(dumps(model.set_params(solver=EEM(3)).fit(X, Y)))["privfit-model"] == 3
+
+
+def test_a_fit_that_fails_leaves_the_solver_of_the_model_that_is_kept():
+    model = fitted(ES(step=0.5))
+    with pytest.raises(ValueError, match="domain"):
+        model.set_params(solver=ES(step=0.1), domain=None).fit(X, Y)
+    model.set_params(domain=(-1, 1))
+    assert json.loads(dumps(model))["parameters"]["solver"]["fields"]["step"] == 0.5
+
+
+def test_release_file_and_parameters_say_the_same_fields():
+    model = fitted(SaysMore(7))
+    assert model.release_.settings["size"] == 7
+    assert "other" not in model.release_.settings
+    assert json.loads(dumps(model))["parameters"]["solver"]["fields"] == {"size": 7}
+    assert [name for name in model.get_params() if name.startswith("solver__")] == ["solver__size"]
+    assert model.set_params(solver__size=8).solver == SaysMore(8)
+    assert loads(dumps(model), [SaysMore]).solver == SaysMore(7)
+
+
+def test_parts_of_a_solver_come_back():
+    parts = [(1, 2.5, None), ["a", [True]], EEM(generations=7), Schedule(0.2), best_of_some]
+    for part in parts:
+        again = loads(dumps(fitted(Holds(part))), [Holds, Schedule, best_of_some])
+        assert again.solver == Holds(part)
+    grid = np.arange(3.0)
+    again = loads(dumps(fitted(Holds(grid))), [Holds]).solver
+    assert again.part.tolist() == grid.tolist()
+
+
 # ---------------------------------------------------------------------------------------- refusals
+
+
+def called(**fields: Any) -> Any:
+    raise AssertionError("a file called a function")
+
+
+def with_function() -> str:
+    return other(own=f"{__name__}:called", fields={"a": 1})
+
+
+def set_afterwards() -> Any:
+    solver: Any = Plain()
+    solver.step = 3
+    return solver
 
 
 def other(**changes: Any) -> str:
@@ -139,6 +213,12 @@ REFUSED = [
     (lambda: dumps(fitted(lambda run: best_of_some(run))), r"solver \(.*<lambda>\) cannot be writ"),
     (lambda: dumps(fitted(Plain().__call__)), r"solver \(method\) cannot be written"),
     (lambda: dumps(fitted(Hidden(1.0))), r"solver \(Hidden\) cannot be written .*settings are"),
+    *((partial(lambda solver: dumps(fitted(solver)), solver), r"cannot be written to a model file")
+      for solver in (partial(best_of_some), Holds(np.sin), Holds(itemgetter(1)), Holds(len),
+                     Holds(threading.Lock()), Holds(partial(max, 3)), MadeOtherwise(1.0),
+                     Holds({"a": 1}), Holds(ES), Holds(np.random.default_rng(1)),
+                     Holds(math.inf), set_afterwards())),
+    (lambda: loads(with_function(), [called]), "solver must have no fields, since .* is a func"),
     (lambda: loads(TEXT).fit(X, Y), "must be loaded to fit again, since a model file imports noth"),
 ]  # fmt: skip
 

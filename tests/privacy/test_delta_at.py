@@ -179,3 +179,11 @@ def test_refusals_name_the_value_and_the_remedy(epsilon):
     message = r"epsilon \(.*\) must be a finite number >= 0; pass epsilon=0.1"
     with pytest.raises(ValueError, match=message):
         delta_at([Event("pure", 0.1)], epsilon)
+
+
+@pytest.mark.parametrize("call", [lambda one: delta_at(one, 1), lambda one: compose(one, 0)])
+def test_what_is_no_event_is_refused(call):
+    with pytest.raises(TypeError, match=r"events \(int\) must be a list of events; pass \[Event"):
+        call(3)
+    with pytest.raises(TypeError, match=r"event \(int\) must be an Event; pass \[Event\('gau"):
+        call([3])

@@ -228,6 +228,11 @@ REFUSED = [
       for event in (dp_event.GaussianDpEvent(0.0), dp_event.LaplaceDpEvent(-1.0),
                     dp_event.GaussianDpEvent(math.nan), dp_event.LaplaceDpEvent(math.inf),
                     dp_event.DiscreteLaplaceDpEvent(0.0, 1))),
+    *((lambda count=count: from_dp_accounting(
+          dp_event.SelfComposedDpEvent(dp_event.GaussianDpEvent(1.0), count)),
+       r"count \(.*\) of SelfComposedDpEvent must be a whole number of at least 0; pass how often")
+      for count in (2.5, 0.5, -3, True, "4", math.nan, math.inf, None)),
+    (lambda: to_dp_accounting(3), r"events \(int\) must be a list of events; pass \[Event\('gauss"),
     (without_the_package,
      r"events of dp_accounting need that package; install it with: pip install dp-accounting"),
 ]  # fmt: skip
@@ -237,6 +242,12 @@ REFUSED = [
 def test_refusals_name_the_value_and_the_remedy(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("count", [0, 4, 4.0])
+def test_a_whole_count_is_read(count):
+    many = dp_event.SelfComposedDpEvent(dp_event.GaussianDpEvent(1.0), count)
+    assert sum(event.count for event in from_dp_accounting(many)) == count
 
 
 def test_a_missing_package_is_an_import_error():

@@ -330,6 +330,75 @@ def test_a_solver_of_ones_own_is_described_and_resumed(kind, shown):
     assert " at 0x" not in fitted.settings
 
 
+def score_near(x, P):
+    return -np.abs(x[:, None] - P[:, 0])
+
+
+def score_far(x, P):
+    return -10 - score_near(x, P)
+
+
+def other_distance(found):
+    return -distance(found)
+
+
+LINE = Reals(0, 10, 1)
+
+
+def problem_of(score=score_near, measure=distance, space=LINE, **more):
+    objective = RecordObjective(np.full(50, 3.0), score, low=-10.0, high=0.0, **more)
+    return SearchProblem(objective, space, measure, DPSGA(1, 5, 1))
+
+
+def judged(model, X, y):
+    return model.score(X, y)
+
+
+def judged_otherwise(model, X, y):
+    return 1 - model.score(X, y)
+
+
+def test_searches_that_differ_in_a_function_do_not_resume_each_other():
+    terms = {"epsilons": [1.0], "public": True, "seeds": 1}
+    kept = sweep(problem_of(), **terms)
+    assert sweep(problem_of(), **terms, resume=Sweep.from_json(kept.to_json())) == kept
+    others = [
+        problem_of(score_far), problem_of(measure=other_distance), problem_of(bits=8),
+        problem_of(space=Reals(0, 9, 1)),
+        problem_of(moves=lambda x, w, where, what: score_near(x, what[:, None])),
+    ]  # fmt: skip
+    for other in others:
+        with pytest.raises(ValueError, match="resume must"):
+            sweep(other, **terms, resume=kept)
+    kept = sweep(MODEL, X, Y, [1.0], public=True, seeds=1, measure=judged)
+    with pytest.raises(ValueError, match="resume must be a sweep of the same"):
+        sweep(MODEL, X, Y, [1.0], public=True, seeds=1, measure=judged_otherwise, resume=kept)
+
+
+def local_score():
+    def score(x, P):
+        return score_near(x, P)
+
+    return score
+
+
+def resumed_without_name(**given):
+    problem = problem_of(**given)
+    kept = sweep(problem, epsilons=[1.0], public=True, seeds=1)
+    return sweep(problem, epsilons=[1.0], public=True, seeds=2, resume=kept)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"measure": lambda found: 1.0}, {"score": lambda x, P: score_near(x, P)},
+     {"score": local_score()}, {"score": partial(local_score())}],
+)  # fmt: skip
+def test_functions_without_a_name_are_not_resumed(given):
+    message = r"resume must not be passed with a function .* has no name .*define it at the top lev"
+    with pytest.raises(ValueError, match=message):
+        resumed_without_name(**given)
+
+
 MODELS = {
     "logistic": MODEL,
     "pipeline": make_pipeline(FunctionTransformer(), LinearSVC(domain=(-1, 1))),
@@ -525,6 +594,7 @@ def test_a_sweep_of_something_else_is_not_resumed(other, whole):
 
 def test_every_raise_is_reached_by_a_case_above(whole):
     calls = [*(call for call, _ in REFUSED), partial(OTHERS[0], resume=whole)]
+    calls += [partial(resumed_without_name, measure=lambda found: 1.0)]
     seen = "\n".join(messages_of(call) for call in calls)
     room = Path(privfit.__file__).parent / "report"
     assert_reached([room / f"{name}.py" for name in ("sweeps", "trials", "results")], seen)

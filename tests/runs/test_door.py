@@ -6,6 +6,7 @@ import importlib
 import pickle
 import sys
 import textwrap
+import threading
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path as File
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from makers.own_solvers import ES, FAILING, best_of_some, broken
+from makers.own_solvers import ES, FAILING, Holds, Remembers, RemembersToo, best_of_some, broken
 from makers.raises import assert_reached, messages_of
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
@@ -94,6 +95,44 @@ def test_its_fields_stand_in_the_release():
     settings = search(OWN, BOX, 1.0, solver=ES(step=0.25), random_state=1).release.settings
     assert settings["step"] == 0.25
     assert next(iter(settings)) == "solver"
+
+
+@pytest.mark.parametrize("kind", [Remembers, RemembersToo])
+def test_what_it_writes_into_its_fields_while_it_runs_is_not_released(kind):
+    """They may be exact scores; so the fields are read before the charge, and never again."""
+    releases = [
+        search(OWN, BOX, 1.0, solver=kind(), random_state=1).release,
+        LogisticRegression(1.0, 1e-6, solver=kind(), **DECLARED).fit(X, Y).release_,
+        KMeans(2, 1.0, domain=(-1, 1), solver=kind(), random_state=1).fit(X).release_,
+        KMedian(2, 1.0, facilities=X[:9], solver=kind(), domain=(-1, 1)).fit(X).release_,
+    ]
+    for release in releases:
+        assert release.settings["history"] == []
+        if kind is Remembers:
+            assert (release.settings["size"], release.settings["inner"]) == (5, {"step": 0.3})
+
+
+def test_a_field_without_a_plain_value_is_shown_by_its_type():
+    parts = {"_thread.lock": threading.Lock(), "makers.own_solvers.best_of_some": best_of_some}
+    for name, part in parts.items():
+        ledger = Ledger(1.0)
+        found = search(OWN, BOX, 1.0, solver=Holds([part, {1: part}]), ledger=ledger)
+        assert found.release.settings["part"] == [name, {"1": name}]
+        assert found.release.to_json() == ledger.releases[0].to_json()
+
+
+def endless() -> list[Any]:
+    """A list that contains itself."""
+    found: list[Any] = []
+    found.append(found)
+    return found
+
+
+def test_fields_that_cannot_be_read_are_refused_before_the_charge():
+    ledger = Ledger(1.0)
+    with pytest.raises(TypeError, match=r"solver \(Holds\) must have fields that can be read, but"):
+        search(OWN, BOX, 1.0, solver=Holds(endless()), ledger=ledger)
+    assert ledger.remaining.epsilon == 1.0
 
 
 def test_its_models_of_several_classes_share_the_budget():
@@ -569,9 +608,11 @@ def test_an_unpaid_solver_that_fails_was_not_charged():
 def test_every_raise_of_the_door_is_reached(installed):
     seen = [messages_of(call) for call, _ in REFUSED]
     seen += [messages_of(partial(search, OWN, BOX, 1.0, solver=one)) for one in FAILING]
+    seen += [messages_of(partial(search, OWN, BOX, 1.0, solver=Holds(endless())))]
     seen += [messages_of(partial(call, installed)) for call in (offers_twice, offers_nothing)]
     folder = File(door.__file__).parent
-    assert_reached([folder / "door.py", folder / "candidates.py"], "\n".join(seen))
+    sources = [folder / f"{name}.py" for name in ("door", "candidates", "fields")]
+    assert_reached(sources, "\n".join(seen))
 
 
 # ------------------------------------------------------------------------------------------ spaces

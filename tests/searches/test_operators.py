@@ -481,7 +481,7 @@ def test_a_model_of_sets_with_operators_is_saved_and_loaded(tmp_path):
 
 def test_a_model_with_a_function_is_not_saved(tmp_path):
     fitted = model(PrivGene(**SHORT, mutation=towards_zero)).fit(X, Y)
-    with pytest.raises(TypeError, match=r"solver \(function\) cannot be written to a model file"):
+    with pytest.raises(TypeError, match=r"solver \(towards_zero\) cannot be written to a mod"):
         save(fitted, tmp_path / "model.json")
 
 
