@@ -288,7 +288,7 @@ def _checked_draws(
             raise DeclarationError(
                 f"draws of {name!r} must belong to a part with a share; pass one of {list(shares)}"
             )
-        if not isinstance(drawn, tuple) or len(drawn) != 2 or drawn[0] not in COUNTS:
+        if not isinstance(drawn, tuple) or len(drawn) != 2 or drawn[0] not in [*COUNTS]:
             raise DeclarationError(
                 f"draws ({drawn!r}) of {name!r} must be a kind among {list(COUNTS)} and a number; "
                 f"{example}, or leave out a part that has an epsilon and a delta of its own"

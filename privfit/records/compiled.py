@@ -36,6 +36,11 @@ _WHOLE = {"intptr_t", "Py_ssize_t", "ssize_t", "ptrdiff_t", "npy_intp", "longlon
 if ctypes.sizeof(ctypes.c_long) == ctypes.sizeof(ctypes.c_void_p):
     _WHOLE |= {"long"}
 
+# Of these words a type consists, in any number; a type of another name is one word.
+_WORDS = {"void", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "bool",
+          "complex", "_Bool", "_Complex", "struct", "union", "enum"}  # fmt: skip
+_LEFT_OUT = {"const", "restrict", "volatile"}
+
 
 def is_compiled(function: object) -> bool:
     """Whether this is a compiled function, or the name of one, rather than a Python function."""
@@ -146,13 +151,21 @@ def refuse_missing(*functions: object) -> None:
 
 
 def _plain(signature: str) -> list[str]:
-    """The types of a signature, the result first, in one spelling each."""
-    types = re.findall(r"[^(),]+", signature)
-    return [_plain_type(text) for text in types if text.strip()]
+    """The types of a signature, the result first, in one spelling each; none of another form."""
+    form = re.fullmatch(r"([^()]+)\(([^()]*)\)\s*", signature)
+    if form is None:  # such as that of a function which takes functions
+        return []
+    return [_plain_type(text) for text in (form[1], *form[2].split(","))]
 
 
 def _plain_type(text: str) -> str:
-    """A type without const, names of arguments and blanks."""
-    words = [word for word in re.findall(r"\w+", text) if word != "const"]
-    kind = "longlong" if words[:2] == ["long", "long"] else words[0]
+    """A type without const and blanks, and without the name of its argument."""
+    words = [word for word in re.findall(r"\w+", text) if word not in _LEFT_OUT]
+    known = [word for word in words if word in _WORDS] or words[:1]
+    names = len(words) - len(known)
+    if "long" in known and "double" not in known:  # which may be written with int and signed
+        known = [word for word in known if word not in ("int", "signed")]
+    kind = "".join(known)
+    if names > 1 or re.search(r"[^\w\s*]", text):  # arrays, and what is no type
+        return text
     return ("intptr_t" if kind in _WHOLE else kind) + "*" * text.count("*")

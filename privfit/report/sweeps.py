@@ -88,8 +88,9 @@ def sweep(
         is then called with scikit-learn's model, and records as they are coded.
     resume : Sweep, Sweeps or None, default=None
         An earlier sweep of the same estimator and the same records, of which only the number is
-        compared. Functions are compared by their names, so they must have some. Its trials are not repeated; it may have been interrupted, or have had other
-        epsilons or fewer seeds, or fewer models.
+        compared. Its trials are not repeated; it may have been interrupted, or have had other
+        epsilons or fewer seeds, or fewer models. Functions of your own are compared by name, so
+        they must be defined at the top level of a module.
     progress : callable (Sweep or Sweeps) -> object or None, default=None
         Called after every trial with what is done so far.
     n_jobs : int, default=1

@@ -172,11 +172,34 @@ def test_what_has_a_function_of_ctypes_is_taken_like_a_cfunc_of_numba():
     assert RecordObjective(P, cfunc, -9, 9).scores(P).tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("whole", ["long long", "npy_intp", "Py_ssize_t", "ptrdiff_t"])
+@pytest.mark.parametrize(
+    "whole",
+    ["long long", "npy_intp", "Py_ssize_t", "ptrdiff_t", "long long int", "int64_t n"],
+)
 def test_names_of_types_may_differ(whole):
     signature = f"void ( double const *,{whole},double const* , {whole}, {whole}, double *)"
     function = LowLevelCallable(compiled.score(product), signature=signature)
     assert RecordObjective(P, function, -9, 9).scores(P).shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [("intptr_t m", "long double m"), ("intptr_t m", "unsigned long m"), ("intptr_t m", "long m[]"),
+     ("double *out", "double complex *out"), ("double *out", "double _Complex *"),
+     ("double *out", "long double *out"), ("double *out", "double one two"),
+     ("double *out", "void (*)"), ("double *out", "double (*)(double)"), ("double *out", ""),
+     ("void (", "(")],
+)  # fmt: skip
+def test_all_words_of_a_type_are_compared(right, wrong):
+    signature = records_compiled.SCORE.replace(right, wrong)
+    assert signature != records_compiled.SCORE
+    function = LowLevelCallable(compiled.score(product), signature=signature)
+    with pytest.raises(
+        TypeError, match=r"score \(signature .*\) must have another signature; pass"
+    ):
+        RecordObjective(P, function, -9, 9)
+    for text in ("void (*)", "*", "(", ")", ","):
+        assert records_compiled._plain(text) != records_compiled._plain(records_compiled.SCORE)
 
 
 def test_a_function_may_be_passed_by_its_name(monkeypatch):

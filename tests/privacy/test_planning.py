@@ -226,7 +226,8 @@ REFUSED = [
     (lambda: plan(WHOLE, SHARES, {"x": ("pure", 1)}), r"draws of 'x' must belong to a part with a"),
     *((lambda drawn=drawn: plan(WHOLE, SHARES, {"fit": drawn}),
        r"draws \(.*\) of 'fit' must be a kind among \['selection', 'pure', 'gaussian'\] and a numb")
-      for drawn in ("pure", 3, ("pure",), ("approximate", 1), ("laplace", 1), ("pure", 1, 2))),
+      for drawn in ("pure", 3, ("pure",), ("approximate", 1), ("laplace", 1), ("pure", 1, 2),
+                    ([], 1))),
     *((lambda n=n: plan(WHOLE, SHARES, {"fit": ("pure", n)}),
        r"number of draws \(.*\) of 'fit' must be a whole number >= 1; pass draws=")
       for n in (0, -1, 1.5, "x", True)),

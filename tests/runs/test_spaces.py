@@ -536,9 +536,10 @@ WRONG = [
     *((partial(Integers, *bounds), r"low and high must be numbers or arrays of the shape of a cand")
       for bounds in [([0, 0], [1, 1, 1]), (0, [1, 1], 3)]),
     *((partial(Integers, *bounds), r"low must be below high, in one coordinate or more; pass I")
-      for bounds in [(3, 3, 1), (4, 3, 1), ([0, 3], [9, 3]), (0, 9), ([1], np.zeros(0, int))]),
+      for bounds in [(3, 3, 1), (4, 3, 1), ([0, 3], [9, 3]), ([1], np.zeros(0, int))]),
+    (partial(Integers, 0, 9), r"d must be given if low and high are numbers; pass Integers\(0, 9"),
     *((partial(Mixed, *parts), r"spaces \(.*\) must be at least one space, and nothing else; pass")
-      for parts in [(), (3,), (Bits(2), None)]),
+      for parts in [(), (3,), (Bits(2), None), (Reals,)]),
     (partial(Reals(-1, 1, 3).on_grid_of, SimpleNamespace(candidate_units=np.ones(2))),
      r"candidates \(shape \(3,\)\) must have the shape of the objective's, \(2,\); pass Reals"),
 ]  # fmt: skip

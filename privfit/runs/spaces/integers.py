@@ -82,7 +82,11 @@ class Integers(Gridless, Genes):
                 "low and high must be numbers or arrays of the shape of a candidate; pass "
                 "Integers(low, high, d)"
             ) from None
-        if low.size == 0 or low.ndim == 0 or not (low < high).all():
+        if low.ndim == 0:
+            raise DeclarationError(
+                "d must be given if low and high are numbers; pass Integers(0, 9, d)"
+            )
+        if low.size == 0 or not (low < high).all():
             raise DeclarationError(
                 "low must be below high, in one coordinate or more; pass Integers(0, 9, d)"
             )

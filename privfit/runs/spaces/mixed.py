@@ -61,7 +61,9 @@ class Mixed(Space):
     spaces: tuple[Any, ...]
 
     def __init__(self, *spaces: Space) -> None:
-        if not spaces or not all(hasattr(one, "all_moves") for one in spaces):
+        if not spaces or not all(
+            hasattr(one, "all_moves") and not isinstance(one, type) for one in spaces
+        ):
             raise DeclarationError(
                 f"spaces ({', '.join(map(repr, spaces))}) must be at least one space, and nothing "
                 "else; pass Mixed(Reals(-1, 1, 2), Bits(3))"
