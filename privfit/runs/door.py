@@ -22,18 +22,16 @@ from typing import TYPE_CHECKING, Any
 
 from privfit.base.cautions import OldNameWarning
 from privfit.base.errors import DeclarationError, DeclarationTypeError
-from privfit.base.typing import Array
 from privfit.base.validation import is_finite
-from privfit.privacy.neighbours import Neighbours
 from privfit.runs.paths import Path
-from privfit.runs.protocols import Objective, Solver
+from privfit.runs.protocols import Solver
 from privfit.runs.run import Task, check_candidates
 from privfit.runs.settings import Settings, listed
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["FACTS", "GROUP", "OURS", "Guest", "check_parts", "complete", "fields_of", "name_of",
+__all__ = ["FACTS", "GROUP", "OURS", "Guest", "check_parts", "fields_of", "name_of",
            "realised", "settings_of"]  # fmt: skip
 
 GROUP = "privfit.solvers"  # of entry points
@@ -254,29 +252,6 @@ def check_parts(name: str, settings: Settings, objective: Any, space: Any) -> No
                 f"space ({type(space).__name__}) must have {part!r} for solver {name!r}; pass "
                 "another solver or operator, or a space with it (privfit.Space)"
             )
-
-
-class _Complete:
-    """An objective of a user, with `spread` if it has none."""
-
-    def __init__(self, objective: Objective) -> None:
-        self._objective = objective
-
-    def __repr__(self) -> str:
-        return f"<{type(self._objective).__name__} of private records>"
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._objective, name)
-
-    def spread(self, P: Array, neighbours: Neighbours, /) -> int:
-        """The range."""
-        return self._objective.range(P, neighbours)
-
-
-def complete(objective: Any) -> Any:
-    """The objective itself, or one that has the optional method `spread` as well."""
-    has = [hasattr(objective, part) for part in ("n_records", "scores", "range", "prior")]
-    return _Complete(objective) if all(has) and not hasattr(objective, "spread") else objective
 
 
 # ------------------------------------------------------------------------------------ what was used

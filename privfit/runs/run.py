@@ -17,6 +17,7 @@ import numpy as np
 
 from privfit._kernels.random import BitSource
 from privfit.base.errors import DeclarationError
+from privfit.base.frozen import frozen
 from privfit.base.typing import Array, Coins, Integers
 from privfit.objectives import CentersObjective, FacilityObjective, LinearObjective
 from privfit.privacy.accounting import Event, calibrate
@@ -25,6 +26,7 @@ from privfit.privacy.mechanisms import Exponential, Mechanism, T, TopK, V
 from privfit.privacy.neighbours import REPLACE, Neighbours
 from privfit.privacy.remainder import gaussian_left, gaussian_part
 from privfit.runs.candidates import to_select
+from privfit.runs.guests import Followed, GuestObjective
 from privfit.runs.listeners import Listener
 from privfit.runs.paths import Generation, Path, Step, together
 from privfit.runs.protocols import Objective, Space, View
@@ -310,7 +312,7 @@ class Run(Generic[O, S]):
         """
         self._go_on()
         size = self._size if size is None else size
-        P = to_select(self.space, P, k, size)
+        P = frozen(to_select(self.space, P, k, size))  # what is drawn is what was proposed
         scores = self.objective.scores(P) + self.objective.prior(P)
         bound = (self.objective.range if reach is None else reach)(P, self.neighbours)
         if k == 1:
@@ -333,10 +335,14 @@ class Run(Generic[O, S]):
             The view. Its scores are private.
         """
         around = getattr(self.objective, "around", None)
-        if around is not None:
-            return around(w, self.space)
         at = getattr(self.objective, "at", None)
-        return Moves(self.objective, self.space, w) if at is None else at(w)
+        if around is None and at is None:
+            return Moves(self.objective, self.space, w)
+        if not isinstance(self.objective, GuestObjective):
+            return at(w) if around is None else around(w, self.space)
+        given = frozen(w)
+        view = at(given) if around is None else around(given, self.space)
+        return Followed(view, self.space, w)
 
     # ------------------------------------------------------------------------------------ reports
 

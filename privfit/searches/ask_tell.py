@@ -29,7 +29,8 @@ from privfit.base.validation import is_whole
 from privfit.privacy.ledger import Ledger, Release
 from privfit.privacy.neighbours import Adjacency
 from privfit.runs.candidates import inside
-from privfit.runs.door import Guest, complete
+from privfit.runs.door import Guest
+from privfit.runs.guests import complete
 from privfit.runs.listeners import Listener
 from privfit.runs.paths import Path
 from privfit.runs.payment import Account, Terms
