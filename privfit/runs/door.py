@@ -31,8 +31,8 @@ from privfit.runs.settings import Settings, listed
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["FACTS", "GROUP", "OURS", "Guest", "check_parts", "fields_of", "name_of",
-           "realised", "settings_of"]  # fmt: skip
+__all__ = ["FACTS", "GROUP", "OURS", "Guest", "check_parts", "fields_of", "is_users",
+           "name_of", "realised", "settings_of"]  # fmt: skip
 
 GROUP = "privfit.solvers"  # of entry points
 # Names that no other solver may have, wherever they are known; a test compares the tables.
@@ -171,6 +171,11 @@ def _guest(solver: Any, shown: str, methods: Iterable[str]) -> Settings:
             "since releases show it; give it another name"
         )
     return solver if isinstance(solver, Settings) else Guest(solver)
+
+
+def is_users(solver: Any) -> bool:
+    """Whether a solver is code of a user, or of another package."""
+    return isinstance(solver, Guest) or not type(solver).__module__.startswith("privfit.")
 
 
 def name_of(solver: Any) -> str:

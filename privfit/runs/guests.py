@@ -44,12 +44,12 @@ class GuestObjective:
 
     def range(self, P: Array, neighbours: Neighbours, /) -> int:
         """How much the difference of two scores can change between neighbours."""
-        return self._objective.range(frozen(P), neighbours)  # type: ignore[no-any-return]
+        return self._objective.range(frozen(P), neighbours)
 
     def spread(self, P: Array, neighbours: Neighbours, /) -> int:
         """The objective's own, or else the range."""
         own = getattr(self._objective, "spread", self._objective.range)
-        return own(frozen(P), neighbours)  # type: ignore[no-any-return]
+        return own(frozen(P), neighbours)
 
 
 class Followed:

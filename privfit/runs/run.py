@@ -25,7 +25,7 @@ from privfit.privacy.ledger import Budget, Grant
 from privfit.privacy.mechanisms import Exponential, Mechanism, T, TopK, V
 from privfit.privacy.neighbours import REPLACE, Neighbours
 from privfit.privacy.remainder import gaussian_left, gaussian_part
-from privfit.runs.candidates import to_select
+from privfit.runs.candidates import reported, to_select
 from privfit.runs.guests import Followed, GuestObjective
 from privfit.runs.listeners import Listener
 from privfit.runs.paths import Generation, Path, Step, together
@@ -334,15 +334,17 @@ class Run(Generic[O, S]):
         View
             The view. Its scores are private.
         """
+        is_guest = isinstance(self.objective, GuestObjective)
+        start = frozen(w) if is_guest else w
         around = getattr(self.objective, "around", None)
         at = getattr(self.objective, "at", None)
-        if around is None and at is None:
+        if around is not None:
+            view = around(start, self.space)
+        elif at is not None:
+            view = at(start)
+        else:
             return Moves(self.objective, self.space, w)
-        if not isinstance(self.objective, GuestObjective):
-            return at(w) if around is None else around(w, self.space)
-        given = frozen(w)
-        view = at(given) if around is None else around(given, self.space)
-        return Followed(view, self.space, w)
+        return Followed(view, self.space, w) if is_guest else view
 
     # ------------------------------------------------------------------------------------ reports
 
@@ -370,7 +372,7 @@ class Run(Generic[O, S]):
             Whether they are complete candidates. If not, as a set that still grows, the callback
             cannot end the run here.
         """
-        self._generations.append(np.array(survivors))  # and not what it may be a part of
+        self._generations.append(reported(self.space, survivors, whole))
         self._steps.append(self._step())
         if self._callback is None:
             return

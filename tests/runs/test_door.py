@@ -52,6 +52,7 @@ from privfit.clustering import kmeans, kmedian
 from privfit.features import selection
 from privfit.linear import methods as linear
 from privfit.privacy.neighbours import Neighbours
+from privfit.records import sums
 from privfit.runs import Run, door
 from privfit.runs.door import FACTS, GROUP, OURS, Guest, settings_of
 from privfit.runs.settings import Settings
@@ -516,9 +517,112 @@ def test_what_a_broken_solver_says_is_not_shown():
     with pytest.raises(SolverError) as caught:
         search(OWN, BOX, 1.0, solver=broken, ledger=ledger)
     assert "scores are" not in str(caught.value)
-    assert caught.value.__suppress_context__
-    assert isinstance(caught.value.__context__, KeyError)  # for its author
+    assert caught.value.__context__ is None
+    assert caught.value.__cause__ is None
     assert sum(event.count for event in ledger.releases[0].events) == 1
+
+
+def bare_run() -> Run[Any, Any]:
+    """A run without the door, where errors are as they were raised: for authors of solvers."""
+    return Run(OWN, BOX, Ledger(1.0).reserve(1.0))
+
+
+def empty_report(run: Run[Any, Any]) -> Any:
+    run.report(np.empty((0, 1)))
+
+
+def secret(run: Run[Any, Any]) -> int:
+    """A score, as a text that no other number in a message has."""
+    return int(run.objective.scores(np.zeros((1, 1)))[0])
+
+
+SECRET = secret(bare_run())
+
+
+def raises(kind: type[BaseException]) -> Any:
+    def solver(run: Run[Any, Any]) -> Any:
+        run.plan("selection")
+        raise kind(f"secret {secret(run)}")
+
+    return solver
+
+
+def in_a_text(run: Run[Any, Any]) -> None:
+    exec(compile(f"raise OSError('secret {secret(run)}')", "<string>", "exec"))
+
+
+class Sly:
+    """A candidate that raises where it is read, within privfit."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __len__(self) -> int:
+        return 1
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        raise OSError(f"secret {self.value}")
+
+
+QUOTING = [
+    *map(raises, (OSError, MemoryError, privfit.InputError, privfit.FileError, privfit.ClusterError,
+                  privfit.PrivfitError, ValueError)),
+    lambda run: run.select(run.space.sample(5, run.coins), size=1.0, k=secret(run)),
+    lambda run: run.select(run.space.sample(5, run.coins), size=-secret(run)),
+    lambda run: run.select(np.zeros((secret(run), 2)), size=1.0),
+    lambda run: run.report(np.zeros((secret(run), 2))),
+    lambda run: run.plan(f"secret {secret(run)}"),
+    lambda run: run.plan("selection", -secret(run)),
+    lambda run: run.release(privfit.DiscreteLaplace(1.0, 1), secret(run) + 0.5),
+    lambda run: run.objective.scores(Sly(secret(run))),
+    lambda run: Reals(secret(run), 0, 1),
+    lambda run: np.zeros(secret(run)),
+    lambda run: np.empty((secret(run) << 40,)),
+    in_a_text,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("solver", QUOTING)
+def test_no_error_of_a_run_quotes_a_value(solver):
+    ledger = Ledger(1.0)
+    with pytest.raises(SolverError) as caught:
+        search(OWN, BOX, 1.0, solver=solver, ledger=ledger)
+    assert str(SECRET) not in str(caught.value)
+    assert "<string>" not in str(caught.value)
+    assert "test_door.py line" in str(caught.value) or "must be a Path" in str(caught.value)
+    assert caught.value.__context__ is None
+    assert len(ledger.releases) == 1
+
+
+@pytest.mark.parametrize("kind", ["ClusterError", "FileError"])
+def test_an_error_of_the_place_of_records_is_the_callers_own(kind, monkeypatch):
+    """As if workers of a cluster, or a disk, were lost in the middle of a run."""
+    lost: dict[str, Any] = {"kind": getattr(privfit, kind)}
+    text = "def sum(self, *question): raise kind('it has gone; look for it')"
+    exec(compile(text, str(File(sums.__file__)), "exec"), lost)
+
+    def goes_on(run: Run[Any, Any]) -> Any:
+        monkeypatch.setattr(sums.Held, "sum", lost["sum"])
+        try:
+            raise KeyError(f"secret {SECRET}")
+        except KeyError:
+            return best_of_some(run)
+
+    ledger = Ledger(2.0)
+    with pytest.raises(getattr(privfit, kind), match="it has gone; look for it") as caught:
+        search(OWN, BOX, 1.0, solver=goes_on, ledger=ledger)
+    assert caught.value.__context__ is None
+    assert len(ledger.releases) == 1
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_an_interrupted_solver_leaves_a_closed_grant(kind):
+    ledger = Ledger(1.0)
+    with pytest.raises(kind):
+        search(OWN, BOX, 1.0, solver=raises(kind), ledger=ledger)
+    [release] = ledger.releases
+    assert release.settings["failed"] == kind.__name__
+    assert release.verify()
 
 
 def test_an_error_of_ours_that_a_solver_raises_is_not_shown_either():
@@ -538,7 +642,7 @@ def test_sets_must_be_sets():
         path = best_of_some(run)
         return type(path)((path.generations[0] / 2,))
 
-    with pytest.raises(SolverError, match="P must lie in the space, Subsets"):
+    with pytest.raises(SolverError, match="its answer must be a candidate of the space"):
         KMedian(2, 1.0, facilities=X[:9], domain=(-1, 1), solver=half).fit(X)
 
 
@@ -569,6 +673,7 @@ def test_an_unpaid_solver_that_fails_was_not_charged():
 def test_every_raise_of_the_door_is_reached(installed):
     seen = [messages_of(call) for call, _ in REFUSED]
     seen += [messages_of(partial(search, OWN, BOX, 1.0, solver=one)) for one in FAILING]
+    seen += [messages_of(partial(one, bare_run())) for one in (*FAILING, empty_report)]
     seen += [messages_of(partial(call, installed)) for call in (offers_twice, offers_nothing)]
     folder = File(door.__file__).parent
     assert_reached([folder / "door.py", folder / "candidates.py"], "\n".join(seen))
