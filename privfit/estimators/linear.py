@@ -35,7 +35,8 @@ from privfit.privacy.ledger import Ledger
 from privfit.privacy.neighbours import Neighbours
 from privfit.records import is_partitioned
 from privfit.records.codes import JOINT, MANY_JOINT
-from privfit.runs.door import realised, settings_of
+from privfit.runs.door import is_users, realised, settings_of
+from privfit.runs.guests import without_records
 from privfit.runs.paths import Generation, Path, Paths
 from privfit.runs.payment import Account, Terms
 from privfit.runs.purchases import Purchase
@@ -333,7 +334,8 @@ def _codes(y: Any, *, classes: Array) -> NDArray[np.int64]:
 def _space(settings: Settings, objective: LinearObjective) -> Reals:
     """The box of weights: for coded columns, or in units of each column's scale."""
     high = np.full(objective.n_weights, settings.largest_weight)
-    if not settings.bounds_codes(objective):
+    asked = without_records(objective, objective.neighbours) if is_users(settings) else objective
+    if not settings.bounds_codes(asked):
         high[: objective.domain.width] *= np.ldexp(1.0, -objective.domain.exponents)
     return Reals(-high, high, objective.n_weights)
 

@@ -67,7 +67,7 @@ def reported(space: Space, survivors: Array, whole: bool) -> Array:
 def check_path(path: Any, space: Space, *, boxed: bool) -> None:
     """Refuse what is no path, or whose answer is no candidate; messages hold no values.
 
-    Fits of ours have answers of the right shape by their own proofs; others lie in a box.
+    Fits of ours, and those that inherit from them, may answer in another coding than the box's.
     """
     if not isinstance(path, Path):
         raise ResultError("it returned a value that must be a Path; return run.path()")

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, is_dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from privfit.base.cautions import OldNameWarning
 from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.base.validation import is_finite
+from privfit.runs.guests import without_records
 from privfit.runs.paths import Path
 from privfit.runs.protocols import Solver
 from privfit.runs.run import Task, check_candidates
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 __all__ = ["FACTS", "GROUP", "OURS", "Guest", "check_parts", "fields_of", "is_users",
-           "name_of", "realised", "settings_of"]  # fmt: skip
+           "name_of", "realised", "settings_of", "unread"]  # fmt: skip
 
 GROUP = "privfit.solvers"  # of entry points
 # Names that no other solver may have, wherever they are known; a test compares the tables.
@@ -95,6 +96,8 @@ class Guest(Settings):
     def check(self, task: Task[Any, Any]) -> None:
         """Refuse what the solver refuses, or else a space that the objective cannot score.
 
+        A user's own check sees no records: what it raises reaches the caller, unpaid.
+
         Parameters
         ----------
         task : Task
@@ -102,7 +105,7 @@ class Guest(Settings):
         """
         own = getattr(self.solver, "check", None)
         if own is not None:
-            own(task)
+            own(unread(task))
             return
         super().check(task)
         check_candidates(task)
@@ -229,6 +232,11 @@ def _entries() -> Iterable[EntryPoint]:
 
 
 # ------------------------------------------------------------------------------------------- checks
+
+
+def unread(task: Task[Any, Any]) -> Task[Any, Any]:
+    """The same task with an objective without records, for code of users."""
+    return replace(task, objective=without_records(task.objective, task.neighbours))
 
 
 def check_parts(name: str, settings: Settings, objective: Any, space: Any) -> None:

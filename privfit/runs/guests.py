@@ -3,6 +3,8 @@
 A user's objective gets copies of candidates that it cannot write into, so that what a search
 reports is what it proposed. A user's view is followed: the candidate that is reported after a step
 is the one that the space makes of the move, and not what the view says.
+
+Code of users that is called before the charge gets an objective without records.
 """
 
 from __future__ import annotations
@@ -11,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from privfit.base.errors import DeclarationError
 from privfit.base.frozen import frozen
 from privfit.base.typing import Array, Integers
 from privfit.objectives.common import Objective as Ours
 from privfit.privacy.neighbours import Neighbours
 from privfit.runs.protocols import Objective, Space, View
 
-__all__ = ["Followed", "GuestObjective", "complete"]
+__all__ = ["Followed", "GuestObjective", "complete", "without_records"]
 
 
 class GuestObjective:
@@ -79,6 +82,62 @@ class Followed:
         """Move."""
         self._view.step(where, frozen(what))
         self.w = self._space.moved(self.w, np.asarray(where), np.asarray(what))[0]
+
+
+# -------------------------------------------------------------------------------- before the charge
+
+PUBLIC = ("n_records", "range", "prior", "spread", "domain", "candidate_units", "n_weights",
+          "n_features", "n_clusters")  # fmt: skip
+
+
+class _Unread:
+    """In place of the records of an objective of ours: their number and columns alone."""
+
+    def __init__(self, sums: Any, neighbours: Neighbours) -> None:
+        self.n_features = sums.n_features
+        if neighbours.size_is_public:
+            self.n_records = sums.n_records
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # of Python itself, such as those of copies
+            raise AttributeError(name)
+        raise DeclarationError(_UNREAD)
+
+    def try_one(self, *question: Any) -> None:
+        """Nothing: privfit tries a user-defined score itself."""
+
+
+class _Public:
+    """An objective of a user, with what is public about it."""
+
+    def __init__(self, objective: Any, neighbours: Neighbours) -> None:
+        for name in PUBLIC[0 if neighbours.size_is_public else 1 :]:
+            if hasattr(objective, name):
+                setattr(self, name, getattr(objective, name))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("scores", "at", "around", "gradient", "n_records"):
+            raise DeclarationError(_UNREAD)
+        raise AttributeError(name)
+
+
+_UNREAD = (
+    "an objective must not be asked about records before the charge; ask for its range, its prior "
+    "or its domain in check(task), and for scores within the run"
+)
+
+
+def without_records(objective: Any, neighbours: Neighbours) -> Any:
+    """An objective for code of users that is called before the charge: it answers what is public.
+
+    Whatever such code raises reaches the caller, and nothing was paid.
+    """
+    if isinstance(objective, Ours):
+        return objective._over(_Unread(objective._sums, neighbours))  # type: ignore[arg-type]
+    return _Public(objective, neighbours)
+
+
+# ------------------------------------------------------------------------------------------- a door
 
 
 def complete(objective: Any) -> Objective | Any:

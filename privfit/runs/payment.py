@@ -30,12 +30,13 @@ from privfit.privacy.ledger import Budget, Grant, Ledger, Release, reserve_from
 from privfit.privacy.mechanisms import Mechanism, T, V
 from privfit.privacy.neighbours import Adjacency, Neighbours
 from privfit.runs.candidates import check_path
-from privfit.runs.door import check_parts, is_users
+from privfit.runs.door import Guest, check_parts, is_users, unread
 from privfit.runs.failures import is_of_place, told
 from privfit.runs.listeners import Listener, check_callback, progress
 from privfit.runs.paths import Generation, Path
 from privfit.runs.protocols import Objective, Solver, Space
-from privfit.runs.run import Run, Task, gridded
+from privfit.runs.run import Run, Task, check_candidates, gridded
+from privfit.runs.settings import Search
 from privfit.runs.sizes import public_size
 from privfit.runs.stops import RunEnded, path_of
 
@@ -109,7 +110,13 @@ class Terms:
         if not settings.runs_unpaid:
             self.refuse_infinity()
         if self.is_infinite or self.budget.epsilon > 0:  # the ledger refuses 0
-            settings.check(Task(objective, space, self.epsilon, self.delta, self.neighbours, size))
+            task = Task(objective, space, self.epsilon, self.delta, self.neighbours, size)
+            if isinstance(settings, Guest) or not is_users(settings):
+                settings.check(task)
+                return
+            settings.check(unread(task))  # of a class that inherits from one of ours
+            if isinstance(settings, Search):
+                check_candidates(task)
 
     def charge(self, records: Counted | None = None) -> Paid:
         """Warn of unwise choices, then charge the budget."""
@@ -163,7 +170,7 @@ class Account:
 
         def path() -> Path:
             found = path_of(solver, run)
-            check_path(found, run.space, boxed=is_users(solver))
+            check_path(found, run.space, boxed=isinstance(solver, Guest))
             return found
 
         return self.attempt(name, path)

@@ -35,6 +35,7 @@ from privfit import (
     LinearObjective,
     LinearSVC,
     Lloyd,
+    Local,
     LogisticRegression,
     PrivGene,
     Reals,
@@ -623,6 +624,102 @@ def test_an_interrupted_solver_leaves_a_closed_grant(kind):
     [release] = ledger.releases
     assert release.settings["failed"] == kind.__name__
     assert release.verify()
+
+
+class Asks:
+    """A solver whose check asks for something, and tells it to the caller, who has not paid."""
+
+    def __init__(self, ask: Any) -> None:
+        self.ask = ask
+
+    def check(self, task: Any) -> None:
+        raise ZeroDivisionError(f"told: {self.ask(task.objective)}")
+
+    def __call__(self, run: Run[Any, Any]) -> Any:
+        return best_of_some(run)
+
+
+class AsksOurs(EEM):
+    """The same as a class that inherits from ours."""
+
+    def check(self, task: Any) -> None:
+        super().check(task)
+        raise ZeroDivisionError(f"told: {task.objective.scores(np.zeros((1, 1)))}")
+
+
+class LocalOfMine(Local):
+    """Weights of coded columns, which become larger where the columns are narrow."""
+
+
+def test_a_class_that_inherits_may_answer_in_the_coding_of_ours():
+    narrow = LogisticRegression(1e3, 1e-6, domain=(0.9, 1), classes=[0, 1], solver=LocalOfMine())
+    assert np.abs(narrow.fit(1 - (X + 1) / 20, Y).coef_).max() > 10
+
+
+class AsksForCodes(ES):
+    """The same by a fact that is a method."""
+
+    def bounds_codes(self, objective: Any) -> bool:
+        raise ZeroDivisionError(f"told: {objective.scores(np.zeros((1, 3)))}")
+
+
+ZERO = np.zeros((1, 1))
+PRIVATE_ASKS = [
+    lambda o: o.scores(ZERO),
+    lambda o: o.at(ZERO[0]).scores([0], [0.1]),
+    lambda o: o.around(ZERO[0], BOX).scores([0], [0.1]),
+    lambda o: o.gradient(ZERO[0]),
+    lambda o: o._objective.scores(ZERO),
+    lambda o: o._sums.sum(len),
+    lambda o: o._records[0],
+]
+
+
+def of_two_kinds() -> list[Any]:
+    return [OWN, Mine(X[:, 0])]
+
+
+@pytest.mark.parametrize("ask", PRIVATE_ASKS)
+@pytest.mark.parametrize("objective", [0, 1])
+def test_a_check_of_a_user_cannot_ask_about_records(objective, ask):
+    ledger = Ledger(1.0)
+    with pytest.raises((privfit.DeclarationError, AttributeError, TypeError)) as caught:
+        search(of_two_kinds()[objective], BOX, 1.0, solver=Asks(ask), ledger=ledger)
+    assert "told" not in str(caught.value)
+    assert ledger.entries == ()
+
+
+def test_nor_can_a_check_that_inherits_or_a_fact():
+    message = "an objective must not be asked about records before the charge; ask for its range"
+    with pytest.raises(ValueError, match=message):
+        search(OWN, BOX, 1.0, solver=AsksOurs())
+    with pytest.raises(ValueError, match=message):
+        search(Mine(X[:, 0]), BOX, 1.0, solver=AsksOurs())
+    with pytest.raises(ValueError, match=message):
+        LogisticRegression(1.0, solver=AsksForCodes(), **DECLARED).fit(X, Y)
+    with pytest.raises(ValueError, match=message):
+        search(Mine(X[:, 0]), BOX, 1.0, solver=Asks(lambda o: o.n_records), adjacency="add_remove")
+
+
+@pytest.mark.parametrize("objective", [0, 1])
+def test_a_check_of_a_user_may_ask_for_what_is_public(objective):
+    own = of_two_kinds()[objective]
+
+    def public(asked: Any) -> Any:
+        two = np.zeros((2, 1))
+        return (asked.n_records, asked.range(two, Neighbours.of("replace")),
+                asked.spread(two, Neighbours.of("replace")), asked.prior(two).tolist())  # fmt: skip
+
+    with pytest.raises(ZeroDivisionError, match=r"told: \(400, [1-9]\d+, [1-9]\d+, \[0, 0\]\)"):
+        search(own, BOX, 1.0, solver=Asks(public))
+
+    class Mixing(EEM):
+        def check(self, task: Any) -> None:
+            super().check(task)
+
+    mixes = RecordObjective(X, lambda x, P: x.mean() + np.zeros((len(x), len(P))), -1.0, 0.0)
+    with pytest.raises(ValueError, match="score must treat each record by itself"):
+        search(mixes, BOX, 1.0, solver=Mixing())
 
 
 def test_an_error_of_ours_that_a_solver_raises_is_not_shown_either():
