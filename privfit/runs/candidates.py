@@ -6,14 +6,15 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privfit.base.errors import BudgetError, DeclarationError
-from privfit.base.typing import Array
+from privfit.base.typing import Array, Integers
 from privfit.runs.failures import ResultError
 from privfit.runs.paths import Path
 from privfit.runs.protocols import Space
 
-__all__ = ["check_path", "inside", "reported", "to_select"]
+__all__ = ["check_path", "inside", "reported", "rows", "scored", "to_select"]
 
 ROUNDING = 1e-12  # of a bound, by which a mean of candidates may miss it
 
@@ -33,9 +34,20 @@ def to_select(space: Space, P: Array, k: int, size: float) -> Array:
     return P
 
 
-def inside(space: Space, P: Array) -> Array:
+def scored(scores: Any, m: int) -> Integers:
+    """Scores and priors of m candidates, or an error without values: these are private."""
+    scores = np.asarray(scores)
+    if scores.shape != (m,) or scores.dtype.kind not in "iu":
+        raise DeclarationError(
+            "objective.scores(P) and objective.prior(P) must be integers, one for each candidate; "
+            "return arrays of int64 of shape (m,)"
+        )
+    return scores
+
+
+def inside(space: Space, P: ArrayLike, remedy: str = "run.space.snap(P)") -> Array:
     """Candidates (m, ...), or an error if they are not candidates of the space."""
-    P = np.asarray(P)
+    P = rows(P)
     if P.ndim == 0 or len(P) == 0 or P.shape[1:] != tuple(space.shape):
         wanted = ", ".join(["m", *map(str, space.shape)])
         raise DeclarationError(
@@ -44,10 +56,20 @@ def inside(space: Space, P: Array) -> Array:
     contains = getattr(space, "contains", None)
     if contains is not None and not np.all(contains(P)):
         raise DeclarationError(
-            f"P must lie in the space, {space!r}, and on the objective's grid; pass "
-            "run.space.snap(P), or candidates that the space's own methods make"
+            f"P must lie in the space, {space!r}, and on the objective's grid; pass {remedy}, or "
+            "candidates that the space's own methods make"
         )
     return P
+
+
+def rows(P: ArrayLike) -> Array:
+    """Candidates as an array."""
+    try:
+        return np.asarray(P)
+    except ValueError:  # which would quote their shape alone, but not say what to do
+        raise DeclarationError(
+            "P must be candidates of one shape; pass an array with a row for each"
+        ) from None
 
 
 def reported(space: Space, survivors: Array, whole: bool) -> Array:

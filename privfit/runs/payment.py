@@ -94,12 +94,10 @@ class Terms:
         """The public number of records; None if it was not declared."""
         return public_size(records, self.neighbours, self.n_public)
 
-    def refuse_infinity(self) -> None:
+    def refuse_infinity(self, remedy: str = "pass solver='dpsga'") -> None:
         """Refuse an infinite budget, which only the plain genetic algorithm can run with."""
         if self.is_infinite:
-            raise DeclarationError(
-                "epsilon (inf) is for the plain genetic algorithm; pass solver='dpsga'"
-            )
+            raise DeclarationError(f"epsilon (inf) is for the plain genetic algorithm; {remedy}")
 
     def check(self, name: str, settings: Any, objective: Any, space: Any) -> None:
         """Refuse what a solver would refuse, before anything is charged."""
@@ -153,6 +151,7 @@ class Account:
 
     def __init__(self, terms: Terms, source: BitSource) -> None:
         self.terms, self.source, self.grant = terms, source, None
+        self.closed: Release | None = None  # once it is closed
         self._heard = _Heard(None)
 
     def run(self, objective: O, space: S, name: str, share: int = 1) -> Run[O, S]:
@@ -211,8 +210,8 @@ class Account:
         self._close_failed(name, error)
         return SolverError(
             f"{what} after epsilon {budget.epsilon:.6g}, delta {budget.delta:.6g} were charged; "
-            "the grant is closed, and its release shows what was drawn; repair the solver, and "
-            "try it by privfit.audit.audit_solver before you pay again"
+            "the grant is closed, and its release shows what was drawn; repair the solver or the "
+            "objective, and try them by privfit.audit.audit_solver before you pay again"
         )
 
     def _close_failed(self, name: str, error: BaseException) -> None:
@@ -275,4 +274,5 @@ class Paid(Account):
         parameters: Mapping[str, Any] | None = None,
     ) -> Release:
         """Close the account, once, and return what is now public."""
-        return self.grant.close(self.terms.neighbours, domain, settings, parameters)
+        self.closed = self.grant.close(self.terms.neighbours, domain, settings, parameters)
+        return self.closed
