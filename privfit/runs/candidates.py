@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privfit.base.errors import BudgetError, DeclarationError
-from privfit.base.typing import Array, Integers
+from privfit.base.typing import Array
 from privfit.runs.failures import ResultError
 from privfit.runs.paths import Path
 from privfit.runs.protocols import Space
 
-__all__ = ["check_path", "inside", "reported", "rows", "scored", "to_select"]
+__all__ = ["check_path", "inside", "reported", "rows", "to_select"]
 
 ROUNDING = 1e-12  # of a bound, by which a mean of candidates may miss it
 
@@ -32,17 +32,6 @@ def to_select(space: Space, P: Array, k: int, size: float) -> Array:
             f"k ({k}) must be from 1 to the number of candidates ({len(P)}); pass fewer"
         )
     return P
-
-
-def scored(scores: Any, m: int) -> Integers:
-    """Scores and priors of m candidates, or an error without values: these are private."""
-    scores = np.asarray(scores)
-    if scores.shape != (m,) or scores.dtype.kind not in "iu":
-        raise DeclarationError(
-            "objective.scores(P) and objective.prior(P) must be integers, one for each candidate; "
-            "return arrays of int64 of shape (m,)"
-        )
-    return scores
 
 
 def inside(space: Space, P: ArrayLike, remedy: str = "run.space.snap(P)") -> Array:

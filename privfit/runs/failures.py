@@ -13,6 +13,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from types import CodeType
+from typing import Any
+
+import numpy as np
 
 from privfit.base.errors import (
     BudgetError,
@@ -22,8 +25,10 @@ from privfit.base.errors import (
     InputError,
     PrivfitError,
 )
+from privfit.base.typing import Integers
+from privfit.base.validation import is_whole
 
-__all__ = ["ResultError", "is_of_place", "told"]
+__all__ = ["ResultError", "checked_range", "checked_scores", "is_of_place", "told"]
 
 PLACES = (FileError, ClusterError, InputError, OSError)  # and what they may raise
 OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
@@ -50,7 +55,28 @@ UNPLANNED = (
 
 
 class ResultError(DeclarationError):
-    """What a solver returned cannot be used. Its messages hold no value, and so are shown."""
+    """What code of a user returned cannot be used. Its messages hold no value: they are shown."""
+
+
+def checked_scores(scores: Any, m: int) -> Integers:
+    """Scores or priors of m candidates, which are private, or an error without them."""
+    scores = np.asarray(scores)
+    if scores.shape != (m,) or scores.dtype.kind not in "iu":
+        raise ResultError(
+            "scores and prior of an objective must be integers, one for each candidate; return "
+            "arrays of int64 of shape (m,)"
+        )
+    return scores
+
+
+def checked_range(value: Any) -> int:
+    """A range of scores, or an error."""
+    if not is_whole(value) or value < 0:
+        raise ResultError(
+            "range of an objective must be a whole number of at least 0; return how much the "
+            "difference of two scores can change"
+        )
+    return int(value)
 
 
 def _frames(error: BaseException) -> Iterator[tuple[CodeType, int, bool]]:
@@ -80,10 +106,11 @@ def told(error: BaseException) -> str:
     place, method, outside, inside = "", "", False, True
     for code, line, inside in _frames(error):
         outside |= not inside
+        method = method if inside else ""
         if not inside and not code.co_filename.startswith("<"):  # of generated code
             place = f", {os.path.basename(code.co_filename)} line {line}"
         if code.co_filename == os.path.join(OURS, "runs", "run.py") and code.co_name in SENTENCES:
-            method = method if method == "select" else code.co_name
+            method = method or code.co_name
     if not inside or not isinstance(error, PrivfitError):
         return place
     if isinstance(error, ResultError) or not (outside or method):

@@ -18,6 +18,7 @@ from privfit.base.frozen import frozen
 from privfit.base.typing import Array, Integers
 from privfit.objectives.common import Objective as Ours
 from privfit.privacy.neighbours import Neighbours
+from privfit.runs.failures import checked_range, checked_scores
 from privfit.runs.protocols import Objective, Space, View
 
 __all__ = ["Followed", "GuestObjective", "complete", "without_records"]
@@ -39,20 +40,20 @@ class GuestObjective:
 
     def scores(self, P: Array) -> Integers:
         """The scores. They are private."""
-        return np.array(self._objective.scores(frozen(P)))
+        return checked_scores(np.array(self._objective.scores(frozen(P))), len(P))
 
     def prior(self, P: Array) -> Integers:
         """The part that does not depend on records."""
-        return np.array(self._objective.prior(frozen(P)))
+        return checked_scores(np.array(self._objective.prior(frozen(P))), len(P))
 
     def range(self, P: Array, neighbours: Neighbours, /) -> int:
         """How much the difference of two scores can change between neighbours."""
-        return self._objective.range(frozen(P), neighbours)
+        return checked_range(self._objective.range(frozen(P), neighbours))
 
     def spread(self, P: Array, neighbours: Neighbours, /) -> int:
         """The objective's own, or else the range."""
         own = getattr(self._objective, "spread", self._objective.range)
-        return own(frozen(P), neighbours)
+        return checked_range(own(frozen(P), neighbours))
 
 
 class Followed:
@@ -68,15 +69,15 @@ class Followed:
 
     def scores(self, where: Integers, what: Array) -> Integers:
         """The scores after each move. They are private."""
-        return np.array(self._view.scores(frozen(where), frozen(what)))
+        return checked_scores(np.array(self._view.scores(frozen(where), frozen(what))), len(where))
 
     def prior(self, where: Integers, what: Array) -> Integers:
         """The part that does not depend on records, after each move."""
-        return np.array(self._view.prior(frozen(where), frozen(what)))
+        return checked_scores(np.array(self._view.prior(frozen(where), frozen(what))), len(where))
 
     def range(self, where: Integers, what: Array, neighbours: Neighbours, /) -> int:
         """The range of these scores between neighbours."""
-        return self._view.range(frozen(where), frozen(what), neighbours)
+        return checked_range(self._view.range(frozen(where), frozen(what), neighbours))
 
     def step(self, where: int, what: Any) -> None:
         """Move."""

@@ -25,7 +25,8 @@ from privfit.privacy.ledger import Budget, Grant
 from privfit.privacy.mechanisms import Exponential, Mechanism, T, TopK, V
 from privfit.privacy.neighbours import REPLACE, Neighbours
 from privfit.privacy.remainder import gaussian_left, gaussian_part
-from privfit.runs.candidates import reported, scored, to_select
+from privfit.runs.candidates import reported, to_select
+from privfit.runs.failures import checked_scores
 from privfit.runs.guests import Followed, GuestObjective
 from privfit.runs.listeners import Listener
 from privfit.runs.paths import Generation, Path, Step, together
@@ -313,7 +314,8 @@ class Run(Generic[O, S]):
         self._go_on()
         size = self._size if size is None else size
         P = frozen(to_select(self.space, P, k, size))  # what is drawn is what was proposed
-        scores = scored(self.objective.scores(P) + self.objective.prior(P), len(P))
+        scores = checked_scores(self.objective.scores(P), len(P))
+        scores = scores + checked_scores(self.objective.prior(P), len(P))
         bound = (self.objective.range if reach is None else reach)(P, self.neighbours)
         if k == 1:
             return np.array([self.release(Exponential(size, bound), scores)], dtype=np.int64)

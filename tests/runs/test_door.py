@@ -772,7 +772,6 @@ def test_every_raise_of_the_door_is_reached(installed):
     seen += [messages_of(partial(search, OWN, BOX, 1.0, solver=one)) for one in FAILING]
     seen += [messages_of(partial(one, bare_run())) for one in (*FAILING, empty_report)]
     seen += [messages_of(partial(candidates.rows, [[1], [2, 3]]))]
-    seen += [messages_of(partial(candidates.scored, [0.5], 1))]
     seen += [messages_of(partial(call, installed)) for call in (offers_twice, offers_nothing)]
     folder = File(door.__file__).parent
     assert_reached([folder / "door.py", folder / "candidates.py"], "\n".join(seen))

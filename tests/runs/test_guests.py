@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privfit import AskTell, Ledger, Reals, RecordObjective, search
+from privfit import (
+    AskTell,
+    DeclarationError,
+    Ledger,
+    Reals,
+    RecordObjective,
+    SolverError,
+    search,
+)
 from privfit.base.frozen import frozen
 from privfit.privacy.neighbours import Neighbours
 from privfit.runs import Run
@@ -57,8 +65,6 @@ class Writer:
     def range(self, P: Any, neighbours: Neighbours, /) -> int:
         write(P)
         return 1001 * neighbours.changes
-
-    spread = range
 
 
 class Viewed(Writer):
@@ -115,6 +121,25 @@ def test_a_loop_and_a_run_report_what_they_proposed(objective):
     run.plan("selection")
     run.select(P)
     assert np.array_equal(P, np.linspace(0, 1, 9)[:, None])
+
+
+@pytest.mark.parametrize("solver", ["dpsga", "eem"])
+@pytest.mark.parametrize(
+    ("part", "returns", "message"),
+    [
+        ("scores", lambda P: np.arange(3), "must be integers, one for each candidate"),
+        ("scores", lambda P: np.ones(len(P)), "must be integers, one for each candidate"),
+        ("prior", lambda P: np.ones((len(P), 1), int), "must be integers, one for each candidate"),
+        ("range", lambda P, n: MARK, "range of an objective must be a whole number of at least 0"),
+        ("range", lambda P, n: None, "range of an objective must be a whole number of at least 0"),
+    ],
+)
+def test_what_an_objective_returns_is_checked_in_a_sentence(part, returns, message, solver):
+    objective = Writer()
+    setattr(objective, part, returns)
+    with pytest.raises((SolverError, DeclarationError), match=message) as caught:
+        search(objective, LINE, 1.0, solver=solver)
+    assert str(MARK) not in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.int32, bool, "U3", object])

@@ -329,9 +329,9 @@ def quotes(P: Any) -> Any:
     ("scores", "message"),
     [
         (quotes, r"failed \(OSError, test_ask_tell\.py line \d+\) after"),
-        (lambda P: RECORDS[: len(P)], "and one integer score for each"),
-        (lambda P: np.arange(3), "failed"),
-        (lambda P: np.arange(len(P))[:, None], "and one integer score for each"),
+        (lambda P: RECORDS[: len(P)], "must be integers, one for each candidate; return arrays"),
+        (lambda P: np.arange(3), "must be integers, one for each candidate; return arrays"),
+        (lambda P: np.arange(len(P))[:, None], "must be integers, one for each candidate"),
     ],
 )
 def test_an_objective_that_fails_closes_the_door_and_is_not_quoted(scores, message, how):
