@@ -767,6 +767,71 @@ def test_an_unpaid_solver_that_fails_was_not_charged():
         search(OWN, BOX, float("inf"), solver=Free())
 
 
+def test_an_unpaid_solver_selects_the_best():
+    class Free(ES):
+        runs_unpaid = True
+
+    with pytest.warns(privfit.PrivacyLeakWarning):
+        found = search(OWN, BOX, float("inf"), solver=Free(), random_state=1)
+    assert found.release is None
+    run = Run(OWN, BOX, None, 1)
+    assert run.plan("selection", 3) == float("inf")
+    P = BOX.sample(20, run.coins)
+    assert np.array_equal(run.select(P, 3), np.argsort(-OWN.scores(P), kind="stable")[:3])
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_pure_releases_are_planned_by_a_composition_that_is_proved_for_them(delta):
+    def adds_noise(run: Run[Any, Any]) -> Any:
+        noise = privfit.DiscreteLaplace(run.plan("pure", 20), 1)
+        for _ in range(20):
+            run.release(noise, np.array([1]))
+        run.report(run.space.middle[None])
+        return run.path()
+
+    release = search(OWN, BOX, 1.0, delta, solver=adds_noise, random_state=1).release
+    assert release.verify()
+    assert 0.99 < release.cost() <= 1
+    assert release.events[0].parameter > (1 / 20 if delta else 0.9999 / 20)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("select",),
+            r"kind \('select'\) must be one of selection, pure, gaussian; pass 'selection",
+        ),
+        (("approximate", 2), r"kind \('approximate'\) must be one of selection, pure, gaussian"),
+        (([],), r"kind \(\[\]\) must be one of selection, pure, gaussian"),
+        (("selection", 0), r"count \(0\) must be a positive whole number; pass the number of dra"),
+        (("pure", 2.0), r"count \(2.0\) must be a positive whole number"),
+    ],
+)
+def test_plans_are_refused_by_the_names_of_their_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        bare_run().plan(*arguments)
+    with pytest.raises(ValueError, match=message):
+        bare_run().size_of(*arguments, *(1,)[len(arguments) - 1 :])
+    with pytest.raises(SolverError, match=r"run\.plan takes a kind"):
+        search(OWN, BOX, 1.0, solver=lambda run: run.plan(*arguments))
+
+
+@pytest.mark.parametrize(
+    ("average", "used"),
+    [(0.5, 0.5), (1, 1), ("mean", 0), (lambda: 1, 0), (np.nan, 0), (2.0, 0), (-1, 0), (True, 0)],
+)
+def test_only_a_share_is_an_average_of_an_ended_run(average, used):
+    @dataclass(frozen=True)
+    class Averages(ES):
+        average: Any = 0.0
+
+    found = search(OWN, BOX, 1.0, solver=Averages(average=average), random_state=1,
+                   callback=lambda now: now.index == 2)  # fmt: skip
+    assert found.path.stopped
+    assert found.path.average == used
+
+
 def test_every_raise_of_the_door_is_reached(installed):
     seen = [messages_of(call) for call, _ in REFUSED]
     seen += [messages_of(partial(search, OWN, BOX, 1.0, solver=one)) for one in FAILING]
