@@ -106,8 +106,8 @@ def told(error: BaseException) -> str:
     place, method, outside, inside = "", "", False, True
     for code, line, inside in _frames(error):
         outside |= not inside
-        method = method if inside else ""
         if not inside and not code.co_filename.startswith("<"):  # of generated code
+            method = ""
             place = f", {os.path.basename(code.co_filename)} line {line}"
         if code.co_filename == os.path.join(OURS, "runs", "run.py") and code.co_name in SENTENCES:
             method = method or code.co_name

@@ -297,9 +297,10 @@ class AskTell:
         except RunEnded:
             self._ended = True
 
-    def _candidates(self, P: ArrayLike, run: Run[Objective, Any]) -> Array:
+    def _candidates(self, P: ArrayLike, run: Run[Objective, Space]) -> Array:
         """Candidates on the grid of the objective; those outside the space are refused."""
-        array, space = rows(P), run.space
+        array = rows(P)
+        space: Any = run.space
         if all(hasattr(space, part) for part in ("low", "high", "snap")):  # a box, with a grid
             shaped = array.shape[1:] == tuple(space.shape) and array.dtype.kind in "fiu"
             if shaped and ((space.low <= array) & (array <= space.high)).all():
