@@ -138,8 +138,9 @@ class BudgetError(PrivfitError, RuntimeError):
 class SolverError(PrivfitError, RuntimeError):
     """A solver that failed after its budget was charged. Also a `RuntimeError`.
 
-    The message says what was charged. The solver's own error may quote what its code looked at, so
-    it is not shown: while you write a solver, on made-up records, it is in ``__context__``.
+    The message says what was charged, the class of the error and the line of the solver. The error
+    itself may quote what the code looked at, so it is neither shown nor kept: while you write a
+    solver, call it with a `Run` over made-up records, where nothing is hidden.
 
     See Also
     --------

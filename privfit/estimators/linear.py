@@ -40,8 +40,9 @@ from privfit.privacy.ledger import Ledger
 from privfit.privacy.neighbours import Neighbours
 from privfit.records import is_partitioned
 from privfit.records.codes import JOINT, MANY_JOINT
-from privfit.runs.door import before, realised, settings_of
+from privfit.runs.door import before, is_users, realised, settings_of
 from privfit.runs.fields import Taken
+from privfit.runs.guests import without_records
 from privfit.runs.paths import Generation, Path, Paths
 from privfit.runs.payment import Account, Paid, Terms
 from privfit.runs.purchases import Purchase
@@ -460,7 +461,8 @@ def _calibrated(
 def _space(settings: Settings, objective: LinearObjective) -> Reals:
     """The box of weights: for coded columns, or in units of each column's scale."""
     high = np.full(objective.n_weights, settings.largest_weight)
-    if not settings.bounds_codes(objective):
+    asked = without_records(objective, objective.neighbours) if is_users(settings) else objective
+    if not settings.bounds_codes(asked):
         high[: objective.domain.width] *= np.ldexp(1.0, -objective.domain.exponents)
     return Reals(-high, high, objective.n_weights)
 

@@ -46,6 +46,7 @@ from privfit.privacy.mechanisms import AboveThreshold, DiscreteLaplace, TopK
 from privfit.privacy.neighbours import ADD_REMOVE, Neighbours
 from privfit.records.binary import BinaryRecords, ClassCounts, count_sensitivity
 from privfit.runs.door import OURS, name_of
+from privfit.runs.failures import ResultError
 from privfit.runs.means import weighted_means
 from privfit.runs.payment import Paid
 from privfit.runs.run import coins_of
@@ -156,9 +157,9 @@ def check_selected(selected: Any, d: int) -> None:
         or not ((0 <= features) & (features < d)).all()
         or len(np.unique(features)) < len(features)
     ):
-        raise DeclarationError(
-            f"it returned a value of type {type(selected).__name__}, which must be a Selected with "
-            f"different features below {d}; return Selected(features)"
+        raise ResultError(
+            f"it returned a value that must be a Selected with different features below {d}; "
+            "return Selected(features)"
         )
 
 

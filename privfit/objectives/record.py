@@ -32,11 +32,11 @@ class RecordObjective(Objective[ScoredRows]):
         streamed table is a dict of arrays; cells of CSV files are texts, None where a record lacks
         the field.
     score : callable (records, P) -> array of shape (n, m), or a compiled function
-        Higher is better. It must treat each record by itself: a record's scores may not depend on
-        the other records in the block. A search checks this on the first records before anything is
-        charged. Later nothing is refused: a block in which a record by itself gets another score is
-        scored record by record, and so is one for which `score` raises. Several threads may call it
-        at the same time.
+        Higher is better. P is read-only. It must treat each record by itself: a record's scores may
+        not depend on the other records in the block. A search checks this on the first records
+        before anything is charged. Later nothing is refused: a block in which a record by itself
+        gets another score is scored record by record, and so is one for which `score` raises.
+        Several threads may call it at the same time.
 
         A compiled function is called once for each record, with its numbers as doubles. Pass a
         `scipy.LowLevelCallable`, a numba `cfunc`, a function of ctypes, or a text

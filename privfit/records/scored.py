@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from privfit._kernels.scored import sum_compiled, sum_values
 from privfit.base.blas import one_thread
 from privfit.base.errors import DeclarationError, InputError
+from privfit.base.frozen import frozen
 from privfit.base.typing import Array, Floats, Integers
 from privfit.base.validation import is_sparse
 from privfit.domains.frames import column_names, columns_of, numbers_of
@@ -139,11 +140,12 @@ class ScoredRows(Rows):
         return np.zeros(0, dtype=np.int64)
 
     def _of_candidates(self, P: Any) -> _Call:
-        return _Call(self._score.function, (P,), len(P), "score")
+        return _Call(self._score.function, (frozen(P),), len(P), "score")
 
     def _of_moves(self, w: Any, where: Any, what: Any) -> _Call:
         assert self._score.moves is not None, "there is no function for moves"
-        return _Call(self._score.moves, (w, where, what), len(where), "moves")
+        asked = frozen(w), frozen(where), frozen(what)  # a function must not write into answers
+        return _Call(self._score.moves, asked, len(where), "moves")
 
     def _summed(self, call: _Call) -> Integers:
         if isinstance(call.function, Compiled):

@@ -6,13 +6,17 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privfit.base.errors import BudgetError, DeclarationError
 from privfit.base.typing import Array
+from privfit.runs.failures import ResultError
 from privfit.runs.paths import Path
 from privfit.runs.protocols import Space
 
-__all__ = ["check_path", "inside", "to_select"]
+__all__ = ["check_path", "inside", "reported", "rows", "to_select"]
+
+ROUNDING = 1e-12  # of a bound, by which a mean of candidates may miss it
 
 
 def to_select(space: Space, P: Array, k: int, size: float) -> Array:
@@ -30,9 +34,9 @@ def to_select(space: Space, P: Array, k: int, size: float) -> Array:
     return P
 
 
-def inside(space: Space, P: Array) -> Array:
+def inside(space: Space, P: ArrayLike, remedy: str = "run.space.snap(P)") -> Array:
     """Candidates (m, ...), or an error if they are not candidates of the space."""
-    P = np.asarray(P)
+    P = rows(P)
     if P.ndim == 0 or len(P) == 0 or P.shape[1:] != tuple(space.shape):
         wanted = ", ".join(["m", *map(str, space.shape)])
         raise DeclarationError(
@@ -41,31 +45,70 @@ def inside(space: Space, P: Array) -> Array:
     contains = getattr(space, "contains", None)
     if contains is not None and not np.all(contains(P)):
         raise DeclarationError(
-            f"P must lie in the space, {space!r}, and on the objective's grid; pass "
-            "run.space.snap(P), or candidates that the space's own methods make"
+            f"P must lie in the space, {space!r}, and on the objective's grid; pass {remedy}, or "
+            "candidates that the space's own methods make"
         )
     return P
 
 
-def check_path(path: Any, space: Space) -> None:
-    """Refuse what is no path, or whose answer is no candidate."""
-    if not isinstance(path, Path):
+def rows(P: ArrayLike) -> Array:
+    """Candidates as an array."""
+    try:
+        return np.asarray(P)
+    except ValueError:  # which would quote their shape alone, but not say what to do
         raise DeclarationError(
-            f"it returned a value of type {type(path).__name__}, which must be a Path; return "
-            "run.path()"
+            "P must be candidates of one shape; pass an array with a row for each"
+        ) from None
+
+
+def reported(space: Space, survivors: Array, whole: bool) -> Array:
+    """A copy of what a generation released, rows of which one or more are there."""
+    survivors = np.array(survivors)
+    if survivors.ndim == 0 or (whole and survivors.shape[1:] != tuple(space.shape)):
+        wanted = ", ".join(["s", *map(str, space.shape)])
+        raise DeclarationError(
+            f"survivors (shape {survivors.shape}) must be candidates of shape ({wanted}); report "
+            "them as rows: run.report(P[chosen])"
         )
+    if len(survivors) == 0:
+        raise DeclarationError("survivors must hold one candidate or more; report P[chosen]")
+    return survivors
+
+
+def check_path(path: Any, space: Space, *, boxed: bool) -> None:
+    """Refuse what is no path, or whose answer is no candidate; messages hold no values.
+
+    Fits of ours, and those that inherit from them, may answer in another coding than the box's.
+    """
+    if not isinstance(path, Path):
+        raise ResultError("it returned a value that must be a Path; return run.path()")
     if not path.generations:
-        raise DeclarationError(
+        raise ResultError(
             "it returned a path without candidates, which must have one; call "
             "run.report(survivors) before run.path()"
         )
     answer = np.asarray(path.answer)
     if answer.shape != tuple(space.shape):
-        raise DeclarationError(
-            f"its answer (shape {answer.shape}) must have the shape of a candidate, "
-            f"{tuple(space.shape)}; report survivors as rows: run.report(P[chosen])"
+        raise ResultError(
+            "its answer must have the shape of a candidate; report survivors as rows: "
+            "run.report(P[chosen])"
         )
+    if not _is_candidate(answer, space, boxed):
+        raise ResultError(
+            "its answer must be a candidate of the space, or a mean of candidates; report "
+            "candidates that the space's own methods make"
+        )
+
+
+def _is_candidate(answer: Array, space: Any, boxed: bool) -> bool:
+    """Whether an answer lies in the space; a mean need not lie on its grid."""
     if not getattr(space, "has_means", False):
-        inside(space, answer[None])
-    elif answer.dtype.kind not in "fiu" or not np.isfinite(answer).all():
-        raise DeclarationError("its answer must be finite numbers; report candidates of the space")
+        contains = getattr(space, "contains", None)
+        return contains is None or bool(np.all(contains(answer[None])))
+    if answer.dtype.kind not in "fiu" or not np.isfinite(answer).all():
+        return False
+    if not boxed:
+        return True
+    low, high = (np.asarray(getattr(space, one, math.nan)) for one in ("low", "high"))
+    beyond = np.maximum(low - answer, answer - high)  # by rounding, if it is a mean
+    return not (beyond > ROUNDING * np.maximum(np.abs(low), np.abs(high))).any()

@@ -16,25 +16,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from privfit.base.cautions import OldNameWarning
 from privfit.base.errors import DeclarationError, DeclarationTypeError
-from privfit.base.typing import Array
 from privfit.base.validation import is_finite
-from privfit.privacy.neighbours import Neighbours
 from privfit.runs.fields import Taken, name_of, shown, taken
+from privfit.runs.guests import without_records
 from privfit.runs.paths import Path
-from privfit.runs.protocols import Objective, Solver
+from privfit.runs.protocols import Solver
 from privfit.runs.run import Task, check_candidates
 from privfit.runs.settings import Settings, listed
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["FACTS", "GROUP", "OURS", "Guest", "before", "check_parts", "complete",
-           "fields_shown", "name_of", "realised", "settings_of"]  # fmt: skip
+__all__ = ["FACTS", "GROUP", "OURS", "Guest", "before", "check_parts", "fields_shown", "is_users",
+           "name_of", "realised", "settings_of", "unread"]  # fmt: skip
 
 GROUP = "privfit.solvers"  # of entry points
 # Names that no other solver may have, wherever they are known; a test compares the tables.
@@ -97,6 +97,8 @@ class Guest(Settings):
     def check(self, task: Task[Any, Any]) -> None:
         """Refuse what the solver refuses, or else a space that the objective cannot score.
 
+        A user's own check sees no records: what it raises reaches the caller, unpaid.
+
         Parameters
         ----------
         task : Task
@@ -104,7 +106,7 @@ class Guest(Settings):
         """
         own = getattr(self.solver, "check", None)
         if own is not None:
-            own(task)
+            own(unread(task))
             return
         super().check(task)
         check_candidates(task)
@@ -175,6 +177,11 @@ def _guest(solver: Any, shown: str, methods: Iterable[str]) -> Settings:
     return solver if isinstance(solver, Settings) else Guest(solver)
 
 
+def is_users(solver: Any) -> bool:
+    """Whether a solver is code of a user, or of another package."""
+    return isinstance(solver, Guest) or not type(solver).__module__.startswith("privfit.")
+
+
 # ------------------------------------------------------------------------------------- entry points
 
 
@@ -220,6 +227,11 @@ def _entries() -> Iterable[EntryPoint]:
 # ------------------------------------------------------------------------------------------- checks
 
 
+def unread(task: Task[Any, Any]) -> Task[Any, Any]:
+    """The same task with an objective without records, for code of users."""
+    return replace(task, objective=without_records(task.objective, task.neighbours))
+
+
 def check_parts(name: str, settings: Settings, objective: Any, space: Any) -> None:
     """Refuse an objective or a space that lacks what a solver needs; nothing is read or charged."""
     for part in ("scores", "range", "prior"):
@@ -246,29 +258,6 @@ def check_parts(name: str, settings: Settings, objective: Any, space: Any) -> No
                 f"space ({type(space).__name__}) must have {part!r} for solver {name!r}; pass "
                 "another solver or operator, or a space with it (privfit.Space)"
             )
-
-
-class _Complete:
-    """An objective of a user, with `spread` if it has none."""
-
-    def __init__(self, objective: Objective) -> None:
-        self._objective = objective
-
-    def __repr__(self) -> str:
-        return f"<{type(self._objective).__name__} of private records>"
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._objective, name)
-
-    def spread(self, P: Array, neighbours: Neighbours, /) -> int:
-        """The range."""
-        return self._objective.range(P, neighbours)
-
-
-def complete(objective: Any) -> Any:
-    """The objective itself, or one that has the optional method `spread` as well."""
-    has = [hasattr(objective, part) for part in ("n_records", "scores", "range", "prior")]
-    return _Complete(objective) if all(has) and not hasattr(objective, "spread") else objective
 
 
 # ------------------------------------------------------------------------------------ what was used

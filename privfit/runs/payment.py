@@ -6,15 +6,14 @@ All draws then go through a `Paid` account, and `Paid.close` ends it with a `Rel
 
 A solver that fails after the charge cannot be made to answer: what it would have drawn is not
 known. So `Account.solved` does what is left: the budget stays charged, the grant is closed with a
-release of what was drawn, and a `SolverError` says so. The error of the solver's own code is not
-shown, since it may quote scores; nor does what privfit itself says depend on records. That a solver
-fails must not depend on them either, which `privfit.audit.audit_solver` tests.
+release of what was drawn, and a `SolverError` says so. The error itself is not shown, nor kept in
+the `SolverError`, since it may quote scores: `privfit.runs.failures`. That a solver fails must not
+depend on records either, which `privfit.audit.audit_solver` tests.
 """
 
 from __future__ import annotations
 
 import math
-import os
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -24,33 +23,24 @@ from typing import Any, TypeVar
 
 from privfit._kernels.random import BitSource
 from privfit.base.cautions import PrivacyLeakWarning, caution
-from privfit.base.errors import (
-    BudgetError,
-    ClusterError,
-    DeclarationError,
-    FileError,
-    InputError,
-    PrivfitError,
-    SolverError,
-)
+from privfit.base.errors import BudgetError, DeclarationError, SolverError
 from privfit.base.typing import Counted
 from privfit.privacy.accounting import Event
 from privfit.privacy.ledger import Budget, Grant, Ledger, Release, reserve_from
 from privfit.privacy.mechanisms import Mechanism, T, V
 from privfit.privacy.neighbours import Adjacency, Neighbours
 from privfit.runs.candidates import check_path
-from privfit.runs.door import check_parts
+from privfit.runs.door import Guest, check_parts, is_users, unread
+from privfit.runs.failures import is_of_place, told
 from privfit.runs.listeners import Listener, check_callback, progress
 from privfit.runs.paths import Generation, Path
 from privfit.runs.protocols import Objective, Solver, Space
-from privfit.runs.run import Run, Task, gridded
+from privfit.runs.run import Run, Task, check_candidates, gridded
+from privfit.runs.settings import Search
 from privfit.runs.sizes import public_size
-from privfit.runs.stops import path_of
+from privfit.runs.stops import RunEnded, path_of
 
 __all__ = ["Account", "Paid", "Terms"]
-
-# Errors of the places where records are, rather than of solvers.
-PLACES = (FileError, ClusterError, InputError, OSError, MemoryError)
 
 O = TypeVar("O", bound=Objective)  # noqa: E741
 S = TypeVar("S", bound=Space)
@@ -104,12 +94,10 @@ class Terms:
         """The public number of records; None if it was not declared."""
         return public_size(records, self.neighbours, self.n_public)
 
-    def refuse_infinity(self) -> None:
+    def refuse_infinity(self, remedy: str = "pass solver='dpsga'") -> None:
         """Refuse an infinite budget, which only the plain genetic algorithm can run with."""
         if self.is_infinite:
-            raise DeclarationError(
-                "epsilon (inf) is for the plain genetic algorithm; pass solver='dpsga'"
-            )
+            raise DeclarationError(f"epsilon (inf) is for the plain genetic algorithm; {remedy}")
 
     def check(self, name: str, settings: Any, objective: Any, space: Any) -> None:
         """Refuse what a solver would refuse, before anything is charged."""
@@ -120,7 +108,13 @@ class Terms:
         if not settings.runs_unpaid:
             self.refuse_infinity()
         if self.is_infinite or self.budget.epsilon > 0:  # the ledger refuses 0
-            settings.check(Task(objective, space, self.epsilon, self.delta, self.neighbours, size))
+            task = Task(objective, space, self.epsilon, self.delta, self.neighbours, size)
+            if isinstance(settings, Guest) or not is_users(settings):
+                settings.check(task)
+                return
+            settings.check(unread(task))  # of a class that inherits from one of ours
+            if isinstance(settings, Search):
+                check_candidates(task)
 
     def charge(self, records: Counted | None = None) -> Paid:
         """Warn of unwise choices, then charge the budget."""
@@ -157,6 +151,7 @@ class Account:
 
     def __init__(self, terms: Terms, source: BitSource) -> None:
         self.terms, self.source, self.grant = terms, source, None
+        self.closed: Release | None = None  # once it is closed
         self._heard = _Heard(None)
 
     def run(
@@ -185,21 +180,31 @@ class Account:
 
         def path() -> Path:
             found = path_of(solver, run)
-            check_path(found, run.space)
+            check_path(found, run.space, boxed=isinstance(solver, Guest))
             return found
 
         return self.attempt(name, path)
 
     def attempt(self, name: str, call: Callable[[], R]) -> R:
-        """What the code of a solver returns; if it fails, the account is closed."""
+        """What the code of a solver returns; if it fails or is interrupted, the account is closed.
+
+        The error is raised after that of the solver is forgotten: even its context may hold scores.
+        """
         try:
             return call()
+        except RunEnded:  # no failure
+            raise
         except Exception as error:
-            kept = isinstance(error, PLACES) or error is self._heard.error
+            kept = error is self._heard.error or is_of_place(error)
             failure = self._failure(name, error)  # the account is closed either way
             if kept:
+                if error.__context__ is not None and not is_of_place(error.__context__):
+                    error.__context__ = error.__cause__ = None
                 raise
-            raise failure from None
+        except BaseException as error:  # such as Ctrl-C
+            self._close_failed(name, error)
+            raise
+        raise failure
 
     @property
     def charged(self) -> Budget:
@@ -209,17 +214,21 @@ class Account:
 
     def _failure(self, name: str, error: Exception) -> SolverError:
         """What to say of a solver that failed: nothing that its own code has written."""
-        what = f"solver {name!r} failed ({type(error).__name__}{_told(error)})"
+        what = f"solver {name!r} failed ({type(error).__name__}{told(error)})"
         if self.grant is None:
             return SolverError(f"{what}; nothing was charged; repair the solver")
         budget = self.charged
-        with suppress(BudgetError):  # closed already
-            self.close("", {"solver": name, "failed": type(error).__name__})
+        self._close_failed(name, error)
         return SolverError(
             f"{what} after epsilon {budget.epsilon:.6g}, delta {budget.delta:.6g} were charged; "
-            "the grant is closed, and its release shows what was drawn; repair the solver, and "
-            "try it by privfit.audit.audit_solver before you pay again"
+            "the grant is closed, and its release shows what was drawn; repair the solver or the "
+            "objective, and try them by privfit.audit.audit_solver before you pay again"
         )
+
+    def _close_failed(self, name: str, error: BaseException) -> None:
+        """Close the account with a release of what was drawn."""
+        with suppress(BudgetError):  # closed already
+            self.close("", {"solver": name, "failed": type(error).__name__})
 
     def close(
         self,
@@ -245,19 +254,6 @@ class _Heard:
         except Exception as error:
             self.error = error
             raise
-
-
-def _told(error: BaseException) -> str:
-    """The line outside of privfit that an error came from, and its text if privfit wrote that."""
-    ours, place, inside = os.path.dirname(os.path.dirname(__file__)), "", False
-    frame = error.__traceback__
-    while frame is not None:
-        file = frame.tb_frame.f_code.co_filename
-        inside = file.startswith(ours)
-        if not inside:
-            place = f", {os.path.basename(file)} line {frame.tb_lineno}"
-        frame = frame.tb_next
-    return f"{place}: {error}" if inside and isinstance(error, PrivfitError) else place
 
 
 class Paid(Account):
@@ -289,4 +285,5 @@ class Paid(Account):
         parameters: Mapping[str, Any] | None = None,
     ) -> Release:
         """Close the account, once, and return what is now public."""
-        return self.grant.close(self.terms.neighbours, domain, settings, parameters)
+        self.closed = self.grant.close(self.terms.neighbours, domain, settings, parameters)
+        return self.closed

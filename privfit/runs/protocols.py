@@ -368,7 +368,10 @@ class Solver(Protocol):
     `weighs_loss`        whether it takes a weight of the loss, ``C``
     `centres_columns`    whether columns of a linear model are centred first
     `scores_many`        whether it scores many candidates at a time, which affects speed alone
-    `runs_unpaid`        whether it has a meaning for an infinite epsilon
+    `runs_unpaid`        whether it has a meaning for an infinite epsilon: ``run.plan`` then returns
+                         infinity, and ``run.select`` the best
+    `average`            the fraction of the path whose mean is the answer if a callback ends the
+                         run, by default 0: the last survivor
     `is_gaussian`        whether all its draws are Gaussian with delta > 0: it may then share a
                          budget with the blanks of a schema
     `check`              ``check(task)`` refuses what the solver would refuse, before the charge;

@@ -17,14 +17,18 @@ import numpy as np
 
 from privfit._kernels.random import BitSource
 from privfit.base.errors import DeclarationError
+from privfit.base.frozen import frozen
 from privfit.base.typing import Array, Coins, Integers
+from privfit.base.validation import is_whole
 from privfit.objectives import CentersObjective, FacilityObjective, LinearObjective
 from privfit.privacy.accounting import Event, calibrate
 from privfit.privacy.ledger import Budget, Grant
 from privfit.privacy.mechanisms import Exponential, Mechanism, T, TopK, V
 from privfit.privacy.neighbours import REPLACE, Neighbours
 from privfit.privacy.remainder import gaussian_left, gaussian_part
-from privfit.runs.candidates import to_select
+from privfit.runs.candidates import reported, to_select
+from privfit.runs.failures import checked_scores
+from privfit.runs.guests import Followed, GuestObjective
 from privfit.runs.listeners import Listener
 from privfit.runs.paths import Generation, Path, Step, together
 from privfit.runs.protocols import Objective, Space, View
@@ -37,6 +41,9 @@ __all__ = ["Moves", "Run", "Task", "check_space", "coins_of", "size_of"]
 
 # Objectives that score moves incrementally, and the spaces whose moves they know.
 MOVED_AS = {CentersObjective: "Reals(-1, 1, (k, d))", FacilityObjective: "Subsets(n, k)"}
+
+# Kinds of releases, and the tightest composition that is proved for equal ones.
+COMPOSED_BY = {"selection": "tight", "pure": "kov_exact", "gaussian": "tight"}
 
 O = TypeVar("O", bound=Objective, covariant=True)  # noqa: E741
 S = TypeVar("S", bound=Space, covariant=True)
@@ -198,7 +205,7 @@ class Run(Generic[O, S]):
         self,
         kind: str,
         count: int = 1,
-        composition: str = "tight",
+        composition: str | None = None,
         generations: int | None = None,
     ) -> float:
         """Reserve equal releases and return the size of each.
@@ -209,7 +216,7 @@ class Run(Generic[O, S]):
             The kind of release: see `size_of`.
         count : int, default=1
             Number of releases.
-        composition : str, default='tight'
+        composition : str or None, default=None
             Method of composition: see `size_of`.
         generations : int or None, default=None
             Number of generations to announce to the callback; by default one for each release.
@@ -218,27 +225,30 @@ class Run(Generic[O, S]):
         -------
         float
             The epsilon of a 'selection' or 'pure' release, the mu of a 'gaussian' one; infinite
-            without a grant.
+            without a grant, where `select` takes the best.
         """
+        check_plan(kind, count)
         self._total = count if generations is None else generations
         if not self.is_private:
+            self._size = math.inf
             return math.inf
         self._size = self.size_of(kind, count, composition)
         self.set_aside(Event(kind, self._size, count), generations=self._total)
         return self._size
 
-    def size_of(self, kind: str, count: int, composition: str = "tight") -> float:
+    def size_of(self, kind: str, count: int, composition: str | None = None) -> float:
         """The size of each of several equal releases; nothing is reserved.
 
         Parameters
         ----------
         kind : {'selection', 'pure', 'gaussian'}
             The kind of release. A 'pure' one is not a bounded-range selection, and needs a
-            composition that is proved for it, such as 'naive'.
+            composition that is proved for it, such as 'kov_exact' or 'naive'.
         count : int
             Number of releases of each of the equal runs.
-        composition : str, default='tight'
-            A method of `privfit.compose`.
+        composition : str or None, default=None
+            A method of `privfit.compose`; by default 'kov_exact' for 'pure' releases, and 'tight'
+            for selections.
 
         Returns
         -------
@@ -300,7 +310,7 @@ class Run(Generic[O, S]):
     ) -> Integers:
         """Select candidates privately, one after the other, by their scores.
 
-        Each is a selection by the exponential mechanism.
+        Each is a selection by the exponential mechanism; without a grant, the best are taken.
 
         Parameters
         ----------
@@ -321,8 +331,11 @@ class Run(Generic[O, S]):
         """
         self._go_on()
         size = self._size if size is None else size
-        P = to_select(self.space, P, k, size)
-        scores = self.objective.scores(P) + self.objective.prior(P)
+        P = frozen(to_select(self.space, P, k, size))  # what is drawn is what was proposed
+        scores = checked_scores(self.objective.scores(P), len(P))
+        scores = scores + checked_scores(self.objective.prior(P), len(P))
+        if not self.is_private:
+            return np.asarray(np.argsort(-scores, kind="stable")[:k], dtype=np.int64)
         bound = (self.objective.range if reach is None else reach)(P, self.neighbours)
         if k == 1:
             return np.array([self.release(Exponential(size, bound), scores)], dtype=np.int64)
@@ -343,11 +356,17 @@ class Run(Generic[O, S]):
         View
             The view. Its scores are private.
         """
+        is_guest = isinstance(self.objective, GuestObjective)
+        start = frozen(w) if is_guest else w
         around = getattr(self.objective, "around", None)
-        if around is not None:
-            return around(w, self.space)
         at = getattr(self.objective, "at", None)
-        return Moves(self.objective, self.space, w) if at is None else at(w)
+        if around is not None:
+            view = around(start, self.space)
+        elif at is not None:
+            view = at(start)
+        else:
+            return Moves(self.objective, self.space, w)
+        return Followed(view, self.space, w) if is_guest else view
 
     # ------------------------------------------------------------------------------------ reports
 
@@ -375,7 +394,7 @@ class Run(Generic[O, S]):
             Whether they are complete candidates. If not, as a set that still grows, the callback
             cannot end the run here.
         """
-        self._generations.append(np.array(survivors))  # and not what it may be a part of
+        self._generations.append(reported(self.space, survivors, whole))
         self._steps.append(self._step())
         if self._callback is None:
             return
@@ -443,16 +462,31 @@ def coins_of(source: BitSource) -> Coins:
     return np.random.Generator(np.random.SFC64(source.bits(128)))
 
 
-def size_of(budget: Budget, kind: str, count: int, composition: str = "tight") -> float:
+def check_plan(kind: Any, count: Any) -> None:
+    """Refuse kinds that cannot be planned by their number alone, and what is no number."""
+    if not isinstance(kind, str) or kind not in COMPOSED_BY:
+        raise DeclarationError(
+            f"kind ({kind!r}) must be one of {', '.join(COMPOSED_BY)}; pass 'selection' for "
+            "run.select"
+        )
+    if not is_whole(count) or count < 1:
+        raise DeclarationError(
+            f"count ({count!r}) must be a positive whole number; pass the number of draws"
+        )
+
+
+def size_of(budget: Budget, kind: str, count: int, composition: str | None = None) -> float:
     """The size of each of several equal releases that together cost a budget.
 
     It is the epsilon of a 'selection' or of a 'pure' release, the mu of a 'gaussian' one.
     `composition` is a method of `accounting`. A pure release that is not a bounded-range selection
-    needs one that is proved for it, such as 'naive'.
+    needs one that is proved for it: by default the exact one.
     """
+    check_plan(kind, count)
     if kind == "gaussian":
         return gaussian_part(gaussian_left(budget), count)
-    return calibrate(count, epsilon=budget.epsilon, delta=budget.delta, method=composition)
+    method = COMPOSED_BY[kind] if composition is None else composition
+    return calibrate(count, epsilon=budget.epsilon, delta=budget.delta, method=method)
 
 
 class Moves:

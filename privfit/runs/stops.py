@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privfit.base.validation import is_finite
 from privfit.runs.paths import Path
 
 if TYPE_CHECKING:
@@ -36,8 +37,9 @@ def path_of(solver: Callable[[Run[Any, Any]], Path], run: Run[Any, Any]) -> Path
     """What a solver releases; if a callback ends the run, what was released until then.
 
     The answer is then the mean of the last `average` of that path, if the solver has such a
-    setting. A solver that has more to return catches `RunEnded` itself.
+    setting, a number from 0 to 1. A solver that has more to return catches `RunEnded` itself.
     """
     with suppress(RunEnded):
         return solver(run)
-    return run.path(getattr(solver, "average", 0.0))
+    average = getattr(solver, "average", 0.0)
+    return run.path(average if is_finite(average) and 0 <= average <= 1 else 0.0)

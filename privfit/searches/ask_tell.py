@@ -16,7 +16,6 @@ that is free, and saves nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -28,8 +27,9 @@ from privfit.base.typing import Array, Integers
 from privfit.base.validation import is_whole
 from privfit.privacy.ledger import Ledger, Release
 from privfit.privacy.neighbours import Adjacency
-from privfit.runs.candidates import inside
-from privfit.runs.door import Guest, complete
+from privfit.runs.candidates import inside, rows
+from privfit.runs.door import Guest
+from privfit.runs.guests import complete
 from privfit.runs.listeners import Listener
 from privfit.runs.paths import Path
 from privfit.runs.payment import Account, Terms
@@ -152,7 +152,6 @@ class AskTell:
                             callback, verbose)  # fmt: skip
         self._account: Account | None = None
         self._run: Run[Objective, Space] | None = None
-        self._release: Release | None = None
         self._selected, self._has_best, self._ended = 0, False, False
 
     def __repr__(self) -> str:
@@ -166,7 +165,7 @@ class AskTell:
         if self._account is not None:
             raise BudgetError("a door must be entered once, since it was charged; make another")
         # What is proposed is the optimiser's affair: the space needs no method for it.
-        self._terms.refuse_infinity()
+        self._terms.refuse_infinity("pass a finite epsilon, or call search with solver='dpsga'")
         self._terms.check(NAME, Guest(_Loop()), self._objective, self._space)
         self._account = self._terms.open(self._objective)
         self._run = run = self._account.run(self._objective, self._space, NAME)
@@ -183,13 +182,15 @@ class AskTell:
     ) -> None:
         """Close the grant with a release of what was drawn; errors of the block go on."""
         assert self._account is not None, "a block that ends has begun"
+        if self._account.closed is not None:  # by an objective that failed
+            return
         path = self.path
         said: dict[str, Any] = {"solver": NAME, **path.notes, "drawn": self._selected}
         if kind is not None:
             said["failed"] = kind.__name__
         domain = getattr(self._objective, "domain", "")
         values = {"answer": path.answer} if path.generations else {}
-        self._release = self._account.close(domain, said, values)
+        self._account.close(domain, said, values)
 
     def __iter__(self) -> Iterator[int]:
         """The numbers of the generations that are left, from 0."""
@@ -199,6 +200,11 @@ class AskTell:
             yield before
             if self._selected == before:  # the optimiser had nothing to ask
                 return
+
+    @property
+    def _release(self) -> Release | None:
+        """The release, once the grant is closed."""
+        return None if self._account is None else self._account.closed
 
     def _opened(self) -> Run[Objective, Space]:
         """The run, within the block."""
@@ -242,12 +248,9 @@ class AskTell:
                 f"P must hold {self._sizes['population']} candidates, the declared population, but "
                 f"has {len(candidates)}; pass all of a generation, or another population"
             )
-        chosen = run.select(candidates, self._sizes["parents"])
+        chosen = self._drawn(run, candidates, self._sizes["parents"])
         self._selected += 1
-        try:
-            run.report(candidates[chosen])
-        except RunEnded:  # the optimiser is told what was selected, and asked no more
-            self._ended = True
+        self._report(run, candidates[chosen])
         return chosen
 
     def best(self, P: ArrayLike) -> Array:
@@ -274,21 +277,35 @@ class AskTell:
                 "the last generation, at no cost"
             )
         candidates = self._candidates(P, run)
-        chosen = run.select(candidates)
+        chosen = self._drawn(run, candidates, 1)
         self._has_best = True
-        run.report(candidates[chosen])
+        self._report(run, candidates[chosen])
         return np.array(candidates[chosen[0]])
+
+    def _drawn(self, run: Run[Objective, Space], P: Array, k: int) -> Integers:
+        """k selected candidates; if the objective fails, the grant is closed, and nothing quoted.
+
+        The objective is handed copies, so that what is reported is what was proposed.
+        """
+        assert self._account is not None, "a door that is open has an account"
+        return self._account.attempt(NAME, lambda: run.select(P, k))
+
+    def _report(self, run: Run[Objective, Space], survivors: Array) -> None:
+        """Add to the path; if the callback ends the loop, the optimiser is asked no more."""
+        try:
+            run.report(survivors)
+        except RunEnded:
+            self._ended = True
 
     def _candidates(self, P: ArrayLike, run: Run[Objective, Space]) -> Array:
         """Candidates on the grid of the objective; those outside the space are refused."""
-        array = np.asarray(P)
-        with suppress(AttributeError):  # of a space without a grid
-            space: Any = run.space
-            low, high, snap = space.low, space.high, space.snap
+        array = rows(P)
+        space: Any = run.space
+        if all(hasattr(space, part) for part in ("low", "high", "snap")):  # a box, with a grid
             shaped = array.shape[1:] == tuple(space.shape) and array.dtype.kind in "fiu"
-            if shaped and ((low <= array) & (array <= high)).all():
-                array = snap(array)
-        return inside(run.space, array)
+            if shaped and ((space.low <= array) & (array <= space.high)).all():
+                array = space.snap(array)
+        return inside(space, array, "space.snap(P)")
 
     # ------------------------------------------------------------------------------------- results
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from privfit.base.typing import Array
 from privfit.privacy.ledger import Ledger, Release
 from privfit.privacy.neighbours import Adjacency
-from privfit.runs.door import Guest, before, complete, realised, settings_of
+from privfit.runs.door import Guest, before, realised, settings_of
+from privfit.runs.guests import complete
 from privfit.runs.listeners import Listener
 from privfit.runs.paths import Path
 from privfit.runs.payment import Terms

@@ -913,7 +913,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "wide noise": (lambda: selector(epsilon=1e-16, solver="noisy").fit(X0, Y0), "does not fit in"),
     "share": (lambda: AboveThreshold(1.0, 1, 0, 1, 1, 1.0), r"share \(1.0\) must lie between"),
     "most": (lambda: AboveThreshold(1.0, 0, 0, 1, 1, 0.5), r"most \(0\) must be a whole number of"),
-    "no selection": (lambda: check_selected(3, 2), r"of type int, which must be a Selected with"),
+    "no selection": (lambda: check_selected(3, 2), r"a value that must be a Selected with"),
     "level": (lambda: AboveThreshold(1.0, 1, 0.5, 1, 1, 0.5), r"threshold \(0.5\) must be a whole"),
 }  # fmt: skip
 

@@ -203,15 +203,28 @@ def broken(run: Run[Any, Any]) -> Path:
     raise KeyError(f"the scores are {run.objective.scores(run.space.sample(2, run.coins))}")
 
 
+def of_two_shapes(run: Run[Any, Any]) -> Path:
+    path = best_of_some(run)
+    return Path((path.generations[0][0],))
+
+
+def far_out(run: Run[Any, Any]) -> Path:
+    path = best_of_some(run)
+    return Path((path.generations[0] + 1e9,))
+
+
+SELECTS = r"run\.select takes candidates of the space as rows"
 FAILING = {
-    no_plan: r"must be planned before it is drawn; call run\.plan\('selection', count\) first",
-    too_many: r"has drawn already|costs epsilon",
-    outside: r"P must lie in the space, Reals.*; pass run\.space\.snap\(P\)",
-    wrong_shape: r"P \(shape \(5, 1, 1\)\) must be candidates of shape \(m, 1\); pass them as rows",
-    too_few: r"k \(9\) must be from 1 to the number of candidates \(5\); pass fewer",
-    no_path: r"returned a value of type ndarray, which must be a Path; return run\.path\(\)",
+    no_plan: r"must be planned before it is drawn, .*; call run\.plan\('selection', count\) first",
+    too_many: r"no more may be drawn than was planned",
+    outside: SELECTS,
+    wrong_shape: SELECTS,
+    too_few: SELECTS,
+    no_path: r"it returned a value that must be a Path; return run\.path\(\)",
     no_report: r"a path without candidates, which must have one; call run\.report",
-    no_row: r"its answer \(shape \(\)\) must have the shape of a candidate, \(1,\); report surviv",
-    not_finite: r"its answer must be finite numbers; report candidates of the space",
+    no_row: r"run\.report takes survivors as rows, at least one, of the shape of a candidate",
+    of_two_shapes: r"its answer must have the shape of a candidate; report survivors as rows",
+    not_finite: r"its answer must be a candidate of the space, or a mean of candidates",
+    far_out: r"its answer must be a candidate of the space, or a mean of candidates",
     broken: r"failed \(KeyError, own_solvers\.py line \d+\) after",
 }

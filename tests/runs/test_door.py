@@ -36,6 +36,7 @@ from privfit import (
     LinearObjective,
     LinearSVC,
     Lloyd,
+    Local,
     LogisticRegression,
     PrivGene,
     Reals,
@@ -53,7 +54,8 @@ from privfit.clustering import kmeans, kmedian
 from privfit.features import selection
 from privfit.linear import methods as linear
 from privfit.privacy.neighbours import Neighbours
-from privfit.runs import Run, door
+from privfit.records import sums
+from privfit.runs import Run, candidates, door
 from privfit.runs.door import FACTS, GROUP, OURS, Guest, settings_of
 from privfit.runs.settings import Settings
 from privfit.searches.solvers import SOLVERS
@@ -555,9 +557,208 @@ def test_what_a_broken_solver_says_is_not_shown():
     with pytest.raises(SolverError) as caught:
         search(OWN, BOX, 1.0, solver=broken, ledger=ledger)
     assert "scores are" not in str(caught.value)
-    assert caught.value.__suppress_context__
-    assert isinstance(caught.value.__context__, KeyError)  # for its author
+    assert caught.value.__context__ is None
+    assert caught.value.__cause__ is None
     assert sum(event.count for event in ledger.releases[0].events) == 1
+
+
+def bare_run() -> Run[Any, Any]:
+    """A run without the door, where errors are as they were raised: for authors of solvers."""
+    return Run(OWN, BOX, Ledger(1.0).reserve(1.0))
+
+
+def empty_report(run: Run[Any, Any]) -> Any:
+    run.report(np.empty((0, 1)))
+
+
+def secret(run: Run[Any, Any]) -> int:
+    """A score, as a text that no other number in a message has."""
+    return int(run.objective.scores(np.zeros((1, 1)))[0])
+
+
+SECRET = secret(bare_run())
+
+
+def raises(kind: type[BaseException]) -> Any:
+    def solver(run: Run[Any, Any]) -> Any:
+        run.plan("selection")
+        raise kind(f"secret {secret(run)}")
+
+    return solver
+
+
+def in_a_text(run: Run[Any, Any]) -> None:
+    exec(compile(f"raise OSError('secret {secret(run)}')", "<string>", "exec"))
+
+
+class Sly:
+    """A candidate that raises where it is read, within privfit."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __len__(self) -> int:
+        return 1
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        raise OSError(f"secret {self.value}")
+
+
+QUOTING = [
+    *map(raises, (OSError, MemoryError, privfit.InputError, privfit.FileError, privfit.ClusterError,
+                  privfit.PrivfitError, ValueError)),
+    lambda run: run.select(run.space.sample(5, run.coins), size=1.0, k=secret(run)),
+    lambda run: run.select(run.space.sample(5, run.coins), size=-secret(run)),
+    lambda run: run.select(np.zeros((secret(run), 2)), size=1.0),
+    lambda run: run.report(np.zeros((secret(run), 2))),
+    lambda run: run.plan(f"secret {secret(run)}"),
+    lambda run: run.plan("selection", -secret(run)),
+    lambda run: run.release(privfit.DiscreteLaplace(1.0, 1), secret(run) + 0.5),
+    lambda run: run.objective.scores(Sly(secret(run))),
+    lambda run: Reals(secret(run), 0, 1),
+    lambda run: np.zeros(secret(run)),
+    lambda run: np.empty((secret(run) << 40,)),
+    in_a_text,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("solver", QUOTING)
+def test_no_error_of_a_run_quotes_a_value(solver):
+    ledger = Ledger(1.0)
+    with pytest.raises(SolverError) as caught:
+        search(OWN, BOX, 1.0, solver=solver, ledger=ledger)
+    assert str(SECRET) not in str(caught.value)
+    assert "<string>" not in str(caught.value)
+    assert "test_door.py line" in str(caught.value) or "must be a Path" in str(caught.value)
+    assert caught.value.__context__ is None
+    assert len(ledger.releases) == 1
+
+
+@pytest.mark.parametrize("kind", ["ClusterError", "FileError"])
+def test_an_error_of_the_place_of_records_is_the_callers_own(kind, monkeypatch):
+    """As if workers of a cluster, or a disk, were lost in the middle of a run."""
+    lost: dict[str, Any] = {"kind": getattr(privfit, kind)}
+    text = "def sum(self, *question): raise kind('it has gone; look for it')"
+    exec(compile(text, str(File(sums.__file__)), "exec"), lost)
+
+    def goes_on(run: Run[Any, Any]) -> Any:
+        monkeypatch.setattr(sums.Held, "sum", lost["sum"])
+        try:
+            raise KeyError(f"secret {SECRET}")
+        except KeyError:
+            return best_of_some(run)
+
+    ledger = Ledger(2.0)
+    with pytest.raises(getattr(privfit, kind), match="it has gone; look for it") as caught:
+        search(OWN, BOX, 1.0, solver=goes_on, ledger=ledger)
+    assert caught.value.__context__ is None
+    assert len(ledger.releases) == 1
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_an_interrupted_solver_leaves_a_closed_grant(kind):
+    ledger = Ledger(1.0)
+    with pytest.raises(kind):
+        search(OWN, BOX, 1.0, solver=raises(kind), ledger=ledger)
+    [release] = ledger.releases
+    assert release.settings["failed"] == kind.__name__
+    assert release.verify()
+
+
+class Asks:
+    """A solver whose check asks for something, and tells it to the caller, who has not paid."""
+
+    def __init__(self, ask: Any) -> None:
+        self.ask = ask
+
+    def check(self, task: Any) -> None:
+        raise ZeroDivisionError(f"told: {self.ask(task.objective)}")
+
+    def __call__(self, run: Run[Any, Any]) -> Any:
+        return best_of_some(run)
+
+
+class AsksOurs(EEM):
+    """The same as a class that inherits from ours."""
+
+    def check(self, task: Any) -> None:
+        super().check(task)
+        raise ZeroDivisionError(f"told: {task.objective.scores(np.zeros((1, 1)))}")
+
+
+class LocalOfMine(Local):
+    """Weights of coded columns, which become larger where the columns are narrow."""
+
+
+def test_a_class_that_inherits_may_answer_in_the_coding_of_ours():
+    narrow = LogisticRegression(1e3, 1e-6, domain=(0.9, 1), classes=[0, 1], solver=LocalOfMine())
+    assert np.abs(narrow.fit(1 - (X + 1) / 20, Y).coef_).max() > 10
+
+
+class AsksForCodes(ES):
+    """The same by a fact that is a method."""
+
+    def bounds_codes(self, objective: Any) -> bool:
+        raise ZeroDivisionError(f"told: {objective.scores(np.zeros((1, 3)))}")
+
+
+ZERO = np.zeros((1, 1))
+PRIVATE_ASKS = [
+    lambda o: o.scores(ZERO),
+    lambda o: o.at(ZERO[0]).scores([0], [0.1]),
+    lambda o: o.around(ZERO[0], BOX).scores([0], [0.1]),
+    lambda o: o.gradient(ZERO[0]),
+    lambda o: o._objective.scores(ZERO),
+    lambda o: o._sums.sum(len),
+    lambda o: o._records[0],
+]
+
+
+def of_two_kinds() -> list[Any]:
+    return [OWN, Mine(X[:, 0])]
+
+
+@pytest.mark.parametrize("ask", PRIVATE_ASKS)
+@pytest.mark.parametrize("objective", [0, 1])
+def test_a_check_of_a_user_cannot_ask_about_records(objective, ask):
+    ledger = Ledger(1.0)
+    with pytest.raises((privfit.DeclarationError, AttributeError, TypeError)) as caught:
+        search(of_two_kinds()[objective], BOX, 1.0, solver=Asks(ask), ledger=ledger)
+    assert "told" not in str(caught.value)
+    assert ledger.entries == ()
+
+
+def test_nor_can_a_check_that_inherits_or_a_fact():
+    message = "an objective must not be asked about records before the charge; ask for its range"
+    with pytest.raises(ValueError, match=message):
+        search(OWN, BOX, 1.0, solver=AsksOurs())
+    with pytest.raises(ValueError, match=message):
+        search(Mine(X[:, 0]), BOX, 1.0, solver=AsksOurs())
+    with pytest.raises(ValueError, match=message):
+        LogisticRegression(1.0, solver=AsksForCodes(), **DECLARED).fit(X, Y)
+    with pytest.raises(ValueError, match=message):
+        search(Mine(X[:, 0]), BOX, 1.0, solver=Asks(lambda o: o.n_records), adjacency="add_remove")
+
+
+@pytest.mark.parametrize("objective", [0, 1])
+def test_a_check_of_a_user_may_ask_for_what_is_public(objective):
+    own = of_two_kinds()[objective]
+
+    def public(asked: Any) -> Any:
+        two = np.zeros((2, 1))
+        return (asked.n_records, asked.range(two, Neighbours.of("replace")),
+                asked.spread(two, Neighbours.of("replace")), asked.prior(two).tolist())  # fmt: skip
+
+    with pytest.raises(ZeroDivisionError, match=r"told: \(400, [1-9]\d+, [1-9]\d+, \[0, 0\]\)"):
+        search(own, BOX, 1.0, solver=Asks(public))
+
+    class Mixing(EEM):
+        def check(self, task: Any) -> None:
+            super().check(task)
+
+    mixes = RecordObjective(X, lambda x, P: x.mean() + np.zeros((len(x), len(P))), -1.0, 0.0)
+    with pytest.raises(ValueError, match="score must treat each record by itself"):
+        search(mixes, BOX, 1.0, solver=Mixing())
 
 
 def test_an_error_of_ours_that_a_solver_raises_is_not_shown_either():
@@ -577,7 +778,7 @@ def test_sets_must_be_sets():
         path = best_of_some(run)
         return type(path)((path.generations[0] / 2,))
 
-    with pytest.raises(SolverError, match="P must lie in the space, Subsets"):
+    with pytest.raises(SolverError, match="its answer must be a candidate of the space"):
         KMedian(2, 1.0, facilities=X[:9], domain=(-1, 1), solver=half).fit(X)
 
 
@@ -605,10 +806,77 @@ def test_an_unpaid_solver_that_fails_was_not_charged():
         search(OWN, BOX, float("inf"), solver=Free())
 
 
+def test_an_unpaid_solver_selects_the_best():
+    class Free(ES):
+        runs_unpaid = True
+
+    with pytest.warns(privfit.PrivacyLeakWarning):
+        found = search(OWN, BOX, float("inf"), solver=Free(), random_state=1)
+    assert found.release is None
+    run = Run(OWN, BOX, None, 1)
+    assert run.plan("selection", 3) == float("inf")
+    P = BOX.sample(20, run.coins)
+    assert np.array_equal(run.select(P, 3), np.argsort(-OWN.scores(P), kind="stable")[:3])
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_pure_releases_are_planned_by_a_composition_that_is_proved_for_them(delta):
+    def adds_noise(run: Run[Any, Any]) -> Any:
+        noise = privfit.DiscreteLaplace(run.plan("pure", 20), 1)
+        for _ in range(20):
+            run.release(noise, np.array([1]))
+        run.report(run.space.middle[None])
+        return run.path()
+
+    release = search(OWN, BOX, 1.0, delta, solver=adds_noise, random_state=1).release
+    assert release.verify()
+    assert 0.99 < release.cost() <= 1
+    assert release.events[0].parameter > (1 / 20 if delta else 0.9999 / 20)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("select",),
+            r"kind \('select'\) must be one of selection, pure, gaussian; pass 'selection",
+        ),
+        (("approximate", 2), r"kind \('approximate'\) must be one of selection, pure, gaussian"),
+        (([],), r"kind \(\[\]\) must be one of selection, pure, gaussian"),
+        (("selection", 0), r"count \(0\) must be a positive whole number; pass the number of dra"),
+        (("pure", 2.0), r"count \(2.0\) must be a positive whole number"),
+    ],
+)
+def test_plans_are_refused_by_the_names_of_their_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        bare_run().plan(*arguments)
+    with pytest.raises(ValueError, match=message):
+        bare_run().size_of(*arguments, *(1,)[len(arguments) - 1 :])
+    with pytest.raises(SolverError, match=r"run\.plan takes a kind"):
+        search(OWN, BOX, 1.0, solver=lambda run: run.plan(*arguments))
+
+
+@pytest.mark.parametrize(
+    ("average", "used"),
+    [(0.5, 0.5), (1, 1), ("mean", 0), (lambda: 1, 0), (np.nan, 0), (2.0, 0), (-1, 0), (True, 0)],
+)
+def test_only_a_share_is_an_average_of_an_ended_run(average, used):
+    @dataclass(frozen=True)
+    class Averages(ES):
+        average: Any = 0.0
+
+    found = search(OWN, BOX, 1.0, solver=Averages(average=average), random_state=1,
+                   callback=lambda now: now.index == 2)  # fmt: skip
+    assert found.path.stopped
+    assert found.path.average == used
+
+
 def test_every_raise_of_the_door_is_reached(installed):
     seen = [messages_of(call) for call, _ in REFUSED]
     seen += [messages_of(partial(search, OWN, BOX, 1.0, solver=one)) for one in FAILING]
     seen += [messages_of(partial(search, OWN, BOX, 1.0, solver=Holds(endless())))]
+    seen += [messages_of(partial(one, bare_run())) for one in (*FAILING, empty_report)]
+    seen += [messages_of(partial(candidates.rows, [[1], [2, 3]]))]
     seen += [messages_of(partial(call, installed)) for call in (offers_twice, offers_nothing)]
     folder = File(door.__file__).parent
     sources = [folder / f"{name}.py" for name in ("door", "candidates", "fields")]

@@ -21,6 +21,7 @@ from privfit import (
     LinearObjective,
     Reals,
     RecordObjective,
+    SolverError,
     Subsets,
 )
 from privfit.audit import audit_runs, paired
@@ -165,7 +166,8 @@ def favours(x: Any, P: Any) -> Any:
 
 def table(record: int, narrow: int = 1) -> RecordObjective:
     objective = RecordObjective(np.array([record]), favours, 0.0, 1.0, bits=6)
-    objective._top //= narrow
+    range_of = objective.range
+    objective.range = lambda P, adjacency: range_of(P, adjacency) // narrow  # type: ignore[method-assign]
     return objective
 
 
@@ -238,7 +240,7 @@ BEFORE = [
     *((partial(door_of, **{name: value}), rf"{name} \(.*\) must be a positive whole number; pass")
       for name in SIZES for value in (0, -1, 2.0, True, None)),
     (partial(door_of, parents=11), r"parents \(11\) must be at most the population \(10\)"),
-    (within(id, epsilon=math.inf), r"epsilon \(inf\) is for the plain genetic algorithm"),
+    (within(id, epsilon=math.inf), r"epsilon \(inf\) is .*; pass a finite epsilon, or call s"),
     (within(id, epsilon=0.0), r"epsilon \(0\) must be positive to reserve"),
     (within(id, objective=3), r"objective \(int\) must have a method scores"),
     (within(id, space=3), r"space \(int\) must have 'shape' for solver 'ask_tell'"),
@@ -262,10 +264,11 @@ AFTER = [
     ),
     (within(lambda door: door.answer), "nothing was selected yet; call select first"),
     (within(lambda door: door.select(ALL[:9])), "P must hold 10 candidates, the declared populat"),
-    (within(lambda door: door.select(ALL + 1)), "P must lie in the space"),
+    (within(lambda door: door.select(ALL + 1)), r"P must lie in .* grid; pass space\.snap\(P\)"),
     (within(lambda door: door.select(ALL * np.nan)), "P must lie in the space"),
     (within(lambda door: door.select(ALL[:, 0])), r"P \(shape \(10,\)\) must be candidates of sha"),
     (within(lambda door: door.select([["a"]] * 10)), "P must lie in the space"),
+    (within(lambda door: door.select([[1], [2, 3]])), "P must be candidates of one shape; pass an"),
 ]
 
 
@@ -292,6 +295,82 @@ def test_a_refused_generation_may_be_asked_again():
     with pytest.raises(BudgetError, match="a door must be open"):
         door.select(ALL)
     assert repr(door) == "AskTell(<3 of 4 generations left>)"
+
+
+def test_a_callback_that_ends_the_loop_at_the_best_is_heard():
+    with door_of(callback=lambda now: True) as door:
+        best = door.best(ALL)
+        assert list(door) == []
+    assert np.array_equal(door.answer, best)
+    assert "failed" not in door.release.settings
+
+
+class Failing:
+    """An objective of a user that quotes records, or returns what is no score."""
+
+    n_records = len(RECORDS)
+
+    def __init__(self, scores: Any) -> None:
+        self.scores = scores
+
+    def prior(self, P: Any) -> Any:
+        return np.zeros(len(P), dtype=np.int64)
+
+    def range(self, P: Any, neighbours: Any, /) -> int:
+        return 5
+
+
+def quotes(P: Any) -> Any:
+    raise OSError(f"the records are {RECORDS}")
+
+
+@pytest.mark.parametrize("how", ["select", "best"])
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        (quotes, r"failed \(OSError, test_ask_tell\.py line \d+\) after"),
+        (lambda P: RECORDS[: len(P)], "must be integers, one for each candidate; return arrays"),
+        (lambda P: np.arange(3), "must be integers, one for each candidate; return arrays"),
+        (lambda P: np.arange(len(P))[:, None], "must be integers, one for each candidate"),
+    ],
+)
+def test_an_objective_that_fails_closes_the_door_and_is_not_quoted(scores, message, how):
+    ledger = Ledger(1.0)
+    with door_of(Failing(scores), ledger=ledger) as door:
+        with pytest.raises(SolverError, match=message) as caught:
+            getattr(door, how)(ALL)
+        with pytest.raises(BudgetError, match="a door must be open"):
+            door.select(ALL)
+    assert caught.value.__context__ is None
+    assert not any(f"{one:.4f}" in str(caught.value) for one in RECORDS)
+    assert ledger.releases == (door.release,)
+    assert "failed" in door.release.settings
+    assert door.release.verify()
+
+
+def interrupted(P: Any) -> Any:
+    raise KeyboardInterrupt
+
+
+def test_an_interrupted_selection_closes_the_door():
+    ledger = Ledger(1.0)
+    with pytest.raises(KeyboardInterrupt):
+        within(lambda door: door.select(ALL), objective=Failing(interrupted), ledger=ledger)()
+    assert ledger.releases[0].settings["failed"] == "KeyboardInterrupt"
+
+
+class Snaps:
+    """A space of a user whose snap has a fault."""
+
+    shape, low, high = (1,), 0, 1
+
+    def snap(self, P: Any) -> Any:
+        return P.nope
+
+
+def test_faults_of_a_users_snap_are_not_hidden():
+    with pytest.raises(AttributeError, match="nope"):
+        within(lambda door: door.select(ALL), space=Snaps())()
 
 
 def test_every_refusal_is_reached():

@@ -72,7 +72,8 @@ from privfit.privacy.mechanisms import Exponential, NoisyMax, PermuteAndFlip, To
 from privfit.privacy.neighbours import Neighbours
 from privfit.runs import Generation, Path
 from privfit.runs.door import settings_of
-from privfit.runs.run import Run
+from privfit.runs.failures import checked_range, checked_scores
+from privfit.runs.run import Run, check_plan
 from privfit.runs.settings import listed
 from privfit.searches.dpsga import thesis_delta
 from privfit.searches.solvers import SOLVERS
@@ -1368,7 +1369,9 @@ def test_every_raise_is_reached_by_a_case_above():
         ),
     ]
     cases = [*REFUSED, *WRONG_SETTINGS, (run_without_a_size, ""),
-             (partial(charge_infinity, Ledger(1.0)), "")]  # fmt: skip
+             (partial(charge_infinity, Ledger(1.0)), ""), (partial(check_plan, "select", 1), ""),
+             (partial(check_plan, "pure", 0), ""), (partial(checked_scores, [0.5], 1), ""),
+             (partial(checked_range, -1), "")]  # fmt: skip
     seen = "\n".join(messages_of(call) for call, _ in cases)
     assert_reached(sources, seen)
     assert sum(len(raises_in(source)) for source in sources) >= 14

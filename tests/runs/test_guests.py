@@ -1,0 +1,154 @@
+"""Objectives and scores of users see records; what is reported is what was proposed."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pytest
+
+from privfit import (
+    AskTell,
+    DeclarationError,
+    Ledger,
+    Reals,
+    RecordObjective,
+    SolverError,
+    search,
+)
+from privfit.base.frozen import frozen
+from privfit.privacy.neighbours import Neighbours
+from privfit.runs import Run
+
+RECORDS = np.random.default_rng(0).uniform(0.4, 0.6, 50)
+LINE = Reals(0, 1, 1)
+MARK = 0.123456789  # a record, which no grid has
+
+
+def write(P: Any) -> None:
+    """Write a record into candidates by all means."""
+    for array in (P, getattr(P, "base", None)):
+        with suppress(AttributeError, ValueError):
+            array.setflags(write=True)
+        with suppress(TypeError, ValueError):
+            array[...] = MARK
+
+
+def writes(x: Any, P: Any) -> Any:
+    values = -np.abs(x[:, None] - P[:, 0])
+    write(P)
+    return values
+
+
+def writes_moves(x: Any, w: Any, where: Any, what: Any) -> Any:
+    values = -np.abs(x[:, None] - (w[0] + what))
+    for one in (w, where, what):
+        write(one)
+    return values
+
+
+class Writer:
+    """A user's objective that writes into whatever it is handed."""
+
+    n_records = len(RECORDS)
+
+    def scores(self, P: Any) -> Any:
+        values = -np.rint(1000 * np.abs(RECORDS[:, None] - P[:, 0])).astype(int).sum(axis=0)
+        write(P)
+        return values
+
+    def prior(self, P: Any) -> Any:
+        write(P)
+        return np.zeros(len(P), dtype=np.int64)
+
+    def range(self, P: Any, neighbours: Neighbours, /) -> int:
+        write(P)
+        return 1001 * neighbours.changes
+
+
+class Viewed(Writer):
+    """The same with a view that says that it is at a record."""
+
+    def at(self, w: Any) -> Any:
+        write(w)
+        return _View()
+
+
+class _View(Writer):
+    w = model = np.array([MARK])
+
+    def scores(self, where: Any, what: Any) -> Any:
+        for one in (where, what):
+            write(one)
+        return np.zeros(len(where), dtype=np.int64)
+
+    def prior(self, where: Any, what: Any) -> Any:
+        return self.scores(where, what)
+
+    def range(self, where: Any, what: Any, neighbours: Neighbours, /) -> int:  # type: ignore[override]
+        self.scores(where, what)
+        return 1
+
+    def step(self, where: Any, what: Any) -> None:
+        write(what)
+
+
+OBJECTIVES = [
+    RecordObjective(RECORDS, writes, -1.0, 0.0, block=1, n_threads=1),
+    RecordObjective(RECORDS, writes, -1.0, 0.0, moves=writes_moves, block=1, n_threads=1),
+    Writer(),
+    Viewed(),
+]
+
+
+@pytest.mark.parametrize("solver", ["dpsga", "privgene", "eem", "local", "subsample"])
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_search_reports_what_it_proposed(objective, solver):
+    found = search(objective, LINE, 1.0, solver=solver, random_state=1)
+    assert all((one != MARK).all() for one in found.path.generations)
+    assert found.release.verify()
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_loop_and_a_run_report_what_they_proposed(objective):
+    P = np.linspace(0, 1, 9)[:, None]
+    with AskTell(objective, LINE, 1.0, generations=1, population=9, parents=2) as door:
+        chosen = door.select(P)
+        assert np.array_equal(door.path.generations[0], P[chosen])
+        assert door.best(P) in P
+    run = Run(objective, LINE, Ledger(1.0).reserve(1.0))
+    run.plan("selection")
+    run.select(P)
+    assert np.array_equal(P, np.linspace(0, 1, 9)[:, None])
+
+
+@pytest.mark.parametrize("solver", ["dpsga", "eem"])
+@pytest.mark.parametrize(
+    ("part", "returns", "message"),
+    [
+        ("scores", lambda P: np.arange(3), "must be integers, one for each candidate"),
+        ("scores", lambda P: np.ones(len(P)), "must be integers, one for each candidate"),
+        ("prior", lambda P: np.ones((len(P), 1), int), "must be integers, one for each candidate"),
+        ("range", lambda P, n: MARK, "range of an objective must be a whole number of at least 0"),
+        ("range", lambda P, n: None, "range of an objective must be a whole number of at least 0"),
+    ],
+)
+def test_what_an_objective_returns_is_checked_in_a_sentence(part, returns, message, solver):
+    objective = Writer()
+    setattr(objective, part, returns)
+    with pytest.raises((SolverError, DeclarationError), match=message) as caught:
+        search(objective, LINE, 1.0, solver=solver)
+    assert str(MARK) not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.int32, bool, "U3", object])
+def test_a_frozen_copy_cannot_be_written_through(kind):
+    values = np.ones((3, 2), kind)[::2].T
+    copy = frozen(values)
+    write(copy)
+    assert np.array_equal(values, np.ones((2, 2), kind))
+    if kind is not object:
+        assert np.array_equal(copy, values)
+    assert frozen([1, 2]) == [1, 2]
+    assert frozen(np.empty((0, 3))).shape == (0, 3)
