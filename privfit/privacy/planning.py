@@ -34,6 +34,7 @@ from privfit.privacy.neighbours import Adjacency
 __all__ = ["Plan", "plan"]
 
 ROUNDING = 1e-9  # by so much shares may miss 1: a third is not a decimal
+SMALLEST = 1e-12  # of a share: sizes below would be lost in rounding
 COUNTS = {"selection": 0.5, "pure": 1.0, "gaussian": 1.0}  # the mu that a size of 1 counts as
 
 Draws: TypeAlias = Mapping[str, tuple[str, int]]
@@ -263,9 +264,9 @@ def _checked_shares(shares: Mapping[str, float]) -> dict[str, Fraction]:
             f"shares ({type(shares).__name__}) must map the names of parts to numbers; {example}"
         )
     for name, share in shares.items():
-        if not is_finite(share) or share <= 0:
+        if not is_finite(share) or share < SMALLEST:
             raise DeclarationError(
-                f"share ({share!r}) of {name!r} must be a number above 0; {example}"
+                f"share ({share!r}) of {name!r} must be a number of at least {SMALLEST}; {example}"
             )
     whole = {name: exact(share) for name, share in shares.items()}
     if abs(float(sum(whole.values())) - 1) > ROUNDING:

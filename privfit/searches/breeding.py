@@ -58,7 +58,7 @@ class Breeding:
 
     def first(self, space: Space, m: int, coins: Coins) -> Array:
         """m candidates to start from."""
-        return self._checked("starts", space, m, self.starts(space, m, coins))
+        return self._checked("starts", space, m, self._asked("starts", space, m, coins))
 
     def children(self, space: Space, parents: Array, m: int, coins: Coins) -> Array:
         """m children of pairs of parents, crossed at a rate and otherwise copies."""
@@ -74,20 +74,34 @@ class Breeding:
 
     def _crossed(self, space: Space, A: Array, B: Array, coins: Coins) -> tuple[Array, Array]:
         """The child of each pair, and the other one if both are used."""
-        child = self._checked("crossover", space, len(A), self.crossover(space, A, B, coins))
+        child = self._asked("crossover", space, A, B, coins)
+        child = self._checked("crossover", space, len(A), child)
         return child, space.sibling(A, B, child, coins) if self.both else B
 
     def mutants(
         self, space: Space, P: Array, generation: int, generations: int, coins: Coins
     ) -> Array:
         """The mutants of a generation, whose steps have the size that the schedule says."""
-        scale = self.schedule(generation, generations)
+        scale = self._asked("schedule", generation, generations)
         if not is_finite(scale) or scale < 0:
             raise DeclarationError(
                 f"schedule ({shown(self.schedule)}) must return a factor of at least 0, which is a "
                 f"finite number, for generation {generation} of {generations}; correct it"
             )
-        return self._checked("mutation", space, len(P), self.mutation(space, P, scale, coins))
+        mutants = self._asked("mutation", space, P, scale, coins)
+        return self._checked("mutation", space, len(P), mutants)
+
+    def _asked(self, name: str, *arguments: Any) -> Any:
+        """What an operator returns; a user's that fails is named."""
+        try:
+            return getattr(self, name)(*arguments)
+        except Exception as error:
+            if self._is_ours(name):
+                raise
+            raise DeclarationError(
+                f"{name} ({shown(getattr(self, name))}) raised {type(error).__name__}; it must be "
+                f"{CALLS[name]}: correct it"
+            ) from error
 
     def _checked(self, name: str, space: Space, m: int, P: Array) -> Array:
         """What an operator returned; that of a user's must be m candidates of the space."""

@@ -218,8 +218,8 @@ REFUSED = [
     (lambda: plan(WHOLE, {}), r"shares \(dict\) must map the names of parts to numbers; p"),
     (lambda: plan(WHOLE, [0.5, 0.5]), r"shares \(list\) must map the names of parts to numbers; p"),
     *((lambda share=share: plan(WHOLE, {"a": share, "b": 0.5}),
-       r"share \(.*\) of 'a' must be a number above 0; pass shares=")
-      for share in (0, -0.5, math.nan, math.inf, "x", None, True)),
+       r"share \(.*\) of 'a' must be a number of at least 1e-12; pass shares=")
+      for share in (0, -0.5, 5e-324, math.nan, math.inf, "x", None, True)),
     (lambda: plan(WHOLE, {"a": 0.5, "b": 0.4}), r"shares \(0.9 together\) must add up to 1; pass"),
     (lambda: plan(WHOLE, {"a": 0.5, "b": 0.6}), r"shares \(1.1 together\) must add up to 1; pass"),
     (lambda: plan(WHOLE, SHARES, ["fit"]), r"draws \(list\) must map names of parts to kind and"),

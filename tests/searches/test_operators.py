@@ -534,6 +534,12 @@ REFUSED = [
     *((refused(partial(kind, crossover=too_few)),
        r"crossover \(.*too_few\) must return candidates of shape \(4, 4\), not \(1, 4\); correct")
       for kind in BRED),
+    *((refused(partial(kind, crossover=lambda *_: 1 / 0)),
+       r"crossover \(.*\) raised ZeroDivisionError; it must be a function \(space, A, B, coins\)")
+      for kind in BRED),
+    *((refused(partial(kind, schedule=lambda generation: 1.0)),
+       r"schedule \(.*\) raised TypeError; it must be a function \(generation, generations\)")
+      for kind in BRED),
     *((refused(partial(kind, mutation=outside)),
        r"mutation \(.*outside\) must return candidates that lie in Reals\(<4 numbers>\); correct")
       for kind in BRED),
@@ -543,7 +549,8 @@ REFUSED = [
     *((refused(partial(kind, schedule=lambda *_, value=value: value)),
        r"schedule \(.*\) must return a factor of at least 0, which is a finite number, for gener")
       for kind in BRED for value in (-1.0, math.nan, math.inf, None, "1")),
-    (refused(partial(PrivGene, crossover=blend), Bits(3)), r"numpy boolean subtract"),
+    (refused(partial(PrivGene, crossover=blend), Bits(3)),
+     r"crossover \(.*blend\) raised TypeError; it must be a function"),
 ]  # fmt: skip
 
 
