@@ -1017,6 +1017,9 @@ BAD_OF_CLASSIFIERS += [
     case_of(r"calibrate \(True\) must be False for a solver with paper=True and for an infinite "
             r"epsilon; pass calibrate=False or calibrate='auto'",
             calibrate=True, solver=PrivGene(paper=True)),
+    *(case_of(r"calibrate and class_weight must be left out with blanks, .*; pass domain=learn_sch",
+              X={"a": X[:, 0]}, domain=privfit.Schema.blank({"a": "number"}), **wanted)
+      for wanted in ({"calibrate": True}, {"class_weight": "balanced"})),
 ]  # fmt: skip
 
 UNDECLARED = case_of(r"\w+ needs the declared domain of a record; pass domain=\(low", domain=None)
