@@ -83,7 +83,7 @@ def commands(text: str) -> Iterator[str]:
     """The commands of a page, in order, without comments."""
     shown = r"```sh\n(.*?)```|`(python\s[^`]*)`"
     for block, inline in re.findall(
-        shown, re.sub(r"```python\n.*?```", "", text, flags=re.S), re.S
+        shown, re.sub(r"```python\b.*?```", "", text, flags=re.S), re.S
     ):
         for line in block.splitlines() or [" ".join(inline.split())]:
             bare = re.sub(r"(^|\s)#.*", "", line).strip()
