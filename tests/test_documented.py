@@ -21,7 +21,8 @@ def test_commands_are_found_in_blocks_and_in_sentences():
     page = (
         "Run `python bench/a.py --b` or `python\nbench/c.py`.\n"
         "```sh\npip install . && privfit x  # why\n# no command\nls\n```\n"
-        "```python\npython = `python d.py`\n```\n```python numba\nimport numba\n```\n```\nprivfit: ok\n```"
+        "```python\npython = `python d.py`\n```\n```python numba\nimport numba\n```\n"
+        "```\nprivfit: ok\n```"
     )
     assert list(CI["commands"](page)) == [
         "python bench/a.py --b", "python bench/c.py", "pip install .", "privfit x", "ls"
