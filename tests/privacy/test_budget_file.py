@@ -280,7 +280,9 @@ def test_an_interrupt_in_the_middle_of_a_fit_leaves_its_charge(path):
     assert "KeyboardInterrupt" in err
     ledger = open_ledger(path)
     assert ledger.spent == Budget(0.5)
-    assert ledger.releases == ()
+    [release] = ledger.releases
+    assert release.settings == {"solver": "eem", "failed": "KeyboardInterrupt"}
+    assert release.parameters == {}
     assert names_in(path.parent) == {"budget.json", "budget.json.lock"}
 
 
