@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
+import os
 import re
 import sys
 import warnings
@@ -148,6 +149,8 @@ def _arrow(upper: tuple[float, ...], lower: tuple[float, ...], far: int) -> str:
 
 def fit() -> None:
     """The fit that is walked through: a table of a number and a category, all made up."""
+    os.environ.pop("OMP_NUM_THREADS", None)  # with which cores would not be counted
+
     import numpy as np
 
     from privfit import Categorical, LogisticRegression, Numeric, Schema
