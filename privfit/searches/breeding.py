@@ -58,7 +58,8 @@ class Breeding:
 
     def first(self, space: Space, m: int, coins: Coins) -> Array:
         """m candidates to start from."""
-        return self._checked("starts", space, m, self._asked("starts", space, m, coins))
+        found = self._asked("starts", lambda: self.starts(space, m, coins))
+        return self._checked("starts", space, m, found)
 
     def children(self, space: Space, parents: Array, m: int, coins: Coins) -> Array:
         """m children of pairs of parents, crossed at a rate and otherwise copies."""
@@ -74,7 +75,7 @@ class Breeding:
 
     def _crossed(self, space: Space, A: Array, B: Array, coins: Coins) -> tuple[Array, Array]:
         """The child of each pair, and the other one if both are used."""
-        child = self._asked("crossover", space, A, B, coins)
+        child = self._asked("crossover", lambda: self.crossover(space, A, B, coins))
         child = self._checked("crossover", space, len(A), child)
         return child, space.sibling(A, B, child, coins) if self.both else B
 
@@ -82,19 +83,19 @@ class Breeding:
         self, space: Space, P: Array, generation: int, generations: int, coins: Coins
     ) -> Array:
         """The mutants of a generation, whose steps have the size that the schedule says."""
-        scale = self._asked("schedule", generation, generations)
+        scale = self._asked("schedule", lambda: self.schedule(generation, generations))
         if not is_finite(scale) or scale < 0:
             raise DeclarationError(
                 f"schedule ({shown(self.schedule)}) must return a factor of at least 0, which is a "
                 f"finite number, for generation {generation} of {generations}; correct it"
             )
-        mutants = self._asked("mutation", space, P, scale, coins)
+        mutants = self._asked("mutation", lambda: self.mutation(space, P, scale, coins))
         return self._checked("mutation", space, len(P), mutants)
 
-    def _asked(self, name: str, *arguments: Any) -> Any:
+    def _asked(self, name: str, call: Callable[[], T]) -> T:
         """What an operator returns; a user's that fails is named."""
         try:
-            return getattr(self, name)(*arguments)
+            return call()
         except Exception as error:
             if self._is_ours(name):
                 raise
