@@ -66,9 +66,11 @@ OPENMP = {
 VARIANTS = {"baseline": {"unix": [], "msvc": []}} | ({"avx2": AVX2} if X86 else {})
 ONCE = (
     "cpu", "threads", "objects", "records", "candidates", "halvings", "random", "counts", "cells",
-    "columns", "panels", "texts",
+    "columns", "panels", "pool", "texts",
 )  # fmt: skip
-EACH = ("linear", "codes", "smooth", "centers", "facility", "select", "chain", "scored")
+EACH = (
+    "linear", "codes", "smooth", "centers", "facility", "select", "chain", "scored", "means",
+)  # fmt: skip
 
 # No loop of theirs is hot, so that they are compiled faster than they could run.
 COLD = ("cpu", "threads", "records", "_cyutility")

@@ -29,9 +29,11 @@ LIMIT = 300  # seconds, far above what any of them takes
 SHORT = {
     "bench speed": "--quick --filter 'hinge|ROC|texts as objects|stream 2GB|chain, d = 2'",
     "bench accuracy": "--quick --filter 'roc|kmedian' --jobs 1",
+    "bench columns": "--quick --filter 'spambase .* privfit'",
     "bench papers": "--quick --filter 'stoddard_2014 / 3' --jobs 1",
     "bench peers": "--quick --filter 'spambase / auto'",
     "bench audit": "--quick --filter Medians",
+    "bench coverage": "--quick --filter 'output / numbers 2'",
     "bench pictures": "--quick",
     "python tools/releases.py --compare tests/models/releases.json": "--filter mechanism",
 }

@@ -2,9 +2,11 @@
 
 speed      kernels and fits beside the obvious alternatives, in turns
 accuracy   every solver on real data, over seeds
+columns    whole tables of which kinds are known, or everything; ours and peers
 papers     the papers' figures, measured anew
 peers      other libraries on the same splits and budgets
 audit      what the audits find, and the smallest fault they find
+coverage   how often intervals cover what solvers reach without noise
 pictures   figures of docs/, from results
 
 Results are CSV files, a line a cell: in the folder of --out, or in bench/results with --write,
@@ -23,7 +25,7 @@ from pathlib import Path
 
 from bench.results import FOLDER
 
-SUBJECTS = ("speed", "accuracy", "papers", "peers", "audit", "pictures")
+SUBJECTS = ("speed", "accuracy", "columns", "papers", "peers", "audit", "coverage", "pictures")
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:

@@ -182,7 +182,7 @@ def by_epsilon(task: str, adjacency: str, delta: float, solvers: tuple[str, ...]
     return figure
 
 
-# -------------------------------------------------------------------- figures of docs/plotting.md
+# --------------------------------------------------- figures of docs/plotting.md and docs/shapes.md
 
 
 def labelled(n: int, seed: int) -> tuple[Any, Any]:
@@ -196,7 +196,9 @@ def labelled(n: int, seed: int) -> tuple[Any, Any]:
 def model(epsilon: float = 1.0, **options: Any) -> Any:
     from privfit import LogisticRegression
 
-    return LogisticRegression(epsilon, DELTA, domain=(-1, 1), classes=[0, 1], **options)
+    return LogisticRegression(
+        epsilon, DELTA, domain=(-1, 1), classes=[0, 1], calibrate=False, **options
+    )
 
 
 def sweep_of_solvers() -> Any:
@@ -233,6 +235,17 @@ def clusters() -> Any:
     return draw_clusters(fitted, public_points=X[:400])
 
 
+def choice() -> Any:
+    """Of seven clusters, for docs/kmeans.md."""
+    from privfit import choose_k
+    from privfit.report.plotting import draw_choice
+
+    coins = np.random.default_rng(2)
+    middles = coins.uniform(-0.85, 0.85, (7, 2))
+    X = np.clip(middles[coins.integers(7, size=8000)] + coins.normal(0, 0.05, (8000, 2)), -1, 1)
+    return draw_choice(choose_k(X, range(2, 16), 1.0, domain=(-1, 1), random_state=0))
+
+
 def budget_of_a_run() -> Any:
     from privfit.report.plotting import draw_budget
 
@@ -261,15 +274,30 @@ def composition() -> Any:
     return draw_composition(Event("selection", 0.0625, 150), Budget(1.0, DELTA))
 
 
+def shapes() -> Any:
+    from privfit import LogisticRegression, Numeric, Schema
+    from privfit.datasets import make_census
+    from privfit.report.plotting import draw_shapes
+
+    census = make_census()
+    cut = {"age": Numeric(17, 90, bins=12), "hours": Numeric(1, 99, bins=10)}
+    schema = Schema({**census.schema.columns, **cut})
+    fitted = LogisticRegression(1.0, DELTA, domain=schema, classes=[0, 1], random_state=0)
+    fitted.fit(census.table, census.target)
+    return draw_shapes(fitted, columns=list(fitted.importances())[:6])
+
+
 # -------------------------------------------------------------------------------------- the command
 
 PICTURES: dict[str, Callable[[], Any]] = {
     "accuracy": sweep_of_solvers,
     "roc": roc,
     "clusters": clusters,
+    "choice": choice,
     "run": budget_of_a_run,
     "ledger": budget_of_a_ledger,
     "composition": composition,
+    "shapes": shapes,
     **{f"scaling_{along}": scaling(along) for along in ("n", "d", "m", "k", "threads")},
     "speed_ratios": ratios,
     "accuracy_linear": lambda: by_epsilon(

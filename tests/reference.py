@@ -296,11 +296,53 @@ def snapped(x: float, unit: float | None, low: float, high: float) -> float:
     return low if x < low else high if x > high else x
 
 
-def squared_distances(
-    products: Sequence[float], own: float, squares: Sequence[float]
-) -> list[float]:
-    """(k,) of a point: -2 <point, centre> and both squares added up in floats, at least 0."""
-    return [max(p + own + s, 0.0) for p, s in zip(products, squares, strict=True)]
+Point = Sequence[float]
+
+
+def squared_distance(p: Point, c: Point) -> float:
+    """-2 <p, c> column by column, then both squares, in floats; at least 0."""
+    products, squares = 0.0, [0.0, 0.0]
+    for x, y in zip(p, c, strict=True):
+        products += x * (-2 * y)
+        squares = [squares[0] + x * x, squares[1] + y * y]
+    return max(products + squares[0] + squares[1], 0.0)
+
+
+def pairwise(x: Sequence[float]) -> float:
+    """A sum of floats as numpy adds them up."""
+    n = len(x)
+    if n > 128:
+        half = n // 2 - n // 2 % 8
+        return pairwise(x[:half]) + pairwise(x[half:])
+    total, whole = 0.0, n - n % 8
+    if whole:
+        s = list(x[:8])
+        for i in range(8, whole, 8):
+            s = [a + b for a, b in zip(s, x[i : i + 8], strict=True)]
+        total = ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))
+    for a in x[whole:]:
+        total += a
+    return total
+
+
+def lloyd_step(
+    points: Sequence[Point], weights: Sequence[float], centers: Sequence[Point]
+) -> tuple[list[int], float, list[list[float]]]:
+    """The nearest centre of each point, the first of several; their cost; where centres move."""
+    nearest, cost = [], 0.0
+    for p, w in zip(points, weights, strict=True):
+        distances = [squared_distance(p, c) for c in centers]
+        nearest.append(distances.index(min(distances)))
+        cost += w * min(distances)
+    moved = [list(c) for c in centers]
+    for j, c in enumerate(moved):
+        mine = [i for i, a in enumerate(nearest) if a == j]
+        if math.fsum(weights[i] for i in mine) > 0:
+            total = weights[mine[0]] + pairwise([weights[i] for i in mine[1:]])
+            for e in range(len(c)):
+                x = [weights[i] * points[i][e] for i in mine]
+                c[e] = (x[0] + pairwise(x[1:])) / total
+    return nearest, cost, moved
 
 
 def curve_step(
@@ -570,6 +612,11 @@ def smooth_loss(m: float, width: float) -> tuple[float, float]:
     return part if m < 0 else u * part, 4.0 * u * part * part
 
 
+def feature_record(parts: Sequence[tuple[Sequence[Sequence[float]], int]]) -> list[float]:
+    """A coded record: of each column the row of its level, then 1/2; its length is not scaled."""
+    return [value for rows, level in parts for value in rows[level]] + [0.5]
+
+
 def clipped_numbers(x: Record, numbers: Sequence[int], limit: float) -> Record:
     """A record whose numbers add up to at most the limit: scaled down together, rounded down."""
     total = sum(x[j] for j in numbers)
@@ -610,6 +657,33 @@ def second_moments(rows: list[Record], a: int) -> list[Record]:
     full = [[*x, 1 << a] for x in rows]
     d = len(full[0])
     return [[sum(x[i] * x[j] for x in full) for j in range(d)] for i in range(d)]
+
+
+# --------------------------------------------------------------------------------------- features
+
+
+def features_of(levels: Sequence[int], tables: Sequence[Sequence[Record]], one: int) -> Record:
+    """phi of one record: the rows of its levels one after the other, then the constant."""
+    return [*itertools.chain(*(table[i] for table, i in zip(tables, levels, strict=True))), one]
+
+
+def full_row(phi: Record) -> dict[tuple[int, int], int]:
+    """What one record adds to the triangle of sum phi phi'."""
+    return {(i, j): phi[i] * phi[j] for i in range(len(phi)) for j in range(i, len(phi))}
+
+
+def block_row(
+    levels: Sequence[int], tables: Sequence[Sequence[Record]], one: int
+) -> dict[tuple[int, int, int], int]:
+    """What one record adds to block moments: T T' and ONE T of each column, and ONE^2."""
+    added = {(-1, -1, -1): one * one}
+    for c, (table, level) in enumerate(zip(tables, levels, strict=True)):
+        row = table[level]
+        for i in range(len(row)):
+            added[c, i, -1] = one * row[i]
+            for j in range(i, len(row)):
+                added[c, i, j] = row[i] * row[j]
+    return added
 
 
 # ---------------------------------------------------------------------------------------- centres
@@ -658,6 +732,80 @@ def residual_sums(
         v = clipped([a - b for a, b in zip(x, centers[j], strict=True)], radius, norm)
         sums[j] = [s + a for s, a in zip(sums[j], v, strict=True)]
     return counts, sums
+
+
+def clipped_products(
+    rows: list[Record], point: Record, shift: int, radius: int, norm: int
+) -> list[Record]:
+    """sum of v v', v the clipped differences to a point in units of 2^shift."""
+    d = len(point)
+    total = [[0] * d for _ in range(d)]
+    for x in rows:
+        away = [a - b for a, b in zip(x, point, strict=True)]
+        v = clipped([(-1 if a < 0 else 1) * (abs(a) >> shift) for a in away], radius, norm)
+        total = [[total[i][j] + v[i] * v[j] for j in range(d)] for i in range(d)]
+    return total
+
+
+def framed_place(
+    x: Record, origin: Record, frame: list[Record], reach: Record, bits: int
+) -> list[int]:
+    """The whole numbers of a record in the box about the origin of a frame."""
+    away = [a - b for a, b in zip(x, origin, strict=True)]
+    places = [sum(a * b for a, b in zip(axis, away, strict=True)) // 2**bits for axis in frame]
+    return [min(max(p, -r), r) for p, r in zip(places, reach, strict=True)]
+
+
+def norm_counts(
+    rows: list[Record], centers: list[Record], radii: Sequence[int], norm: int, power: int = 2
+) -> list[int]:
+    """How many records each radius is the least to hold about their nearest centre; then others."""
+    counts = [0] * (len(radii) + 1)
+    for x in rows:
+        distances = [distance(x, c, power) for c in centers]
+        c = centers[distances.index(min(distances))]
+        length = sum(abs(a - b) ** norm for a, b in zip(x, c, strict=True))
+        counts[sum(r**norm < length for r in radii)] += 1
+    return counts
+
+
+def cost_steps(
+    rows: list[Record], sets: list[list[Record]], most: int, shift: int, power: int = 2
+) -> list[int]:
+    """The last set's clipped cost, then what each set costs more than the next, record by record.
+
+    The numbers of a record are shrunk until their absolute values add up to at most `most`.
+    """
+    total = [0] * len(sets)
+    for x in rows:
+        costs = [min(min(distance(x, c, power) for c in one) >> shift, most) for one in sets]
+        steps = [costs[-1], *(costs[i] - costs[i + 1] for i in range(len(sets) - 1))]
+        length = max(sum(map(abs, steps)), most)
+        for i, step in enumerate(steps):
+            total[i] += (1 if step > 0 else -1) * (abs(step) * most // length)
+    return total
+
+
+def short_radius(
+    radii: Sequence[int], counts: Sequence[float], share: float
+) -> tuple[float, float]:
+    """The least radius that holds a share of the norms, or the last; 1 / E min(1, r / norm)."""
+    counts = [max(count, 0.0) for count in counts]
+    total = sum(counts)
+    if total == 0:
+        return radii[-1], 1.0
+    held = [sum(counts[: j + 1]) / total for j in range(len(radii))]
+    radius = next((r for r, part in zip(radii, held, strict=True) if part >= share), radii[-1])
+    between = [math.sqrt(a * b) for a, b in itertools.pairwise(radii)]
+    norms = [0.8 * radii[0], *between, 1.2 * radii[-1]]
+    weight = sum(c * min(1.0, radius / m) for c, m in zip(counts, norms, strict=True)) / total
+    return radius, 1 / weight
+
+
+def weiszfeld_step(rows: np.ndarray, center: np.ndarray) -> np.ndarray:
+    """The mean of records, each weighted by one over its distance from the centre."""
+    weights = [1 / math.dist(x, center) for x in rows]
+    return np.asarray(sum(w * x for w, x in zip(weights, rows, strict=True)) / sum(weights))
 
 
 # -------------------------------------------------------------------------------------------- cells
@@ -1143,6 +1291,72 @@ class Chain:
 # --------------------------------------------------------------------------------------------- CSV
 
 
+def part_row(part: Any, x: Any) -> int:
+    """Which row of a part of a trace a record counts in; -1 for none."""
+    if part.what == "cells":
+        for i, (low, high) in enumerate(zip(part.low, part.high, strict=True)):
+            if all(a <= value < b for a, value, b in zip(low, x, high, strict=True)):
+                return i
+        return -1
+    apart = [sum((a - b) ** 2 for a, b in zip(x, c, strict=True)) for c in part.centers]
+    nearest = apart.index(min(apart))
+    if part.what == "sums":
+        return nearest
+    length = norm_of([a - b for a, b in zip(x, part.centers[nearest], strict=True)], part.norm)
+    return sum(length > radius for radius in part.radii)
+
+
+def part_vector(part: Any, x: Any, row: int, origin: Any) -> list[float]:
+    """What a record adds to the sums of its row: its residual, shrunk to the radius."""
+    if part.radius == 0:
+        return [a - b for a, b in zip(x, origin, strict=True)]
+    residual = [a - b for a, b in zip(x, part.centers[row], strict=True)]
+    shrink = max(1.0, norm_of(residual, part.norm) / part.radius)
+    return [value / shrink for value in residual]
+
+
+def norm_of(vector: Sequence[float], norm: int) -> float:
+    return sum(map(abs, vector)) if norm == 1 else math.sqrt(sum(v * v for v in vector))
+
+
+def trace_likelihood(trace: Any, records: Any, each: float, unit: float) -> float:
+    """The log likelihood of a trace, given records that stand for `each` records; up to a constant.
+
+    What records add is a whole number of units.
+    """
+    total = 0.0
+    for part in trace.parts:
+        rows = [part_row(part, x) for x in records]
+        scale = part.scale_counts if part.what == "sums" else part.scale
+        if part.counts is not None:
+            for i, released in enumerate(part.counts):
+                total += log_noise(released - each * rows.count(i), scale, part.kind)
+        if part.what == "sums":
+            left = [list(each_sum) for each_sum in part.sums]
+            for x, row in zip(records, rows, strict=True):
+                for j, value in enumerate(part_vector(part, x, row, trace.origin)):
+                    left[row][j] -= each * unit * round(value / unit)
+            for misfit in itertools.chain(*left):
+                total += log_noise(misfit, part.scale_sums, part.kind)
+    return total
+
+
+def log_noise(misfit: float, scale: float, kind: str) -> float:
+    """The log density of noise, up to a constant."""
+    return -abs(misfit) / scale if kind == "laplace" else -(misfit**2) / (2 * scale**2)
+
+
+def pool_walk(
+    likelihood: Any, chosen: list[int], steps: Iterable[tuple[int, int, float, float]]
+) -> list[int]:
+    """The chain on a pool: record j becomes point x if ln u < beta times the gain."""
+    for j, x, log_u, beta in steps:
+        moved = [*chosen[:j], x, *chosen[j + 1 :]]
+        if moved != chosen and log_u < beta * (likelihood(moved) - likelihood(chosen)):
+            chosen = moved
+    return chosen
+
+
 def csv_records(
     data: bytes, delimiter: bytes = b",", widest: int = 0, longest: int = 2**24
 ) -> list[list[str | None]]:
@@ -1298,6 +1512,58 @@ def cut_places(numbers: Sequence[float], levels: int, choose: Any) -> set[int]:
     return cuts
 
 
+def cut_ranks(
+    numbers: Sequence[float], levels: int, choose: Any, is_short: Any
+) -> dict[int, Fraction]:
+    """The assumed rank of each place where a bin begins, of the segments of `cut_places`.
+
+    A bin is (first place, place behind its last, mass). A cut of two sides leaves 9/20 of the mass
+    below, 1/10 inside and 9/20 above; one of a single side leaves a half on either side.
+    """
+    held = [place for place in map(number_place, numbers) if place is not None]
+    end = 0x7F7FFFFF + 1
+    bins = [(1 - end, end, Fraction(1))]
+
+    def inside(c: int) -> list[int]:
+        first = c * 2**16
+        if c == 0:
+            return [0]
+        return list(range(first, first + 2**16) if c > 0 else range(first - 2**16 + 1, first + 1))
+
+    def divide(within: int, first: int, last: int) -> None:
+        [(a, b, mass)] = [one for one in bins if one[0] <= within < one[1]]
+        parts = [(a, first, mass * 9 / 20), (first, last, mass / 10), (last, b, mass * 9 / 20)]
+        if first == last:
+            parts = [(a, first, mass / 2), (first, b, mass / 2)] if a < first else [(a, b, mass)]
+        bins.remove((a, b, mass))
+        bins.extend(one for one in parts if one[0] < one[1])
+
+    segments = [(list(range(-32639, 32640)), True, held)]
+    for _ in range(levels):
+        found = []
+        for candidates, coarse, here in segments:
+            if len(candidates) == 1 and coarse:
+                candidates, coarse = inside(candidates[0]), False
+            if len(candidates) < 2:
+                continue
+            values = [int(place / 2**16) for place in here] if coarse else here
+            c = candidates[at := choose(candidates, values, coarse)]
+            if coarse:
+                behind = inside(c + 1)[0] if c < 32639 else end
+                divide(inside(c)[0], inside(c)[0], behind)
+                middle = [p for p, v in zip(here, values, strict=True) if v == c]
+                found.append((inside(c), False, middle))
+            else:
+                divide(c, c, c + 1 if is_short(c) else c)
+            below = [p for p, v in zip(here, values, strict=True) if v < c]
+            above = [p for p, v in zip(here, values, strict=True) if v > c]
+            found += [(candidates[:at], coarse, below), (candidates[at + 1 :], coarse, above)]
+        segments = [one for one in found if one[0]]
+    bins.sort()
+    total = sum(mass for _, _, mass in bins)
+    return {first: sum(m for a, _, m in bins if a < first) / total for first, _, _ in bins[1:]}
+
+
 def name_chances(epsilon: float, delta: float, most: int) -> list[mpmath.mpf]:
     """pi(0), ..., pi(most): how likely a value with so many records is kept (Desfontaines 2022)."""
     grow, d = mpmath.exp(mpmath.mpf(epsilon)), mpmath.mpf(delta)
@@ -1313,3 +1579,19 @@ def excess(p: mpmath.mpf, q: mpmath.mpf, epsilon: float) -> mpmath.mpf:
     e = mpmath.exp(mpmath.mpf(epsilon))
     pairs = ((p, q), (q, p), (1 - p, 1 - q), (1 - q, 1 - p))
     return max(mpmath.mpf(0), *(one - e * other for one, other in pairs))
+
+
+def descent_deviation(walk: Any, curvature: float) -> float:
+    """The deviation of the mean of the last steps of a descent: unit noise of one step at a time.
+
+    `walk` has the attributes of `privfit.linear.uncertainty.Walk`.
+    """
+    variance = 0.0
+    for noisy in range(walk.steps):
+        weight, velocity, path = 0.0, 0.0, []
+        for t in range(walk.steps):
+            velocity = walk.momentum * velocity - curvature * weight + (t == noisy)
+            weight = walk.shrink * (weight + walk.step * velocity)
+            path.append(weight)
+        variance += (sum(path[walk.steps - walk.averaged :]) / walk.averaged) ** 2
+    return walk.deviation * math.sqrt(variance)

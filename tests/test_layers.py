@@ -6,10 +6,13 @@ Which room may import which is written in pyproject.toml, and checked by import-
 from __future__ import annotations
 
 import ast
+import importlib
+import inspect
 import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,6 +34,12 @@ LAZY = {"base": {"pandas", "threadpoolctl"}, "datasets": {"pandas"},
 
 def part_of(source: Path) -> str:
     return source.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def module_of(source: Path) -> str:
+    """The dotted name of a file."""
+    parts = source.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
 
 
 def imported(source: Path) -> set[str]:
@@ -241,12 +250,61 @@ def test_signatures_of_a_room_say_what_they_take(room):
     assert not found, "\n".join(found)
 
 
-def test_importing_privfit_imports_nothing_that_is_optional(fresh_python):
-    done = fresh_python("import json, sys, privfit; print(json.dumps(sorted(sys.modules)))")
-    roots = {name.split(".")[0] for name in json.loads(done.stdout)}
-    assert "numpy" in roots
-    assert not roots & {"sklearn", "pandas", "matplotlib", "dask", "pyarrow", "tqdm", "filelock",
-                        "tomllib", "tomli", "hypothesis", "pytest"}  # fmt: skip
+OPTIONAL = {"pandas", "matplotlib", "dask", "pyarrow", "tqdm", "filelock", "tomllib", "tomli",
+            "hypothesis", "pytest"}  # fmt: skip
+SLOW = {"scipy.stats", "scipy.optimize", "scipy.special", "scipy.sparse", "scipy.spatial",
+        "scipy.linalg", "scipy.integrate"}  # fmt: skip
+LOADED = "import json, sys; print(json.dumps(sorted(sys.modules)))"
+
+
+def loaded(fresh_python: Any, code: str) -> set[str]:
+    """The modules that are loaded after some code, with the packages that they are in."""
+    names = json.loads(fresh_python(f"{code}; {LOADED}").stdout)
+    return {*names, *(name.split(".")[0] for name in names)}
+
+
+def test_importing_privfit_imports_its_kernels_and_nothing_that_takes_long(fresh_python):
+    found = loaded(fresh_python, "import privfit")
+    assert {"privfit._kernels.cpu", "privfit._kernels.threads"} <= found
+    assert not found & {"numpy", "scipy", "sklearn", *OPTIONAL}
+    rooms = {name.split(".")[1] for name in found if name.startswith("privfit.")}
+    assert rooms == {"_kernels", "base"}
+
+
+def test_all_but_estimators_need_numpy_and_the_core_of_scipy_alone(fresh_python):
+    names = sorted(set(privfit.__all__) - set(privfit.estimators.__all__))
+    found = loaded(fresh_python, f"from privfit import {', '.join(names)}")
+    assert {"numpy", "scipy"} <= found
+    assert not found & {"sklearn", *SLOW, *OPTIONAL}
+
+
+@pytest.mark.parametrize("name", ["Schema", "Ledger", "PrivfitError"])
+def test_a_name_is_imported_without_what_it_does_not_need(fresh_python, name):
+    found = loaded(fresh_python, f"from privfit import {name}")
+    rooms = {one.split(".")[1] for one in found if one.startswith("privfit.")}
+    assert not rooms & {"objectives", "runs", "searches", "linear", "clustering", "estimators"}
+
+
+ALL_MODULES = [module_of(source) for source in SOURCES if "__main__" not in source.name]
+USED_FIRST = [f"privfit.{name}" for name in sorted({*privfit._ROOMS, *privfit._NAMES})]
+
+
+@pytest.mark.parametrize(
+    "modules", [USED_FIRST, pytest.param(ALL_MODULES, marks=pytest.mark.slow)], ids=["used", "all"]
+)
+def test_every_module_can_be_imported_first(fresh_python, modules):
+    """Since nothing is imported in advance, no module may rely on the order of others."""
+    code = f"""
+import importlib, sys, warnings
+import privfit
+warnings.simplefilter("ignore", FutureWarning)  # of modules under their old names
+for name in {modules!r}:
+    for known in [one for one in sys.modules if one.startswith("privfit.")]:
+        if not known.startswith("privfit._kernels"):
+            del sys.modules[known]
+    importlib.import_module(name)
+"""
+    assert fresh_python(code).returncode == 0
 
 
 def test_public_names_exist_and_are_the_only_ones():
@@ -254,3 +312,18 @@ def test_public_names_exist_and_are_the_only_ones():
     modules = {part_of(source) for source in SOURCES}
     shown = {name for name in dir(privfit) if not name.startswith("_")} - modules
     assert shown == set(privfit.__all__)
+    assert all(inspect.ismodule(getattr(privfit, room)) for room in privfit._ROOMS)
+    assert {f"privfit.{room}" for room in privfit._ROOMS} == {
+        f"privfit.{path.parent.name}" for path in PACKAGE.glob("[!_]*/__init__.py")
+    }
+
+
+def test_type_checkers_see_the_same_names_of_the_same_modules():
+    stub = ast.parse((PACKAGE / "__init__.pyi").read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(stub) if isinstance(node, ast.ImportFrom)]
+    [assigned] = [node for node in ast.walk(stub) if isinstance(node, ast.Assign)]
+    assert sorted(ast.literal_eval(assigned.value)) == privfit.__all__
+    declared = {name.name: node.module for node in imports for name in node.names}
+    assert declared.keys() == {*privfit.__all__, "__version__", "datasets"}
+    for name, module in declared.items():
+        assert getattr(importlib.import_module(module), name) is getattr(privfit, name)

@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 
 import privfit
 from privfit import estimators
+from privfit.runs import Run
 
 MOVED = {
     "Generation": "privfit.runs",
@@ -169,7 +170,8 @@ def test_estimators_have_one_order_of_arguments(name):
     [("privfit", "Gupta", "Swaps"), ("privfit.clustering", "Gupta", "Swaps"),
      ("privfit.clustering.kmedian", "Gupta", "Swaps"), ("privfit", "LinearHybrid", "SelectRefine"),
      ("privfit.linear", "LinearHybrid", "SelectRefine"),
-     ("privfit.linear.select_refine", "LinearHybrid", "SelectRefine")],
+     ("privfit.linear.select_refine", "LinearHybrid", "SelectRefine"),
+     ("privfit.runs", "Step", "Draws"), ("privfit.runs.paths", "Step", "Draws")],
 )  # fmt: skip
 def test_old_classes_are_found_where_they_were_so_that_pickles_load(module, old, new):
     found = importlib.import_module(module)
@@ -218,3 +220,21 @@ def test_too_many_or_doubled_arguments_are_an_error_as_ever():
         privfit.total(0.1, 10, eps_s=0.1, delta=0.0)
     with pytest.raises(TypeError, match="delta"):
         privfit.total(10, eps_s=0.1)
+
+
+def test_reach_of_a_selection_is_range_now():
+    score = privfit.RecordObjective(X, lambda x, P: -np.abs(x[:, :1] - P[:, 0]), -2.0, 0.0)
+    drawn = []
+    for name in ("range", "reach"):
+        run = Run(score, privfit.Reals(-1, 1, 1), privfit.Ledger(2.0).reserve(2.0), 1)
+        run.plan("selection")
+        given, P = {name: lambda P, neighbours: 12345}, run.space.sample(9, run.coins)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", FutureWarning)
+            chosen = run.select(P, **given)
+        run.report(P[chosen])
+        drawn.append((chosen.tolist(), run.path().steps[0].range, len(caught)))
+    assert drawn[0] == (*drawn[1][:2], 0)
+    assert drawn[1][1:] == (12345, 1)
+    assert str(caught[0].message) == "reach of run.select is range now; pass that"
+    assert caught[0].filename == __file__

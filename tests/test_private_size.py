@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from privfit import (
     DPSGA,
     EEM,
+    Additive,
     BernoulliNB,
     Box,
     Categorical,
@@ -70,7 +71,16 @@ from privfit import (
     search,
     sweep,
 )
-from privfit.clustering import Tree, kmeans, kmedian
+from privfit.clustering import (
+    CellMedians,
+    Mean,
+    Medians,
+    OverSeeded,
+    Tree,
+    kmeans,
+    kmedian,
+    medians,
+)
 from privfit.domains import Domain
 from privfit.estimators import linear
 from privfit.features.selection import METHODS as SELECTIONS
@@ -100,6 +110,7 @@ LINEAR: dict[str, Any] = {
     "local": Local(generations=3),
     "subsample": Subsample(candidates=30),
     "gradient": Gradient(steps=3),
+    "additive": Additive(steps=3),
     "select_refine": SelectRefine(
         select=Local(generations=2), refine=Gradient(steps=2, whiten=True, average=0.0)
     ),
@@ -119,6 +130,8 @@ KMEANS: dict[str, Any] = {
     "grid": UniformGrid(cells=16, restarts=1),
     "tree": Tree(restarts=1),
     "hybrid": Hybrid(tree=Tree(restarts=1), lloyd=Lloyd(steps=1, residual=True)),
+    "over_seeded": OverSeeded(tree=Tree(restarts=1), steps=1),
+    "mean": Mean(steps=2),
     "gupt": Gupt(blocks=4),
 }
 KMEDIAN: dict[str, Any] = {
@@ -132,10 +145,19 @@ KMEDIAN: dict[str, Any] = {
 }
 
 
+ANYWHERE: dict[str, Any] = {
+    "medians": Medians(tree=Tree(restarts=1), steps=1),
+    "cell_medians": CellMedians(restarts=1),
+    "hybrid": KMEANS["hybrid"],
+    "mean": KMEANS["mean"],
+}
+
+
 def test_no_method_is_forgotten():
     assert set(LINEAR) == set(linear.METHODS)
     assert set(KMEANS) == set(kmeans.METHODS)
     assert set(KMEDIAN) == set(kmedian.METHODS)
+    assert set(ANYWHERE) == set(medians.METHODS)
 
 
 # ------------------------------------------------------------------------------ what shows a number
@@ -247,6 +269,8 @@ def test_a_linear_fit_does_not_show_it(kind, name, told):
         kind = LinearSVC if kind is LogisticRegression else LogisticRegression
     delta = 0.0 if name in ("privatesvm", "objective") else 1e-6
     declared = {"domain": (-1, 1), "classes": [0, 1], "solver": LINEAR.get(name, name)}
+    if name == "additive":
+        declared["domain"] = Schema({place: Numeric(-1, 1, bins=5) for place in "ab"})
     fitted(told, kind(1.0, delta, **declared, **listening(told)), X, Y)
 
 
@@ -263,6 +287,15 @@ def test_a_k_means_fit_does_not_show_it(name, told):
 def test_a_k_median_fit_does_not_show_it(name, told):
     solver = KMEDIAN.get(name, name)
     model = KMedian(2, 1.0, 1e-6, facilities=PLACES, domain=(-1, 1), solver=solver,
+                    **listening(told))  # fmt: skip
+    fitted(told, model, X)
+    told.run(lambda: model.private_cost(X, 1.0).release)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("name", ["auto", *ANYWHERE])
+def test_a_k_median_fit_without_facilities_does_not_show_it(name, told):
+    model = KMedian(2, 1.0, 1e-6, domain=(-1, 1), metric="l2", solver=ANYWHERE.get(name, name),
                     **listening(told))  # fmt: skip
     fitted(told, model, X)
     told.run(lambda: model.private_cost(X, 1.0).release)

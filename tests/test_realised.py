@@ -43,15 +43,18 @@ Plain = dict[str, Any]
 
 
 def linear(solver: Any, epsilon: float = 1.0, delta: float = 1e-6, y: Any = Y, **more: Any) -> Any:
+    of_levels = solver == "additive" or isinstance(solver, privfit.Additive)
+    domain = privfit.Schema({name: privfit.Numeric(-1, 1, bins=6) for name in "abc"})
     return privfit.LogisticRegression(
-        epsilon, delta, domain=(-1, 1), classes=sorted(set(y.tolist())), solver=solver,
-        random_state=3, **more,
+        epsilon, delta, domain=domain if of_levels else (-1, 1),
+        classes=sorted(set(y.tolist())), solver=solver, random_state=3,
+        **{"calibrate": False, **more},
     ).fit(X, y)  # fmt: skip
 
 
 def centres(solver: Any, epsilon: float = 1.0, delta: float = 1e-6, **more: Any) -> Any:
-    model = privfit.KMeans(3, epsilon, delta, domain=(-1, 1), solver=solver, random_state=3, **more)
-    return model.fit(X)
+    declared = {"domain": (-1, 1), "random_state": 3, "postprocess": None}
+    return privfit.KMeans(3, epsilon, delta, solver=solver, **(declared | more)).fit(X)
 
 
 def places(solver: Any, epsilon: float = 1.0, delta: float = 1e-6, **more: Any) -> Any:
@@ -79,6 +82,8 @@ def answer(model: Any) -> Any:
 def _leaves(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return [leaf for name in sorted(value) for leaf in _leaves(value[name])]
+    if isinstance(value, list):
+        return [leaf for item in value for leaf in _leaves(item)]
     return [value]
 
 
@@ -116,6 +121,7 @@ FITS: dict[str, tuple[Callable[..., Any], Any, set[str]]] = {
     "subsample": (linear, privfit.Subsample(candidates=500), set()),
     "gradient": (linear, "gradient", set()),
     "gradient, plain": (linear, privfit.Gradient(whiten=False), {"moments", "floor"}),
+    "additive": (linear, "additive", set()),
     "frank_wolfe": (linear, "frank_wolfe", set()),
     "sgd": (linear, "sgd", set()),
     "sgd, ridge": (linear, privfit.PermutedSGD(ridge=0.1), {"step"}),
@@ -132,6 +138,8 @@ FITS: dict[str, tuple[Callable[..., Any], Any, set[str]]] = {
     "k-means grid": (centres, "grid", set()),
     "k-means tree": (centres, "tree", set()),
     "k-means hybrid": (centres, "hybrid", set()),
+    "k-means over_seeded": (centres, "over_seeded", set()),
+    "k-means mean": (centres, "mean", set()),
     "k-means privgene": (centres, "privgene", set()),
     "k-means eem": (centres, "eem", {"decay"}),
     "k-means local": (centres, privfit.Local(generations=10), {"decay", "cap"}),
@@ -232,6 +240,7 @@ DRAWS: dict[str, Callable[[Plain], int]] = {
     "dpsga": lambda s: s["generations"] * s["survivors"] + 1,
     "subsample": lambda s: 1,
     "gradient": lambda s: s["steps"] + bool(s["whiten"]),
+    "additive": lambda s: s["steps"] + 1,
     "frank_wolfe": lambda s: s["steps"],
     "sgd": lambda s: 1,
     "functional": lambda s: 1,
@@ -240,6 +249,8 @@ DRAWS: dict[str, Callable[[Plain], int]] = {
     "lloyd": lambda s: s["steps"],
     "grid": lambda s: 1,
     "tree": lambda s: 2,
+    "over_seeded": lambda s: s["steps"] + 5 + 3 * s["mean"] + 2 * s.get("frame", 0),
+    "mean": lambda s: s["steps"],
     "synopsis": lambda s: 2,
     "greedy": lambda s: s["n_clusters"] + s["swaps"] + 2 * bool(s["focus"]),
     "coreset": lambda s: (s["selections"] if s["alpha"] else s["radii"] * s["places"]) + 1,
@@ -271,7 +282,7 @@ def draws_of(fit: Any, shown: Plain) -> int:
     ("name", "delta"),
     [
         *((name, 1e-6) for name in FITS),
-        *((name, 0.0) for name in FITS if name not in ("select_refine", "auto")),
+        *((name, 0.0) for name in FITS if name not in ("select_refine", "additive", "auto")),
     ],  # need delta; is perturbed
 )
 def test_draws_follow_from_the_settings(name, delta):

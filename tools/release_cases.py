@@ -77,6 +77,10 @@ def of_release(release: Any, **more: Any) -> Released:
     if release is None:  # of an infinite epsilon
         return Released(more, {})
     fields = json.loads(release.to_json())
+    # Those follow from the others, by linear algebra in floats, or from the same draws; the cases
+    # `traces` have parts.
+    for name in ("noise", "shares", "sizes", "size_noise", "parts"):
+        fields["parameters"].pop(name, None)
     names = ("epsilon", "delta", "events", "parameters")
     return Released({"released": {name: fields.pop(name) for name in names}, **more}, fields)
 
@@ -338,12 +342,16 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 }
 
 
+# Unless it is asked for, whatever the default.
+UNCALIBRATED = {"calibrate": False, "coding": "declared"}
+
+
 def linear(kind: str, solver: Any, where: str, budget: str, relation: str, *, classes: int = 2,
            **more: Any) -> Fit:  # fmt: skip
     made = table(where)
     model = getattr(privfit, kind)(
         *BUDGETS[budget], domain=made.domain, classes=range(classes), solver=solver,
-        random_state=SEED, **RELATIONS[relation], **more,
+        random_state=SEED, **RELATIONS[relation], **UNCALIBRATED | more,
     )  # fmt: skip
     return Fit(model, made.records, made.labels[classes], made.points)
 
@@ -390,7 +398,7 @@ def linear_cases() -> Iterator[tuple[str, Case]]:
 KMEANS: dict[str, Any] = {
     **{name: SEARCHES[name] for name in SEARCHES if "subsample" not in name},
     **GUPT,
-    **by_name("auto", "lloyd", "grid", "tree", "hybrid"),
+    **by_name("auto", "lloyd", "grid", "tree", "hybrid", "over_seeded", "mean"),
     "lloyd as published": privfit.Lloyd(paper=True),
     "grid as published": privfit.UniformGrid(paper=True),
     "hybrid as published": privfit.Hybrid(paper=True),
@@ -411,6 +419,7 @@ KMEDIAN: dict[str, Any] = {
     "coreset as published": privfit.Coreset(paper=True),
     "swaps, 3": public("Swaps")(steps=3),
     "greedy, swaps": privfit.Greedy(focus=0.2, swaps=2),
+    "greedy, over-seeded": privfit.Greedy(seeds=2, swaps=1),
     "coreset, 2 radii": privfit.Coreset(radii=2, share=0.4),
     "synopsis, shallow": privfit.Synopsis(shape_share=0.5, depth=6),
 }
@@ -431,8 +440,14 @@ MEASURED = [("plane", "l1"), ("box", "l2"), ("ball", "clipped"), ("schema", "l1"
             ("sparse", "l1"), ("plane", "own metric")]  # fmt: skip
 
 
+NARROW = ("line", "plane")  # where 'auto' is a tree, as ever; elsewhere cases name what it was
+
+
 def kmeans(solver: Any, where: str, budget: str, relation: str, **more: Any) -> Fit:
     made = clouds(where)
+    if isinstance(solver, str) and solver == "auto" and where not in NARROW and not more:
+        solver = "hybrid"
+    more.setdefault("postprocess", None)  # which 'auto' had not in the beginning
     model = privfit.KMeans(3, *BUDGETS[budget], domain=made.domain, solver=solver,
                            random_state=SEED, **RELATIONS[relation], **more)  # fmt: skip
     return Fit(model, made.records, None, made.points)
@@ -448,10 +463,37 @@ def kmedian(solver: Any, where: str, metric: str, budget: str, relation: str) ->
     return Fit(model, made.records, None, made.points)
 
 
+TRACED = ("grid, 64 cells", "tree, shallow", "hybrid, short", "over_seeded", "mean",
+          "lloyd, residuals")  # fmt: skip
+
+
+def traced(solver: Any, where: str, budget: str, relation: str) -> Released:
+    """What the parts of a fit released."""
+    release = kmeans(solver, where, budget, relation).fitted().release_
+    return Released({"parts": json.loads(release.to_json())["parameters"]["parts"]}, {})
+
+
+ANYWHERE = by_name("medians", "cell_medians")  # without facilities
+
+
+def anywhere(solver: Any, where: str, budget: str, relation: str) -> Fit:
+    made = clouds(where)
+    model = privfit.KMedian(3, *BUDGETS[budget], domain=made.domain, solver=solver, metric="l2",
+                            random_state=SEED, **RELATIONS[relation])  # fmt: skip
+    return Fit(model, made.records, None, made.points)
+
+
 def inertia(where: str, relation: str) -> Released:
     fit = kmeans("tree", where, "pure", relation)
     cost = fit.fitted().private_inertia(fit.X, 0.5)
     return of_release(cost.release, inertia=cost)
+
+
+def chosen(budget: str, relation: str) -> Released:
+    made = clouds("box")
+    found = privfit.choose_k(made.records, range(2, 7), *BUDGETS[budget], domain=made.domain,
+                             random_state=SEED, **RELATIONS[relation])  # fmt: skip
+    return of_release(found.release, k=found.k)
 
 
 def cost(metric: str, relation: str) -> Released:
@@ -475,9 +517,15 @@ def kmeans_cases() -> Iterator[tuple[str, Case]]:
             for where, (budget, relation) in zip(("plane", "box"), SOME, strict=True):
                 case = fit_case(kmeans, KMEANS[name], where, budget, relation, postprocess=chain)
                 yield f"KMeans/{chain}/{name}/{where}/{budget}/{relation}", case
+    for name in TRACED:
+        for budget, relation in SOME:
+            case = partial(traced, KMEANS[name], "box", budget, relation)
+            yield f"KMeans/traces/{name}/box/{budget}/{relation}", case
     for where in ("box", "ball", "schema", "sparse"):
         for relation in RELATIONS:
             yield f"KMeans/inertia/{where}/{relation}", partial(inertia, where, relation)
+    for budget, relation in SOME:
+        yield f"choose_k/box/{budget}/{relation}", partial(chosen, budget, relation)
 
 
 def kmedian_cases() -> Iterator[tuple[str, Case]]:
@@ -486,6 +534,11 @@ def kmedian_cases() -> Iterator[tuple[str, Case]]:
             for budget, relation in budgets_of(name):
                 case = fit_case(kmedian, solver, where, metric, budget, relation)
                 yield f"KMedian/{name}/{where}, {metric}/{budget}/{relation}", case
+    for name, solver in ANYWHERE.items():
+        for where in ("plane", "box"):
+            for budget, relation in budgets_of(name):
+                case = fit_case(anywhere, solver, where, budget, relation)
+                yield f"KMedian/{name}/{where}, anywhere/{budget}/{relation}", case
     by_default = fit_case(kmedian, "subsample", "plane", "l1", "pure", "replace")
     yield "KMedian/subsample/plane, l1/pure/replace", by_default
     for metric in METRICS:
@@ -811,13 +864,42 @@ def buying(kind: str, budget: str, relation: str) -> Released:
     table = {"x": np.round(10 * raw[:, 0]), "y": np.round(raw[:, 1])}
     blank = privfit.Schema.blank({"x": "number", "y": "category"})
     model = getattr(privfit, kind)(
-        *BUDGETS[budget], domain=blank, classes=[0, 1], random_state=SEED, **RELATIONS[relation]
-    )
+        *BUDGETS[budget], domain=blank, classes=[0, 1], random_state=SEED, **RELATIONS[relation],
+        **UNCALIBRATED,
+    )  # fmt: skip
+    model.fit(table, (raw[:, 0] > 0).astype(int))
+    return of_release(model.release_, width=model.domain_.width)
+
+
+CODINGS: dict[str, Any] = {
+    "auto": "auto",
+    "log": privfit.Coding(family="log", dimensions=6),
+    "quantile": privfit.Coding(cuts=2, family="quantile"),
+    "width": privfit.Coding(cuts=5, family="width"),
+}
+ADDITIVE: dict[str, Any] = {
+    "block": privfit.Additive(steps=6, metric="block"),
+    "full": privfit.Additive(steps=6, metric="full", shrink=False),
+}
+
+
+def coding(metric: str, family: str, relation: str) -> Released:
+    """An additive fit that codes its numbers, and buys what it needs for that."""
+    raw = numbers(SIZE, 2, 13)
+    table = {"x": np.round(10 * raw[:, 0]), "y": np.round(raw[:, 1])}
+    columns = {"x": privfit.Numeric(-50, 50), "y": privfit.Categorical()}
+    model = privfit.LogisticRegression(
+        2.0, 1e-6, domain=privfit.Schema(columns), classes=[0, 1], random_state=SEED,
+        solver=ADDITIVE[metric], coding=CODINGS[family], **RELATIONS[relation],
+    )  # fmt: skip
     model.fit(table, (raw[:, 0] > 0).astype(int))
     return of_release(model.release_, width=model.domain_.width)
 
 
 def schema_cases() -> Iterator[tuple[str, Case]]:
+    for metric, family, relation in itertools.product(ADDITIVE, CODINGS, RELATIONS):
+        name = f"LogisticRegression/additive, {metric}/{family}/{relation}"
+        yield name, partial(coding, metric, family, relation)
     for kind in ("LogisticRegression", "LinearSVC"):
         for budget, relation in EVERY:
             yield f"{kind}/blanks/{budget}/{relation}", partial(buying, kind, budget, relation)
@@ -993,6 +1075,18 @@ def journalled(path: Path, callback: Any = None) -> Released:
         return on_ledger(journal.ledger, journal.coins, callback)
 
 
+def as_first_version(steps: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The steps of a journal without what later versions added: the run, its id, declarations."""
+    for step in steps:
+        if step["kind"] == "run":
+            terms = {name: step["what"][name] for name in ("epsilon", "delta")}
+            yield {**step, "what": {"privfit": 1, **terms}, "value": True}
+        elif step["kind"] == "grant":
+            yield {**step, "what": step["what"][:4]}
+        elif step["kind"] != "declared":
+            yield step
+
+
 def checkpoint(fails: bool) -> Released:
     """A run by a journal, begun again if it fails, and what the journal has in the end."""
     with tempfile.TemporaryDirectory() as folder:
@@ -1001,7 +1095,7 @@ def checkpoint(fails: bool) -> Released:
             with suppress(PowerFailure):
                 journalled(path, fail)
         found = journalled(path)
-        steps = [json.loads(line) for line in path.read_text().splitlines()]
+        steps = list(as_first_version(map(json.loads, path.read_text().splitlines())))
     values, asked = [(s["kind"], s["value"]) for s in steps], [s["what"] for s in steps]
     return together(run=found, journal=Released({"values": values}, {"asked": asked}))
 
@@ -1092,13 +1186,14 @@ def in_parts(place: Place, where: str, kind: str, name: str, **more: Any) -> Rel
     made = table(where)
     settings = {"domain": made.domain, "random_state": SEED}
     if kind == "KMeans":
-        model = privfit.KMeans(3, 1.0, 1e-6, solver=KMEANS[name], **settings)
+        solver = KMEANS["hybrid" if name == "auto" else name]
+        model = privfit.KMeans(3, 1.0, 1e-6, solver=solver, **settings)
     elif kind == "KMedian":
         settings["facilities"] = numbers(25, made.domain.width, 10)
         model = privfit.KMedian(3, 1.0, solver=KMEDIAN[name], **settings)
     else:
         solver = (LINEAR | ONE_KIND[kind])[name]
-        settings |= more
+        settings |= UNCALIBRATED | more
         model = getattr(privfit, kind)(1.0, 1e-6, classes=[0, 1], solver=solver, **settings)
     with place(where) as (X, y):
         return Fit(model, X, y if hasattr(model, "classes") else None, made.points).released()
@@ -1175,10 +1270,11 @@ def other_cases() -> Iterator[tuple[str, Case]]:
         yield f"saved/{name}", partial(saved, *arguments)
     box, schema, plane, ones = table("box"), table("schema"), clouds("plane"), binary()
     for name, arguments in {
-        "LogisticRegression": (privfit.LogisticRegression(delta=1e-6, domain=box.domain),
+        "LogisticRegression": (privfit.LogisticRegression(delta=1e-6, domain=box.domain,
+                                                          **UNCALIBRATED),
                                box.records, box.labels[2]),
         "LinearSVC": (privfit.LinearSVC(domain=schema.domain), schema.records, schema.labels[2]),
-        "KMeans": (privfit.KMeans(3, domain=plane.domain), plane.records),
+        "KMeans": (privfit.KMeans(3, domain=plane.domain, postprocess=None), plane.records),
         "BernoulliNB": (privfit.BernoulliNB(), ones.records, ones.labels[2]),
     }.items():  # fmt: skip
         yield f"sweep/{name}", partial(swept, *arguments)

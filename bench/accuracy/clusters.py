@@ -58,7 +58,7 @@ def not_private(X: Any, k: int) -> float:
 
 def estimator(
     name: str, solver: Any, epsilon: float, delta: float, adjacency: str, seed: int,
-    n_threads: int | None = None, postprocess: str | None = None,
+    n_threads: int | None = None, postprocess: str | None = "auto",
 ) -> privfit.KMeans:  # fmt: skip
     """The k-means of a data set, not yet fitted."""
     return privfit.KMeans(

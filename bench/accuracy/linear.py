@@ -111,6 +111,7 @@ def estimator(
         domain=train.schema,
         classes=[0, 1],
         solver=model.settings if vector else model,
+        calibrate=False,
         adjacency=adjacency,
         n_public=len(train),
         n_threads=1,

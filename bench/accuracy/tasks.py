@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.accuracy import clusters, linear, medians, messages
+from bench.accuracy import clusters, linear, medians, messages, optimum
 from bench.accuracy.linear import CONSTANT, DELTA, PLAIN
 from privfit import EEM, Lloyd, PrivGene
 from privfit.clustering.kmeans import METHODS as KMEANS
@@ -71,8 +71,12 @@ class Task:
 def _kmeans(data: str, model: Any, *budget: Any) -> float:
     if model == PLAIN:
         return clusters.not_private(clusters.records(data), clusters.CLUSTERS[data])
-    solver, postprocess = model if isinstance(model, tuple) else (model, None)
+    solver, postprocess = model if isinstance(model, tuple) else (model, "auto")
     return clusters.fitted(data, solver, *budget, n_threads=1, postprocess=postprocess)
+
+
+def _optimum(data: str, model: Any, *budget: Any) -> float:
+    return 1.0 if model == PLAIN else optimum.fitted(data, model, *budget)
 
 
 def _kmedian(
@@ -156,6 +160,10 @@ TASKS: dict[str, Task] = {
            "eem, paper": EEM(paper=True)},
         _kmeans,
     ),
+    "optimum": Task(
+        "cost over scikit-learn's best of 10",
+        (*optimum.REAL, *optimum.MIXTURES), {"auto": "auto"}, _optimum, (),
+    ),
     "postprocess": Task(
         "within-cluster sum of squares",
         ("s1", "gowalla_pois", "adult", "image_house_rgb", "lifesci"),
@@ -190,6 +198,7 @@ QUICK = {
     "linear": (("spambase", "mushroom"), ("auto", "Local", "Gradient", "Objective", "DPSGA")),
     "svm": (("adult",), ("PrivateSVM",)),
     "kmeans": (("s1",), ("auto", "lloyd", "grid")),
+    "optimum": (("lifesci",), ("auto",)),
     "postprocess": (("s1",), ("noisy Lloyd", "mcmc")),
     "kmedian": (("mushroom, k = 4",), ("auto",)),
     "features": (("sms_spam",), ("auto", "no selection")),

@@ -33,7 +33,7 @@ class _Linear(_Fits):
         schema = privfit.Schema({name: privfit.Categorical(range(10)) for name in self.X})
         self.model = privfit.LogisticRegression(
             1.0, 1e-6, domain=schema, classes=[0, 1], solver=SOLVERS[solver], n_threads=threads,
-            random_state=1,
+            calibrate=False, random_state=1,
         ).fit(self.X, self.y)  # fmt: skip
 
     def time_fit(self, *_: Any) -> None:
@@ -95,7 +95,7 @@ class StreamsByN(_Fits):
         self.y = (self.X[:, 0] > 0).astype(np.int8)
         self.model = privfit.LogisticRegression(
             1.0, 1e-9, domain=privfit.Box(-1, 1), classes=[0, 1], solver=privfit.Gradient(steps=10),
-            random_state=0,
+            calibrate=False, random_state=0,
         )  # fmt: skip
 
     def time_fit(self, n: int) -> None:

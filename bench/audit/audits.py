@@ -19,10 +19,12 @@ import numpy as np
 
 import privfit
 from privfit.audit import paired
-from privfit.clustering import Tree
+from privfit.clustering import CellMedians, Mean, Medians, OverSeeded, Tree
 from privfit.evaluation import roc_plan
 from privfit.linear import tilts
+from privfit.linear.coding import purchase_of
 from privfit.privacy import mechanisms, names, privtree, quantiles
+from privfit.runs.payment import Terms
 from privfit.searches.sample_aggregate import aggregate
 
 ADJACENCIES = ("replace", "add_remove")
@@ -257,7 +259,8 @@ def linear_settings(name: str = "LogisticRegression") -> dict[str, Any]:
 IN_TURN = ("sgd", "gupt")  # a coin for each record in turn: a record must keep its place
 REFUSED = {("LogisticRegression", "privatesvm"), ("LinearSVC", "functional")}
 NEEDS_DELTA = ("select_refine",)  # of linear models
-TREES = ("auto", "tree", "hybrid", "synopsis")  # of clusters
+TREES = ("auto", "tree", "hybrid", "over_seeded", "over_seeded, in a frame", "synopsis", "medians",
+         "cell_medians")  # of clusters  # fmt: skip
 
 
 def changes_of(points: list[Any]) -> list[tuple[Any, Any]]:
@@ -332,8 +335,8 @@ def linear_models() -> Iterator[Audit]:
             slots = CROWD["sgd"] + 1 if isinstance(settings, privfit.PermutedSGD) else N_PUBLIC
             model = getattr(privfit, name)(
                 EPSILON, delta, domain=place.domain, classes=[0, 1], solver=settings,
-                fit_intercept=intercept, adjacency=adjacency, n_public=slots, ledger=ledger,
-                n_threads=1, random_state=random_state,
+                fit_intercept=intercept, calibrate=False, adjacency=adjacency, n_public=slots,
+                ledger=ledger, n_threads=1, random_state=random_state,
             )  # fmt: skip
             with mock.patch("privfit.linear.permuted_sgd.uniform_distinct", last_slot):
                 return model.fit(*table)
@@ -344,6 +347,59 @@ def linear_models() -> Iterator[Audit]:
         yield Audit(model, solver, where, adjacency, delta, run, pairs)
 
 
+LEVELS = privfit.Schema(
+    {"size": privfit.Numeric(bins=[2, 5], ranks=[0.2, 0.6], scale="log", missing=True),
+     "grade": privfit.Numeric(0, 10, bins=4), "kind": privfit.Categorical(["a", "b", "c"])}
+)  # fmt: skip
+SIZES = [(0.0, 1.0, "a"), (3.0, 9.0, "b"), (None, 4.0, "c"), (-1e4, 6.0, "a"), (1e9, 0.0, "b")]
+
+
+def as_levels(rows: list[Any]) -> Any:
+    """Columns of `LEVELS`, and labels."""
+    columns = {name: [x[j] for x, _ in rows] for j, name in enumerate(LEVELS.columns)}
+    return columns, np.array([y for _, y in rows])
+
+
+def additive_models() -> Iterator[Audit]:
+    """With a clip that every record's gradient reaches."""
+    metrics = {"additive": "block", "additive, full": "full"}
+    for name, solver, adjacency in itertools.product(
+        ("LogisticRegression", "LinearSVC"), metrics, ADJACENCIES
+    ):
+
+        def run(table, ledger, random_state, name=name, solver=solver, adjacency=adjacency):
+            settings = privfit.Additive(metric=metrics[solver], steps=3, clip=0.02)
+            model = getattr(privfit, name)(
+                EPSILON, 1e-6, domain=LEVELS, classes=[0, 1], solver=settings, adjacency=adjacency,
+                n_public=N_PUBLIC, ledger=ledger, n_threads=1, random_state=random_state,
+            )  # fmt: skip
+            return model.fit(*table)
+
+        def pairs(adjacency=adjacency):
+            return neighbours_of(mixed(SIZES, 12), both(SIZES), adjacency, as_levels)
+
+        yield Audit(name, solver, "levels", adjacency, 1e-6, run, pairs)
+
+
+def curved_objectives() -> Iterator[Audit]:
+    """Objective perturbation on a few functions of each number."""
+    for adjacency in ADJACENCIES:
+
+        def run(table, ledger, random_state, adjacency=adjacency):
+            model = privfit.LogisticRegression(
+                EPSILON, domain=LEVELS, classes=[0, 1], adjacency=adjacency, n_public=N_PUBLIC,
+                solver=privfit.ObjectivePerturbation(functions=3), ledger=ledger, n_threads=1,
+                random_state=random_state,
+            )  # fmt: skip
+            return model.fit(*table)
+
+        def pairs(adjacency=adjacency):
+            return neighbours_of(mixed(SIZES, 12), both(SIZES), adjacency, as_levels)
+
+        yield Audit("LogisticRegression", "objective, functions", "levels", adjacency, 0.0, run,
+                    pairs)  # fmt: skip
+
+
 def three_classes() -> Iterator[Audit]:
     """One model for each class, on one budget: one record may move all of them."""
     for solver, adjacency, delta in itertools.product(("local", "auto"), ADJACENCIES, DELTAS):
@@ -351,8 +407,8 @@ def three_classes() -> Iterator[Audit]:
         def run(table, ledger, random_state, solver=solver, adjacency=adjacency, delta=delta):
             model = privfit.LogisticRegression(
                 EPSILON, delta, domain=(-1, 1), classes=[0, 1, 2], adjacency=adjacency,
-                solver=linear_settings()[solver], n_public=N_PUBLIC, ledger=ledger, n_threads=1,
-                random_state=random_state,
+                solver=linear_settings()[solver], calibrate=False, n_public=N_PUBLIC, ledger=ledger,
+                n_threads=1, random_state=random_state,
             )  # fmt: skip
             return model.fit(*table)
 
@@ -362,6 +418,34 @@ def three_classes() -> Iterator[Audit]:
             return neighbours_of(base, extremes, adjacency, labelled)
 
         yield Audit("LogisticRegression, 3 classes", solver, "box", adjacency, delta, run, pairs)
+
+
+def steep(run: Any) -> Any:
+    """A solver that draws nothing: a public model that is sure of itself, for its calibration."""
+    model = np.zeros(run.space.shape)
+    model[:2] = 4.0, -4.0
+    run.report(model[None])
+    return run.path()
+
+
+def calibrations() -> Iterator[Audit]:
+    """The sums that calibrate: records that agree with a steep model, and some that do not."""
+    for name, adjacency, delta in itertools.product(
+        ("LogisticRegression", "LinearSVC"), ADJACENCIES, DELTAS
+    ):
+
+        def run(table, ledger, random_state, name=name, adjacency=adjacency, delta=delta):
+            return getattr(privfit, name)(
+                EPSILON, delta, domain=(-1, 1), classes=[0, 1], solver=steep, calibrate=True,
+                adjacency=adjacency, n_public=N_PUBLIC, ledger=ledger, n_threads=1,
+                random_state=random_state,
+            ).fit(*table)  # fmt: skip
+
+        def pairs(adjacency=adjacency):
+            base = [(x, int(x[0] > x[1])) for x, _ in mixed(CORNERS, 40)]
+            return neighbours_of(base, both([*CORNERS, (0.0, 0.0)]), adjacency, labelled)
+
+        yield Audit(f"{name}, calibrated", "a steep model", "box", adjacency, delta, run, pairs)
 
 
 # ---------------------------------------------------------------------------------------- clusters
@@ -379,6 +463,9 @@ class SwingingCentres:
 FACILITIES = np.array(list(itertools.product((-1.0, 0.0, 1.0), repeat=2)))
 
 
+ANYWHERE = ("medians", "cell_medians")  # k-median without facilities
+
+
 def clustering_settings() -> dict[str, dict[str, Any]]:
     p = privfit
     linear = linear_settings()
@@ -392,6 +479,11 @@ def clustering_settings() -> dict[str, dict[str, Any]]:
             "grid": p.UniformGrid(cells=16, restarts=1),
             "tree": Tree(restarts=1),
             "hybrid": hybrid,
+            "over_seeded": OverSeeded(tree=Tree(restarts=1), steps=2, mean=True, pure=False),
+            "over_seeded, in a frame": OverSeeded(
+                tree=Tree(restarts=1), steps=2, frame=True, pure=False
+            ),
+            "mean": Mean(pure=False),
             "gupt": p.Gupt(blocks=10, estimator=SwingingCentres()),
             "local": p.Local(generations=8),
             **shared,
@@ -401,6 +493,9 @@ def clustering_settings() -> dict[str, dict[str, Any]]:
             "synopsis": p.Synopsis(depth=8),
             "greedy": p.Greedy(),
             "greedy, with swaps": p.Greedy(swaps=2),
+            "greedy, over-seeded": p.Greedy(seeds=2),
+            "medians": Medians(tree=Tree(restarts=1), steps=2, mean=True, pure=False),
+            "cell_medians": CellMedians(restarts=1),
             "swaps": p.Swaps(steps=3),
             "coreset": p.Coreset(radii=2),
             "local": p.Local(generations=8),
@@ -439,8 +534,10 @@ def clusterings() -> Iterator[Audit]:
         ):
 
             def run(X, ledger, random_state, name=name, settings=settings, adjacency=adjacency,
-                    delta=delta):  # fmt: skip
+                    delta=delta, solver=solver):  # fmt: skip
                 told = {"facilities": FACILITIES} if name == "KMedian" else {}
+                if solver in ANYWHERE:
+                    told = {"metric": "l2"}
                 model = getattr(privfit, name)(
                     2, EPSILON, delta, domain=(-1, 1), solver=settings, adjacency=adjacency,
                     n_public=N_PUBLIC, ledger=ledger, n_threads=1, random_state=random_state,
@@ -479,6 +576,58 @@ def costs() -> Iterator[Audit]:
             return neighbours_of([(0.0, 0.0)] * 5, [centre, *CORNERS], adjacency, unlabelled)
 
         yield Audit(f"{name}.{method}", "", "box", adjacency, 0.0, run, pairs)
+
+
+def choices() -> Iterator[Audit]:
+    """A number of clusters: the tree that finds centres, and the curve of their costs."""
+    for adjacency, delta in itertools.product(ADJACENCIES, DELTAS):
+
+        def run(X, ledger, random_state, adjacency=adjacency, delta=delta):
+            return privfit.choose_k(
+                X, [2, 3], EPSILON, delta, domain=(-1, 1), adjacency=adjacency, ledger=ledger,
+                n_threads=1, random_state=random_state,
+            )  # fmt: skip
+
+        def pairs(adjacency=adjacency):
+            return points_of(adjacency, "tree")
+
+        yield Audit("choose_k", "", "box", adjacency, delta, run, pairs)
+
+
+MIXED = privfit.Schema(
+    {"x": privfit.Numeric(), "y": privfit.Numeric(0, 100), "z": privfit.Categorical()}
+)
+
+
+def as_kinds(rows: list[Any]) -> Any:
+    """Columns of `SCHEMA`, without labels."""
+    return as_columns([(row, 0) for row in rows])[0]
+
+
+def mixed_tables() -> Iterator[Audit]:
+    """Levels of categories that weigh as much as numbers, and blanks that a fit buys."""
+    solvers = {"lloyd": privfit.Lloyd(steps=2),
+               "lloyd, residuals": privfit.Lloyd(steps=2, residual=True)}  # fmt: skip
+    for (solver, settings), (where, domain), adjacency, delta in itertools.product(
+        solvers.items(), {"schema": SCHEMA, "blanks": MIXED}.items(), ADJACENCIES, DELTAS
+    ):
+
+        def run(table, ledger, random_state, settings=settings, domain=domain,
+                adjacency=adjacency, delta=delta):  # fmt: skip
+            return privfit.KMeans(
+                2, EPSILON, delta, domain=domain, solver=settings, scale="equal",
+                adjacency=adjacency, n_public=N_PUBLIC, ledger=ledger, n_threads=1,
+                random_state=random_state,
+            ).fit(table)  # fmt: skip
+
+        def pairs(where=where, adjacency=adjacency):
+            if where == "schema":
+                return neighbours_of(KINDS * 2, KINDS, adjacency, as_kinds)
+            found = typed_pairs(adjacency, where)
+            return [tuple({name: table[name] for name in "xyz"} for table in pair)
+                    for pair in found]  # fmt: skip
+
+        yield Audit(f"KMeans, mixed, {where}", solver, where, adjacency, delta, run, pairs)
 
 
 # -------------------------------------------------------------------------------- binary features
@@ -641,6 +790,35 @@ def schemas() -> Iterator[Audit]:
         yield Audit("learn_schema", what, "blanks", adjacency, delta, run, pairs)
 
 
+CODINGS = {
+    "scale and cuts": privfit.Coding(cuts=2),
+    "cuts alone": privfit.Coding(cuts=2, family="quantile"),
+}
+DECLARED = {
+    "x": privfit.Numeric(),
+    "y": privfit.Numeric(0, 100, fill=0),
+    "z": privfit.Categorical(),
+}
+
+
+def codings() -> Iterator[Audit]:
+    """What a fit buys for its coding: cuts of blank numbers and within ranges, and buckets."""
+    for what, adjacency, delta in itertools.product(CODINGS, ADJACENCIES, DELTAS):
+
+        def run(table, ledger, random_state, what=what, adjacency=adjacency, delta=delta):
+            terms = Terms("coding", EPSILON, delta, adjacency, N_PUBLIC, ledger, random_state)
+            found = purchase_of(privfit.Schema(DECLARED), table, terms, CODINGS[what])
+            assert found.purchase is not None
+            paid = terms.charge(found.purchase.sums)
+            bought = found.purchase.buy(paid)
+            return paid.close(bought, found.purchase.plan.settings)
+
+        def pairs(adjacency=adjacency, what=what):
+            return typed_pairs(adjacency, what)
+
+        yield Audit("Coding", what, "blanks", adjacency, delta, run, pairs)
+
+
 def predicted_pairs(adjacency: str) -> list[tuple[Any, Any]]:
     """Three classes, every one of them predicted for every one."""
     coins = np.random.default_rng(0)
@@ -713,6 +891,7 @@ def searches() -> Iterator[Audit]:
 
 
 def all_audits() -> list[Audit]:
-    families = (linear_models, three_classes, clusterings, costs, features, bayes, curves, metrics,
-                predictions, schemas, blocks, searches)  # fmt: skip
+    families = (linear_models, additive_models, curved_objectives, three_classes, calibrations,
+                clusterings, costs, choices, mixed_tables, features, bayes, curves, metrics,
+                predictions, schemas, codings, blocks, searches)  # fmt: skip
     return [audit for family in families for audit in family()]

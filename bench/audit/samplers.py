@@ -33,6 +33,7 @@ from privfit.privacy.mechanisms import (
     PermuteAndFlip,
     TopK,
 )
+from privfit.privacy.names import NoisyNames
 from privfit.privacy.neighbours import REPLACE
 from privfit.privacy.noise_bodies import Ball
 from privfit.privacy.privtree import SplitTree
@@ -179,6 +180,26 @@ def _trees(factor: float, n: int, source: BitSource) -> float:
     return _fits([tuple(mechanism(cells, source).levels.tolist()) for _ in range(n)], law)
 
 
+NAME_COUNTS = (0.6, 0.9, 1.0, 1.1, 1.4)  # relative to the threshold of names
+
+
+def _names(factor: float, n: int, source: BitSource) -> float:
+    """Which of five names are kept; each has noise of its own."""
+    honest = NoisyNames(1.0, 1e-3, 1, REPLACE)
+    tally = {f"{i}": round(share * honest.threshold / honest.factor)
+             for i, share in enumerate(NAME_COUNTS)}  # fmt: skip
+    x = np.arange(-400, 401)
+    weights = np.exp(-(x**2) / (2 * float(honest.noise.variance)))
+    tail = np.cumsum((weights / weights.sum())[::-1])[::-1]  # P(Z >= x)
+    chances = [float(tail[honest.threshold - honest.factor * count - x[0]])
+               for count in tally.values()]  # fmt: skip
+    law = {kept: math.prod(p if keeps else 1 - p for p, keeps in zip(chances, kept, strict=True))
+           for kept in itertools.product((False, True), repeat=len(tally))}  # fmt: skip
+    mechanism = NoisyNames(factor, 1e-3, 1, REPLACE)
+    drawn = [set(mechanism([tally], source)[0]) for _ in range(n)]
+    return _fits([tuple(name in kept for name in tally) for kept in drawn], law)
+
+
 SAMPLERS = [
     Sampler("Exponential", 20_000, _selection(lambda e: Exponential(e, 2))),
     Sampler("PermuteAndFlip", 20_000, _selection(lambda e: PermuteAndFlip(e, 2))),
@@ -193,4 +214,5 @@ SAMPLERS = [
     Sampler("Medians", 5000, _medians),
     Sampler("SplitTree", 5000, _trees),
     Sampler("PerturbedMinimiser", 700, _tilts),
+    Sampler("NoisyNames", 5000, _names),
 ]  # fmt: skip

@@ -130,7 +130,7 @@ class Logistic:
         n = len(train.y)
         model = LogisticRegression(
             epsilon, 0.0 if one.pure else thesis_delta(n), domain=(0, 1), classes=[0, 1],
-            solver=one.settings, n_threads=1, random_state=seed,
+            solver=one.settings, calibrate=False, n_threads=1, random_state=seed,
         )  # fmt: skip
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of large budgets and seeds: they are the benchmark's

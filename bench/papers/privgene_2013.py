@@ -115,8 +115,8 @@ def fitted(
         more["C"] = C
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of seeds
-        model = kind(epsilon, domain=(-1, 1), classes=[0, 1], solver=solver, n_threads=1,
-                     random_state=seed, **more).fit(X, y)  # fmt: skip
+        model = kind(epsilon, domain=(-1, 1), classes=[0, 1], solver=solver, calibrate=False,
+                     n_threads=1, random_state=seed, **more).fit(X, y)  # fmt: skip
     return np.append(model.coef_, model.intercept_)
 
 

@@ -153,7 +153,7 @@ def regression(data: Fold, words: Any, epsilon: float, seed: int, most: int) -> 
     some = data.only(words)
     solver = ObjectivePerturbation(regularisation=10, shaped=False)
     model = LogisticRegression(epsilon, domain=L2Ball(1.0), classes=[0, 1], solver=solver,
-                               random_state=seed, **COMMON)  # fmt: skip
+                               calibrate=False, random_state=seed, **COMMON)  # fmt: skip
     return some.error(model.fit(unit(some.X), some.y).predict(unit(some.X_test)))
 
 

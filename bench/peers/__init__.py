@@ -29,7 +29,7 @@ OURS = "auto"
 GOOGLE = "Google, LSH"
 # With scikit-learn from 1.4 on, diffprivlib 0.6.5 adds its noise to a mean of losses, n times too
 # much, and its logistic regression is a coin; 0.6.6 divides the noise by n.
-PACKAGES = ("diffprivlib==0.6.6", "scikit-learn==1.6.1")
+PACKAGES = ("diffprivlib==0.6.6", "scikit-learn==1.6.1", "interpret-core==0.7.8")
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def sections(results: Results, held: dict[str, Contest]) -> Iterator[str]:
 
 
 def setup() -> None:
-    """An environment for diffprivlib, with the scikit-learn that it still works on."""
+    """An environment for peers, with the scikit-learn that diffprivlib still works on."""
     subprocess.run([sys.executable, "-m", "venv", str(PYTHON.parents[1])], check=True)
     subprocess.run([str(PYTHON), "-m", "pip", "install", *PACKAGES], check=True)
 

@@ -1,6 +1,6 @@
 """Our fits and those of others, on the same records, timed alike.
 
-Each fit is a function (cell, seed) -> (number measured, seconds of the fit). diffprivlib runs in a
+Each fit is a function (cell, seed) -> (what is measured, seconds of the fit). diffprivlib runs in a
 process of its own, `worker.py`, and gets its records in a file.
 """
 
@@ -26,7 +26,7 @@ from bench.peers import noisy_descent
 from privfit.privacy.neighbours import ADD_REMOVE
 
 CACHE = Path(os.environ.get("PRIVFIT_BENCH", ROOT / "bench" / ".cache"))
-PYTHON = CACHE / "diffprivlib" / "bin" / "python"  # made by python -m bench peers --setup
+PYTHON = CACHE / "peers" / "bin" / "python"  # made by python -m bench peers --setup
 
 
 def timed(model: Any, X: Any, y: Any, score: Callable[[Any], float]) -> tuple[float, float]:
@@ -68,7 +68,7 @@ def our_features(cell: Cell, seed: int) -> tuple[float, float]:
 
 
 class Worker:
-    """A process that runs diffprivlib; asked and answered in lines of JSON."""
+    """A process that runs diffprivlib and interpret; asked and answered in lines of JSON."""
 
     def __init__(self, python: Path) -> None:
         if not python.exists():
@@ -89,7 +89,7 @@ class Worker:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError("the process of diffprivlib has ended; see its message above")
+            raise RuntimeError("the process of peers has ended; see its message above")
         return dict(json.loads(line))
 
     def ask(self, key: Any, arrays: Callable[[], dict[str, Any]], **job: Any) -> dict[str, Any]:

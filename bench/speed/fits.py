@@ -33,7 +33,7 @@ def estimator(solver: Any, schema: Any, threads: int, **options: Any) -> Logisti
     """A logistic regression by this solver; seeded, so that every round does the same work."""
     return LogisticRegression(
         EPSILON, DELTA, domain=schema, classes=[0, 1], solver=solver, n_threads=threads,
-        random_state=1, **options,
+        calibrate=False, random_state=1, **options,
     )  # fmt: skip
 
 
@@ -101,13 +101,17 @@ def convex(threads: int, scale: float, tolerance: float | None) -> Ready:
                  {"scikit-learn": lambda: plain.fit(X, y)}, agree)  # fmt: skip
 
 
-@case("fits", "KMeans, hybrid", note="scikit-learn without privacy, one start")
-def clusters(threads: int, scale: float, n: int = 1_000_000, d: int = 10, k: int = 16) -> Ready:
+@case("fits", "KMeans, auto", 1.0, 5.0, note="scikit-learn without privacy, one start",
+      solver="auto")  # fmt: skip
+@case("fits", "KMeans, hybrid", note="scikit-learn without privacy, one start", solver="hybrid")
+def clusters(
+    threads: int, scale: float, solver: str, n: int = 1_000_000, d: int = 10, k: int = 16
+) -> Ready:
     from sklearn.cluster import KMeans as Plain
 
     X = tables.blobs(scaled(n, scale), d, k)
     ours = KMeans(
-        k, EPSILON, DELTA, domain=(0, 1), solver="hybrid", n_threads=threads, random_state=1
+        k, EPSILON, DELTA, domain=(0, 1), solver=solver, n_threads=threads, random_state=1
     )
     plain = Plain(k, n_init=1, random_state=1)
 

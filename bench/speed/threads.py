@@ -75,7 +75,7 @@ def linear_fit(what: str, threads: int, scale: float) -> Call:
     columns, y, schema = tables.census(scaled(48_842, scale))
     model = privfit.LogisticRegression(
         1.0, 1e-6, domain=schema, classes=[0, 1], solver=SOLVERS[what], n_threads=threads,
-        random_state=1,
+        calibrate=False, random_state=1,
     )  # fmt: skip
     return lambda: model.fit(columns, y).coef_
 

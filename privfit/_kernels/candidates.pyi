@@ -38,19 +38,6 @@ def both_ways(
     high: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> None: ...
-def nearest_centers(
-    products: NDArray[np.float64],
-    own: NDArray[np.float64],
-    squares: NDArray[np.float64],
-    nearest: NDArray[np.int64],
-    least: NDArray[np.float64],
-) -> None: ...
-def closer(
-    products: NDArray[np.float64],
-    own: NDArray[np.float64],
-    squares: NDArray[np.float64],
-    far: NDArray[np.float64],
-) -> None: ...
 def curve_step(
     full: NDArray[np.float64],
     nodes: NDArray[np.int64],

@@ -1,4 +1,4 @@
-"""Loops over public numbers: candidates and moves in whole units, points and their centres, curves.
+"""Loops over public numbers: candidates and moves in whole units, curves.
 
 Candidates are checked while they are put in whole units of their grid: that decides errors, never
 a score.
@@ -142,45 +142,6 @@ def both_ways(
             x = x if x > low[j] else low[j]
             x = x if x < high[j] else high[j]
             out[i, j] = x - here[j]
-
-
-def nearest_centers(
-    const double[:, ::1] products,   # IN   (m, k) -2 <point, centre>
-    const double[::1] own,           # IN   (m,) squares of the points
-    const double[::1] squares,       # IN   (k,) squares of the centres
-    int64_t[::1] nearest,            # OUT  (m,) the first of the nearest centres
-    double[::1] least,               # OUT  (m,) its squared distance, at least 0
-):
-    """The nearest centre of each point."""
-    cdef ptrdiff_t i, j, best
-    cdef double x, smallest
-    for i in range(products.shape[0]):
-        best = 0
-        smallest = INFINITY
-        for j in range(products.shape[1]):
-            x = products[i, j] + own[i] + squares[j]
-            x = x if x > 0 else 0
-            if x < smallest:
-                smallest = x
-                best = j
-        nearest[i] = best
-        least[i] = smallest
-
-
-def closer(
-    double[:, ::1] products,         # IN, OUT (m, c) -2 <point, centre>; squared distances
-    const double[::1] own,           # IN   (m,) squares of the points
-    const double[::1] squares,       # IN   (c,) squares of the centres
-    const double[::1] far,           # IN   (m,) squared distances to the centres so far
-):
-    """The squared distance of each point to the centres so far and to one more, for each one."""
-    cdef ptrdiff_t i, j
-    cdef double x
-    for i in range(products.shape[0]):
-        for j in range(products.shape[1]):
-            x = products[i, j] + own[i] + squares[j]
-            x = x if x > 0 else 0
-            products[i, j] = x if x < far[i] else far[i]
 
 
 cdef enum:

@@ -75,6 +75,30 @@ def lloyd_wide(
     counts: Int64,
     sums: Int64,
 ) -> None: ...
+def norms(
+    panels: Int16,
+    tile_rows: Int64,
+    w: Int32,
+    start: Int32,
+    power: int,
+    centers: Int32,
+    limits: Int64,
+    norm: int,
+    work: Int32,
+    counts: Int64,
+) -> None: ...
+def norms_wide(
+    panels: Int16,
+    tile_rows: Int64,
+    points: Float64,
+    power: int,
+    centers: Int32,
+    limits: Int64,
+    norm: int,
+    work: Float64,
+    which: Int32,
+    counts: Int64,
+) -> None: ...
 def set_gaps(
     rows: Float64,
     row_level: Float64,

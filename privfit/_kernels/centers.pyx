@@ -12,7 +12,7 @@ from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport INT32_MAX, int16_t, int32_t, int64_t
 
 from privfit._kernels.clusters cimport (
-    add_members, keep_less, keep_two, residual_sums, sum, sum_smaller, sum_wide,
+    add_members, count_norms, keep_less, keep_two, residual_sums, sum, sum_smaller, sum_wide,
     without,
 )
 from privfit._kernels.grid cimport PANEL, QUAD
@@ -125,13 +125,29 @@ def swaps(
                 out[me, q * QUAD + c] += sum_smaller(&work[me, QUAD, 0], &work[me, c, 0], rows)
 
 
-cdef void add_to_clusters(const int16_t *panels, ptrdiff_t pairs, ptrdiff_t rows, int32_t *which,
-                          ptrdiff_t k, const int32_t *centers, int64_t radius, int norm,
-                          int64_t *counts, int64_t *sums) noexcept nogil:
-    if norm == 0:
-        add_members(panels, pairs, rows, which, k, counts, sums)
+cdef void which_of_tile(const int16_t *tile, ptrdiff_t rows, ptrdiff_t pairs, const int32_t *w,
+                        const int32_t *start, ptrdiff_t quads, int power, int32_t *best,
+                        int32_t *which) noexcept nogil:
+    """Each record's nearest centre; ties go to the lowest index."""
+    cdef ptrdiff_t n_panels = (rows + PANEL - 1) // PANEL
+    cdef const int32_t *panels = <const int32_t *>tile
+    if power == L1:
+        which_nearest(L1, panels, n_panels, pairs, w, start, quads, best, which)
     else:
-        residual_sums(panels, pairs, rows, which, centers, radius, norm, counts, sums)
+        which_nearest(L2, panels, n_panels, pairs, w, start, quads, best, which)
+
+
+cdef void which_of_tile_wide(const int16_t *tile, ptrdiff_t rows, ptrdiff_t pairs,
+                             const double *points, ptrdiff_t k, int power, double *best,
+                             double *next, int32_t *which) noexcept nogil:
+    """The same, with distances that may not fit in 32 bits."""
+    cdef ptrdiff_t j, r
+    for j in range(k):
+        distance_wide(tile, (rows + PANEL - 1) // PANEL, pairs, points + j * 2 * pairs, power, next)
+        for r in range(rows):
+            if j == 0 or next[r] < best[r]:
+                best[r] = next[r]
+                which[r] = <int32_t>j
 
 
 def lloyd(
@@ -156,15 +172,9 @@ def lloyd(
         me = threadid()
         rows = tile_rows[t, 1]
         tile = &panels[tile_rows[t, 0] // PANEL, 0, 0, 0]
-        if power == L1:
-            which_nearest(L1, <const int32_t *>tile, (rows + PANEL - 1) // PANEL, pairs,
-                          &w[0, 0, 0], &start[0, 0], w.shape[0], &work[me, 0, 0],
-                          &work[me, 1, 0])
-        else:
-            which_nearest(L2, <const int32_t *>tile, (rows + PANEL - 1) // PANEL, pairs,
-                          &w[0, 0, 0], &start[0, 0], w.shape[0], &work[me, 0, 0],
-                          &work[me, 1, 0])
-        add_to_clusters(tile, pairs, rows, &work[me, 1, 0], k, &centers[0, 0], radius, norm,
+        which_of_tile(tile, rows, pairs, &w[0, 0, 0], &start[0, 0], w.shape[0], power,
+                      &work[me, 0, 0], &work[me, 1, 0])
+        add_to_clusters(tile, pairs, rows, &work[me, 1, 0], k, &centers[0, 0], radius, norm, False,
                         &counts[me, 0], &sums[me, 0, 0])
 
 
@@ -182,23 +192,81 @@ def lloyd_wide(
     int64_t[:, :, ::1] sums,             # OUT  (threads, k, 2 * pairs)
 ):
     """As `lloyd`, with distances that may not fit in 32 bits."""
-    cdef ptrdiff_t t, j, r, rows
-    cdef ptrdiff_t pairs = panels.shape[1]
+    cdef ptrdiff_t t, rows
+    cdef ptrdiff_t pairs = panels.shape[1], k = points.shape[0]
     cdef int n_threads = work.shape[0], me
     cdef const int16_t *tile
     for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
         me = threadid()
         rows = tile_rows[t, 1]
         tile = &panels[tile_rows[t, 0] // PANEL, 0, 0, 0]
-        for j in range(points.shape[0]):
-            distance_wide(tile, (rows + PANEL - 1) // PANEL, pairs, &points[j, 0], power,
-                          &work[me, 1, 0])
-            for r in range(rows):
-                if j == 0 or work[me, 1, r] < work[me, 0, r]:
-                    work[me, 0, r] = work[me, 1, r]
-                    which[me, r] = <int32_t>j
-        add_to_clusters(tile, pairs, rows, &which[me, 0], points.shape[0], &centers[0, 0], radius,
-                        norm, &counts[me, 0], &sums[me, 0, 0])
+        which_of_tile_wide(tile, rows, pairs, &points[0, 0], k, power, &work[me, 0, 0],
+                           &work[me, 1, 0], &which[me, 0])
+        add_to_clusters(tile, pairs, rows, &which[me, 0], k, &centers[0, 0], radius, norm, True,
+                        &counts[me, 0], &sums[me, 0, 0])
+
+
+cdef void add_to_clusters(const int16_t *panels, ptrdiff_t pairs, ptrdiff_t rows, int32_t *which,
+                          ptrdiff_t k, const int32_t *centers, int64_t radius, int norm, bint wide,
+                          int64_t *counts, int64_t *sums) noexcept nogil:
+    if norm == 0:
+        add_members(panels, pairs, rows, which, k, counts, sums)
+    else:
+        residual_sums(panels, pairs, rows, which, k, centers, radius, norm, wide, counts, sums)
+
+
+def norms(
+    const int16_t[:, :, :, ::1] panels,  # IN   (n_panels, pairs, PANEL, 2)
+    const int64_t[:, ::1] tile_rows,     # IN   (tiles, 3)
+    const int32_t[:, :, ::1] w,          # IN   (quads, pairs, QUAD) int16 pairs
+    const int32_t[:, ::1] start,         # IN   (quads, QUAD)
+    int power,                           # IN   1 or 2
+    const int32_t[:, ::1] centers,       # IN   (k, 2 * pairs) integers, k at most quads * QUAD
+    const int64_t[::1] limits,           # IN   (m,) ascending l1 norms, or squares of l2 norms
+    int norm,                            # IN   1 or 2
+    int32_t[:, :, ::1] work,             # WORK (threads, 2, rows of the largest tile, padded)
+    int64_t[:, ::1] counts,              # OUT  (threads, m + 1)
+):
+    """Count each record by the first limit that holds its difference to its nearest centre."""
+    cdef ptrdiff_t t, rows
+    cdef ptrdiff_t pairs = panels.shape[1], k = centers.shape[0]
+    cdef int n_threads = work.shape[0], me
+    cdef const int16_t *tile
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        rows = tile_rows[t, 1]
+        tile = &panels[tile_rows[t, 0] // PANEL, 0, 0, 0]
+        which_of_tile(tile, rows, pairs, &w[0, 0, 0], &start[0, 0], w.shape[0], power,
+                      &work[me, 0, 0], &work[me, 1, 0])
+        count_norms(tile, pairs, rows, &work[me, 1, 0], k, &centers[0, 0], &limits[0],
+                    limits.shape[0], norm, False, &counts[me, 0])
+
+
+def norms_wide(
+    const int16_t[:, :, :, ::1] panels,  # IN   (n_panels, pairs, PANEL, 2)
+    const int64_t[:, ::1] tile_rows,     # IN   (tiles, 3)
+    const double[:, ::1] points,         # IN   (k, 2 * pairs) integers: the centres
+    int power,                           # IN   1 or 2
+    const int32_t[:, ::1] centers,       # IN   (k, 2 * pairs) the same, where they fit
+    const int64_t[::1] limits,           # IN   (m,) ascending l1 norms, or squares of l2 norms
+    int norm,                            # IN   1 or 2
+    double[:, :, ::1] work,              # WORK (threads, 2, rows of the largest tile, padded)
+    int32_t[:, ::1] which,               # WORK (threads, rows of the largest tile, padded)
+    int64_t[:, ::1] counts,              # OUT  (threads, m + 1)
+):
+    """As `norms`, with distances that may not fit in 32 bits."""
+    cdef ptrdiff_t t, rows
+    cdef ptrdiff_t pairs = panels.shape[1], k = points.shape[0]
+    cdef int n_threads = work.shape[0], me
+    cdef const int16_t *tile
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        rows = tile_rows[t, 1]
+        tile = &panels[tile_rows[t, 0] // PANEL, 0, 0, 0]
+        which_of_tile_wide(tile, rows, pairs, &points[0, 0], k, power, &work[me, 0, 0],
+                           &work[me, 1, 0], &which[me, 0])
+        count_norms(tile, pairs, rows, &which[me, 0], k, &centers[0, 0], &limits[0],
+                    limits.shape[0], norm, True, &counts[me, 0])
 
 
 def set_gaps(

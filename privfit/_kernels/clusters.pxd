@@ -7,19 +7,21 @@ lie in z[r], an int32 for each record.
 
 from libc.math cimport sqrt
 from libc.stddef cimport ptrdiff_t
-from libc.stdint cimport int16_t, int32_t, int64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint64_t
 from libc.stdlib cimport llabs
 
 from privfit._kernels.grid cimport BLOCK, PANEL, check
 from privfit._kernels.lanes cimport (
-    LANES, lanes, lanes_add, lanes_all, lanes_and, lanes_left, lanes_load, lanes_pairs, lanes_right,
-    lanes_store, pair_first, pair_second, transpose_lanes,
+    LANES, four, four_abs, four_add, four_add_whole, four_all, four_mul, four_of_lanes, four_sum,
+    four_zero, lanes, lanes_add, lanes_all, lanes_and, lanes_left, lanes_load, lanes_pairs,
+    lanes_right, lanes_store, lanes_sub, pair_first, pair_second, transpose_lanes,
 )
 
 cdef enum:
     MASKED = 5          # clusters up to which masks beat adding records one by one
     TURNED = 64         # clusters whose sums of sixteen columns share L1 with the records
     TURNED_SUMS = 1024
+    TURNED_ROWS = 4096  # BLOCK rows of sixteen columns
 
 
 # ------------------------------------------------------------------------------- nearest centres
@@ -207,50 +209,220 @@ cdef inline int64_t shrunk(int64_t v, int64_t f) noexcept nogil:
     return (product + ((product >> 63) & below_one)) >> 32
 
 
+cdef inline int64_t length_of(const int16_t *x, const int32_t *c, ptrdiff_t pairs,
+                              int norm) noexcept nogil:
+    """The l1 norm of a record's difference to a centre, or the square of its l2 norm."""
+    cdef int64_t length = 0, even, odd
+    cdef ptrdiff_t j
+    for j in range(pairs):
+        even = x[j * PANEL * 2] - c[2 * j]
+        odd = x[j * PANEL * 2 + 1] - c[2 * j + 1]
+        length += even * even + odd * odd if norm == 2 else llabs(even) + llabs(odd)
+    return length
+
+
+cdef inline int64_t factor_of(int64_t length, int64_t radius, int norm) noexcept nogil:
+    """f = floor(2^32 radius / L), L the norm rounded up, and at least the radius.
+
+    The norm of f v / 2^32, rounded towards zero, is then at most radius norm(v) / L <= radius. A
+    quotient of doubles may be rounded up to a whole number, so that its floor is one too large, and
+    never too small. No branch: whether a record is clipped cannot be foretold.
+    """
+    cdef int64_t L = max(root_up(length) if norm == 2 else length, radius)
+    cdef int64_t f = <int64_t>(<double>radius * 4294967296.0 / <double>L)
+    return f - (<uint64_t>f * <uint64_t>L > <uint64_t>radius << 32)
+
+
+cdef inline void lengths_of(const int16_t *panels, ptrdiff_t pairs, ptrdiff_t rows,
+                            const int32_t *which, const int32_t *centers, int norm,
+                            int64_t *lengths) noexcept nogil:
+    """The length of each record's difference to its centre."""
+    cdef ptrdiff_t r
+    for r in range(rows):
+        lengths[r] = length_of(panels + (r // PANEL) * pairs * PANEL * 2 + (r % PANEL) * 2,
+                               centers + which[r] * 2 * pairs, pairs, norm)
+
+
 cdef inline void residual_sums_of(const int16_t *panels, ptrdiff_t pairs, ptrdiff_t rows,
                                   const int32_t *which, const int32_t *centers, int64_t radius,
-                                  int norm, int64_t *counts, int64_t *sums) noexcept nogil:
-    """Add each record's difference v to its centre, shrunk to a norm (1 or 2) of at most `radius`.
-
-    It is multiplied by f = floor(2^32 radius / L) / 2^32 if L, its norm rounded up, is larger, and
-    rounded towards zero. Its norm is then at most radius norm(v) / L <= radius. No branch but one a
-    record: the signs of differences cannot be foretold.
-    """
+                                  int norm, int64_t *sums) noexcept nogil:
+    """Add each record's difference to its centre, shrunk to a norm (1 or 2) of at most `radius`."""
     cdef const int16_t *x
     cdef const int32_t *c
     cdef int64_t *total
-    cdef int64_t length, even, odd, f
+    cdef int64_t f
     cdef ptrdiff_t r, j
     for r in range(rows):
         x = panels + (r // PANEL) * pairs * PANEL * 2 + (r % PANEL) * 2
         c = centers + which[r] * 2 * pairs
         total = sums + which[r] * 2 * pairs
-        counts[which[r]] += 1
-        length, f = 0, <int64_t>1 << 32
-        for j in range(pairs):
-            even = x[j * PANEL * 2] - c[2 * j]
-            odd = x[j * PANEL * 2 + 1] - c[2 * j + 1]
-            length += even * even + odd * odd if norm == 2 else llabs(even) + llabs(odd)
-        if length > (radius * radius if norm == 2 else radius):
-            f = (radius << 32) // (root_up(length) if norm == 2 else length)
+        f = factor_of(length_of(x, c, pairs, norm), radius, norm)
         for j in range(pairs):
             total[2 * j] += shrunk(x[j * PANEL * 2] - c[2 * j], f)
             total[2 * j + 1] += shrunk(x[j * PANEL * 2 + 1] - c[2 * j + 1], f)
 
 
+# The same by lanes, sixteen columns of a tile at a time: first those of even places, then of odd
+# ones, in fours. Differences of at most 17 bits times factors of 33 are exact in double. At most
+# BLOCK rows, so that int32 lanes hold, and at most TURNED clusters.
+
+
+cdef inline void turned_differences(const int32_t *panels, ptrdiff_t pairs, ptrdiff_t b,
+                                    ptrdiff_t rows, const int32_t *which, ptrdiff_t k,
+                                    const int32_t *centers, int32_t *v) noexcept nogil:
+    """v[r] (16,): eight pairs of columns, from pair b on, of each record less its centre.
+
+    What the first store of a row writes too much, the second one replaces.
+    """
+    cdef int32_t[TURNED_SUMS] middle
+    cdef int32_t[64] turned
+    cdef const int32_t *c
+    cdef ptrdiff_t i, j, r, many = min(<ptrdiff_t>8, pairs - b)
+    cdef lanes x
+    for i in range(16 * k):
+        middle[i] = 0
+    for i in range(k):
+        for j in range(many):
+            middle[16 * i + j] = centers[2 * (i * pairs + b + j)]
+            middle[16 * i + many + j] = centers[2 * (i * pairs + b + j) + 1]
+    for i in range(0, rows, 8):
+        transpose_lanes(panels + ((i // PANEL) * pairs + b) * PANEL + i % PANEL, PANEL, many,
+                        turned)
+        for r in range(min(8, rows - i)):
+            x = lanes_load(turned + r * LANES)
+            c = middle + 16 * which[i + r]
+            v[15] = 0
+            lanes_store(v, lanes_sub(lanes_right(lanes_left(x, 16), 16), lanes_load(c)))
+            lanes_store(v + many, lanes_sub(lanes_right(x, 16), lanes_load(c + many)))
+            v += 16
+
+
+cdef inline void add_lengths(const int32_t *v, ptrdiff_t rows, int fours, int norm,
+                             int64_t *lengths) noexcept nogil:
+    """Add the l1 norm of each row, or the square of its l2 norm; exact."""
+    cdef four x, sum
+    cdef ptrdiff_t r
+    cdef int i
+    for r in range(rows):
+        sum = four_zero()
+        for i in range(fours):
+            x = four_of_lanes(v + 16 * r + 4 * i)
+            sum = four_add(sum, four_mul(x, x) if norm == 2 else four_abs(x))
+        lengths[r] += <int64_t>four_sum(sum)
+
+
+cdef inline void add_products(const int32_t *v, ptrdiff_t rows, int fours, const int32_t *which,
+                              const double *factors, int32_t *own) noexcept nogil:
+    """Add each row times its factor, rounded towards zero, to that of its cluster."""
+    cdef four f
+    cdef ptrdiff_t r
+    cdef int i
+    for r in range(rows):
+        f = four_all(factors[r])
+        for i in range(fours):
+            four_add_whole(own + 16 * which[r] + 4 * i,
+                           four_mul(f, four_of_lanes(v + 16 * r + 4 * i)))
+
+
+cdef inline void turned_lengths(const int32_t *panels, ptrdiff_t pairs, ptrdiff_t rows,
+                                const int32_t *which, ptrdiff_t k, const int32_t *centers, int norm,
+                                int32_t *v, int64_t *lengths) noexcept nogil:
+    """As `lengths_of`; v keeps the differences of the last columns."""
+    cdef ptrdiff_t b, r, fours
+    check(rows <= BLOCK and k <= TURNED)
+    for r in range(rows):
+        lengths[r] = 0
+    for b in range(0, pairs, 8):
+        turned_differences(panels, pairs, b, rows, which, k, centers, v)
+        fours = (min(<ptrdiff_t>8, pairs - b) + 1) // 2
+        if norm == 2:  # loops of known length are unrolled
+            if fours == 1:
+                add_lengths(v, rows, 1, 2, lengths)
+            elif fours == 2:
+                add_lengths(v, rows, 2, 2, lengths)
+            elif fours == 3:
+                add_lengths(v, rows, 3, 2, lengths)
+            else:
+                add_lengths(v, rows, 4, 2, lengths)
+        elif fours == 1:
+            add_lengths(v, rows, 1, 1, lengths)
+        elif fours == 2:
+            add_lengths(v, rows, 2, 1, lengths)
+        elif fours == 3:
+            add_lengths(v, rows, 3, 1, lengths)
+        else:
+            add_lengths(v, rows, 4, 1, lengths)
+
+
+cdef inline void turned_residual_sums(const int32_t *panels, ptrdiff_t pairs, ptrdiff_t rows,
+                                      const int32_t *which, ptrdiff_t k, const int32_t *centers,
+                                      int64_t radius, int norm, int64_t *sums) noexcept nogil:
+    """As `residual_sums_of`."""
+    cdef int32_t[TURNED_ROWS] v
+    cdef int32_t[TURNED_SUMS] own
+    cdef int64_t[BLOCK] lengths
+    cdef double[BLOCK] factors
+    cdef ptrdiff_t b, c, i, j, r, many
+    turned_lengths(panels, pairs, rows, which, k, centers, norm, v, lengths)
+    for r in range(rows):
+        factors[r] = <double>factor_of(lengths[r], radius, norm) / 4294967296.0
+    for b in range(0, pairs, 8):
+        if pairs > 8:
+            turned_differences(panels, pairs, b, rows, which, k, centers, v)
+        many = min(<ptrdiff_t>8, pairs - b)
+        for i in range(16 * k):
+            own[i] = 0
+        if many <= 2:
+            add_products(v, rows, 1, which, factors, own)
+        elif many <= 4:
+            add_products(v, rows, 2, which, factors, own)
+        elif many <= 6:
+            add_products(v, rows, 3, which, factors, own)
+        else:
+            add_products(v, rows, 4, which, factors, own)
+        for c in range(k):
+            for j in range(many):
+                sums[(c * pairs + b + j) * 2] += own[16 * c + j]
+                sums[(c * pairs + b + j) * 2 + 1] += own[16 * c + many + j]
+
+
 cdef inline void residual_sums(const int16_t *panels, ptrdiff_t pairs, ptrdiff_t rows,
-                               const int32_t *which, const int32_t *centers, int64_t radius,
-                               int norm, int64_t *counts, int64_t *sums) noexcept nogil:
-    """Few columns: loops of known length are unrolled."""
-    if pairs == 1:
-        residual_sums_of(panels, 1, rows, which, centers, radius, norm, counts, sums)
-    elif pairs == 2:
-        residual_sums_of(panels, 2, rows, which, centers, radius, norm, counts, sums)
-    elif pairs == 3:
-        residual_sums_of(panels, 3, rows, which, centers, radius, norm, counts, sums)
-    elif pairs == 4:
-        residual_sums_of(panels, 4, rows, which, centers, radius, norm, counts, sums)
-    elif pairs == 5:
-        residual_sums_of(panels, 5, rows, which, centers, radius, norm, counts, sums)
+                               const int32_t *which, ptrdiff_t k, const int32_t *centers,
+                               int64_t radius, int norm, bint wide, int64_t *counts,
+                               int64_t *sums) noexcept nogil:
+    """By lanes, unless centres are many or `wide`: too far from records for 17 bits."""
+    cdef ptrdiff_t r
+    for r in range(rows):
+        counts[which[r]] += 1
+    if wide or k > TURNED or rows > BLOCK:
+        residual_sums_of(panels, pairs, rows, which, centers, radius, norm, sums)
     else:
-        residual_sums_of(panels, pairs, rows, which, centers, radius, norm, counts, sums)
+        turned_residual_sums(<const int32_t *>panels, pairs, rows, which, k, centers, radius, norm,
+                             sums)
+
+
+cdef inline void count_norms(const int16_t *panels, ptrdiff_t pairs, ptrdiff_t rows,
+                             const int32_t *which, ptrdiff_t k, const int32_t *centers,
+                             const int64_t *limits, ptrdiff_t m, int norm, bint wide,
+                             int64_t *counts) noexcept nogil:
+    """Count each record by how many of m limits the length of its difference exceeds.
+
+    Without a branch: how long a record takes does not depend on its length.
+    """
+    cdef int32_t[TURNED_ROWS] v
+    cdef int64_t[BLOCK] lengths, over
+    cdef ptrdiff_t first, i, r, n
+    for first in range(0, rows, 256):
+        n = min(<ptrdiff_t>BLOCK, rows - first)
+        if wide or k > TURNED:
+            lengths_of(panels + first * pairs * 2, pairs, n, which + first, centers, norm, lengths)
+        else:
+            turned_lengths(<const int32_t *>panels + first * pairs, pairs, n, which + first, k,
+                           centers, norm, v, lengths)
+        for r in range(n):
+            over[r] = 0
+        for i in range(m):
+            for r in range(n):
+                over[r] += lengths[r] > limits[i]
+        for r in range(n):
+            counts[over[r]] += 1

@@ -370,8 +370,23 @@ static inline four four_add(four a, four b) { return _mm256_add_pd(a, b); }
 static inline four four_sub(four a, four b) { return _mm256_sub_pd(a, b); }
 static inline four four_mul(four a, four b) { return _mm256_mul_pd(a, b); }
 static inline four four_abs(four a) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), a); }
+static inline four four_all(double v) { return _mm256_set1_pd(v); }
+static inline four four_min(four a, four b) { return _mm256_min_pd(a, b); }
+static inline four four_max(four a, four b) { return _mm256_max_pd(a, b); }
+/* c where a < b, else d */
+static inline four four_where_less(four a, four b, four c, four d) {
+    return _mm256_blendv_pd(d, c, _mm256_cmp_pd(a, b, _CMP_LT_OQ));
+}
 static inline four four_of_words(const int16_t *p) {
     return _mm256_cvtepi32_pd(_mm_cvtepi16_epi32(_mm_loadl_epi64((const __m128i *)p)));
+}
+static inline four four_of_lanes(const int32_t *p) {
+    return _mm256_cvtepi32_pd(_mm_loadu_si128((const __m128i *)p));
+}
+/* add four numbers below 2^31 to four lanes, each rounded towards zero */
+static inline void four_add_whole(int32_t *p, four a) {
+    _mm_storeu_si128((__m128i *)p, _mm_add_epi32(_mm_loadu_si128((const __m128i *)p),
+                                                 _mm256_cvttpd_epi32(a)));
 }
 static inline double four_sum(four a) {
     const four halves = _mm256_hadd_pd(a, a);
@@ -394,7 +409,16 @@ static inline four four_add(four a, four b) FOUR_EACH(a.v[i] + b.v[i])
 static inline four four_sub(four a, four b) FOUR_EACH(a.v[i] - b.v[i])
 static inline four four_mul(four a, four b) FOUR_EACH(a.v[i] * b.v[i])
 static inline four four_abs(four a) FOUR_EACH(fabs(a.v[i]))
+static inline four four_all(double v) FOUR_EACH(v)
+static inline four four_min(four a, four b) FOUR_EACH(a.v[i] < b.v[i] ? a.v[i] : b.v[i])
+static inline four four_max(four a, four b) FOUR_EACH(a.v[i] > b.v[i] ? a.v[i] : b.v[i])
+static inline four four_where_less(four a, four b, four c, four d)
+    FOUR_EACH(a.v[i] < b.v[i] ? c.v[i] : d.v[i])
 static inline four four_of_words(const int16_t *p) FOUR_EACH((double)p[i])
+static inline four four_of_lanes(const int32_t *p) FOUR_EACH((double)p[i])
+static inline void four_add_whole(int32_t *p, four a) {
+    for (int i = 0; i < 4; i++) p[i] += (int32_t)a.v[i];
+}
 static inline double four_sum(four a) { return (a.v[0] + a.v[1]) + (a.v[2] + a.v[3]); }
 
 #endif

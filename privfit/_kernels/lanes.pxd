@@ -61,6 +61,12 @@ cdef extern from "lanes.h" nogil:
     four four_sub(four a, four b)
     four four_mul(four a, four b)
     four four_abs(four a)
+    four four_all(double v)
+    four four_min(four a, four b)            # b where one is NaN
+    four four_max(four a, four b)
+    four four_where_less(four a, four b, four c, four d)  # c where a < b, else d
     four four_of_words(const int16_t *p)     # four int16 as four doubles
+    four four_of_lanes(const int32_t *p)     # four lanes as four doubles
+    void four_add_whole(int32_t *p, four a)  # add four doubles to lanes, rounded towards zero
     double four_sum(four a)                  # (a[0] + a[1]) + (a[2] + a[3])
     void fetch(const void *p)                # bring a line into cache

@@ -296,13 +296,9 @@ cdef inline void keep_quad(lanes a, lanes b, lanes c, lanes d, ptrdiff_t index, 
     lanes_store(which, low)
 
 
-cdef inline void which_nearest(int power, const int32_t *panels, ptrdiff_t n_panels,
-                               ptrdiff_t pairs, const int32_t *w, const int32_t *start,
-                               ptrdiff_t quads, int32_t *best, int32_t *which) noexcept nogil:
-    """Each record's least distance and the index of its centre; w is (quads, pairs, QUAD).
-
-    What pads the last quad repeats its last centre, so that it is never nearer.
-    """
+cdef inline void which_in(int power, const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,
+                          const int32_t *w, const int32_t *start, ptrdiff_t quads, int32_t *best,
+                          int32_t *which) noexcept nogil:
     cdef ptrdiff_t _p, q
     cdef sums s
     for _p in range(n_panels):
@@ -314,6 +310,28 @@ cdef inline void which_nearest(int power, const int32_t *panels, ptrdiff_t n_pan
         panels += pairs * PANEL
         best += PANEL
         which += PANEL
+
+
+cdef inline void which_nearest(int power, const int32_t *panels, ptrdiff_t n_panels,
+                               ptrdiff_t pairs, const int32_t *w, const int32_t *start,
+                               ptrdiff_t quads, int32_t *best, int32_t *which) noexcept nogil:
+    """Each record's least distance and the index of its centre; w is (quads, pairs, QUAD).
+
+    What pads the last quad repeats its last centre, so that it is never nearer. Few columns: loops
+    of known length are unrolled.
+    """
+    if pairs == 1:
+        which_in(power, panels, n_panels, 1, w, start, quads, best, which)
+    elif pairs == 2:
+        which_in(power, panels, n_panels, 2, w, start, quads, best, which)
+    elif pairs == 3:
+        which_in(power, panels, n_panels, 3, w, start, quads, best, which)
+    elif pairs == 4:
+        which_in(power, panels, n_panels, 4, w, start, quads, best, which)
+    elif pairs == 5:
+        which_in(power, panels, n_panels, 5, w, start, quads, best, which)
+    else:
+        which_in(power, panels, n_panels, pairs, w, start, quads, best, which)
 
 
 cdef inline void nearest_by(int power, const int32_t *panels, ptrdiff_t n_panels, ptrdiff_t pairs,

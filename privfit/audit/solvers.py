@@ -144,7 +144,7 @@ def audit_solver(
     Notes
     -----
     Run it on made-up records only: its report shows values that were computed from them. It does
-    not see run time, nor anything that a solver keeps from one run to the next.
+    not see run time, nor what a solver keeps elsewhere than in its fields, which are copied.
 
     Examples
     --------

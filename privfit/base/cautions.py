@@ -24,6 +24,7 @@ __all__ = [
     "ScoreWarning",
     "SeedWarning",
     "UnwiseBudgetWarning",
+    "call_depth",
     "caution",
     "caution_score",
     "old_names",
@@ -212,11 +213,11 @@ def _warn_once(message: str, category: type[Warning]) -> None:
 def _warn(message: str, category: type[Warning]) -> None:
     """Warn at the line that called privfit."""
     if not _silent.get():
-        warnings.warn(message, category, stacklevel=_depth())
+        warnings.warn(message, category, stacklevel=call_depth())
 
 
-def _depth() -> int:
-    """The number of frames between `_warn` and the call of privfit, also through scikit-learn."""
+def call_depth() -> int:
+    """The frames between who warns and the call of privfit, also through scikit-learn."""
     frame, depth = sys._getframe(2), 2
     while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
         frame, depth = frame.f_back, depth + 1

@@ -219,5 +219,7 @@ def _line(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_line(key)}: {_line(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
+        if all(type(item) in (int, float) for item in value):  # quickly, as noise has many of them
+            return json.dumps(value, allow_nan=False)
         return f"[{', '.join(map(_line, value))}]"
     return json.dumps(value, allow_nan=False)

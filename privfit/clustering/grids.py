@@ -19,6 +19,8 @@ import numpy as np
 
 from privfit.base.typing import Floats, Integers
 from privfit.clustering.clustering import Clustering
+from privfit.clustering.parts import CellCounts
+from privfit.clustering.sizes import Sizes
 from privfit.objectives import CentersObjective
 from privfit.privacy.accounting import Event
 from privfit.privacy.mechanisms import DiscreteLaplace
@@ -33,6 +35,7 @@ from privfit.runs.spaces import Reals
 __all__ = ["Tree", "UniformGrid", "summarised"]
 
 MOST_CELLS = 2**17  # of a uniform grid
+KEPT_CELLS = 2**12  # for post-processing: a model file stays small, however fine the cells
 
 
 @dataclass(frozen=True, repr=False)
@@ -148,8 +151,8 @@ class _GridPlan:
         parts = self._parts(run)
         used = {"cells": math.prod(parts.tolist()), "parts": parts.tolist()}
         counts = run.release(self.mechanism, run.objective.grid_counts(parts))
-        scale = self.mechanism.scale
-        return _grid_cells(run.objective, parts, counts, scale), used
+        cells = _grid_cells(run.objective, parts, counts, self.mechanism.scale)
+        return _kept(run, cells), used
 
     def _parts(self, run: Run[CentersObjective, Reals]) -> Integers:
         """(d,) parts of each column: add one to the widest while there are not too many cells."""
@@ -237,9 +240,7 @@ class Tree(Settings):
         check_split(self, "shape_share")
         check_depth(self.depth)
 
-    def plan(
-        self, objective: CentersObjective, epsilon: float, neighbours: Neighbours
-    ) -> _TreePlan:
+    def plan(self, objective: CentersObjective, epsilon: float, neighbours: Neighbours) -> TreePlan:
         """The releases of a tree with this budget.
 
         Parameters
@@ -257,7 +258,7 @@ class Tree(Settings):
             Its events, and a method that draws.
         """
         k = objective.n_clusters
-        return _TreePlan(Partition.plan(self, objective.bounds, k, epsilon, neighbours))
+        return TreePlan(Partition.plan(self, objective.bounds, k, epsilon, neighbours))
 
     def check(self, task: Task[CentersObjective, Space]) -> None:
         """Refuse what a run would refuse, before anything is charged.
@@ -280,7 +281,7 @@ class Tree(Settings):
 
 
 @dataclass(frozen=True)
-class _TreePlan:
+class TreePlan:
     """The two releases of a tree."""
 
     partition: Partition
@@ -292,18 +293,32 @@ class _TreePlan:
     def draw(self, run: Run[CentersObjective, Reals]) -> tuple[Cells, dict[str, Any]]:
         """The noisy cells, and the settings as they were used."""
         cells = run.objective.cells(self.partition.halvings.axes)
-        return self.partition.grow(cells, run.release), dict(self.partition.noted)
+        return _kept(run, self.partition.grow(cells, run.release)), dict(self.partition.noted)
+
+
+def _kept(run: Run[CentersObjective, Reals], cells: Cells) -> Cells:
+    """The cells; those of the largest counts are kept for post-processing, if there are any."""
+    unit = np.float64(run.objective.candidate_units)
+    largest = np.sort(np.argsort(-cells.counts, kind="stable")[:KEPT_CELLS])
+    low, high, counts = (part[largest] for part in (cells.low, cells.high, cells.counts))
+    if len(largest):
+        run.keep(CellCounts(unit * low, unit * high, counts.astype(np.float64), cells.scale))
+    return cells
 
 
 def _summarise(
-    run: Run[CentersObjective, Reals], plan: _GridPlan | _TreePlan, restarts: int
+    run: Run[CentersObjective, Reals], plan: _GridPlan | TreePlan, restarts: int
 ) -> Clustering:
     """All releases of a plan, and the centres of the resulting cells."""
     run.set_aside(*plan.events)
     cells, used = plan.draw(run)
     run.note(**used)
-    run.report(summarised(run, cells, restarts)[None])
-    return Clustering.of(run.path(), cells=cells)
+    centers = summarised(run, cells, restarts)
+    run.report(centers[None])
+    sizes = None  # of a grid only cells that stand out of the noise are kept: their sum is too high
+    if isinstance(plan, TreePlan):
+        sizes = Sizes.of_cells(cells, centers, run.objective.candidate_units)
+    return Clustering.of(run.path(), sizes=sizes, cells=cells)
 
 
 def summarised(run: Run[CentersObjective, Reals], cells: Cells, restarts: int) -> Floats:
@@ -313,5 +328,6 @@ def summarised(run: Run[CentersObjective, Reals], cells: Cells, restarts: int) -
     if not filled.any():
         return objective.project(run.space.middle)
     middles = (cells.low + cells.high - 1)[filled] / 2 * objective.candidate_units
-    k = objective.n_clusters
-    return objective.project(weighted_means(middles, weights[filled], k, run.coins, restarts))
+    k, n_threads = objective.n_clusters, objective.n_threads
+    found = weighted_means(middles, weights[filled], k, run.coins, restarts, n_threads)
+    return objective.project(found)

@@ -38,6 +38,8 @@ class Hybrid(Settings):
         Whether to run the hybrid of Su et al.: EUGkM with half of epsilon, then one step of noisy
         Lloyd, on sums, with the other half; pure, whatever delta is. A grid needs a public number
         of records.
+    pure : bool, optional
+        Whether to use Laplace noise, whatever delta is; by default steps are Gaussian if delta > 0.
 
     See Also
     --------
@@ -64,11 +66,13 @@ class Hybrid(Settings):
     """
 
     takes: ClassVar[type[CentersObjective]] = CentersObjective
+    unlisted: ClassVar[tuple[str, ...]] = ("pure",)
 
     tree_share: float = 0.5
     tree: Blank[Tree | UniformGrid] = blank(Tree(), paper=UniformGrid(paper=True))
     lloyd: Blank[Lloyd] = blank(Lloyd(residual=True), paper=Lloyd(steps=1, paper=True))
     paper: bool = False
+    pure: bool | None = None
 
     def __post_init__(self) -> None:
         check_split(self, "tree_share")
@@ -84,7 +88,7 @@ class Hybrid(Settings):
         share = self.tree_share * task.budget.epsilon
         self.tree.check(replace(task, epsilon=share, delta=0.0))
         plan = self.tree.plan(task.objective, share, task.neighbours)
-        cost = rate(self.lloyd.spends(task.budget), self.lloyd.steps or MOST_STEPS, *plan.events)
+        cost = rate(self._spends(task.budget), self.lloyd.steps or MOST_STEPS, *plan.events)
         Steps.of(self.lloyd, task.objective, cost, task.neighbours)
 
     def __call__(self, run: Run[CentersObjective, Reals]) -> Clustering:
@@ -95,7 +99,7 @@ class Hybrid(Settings):
         the budget is divided, not how large it is: a sum of epsilons, or of squares of mu
         (`grants.py`).
         """
-        budget = self.lloyd.spends(run.whole)
+        budget = self._spends(run.whole)
         plan = self.tree.plan(run.objective, self.tree_share * budget.epsilon, run.neighbours)
         whole = _all_steps(budget, plan.events)
         run.set_aside(*plan.events, *whole, generations=1 + MOST_STEPS)
@@ -111,6 +115,10 @@ class Hybrid(Settings):
             run.report(centers[None])
             return Clustering.of(*take_steps(run, steps, centers, size, average), cells)
         return Clustering.of(run.path(), cells=cells)
+
+    def _spends(self, budget: Budget) -> Budget:
+        """The part of a budget that is used: epsilon only if all is pure."""
+        return Budget(budget.epsilon) if self.pure else self.lloyd.spends(budget)
 
 
 def _all_steps(budget: Budget, spent: tuple[Event, ...]) -> tuple[Event, ...]:

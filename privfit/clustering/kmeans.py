@@ -5,6 +5,8 @@
 `UniformGrid`   noisy counts of a fixed grid, then weighted k-means (`grids.py`)
 `Tree`          noisy counts of an adaptive partition, then weighted k-means (`grids.py`)
 `Hybrid`        a tree to find a start, then Lloyd steps on clipped residuals (`hybrid.py`)
+`OverSeeded`    a tree, more seeds than clusters, bought radii, then Lloyd steps (`over_seeded.py`)
+`Mean`          all centres at the mean, where noise leaves no more (`averages.py`)
 ==============  ==================================================================================
 
 Searches and sample-and-aggregate fit centres, too.
@@ -13,11 +15,16 @@ Searches and sample-and-aggregate fit centres, too.
 from __future__ import annotations
 
 from privfit.base.typing import Floats
+from privfit.clustering.averages import Mean
 from privfit.clustering.grids import Tree, UniformGrid
 from privfit.clustering.hybrid import Hybrid
 from privfit.clustering.lloyd import Lloyd
+from privfit.clustering.over_seeded import OverSeeded, buys_frame, too_noisy
+from privfit.clustering.signals import Signal
 from privfit.objectives import CentersObjective
+from privfit.privacy.ledger import Budget
 from privfit.privacy.mechanisms import DiscreteLaplace
+from privfit.privacy.neighbours import Neighbours
 from privfit.runs.payment import Paid
 from privfit.runs.settings import Settings
 from privfit.searches.dpsga import DPSGA
@@ -31,6 +38,8 @@ METHODS: dict[str, type[Settings]] = {
     "grid": UniformGrid,
     "tree": Tree,
     "hybrid": Hybrid,
+    "over_seeded": OverSeeded,
+    "mean": Mean,
     "privgene": PrivGene,
     "eem": EEM,
     "local": Local,
@@ -39,9 +48,38 @@ METHODS: dict[str, type[Settings]] = {
 }
 
 
-def best_of(objective: CentersObjective) -> Tree | Hybrid:
-    """The method of solver='auto': a tree alone up to two columns, otherwise a hybrid."""
-    return Tree() if objective.n_features <= 2 else Hybrid()
+STRONG = 0.0025  # noise below which seeds are cheap
+MOST_PER_CLUSTER, MOST_SEEDS = 5, 40  # of a strong signal
+TREE_SHARE = 0.26  # of epsilon
+FEW_RECORDS = 250.0  # epsilon n / k below which a pure fit has no records to spare for seeds
+
+
+def best_of(
+    objective: CentersObjective, budget: Budget, neighbours: Neighbours, size: int | None
+) -> Settings:
+    """The method of solver='auto', by a public rule in (n, d, k, epsilon, delta, relation).
+
+    A tree alone up to two columns; the mean alone where noise leaves no more; a hybrid for three
+    columns, for one cluster, up to three unless the signal is strong, and where records are few or
+    not counted; otherwise `OverSeeded`, with more seeds where the signal is strong.
+    """
+    d, k = objective.n_features, objective.n_clusters
+    if d <= 2:
+        return Tree()
+    if size is None or budget.epsilon == 0:  # which the ledger refuses
+        return Hybrid()
+    signal = Signal.of(objective, budget, neighbours, size)
+    if signal.is_drowned:
+        return Mean()
+    few = signal.is_pure and budget.epsilon * signal.size / k < FEW_RECORDS
+    is_strong = signal.noise < STRONG
+    alone = k == 1 or (k <= 3 and not is_strong)  # more seeds would add little
+    if d == 3 or alone or few or too_noisy(signal):
+        forced = signal.is_pure and budget.delta > 0
+        return Hybrid(pure=True) if forced else Hybrid()
+    seeds = min(MOST_PER_CLUSTER, k, MOST_SEEDS // k) if is_strong else 2
+    frame = True if buys_frame(signal) else None
+    return OverSeeded(seeds=max(2, seeds), frame=frame, tree_share=TREE_SHARE)
 
 
 def private_inertia(

@@ -3,7 +3,8 @@
 Each search takes a `FacilityObjective` and the space ``Subsets(f, k)``:
 
 =============  =================================================================================
-`Greedy`       adds one facility at a time: k selections among all additions
+`Greedy`       adds one facility at a time: k selections among all additions; or twice as many, of
+               which k are kept by their noisy counts
 `Swaps`        swaps one facility at a time: T selections among all swaps, and one among the sets
                visited (Gupta, Ligett, McSherry, Roth, Talwar, 2010)
 `Coreset`      selects places that cover many records at several radii, counts the records nearest
@@ -29,6 +30,9 @@ from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.objectives import FacilityObjective
 from privfit.objectives.common import MOST_SUM
+from privfit.objectives.facility import FacilityGrowth
+from privfit.privacy.accounting import Event, calibrate, compose
+from privfit.privacy.ledger import Budget
 from privfit.privacy.mechanisms import DiscreteLaplace, Exponential
 from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.privtree import Cells, Partition, check_depth
@@ -64,6 +68,7 @@ __all__ = [
 SOME = 256  # facilities among which a record's distances are ranked
 LEVELS = 64  # of distances that a bound may take
 RADII = 3  # of a coreset
+COUNTED = 0.2  # of the budget, for the counts of more facilities than are kept
 
 
 # ------------------------------------------------------------------------------------------ greedy
@@ -79,6 +84,9 @@ class Greedy(Search):
         Fraction of the budget that finds which distances matter; 0 for none.
     swaps : int, optional
         Number of selections among all swaps after the k additions.
+    seeds : int, optional
+        Number of facilities added for each one that is kept. With more than one, the records
+        nearest to each are counted, and k facilities are kept that serve these counts best.
 
     See Also
     --------
@@ -89,7 +97,7 @@ class Greedy(Search):
     -----
     Released: two bounds, then the facilities in the order they were added. Cost: two selections for
     the bounds, k for the facilities and one for each swap, which together cost the budget of the
-    fit.
+    fit. With seeds, that many times k selections, and one noisy vector of counts.
 
     Examples
     --------
@@ -103,9 +111,11 @@ class Greedy(Search):
     """
 
     takes: ClassVar[type[FacilityObjective]] = FacilityObjective
+    unlisted: ClassVar[tuple[str, ...]] = ("seeds",)
 
     focus: float = 0.1
     swaps: int = 0
+    seeds: int | None = None
 
     def __post_init__(self) -> None:
         check_shares(self, "focus")
@@ -113,6 +123,7 @@ class Greedy(Search):
             raise DeclarationError("focus (1.0) must leave a budget for selections; pass focus=0.1")
         if self.swaps != 0:
             check_counts(self, "swaps")
+        check_counts(self, "seeds")
 
     def __call__(self, run: Run[FacilityObjective, Subsets]) -> Path:
         """Select the facility whose addition lowers the cost most, k times.
@@ -124,6 +135,8 @@ class Greedy(Search):
         before.
         """
         objective, space = run.objective, run.space
+        if self.seeds is not None:
+            return self._over_seeded(run)
         total = space.k + self.swaps
         if self.focus and objective.largest:
             eps_s, eps_f = _split(run, 1 - self.focus, total, 2, "selection")
@@ -133,14 +146,71 @@ class Greedy(Search):
             run.note(selections=total, eps_s=eps_s, focus=0.0)
         growth = objective.growth()
         for size in range(1, space.k + 1):
-            left = np.setdiff1d(np.arange(space.n), growth.members)
-            reach = growth.range(run.neighbours) if len(left) > 1 else 0
-            chosen = run.release(Exponential(eps_s, reach), growth.scores()[left])
-            growth.add(left[chosen])
+            _add(run, growth, eps_s)
             run.report(growth.members[None], whole=size == space.k)
         if self.swaps:
             _swap(run, objective, growth.members, self.swaps, eps_s)
         return run.path()
+
+    def _over_seeded(self, run: Run[FacilityObjective, Subsets]) -> Path:
+        """Add more facilities than are kept, count the records nearest to each, keep k, swap.
+
+        The bounds and the additions are those above. Every record counts for its nearest added
+        facility, exactly one, which depends on the record and on released facilities alone: the l1
+        sensitivity of the counts is 1, and 2 if a record is replaced. Which k facilities serve the
+        counts best follows from released numbers, at no cost. Swaps of the kept facilities are
+        selections as before.
+        """
+        objective, space, k = run.objective, run.space, run.space.k
+        many = min((self.seeds or 1) * k, space.n)
+        total, has_focus = many + self.swaps, bool(self.focus and objective.largest)
+        parts = _three_parts(run.budget, self.focus if has_focus else 0.0, total)
+        run.set_aside(*parts, generations=1 + self.swaps)
+        run.note(selections=total, eps_s=parts[0].parameter)
+        if has_focus:
+            objective = _focus(run, parts[2].parameter)
+        growth = objective.growth()
+        for _ in range(many):
+            _add(run, growth, parts[0].parameter)
+        noise = DiscreteLaplace(parts[1].parameter, run.neighbours.changes)
+        weights = np.maximum(run.release(noise, growth.counts()), 0).astype(np.float64)
+        kept = weighted_kmedian(Weighted(run.objective.between(growth.members), weights), k)
+        run.report(kept[None])
+        if self.swaps:
+            _swap(run, objective, kept, self.swaps, parts[0].parameter)
+        return run.path()
+
+
+def _three_parts(budget: Budget, focus: float, selections: int) -> tuple[Event, ...]:
+    """Equal selections, one pure release of counts, and two selections of bounds if focus > 0.
+
+    Counts and bounds have their shares of epsilon. Selections are as large as fits beside them, to
+    one part in 100: with a delta, that is more than their share.
+    """
+    others = [Event("pure", (1 - focus) * COUNTED * budget.epsilon)]
+    if focus > 0:
+        others.append(Event("selection", focus * budget.epsilon / 2, 2))
+
+    def planned(size: float) -> tuple[Event, ...]:
+        return Event("selection", size, selections), *others
+
+    share = (1 - focus) * (1 - COUNTED) * budget.epsilon
+    low = calibrate(selections, epsilon=share, delta=budget.delta)
+    high = calibrate(selections, epsilon=budget.epsilon, delta=budget.delta)
+    while compose(planned(low), budget.delta) > budget.epsilon:  # the accountant rounds up
+        low, high = low * (1 - 1e-4), low
+    while budget.delta > 0 and high > 1.01 * low:
+        size = math.sqrt(low * high)
+        fits = compose(planned(size), budget.delta) <= budget.epsilon
+        low, high = (size, high) if fits else (low, size)
+    return planned(low)
+
+
+def _add(run: Run[FacilityObjective, Subsets], growth: FacilityGrowth, eps_s: float) -> None:
+    """Select one of all additions."""
+    left = np.setdiff1d(np.arange(run.space.n), growth.members)
+    reach = growth.range(run.neighbours) if len(left) > 1 else 0
+    growth.add(left[run.release(Exponential(eps_s, reach), growth.scores()[left])])
 
 
 def _focus(run: Run[FacilityObjective, Subsets], eps_f: float) -> FacilityObjective:
@@ -232,7 +302,7 @@ class Swaps(Search):
         run.report(start[None])
         P = np.array([start, *_swap(run, objective, start, steps, eps_s, self.paper)])
         reach = objective.spread if self.paper and objective.range(P, run.neighbours) else None
-        run.report(P[run.select(P, reach=reach)])
+        run.report(P[run.select(P, range=reach)])
         return run.path()
 
 

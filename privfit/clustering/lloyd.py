@@ -41,6 +41,8 @@ from privfit.base.errors import DeclarationError
 from privfit.base.rounding import ABOVE
 from privfit.base.typing import Array, Floats, Integers
 from privfit.clustering.clustering import Clustering
+from privfit.clustering.parts import ClusterSums
+from privfit.clustering.sizes import Sizes
 from privfit.clustering.starts import packed
 from privfit.clustering.trace import LloydTrace
 from privfit.objectives import CentersObjective
@@ -220,8 +222,8 @@ def take_steps(
     centers: Floats,
     size: float | None,
     average: float,
-) -> tuple[Path, LloydTrace | None]:
-    """Take Lloyd steps from these centres, each released and reported: the path, and a trace.
+) -> tuple[Path, LloydTrace | None, Sizes | None]:
+    """Take Lloyd steps from these centres, each released and reported: path, trace and sizes.
 
     Every cluster gets noise, empty ones too; what happens next depends on released values only.
     """
@@ -230,15 +232,15 @@ def take_steps(
     used, counts, sums = [], [], []
     with suppress(RunEnded):  # the trace of what was released until then
         for _ in range(steps.count):
-            noisy: Array = run.release(steps.mechanism, steps.integers(objective, centers))
+            found = steps.released(run, objective, centers)
             used.append(centers)
-            counts.append(noisy[:k] / steps.W)
-            sums.append(noisy[k:].reshape(k, -1) * (objective.candidate_units / steps.F))
-            moved = steps.moved(objective, centers, counts[-1], sums[-1], least)
+            counts.append(found[0])
+            sums.append(found[1])
+            moved = steps.moved(objective, centers, *found, least)
             centers = objective.project(moved)
             run.report(centers[None])
     trace = None if steps.radius is not None else _trace(objective, steps, used, counts, sums)
-    return run.path(average), trace
+    return run.path(average), trace, steps.sizes(counts, average)
 
 
 def rate(budget: Budget, steps: int, *spent: Event) -> Event:
@@ -300,9 +302,19 @@ class Steps:
     @property
     def scale(self) -> float:
         """b of Laplace noise, or the standard deviation, in units of the released integers."""
-        if isinstance(self.mechanism, DiscreteLaplace):
-            return self.mechanism.sensitivity / self.mechanism.epsilon
-        return math.sqrt(self.mechanism.variance)
+        return noise_of(self.mechanism)[1]
+
+    @property
+    def noise_kind(self) -> str:
+        """The noise, by its name in traces."""
+        return noise_of(self.mechanism)[0]
+
+    def sizes(self, counts: list[Floats], average: float) -> Sizes | None:
+        """The sizes of the clusters, from the counts that steps released; None without a step."""
+        if not counts:
+            return None
+        last = max(1, round(average * len(counts)))
+        return Sizes.of_steps(counts, last, self.noise_kind, self.scale / self.W)
 
     def noted(self, objective: CentersObjective) -> dict[str, Any]:
         """The settings as they are used; the radius in units of the records."""
@@ -319,6 +331,23 @@ class Steps:
             n, s = objective.residuals(centers, self.radius, self.norm)
         return np.concatenate([self.W * n, self.F * s.ravel()])
 
+    def released(
+        self, run: Run[CentersObjective, Reals], objective: CentersObjective, centers: Floats
+    ) -> tuple[Floats, Floats]:
+        """(k,), (k, d): the noisy counts and sums of one step, in units of the records."""
+        k = objective.n_clusters
+        noisy: Array = run.release(self.mechanism, self.integers(objective, centers))
+        unit = objective.candidate_units
+        counts, sums = noisy[:k] / self.W, noisy[k:].reshape(k, -1) * (unit / self.F)
+        if self.radius is not None:
+            run.keep(
+                ClusterSums(
+                    centers, counts, sums, self.scale / self.W, self.scale / self.F * unit,
+                    self.noise_kind, self.radius * unit, self.norm,
+                )
+            )  # fmt: skip
+        return counts, sums
+
     def moved(
         self,
         objective: CentersObjective,
@@ -333,6 +362,13 @@ class Steps:
             return objective.middle * unit + sums / np.maximum(counts, 1.0)[:, None]
         shift = sums / np.maximum(counts, least)[:, None]
         return centers + _shortened(shift, self.radius * unit, self.norm)
+
+
+def noise_of(mechanism: DiscreteLaplace | DiscreteGaussian) -> tuple[str, float]:
+    """The kind of noise by its name in traces, and its scale: b, or the standard deviation."""
+    if isinstance(mechanism, DiscreteLaplace):
+        return "laplace", mechanism.scale
+    return "gaussian", math.sqrt(mechanism.variance)
 
 
 def _trace(
@@ -354,7 +390,7 @@ def _trace(
         scale_sums=steps.scale / steps.F * unit,
         low=low,
         high=high,
-        kind="laplace" if isinstance(steps.mechanism, DiscreteLaplace) else "gaussian",
+        kind=steps.noise_kind,
         domain={1: "l1", 2: "l2", math.inf: "box"}[domain.order],
         radius=float(high[0]) if domain.order < math.inf else 0.0,
         origin=origin,
@@ -409,12 +445,12 @@ def _radius(settings: Lloyd, objective: CentersObjective, norm: int) -> int | No
     """The radius of residuals, in record units; None for whole records."""
     if not settings.residual:
         return None
-    length = settings.radius or _radius_by_rule(objective, norm)
+    length = settings.radius or radius_by_rule(objective, norm)
     widest = 2 * objective.reach(norm) or 1
     return max(1, min(math.floor(length / objective.candidate_units), widest))
 
 
-def _radius_by_rule(objective: CentersObjective, norm: int) -> float:
+def radius_by_rule(objective: CentersObjective, norm: int) -> float:
     """0.866 typical lengths k^(-1/d), that is 0.5 sqrt(d) k^(-1/d) on [-1, 1]^d.
 
     A k-th of the domain has a diameter of that order. In l1 it is sqrt(2 d / pi) times as long,

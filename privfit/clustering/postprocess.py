@@ -1,4 +1,4 @@
-"""What noisy Lloyd iterations reveal about the data beyond their last centres, at no cost.
+"""What a private k-means fit reveals about the data beyond its last centres, at no cost.
 
 Lee and Kifer: T iterations of noisy Lloyd release T x k noisy counts and sums, and all of them
 describe one data set. `consistent` finds counts and sums near the released ones that some data set
@@ -6,9 +6,12 @@ could have (a linear program). `mcmc` walks over synthetic data sets by their li
 everything that was released, keeps the most likely one it visits, and clusters it by ordinary
 k-means.
 
+Other solvers release other things: sums of clipped residuals, cells of a tree, histograms. A
+`KMeansTrace` has them all, and `mcmc` takes it as well: that chain is in `pooled.py`.
+
 Everything here takes released values and never records, so by the post-processing property of
-differential privacy it costs nothing. A `LloydTrace` comes from a `Release`, or from any arrays of
-noisy counts and sums.
+differential privacy it costs nothing. A trace comes from a `Release`, or from any arrays of noisy
+values.
 """
 
 from __future__ import annotations
@@ -29,10 +32,12 @@ from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite, is_whole
 from privfit.clustering.consistency import consistent
+from privfit.clustering.parts import KMeansTrace
+from privfit.clustering.pooled import Pool, Records, estimated_size
 from privfit.clustering.trace import DOMAINS, LloydTrace, check_trace
-from privfit.runs.means import seeds
+from privfit.runs.means import seeds, weighted_means
 
-__all__ = ["LloydTrace", "Progress", "Synthetic", "consistent", "mcmc"]
+__all__ = ["KMeansTrace", "LloydTrace", "Progress", "Synthetic", "consistent", "mcmc"]
 
 
 @dataclass(frozen=True)
@@ -67,10 +72,11 @@ class Synthetic:
 BITS = 13  # of a coordinate on the grid of the kernels: -2 c fits in int16
 MOST = 1 << 14  # components of the mixture; their names and slots fit in 16 bits
 CHUNK = 1 << 14  # steps between looks at the chain
+POOL_STEPS = 30  # for each record from a pool
 
 
 def mcmc(
-    trace: LloydTrace,
+    trace: LloydTrace | KMeansTrace,
     n_clusters: int,
     *,
     steps: int | None = None,
@@ -83,27 +89,29 @@ def mcmc(
     callback: Callable[[Progress], object] | None = None,
     paper: bool = False,
 ) -> Synthetic:
-    """Find a likely synthetic data set, given what a noisy Lloyd run released, and cluster it.
+    """Find a likely synthetic data set, given what a k-means fit released, and cluster it.
 
     Parameters
     ----------
-    trace : LloydTrace
+    trace : LloydTrace or KMeansTrace
         Released values. Nothing else about the records is used, so it costs nothing.
     n_clusters : int
         Number of centres to return; it may differ from that of the trace.
     steps : int or None, default=None
         Length of the chain. By default the paper's 30,000; with `anneal` 300,000, or 10 per record
         if that is more: a cooled chain gains from every step, a sampling one hardly after the
-        first.
+        first. For a `KMeansTrace` 30 per record.
     n_records : int or None, default=None
-        Number of synthetic records; by default the consistent total of the noisy counts.
+        Number of synthetic records; by default the consistent total of the noisy counts, and for a
+        `KMeansTrace` the mean of their totals, weighed by their precision.
     rng : None, int, numpy.random.Generator or BitSource, default=None
         Source of randomness. This is post-processing: a seed does no harm here.
     anneal : bool, default=False
         Whether to cool the chain to the most likely data set, instead of sampling from the
         posterior.
     delta : float, default=0.001
-        Variance of proposals about their centre, for a domain of half-width 1.
+        Variance of proposals about their centre, for a domain of half-width 1. A `KMeansTrace`
+        has a radius for each step instead.
     n_init : int, default=20
         Number of restarts of the final k-means.
     tolerance : float or None, default=None
@@ -114,7 +122,8 @@ def mcmc(
     paper : bool, default=False
         Whether to propose only from the T sets of means that the iterations released, each with its
         own counts. By default also from the centroids of the first iteration, which no record has
-        moved: one proposal in T + 1, which reaches regions that noise has emptied.
+        moved: one proposal in T + 1, which reaches regions that noise has emptied. Only for a
+        `LloydTrace`.
 
     Returns
     -------
@@ -124,6 +133,7 @@ def mcmc(
     See Also
     --------
     LloydTrace : What noisy Lloyd released.
+    KMeansTrace : What any solver released.
     KMeans : Has a parameter `postprocess`.
 
     Notes
@@ -144,6 +154,10 @@ def mcmc(
     (3, 2)
     """
     _check_walk(trace, n_clusters, steps, n_records, delta, n_init, tolerance)
+    if isinstance(trace, KMeansTrace):
+        _check_parts(trace, n_records, paper)
+        return _from_pool(trace, n_clusters, steps, n_records, rng, anneal, n_init, tolerance,
+                          callback)  # fmt: skip
     source = BitSource.of(rng)
     state = _Chain(trace, consistent(trace), n_records, delta, source, paper)
     if steps is None:
@@ -161,8 +175,30 @@ def mcmc(
     )
 
 
+def _from_pool(
+    trace: KMeansTrace,
+    n_clusters: int,
+    steps: int | None,
+    n_records: int | None,
+    rng: Any,
+    anneal: bool,
+    n_init: int,
+    tolerance: float | None,
+    callback: Callable[[Progress], object] | None,
+) -> Synthetic:
+    """The same for parts of any kind: records come from a pool of public points."""
+    coins = np.random.default_rng(BitSource.of(rng).bits(128))
+    size = n_records or estimated_size(trace) or 1
+    state = Records(Pool(trace, coins), size, coins)
+    has_settled = _settling(tolerance, max(CHUNK, len(state.points)))
+    steps = POOL_STEPS * len(state.points) if steps is None else steps
+    done, points = _walk(state, steps, anneal, has_settled, callback), state.points
+    centers = weighted_means(points, np.ones(len(points)), n_clusters, coins, n_init)
+    return Synthetic(points, state.likelihood(), state.accepted, centers, done)
+
+
 def _walk(
-    state: _Chain,
+    state: _Chain | Records,
     steps: int,
     anneal: bool,
     has_settled: Callable[[int, float], bool],
@@ -174,7 +210,7 @@ def _walk(
         count = min(CHUNK, steps - done)
         blocks = np.arange(done, done + count, chain.CROWD_SIZE) / steps
         betas = _betas(blocks) if anneal else np.ones_like(blocks)
-        state.walk(betas, count, tilt=0.0 if anneal else 1.0)
+        state.walk(betas, count, anneal)
         done += count
         if callback is not None:
             callback(Progress(done, steps, state.best_value))
@@ -183,8 +219,21 @@ def _walk(
     return done
 
 
+def _check_parts(trace: KMeansTrace, n_records: int | None, paper: bool) -> None:
+    """Refuse what a chain on a pool cannot use."""
+    if paper:
+        raise DeclarationError(
+            "paper (True) must be False for a KMeansTrace; pass a LloydTrace, of noisy Lloyd steps"
+        )
+    if n_records is None and estimated_size(trace) is None:
+        raise DeclarationError(
+            "n_records (None) must be a number if no part has counts; pass the public number of "
+            "records"
+        )
+
+
 def _check_walk(
-    trace: LloydTrace,
+    trace: LloydTrace | KMeansTrace,
     n_clusters: int,
     steps: int | None,
     n_records: int | None,
@@ -193,7 +242,8 @@ def _check_walk(
     tolerance: float | None,
 ) -> None:
     """Refuse what `mcmc` cannot use."""
-    check_trace(trace)
+    if not isinstance(trace, KMeansTrace):
+        check_trace(trace)
     for name, value in (("n_clusters", n_clusters), ("n_init", n_init)):
         if not is_whole(value) or value < 1:
             raise DeclarationError(f"{name} ({value!r}) must be a positive whole number; pass one")
@@ -212,6 +262,8 @@ def _check_walk(
         raise DeclarationError(
             f"tolerance ({tolerance!r}) must be None or a number of at least 0; pass one"
         )
+    if isinstance(trace, KMeansTrace):
+        return
     T, k, _ = trace.centroids.shape
     if (T + 1) * k > MOST:
         raise DeclarationError(
@@ -308,8 +360,9 @@ class _Chain:
         """Steps that changed the state."""
         return int(self._counters[2])
 
-    def walk(self, betas: Floats, steps: int, tilt: float) -> None:
+    def walk(self, betas: Floats, steps: int, cooled: bool) -> None:
         """Make this many steps; one inverse temperature for each block of the kernel."""
+        tilt = 0.0 if cooled else 1.0  # a uniform prior for sampling, as published
         chain.walk(
             self._mixture, self._streams, self.points, self._ids, self._log_q, self._rows,
             self._weight, self._quadratic, betas, steps, tilt, self.best, self._stale,

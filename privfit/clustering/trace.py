@@ -76,7 +76,7 @@ class LloydTrace:
         if self.origin is None:
             object.__setattr__(self, "origin", np.zeros(np.shape(self.low)))
         for name in ("centroids", "counts", "sums", "low", "high", "origin"):
-            object.__setattr__(self, name, _frozen(name, getattr(self, name)))
+            object.__setattr__(self, name, frozen(name, getattr(self, name)))
         self._check_shapes()
         self._check_noise()
         self._check_domain()
@@ -169,7 +169,7 @@ class LloydTrace:
         return asdict(self)
 
 
-def _frozen(name: str, values: Any) -> Floats:
+def frozen(name: str, values: Any) -> Floats:
     """A read-only copy as float64."""
     try:
         array = np.array(values, dtype=np.float64)

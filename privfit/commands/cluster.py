@@ -8,17 +8,21 @@ from typing import Any
 import numpy as np
 
 from privfit.base.errors import InputError
+from privfit.clustering.grids import KEPT_CELLS
 from privfit.clustering.lloyd import MOST_STEPS
+from privfit.clustering.units import in_units
 from privfit.commands.arguments import Between
 from privfit.commands.console import Console
-from privfit.commands.fit import SOLVER
+from privfit.commands.fit import SOLVER, width_of
 from privfit.commands.outputs import claim
 from privfit.commands.pictures import claim_picture_if
 from privfit.commands.schemafile import add_declared, read_declared
 from privfit.commands.spending import add_budget, open_run, report, seed_of
 from privfit.commands.tables import CsvForm, read_records, read_table
 from privfit.domains import Schema
+from privfit.privacy.accounting import Event
 from privfit.privacy.neighbours import Neighbours
+from privfit.privacy.remainder import epsilon_left
 from privfit.report import plotting
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run", "show_centres"]
@@ -31,14 +35,22 @@ DESCRIPTION = (
 )
 
 CLUSTERS = Between(1, 10_000, "8", whole=True)
+CHOSEN_FROM = range(2, 21)  # by --clusters auto
+CHOICE = 0.3  # of epsilon, for --clusters auto
+
+
+def clusters(text: str) -> int | None:
+    """A number of clusters; None for 'auto'."""
+    return None if text == "auto" else int(CLUSTERS(text))
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_declared(parser, target=False)
     parser.add_argument(
-        "--clusters", type=CLUSTERS, required=True, metavar="K", help="number of centres"
-    )
+        "--clusters", type=clusters, required=True, metavar="K",
+        help="number of centres; 'auto' spends 30 %% of epsilon to choose one from 2 to 20",
+    )  # fmt: skip
     parser.add_argument(
         "--places", metavar="FILE",
         help="a table of PUBLIC places with the columns of the schema: choose the centres among "
@@ -46,19 +58,25 @@ def add(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--solver", default="auto", metavar="NAME", help=SOLVER)
     parser.add_argument(
-        "--postprocess", choices=("mcmc", "anneal"),
-        help="cluster a likely synthetic data set given the releases of noisy Lloyd, at no cost",
+        "--postprocess", choices=("auto", "mcmc", "anneal", "none"), default="auto",
+        help="improve the centres by a likely synthetic data set, given what was released, at no "
+        "cost; auto does so where it helps",
     )  # fmt: skip
     add_budget(parser)
     parser.add_argument("--out", required=True, metavar="FILE", help="the model file")
     parser.add_argument("--plot", metavar="FILE", help="a plot of the centres")
+    parser.add_argument(
+        "--plot-costs", metavar="FILE", help="a plot of the costs by which --clusters auto chose"
+    )
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
     """Cluster, write, draw."""
     declared = read_declared(options, console, label=False)
-    if options.plot is not None and declared.schema.width < 2:
+    if options.plot is not None and width_of(declared.schema) < 2:
         raise InputError("--plot needs two columns; pass more --columns, or leave out --plot")
+    if options.plot_costs is not None and options.clusters is not None:
+        raise InputError("--plot-costs is for --clusters auto; pass that, or leave it out")
     ledger = open_run(options, console)
     model = _estimator_of(options, declared.schema)
     model.set_params(
@@ -67,14 +85,22 @@ def run(options: argparse.Namespace, console: Console) -> None:
     from privfit.models.model import dumps
 
     numbers = _most_numbers(model, declared.schema)
-    with claim(options.out, numbers) as out, claim_picture_if(options.plot) as plot:
+    with (
+        claim(options.out, numbers) as out,
+        claim_picture_if(options.plot) as plot,
+        claim_picture_if(options.plot_costs) as plot_costs,
+    ):
         table = read_records(options, console, declared.schema)
         is_public = Neighbours.of(options.adjacency).size_is_public
-        if is_public and options.clusters > len(table):
+        if is_public and (options.clusters or CHOSEN_FROM[-1]) > len(table):
             raise InputError(
-                f"--clusters ({options.clusters}) must be at most the number of records; pass a "
-                "smaller one"
+                f"--clusters ({options.clusters or CHOSEN_FROM[-1]}) must be at most the number of "
+                "records; pass a smaller one"
             )
+        if options.clusters is None:
+            chosen = _choose(model, table.columns)
+            if plot_costs is not None:
+                plot_costs(lambda ax: plotting.draw_choice(chosen, ax))
         model.fit(table.columns)
         out.write(dumps(model))
         if plot is not None:
@@ -87,18 +113,34 @@ def run(options: argparse.Namespace, console: Console) -> None:
     console.result({"model": options.out, "columns": names, "centres": values, "ledger": spent})
 
 
+def _choose(model: Any, columns: Any) -> Any:
+    """Choose the number of clusters with a part of the model's budget, which keeps the rest."""
+    from privfit.clustering.choosing import choose_k
+
+    part = CHOICE * model.epsilon
+    shared = ("domain", "adjacency", "n_public", "ledger", "n_threads", "random_state")
+    settings = {name: getattr(model, name) for name in shared}
+    chosen = choose_k(columns, CHOSEN_FROM, part, **settings)
+    rest = epsilon_left(model.epsilon, Event("pure", part))
+    model.set_params(n_clusters=chosen.k, epsilon=rest)
+    return chosen
+
+
 def _estimator_of(options: argparse.Namespace, schema: Schema) -> Any:
     """k-means, or k-median if public places are given; not yet fitted."""
     from privfit.estimators import KMeans, KMedian
 
+    if options.clusters is None and options.places is not None:
+        raise InputError("--clusters auto is for k-means; pass a number, or leave out --places")
     shared = {
-        "n_clusters": options.clusters, "epsilon": options.epsilon, "delta": options.delta,
-        "domain": schema, "solver": options.solver, "adjacency": options.adjacency,
-        "n_public": options.n_public, "n_threads": options.threads,
+        "n_clusters": options.clusters or CHOSEN_FROM[-1], "epsilon": options.epsilon,
+        "delta": options.delta, "domain": schema, "solver": options.solver,
+        "adjacency": options.adjacency, "n_public": options.n_public, "n_threads": options.threads,
     }  # fmt: skip
     if options.places is None:
-        return KMeans(**shared, postprocess=options.postprocess)
-    if options.postprocess is not None:
+        chain = None if options.postprocess == "none" else options.postprocess
+        return KMeans(**shared, postprocess=chain)
+    if options.postprocess != "auto":
         raise InputError("--postprocess is for k-means; leave out --postprocess or --places")
     places = read_table(options.places, schema, None, CsvForm.of(options))
     return KMedian(**shared, facilities=schema.rounded(places.columns).toarray())
@@ -108,8 +150,9 @@ def _most_numbers(model: Any, schema: Schema) -> int:
     """The largest number of values that the model file may contain."""
     if hasattr(model, "facilities"):
         return int(model.facilities.size) + model.n_clusters * schema.width
-    # The centres, counts and sums of every step of noisy Lloyd.
-    return 3 * MOST_STEPS * schema.width * int(model.n_clusters)
+    # The centres, counts and sums of every step, of twice as many seeds, and the cells of a tree.
+    steps = 3 * (MOST_STEPS + 4) * width_of(schema) * 2 * int(model.n_clusters)
+    return steps + (2 * width_of(schema) + 1) * KEPT_CELLS
 
 
 def show_centres(model: Any, console: Console) -> None:
@@ -122,8 +165,6 @@ def show_centres(model: Any, console: Console) -> None:
 
 
 def _centres(model: Any) -> tuple[list[str], Any]:
-    """The names of the coded columns, and (k, d) centres in the units of the table's numbers."""
-    domain, values = model.domain_, np.array(model.cluster_centers_)
-    for j, (low, high) in domain.shares.items():
-        values[:, j] = low + values[:, j] * (high - low)
-    return domain.coded_names(), values
+    """The names of the coded columns, and (k, d) centres in the units of the table."""
+    columns = in_units(model.domain_, model.cluster_centers_)
+    return list(columns), np.array([*columns.values()]).T

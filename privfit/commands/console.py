@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from privfit.base.errors import BudgetError, FileAccessError, PrivfitError
 from privfit.base.json import write
+from privfit.base.tables import aligned
+from privfit.commands.signals import Stopped
 
 if TYPE_CHECKING:
     from privfit.commands.spending import RunLedger
@@ -33,7 +36,8 @@ exit codes:
     3  refused: the budget does not cover it; nothing was spent
     4  failed after the budget was charged; the message says what was charged
   130  interrupted by Ctrl-C; the message says what was charged
-  141  the output pipe was closed"""
+  141  the output pipe was closed
+  143  stopped by SIGTERM (129: SIGHUP); the message says what was charged"""
 
 REMEDIES = {
     errno.ENOENT: "does not exist; pass the path of an existing file or folder",
@@ -80,11 +84,8 @@ class Console:
 
     def table(self, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """Print a table: the first column left-aligned, the others right-aligned."""
-        lines = [tuple(head), *map(tuple, rows)]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        for line in lines:
-            cells = [cell.rjust(width) for cell, width in zip(line, widths, strict=True)]
-            self.say("  ".join([line[0].ljust(widths[0]), *cells[1:]]).rstrip())
+        for line in aligned(head, rows):
+            self.say(line)
 
     def product(self, text: str) -> None:
         """Write the result to stdout, as UTF-8 and completely.
@@ -117,9 +118,9 @@ class Console:
         code, sentence = end_of(error)
         charged = self.ledger is not None and self.ledger.charged
         if charged and self.ledger is not None:
-            code = INTERRUPTED if code == INTERRUPTED else CHARGED
+            code = code if isinstance(error, KeyboardInterrupt) else CHARGED
             sentence = f"{sentence}; {self.ledger.budget} was charged and stays spent"
-        elif code in (FAILED, INTERRUPTED):
+        elif code == FAILED or isinstance(error, KeyboardInterrupt):
             sentence = f"{sentence}; nothing was spent"
         print(f"privfit: error: {sentence}", file=sys.stderr)
         return code
@@ -127,6 +128,8 @@ class Console:
 
 def end_of(error: BaseException) -> tuple[int, str]:
     """The exit code and the message for an exception, assuming that nothing was charged."""
+    if isinstance(error, Stopped):
+        return error.exit_code, f"stopped by {signal.Signals(error.number).name}"
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED, "interrupted"
     if isinstance(error, BudgetError):

@@ -11,6 +11,7 @@ import numpy as np
 from privfit.base.errors import InputError
 from privfit.commands.console import Console
 from privfit.commands.outputs import claim
+from privfit.commands.pictures import claim_picture_if
 from privfit.commands.schemafile import Declared, add_declared, read_declared
 from privfit.commands.spending import (
     RunLedger,
@@ -22,8 +23,11 @@ from privfit.commands.spending import (
     split,
 )
 from privfit.commands.tables import Table, read_records
+from privfit.domains import Schema
+from privfit.domains.hashing import BUCKETS
+from privfit.report import plotting
 
-__all__ = ["DESCRIPTION", "HELP", "SOLVER", "add", "add_model", "estimator_of", "run"]
+__all__ = ["DESCRIPTION", "HELP", "SOLVER", "add", "add_model", "estimator_of", "run", "width_of"]
 
 HELP = "fit a private classifier to a table"
 DESCRIPTION = (
@@ -50,6 +54,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="print the exact accuracy on the held-out records to stderr: NOT PRIVATE",
     )  # fmt: skip
     parser.add_argument("--out", required=True, metavar="FILE", help="the model file")
+    parser.add_argument("--plot", metavar="FILE", help="a plot of the shapes of the columns")
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -75,8 +80,9 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         help="'balanced', or weights by class such as 'no=1,yes=10'",
     )  # fmt: skip
     parser.add_argument(
-        "--calibrate", action="store_true",
-        help="spend 4 %% of the budget on honest probabilities",
+        "--calibrate", action=argparse.BooleanOptionalAction,
+        help="spend 4 %% of the budget on honest probabilities, or not; default: where it helps, "
+        "for --model logistic",
     )  # fmt: skip
 
 
@@ -97,12 +103,15 @@ def run(options: argparse.Namespace, console: Console) -> None:
         model.set_params(n_public=max(1, round(options.n_public * (1 - options.holdout))))
     from privfit.models.model import dumps
 
-    with claim(options.out, declared.schema.width * len(declared.classes)) as out:
+    numbers = width_of(declared.schema) * len(declared.classes)
+    with claim(options.out, numbers) as out, claim_picture_if(options.plot) as plot:
         table = read_records(options, console, declared.schema, declared.target)
         train, test = _split(table, options)
         with ledger.group("train") if len(test) else nullcontext():
             model.fit(train.columns, train.y)
         out.write(dumps(model))
+        if plot is not None:
+            plot(lambda _: plotting.draw_shapes(model))
     accuracy = _evaluate(model, test, options, console, ledger) if len(test) else None
     console.say(f"{options.out}: {type(model).__name__} of {len(declared.schema.columns)} columns, "
                 f"{ledger.budget}, {options.adjacency}")  # fmt: skip
@@ -119,14 +128,19 @@ def estimator_of(options: argparse.Namespace, declared: Declared) -> Any:
 
     if options.C is not None and options.kind != "svm":
         raise InputError("--C applies only to --model svm; leave it out")
-    weight = {} if options.C is None else {"C": options.C}
+    more = {"C": options.C, "calibrate": options.calibrate}
+    given = {name: value for name, value in more.items() if value is not None}
     classes = list(declared.classes)
     return getattr(estimators, MODELS[options.kind])(
         delta=options.delta, domain=declared.schema, classes=classes, solver=options.solver,
         fit_intercept=options.intercept, class_weight=_class_weight(options.class_weight, classes),
-        calibrate=options.calibrate, adjacency=options.adjacency, n_public=options.n_public,
-        n_threads=options.threads, **weight,
+        adjacency=options.adjacency, n_public=options.n_public, n_threads=options.threads, **given,
     )  # fmt: skip
+
+
+def width_of(schema: Schema) -> int:
+    """The number of coded columns; of blanks, the most that are bought unless there are names."""
+    return sum(BUCKETS if column.is_blank else column.width for column in schema.columns.values())
 
 
 def _class_weight(text: str | None, classes: list[Any]) -> Any:

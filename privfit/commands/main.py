@@ -21,6 +21,7 @@ from privfit.base.errors import InputError
 from privfit.commands import COMMANDS
 from privfit.commands.console import DONE, EXIT_CODES, READER_GONE, REFUSED, Console
 from privfit.commands.outputs import check_outputs
+from privfit.commands.signals import stopped_by_signals
 from privfit.privacy.budget_file import BudgetFileWarning
 
 __all__ = ["main"]
@@ -43,7 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         print(f"privfit: error: {error}", file=sys.stderr)
         return REFUSED
-    console = Console(options)
+    with stopped_by_signals():
+        return _run(options, Console(options))
+
+
+def _run(options: argparse.Namespace, console: Console) -> int:
+    """Run what was asked for, and tell how it ended."""
     try:
         with _warnings_told(console):
             check_outputs(options)

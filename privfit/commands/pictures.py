@@ -13,7 +13,7 @@ from privfit.report.plotting import rendered
 
 __all__ = ["claim_picture", "claim_picture_if"]
 
-Draw: TypeAlias = Callable[[Any], object]  # on matplotlib's axes
+Draw: TypeAlias = Callable[[Any], Any]  # on these axes or others of its own, which it returns
 Write: TypeAlias = Callable[[Draw], None]
 
 FORMATS = ("png", "svg", "pdf")
@@ -33,8 +33,7 @@ def claim_picture(path: str) -> Iterator[Write]:
 
         def write(draw: Draw) -> None:
             figure = Figure(figsize=(6.4, 4.8), layout="constrained")
-            draw(figure.subplots())
-            file.write(rendered(figure, kind, dpi=150))
+            file.write(rendered(draw(figure.subplots()).figure, kind, dpi=150))
 
         yield write
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from privfit.base.errors import InputError
 from privfit.commands.cluster import show_centres
 from privfit.commands.console import Console
 from privfit.commands.models import load_model
+from privfit.commands.pictures import Draw, claim_picture_if
 from privfit.privacy.ledger import Budget, Release
+from privfit.report import plotting
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -26,12 +28,15 @@ HIDDEN = {
     "replace": "for the contents of one row (replace)",
     "add_remove": "for the presence of one record (add_remove)",
 }
-MOST = 12  # number of coefficients shown
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("model", help="a model file")
+    parser.add_argument(
+        "--plot", metavar="FILE",
+        help="a plot of what it releases: shapes of columns, centres or a curve",
+    )  # fmt: skip
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
@@ -41,6 +46,9 @@ def run(options: argparse.Namespace, console: Console) -> None:
     if release is None:
         raise InputError(f"{options.model!r} contains no release; pass a fitted model")
     release.verify()
+    with claim_picture_if(options.plot) as plot:
+        if plot is not None:
+            plot(_picture_of(model))
     promise = Budget(release.epsilon, release.delta)
     console.say(f"{options.model}: {type(model).__name__}")
     console.say(f"guarantee: {promise}, {HIDDEN[release.adjacency]}")
@@ -68,32 +76,29 @@ def run(options: argparse.Namespace, console: Console) -> None:
 
 
 def _show_weights(model: Any, console: Console) -> None:
-    """The largest weights; for each class, if there are more than two."""
-    labels = model.classes_[1:] if len(model.classes_) == 2 else model.classes_
-    names, (weights, intercept) = model.coef_names_, _centred(model)
-    largest = np.argsort(-np.abs(weights).max(axis=0), kind="stable")[:MOST]
-    rows = [(names[j], *(f"{weight:+.4f}" for weight in weights[:, j])) for j in largest]
-    if model.fit_intercept:
-        rows.append(("intercept", *(f"{weight:+.4f}" for weight in intercept)))
-    console.table((f"largest of {len(names)} weights", *map(str, labels)), rows)
-
-
-def _centred(model: Any) -> tuple[Any, Any]:
-    """The same model with weights whose mean is 0 in each group of categories.
-
-    A record has one category of each group, so their mean can be moved to the intercept; without
-    an intercept, the weights are unchanged.
-    """
-    weights, intercept = model.coef_.copy(), model.intercept_.copy()
-    for group in model.domain_.groups if model.fit_intercept else []:
-        shared = weights[:, group].mean(axis=1)
-        weights[:, group] -= shared[:, None]
-        intercept += shared
-    return weights, intercept
+    """The largest weights with their errors; for each class, if there are more than two."""
+    for line in model.summary().lines():
+        console.say(line)
 
 
 def _show_area(model: Any, console: Console) -> None:
     console.say(f"area under the curve: {model.auc:.4f}")
 
 
+def _picture_of(model: Any) -> Draw:
+    """What draws a model."""
+    for attribute, draw in DRAWN.items():
+        if hasattr(model, attribute):
+            return partial(draw, model)
+    raise InputError(
+        f"--plot draws classifiers, clusters and curves, and no {type(model).__name__}; leave it "
+        "out"
+    )
+
+
 SHOWN = {"cluster_centers_": show_centres, "coef_": _show_weights, "auc": _show_area}
+DRAWN: dict[str, Callable[..., Any]] = {
+    "cluster_centers_": plotting.draw_clusters,
+    "coef_": lambda model, _: plotting.draw_shapes(model),  # in a figure of its own size
+    "auc": plotting.draw_roc,
+}

@@ -19,8 +19,9 @@ from privfit.base.errors import InputError
 from privfit.commands.arguments import COUNT, DELTA, EPSILON
 from privfit.commands.console import Console
 from privfit.commands.tables import Table
+from privfit.privacy.budget_file import LedgerFile, open_ledger
 from privfit.privacy.charges import Charge
-from privfit.privacy.ledger import ADJACENCIES, Ledger, Release
+from privfit.privacy.ledger import ADJACENCIES, Grant, Ledger, Release
 from privfit.privacy.neighbours import Neighbours
 
 __all__ = [
@@ -45,12 +46,15 @@ class RunLedger(Ledger):
         self,
         epsilon: float,
         delta: float,
-        shared: Ledger | None = None,
+        shared: LedgerFile | None = None,
         adjacency: str | None = None,
+        model: str = "",
     ) -> None:
         super().__init__(epsilon, delta, adjacency)
         self.shared, self.charged = shared, False
+        self._paid: Grant | None = None  # the whole run's, in the shared ledger
         if shared is not None:  # before records are read
+            self._begun = shared.begun(model)
             shared._check_covers(Charge("", "this run", self.budget, adjacency))
 
     def _charge(self, charge: Charge) -> None:
@@ -59,20 +63,23 @@ class RunLedger(Ledger):
             self.charged = True  # first: an interrupt while the file is written must not hide it
             try:
                 if self.shared is not None:
-                    whole = self.budget
-                    self.shared.reserve(
-                        whole.epsilon, whole.delta, charge.name, adjacency=self.adjacency
-                    )
+                    self._paid = self._reserved(self.shared, charge.name)
             except Exception:
                 self.charged = False
                 raise
         super()._charge(charge)
 
+    def _reserved(self, shared: LedgerFile, name: str) -> Grant:
+        """The whole budget of the run, with the time when it began."""
+        whole = self.budget
+        with shared.under(self._begun):
+            return shared.reserve(whole.epsilon, whole.delta, name, adjacency=self.adjacency)
+
     def publish(self, release: Release) -> None:
         """Keep a release here, and in the shared ledger."""
         super().publish(release)
-        if self.shared is not None:
-            self.shared.publish(release)
+        if self._paid is not None:
+            self._paid.holder.publish(release)
 
 
 def add_budget(parser: argparse.ArgumentParser, required: bool = True) -> None:
@@ -111,10 +118,8 @@ def add_budget(parser: argparse.ArgumentParser, required: bool = True) -> None:
     )
 
 
-def open_shared(path: str, adjacency: str | None = None) -> Ledger:
+def open_shared(path: str, adjacency: str | None = None) -> LedgerFile:
     """The ledger of a budget file, which must exist."""
-    from privfit.privacy.budget_file import open_ledger
-
     if not os.path.exists(path):
         raise InputError(
             f"--ledger ({path!r}) must be an existing budget file; create one with privfit "
@@ -126,7 +131,8 @@ def open_shared(path: str, adjacency: str | None = None) -> Ledger:
 def open_run(options: argparse.Namespace, console: Console) -> RunLedger:
     """The ledger of this run; the shared file must exist and have enough budget left."""
     shared = None if options.ledger is None else open_shared(options.ledger)
-    console.ledger = RunLedger(options.epsilon, options.delta, shared, options.adjacency)
+    model = getattr(options, "out", None) or ""
+    console.ledger = RunLedger(options.epsilon, options.delta, shared, options.adjacency, model)
     return console.ledger
 
 

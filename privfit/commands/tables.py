@@ -28,7 +28,7 @@ from privfit.base.typing import Array
 from privfit.commands.console import Console
 from privfit.domains import Categorical, Numeric, Schema, chunks
 from privfit.domains.hashing import BUCKETS, Bucket, BucketReader
-from privfit.domains.reading import NUMBER, LevelReader, NumberReader
+from privfit.domains.reading import NUMBER, LevelReader, NumberReader, objects
 from privfit.records.ahead import in_order
 from privfit.records.csv_files import CsvReader, check_delimiter
 from privfit.records.sources import listed_once
@@ -213,9 +213,11 @@ def _reader(name: str, schema: Schema) -> Any:
     column = schema.columns[name]
     if column.holds_numbers:
         return _Numbers(name, column, schema.missing)
-    if column.buckets is None:
-        return _Levels(name, column, MORE_VALUES)
-    return _Hashed(name, schema.missing)
+    if column.is_blank and column.names is not None:
+        return _texts
+    if column.is_blank or column.buckets is not None:
+        return _Hashed(name, schema.missing)
+    return _Levels(name, column, MORE_VALUES)
 
 
 def _joined(parts: list[Table]) -> Table:
@@ -245,7 +247,8 @@ class _Numbers:
 
     def __call__(self, raw: Any) -> NDArray[np.float32]:
         numbers = self._reader.numbers(raw).astype(np.float32)  # which they are rounded to
-        lacks = self._column.fill is None and not self._column.missing
+        column = self._column
+        lacks = column.fill is None and not column.missing and not column.is_blank
         if lacks and np.isnan(numbers).any():
             raise InputError(
                 f"column {self._name!r} has missing values, or values that are not numbers; "
@@ -270,6 +273,14 @@ class _Levels:
                 f"column {self._name!r} has values that are not declared; {self._remedy}"
             )
         return Coded(self._column.values, codes)
+
+
+def _texts(raw: Any) -> Array:
+    """Cells as they are, for names that are still to be bought."""
+    cells = [*objects(raw)]
+    found = np.empty(len(cells), dtype=object)
+    found[:] = cells
+    return found
 
 
 class _Hashed:

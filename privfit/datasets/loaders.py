@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Callable
+from inspect import signature
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -150,6 +152,56 @@ def _frame(table: dict[str, Array]) -> Any:
     )
 
 
+# What the loaders below take and show: each has a summary of its own, and says what it returns.
+SECTIONS = """
+
+Parameters
+----------
+folder : str, path-like or None, default=None
+    The folder of ``NAME.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
+RANGESas_frame : bool, default=False
+    Whether the table is a pandas DataFrame rather than a dict of arrays.
+verify : bool, default=False
+    Whether to compare the file with its known SHA-256 hash first.
+
+Returns
+-------
+Dataset
+    RETURNS
+
+See Also
+--------
+privfit.datasets.load : Load a data set by its name; it says how files are read.
+
+Examples
+--------
+>>> from privfit.datasets import load_NAME
+>>> try:
+...     data = load_NAME("an empty folder")
+... except FileNotFoundError:
+...     print("get the file first")
+get the file first
+"""
+RANGES = """ranges : {"documented", "observed"}, default="documented"
+    Where the ranges of the schema come from; see `load_schema`.
+"""
+
+Loader = TypeVar("Loader", bound=Callable[..., Dataset])
+
+
+def _documented(returns: str) -> Callable[[Loader], Loader]:
+    """Complete the docstring of a loader by the sections that all of them share."""
+
+    def complete(loader: Loader) -> Loader:
+        ranges = RANGES if "ranges" in signature(loader).parameters else ""
+        text = SECTIONS.replace("RANGES", ranges).replace("RETURNS", returns)
+        loader.__doc__ = f"{loader.__doc__}{text.replace('NAME', loader.__name__[5:])}"
+        return loader
+
+    return complete
+
+
+@_documented("48,842 records; ``published_split`` gives the published parts. ``?`` means missing.")
 def load_adult(
     folder: str | os.PathLike[str] | None = None,
     *,
@@ -157,41 +209,11 @@ def load_adult(
     as_frame: bool = False,
     verify: bool = False,
 ) -> Dataset:
-    """Load Adult (UCI): whether a person earns more than 50,000 dollars a year.
-
-    Parameters
-    ----------
-    folder : str, path-like or None, default=None
-        The folder of ``adult.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
-    ranges : {"documented", "observed"}, default="documented"
-        Where the ranges of the schema come from; see `load_schema`.
-    as_frame : bool, default=False
-        Whether the table is a pandas DataFrame rather than a dict of arrays.
-    verify : bool, default=False
-        Whether to compare the file with its known SHA-256 hash first.
-
-    Returns
-    -------
-    Dataset
-        48,842 records; ``published_split`` gives the published parts.
-        ``?`` means missing.
-
-    See Also
-    --------
-    privfit.datasets.load : Load a data set by its name; it says how files are read.
-
-    Examples
-    --------
-    >>> from privfit.datasets import load_adult
-    >>> try:
-    ...     data = load_adult("an empty folder")
-    ... except FileNotFoundError:
-    ...     print("get the file first")
-    get the file first
-    """
+    """Load Adult (UCI): whether a person earns more than 50,000 dollars a year."""
     return load("adult", folder, ranges=ranges, as_frame=as_frame, verify=verify)
 
 
+@_documented("45,211 records.")
 def load_bank_full(
     folder: str | os.PathLike[str] | None = None,
     *,
@@ -199,78 +221,22 @@ def load_bank_full(
     as_frame: bool = False,
     verify: bool = False,
 ) -> Dataset:
-    """Load Bank Marketing (UCI): whether a client subscribes a term deposit.
-
-    Parameters
-    ----------
-    folder : str, path-like or None, default=None
-        The folder of ``bank_full.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
-    ranges : {"documented", "observed"}, default="documented"
-        Where the ranges of the schema come from; see `load_schema`.
-    as_frame : bool, default=False
-        Whether the table is a pandas DataFrame rather than a dict of arrays.
-    verify : bool, default=False
-        Whether to compare the file with its known SHA-256 hash first.
-
-    Returns
-    -------
-    Dataset
-        45,211 records.
-
-    See Also
-    --------
-    privfit.datasets.load : Load a data set by its name; it says how files are read.
-
-    Examples
-    --------
-    >>> from privfit.datasets import load_bank_full
-    >>> try:
-    ...     data = load_bank_full("an empty folder")
-    ... except FileNotFoundError:
-    ...     print("get the file first")
-    get the file first
-    """
+    """Load Bank Marketing (UCI): whether a client subscribes a term deposit."""
     return load("bank_full", folder, ranges=ranges, as_frame=as_frame, verify=verify)
 
 
+@_documented("20,640 records; the target is a number. Missing numbers of bedrooms are NaN.")
 def load_california_housing(
     folder: str | os.PathLike[str] | None = None,
     *,
     as_frame: bool = False,
     verify: bool = False,
 ) -> Dataset:
-    """Load California housing (1990 census): median house values of block groups.
-
-    Parameters
-    ----------
-    folder : str, path-like or None, default=None
-        The folder of ``california_housing.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
-    as_frame : bool, default=False
-        Whether the table is a pandas DataFrame rather than a dict of arrays.
-    verify : bool, default=False
-        Whether to compare the file with its known SHA-256 hash first.
-
-    Returns
-    -------
-    Dataset
-        20,640 records; the target is a number. Missing numbers of bedrooms are NaN.
-
-    See Also
-    --------
-    privfit.datasets.load : Load a data set by its name; it says how files are read.
-
-    Examples
-    --------
-    >>> from privfit.datasets import load_california_housing
-    >>> try:
-    ...     data = load_california_housing("an empty folder")
-    ... except FileNotFoundError:
-    ...     print("get the file first")
-    get the file first
-    """
+    """Load California housing (1990 census): median house values of block groups."""
     return load("california_housing", folder, as_frame=as_frame, verify=verify)
 
 
+@_documented("30,000 records.")
 def load_credit_default(
     folder: str | os.PathLike[str] | None = None,
     *,
@@ -278,117 +244,36 @@ def load_credit_default(
     as_frame: bool = False,
     verify: bool = False,
 ) -> Dataset:
-    """Load Default of Credit Card Clients (UCI): whether a client defaults.
-
-    Parameters
-    ----------
-    folder : str, path-like or None, default=None
-        The folder of ``credit_default.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
-    ranges : {"documented", "observed"}, default="documented"
-        Where the ranges of the schema come from; see `load_schema`.
-    as_frame : bool, default=False
-        Whether the table is a pandas DataFrame rather than a dict of arrays.
-    verify : bool, default=False
-        Whether to compare the file with its known SHA-256 hash first.
-
-    Returns
-    -------
-    Dataset
-        30,000 records.
-
-    See Also
-    --------
-    privfit.datasets.load : Load a data set by its name; it says how files are read.
-
-    Examples
-    --------
-    >>> from privfit.datasets import load_credit_default
-    >>> try:
-    ...     data = load_credit_default("an empty folder")
-    ... except FileNotFoundError:
-    ...     print("get the file first")
-    get the file first
-    """
+    """Load Default of Credit Card Clients (UCI): whether a client defaults."""
     return load("credit_default", folder, ranges=ranges, as_frame=as_frame, verify=verify)
 
 
+@_documented("53,940 records; the target is a number.")
 def load_diamonds(
     folder: str | os.PathLike[str] | None = None,
     *,
     as_frame: bool = False,
     verify: bool = False,
 ) -> Dataset:
-    """Load diamonds (ggplot2): prices of diamonds.
-
-    Parameters
-    ----------
-    folder : str, path-like or None, default=None
-        The folder of ``diamonds.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
-    as_frame : bool, default=False
-        Whether the table is a pandas DataFrame rather than a dict of arrays.
-    verify : bool, default=False
-        Whether to compare the file with its known SHA-256 hash first.
-
-    Returns
-    -------
-    Dataset
-        53,940 records; the target is a number.
-
-    See Also
-    --------
-    privfit.datasets.load : Load a data set by its name; it says how files are read.
-
-    Examples
-    --------
-    >>> from privfit.datasets import load_diamonds
-    >>> try:
-    ...     data = load_diamonds("an empty folder")
-    ... except FileNotFoundError:
-    ...     print("get the file first")
-    get the file first
-    """
+    """Load diamonds (ggplot2): prices of diamonds."""
     return load("diamonds", folder, as_frame=as_frame, verify=verify)
 
 
+@_documented(
+    "336,776 records; the target is a number, NaN for flights that did not arrive. ``units`` "
+    "are tail numbers of planes, empty if unknown."
+)
 def load_flights(
     folder: str | os.PathLike[str] | None = None,
     *,
     as_frame: bool = False,
     verify: bool = False,
 ) -> Dataset:
-    """Load flights from New York in 2013 (nycflights13): minutes of delay on arrival.
-
-    Parameters
-    ----------
-    folder : str, path-like or None, default=None
-        The folder of ``flights.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
-    as_frame : bool, default=False
-        Whether the table is a pandas DataFrame rather than a dict of arrays.
-    verify : bool, default=False
-        Whether to compare the file with its known SHA-256 hash first.
-
-    Returns
-    -------
-    Dataset
-        336,776 records; the target is a number, NaN for flights that did not arrive. ``units`` are
-        tail numbers of planes, empty if unknown.
-
-    See Also
-    --------
-    privfit.datasets.load : Load a data set by its name; it says how files are read.
-
-    Examples
-    --------
-    >>> from privfit.datasets import load_flights
-    >>> try:
-    ...     data = load_flights("an empty folder")
-    ... except FileNotFoundError:
-    ...     print("get the file first")
-    get the file first
-    """
+    """Load flights from New York in 2013 (nycflights13): minutes of delay on arrival."""
     return load("flights", folder, as_frame=as_frame, verify=verify)
 
 
+@_documented("32,510 records without a target.")
 def load_gowalla_pois(
     folder: str | os.PathLike[str] | None = None,
     *,
@@ -396,79 +281,25 @@ def load_gowalla_pois(
     as_frame: bool = False,
     verify: bool = False,
 ) -> Dataset:
-    """Load Gowalla: latitude and longitude of places.
-
-    Parameters
-    ----------
-    folder : str, path-like or None, default=None
-        The folder of ``gowalla_pois.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
-    ranges : {"documented", "observed"}, default="documented"
-        Where the ranges of the schema come from; see `load_schema`.
-    as_frame : bool, default=False
-        Whether the table is a pandas DataFrame rather than a dict of arrays.
-    verify : bool, default=False
-        Whether to compare the file with its known SHA-256 hash first.
-
-    Returns
-    -------
-    Dataset
-        32,510 records without a target.
-
-    See Also
-    --------
-    privfit.datasets.load : Load a data set by its name; it says how files are read.
-
-    Examples
-    --------
-    >>> from privfit.datasets import load_gowalla_pois
-    >>> try:
-    ...     data = load_gowalla_pois("an empty folder")
-    ... except FileNotFoundError:
-    ...     print("get the file first")
-    get the file first
-    """
+    """Load Gowalla: latitude and longitude of places."""
     return load("gowalla_pois", folder, ranges=ranges, as_frame=as_frame, verify=verify)
 
 
+@_documented(
+    "19,609 records; the target is a number. ``units`` are people, with one to five yearly "
+    "records each; ``others`` has the days in hospital."
+)
 def load_health_panel(
     folder: str | os.PathLike[str] | None = None,
     *,
     as_frame: bool = False,
     verify: bool = False,
 ) -> Dataset:
-    """Load the German health survey 1984-1988 (rwm5yr): visits to a doctor in a year.
-
-    Parameters
-    ----------
-    folder : str, path-like or None, default=None
-        The folder of ``health_panel.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
-    as_frame : bool, default=False
-        Whether the table is a pandas DataFrame rather than a dict of arrays.
-    verify : bool, default=False
-        Whether to compare the file with its known SHA-256 hash first.
-
-    Returns
-    -------
-    Dataset
-        19,609 records; the target is a number. ``units`` are people, with one to five yearly
-        records each; ``others`` has the days in hospital.
-
-    See Also
-    --------
-    privfit.datasets.load : Load a data set by its name; it says how files are read.
-
-    Examples
-    --------
-    >>> from privfit.datasets import load_health_panel
-    >>> try:
-    ...     data = load_health_panel("an empty folder")
-    ... except FileNotFoundError:
-    ...     print("get the file first")
-    get the file first
-    """
+    """Load the German health survey 1984-1988 (rwm5yr): visits to a doctor in a year."""
     return load("health_panel", folder, as_frame=as_frame, verify=verify)
 
 
+@_documented("33,925 records without a target.")
 def load_image_house_rgb(
     folder: str | os.PathLike[str] | None = None,
     *,
@@ -476,40 +307,11 @@ def load_image_house_rgb(
     as_frame: bool = False,
     verify: bool = False,
 ) -> Dataset:
-    """Load House (USC-SIPI 4.1.05): the distinct colours of a picture.
-
-    Parameters
-    ----------
-    folder : str, path-like or None, default=None
-        The folder of ``image_house_rgb.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
-    ranges : {"documented", "observed"}, default="documented"
-        Where the ranges of the schema come from; see `load_schema`.
-    as_frame : bool, default=False
-        Whether the table is a pandas DataFrame rather than a dict of arrays.
-    verify : bool, default=False
-        Whether to compare the file with its known SHA-256 hash first.
-
-    Returns
-    -------
-    Dataset
-        33,925 records without a target.
-
-    See Also
-    --------
-    privfit.datasets.load : Load a data set by its name; it says how files are read.
-
-    Examples
-    --------
-    >>> from privfit.datasets import load_image_house_rgb
-    >>> try:
-    ...     data = load_image_house_rgb("an empty folder")
-    ... except FileNotFoundError:
-    ...     print("get the file first")
-    get the file first
-    """
+    """Load House (USC-SIPI 4.1.05): the distinct colours of a picture."""
     return load("image_house_rgb", folder, ranges=ranges, as_frame=as_frame, verify=verify)
 
 
+@_documented("26,733 records; the target tells 804 active compounds.")
 def load_lifesci(
     folder: str | os.PathLike[str] | None = None,
     *,
@@ -517,78 +319,22 @@ def load_lifesci(
     as_frame: bool = False,
     verify: bool = False,
 ) -> Dataset:
-    """Load life sciences (ds1.10): ten principal components of compounds.
-
-    Parameters
-    ----------
-    folder : str, path-like or None, default=None
-        The folder of ``lifesci.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
-    ranges : {"documented", "observed"}, default="documented"
-        Where the ranges of the schema come from; see `load_schema`.
-    as_frame : bool, default=False
-        Whether the table is a pandas DataFrame rather than a dict of arrays.
-    verify : bool, default=False
-        Whether to compare the file with its known SHA-256 hash first.
-
-    Returns
-    -------
-    Dataset
-        26,733 records; the target tells 804 active compounds.
-
-    See Also
-    --------
-    privfit.datasets.load : Load a data set by its name; it says how files are read.
-
-    Examples
-    --------
-    >>> from privfit.datasets import load_lifesci
-    >>> try:
-    ...     data = load_lifesci("an empty folder")
-    ... except FileNotFoundError:
-    ...     print("get the file first")
-    get the file first
-    """
+    """Load life sciences (ds1.10): ten principal components of compounds."""
     return load("lifesci", folder, ranges=ranges, as_frame=as_frame, verify=verify)
 
 
+@_documented("8,124 records, all columns of which are categories.")
 def load_mushroom(
     folder: str | os.PathLike[str] | None = None,
     *,
     as_frame: bool = False,
     verify: bool = False,
 ) -> Dataset:
-    """Load Mushroom (UCI): whether a mushroom is poisonous.
-
-    Parameters
-    ----------
-    folder : str, path-like or None, default=None
-        The folder of ``mushroom.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
-    as_frame : bool, default=False
-        Whether the table is a pandas DataFrame rather than a dict of arrays.
-    verify : bool, default=False
-        Whether to compare the file with its known SHA-256 hash first.
-
-    Returns
-    -------
-    Dataset
-        8,124 records, all columns of which are categories.
-
-    See Also
-    --------
-    privfit.datasets.load : Load a data set by its name; it says how files are read.
-
-    Examples
-    --------
-    >>> from privfit.datasets import load_mushroom
-    >>> try:
-    ...     data = load_mushroom("an empty folder")
-    ... except FileNotFoundError:
-    ...     print("get the file first")
-    get the file first
-    """
+    """Load Mushroom (UCI): whether a mushroom is poisonous."""
     return load("mushroom", folder, as_frame=as_frame, verify=verify)
 
 
+@_documented("5,000 records; the target is the cluster, from 1 to 15, that a point was drawn from.")
 def load_s1(
     folder: str | os.PathLike[str] | None = None,
     *,
@@ -596,113 +342,29 @@ def load_s1(
     as_frame: bool = False,
     verify: bool = False,
 ) -> Dataset:
-    """Load S1: points of 15 clusters in the plane.
-
-    Parameters
-    ----------
-    folder : str, path-like or None, default=None
-        The folder of ``s1.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
-    ranges : {"documented", "observed"}, default="documented"
-        Where the ranges of the schema come from; see `load_schema`.
-    as_frame : bool, default=False
-        Whether the table is a pandas DataFrame rather than a dict of arrays.
-    verify : bool, default=False
-        Whether to compare the file with its known SHA-256 hash first.
-
-    Returns
-    -------
-    Dataset
-        5,000 records; the target is the cluster, from 1 to 15, that a point was drawn from.
-
-    See Also
-    --------
-    privfit.datasets.load : Load a data set by its name; it says how files are read.
-
-    Examples
-    --------
-    >>> from privfit.datasets import load_s1
-    >>> try:
-    ...     data = load_s1("an empty folder")
-    ... except FileNotFoundError:
-    ...     print("get the file first")
-    get the file first
-    """
+    """Load S1: points of 15 clusters in the plane."""
     return load("s1", folder, ranges=ranges, as_frame=as_frame, verify=verify)
 
 
+@_documented("5,574 records with one column ``text`` and no schema.")
 def load_sms_spam(
     folder: str | os.PathLike[str] | None = None,
     *,
     as_frame: bool = False,
     verify: bool = False,
 ) -> Dataset:
-    """Load SMS Spam Collection (UCI): whether a text message is spam.
-
-    Parameters
-    ----------
-    folder : str, path-like or None, default=None
-        The folder of ``sms_spam.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
-    as_frame : bool, default=False
-        Whether the table is a pandas DataFrame rather than a dict of arrays.
-    verify : bool, default=False
-        Whether to compare the file with its known SHA-256 hash first.
-
-    Returns
-    -------
-    Dataset
-        5,574 records with one column ``text`` and no schema.
-
-    See Also
-    --------
-    privfit.datasets.load : Load a data set by its name; it says how files are read.
-
-    Examples
-    --------
-    >>> from privfit.datasets import load_sms_spam
-    >>> try:
-    ...     data = load_sms_spam("an empty folder")
-    ... except FileNotFoundError:
-    ...     print("get the file first")
-    get the file first
-    """
+    """Load SMS Spam Collection (UCI): whether a text message is spam."""
     return load("sms_spam", folder, as_frame=as_frame, verify=verify)
 
 
+@_documented("4,601 records.")
 def load_spambase(
     folder: str | os.PathLike[str] | None = None,
     *,
     as_frame: bool = False,
     verify: bool = False,
 ) -> Dataset:
-    """Load Spambase (UCI): whether an e-mail is spam.
-
-    Parameters
-    ----------
-    folder : str, path-like or None, default=None
-        The folder of ``spambase.csv.gz`` or ``.csv``; by default ``PRIVFIT_DATA``.
-    as_frame : bool, default=False
-        Whether the table is a pandas DataFrame rather than a dict of arrays.
-    verify : bool, default=False
-        Whether to compare the file with its known SHA-256 hash first.
-
-    Returns
-    -------
-    Dataset
-        4,601 records.
-
-    See Also
-    --------
-    privfit.datasets.load : Load a data set by its name; it says how files are read.
-
-    Examples
-    --------
-    >>> from privfit.datasets import load_spambase
-    >>> try:
-    ...     data = load_spambase("an empty folder")
-    ... except FileNotFoundError:
-    ...     print("get the file first")
-    get the file first
-    """
+    """Load Spambase (UCI): whether an e-mail is spam."""
     return load("spambase", folder, as_frame=as_frame, verify=verify)
 
 

@@ -19,6 +19,8 @@ from privfit.domains.reading import Known, LevelReader, NumberReader, Odd, canon
 
 __all__ = ["Categorical", "check_levels"]
 
+SLACK = 1e-9  # of a sum of rounded shares
+
 
 @dataclass(frozen=True)
 class Categorical:
@@ -41,6 +43,14 @@ class Categorical:
         which takes a budget with delta > 0.
     buckets : sequence of int or None, default=None
         The buckets that were bought, each a level. `values` are then names for them.
+    shares : sequence of float or None, default=None
+        The part of all records that is assumed to be in each of the buckets, as noisy counts say;
+        the rest is in none. By default all levels are assumed to be equally full. Shapes and
+        summaries use it.
+    hashes : int or None, default=None
+        Number of public buckets that values are hashed into, a power of two up to 1,024; by default
+        1,024. Few buckets need not be bought: ``Categorical(buckets=range(16), hashes=16)`` has all
+        of them, and values that share one are one level.
 
     See Also
     --------
@@ -61,6 +71,8 @@ class Categorical:
     other: bool = False
     names: str | None = None
     buckets: Sequence[int] | None = None
+    shares: Sequence[float] | None = None
+    hashes: int | None = None
 
     holds_numbers: ClassVar[Literal[False]] = False  # cells are values from a list
     coded_range: ClassVar[None] = None  # levels are no shares of anything
@@ -74,14 +86,53 @@ class Categorical:
             )
         if self.values is not None:
             object.__setattr__(self, "values", tuple(map(_as_level, self.values)))
+        _check_hashes(self.hashes, self.buckets)
         if self.buckets is not None:
-            _check_buckets(self.buckets)
+            _check_buckets(self.buckets, self.hashes or BUCKETS)
             object.__setattr__(self, "buckets", tuple(int(one) for one in self.buckets))
+        if self.shares is not None:
+            self._check_shares()
+            object.__setattr__(self, "shares", tuple(float(one) for one in self.shares))
         if self.values == () and not self.other and self.buckets is None:
             raise DeclarationError(
                 "Categorical needs at least one value; pass the documented values"
             )
         assert len(self.positions) == len(self.values or ())
+
+    def _check_shares(self) -> None:
+        shares = self.shares
+        if (
+            not isinstance(shares, Sequence)
+            or len(shares) != len(self.buckets or ())
+            or not all(is_finite(one) and one >= 0 for one in shares)
+            or sum(shares) > 1 + SLACK
+        ):
+            raise DeclarationError(
+                f"shares ({shares!r}) must be parts of 1, one for each bucket; pass what a release "
+                "shows, or leave them out"
+            )
+
+    @property
+    def assumed(self) -> list[float] | None:
+        """The assumed part of each level, the last that of other values; None if none is known."""
+        if self.shares is None:
+            return None
+        return [*self.shares, max(0.0, 1.0 - sum(self.shares))]
+
+    def becomes(self, other: Any) -> bool:
+        """Whether another column is this one, with what was left out filled in.
+
+        Parameters
+        ----------
+        other : Numeric or Categorical
+            A column without blanks.
+
+        Returns
+        -------
+        bool
+            Whether it may stand for this column: a blank takes any category.
+        """
+        return self == other or (self.is_blank and not other.holds_numbers)
 
     @property
     def is_blank(self) -> bool:
@@ -122,8 +173,9 @@ class Categorical:
         if self.buckets is None:
             return [f"{name}={value}" for value in self.values or ()] + [other] * self.other
         known: dict[int, list[str]] = {}
+        count = self.hashes or BUCKETS
         for text, value in zip(self.positions, self.values or (), strict=True):
-            known.setdefault(bucket_of(name, text), []).append(str(value))
+            known.setdefault(bucket_of(name, text) % count, []).append(str(value))
         levels = ["|".join(known[one]) if one in known else f"#{one}" for one in self.buckets]
         return [f"{name}={level}" for level in levels] + [other]
 
@@ -149,8 +201,9 @@ class Categorical:
             The level of each cell.
         """
         if self.buckets is not None:
-            levels = np.full(BUCKETS + 1, len(self.buckets), dtype=level_type(self.width))
-            levels[list(self.buckets)] = np.arange(len(self.buckets))
+            few = np.full(self.hashes or BUCKETS, len(self.buckets), dtype=level_type(self.width))
+            few[list(self.buckets)] = np.arange(len(self.buckets))
+            levels = np.append(np.tile(few, BUCKETS // len(few)), few.dtype.type(len(self.buckets)))
             return levels[BucketReader(name, reader.tokens).codes(cells)]  # -1 is the last
         out = np.empty(n, dtype=level_type(self.width))
         odd = len(self.values or ()) if self.other else 0
@@ -184,18 +237,32 @@ class Categorical:
             declared["names"] = self.names
         if self.buckets is not None:
             declared["buckets"] = list(self.buckets)
+        if self.shares is not None:
+            declared["shares"] = list(self.shares)
+        if self.hashes is not None:
+            declared["hashes"] = self.hashes
         return declared
 
 
-def _check_buckets(buckets: Any) -> None:
+def _check_hashes(hashes: Any, buckets: Any) -> None:
+    if hashes is None:
+        return
+    if buckets is None or not is_whole(hashes) or not 1 <= hashes <= BUCKETS or BUCKETS % hashes:
+        raise DeclarationError(
+            f"hashes ({hashes!r}) must be a power of two up to {BUCKETS}, and needs buckets; pass "
+            "Categorical(buckets=range(16), hashes=16)"
+        )
+
+
+def _check_buckets(buckets: Any, most: int) -> None:
     listed = isinstance(buckets, Sequence | np.ndarray) and not isinstance(buckets, str)
     if not (
         listed
-        and all(is_whole(one) and 0 <= one < BUCKETS for one in buckets)
+        and all(is_whole(one) and 0 <= one < most for one in buckets)
         and all(a < b for a, b in pairwise(buckets))
     ):
         raise DeclarationError(
-            f"buckets ({buckets!r}) must be whole numbers from 0 to {BUCKETS - 1} that increase; "
+            f"buckets ({buckets!r}) must be whole numbers from 0 to {most - 1} that increase; "
             "pass those that learn_schema found"
         )
 

@@ -7,6 +7,7 @@ column `is_blank` if something is left to be bought from a budget; it codes noth
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,8 +24,10 @@ from privfit.domains.categories import Categorical, check_levels
 from privfit.domains.codes import level_type
 from privfit.domains.grid import has_ordinary_size
 from privfit.domains.keys import number_at
+from privfit.domains.kinds import check_numbers
 from privfit.domains.plain import plain_number
 from privfit.domains.reading import NumberReader, Steps, padded, through_float32
+from privfit.domains.scales import CUTS
 
 __all__ = ["Categorical", "Column", "Numeric", "columns_from"]
 
@@ -53,6 +56,12 @@ class Numeric:
         that has such cells is refused.
     missing : bool, default=False
         Whether missing values, and cells that are not numbers, are a last level beside the bins.
+    scale : 'log' or None, default=None
+        'log' cuts the column at a public scale of all numbers, too, eight cells to a decade
+        (`privfit.domains.scales`). No range is needed.
+    ranks : sequence of float or None, default=None
+        The part of all records that is assumed to be below each of the cut points `bins`; by
+        default bins are assumed to be equally full. Codings use it (docs/coding.md).
 
     See Also
     --------
@@ -74,6 +83,8 @@ class Numeric:
     bins: int | Sequence[float] | Literal["auto"] = 0
     fill: float | None = None
     missing: bool = False
+    scale: Literal["log"] | None = None
+    ranks: Sequence[float] | None = None
 
     holds_numbers: ClassVar[Literal[True]] = True  # cells are numbers in a range
     choices: ClassVar[None] = None  # any number of the range
@@ -96,7 +107,26 @@ class Numeric:
             raise DeclarationError(
                 f"bins ({self.bins!r}) must be 0 or a positive number; pass bins=8"
             )
+        if self.scale not in (None, "log"):
+            raise DeclarationError(f"scale ({self.scale!r}) must be 'log'; pass it or leave it out")
+        self._check_ranks()
         self._check_missing()
+
+    def _check_ranks(self) -> None:
+        if self.ranks is None:
+            return
+        ranks = self.ranks.tolist() if isinstance(self.ranks, np.ndarray) else self.ranks
+        if (
+            not isinstance(self.bins, tuple)
+            or not _are_cuts(ranks)
+            or len(ranks) != len(self.bins)
+            or not 0 < min(ranks) <= max(ranks) < 1
+        ):
+            raise DeclarationError(
+                f"ranks ({self.ranks!r}) must increase between 0 and 1, one for each cut point; "
+                "pass bins=[25, 50] and ranks=[0.3, 0.8]"
+            )
+        object.__setattr__(self, "ranks", tuple(float(rank) for rank in ranks))
 
     def _check_missing(self) -> None:
         if self.fill is not None and not is_finite(self.fill):
@@ -105,10 +135,10 @@ class Numeric:
             )
         if not isinstance(self.missing, bool | np.bool_):
             raise DeclarationError(f"missing ({self.missing!r}) must be a bool; pass missing=True")
-        if self.missing and (self.fill is not None or not self.bins):
+        if self.missing and (self.fill is not None or not self.has_levels):
             raise DeclarationError(
-                "missing (True) must stand beside bins and without fill, since missing values are "
-                "then a level of their own; pass bins=..., or fill=... alone"
+                "missing (True) must stand beside bins or a scale and without fill, since missing "
+                "values are then a level of their own; pass bins=..., or fill=... alone"
             )
 
     def _check_range(self) -> None:
@@ -138,13 +168,66 @@ class Numeric:
     @property
     def is_blank(self) -> bool:
         """Whether the range or the cuts are to be bought."""
-        return self.bins == "auto" or not (self.has_range or isinstance(self.bins, tuple))
+        needs_range = not (isinstance(self.bins, tuple) or (self.scale and not self.bins))
+        return self.bins == "auto" or (needs_range and not self.has_range)
+
+    def becomes(self, other: Column) -> bool:
+        """Whether another column is this one, with what was left out filled in.
+
+        Parameters
+        ----------
+        other : Numeric or Categorical
+            A column without blanks.
+
+        Returns
+        -------
+        bool
+            Whether it may stand for this column: a blank takes any number, and a number without
+            bins may be cut within its range.
+        """
+        if self.is_blank or not other.holds_numbers:
+            return self.is_blank and other.holds_numbers
+        uncut = (self.low, self.high, self.fill) == (other.low, other.high, other.fill)
+        return self == other or (uncut and not self.has_levels)
+
+    def filled(self) -> Numeric:
+        """The column with a fill, so that it refuses no cell.
+
+        Returns
+        -------
+        Numeric
+            Missing values count as the middle of the range, or as the middle cut. A column that has
+            a fill, or a level for missing values, stays as it is.
+        """
+        if self.fill is not None or self.missing:
+            return self
+        if self.low is not None and self.high is not None:
+            return replace(self, fill=(self.low + self.high) / 2)
+        middle = self.bins[len(self.bins) // 2] if isinstance(self.bins, tuple) else 0.0
+        return replace(self, fill=middle)
+
+    @property
+    def has_levels(self) -> bool:
+        """Whether cells are coded as levels, and not as fractions of the range."""
+        return bool(self.bins) or self.scale is not None
+
+    @cached_property
+    def cuts(self) -> tuple[float, ...] | None:
+        """All cut points: those of the bins and of the scale; None if bins are equally wide."""
+        if self.scale is None:
+            return self.bins if isinstance(self.bins, tuple) else None
+        low = -math.inf if self.low is None else self.low
+        high = math.inf if self.high is None else self.high
+        bins: Any = () if self.is_blank else self.bins
+        if not isinstance(bins, tuple):
+            bins = np.linspace(low, high, bins + 1)[1:-1].tolist() if bins else ()
+        return tuple(sorted({*bins, *(cut for cut in CUTS if low < cut < high)}))
 
     @property
     def _n_bins(self) -> int:
-        """The number of bins; 0 if there are none, or if they are still to be bought."""
-        if isinstance(self.bins, tuple):
-            return len(self.bins) + 1
+        """The number of levels of numbers; 0 if there are none, or if they are to be bought."""
+        if self.cuts is not None:
+            return len(self.cuts) + 1
         return self.bins if isinstance(self.bins, int | np.integer) else 0
 
     @property
@@ -155,7 +238,7 @@ class Numeric:
     @property
     def coded_range(self) -> tuple[float, float] | None:
         """What 0 and 1 stand for if numbers are coded as fractions; None with bins."""
-        if self.bins or self.low is None or self.high is None:
+        if self.has_levels or self.low is None or self.high is None:
             return None
         return self.low, self.high
 
@@ -172,7 +255,7 @@ class Numeric:
         list of str
             One name for each encoded column.
         """
-        if not self.bins:
+        if not self.has_levels:
             return [name]
         lost = [f"{name}=<missing>"] * bool(self.missing)
         return [f"{name}[{i}]" for i in range(self._n_bins)] + lost
@@ -198,7 +281,8 @@ class Numeric:
         array of shape (n,)
             The bin of each cell; without bins, its fraction of the range in units.
         """
-        out = np.empty(n, dtype=level_type(self.width) if self.bins else np.int16)
+        check_numbers(name, cells)
+        out = np.empty(n, dtype=level_type(self.width) if self.has_levels else np.int16)
         lost = reader.write(cells, self._steps(one), out)
         if lost and self.fill is None and not self.missing:
             raise InputError(
@@ -231,10 +315,10 @@ class Numeric:
         Bins never descend as numbers ascend, in floating point, too. So the bits of float32, in
         an order that is that of the numbers, are halved until two neighbours are left.
         """
-        if not self.bins:
+        if not self.has_levels:
             return np.empty(0, dtype=np.float32)
         if not self.has_range:
-            given = through_float32(self.bins).astype(np.float32)
+            given = through_float32(self.cuts).astype(np.float32)
             return padded(given) if len(given) >= MANY else given
         bins = np.arange(1, self._n_bins)
         below, least = np.full((2, len(bins)), [[-LARGEST - 1], [LARGEST]], dtype=np.int64)
@@ -277,8 +361,8 @@ class Numeric:
         array of int
             Bin numbers from 0.
         """
-        if isinstance(self.bins, tuple):
-            cuts = self.share(through_float32(self.bins))
+        if self.cuts is not None:
+            cuts = self.share(through_float32(self.cuts))
             return np.searchsorted(cuts, share, side="right")
         return np.minimum(share * self._n_bins, self._n_bins - 1).astype(np.int64)
 
@@ -300,6 +384,10 @@ class Numeric:
             declared["bins"] = bins if bins == "auto" else as_list(bins)
         if self.fill is not None:
             declared["fill"] = plain_number(self.fill)
+        if self.scale is not None:
+            declared["scale"] = self.scale
+        if self.ranks is not None:
+            declared["ranks"] = list(self.ranks)
         return {**declared, **({"missing": True} if self.missing else {})}
 
 
@@ -338,14 +426,14 @@ def columns_from(tables: Any) -> dict[str, Column]:
     return {name: _column_from(name, entry) for name, entry in tables.items()}
 
 
-NUMBER = {"kind", "low", "high", "bins", "fill", "missing"}
-CATEGORY = {"kind", "values", "other", "names", "buckets"}
+NUMBER = {"kind", "low", "high", "bins", "fill", "missing", "scale", "ranks"}
+CATEGORY = {"kind", "values", "other", "names", "buckets", "shares", "hashes"}
 
 
 def _column_from(name: str, entry: Any) -> Column:
     given: dict[str, Any] = entry if isinstance(entry, dict) else {"": None}
     keys, kind = given.keys(), given.get("kind")
-    ranged = {"low", "high"} <= keys or _are_cuts(given.get("bins"))
+    ranged = {"low", "high"} <= keys or "scale" in keys or _are_cuts(given.get("bins"))
     numeric = keys <= NUMBER and (ranged or kind == "number")
     listed = bool({"values", "buckets"} & keys)
     if not numeric and not (keys <= CATEGORY and (listed or kind == "category")):

@@ -24,6 +24,7 @@ from privfit.base.validation import is_sparse
 from privfit.domains.frames import numbers_of
 from privfit.domains.geometry import Geometry
 from privfit.domains.grid import Grid, covering_exponents, frozen
+from privfit.domains.parts import Part
 from privfit.domains.plain import arguments, as_plain, domain_from, hashable
 
 __all__ = ["Domain", "Quantised", "check_width", "not_finite"]
@@ -178,9 +179,19 @@ class Domain(Geometry):
         return self.width
 
     @property
+    def declared_columns(self) -> Mapping[str, Any]:
+        """The columns of a table by name, if they are declared; otherwise none."""
+        return {}
+
+    @property
     def column_names(self) -> list[str] | None:
         """The names of a table's columns, if they are declared."""
         return None
+
+    @property
+    def parts(self) -> Mapping[str, Part]:
+        """The declared columns with their places among the encoded ones; none without names."""
+        return {}
 
     def coded_names(self, names: Sequence[str] | None = None) -> list[str]:
         """Names of the encoded columns.
@@ -347,6 +358,21 @@ class Domain(Geometry):
         -------
         Domain
             The domain whose grid to use.
+        """
+        return self
+
+    def for_distances(self, level: float) -> Domain:
+        """The domain as distances take it; by default itself.
+
+        Parameters
+        ----------
+        level : float
+            What a level of a category is coded as, from 0.1 to 1, where a schema has 1.
+
+        Returns
+        -------
+        Domain
+            For a schema, one that refuses no number and codes levels so.
         """
         return self
 

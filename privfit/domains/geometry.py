@@ -247,7 +247,7 @@ class Geometry:
         variance = np.square(self.high - self.low) / 12
         for group in self.groups:  # one of so many corners
             levels = group.stop - group.start
-            variance[group] = (1 - 1 / levels) / levels
+            variance[group] = self.high[group] ** 2 * (1 - 1 / levels) / levels
         return math.sqrt(float(variance.sum()))
 
     # ------------------------------------------------------- in whole units of the widest column

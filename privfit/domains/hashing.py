@@ -93,6 +93,11 @@ class NameReader(_OpenReader):
             return -1
         return self._numbers.setdefault(text, len(self._numbers))
 
+    @property
+    def texts(self) -> list[str]:
+        """The different texts seen so far, by their number; they are private."""
+        return list(self._numbers)
+
     def counts(self, column: Any) -> dict[str, int]:
         """How many cells have each text; it is private."""
         codes: Integers = self.codes(column)

@@ -63,8 +63,10 @@ def domain_from(declared: Any) -> Domain:
     """The domain described by a table that `Domain.to_dict` made."""
     from privfit.domains import Box, L1Ball, L2Ball, Schema  # which need this module themselves
     from privfit.domains.columns import columns_from
+    from privfit.domains.scaled import ScaledSchema
 
-    kinds: dict[Any, type[Any]] = {kind.__name__: kind for kind in (Box, L1Ball, L2Ball, Schema)}
+    every = (Box, L1Ball, L2Ball, Schema, ScaledSchema)
+    kinds: dict[Any, type[Any]] = {kind.__name__: kind for kind in every}
     kind = declared.get("domain") if isinstance(declared, Mapping) else None
     if not isinstance(kind, str) or kind not in kinds:
         raise DeclarationError(

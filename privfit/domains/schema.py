@@ -22,11 +22,14 @@ from privfit.domains.columns import Categorical, Column, Numeric, columns_from
 from privfit.domains.domain import Domain, check_width
 from privfit.domains.frames import columns_of
 from privfit.domains.grid import Grid, frozen
+from privfit.domains.parts import Part
 from privfit.domains.plain import as_plain
 from privfit.domains.reading import NumberReader
 from privfit.domains.toml import read_toml, toml_text
 
 __all__ = ["Schema", "as_schema"]
+
+BOOLEAN = Categorical([False, True], other=True)  # missing values are other
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +106,9 @@ class Schema(Domain):
 
         Parameters
         ----------
-        kinds : dict of str to {'number', 'category'}
-            The kind of each column, by its name.
+        kinds : dict of str to {'number', 'category', 'boolean'}
+            The kind of each column, by its name. Nothing is bought of a 'boolean': it is a category
+            with the values False and True, and other for missing values.
         **settings : object
             Other parameters of `Schema`.
 
@@ -119,15 +123,17 @@ class Schema(Domain):
         >>> Schema.blank({"age": "number", "job": "category"}).blanks
         ['age', 'job']
         """
+        columns: dict[Any, Column] = {
+            "number": Numeric(bins="auto"), "category": Categorical(), "boolean": BOOLEAN,
+        }  # fmt: skip
         unknown = {name: kind for name, kind in dict(kinds).items()
-                   if kind not in ("number", "category")}  # fmt: skip
+                   if not isinstance(kind, str) or kind not in columns}  # fmt: skip
         if unknown:
             raise DeclarationError(
-                f"kinds ({unknown}) must be 'number' or 'category'; pass one of them for each "
-                "column"
+                f"kinds ({unknown}) must be 'number', 'category' or 'boolean'; pass one of them "
+                "for each column"
             )
-        return cls({name: Numeric(bins="auto") if kind == "number" else Categorical()
-                    for name, kind in dict(kinds).items()}, **settings)  # fmt: skip
+        return cls({name: columns[kind] for name, kind in dict(kinds).items()}, **settings)
 
     @property
     def blanks(self) -> list[str]:
@@ -141,12 +147,11 @@ class Schema(Domain):
 
     def with_blanks_filled(self, columns: Any) -> Schema:
         found = columns_from(columns)
-        declared = {name: one for name, one in self.columns.items() if not one.is_blank}
-        kept = {name: found.get(name) for name in declared}
-        if list(found) != list(self.columns) or kept != declared:
+        kept = (name in found and one.becomes(found[name]) for name, one in self.columns.items())
+        if list(found) != list(self.columns) or not all(kept):
             raise DeclarationError(
                 f"columns ({', '.join(found)}) must be those of the schema, with its blanks filled "
-                "in; pass what a release shows"
+                "in and its numbers cut; pass what a release shows"
             )
         return Schema(found, self.grid, self.missing)
 
@@ -233,6 +238,10 @@ class Schema(Domain):
         return len(self.columns)
 
     @property
+    def declared_columns(self) -> Mapping[str, Column]:
+        return self.columns
+
+    @property
     def column_names(self) -> list[str]:
         return list(self.columns)
 
@@ -245,6 +254,14 @@ class Schema(Domain):
 
     def coded_names(self, names: Sequence[str] | None = None) -> list[str]:
         return self.feature_names
+
+    @cached_property
+    def parts(self) -> Mapping[str, Part]:
+        one, missing = 1 << self.grid.a, tuple(self.missing)
+        return {
+            name: Part(name, column, place, missing, one)
+            for name, (place, column) in zip(self.columns, self._parts(), strict=True)
+        }
 
     @property
     def groups(self) -> list[slice]:
@@ -267,6 +284,15 @@ class Schema(Domain):
             for end, column in zip(ends, self.columns.values(), strict=True)
         )
 
+    def for_distances(self, level: float) -> Schema:
+        from privfit.domains.scaled import ScaledSchema  # a kind of schema itself
+
+        columns = {name: column.filled() if column.holds_numbers else column
+                   for name, column in self.columns.items()}  # fmt: skip
+        if level == 1.0:
+            return Schema(columns, self.grid, self.missing)
+        return ScaledSchema(columns, self.grid, self.missing, level)
+
     # ----------------------------------------------------------------------------------- reading
 
     def encode(self, X: Any) -> scipy.sparse.csr_array:
@@ -282,7 +308,12 @@ class Schema(Domain):
         CSR array of shape (n, d)
             Records as int16 units of 2^-a: one entry for each declared column of a record.
         """
-        return self.read(X).csr(1 << self.grid.a)
+        return self.read(X).csr(self.level_units)
+
+    @property
+    def level_units(self) -> int:
+        """What a level is coded as in its column, in units of 2^-a."""
+        return 1 << self.grid.a
 
     def read(self, X: Any) -> Codes:
         """Read and encode a table in memory; the result is on the grid already.
@@ -310,7 +341,7 @@ class Schema(Domain):
     def blocks(self, X: Any, uniform: bool, size: int) -> Iterator[tuple[int, Any]]:
         rows = max(1, size // 8)  # on the grid already; blocks only bound the unpacking
         for first in range(0, X.shape[0], rows):
-            yield first, X[first : first + rows].csr(1 << self.grid.a)
+            yield first, X[first : first + rows].csr(self.level_units)
 
     def rounded(self, X: Any, uniform: bool = False) -> Any:
         return self.encode(X) * float(self.record_units()[0])
@@ -356,7 +387,7 @@ class Schema(Domain):
         for group in self.groups:
             hot = rng.integers(group.start, group.stop, m)
             result[:, group] = 0
-            result[np.arange(m), hot] = 1 << self.grid.a
+            result[np.arange(m), hot] = self.level_units
         return result * self.record_units()
 
     @cached_property
@@ -397,7 +428,8 @@ def as_schema(columns: Any) -> Schema:
             "{'age': 'number', 'job': 'category'}"
         )
     kinds: dict[Any, Any] = {
-        "number": Numeric(bins="auto"), "category": Categorical(names="bought")
+        "number": Numeric(bins="auto"), "category": Categorical(names="bought"),
+        "boolean": BOOLEAN,
     }  # fmt: skip
     return Schema({name: kinds.get(one, one) if isinstance(one, str) else one
                    for name, one in columns.items()})  # fmt: skip

@@ -160,7 +160,7 @@ class BernoulliNB(ExactAccuracy, PrivateEstimator):
         X : array-like of shape (n, n_columns), Stream or Dask collection
             Private records.
         y : array-like of shape (n,), str or Dask collection
-            Private labels; for a stream of tables the name of their column.
+            Private labels; of a stream or a Dask table, the name of their column.
         **refused : object
             Other arguments of scikit-learn, such as `sample_weight`, are refused.
 
@@ -184,7 +184,7 @@ class BernoulliNB(ExactAccuracy, PrivateEstimator):
             settings.noise(ones, terms.budget, terms.neighbours)
         paid = terms.charge(records)
         counts = settings(records, ones, paid)
-        remember_columns(self, X, BINARY.bind(records.n_features))
+        remember_columns(self, X, BINARY.bind(records.n_features), y)
         self.classes_ = classes
         for name, value in counts.fitted(self.alpha).items():
             setattr(self, name, value)

@@ -16,15 +16,17 @@ from privfit.base.cautions import PrivacyLeakWarning, caution_score
 from privfit.base.errors import DeclarationError, DeclarationTypeError, InputError, InputTypeError
 from privfit.base.typing import Array
 from privfit.base.validation import is_sparse
-from privfit.domains import Box, Domain
+from privfit.domains import Box, Domain, Schema
 from privfit.domains.frames import column_names, numbers_of
+from privfit.domains.kinds import kinds_of
 from privfit.domains.reading import LevelReader, objects, positions
 from privfit.privacy.neighbours import REPLACE, Neighbours
-from privfit.records import is_partitioned
+from privfit.records import Stream, is_partitioned
 from privfit.runs.door import OURS
 from privfit.runs.fields import Taken
 from privfit.runs.settings import by_depth, changed, fields_of, has_own_fields
 
+LEARN = "learn"  # the domain whose kinds are those of the table
 ONE_KIND = "classes must be labels of one kind; pass classes=[...] of numbers or of texts"
 
 
@@ -126,6 +128,22 @@ def as_domain(domain: Any, what: str) -> Domain:
     )
 
 
+def as_linear_domain(domain: Any, what: str, X: Any, y: Any) -> Domain:
+    """A declared domain; 'learn' is a schema of blanks, of the kinds that X declares."""
+    if domain is None:
+        raise DeclarationError(
+            f"{what} needs the declared domain of a record; pass domain=(low, high), a Box or a "
+            "Schema of named columns, from documentation and never from the data, or "
+            "domain='learn', which buys it from the budget"
+        )
+    if not isinstance(domain, str) or domain != LEARN:
+        return as_domain(domain, what)
+    kinds = X.kinds(y) if isinstance(X, Stream) else kinds_of(X)
+    if isinstance(y, str):
+        kinds.pop(y, None)
+    return Schema.blank(kinds)
+
+
 def read_table(estimator: Any, X: Any, domain: Domain | None) -> Any:
     """X as scikit-learn reads a table, but each cell by itself; a Schema reads its own tables."""
     if is_partitioned(X):
@@ -162,9 +180,11 @@ def _harmless(message: str) -> str:
     return "X must hold numbers; pass numbers, or declare a Schema"
 
 
-def remember_columns(estimator: Any, X: Any, domain: Domain) -> None:
-    """Store the number and the names of the columns at the end of a fit."""
+def remember_columns(estimator: Any, X: Any, domain: Domain, y: Any = None) -> None:
+    """Store the number and the names of the columns at the end of a fit; y may be one of X."""
     names = _names(X, domain)
+    if names is not None and isinstance(y, str):
+        names = names[names != y]
     if names is not None:
         estimator.feature_names_in_ = names
     elif hasattr(estimator, "feature_names_in_"):

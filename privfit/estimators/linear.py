@@ -4,109 +4,52 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Array, Floats
+from privfit.base.validation import is_sparse
 from privfit.domains import Domain
 from privfit.domains.codes import level_type
 from privfit.estimators.common import (
     ExactAccuracy,
     PrivateEstimator,
-    as_domain,
+    as_linear_domain,
     read_labels,
     read_table,
     refuse,
     remember_columns,
     reread_table,
 )
-from privfit.linear import auto
-from privfit.linear.calibration import CALIBRATION, Parts, Scale, prior_of
-from privfit.linear.class_weights import ClassWeights, Weighing
-from privfit.linear.descent import Gradient
+from privfit.linear.fitting import Fitted, Wanted, fit
+from privfit.linear.labelled import Labelled
+from privfit.linear.level_shares import read_shares
 from privfit.linear.methods import METHODS, RENAMED
-from privfit.linear.objective_perturbation import ObjectivePerturbation
-from privfit.objectives import LinearObjective
+from privfit.linear.shapes import Shape, Shares, importances_of, part_of, shape_of
+from privfit.linear.summary import Group, Intervals, Line, Released, Summary, half_width
 from privfit.privacy.ledger import Ledger
-from privfit.privacy.neighbours import Neighbours
 from privfit.records import is_partitioned
-from privfit.records.codes import JOINT, MANY_JOINT
-from privfit.runs.door import before, is_users, realised, settings_of
-from privfit.runs.fields import Taken
-from privfit.runs.guests import without_records
-from privfit.runs.paths import Generation, Path, Paths
-from privfit.runs.payment import Account, Paid, Terms
-from privfit.runs.purchases import Purchase
+from privfit.runs.door import settings_of
+from privfit.runs.noise import Spread
+from privfit.runs.paths import Generation, Paths
+from privfit.runs.payment import Terms
 from privfit.runs.settings import Settings
-from privfit.runs.spaces import Reals
-from privfit.searches.privgene import Local
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Records:
-    """Records and labels, wherever they are: packed once, with an objective for each model."""
-
-    table: Any
-    labels: Any  # (n,) positions among the classes; of parts, what they are asked for
-    classes: Array
-    loss: str
-    domain: Domain
-    n_threads: int | None
-    in_parts: bool
-    neighbours: Neighbours
-    fit_intercept: bool
-    weights: dict[str, Any]  # of the loss
-
-    @property
-    def heads(self) -> range:
-        """The positions of the classes that get a model; with two classes, the second."""
-        return range(1, 2) if len(self.classes) == 2 else range(len(self.classes))
-
-    def coded_for(self, settings: Settings) -> _Records:
-        """These records on the grid of a solver; centring needs an intercept."""
-        centres = settings.centres_columns and self.fit_intercept
-        centred = self.domain.centred() if centres else self.domain
-        return self if centred is self.domain else replace(self, domain=centred)
-
-    def packed(self, settings: Settings) -> LinearObjective:
-        """The objective of all records, by class if several classes get a model."""
-        return self._objective(
-            self.labels,
-            joint=MANY_JOINT if settings.scores_many else JOINT,
-            labels=partial(_codes, classes=self.classes) if self.in_parts else None,
-            n_classes=len(self.classes) if len(self.heads) > 1 else None,
-        )
-
-    def against_rest(
-        self, packed: LinearObjective, head: int, settings: Settings
-    ) -> LinearObjective:
-        """The objective of one class versus the rest."""
-        if len(self.heads) == 1:
-            return packed
-        if settings.needs_order:  # in which class 1 comes first
-            return self._objective(self.labels == head)
-        return packed.against(head)
-
-    def _objective(self, y: Any, **settings: Any) -> LinearObjective:
-        return LinearObjective(
-            self.table, y, self.loss, self.domain, n_threads=self.n_threads,
-            adjacency=self.neighbours, fit_intercept=self.fit_intercept, **self.weights, **settings,
-        )  # fmt: skip
 
 
 class _LinearClassifier(ExactAccuracy, PrivateEstimator):
     """Fit, predict and check; a subclass names its loss."""
 
     _loss: str
+    _measure: str  # what scores are
 
     def __init__(
         self,
@@ -117,8 +60,9 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         classes: Any = None,
         solver: Any = "auto",
         fit_intercept: bool = True,
+        coding: Any = "auto",
         class_weight: Any = None,
-        calibrate: bool | str = False,
+        calibrate: bool | str = "auto",
         adjacency: str = "replace",
         n_public: int | None = None,
         ledger: Ledger | None = None,
@@ -133,6 +77,7 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         self.classes = classes
         self.solver = solver
         self.fit_intercept = fit_intercept
+        self.coding = coding
         self.class_weight = class_weight
         self.calibrate = calibrate
         self.adjacency = adjacency
@@ -155,7 +100,7 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         X : array-like of shape (n, n_columns), Stream or Dask collection
             Private records.
         y : array-like of shape (n,), str or Dask collection
-            Private labels; for a stream of tables the name of their column.
+            Private labels; of a stream or a Dask table, the name of their column.
         **refused : object
             Other arguments of scikit-learn, such as `sample_weight`, are refused.
 
@@ -165,131 +110,18 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
             The fitted estimator.
         """
         refuse(refused)
-        whole = Terms.of(self)
+        terms = Terms.of(self)
         is_auto = isinstance(self.solver, str) and self.solver == "auto"
-        given = None if is_auto else settings_of(self.solver, METHODS, RENAMED)
-        declared = self._records(X, y, whole, *(given or ("auto", Settings())))
-        if declared.domain.has_blanks:
-            return self._fit_blanks(X, declared, whole, given or ("gradient", Gradient()))
-        weights = ClassWeights(self.class_weight, declared.classes)
-        records = declared.coded_for(given[1]) if given else declared
-        objective = records.packed(given[1] if given else Settings())
-        name, settings = given or self._chosen(objective, len(declared.heads), whole)
-        if declared.coded_for(settings) is not declared and records is declared:
-            records = declared.coded_for(settings)
-            objective = records.packed(settings)
-        self._check_weights(name, settings)
-        weights.check(name, settings, whole.delta)
-        parts = self._parts(whole, settings, weights, len(declared.heads))
-        space = _space(settings, objective)
-        parts.terms.check(name, settings, objective, space)
-        taken = before(settings)
-        account = whole.open(objective)
-        heads, n_classes = declared.heads, len(declared.classes)
-        weighings = weights.weighings(heads, _bought(parts, account, objective, n_classes))
-        paths = _run(account, parts, records, objective, name, settings, space, weighings)
-        said = self._said(name, taken, paths, records)
-        if weights.declared is not None:
-            said["class_weight"] = {"share": parts.counts_share,
-                                    "weights": [list(one.pair) for one in weighings]}  # fmt: skip
-        models = np.array([path.answer for path in paths.values()])
-        if parts.share and isinstance(account, Paid):
-            scales = _calibrated(parts, account, objective, settings, heads, models, weighings)
-            said["calibration"] = parts.described(scales)
-            models = self._scaled(models, scales, objective.fit_intercept)
-        return self._keep(X, paths, models, declared, objective, account, said)
+        solver = None if is_auto else settings_of(self.solver, METHODS, RENAMED)
+        labelled = self._labelled(X, y, terms, *(solver or ("auto", Settings())))
+        learned = isinstance(self.domain, str)
+        wanted = Wanted(self._loss, solver, self.class_weight, self.calibrate, self.coding, learned)
+        return self._keep(X, y, fit(labelled, terms, wanted))
 
-    def _fit_blanks(self, X: Any, declared: _Records, terms: Terms, given: tuple[str, Any]) -> Any:
-        """Buy the blanks of the schema from the budget of the fit, and fit with the rest."""
-        name, settings = given
-        if not terms.delta and isinstance(self.solver, str) and self.solver == "auto":
-            name, settings = settings_of(ObjectivePerturbation(), METHODS)
-        if self.calibrate is not False or self.class_weight is not None:
-            raise DeclarationError(
-                "calibrate and class_weight must be left out with blanks, which a fit cannot buy "
-                "beside them; pass domain=learn_schema(X, epsilon, delta, columns=schema)"
-            )
-        purchase = Purchase.of(declared.domain, X, terms, self.n_threads)
-        purchase.check(name, settings)
-        self._check_weights(name, settings)
-        stand_in = replace(declared, domain=purchase.stand_in)
-        objective = stand_in.coded_for(settings).packed(settings)
-        purchase.terms(terms).check(name, settings, objective, _space(settings, objective))
-        taken = before(settings)
-        paid = terms.charge(objective)
-        bought = replace(declared, domain=purchase.buy(paid))
-        records = bought.coded_for(settings)
-        objective = records.packed(settings)
-        space, heads = _space(settings, objective), declared.heads
-        account, parts = purchase.account(paid), Parts(terms, 0.0, 0.0, len(heads))
-        weighings = ClassWeights(None, declared.classes).weighings(heads, None)
-        paths = _run(account, parts, records, objective, name, settings, space, weighings)
-        models = np.array([path.answer for path in paths.values()])
-        said = self._said(name, taken, paths, records) | {"blanks": purchase.plan.settings}
-        return self._keep(X, paths, models, bought, objective, paid, said)
-
-    def _parts(self, terms: Terms, settings: Settings, weights: ClassWeights, models: int) -> Parts:
-        """The solver's part of the budget, and others' parts."""
-        wanted = self.calibrate
-        if not (isinstance(wanted, bool) or (isinstance(wanted, str) and wanted == "auto")):
-            raise DeclarationError(
-                f"calibrate ({wanted!r}) must be True, False or 'auto'; pass one of them"
-            )
-        is_publication = bool(getattr(settings, "paper", False))
-        if wanted is True and (is_publication or terms.is_infinite):
-            raise DeclarationError(
-                "calibrate (True) must be False for a solver with paper=True and for an infinite "
-                "epsilon; pass calibrate=False or calibrate='auto'"
-            )
-        left_out = wanted is False or is_publication or terms.is_infinite
-        if wanted == "auto" and self._loss == "logistic":
-            left_out |= getattr(settings, "has_honest_scores", False)
-        counts = 0.0 if terms.is_infinite else weights.share(settings, terms.delta)
-        return Parts(terms, 0.0 if left_out else CALIBRATION, counts, models)
-
-    def _scaled(self, models: Floats, scales: list[Scale], intercept: bool) -> Floats:
-        """The models (heads, n_weights) whose scores are log odds."""
-        pairs = zip(models, scales, strict=True)
-        return np.array([scale.of(model, intercept) for model, scale in pairs])
-
-    def _said(
-        self, name: str, taken: Taken, paths: dict[Any, Path], records: _Records
-    ) -> dict[str, Any]:
-        """The settings as they were used, for the release; those passed are for a model file."""
-        self._remember_solver(name, taken)
-        return {**_realised(name, taken, paths), **records.weights}
-
-    def _keep(
-        self,
-        X: Any,
-        paths: dict[Any, Path],
-        models: Floats,
-        records: _Records,
-        objective: LinearObjective,
-        account: Account,
-        said: dict[str, Any],
-    ) -> Any:
-        """Close the account, and store what was released: paths and models (heads, n_weights)."""
-        self.path_: Any = Paths(paths) if len(paths) > 1 else next(iter(paths.values()))
-        domain, classes = records.domain.bind(objective.domain.width), records.classes
-        coef, intercept = models[:, : domain.width], np.zeros(len(models))
-        if objective.fit_intercept:
-            intercept = models[:, -1]
-        remember_columns(self, X, domain)
-        self.domain_, self.classes_ = domain, classes
-        self.coef_, self.intercept_ = coef.copy(), intercept.copy()
-        said["fit_intercept"] = objective.fit_intercept
-        said["budget_split"] = {str(classes[i]): 1 / len(models) for i in records.heads}
-        released = {"classes": classes.copy(), "coef": coef, "intercept": intercept}
-        if "blanks" in said:
-            released["columns"] = domain.to_dict()["columns"]
-        self.release_: Any = account.close(domain, said, released)
-        return self
-
-    def _records(self, X: Any, y: Any, terms: Terms, name: str, settings: Settings) -> _Records:
+    def _labelled(self, X: Any, y: Any, terms: Terms, name: str, settings: Settings) -> Labelled:
         """The records and labels, checked as far as possible without packing them."""
         what, in_parts = type(self).__name__, is_partitioned(X)
-        domain = as_domain(self.domain, what)
+        domain = as_linear_domain(self.domain, what, X, y)
         table = X if in_parts else read_table(self, X, domain)
         codes, classes = read_labels(y, self.classes, what, in_parts)
         if in_parts and settings.needs_order:
@@ -300,27 +132,26 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
             )
         loss = "zero_one" if settings.counts_errors else self._loss
         labels = y if in_parts else codes.astype(level_type(len(classes)))
-        return _Records(
-            table, labels, classes, loss, domain, self.n_threads, in_parts, terms.neighbours,
+        read = partial(_codes, classes=classes) if in_parts else None
+        return Labelled(
+            table, labels, read, classes, loss, domain, self.n_threads, terms.neighbours,
             self.fit_intercept, self._weights(),
         )  # fmt: skip
+
+    def _keep(self, X: Any, y: Any, found: Fitted) -> Any:
+        """Store what was released."""
+        self._remember_solver(*found.solver)
+        remember_columns(self, X, found.domain, y)
+        paths = found.paths
+        self.path_: Any = Paths(paths) if len(paths) > 1 else next(iter(paths.values()))
+        self.domain_, self.classes_ = found.domain, found.classes
+        self.coef_, self.intercept_ = found.coef, found.intercept
+        self.release_: Any = found.release
+        return self
 
     def _weights(self) -> dict[str, Any]:
         """Weights of the loss, as the objective takes them."""
         return {}
-
-    def _check_weights(self, name: str, settings: Settings) -> None:
-        """Refuse a weight of the loss that the solver would ignore."""
-
-    def _chosen(self, objective: LinearObjective, models: int, terms: Terms) -> tuple[str, Any]:
-        """The name and settings of 'auto', which depend on public facts only."""
-        terms.refuse_infinity()
-        size = terms.size(objective)
-        chosen = auto.choose(
-            size, objective.domain, terms.budget, terms.neighbours, models, objective.fit_intercept,
-            weighs_classes=self.class_weight is not None,
-        )  # fmt: skip
-        return settings_of(chosen, METHODS)
 
     def decision_function(self, X: Any) -> Floats:
         """The margins <x, coef> + intercept.
@@ -389,6 +220,85 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         scores = self.decision_function(X) if proba is None else proba(X)[:, 1]
         return np.asarray(scores >= threshold)
 
+    def shape(self, column: str, label: Any = None, *, level: float = 0.9) -> Shape:
+        """What each value of a column adds to the score of a class.
+
+        It is computed from the released weights, so it costs nothing (docs/shapes.md).
+
+        Parameters
+        ----------
+        column : str
+            The name of a column of the schema.
+        label : object, optional
+            The class whose score it is. It must be given if there are more than two; of two
+            classes it is the second.
+        level : float, default=0.9
+            The probability of the band around the values, where errors are known.
+
+        Returns
+        -------
+        Shape
+            The values with their steps or levels. They are centred over records, as far as releases
+            tell where these are, and by assumed weights otherwise.
+
+        See Also
+        --------
+        privfit.report.plotting.draw_shapes : Draws the shapes of all columns.
+        """
+        check_is_fitted(self)
+        part, head = part_of(self.domain_, column), self._head(label)
+        return shape_of(
+            part, self._models[head], partial(self._errors, head), self._shares,
+            label=self._heads[head], measure=self._measure, level=level,
+        )  # fmt: skip
+
+    def importances(self, label: Any = None) -> dict[str, float]:
+        """How much each column changes the score: the standard deviation of its shape's values.
+
+        Parameters
+        ----------
+        label : object, optional
+            The class whose score it is; by default the mean over all classes that have a model.
+
+        Returns
+        -------
+        dict of str to float
+            The importance of each column by its name, the largest first. It is in the unit of the
+            score, and over records as far as releases tell where they are, as for `shape`: no
+            record is counted for it.
+        """
+        check_is_fitted(self)
+        some = self._models if label is None else self._models[[self._head(label)]]
+        return importances_of(self.domain_, some, self._shares)
+
+    @property
+    def _models(self) -> Floats:
+        """(n_models, d + 1): the weights with the intercept behind them."""
+        return np.column_stack([self.coef_, self.intercept_])
+
+    @property
+    def _heads(self) -> list[Any]:
+        """The class of each row of `coef_`; with two classes, the second."""
+        labels: list[Any] = self.classes_[-len(self.coef_) :].tolist()
+        return labels
+
+    def _head(self, label: Any) -> int:
+        """The row of `coef_` of a class; if there is only one, by default that."""
+        labels = self._heads
+        if label is None and len(labels) == 1:
+            return 0
+        if label not in labels:
+            raise DeclarationError(
+                f"label ({label!r}) must be a class that has a model; pass one of "
+                f"{', '.join(map(repr, labels))}"
+            )
+        return labels.index(label)
+
+    def _errors(self, head: int, directions: Floats) -> Floats | None:
+        """(m,): the standard deviations of linear functions of one model's weights."""
+        found = self.weight_errors(directions)
+        return found if found is None or found.ndim == 1 else found[:, head]
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -400,79 +310,140 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         check_is_fitted(self)
         return self.domain_.coded_names(getattr(self, "feature_names_in_", None))
 
+    @property
+    def _spreads(self) -> list[Spread] | None:
+        """The noise of each model, in the space of its weights; None if it is not known."""
+        check_is_fitted(self)
+        known = None if self.release_ is None else self.release_.parameters.get("noise")
+        if known is None:
+            return None
+        width = self.coef_.shape[1] + self.fit_intercept
+        return [Spread.from_dict(one, width) for one in known]
 
-def _run(
-    account: Account,
-    parts: Parts,
-    records: _Records,
-    objective: LinearObjective,
-    name: str,
-    settings: Any,
-    space: Reals,
-    weighings: list[Weighing],
-) -> dict[Any, Path]:
-    """The path of each class that has a model."""
-    labels, paths = records.classes.tolist(), {}
-    for head, weighing in zip(records.heads, weighings, strict=True):
-        one, label = records.against_rest(objective, head, settings), labels[head]
-        one = one.weighed(*weighing.pair, weighing.mean)
-        paths[label] = account.solved(name, settings, parts.run(account, one, space, label))
-    return paths
+    @property
+    def standard_errors_(self) -> Floats | None:
+        """The standard deviations of `coef_` and `intercept_` from noise alone, not from sampling.
+
+        An array of shape (1, d + 1) or (n_classes, d + 1), the intercept last; None if the solver
+        does not know the noise of its weights (docs/uncertainty.md).
+        """
+        spreads = self._spreads
+        if spreads is None:
+            return None
+        errors = np.array([spread.errors for spread in spreads])
+        return errors if self.fit_intercept else np.pad(errors, ((0, 0), (0, 1)))
+
+    def weight_errors(self, directions: Any) -> Floats | None:
+        """The standard deviations, from noise alone, of linear functions of the weights.
+
+        Parameters
+        ----------
+        directions : array-like of shape (m, d + 1)
+            The coefficients of each function: of `coef_`, and last of `intercept_`.
+
+        Returns
+        -------
+        array of shape (m,) or (m, n_classes), or None
+            The standard deviations; one column per class if there are more than two. None if the
+            solver does not know the noise of its weights (docs/uncertainty.md).
+
+        Notes
+        -----
+        They are of noise alone, not of sampling, and cost nothing.
+        """
+        spreads, width = self._spreads, self.coef_.shape[1]
+        wanted: Any = (
+            directions.tocsr() if is_sparse(directions) else np.asarray(directions, np.float64)
+        )
+        if wanted.ndim != 2 or wanted.shape[1] != width + 1:
+            raise DeclarationError(
+                f"directions {wanted.shape} must have the shape (m, {width + 1}); pass a row for "
+                "each function, with the coefficient of the intercept last"
+            )
+        if spreads is None:
+            return None
+        asked = wanted if self.fit_intercept else wanted[:, :width]
+        errors = np.stack([spread.along(asked) for spread in spreads], axis=1)
+        return errors[:, 0] if len(self.classes_) == 2 else errors
+
+    def predict_interval(self, X: Any, level: float = 0.9) -> Intervals | None:
+        """Intervals of margins and probabilities from the known noise of the weights.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns)
+            The records, in memory.
+        level : float, default=0.9
+            The level of the intervals.
+
+        Returns
+        -------
+        Intervals or None
+            The intervals; None if the solver does not know the noise of its weights
+            (docs/uncertainty.md).
+
+        Notes
+        -----
+        They are of noise alone, not of sampling: an interval covers what the model would have said
+        that the same solver reaches on the same records without noise. They cost nothing.
+        """
+        half_width(level)
+        z = self.decision_function(X)
+        rows = self._grid_domain.rounded(reread_table(self, X, self.domain_))
+        ones = np.ones((rows.shape[0], 1))
+        stack = sparse.hstack if is_sparse(rows) else np.hstack
+        errors = self.weight_errors(stack([rows, ones]))
+        return None if errors is None else Intervals.of(level, z, errors, self._odds)
+
+    @property
+    def _odds(self) -> Line | None:
+        """What makes log odds of margins; None if there are no probabilities."""
+        return Line(np.array(1.0), np.array(0.0))
+
+    @property
+    def _shares(self) -> Shares:
+        """The parts of all records in all levels, as they were released; None if they were not."""
+        return None if self.release_ is None else self.release_.parameters.get("shares")
+
+    @property
+    def _groups(self) -> list[Group]:
+        """The columns of levels, with the parts of all records in each level."""
+        levels = (part for part in self.domain_.parts.values() if part.kind != "line")
+        return [Group(part, part.place, read_shares(part, self._shares)) for part in levels]
+
+    def summary(self, level: float = 0.9) -> Summary:
+        """The weights by name, with errors and intervals from the known noise.
+
+        Parameters
+        ----------
+        level : float, default=0.9
+            The level of the intervals.
+
+        Returns
+        -------
+        Summary
+            The weights: ``print`` it, or call ``to_frame()``. Weights of a column's levels have
+            mean 0 over records, as for `shape`, if there is an intercept, which takes up the means:
+            the same model.
+
+        Notes
+        -----
+        Errors are of noise alone, not of sampling: an interval covers the weight that the same
+        solver would have reached on the same records without noise. They cost nothing.
+        """
+        check_is_fitted(self)
+        labels = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
+        settings = {} if self.release_ is None else self.release_.settings
+        return Released(
+            self.coef_names_, labels.tolist(), self.coef_,
+            self.intercept_ if self.fit_intercept else None,
+            self._groups, self.domain_.shares, self._spreads, str(settings.get("solver")),
+        ).summary(level)  # fmt: skip
 
 
 def _codes(y: Any, *, classes: Array) -> NDArray[np.int64]:
     """(n,): the positions of a block's labels among the classes."""
     return read_labels(y, classes, "fit")[0]
-
-
-def _bought(
-    parts: Parts, account: Account, objective: LinearObjective, n_classes: int
-) -> Floats | None:
-    """(n_classes,): noisy counts of the classes, if a part of the budget is for them."""
-    if not parts.counts_share or not isinstance(account, Paid):
-        return None
-    if n_classes == 2:
-        counts = objective.label_counts()
-    else:
-        counts = np.array([objective.against(one).label_counts()[1] for one in range(n_classes)])
-    return parts.buy_counts(account, counts)
-
-
-def _calibrated(
-    parts: Parts,
-    account: Paid,
-    objective: LinearObjective,
-    settings: Settings,
-    heads: range,
-    models: Floats,
-    weighings: list[Weighing],
-) -> list[Scale]:
-    """The slope and the intercept of each model's scores."""
-    signal = auto.signal(objective, parts.terms, len(heads))
-    weighted = any(one.pair != (1.0, 1.0) for one in weighings)
-    prior = prior_of(settings, objective.loss, signal, weighted)
-    ones = [objective.against(head) if len(heads) > 1 else objective for head in heads]
-    return [
-        parts.calibrate(account, one, model, prior, weighing.pair)
-        for one, model, weighing in zip(ones, models, weighings, strict=True)
-    ]
-
-
-def _space(settings: Settings, objective: LinearObjective) -> Reals:
-    """The box of weights: for coded columns, or in units of each column's scale."""
-    high = np.full(objective.n_weights, settings.largest_weight)
-    asked = without_records(objective, objective.neighbours) if is_users(settings) else objective
-    if not settings.bounds_codes(asked):
-        high[: objective.domain.width] *= np.ldexp(1.0, -objective.domain.exponents)
-    return Reals(-high, high, objective.n_weights)
-
-
-def _realised(name: str, given: Taken, paths: dict[Any, Path]) -> dict[str, Any]:
-    """The settings as they were used, and where a callback ended the model of each class."""
-    said = realised(name, given, [*paths.values()][-1])
-    if len(paths) > 1 and any(path.stopped for path in paths.values()):
-        said["stopped"] = {str(one): path.notes.get("stopped") for one, path in paths.items()}
-    return said
 
 
 def _probabilities(z: Floats) -> Floats:
@@ -499,31 +470,38 @@ class LogisticRegression(_LinearClassifier):
         The declared labels. If None, they are read from the data, with a warning.
     solver : str or settings, default='auto'
         'auto' follows a public rule in the number of records and classes, the domain, the budget
-        and the adjacency (`privfit.linear.auto`): 'gradient', 'select_refine', 'objective' or
-        'local'. Otherwise one of these; another search: 'eem', 'privgene', 'dpsga', 'subsample'; a
-        descent: 'frank_wolfe', 'sgd'; 'output', 'functional', 'gupt', 'majority'; or settings such
-        as ``Local(generations=100)``. The genetic searches count errors, so their probabilities are
-        approximate. Or a `Solver` of your own, or the name of one that a package offers.
+        and the adjacency (`privfit.linear.auto`): 'additive' under a schema if delta > 0, otherwise
+        'gradient', 'select_refine', 'objective' or 'local'. Or one of these; another search: 'eem',
+        'privgene', 'dpsga', 'subsample'; a descent: 'frank_wolfe', 'sgd'; 'output', 'functional',
+        'gupt', 'majority'; or settings such as ``Local(generations=100)``. The genetic searches
+        count errors, so their probabilities are approximate. Or a `Solver` of your own, or the name
+        of one that a package offers.
     fit_intercept : bool, default=True
         Whether to fit an intercept. If False, records are x, not (x, 1), columns are not centred,
         and `intercept_` is 0.
+    coding : {'auto', 'declared'} or Coding, default='auto'
+        How the numbers of a `Schema` enter the model. With 'auto', the solver 'additive' fits each
+        number that has no declared bins as a smooth curve (docs/coding.md), and other solvers take
+        it as it is declared. 'declared' leaves every column as it is.
     class_weight : dict, 'balanced' or None, default=None
         Weights of the classes by label, divided by the largest; a label that is left out has weight
-        1. 'balanced' weighs classes by the inverse of their counts, which cost 1 percent of the
+        1. With several classes, each is weighed by its own against a rest of weight 1.
+        'balanced' weighs classes by the inverse of their counts, which cost 1 percent of the
         budget, 5 if delta is 0; a dict costs the same for 'gradient', whose steps need counts. For
         solvers that follow slopes: 'gradient', 'select_refine', 'frank_wolfe' and 'local'
         (docs/class_weights.md). Probabilities are then those of the weighted classes.
-    calibrate : bool or 'auto', default=False
+    calibrate : bool or 'auto', default='auto'
         Whether to spend 4 percent of the budget on a slope and an intercept of the released scores,
         so that probabilities are honest (docs/calibration.md). They are applied to `coef_` and
         `intercept_`; `path_` has the weights before. 'auto' does so unless the solver is
-        'objective', whose probabilities are honest, or has ``paper=True``, or epsilon is infinite;
-        in the last two cases True is refused.
+        'objective' or 'majority', whose probabilities are honest, or has ``paper=True``, or epsilon
+        is infinite; in the last two cases True is refused.
     adjacency : {'replace', 'add_remove'}, default='replace'
         The neighbour relation of the guarantee. Under 'add_remove' the number of records is
         private.
     n_public : int or None, default=None
-        A public, possibly approximate number of records, which determines the number of steps.
+        A public, possibly approximate number of records, by which settings are chosen. Under
+        'add_remove' most solvers need it.
     ledger : Ledger or None, default=None
         The ledger to charge; by default a new one for each fit.
     n_threads : int or None, default=None
@@ -577,6 +555,7 @@ class LogisticRegression(_LinearClassifier):
     """
 
     _loss = "logistic"
+    _measure = "log odds"
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of the classes; with more than two, from one model per class.
@@ -612,6 +591,7 @@ class LogisticRegression(_LinearClassifier):
         return np.asarray(log_softmax(log_expit(z), axis=1))
 
 
+LINE = ("slope", "intercept")
 UNCALIBRATED = "predict_proba needs calibrated scores; pass calibrate=True, and fit again"
 
 
@@ -656,9 +636,14 @@ class LinearSVC(_LinearClassifier):
     fit_intercept : bool, default=True
         Whether to fit an intercept. If False, records are x, not (x, 1), columns are not centred,
         and `intercept_` is 0.
+    coding : {'auto', 'declared'} or Coding, default='auto'
+        How the numbers of a `Schema` enter the model. With 'auto', the solver 'additive' fits each
+        number that has no declared bins as a smooth curve (docs/coding.md), and other solvers take
+        it as it is declared. 'declared' leaves every column as it is.
     class_weight : dict, 'balanced' or None, default=None
         Weights of the classes by label, divided by the largest; a label that is left out has weight
-        1. 'balanced' weighs classes by the inverse of their counts, which cost 1 percent of the
+        1. With several classes, each is weighed by its own against a rest of weight 1.
+        'balanced' weighs classes by the inverse of their counts, which cost 1 percent of the
         budget, 5 if delta is 0; a dict costs the same for 'gradient', whose steps need counts. For
         solvers that follow slopes: 'gradient', 'select_refine', 'frank_wolfe' and 'local'
         (docs/class_weights.md). Probabilities are then those of the weighted classes.
@@ -671,7 +656,8 @@ class LinearSVC(_LinearClassifier):
         The neighbour relation of the guarantee. Under 'add_remove' the number of records is
         private.
     n_public : int or None, default=None
-        A public, possibly approximate number of records, which determines the number of steps.
+        A public, possibly approximate number of records, by which settings are chosen. Under
+        'add_remove' most solvers need it.
     ledger : Ledger or None, default=None
         The ledger to charge; by default a new one for each fit.
     n_threads : int or None, default=None
@@ -725,6 +711,7 @@ class LinearSVC(_LinearClassifier):
     """
 
     _loss = "hinge"
+    _measure = "margin"
 
     def __init__(
         self,
@@ -736,6 +723,7 @@ class LinearSVC(_LinearClassifier):
         solver: Any = "auto",
         C: float = 1.0,
         fit_intercept: bool = True,
+        coding: Any = "auto",
         class_weight: Any = None,
         calibrate: bool | str = False,
         adjacency: str = "replace",
@@ -748,9 +736,9 @@ class LinearSVC(_LinearClassifier):
     ) -> None:
         super().__init__(
             epsilon, delta, domain=domain, classes=classes, solver=solver,
-            fit_intercept=fit_intercept, class_weight=class_weight, calibrate=calibrate,
-            adjacency=adjacency, n_public=n_public, ledger=ledger, n_threads=n_threads,
-            random_state=random_state, callback=callback, verbose=verbose,
+            fit_intercept=fit_intercept, coding=coding, class_weight=class_weight,
+            calibrate=calibrate, adjacency=adjacency, n_public=n_public, ledger=ledger,
+            n_threads=n_threads, random_state=random_state, callback=callback, verbose=verbose,
         )  # fmt: skip
         self.C = C
 
@@ -768,28 +756,15 @@ class LinearSVC(_LinearClassifier):
         array of shape (n, n_classes)
             The probabilities.
         """
-        z = self.decision_function(X)
-        bought = None if self.release_ is None else self.release_.settings.get("calibration")
-        if bought is None:
+        z, line = self.decision_function(X), self._odds
+        if line is None:
             raise DeclarationError(UNCALIBRATED)
-        slope, intercept = (np.array(bought[name]) for name in ("slope", "intercept"))
-        return _probabilities(z * slope + intercept)
+        return _probabilities(z * line.slope + line.intercept)
 
-    def _scaled(self, models: Floats, scales: list[Scale], intercept: bool) -> Floats:
-        return models  # margins in units of the hinge stay; see `predict_proba`
+    @property
+    def _odds(self) -> Line | None:
+        bought = None if self.release_ is None else self.release_.settings.get("calibration")
+        return None if bought is None else Line(*(np.array(bought[n]) for n in LINE))
 
     def _weights(self) -> dict[str, Any]:
         return {"C": self.C}
-
-    def _check_weights(self, name: str, settings: Settings) -> None:
-        if self.C != 1.0 and not settings.weighs_loss:
-            raise DeclarationError(
-                f"C ({self.C!r}) must be 1.0 for solver {name!r}, which does not weigh its loss; "
-                "pass solver='eem', 'privgene' or Local(scoring='loss'), or leave C out"
-            )
-
-    def _chosen(self, objective: LinearObjective, models: int, terms: Terms) -> tuple[str, Any]:
-        if self.C == 1.0:
-            return super()._chosen(objective, models, terms)
-        terms.refuse_infinity()
-        return settings_of(Local(scoring="loss"), METHODS)

@@ -24,7 +24,7 @@ from privfit.features.selection import (
 )
 from privfit.privacy.ledger import Ledger
 from privfit.records.binary import bound_ones
-from privfit.runs.door import before, fields_shown
+from privfit.runs.door import before, fields_shown, is_users
 from privfit.runs.payment import Paid, Terms
 from privfit.runs.settings import DEPRECATED
 
@@ -150,8 +150,8 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
         X : array-like of shape (n, n_columns), Stream or Dask collection
             Private records.
         y : array-like of shape (n,), str or Dask collection, default=None
-            Private labels; for a stream of tables the name of their column. 'total_count' ignores
-            them.
+            Private labels; of a stream or a Dask table, the name of their column. 'total_count'
+            ignores them.
         **refused : object
             Other arguments of scikit-learn, such as `sample_weight`, are refused.
 
@@ -168,11 +168,11 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
         if terms.budget.epsilon > 0:  # the ledger refuses 0
             if name == "auto":
                 name, settings = selection.best_of(problem, self.k, terms.budget)
-            settings.check(problem, terms.budget)
+            settings.check(problem.unread() if is_users(settings) else problem, terms.budget)
         given = before(settings)
         paid = terms.charge(problem.records)
         selected = paid.attempt(name, lambda: self._selected(settings, problem, paid))
-        remember_columns(self, X, BINARY.bind(problem.d))
+        remember_columns(self, X, BINARY.bind(problem.d), y)
         self._remember_solver(name, given)
         self.ranking_ = selected.features
         parameters: dict[str, NDArray[Any]] = {"features": selected.features.copy()}
@@ -185,7 +185,7 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
                 "criterion": self.criterion,
                 "max_ones": problem.max_ones,
                 **fields_shown(given),
-                **selected.notes,
+                **({} if is_users(settings) else selected.notes),
             },
             parameters,
         )

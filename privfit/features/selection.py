@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,8 @@ from privfit.privacy.neighbours import ADD_REMOVE, Neighbours
 from privfit.records.binary import BinaryRecords, ClassCounts, count_sensitivity
 from privfit.runs.door import OURS, name_of
 from privfit.runs.failures import ResultError
+from privfit.runs.fields import apart
+from privfit.runs.guests import without_sums
 from privfit.runs.means import weighted_means
 from privfit.runs.payment import Paid
 from privfit.runs.run import coins_of
@@ -127,6 +129,16 @@ class FeatureScores:
         """Of one release of the score's statistic with this budget."""
         return CountNoise.of(budget, *self.how.spread(self.max_ones, self.d, self.neighbours))
 
+    def unread(self) -> FeatureScores:
+        """The same without records, for code of users that is called before the charge.
+
+        Returns
+        -------
+        FeatureScores
+            What is public about the records: their features and classes, and the bound.
+        """
+        return replace(self, records=replace(self.records, sums=without_sums(self.records.sums)))
+
     def counts(self, source: BitSource) -> ClassCounts:
         """Exact counts of the records, each reduced to at most s ones by fresh coins."""
         return self.records.at_most(self.max_ones, source.bits(64)).counts()
@@ -167,7 +179,8 @@ class SelectionMethod(Parameters):
     """What all methods share: a check of public numbers, and a call that draws.
 
     A method of one's own inherits from it, as a frozen dataclass. What a solver does with a `Run`
-    and a space of candidates, it does with the scores of all features.
+    and a space of candidates, it does with the scores of all features. Its check gets a problem
+    without records, and its notes are not released, since they were made after it looked.
     """
 
     def check(self, problem: FeatureScores, budget: Budget) -> None:
@@ -564,12 +577,12 @@ def method_of(solver: Any, k: int) -> tuple[str, Any]:
         _check_k(k)
         return "auto", None
     for name, kind in METHODS.items():
-        if isinstance(solver, kind):
+        if type(solver) is kind:
             return name, solver
         if isinstance(solver, str) and solver == name:
             return name, kind(k=k)  # type: ignore[call-arg]
     if isinstance(solver, SelectionMethod) and name_of(solver) not in OURS:
-        return name_of(solver), solver
+        return name_of(solver), apart(solver)
     raise DeclarationError(
         f"solver ({solver!r}) must be one of auto, {', '.join(METHODS)}, settings such as "
         "Peeling(k=10), or a SelectionMethod of your own, since a method here draws from one score "

@@ -42,22 +42,24 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.special import expit
+import scipy  # its submodules load when first used
 
 from privfit.base.errors import BudgetError
 from privfit.base.rounding import ABOVE
 from privfit.base.typing import Floats, Integers
+from privfit.linear.descent import signal_of
 from privfit.objectives import LinearObjective
 from privfit.privacy.accounting import Event, gaussian_total
 from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.remainder import gaussian_left
+from privfit.runs.door import is_users
 from privfit.runs.payment import Account, Paid, Terms
 from privfit.runs.run import Run
 from privfit.runs.settings import Settings
 from privfit.runs.spaces import Reals
 
-__all__ = ["CALIBRATION", "Parts", "Prior", "Scale", "prior_of"]
+__all__ = ["CALIBRATION", "Facts", "Parts", "Prior", "Scale", "prior_of"]
 
 CALIBRATION = 0.04  # of mu^2, or of epsilon
 FINE, FAR = 6, 6  # cells of 2^-FINE, up to scores of FAR
@@ -164,6 +166,8 @@ class Parts:
 
         A model without an intercept gets none. If nothing is left to spend, the slope is 1.
         """
+        if not account.grant.events:  # the solver drew nothing
+            self._reserve(account)
         if not (self.mu or self.epsilon):
             return Scale()
         if not objective.fit_intercept:
@@ -219,20 +223,52 @@ class Prior:
         return np.diag([self.slope_error**-2.0, self.intercept_error**-2.0])
 
 
-def prior_of(settings: Settings, loss: str, signal: float | None, weighted: bool = False) -> Prior:
-    """The prior for a solver and a loss, by how far a column stands above the noise.
+@dataclass(frozen=True)
+class Facts:
+    """What is public of scores before they are calibrated, for a prior.
+
+    `mu` is the Gaussian parameter of one model, or its epsilon if delta is 0. A table has
+    `table_columns`, `numbers` of them numbers, coded as `columns`.
+    """
+
+    loss: str
+    size: int | None
+    mu: float
+    neighbours: Neighbours
+    columns: int
+    table_columns: int
+    numbers: int = 0
+    weighted: bool = False  # whether some class is weighted more than others
+
+    @property
+    def signal(self) -> float | None:
+        """How far a coded column stands above the noise: see `descent.signal_of`."""
+        return signal_of(self.size, self.mu, self.neighbours, self.columns)
+
+    @property
+    def intercept_error(self) -> float:
+        """The standard deviation of an intercept of log odds."""
+        return WEIGHTED_ERROR if self.weighted else INTERCEPT_ERROR
+
+
+def prior_of(settings: Settings, facts: Facts) -> Prior:
+    """The prior for a solver: its own, if it has a method ``score_prior(facts)``, or the usual one.
 
     Clipped slopes make weights too large, the more so the more noise there is, and hold back a
-    class that is `weighted` more than others; a hinge knows nothing of probabilities, and errors
-    nothing of the size of weights. See `descent.signal_of`.
+    class that is weighted more than others; a hinge knows nothing of probabilities, and errors
+    nothing of the size of weights.
     """
-    intercept = WEIGHTED_ERROR if weighted else INTERCEPT_ERROR
-    if loss != "logistic":
+    if facts.loss != "logistic":
         return Prior(1.5, 1.0, 0.5)
+    own = None if is_users(settings) else getattr(settings, "score_prior", None)
+    if own is not None:
+        prior: Prior = own(facts)
+        return prior
     if not getattr(settings, "clips_slopes", False):
-        return Prior(1.0, 0.25, intercept)
+        return Prior(1.0, 0.25, facts.intercept_error)
+    signal = facts.signal
     slope = 0.75 if signal is None or signal < 150 else 0.85 if signal < 500 else 0.95
-    return Prior(slope, 0.25, intercept)
+    return Prior(slope, 0.25, facts.intercept_error)
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,7 +312,7 @@ def _combined(prior: Prior, *measured: tuple[float, _Measured]) -> Floats:
 def table_of(at: Floats, weights: Pair = NO_WEIGHTS) -> Integers:
     """int64 (2, cells, 5): what a record of each label and cell adds to the sums, in units."""
     t = np.arange(-REACH, REACH + 1) / REACH
-    p = expit(at[0] * FAR * t + at[1])
+    p = scipy.special.expit(at[0] * FAR * t + at[1])
     r = np.stack([-weights[0] * p, weights[1] * (1 - p)])
     h = np.array(weights)[:, None] * (p * (1 - p))
     rows = np.stack([r, r * t, CURVED * h, CURVED * h * t, CURVED * h * t * t], axis=-1)
@@ -345,7 +381,7 @@ def _by_histogram(
     points = np.stack([centres, np.ones_like(centres)])
     at = np.array([prior.slope, 0.0])
     for _ in range(20):
-        p = expit(at @ points)
+        p = scipy.special.expit(at @ points)
         slopes = points @ (noisy[1] * (1 - p) - noisy[0] * p)
         curved = noisy.sum(axis=0) * p * (1 - p)
         spread = variance * (np.square(weights[1] * (1 - p)) + np.square(weights[0] * p))

@@ -7,6 +7,9 @@ length K of a clipped gradient, and the range 2 x_max cap of moves scored by slo
 scores are losses, or that minimise a loss, have no such proof here and refuse weights before
 anything is charged.
 
+**Several classes.** Each model is for one class versus the rest. A dict weighs that class by its
+own weight and the rest by 1, whatever their classes, as liblinear does.
+
 **Counts.** 'balanced' weighs classes by the inverse of their counts, and a descent needs the sum of
 all weights for its steps. Both come from noisy counts of the classes, for 1 % of the squared
 Gaussian parameter, or for 5 % of epsilon if delta is 0. One record adds 1 to one count, so that
@@ -25,7 +28,6 @@ import numpy as np
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Array, Floats
 from privfit.base.validation import is_finite
-from privfit.linear.descent import Gradient
 from privfit.runs.settings import Settings
 
 __all__ = ["COUNTS", "PURE_COUNTS", "ClassWeights", "Weighing"]
@@ -71,11 +73,6 @@ class ClassWeights:
                 f"class_weight ({declared!r}) must have labels of the declared classes alone; pass "
                 f"weights of {labels}"
             )
-        if len(labels) > 2:
-            raise DeclarationError(
-                "class_weight (a dict) must be for two classes, since each model is for one class "
-                "versus the rest; pass class_weight='balanced'"
-            )
 
     @property
     def is_balanced(self) -> bool:
@@ -84,7 +81,7 @@ class ClassWeights:
 
     def share(self, settings: Settings, delta: float) -> float:
         """The part of the budget that buys counts."""
-        if self.declared is None or not (self.is_balanced or isinstance(settings, Gradient)):
+        if self.declared is None or not (self.is_balanced or settings.is_gaussian):
             return 0.0
         return COUNTS if delta else PURE_COUNTS
 
@@ -97,7 +94,7 @@ class ClassWeights:
                 f"class_weight ({self.declared!r}) must be None for solver {name!r}, which does "
                 "not weigh slopes; pass solver='gradient', or leave class_weight out"
             )
-        if self.is_balanced and delta and not isinstance(settings, Gradient):
+        if self.is_balanced and delta and not settings.is_gaussian:
             raise DeclarationError(
                 f"class_weight ('balanced') must be a dict for solver {name!r}, since its draws "
                 "must be planned before counts are bought; pass solver='gradient'"
@@ -118,8 +115,13 @@ class ClassWeights:
             assert sizes is not None, "balanced weights come from counts"
             weights = 1 / sizes
         else:
-            labels = self.classes.tolist()
-            weights = np.array([float(self.declared.get(label, 1.0)) for label in labels])
+            weights = self._declared_pair(head)
         weights = np.maximum(weights / weights.max(), LEAST)
         mean = 1.0 if sizes is None else float(weights @ sizes / sizes.sum())
         return Weighing(float(weights[0]), float(weights[1]), mean)
+
+    def _declared_pair(self, head: int) -> Floats:
+        """(2,): the declared weights of the rest and of a class; several classes have rest 1."""
+        labels = self.classes.tolist()
+        rest = self.declared.get(labels[1 - head], 1.0) if len(labels) == 2 else 1.0
+        return np.array([float(rest), float(self.declared.get(labels[head], 1.0))])

@@ -18,6 +18,7 @@ then clipped in the l1 norm and get discrete Laplace noise of epsilon / T each.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
@@ -27,6 +28,7 @@ from privfit.base import blas
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite
+from privfit.linear.uncertainty import Records, Walk, estimated, noise_of
 from privfit.objectives import LinearObjective
 from privfit.objectives.clipping import ClippedGradient, SecondMoments
 from privfit.objectives.coding import Broad, Centred, Coding
@@ -35,6 +37,7 @@ from privfit.privacy.ledger import Budget
 from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.remainder import gaussian_left, gaussian_part
+from privfit.runs.noise import Spread
 from privfit.runs.paths import Path
 from privfit.runs.protocols import Objective, Space
 from privfit.runs.run import Run, Task
@@ -47,6 +50,7 @@ from privfit.runs.settings import (
 )
 from privfit.runs.sizes import known_size
 from privfit.runs.spaces import Reals
+from privfit.runs.stops import RunEnded
 
 __all__ = ["Descending", "Descent", "Gradient"]
 
@@ -275,8 +279,8 @@ class Gradient(Descending):
         else:
             frame = _as_coded(coding, noise.order, float(_size_without_moments(run.n_public)))
         frame = replace(frame, size=frame.size * run.objective.mean_weight)
-        descend(run, coding, frame, s, noise, np.zeros(coding.width))
-        return run.path(s.average)
+        pace = descend(run, coding, frame, s, noise, np.zeros(coding.width))
+        return with_noise(run.path(s.average), coding, frame, pace, run.reported)
 
 
 def _size_without_moments(size: int | None) -> int:
@@ -360,16 +364,32 @@ class Frame:
 
     `basis` (k, width) maps coded records to coordinates in which steps are equally long in each
     direction. A step goes 1 / sqrt(noise to signal) times as far as the curvature of a whitened
-    loss allows, at most `fastest` times (chosen like the rules of `Gradient.filled`).
+    loss allows, at most `fastest` times (chosen like the rules of `Gradient.filled`). If
+    second moments were bought, `records` is what they say of the coded columns `kept`.
     """
 
     basis: Floats
     length: float
     size: float
     fastest: float
+    kept: Integers | None = None
+    records: Records | None = None
+
+    def of_codes(self) -> Floats:
+        """(k, width): the coordinates of coded records."""
+        return self.basis
+
+    def coded(self, weights: Floats) -> Floats:
+        """(width,): the weights of coded columns."""
+        return weights
+
+    def placed(self, weights: Floats, space: Reals) -> tuple[Floats, Floats]:
+        """The weights where the next step starts, and those of coded columns, within a space."""
+        inside = np.clip(weights, space.low, space.high)
+        return inside, inside
 
 
-def _whitened(moments: Floats, rise: float, size: float) -> tuple[Floats, float]:
+def whitened(moments: Floats, rise: float, size: float) -> tuple[Floats, float]:
     """(k, k) coordinates in which typical records are round, (M / n)^(-1/2), and their length.
 
     Eigenvalues below 0 are noise; all are raised by about the level of the noise, so that
@@ -409,10 +429,35 @@ def buy_frame(
     size = run.n_public or max(1.0, 4 * float(matrix[-1, -1]))  # the intercept is coded as 1/2
     deviation = math.sqrt(mechanism.variance) * moments.unit
     rise = settings.floor * deviation * math.sqrt(len(matrix))
-    transform, length = _whitened(matrix, rise, size)
+    transform, length = whitened(matrix, rise, size)
     basis = np.zeros((len(matrix), coding.width))
     basis[:, moments.kept] = transform
-    return Frame(basis, length, size, fastest=max(1.5, 2.4 / settings.clip))
+    likely = estimated(matrix, deviation, coding.empty(moments.kept)) / size
+    records = Records(likely, transform, coding.constant * coding.unit)
+    fastest = max(1.5, 2.4 / settings.clip)
+    return Frame(basis, length, size, fastest, moments.kept, records)
+
+
+@dataclass(frozen=True, eq=False)
+class Pace:
+    """The public numbers of a descent: its steps, how long a gradient may be, and its noise.
+
+    `deviation` is that of a mean gradient, and `weights` are those after each step.
+    """
+
+    loss: str
+    step: float
+    shrink: float
+    momentum: float
+    average: float
+    clip: float
+    deviation: float
+    weights: list[Floats]
+
+    def walk(self, steps: int) -> Walk:
+        """So many steps, of which the last ones are averaged as a `Path` does."""
+        averaged = max(1, round(self.average * steps))
+        return Walk(self.step, self.shrink, self.momentum, self.deviation, steps, averaged)
 
 
 def descend(
@@ -422,23 +467,51 @@ def descend(
     settings: Descent,
     noise: Noise,
     start: Floats,
-) -> None:
-    """Take steps along noisy gradients from coded weights, within the space; report each."""
+) -> Pace:
+    """Take steps along noisy gradients from weights of the frame, within the space; report each.
+
+    If a callback ends the run, the descent ends.
+    """
     objective, space, s = run.objective, run.space, settings
     clip = s.clip * SLOPE[objective.loss] * frame.length
-    clipped = ClippedGradient(objective, coding, frame.basis, clip, noise.order)
+    clipped = ClippedGradient(objective, coding, frame.of_codes(), clip, noise.order)
     sensitivity = clipped.sensitivity(run.neighbours)
     draw, deviation = noise.of_gradient(sensitivity), noise.deviation(sensitivity) * clipped.unit
 
     drowned = math.sqrt(len(frame.basis)) * deviation / (frame.size * clipped.clip)
     step = min(frame.fastest, 1 / math.sqrt(drowned)) / CURVATURE[objective.loss]
     shrink = 1 / (1 + step * s.ridge * deviation / frame.size)
-    weights, velocity = start, np.zeros(coding.width)
-    candidate = coding.weights(weights)
-    for _ in range(s.steps):
-        noisy = run.release(draw, clipped.sums(candidate)) * clipped.unit / frame.size
-        velocity = s.momentum * velocity + frame.basis.T @ noisy
-        moved = shrink * (weights + step * velocity)
-        weights = np.clip(moved, space.low, space.high)
-        candidate = coding.weights(weights)
-        run.report(candidate[None])
+    walk: list[Floats] = []
+    velocity = np.zeros(len(start))
+    weights, coded = start, frame.coded(start)
+    with suppress(RunEnded):
+        for _ in range(s.steps):
+            sums = clipped.sums(coding.weights(coded))
+            noisy = run.release(draw, sums) * clipped.unit / frame.size
+            velocity = s.momentum * velocity + frame.basis.T @ noisy
+            moved = shrink * (weights + step * velocity)
+            weights, coded = frame.placed(moved, space)
+            walk.append(weights)
+            run.report(coding.weights(coded)[None])
+    return Pace(
+        objective.loss, step, shrink, s.momentum, s.average, clipped.clip, deviation / frame.size,
+        walk,
+    )  # fmt: skip
+
+
+def with_noise(path: Path, coding: Coding, frame: Frame, pace: Pace, steps: int) -> Path:
+    """A path whose answer is the mean of the last of so many steps, with the noise of it.
+
+    The path is returned as it is if nothing is known of the records' second moments, or if steps
+    are so long that noise grows (`Walk.settles`). The fit is paid for by now, so nothing here may
+    fail: what cannot be computed is not known.
+    """
+    if frame.records is None:
+        return path
+    weights, walk = coding.positions(path.answer)[frame.kept], pace.walk(steps)
+    with np.errstate(all="ignore"):
+        curvature = frame.records.curvature(pace.loss, weights, pace.clip)
+        if not np.isfinite(curvature).all() or not walk.settles(curvature):
+            return path
+        rows = noise_of(walk, curvature, frame.basis)
+    return replace(path, noise=Spread.of(coding.linear(rows)))

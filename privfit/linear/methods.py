@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privfit.linear.additive import Additive
 from privfit.linear.descent import Gradient
 from privfit.linear.frank_wolfe import FrankWolfe
 from privfit.linear.functional import Functional
@@ -19,6 +20,7 @@ __all__ = ["METHODS", "RENAMED"]
 METHODS: dict[str, type[Settings]] = {
     **SOLVERS,
     "gradient": Gradient,
+    "additive": Additive,
     "frank_wolfe": FrankWolfe,
     "sgd": PermutedSGD,
     "select_refine": SelectRefine,

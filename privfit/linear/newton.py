@@ -339,9 +339,10 @@ class Problem:
         loss: Loss,
         ridge: float,
         radius: float | None = None,
+        coding: UnitCoding | None = None,
     ) -> None:
         self.loss, self.ridge = loss, float(ridge)
-        self.coding = coding_of(objective.domain, radius, objective.fit_intercept)
+        self.coding = coding or coding_of(objective.domain, radius, objective.fit_intercept)
         self._origin = objective.domain.origin
         self._n = objective.n_records
         numbers = objective.domain.numbers if radius is not None else np.arange(0)
@@ -372,6 +373,15 @@ class Problem:
             return w[:-1]
         w[-1] -= w[:-1] @ self._origin
         return w
+
+    @property
+    def directions(self) -> Any:
+        """CSR (p, n_weights): the weights of each coordinate of a coded model; see `linear`."""
+        columns, last = self.coding.matrix[:, :-1], self.coding.matrix[:, -1:]
+        if not self.coding.intercept:
+            return columns
+        shift = scipy.sparse.csr_array((columns @ self._origin)[:, None])
+        return scipy.sparse.hstack([columns, last - shift], format="csr")
 
     def minimise(self, tilt: Dyadic, tolerance: float) -> Dyadic:
         """(p,): a point where the gradient is no longer than `tolerance`; the proof is above.

@@ -31,7 +31,7 @@ All guarantees are for the program: nothing here depends on how float64 rounds.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -52,6 +52,7 @@ from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, GammaV
 from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.noise_bodies import ABOVE
 from privfit.privacy.remainder import gaussian_left
+from privfit.runs.noise import Spread
 from privfit.runs.paths import Path
 from privfit.runs.protocols import Objective, Space
 from privfit.runs.run import Run, Task
@@ -115,7 +116,7 @@ class Perturbation(Settings):
                 "the published algorithm has no intercept; pass fit_intercept=False"
             )
         loss = self.loss_of(objective)
-        self.ridge(coding_for(objective), loss, task.budget, task.neighbours, task.n_public)
+        self.ridge(self.coding(objective), loss, task.budget, task.neighbours, task.n_public)
         self._check_tolerance(loss, gamma_for(loss, room_for(objective, task.neighbours)))
 
     def _check_tolerance(self, loss: Loss, least: float) -> None:
@@ -164,6 +165,23 @@ class Perturbation(Settings):
             The loss.
         """
         return Logistic() if objective.loss == "logistic" else HuberHinge(self.smoothing)
+
+    def coding(self, objective: LinearObjective, radius: float | None = None) -> UnitCoding:
+        """The coding of records into the unit ball.
+
+        Parameters
+        ----------
+        objective : LinearObjective
+            The objective, of which the domain is used.
+        radius : float or None, default=None
+            The l1 norm to which the numbers of a record are clipped.
+
+        Returns
+        -------
+        UnitCoding
+            The coding.
+        """
+        return coding_of(objective.domain, radius, objective.fit_intercept)
 
     def ridge(
         self,
@@ -216,10 +234,6 @@ class Perturbation(Settings):
         """
         p = coding.shape.size
         return noise_length(p, budget, neighbours) / min(4.0, p / 15)
-
-
-def coding_for(objective: LinearObjective, radius: float | None = None) -> UnitCoding:
-    return coding_of(objective.domain, radius, objective.fit_intercept)
 
 
 def noise_length(p: int, budget: Budget, neighbours: Neighbours) -> float:
@@ -308,7 +322,7 @@ class _Fit:
 
     @classmethod
     def of(cls, settings: Perturbation, run: Run[LinearObjective, Space]) -> _Fit:
-        coding, loss = coding_for(run.objective), settings.loss_of(run.objective)
+        coding, loss = settings.coding(run.objective), settings.loss_of(run.objective)
         ridge = settings.ridge(coding, loss, run.budget, run.neighbours, run.n_public)
         gamma = settings.stops_at(loss, room_for(run.objective, run.neighbours))
         return cls(run, loss, ridge, coding.shape.size, gamma)
@@ -346,7 +360,21 @@ class _Fit:
             regularisation=self.ridge, smoothing=self.loss.smoothing or None,
             tolerance=self.tolerance, grid=unit, **origin_of(run.objective.domain),
         )  # fmt: skip
-        return run.path()
+        deviation = _deviation(mechanism, self.size) * unit
+        return replace(run.path(), noise=Spread.of(deviation * problem.directions))
+
+
+def _deviation(mechanism: Mechanism[ArrayLike, Array], p: int) -> float:
+    """The standard deviation of the noise of each of p coordinates.
+
+    A vector of density exp(-l2(b) / s) has a squared length of p (p + 1) s^2 on average.
+    """
+    if isinstance(mechanism, DiscreteGaussian):
+        return math.sqrt(mechanism.variance)
+    if isinstance(mechanism, GammaVector):
+        return math.sqrt(p + 1) * mechanism.sensitivity / mechanism.epsilon
+    assert isinstance(mechanism, DiscreteLaplace)
+    return math.sqrt(2) * mechanism.scale
 
 
 def origin_of(domain: Domain) -> dict[str, list[float]]:

@@ -20,7 +20,6 @@ and parameters add up as squares: mu_1^2 is a `share` of the squared parameter o
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -42,6 +41,7 @@ from privfit.linear.descent import (
     check_slopes,
     descend,
     signal_of,
+    with_noise,
 )
 from privfit.objectives import LinearObjective
 from privfit.objectives.clipping import SecondMoments
@@ -195,12 +195,11 @@ class SelectRefine(Descending):
         start = coding.positions(run.path(self.select.average).answer)
 
         frame = buy_frame(run, coding, plan.refine, plan.noise, columns)
-        with suppress(RunEnded):
-            descend(run, coding, frame, plan.refine, plan.noise, start)
+        pace = descend(run, coding, frame, plan.refine, plan.noise, start)
         steps = run.reported - plan.selections  # the mean is over steps alone, and they may be few
         average = plan.refine.average * steps / (plan.selections + steps)
         run.note(average=average)
-        return run.path(average)
+        return with_noise(run.path(average), coding, frame, pace, steps)
 
 
 @dataclass(frozen=True)

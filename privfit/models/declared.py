@@ -19,10 +19,11 @@ from typing import Any
 
 from privfit.base.errors import DeclarationTypeError, FileError
 from privfit.base.json import decoded, encoded
-from privfit.clustering import kmeans, kmedian
+from privfit.clustering import kmeans, kmedian, medians
 from privfit.domains import Domain
 from privfit.features import selection
 from privfit.linear import methods as linear
+from privfit.linear.coding import Coding
 from privfit.models import own
 from privfit.privacy.neighbours import Neighbours
 from privfit.runs.door import OURS
@@ -35,11 +36,11 @@ __all__ = ["SETTINGS", "from_plain", "method_name", "to_plain"]
 
 _NAMES: dict[type[Any], str] = {
     kind: name
-    for methods in (linear.METHODS, kmeans.METHODS, kmedian.METHODS, selection.METHODS)
-    for name, kind in methods.items()
+    for room in (linear, kmeans, kmedian, medians, selection)
+    for name, kind in room.METHODS.items()
 }
 _OPERATORS = [getattr(operators, name) for name in operators.__all__]
-SETTINGS: dict[str, type[Any]] = {kind.__name__: kind for kind in (*_NAMES, *_OPERATORS)}
+SETTINGS: dict[str, type[Any]] = {kind.__name__: kind for kind in (*_NAMES, *_OPERATORS, Coding)}
 
 
 def method_name(method: Any) -> Any:

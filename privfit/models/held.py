@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,8 +12,9 @@ import numpy as np
 from privfit.base.errors import DeclarationError, FileError
 from privfit.base.json import as_array, parse
 from privfit.base.typing import Array
-from privfit.base.validation import is_whole
-from privfit.domains import Box, Domain
+from privfit.base.validation import is_finite, is_whole
+from privfit.domains import Box, Domain, Schema
+from privfit.domains.columns import columns_from
 from privfit.models.declared import method_name
 from privfit.models.own import SavedSolver
 from privfit.privacy.ledger import Release
@@ -25,14 +26,18 @@ __all__ = [
     "UNCHANGED",
     "File",
     "check_method",
+    "check_noise",
     "check_ones",
+    "check_shares",
     "classes_of",
     "columns_of",
     "domain_of",
     "indices_of",
+    "learned_domain",
 ]
 
 UNCHANGED = "pass a model as it was fitted, or a file as it was written"
+SLACK = 0.01  # of a sum of rounded shares
 # Settings that a fit may change by a public rule, so that a release, which says what was used,
 # tells otherwise: raised, cut to what the domain has, or of no use to the task.
 ADJUSTED = {
@@ -110,8 +115,13 @@ def columns_of(file: File) -> dict[str, Any]:
     }
 
 
-def domain_of(file: File, declared: Any) -> tuple[Domain, dict[str, Any]]:
-    """The domain of a record with these columns, and the attributes that tell of both."""
+def domain_of(
+    file: File, declared: Any, coded: Callable[[Domain], Domain] | None = None
+) -> tuple[Domain, dict[str, Any]]:
+    """The domain of a record with these columns, and the attributes that tell of both.
+
+    `coded` makes the domain of a fit of the declared one, with its blanks filled in.
+    """
     found = columns_of(file)
     if isinstance(declared, tuple | list) and len(declared) == 2:
         declared = Box(*declared)
@@ -122,13 +132,26 @@ def domain_of(file: File, declared: Any) -> tuple[Domain, dict[str, Any]]:
         domain = domain.bind(found["n_features_in_"])
     else:
         file.agree("columns", file.parts["columns"], domain.column_names)
-    if domain.has_blanks:
+    columns = file.release.parameters.get("columns")
+    if domain.has_blanks or (columns is not None and domain.column_names is not None):
         try:
-            domain = domain.with_blanks_filled(file.release.parameters.get("columns"))
+            domain = domain.with_blanks_filled(columns)
         except DeclarationError as error:
-            raise FileError(f"columns must be as they were bought; {UNCHANGED}: {error}") from None
+            raise FileError(f"columns must be as they were fitted; {UNCHANGED}: {error}") from None
+    domain = domain if coded is None else coded(domain)
     file.agree("domain", str(domain), file.release.domain)
     return domain, {"domain_": domain, **found}
+
+
+def learned_domain(file: File) -> Any:
+    """The declared domain; 'learn' is the schema that was bought."""
+    declared = file.parameters["domain"]
+    if not isinstance(declared, str) or declared != "learn":
+        return declared
+    try:
+        return Schema(columns_from(file.release.parameters.get("columns")))
+    except DeclarationError as error:
+        raise FileError(f"columns must be as they were bought; {UNCHANGED}: {error}") from None
 
 
 def classes_of(file: File) -> Array:
@@ -169,6 +192,53 @@ def _check_settings(file: File, name: str, given: dict[str, Any], used: Any) -> 
             _check_settings(file, f"{name}'s {key}", value, said)
         elif value is not None and key not in ADJUSTED:
             file.agree(f"{name}'s {key}", value, said)
+
+
+def check_noise(file: File, models: int, width: int) -> None:
+    """The noise of weights, if it is known, is rows of numbers for each model; see `Spread`."""
+    known = file.release.parameters.get("noise")
+    if known is None:
+        return
+    if (
+        not isinstance(known, list)
+        or len(known) != models
+        or not all(_is_spread(one, width) for one in known)
+    ):
+        raise FileError(
+            f"noise of the release must be a factor of at most {width} weights a row, and the "
+            f"rest, of each model; {UNCHANGED}"
+        )
+
+
+def _is_spread(one: Any, width: int) -> bool:
+    """Whether a value is what `Spread.to_dict` writes for so many weights."""
+    if not isinstance(one, dict) or one.keys() != {"factor", "rest"}:
+        return False
+    if not isinstance(one["factor"], list) or len(one["factor"]) > width:
+        return False
+    rows = [*one["factor"], one["rest"]]
+    if not all(isinstance(row, list) and len(row) <= width for row in rows):
+        return False
+    numbers = [number for row in rows for number in row]
+    return len(one["rest"]) in (0, width) and all(map(is_finite, numbers))
+
+
+def check_shares(file: File, domain: Domain) -> None:
+    """The parts of records in levels, if they are known, add up to 1 in each column."""
+    known: Any = file.release.parameters.get("shares")
+    if known is None:
+        return
+    if (
+        not domain.parts
+        or not isinstance(known, list)
+        or len(known) != domain.width
+        or not all(is_finite(one) and one >= 0 for one in known)
+        or any(abs(sum(known[part.place]) - 1) > SLACK for part in domain.parts.values())
+    ):
+        raise FileError(
+            f"shares of the release must be parts of 1 for the {domain.width} levels of all "
+            f"columns; {UNCHANGED}"
+        )
 
 
 def check_ones(file: File, n_features: int) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from privfit.base.errors import FileError
 from privfit.base.json import as_array
+from privfit.base.validation import is_finite, is_whole
+from privfit.clustering.mixed import clustered
+from privfit.clustering.sizes import Sizes
 from privfit.evaluation.roc import ConfusionMatrix, RocCurve
 from privfit.features.bayes import NaiveBayes, NoisyCounts
 from privfit.features.text import hashed, listed
@@ -18,11 +22,14 @@ from privfit.models.held import (
     UNCHANGED,
     File,
     check_method,
+    check_noise,
     check_ones,
+    check_shares,
     classes_of,
     columns_of,
     domain_of,
     indices_of,
+    learned_domain,
 )
 from privfit.objectives.facility import spanned_box
 
@@ -34,29 +41,59 @@ def _linear(file: File) -> dict[str, Any]:
     for name in ("C", "fit_intercept"):
         if name in file.parameters:
             file.agree(name, file.parameters[name], file.settings.get(name))
-    domain, found = domain_of(file, file.parameters["domain"])
+    domain, found = domain_of(file, learned_domain(file))
     classes = classes_of(file)
     rows = 1 if len(classes) == 2 else len(classes)
     coef, intercept = file.floats("coef", rows, domain.width), file.floats("intercept", rows)
     if intercept.any() and not file.parameters["fit_intercept"]:
         raise FileError(f"intercept must be 0 if none was fitted; {UNCHANGED}")
+    check_noise(file, rows, domain.width + bool(file.parameters["fit_intercept"]))
+    check_shares(file, domain)
     return {**found, "classes_": classes, "coef_": coef, "intercept_": intercept}
 
 
 def _kmeans(file: File) -> dict[str, Any]:
     check_method(file, "solver")
-    file.agree("postprocess", file.parameters["postprocess"], file.settings.get("postprocess"))
-    domain, found = domain_of(file, file.parameters["domain"])
+    if file.parameters["postprocess"] != "auto":
+        file.agree("postprocess", file.parameters["postprocess"], file.settings.get("postprocess"))
+    if file.parameters["scale"] != 1.0:
+        file.agree("scale", file.parameters["scale"], file.settings.get("scale"))
+    coded = partial(clustered, scale=file.parameters["scale"])
+    domain, found = domain_of(file, learned_domain(file), coded)
     centers = file.floats("centers", None, domain.width)
     file.agree("n_clusters", file.parameters["n_clusters"], len(centers))
-    if file.parameters["postprocess"] is not None:
+    if file.settings.get("postprocess") is not None:
         centers = file.floats("postprocessed", *centers.shape)
-    return {**found, "cluster_centers_": centers}
+    return {**found, "cluster_centers_": centers, **_sizes(file, len(centers))}
+
+
+def _sizes(file: File, k: int) -> dict[str, Any]:
+    """The sizes of clusters; none in older files, and if the solver released none."""
+    noise: Any = file.release.parameters.get("size_noise")
+    if noise is None:
+        return {"cluster_sizes_": None, "cluster_size_errors_": None}
+    if not _is_size_noise(noise, k):
+        raise FileError(f"size_noise must be the noise of {k} sizes; {UNCHANGED}")
+    counts = file.floats("sizes", k)
+    errors = Sizes.from_noise(counts, noise).errors
+    return {"cluster_sizes_": counts, "cluster_size_errors_": errors}
+
+
+def _is_size_noise(noise: Any, k: int) -> bool:
+    """Whether this is what `Sizes.noise` writes of so many sizes."""
+    if not isinstance(noise, dict) or noise.keys() != {"kind", "scale", "draws"}:
+        return False
+    kind, scale, draws = noise["kind"], noise["scale"], noise["draws"]
+    known = kind in ("laplace", "gaussian") and is_finite(scale) and scale >= 0
+    counted = isinstance(draws, list) and all(is_whole(m) and 0 <= m < 1 << 31 for m in draws)
+    return known and counted and len(draws) == k
 
 
 def _kmedian(file: File) -> dict[str, Any]:
     check_method(file, "solver")
     given, metric, clip = (file.parameters[name] for name in ("facilities", "metric", "clip"))
+    if given is None:
+        return _kmedian_anywhere(file)
     places = np.asarray(given)
     if places.ndim != 2 or places.size == 0 or places.dtype.kind not in "fiu":
         raise FileError(f"facilities must be places (f, d); {UNCHANGED}")
@@ -77,6 +114,18 @@ def _kmedian(file: File) -> dict[str, Any]:
         raise FileError(f"centers must be the chosen facilities; {UNCHANGED}")
     return {**found, "facilities_": chosen, "cluster_centers_": centers, "metric_": metric,
             "clip_": said}  # fmt: skip
+
+
+def _kmedian_anywhere(file: File) -> dict[str, Any]:
+    """k-median without facilities."""
+    file.agree("metric", file.parameters["metric"], "l2")
+    said, clip = tuple(file.settings.get("clip", ())), file.parameters["clip"]
+    if clip is not None:
+        file.agree("clip", tuple(clip), said)
+    domain, found = domain_of(file, file.parameters["domain"])
+    centers = file.floats("centers", None, domain.width)
+    file.agree("n_clusters", file.parameters["n_clusters"], len(centers))
+    return {**found, "cluster_centers_": centers, "metric_": "l2", "clip_": said}
 
 
 def _bayes(file: File) -> dict[str, Any]:
@@ -147,19 +196,19 @@ class Kind:
 _CLASSIFIER = ("parameters", "columns", "labels", "release")
 _OTHER = ("parameters", "columns", "release")
 _LINEAR = Kind(
-    ("epsilon", "delta", "domain", "classes", "solver", "fit_intercept", "class_weight",
-     "calibrate", "adjacency", "n_public"),
+    ("epsilon", "delta", "domain", "classes", "solver", "fit_intercept", "coding",
+     "class_weight", "calibrate", "adjacency", "n_public"),
     _CLASSIFIER, _linear, RENAMED,
 )  # fmt: skip
 ESTIMATORS: dict[str, Kind] = {
     "LogisticRegression": _LINEAR,
     "LinearSVC": Kind(
         ("epsilon", "delta", "domain", "classes", "solver", "C", "fit_intercept",
-         "class_weight", "calibrate", "adjacency", "n_public"),
+         "coding", "class_weight", "calibrate", "adjacency", "n_public"),
         _CLASSIFIER, _linear, RENAMED,
     ),
     "KMeans": Kind(
-        ("n_clusters", "epsilon", "delta", "domain", "solver", "postprocess", "adjacency",
+        ("n_clusters", "epsilon", "delta", "domain", "solver", "postprocess", "scale", "adjacency",
          "n_public"), _OTHER, _kmeans,
     ),
     "KMedian": Kind(

@@ -26,8 +26,9 @@ SINCE_2: dict[str, dict[str, Any]] = {
 }
 # Parameters that any file may lack, and what was done without them.
 LATER: dict[str, dict[str, Any]] = {
-    "LogisticRegression": {"class_weight": None, "calibrate": False},
-    "LinearSVC": {"class_weight": None, "calibrate": False},
+    "LogisticRegression": {"coding": "declared", "class_weight": None, "calibrate": False},
+    "LinearSVC": {"coding": "declared", "class_weight": None, "calibrate": False},
+    "KMeans": {"scale": 1.0},
 }
 # Names that version 3 changed: solvers by the class of the model, settings, and parameters.
 SOLVERS_3 = {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from privfit._kernels import threads
 from privfit.base.errors import DeclarationError
@@ -29,6 +31,7 @@ from privfit.records.cells import Halved
 from privfit.records.centers import CentersRows
 from privfit.records.packing import MAX_RECORDS, check_domain
 from privfit.records.places import sums_of
+from privfit.records.sums import Sums
 
 LEAST_BITS = 4  # of records on the coarsest grid that is taken by itself
 
@@ -111,6 +114,11 @@ class CentersObjective(Objective[CentersRows]):
         self.domain: Domain = regrid(declared.bind(self.n_features))
         unit = self._record_unit = float(self.domain.record_units(uniform=True)[0])
         self._low, self._high = self.domain.low / unit, self.domain.high / unit
+
+    @property
+    def n_threads(self) -> int | None:
+        """Number of threads that was asked for; None for all cores."""
+        return self._n_threads
 
     @property
     def unit(self) -> float:
@@ -345,14 +353,157 @@ class CentersObjective(Objective[CentersRows]):
         tuple of arrays of int64 of shapes (k,) and (k, d)
             Counts, and sums in record units. They are private.
         """
-        if norm not in (1, 2):
-            raise DeclarationError(f"norm ({norm!r}) must be 1 or 2; pass one of them")
+        _check_norm(norm)
         if not is_whole(radius) or not 1 <= radius < 2**31:
             raise DeclarationError(
                 f"radius ({radius!r}) must be a whole number of record units, at least 1; pass "
                 "a public radius / objective.candidate_units"
             )
         return self._clusters(centers, int(radius), norm)
+
+    def norm_counts(self, centers: ArrayLike, radii: ArrayLike, norm: int) -> Integers:
+        """How many records lie within each radius of their nearest centre, and not within a less.
+
+        Each record is counted once, so one record more changes one count by one, and another record
+        in its place two.
+
+        Parameters
+        ----------
+        centers : array-like of shape (k, d)
+            The centres.
+        radii : array-like of int of shape (m,)
+            Ascending bounds on the norm of x - c, in record units.
+        norm : {1, 2}
+            The l1 or the l2 norm.
+
+        Returns
+        -------
+        array of int64 of shape (m + 1,)
+            The counts; the last is of the records beyond all radii. They are private.
+        """
+        _check_norm(norm)
+        bounds = np.asarray(radii)
+        whole = bounds.ndim == 1 and bounds.dtype.kind in "iu"
+        if not whole or not ((bounds >= 0) & (bounds < 2**31)).all() or (np.diff(bounds) < 0).any():
+            raise DeclarationError(
+                "radii must be ascending whole numbers of record units below 2^31; pass public "
+                "radii / objective.candidate_units, rounded down"
+            )
+        points = self._candidates(np.asarray(centers, dtype=np.float64)[None])[0]
+        return self._sums.sum(CentersRows.norm_counts, points, bounds.astype(np.int64), norm)
+
+    def cost_steps(self, sets: Sequence[ArrayLike], most: int, shift: int = 0) -> Integers:
+        """The clipped costs of several sets of centres, as the last cost and differences.
+
+        A record adds an integer vector whose absolute values add up to at most `most`, whatever
+        the sets are: see `privfit.clustering.curves`.
+
+        Parameters
+        ----------
+        sets : sequence of array-like of shape (k_i, d)
+            Sets of centres, on the grid, of any sizes.
+        most : int
+            The most that a record may cost, from 1 to 2^30 - 1, in units of 2^shift score units.
+        shift : int, default=0
+            The binary digits of a cost that are left out, from 0 to 40.
+
+        Returns
+        -------
+        array of int64 of shape (len(sets),)
+            The cost of the last set, then of each other set what it costs more than the next. They
+            are private.
+        """
+        if not is_whole(most) or not 1 <= most < 1 << 30:
+            raise DeclarationError(
+                f"most ({most!r}) must be a whole number from 1 to 2^30 - 1; pass a public bound "
+                "on the cost of a record, and a larger shift if it is larger"
+            )
+        if not is_whole(shift) or not 0 <= shift <= 40:
+            raise DeclarationError(
+                f"shift ({shift!r}) must be a whole number from 0 to 40; pass shift=0"
+            )
+        tables = [np.asarray(one, dtype=np.float64)[None] for one in sets]
+        if not tables or any(one.ndim != 3 for one in tables):
+            raise DeclarationError("sets must be one or more sets of centres; pass arrays (k, d)")
+        whole = [self.with_clusters(one.shape[1])._candidates(one)[0] for one in tables]
+        starts = np.cumsum([0, *(len(one) for one in whole[:-1])])
+        return self._sums.sum(
+            CentersRows.cost_steps, np.concatenate(whole), starts, int(most), int(shift)
+        )
+
+    def products(self, center: ArrayLike, shift: int, radius: int, norm: int) -> Integers:
+        """The sum of v v' over all records, v their clipped difference to one point.
+
+        A difference is divided by 2^shift, rounded towards zero, and shrunk to a norm of at most
+        `radius`. So one record adds a matrix whose entries have an absolute sum of at most
+        radius^2 if the norm is l1, and whose squares have at most the sum radius^4 if it is l2.
+
+        Parameters
+        ----------
+        center : array-like of shape (d,)
+            The point, on the grid.
+        shift : int
+            Bits that differences lose.
+        radius : int
+            Bound on the norm of a difference, in 2^shift record units.
+        norm : {1, 2}
+            The l1 or the l2 norm.
+
+        Returns
+        -------
+        array of int64 of shape (d, d)
+            The sums. They are private.
+        """
+        _check_norm(norm)
+        if not is_whole(radius) or not 1 <= radius < 2**24 or not 0 <= shift < 16:
+            raise DeclarationError(
+                f"radius ({radius!r}) and shift ({shift!r}) must be whole, from 1 to 2^24 and from "
+                "0 to 15; pass a public radius in units of 2^shift objective.candidate_units"
+            )
+        alone = np.asarray(center, dtype=np.float64)[None, None]
+        point = self.with_clusters(1)._candidates(alone)[0, 0]
+        return self._sums.sum(CentersRows.products, point.astype(np.int64), shift, radius, norm)
+
+    def framed_cells(
+        self, origin: Integers, frame: Integers, reach: Integers, axes: ArrayLike
+    ) -> Framed:
+        """Cells of records in a rotated frame, repeatedly halved. Private: to be released.
+
+        Parameters
+        ----------
+        origin : array of int64 of shape (d,)
+            The origin, in record units.
+        frame : array of int64 of shape (q, d)
+            Directions times 2^12.
+        reach : array of int64 of shape (q,)
+            How far the halved box reaches on both sides of the origin, in record units; records
+            beyond belong to its outermost cells.
+        axes : array-like of int
+            The column of the box of each halving.
+
+        Returns
+        -------
+        Framed
+            Counts the records of cells.
+        """
+        return Framed(self._sums, (origin, frame, reach, np.asarray(axes, dtype=np.int32)))
+
+    def with_clusters(self, n_clusters: int) -> CentersObjective:
+        """The same records, packed once, for sets of another number of centres.
+
+        Parameters
+        ----------
+        n_clusters : int
+            Number of centres in a candidate.
+
+        Returns
+        -------
+        CentersObjective
+            The objective.
+        """
+        other = copy.copy(self)
+        other.n_clusters = int(n_clusters)
+        return other
 
     def _clusters(self, centers: ArrayLike, radius: int, norm: int) -> tuple[Integers, Integers]:
         whole = self._candidates(np.asarray(centers, dtype=np.float64)[None])[0]
@@ -493,7 +644,25 @@ class CentersObjective(Objective[CentersRows]):
         return self.walk(centers)
 
 
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Framed:
+    """Records in a box about the origin of a frame, which is halved."""
+
+    sums: Sums[CentersRows]
+    frame: tuple[Integers, Integers, Integers, NDArray[np.int32]]
+
+    def count(self, codes: NDArray[np.uint64], shift: NDArray[np.uint64]) -> Integers:
+        """int64: the number of records in each cell, whose code lacks the last `shift` halvings."""
+        return self.sums.sum(CentersRows.framed_counts, *self.frame, codes, shift)
+
+
 D = TypeVar("D", bound=Domain)
+
+
+def _check_norm(norm: int) -> None:
+    """Refuse anything but the l1 and the l2 norm."""
+    if norm not in (1, 2):
+        raise DeclarationError(f"norm ({norm!r}) must be 1 or 2; pass one of them")
 
 
 def _roomy(domain: D, power: int, neighbours: Neighbours) -> D:

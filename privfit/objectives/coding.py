@@ -72,14 +72,19 @@ class Centred:
 
     def weights(self, positions: ArrayLike) -> Floats:
         """(..., width): the linear candidates of these centred weights, on the grid."""
+        W = self.linear(positions)
+        W /= self._units
+        np.rint(W, out=W)
+        W *= self._units
+        return W
+
+    def linear(self, positions: ArrayLike) -> Floats:
+        """(..., width): the linear weights of these centred ones, which may be off the grid."""
         U, d = np.asarray(positions, dtype=np.float64), self._domain.width
         W = np.empty_like(U)
         columns = np.multiply(U[..., :d], self._scale, out=W[..., :d])
         if self._intercept:
             W[..., d] = U[..., d] / 2 - columns @ self._middle
-        W /= self._units
-        np.rint(W, out=W)
-        W *= self._units
         return W
 
     def positions(self, weights: ArrayLike) -> Floats:
@@ -172,6 +177,24 @@ class Coding(Centred):
         """A bound on the l1 (order 1) or l2 norm (order 2) of a coded record."""
         total = self.sums(order) + self.constant**order
         return (total if order == 1 else math.sqrt(total)) * self.unit * ABOVE
+
+    def empty(self, columns: Integers) -> Floats:
+        """(g, len(columns)): directions that no coded record has any part of, of these columns.
+
+        A record has one category of each group, so that coded groups have the same sum, which is
+        also a multiple of the intercept's.
+        """
+        d, place = self._domain.width, {int(j): i for i, j in enumerate(columns)}
+        sums = []
+        for group in self._domain.groups:
+            members = range(group.start, group.stop)
+            if all(j in place for j in members):
+                sums.append(np.zeros(len(columns)))
+                sums[-1][[place[j] for j in members]] = 1 / self._scale[group.start]
+        if self._intercept:
+            sums.append(np.zeros(len(columns)))
+            sums[-1][place[d]] = 2.0
+        return np.array(sums[:-1]).reshape(-1, len(columns)) - (sums[-1] if sums else 0.0)
 
     def moments(self, packed: Integers) -> Integers:
         """int64 (width, width): sums of u u', exactly, of `LinearObjective.second_moments`.

@@ -103,7 +103,7 @@ class FacilityObjective(Objective[FacilityRows]):
                 f"metric ({metric!r}) must be 'l1', 'l2' or a function; pass metric(records, "
                 "facilities) -> array (rows, f)"
             )
-        low, high = _check_clip(clip)
+        low, high = check_clip(clip)
         threads.resolve(n_threads)
         self.clip, self.bits, self.metric = (low, high), bits, metric
         self._n_threads = n_threads
@@ -513,7 +513,8 @@ def _check_places(facilities: object) -> Floats:
     return places
 
 
-def _check_clip(clip: tuple[float, float]) -> tuple[float, float]:
+def check_clip(clip: tuple[float, float]) -> tuple[float, float]:
+    """Public bounds of a distance, as floats; refuse what is not a pair that increases from 0."""
     try:
         low, high = (float(bound) for bound in clip)
     except (TypeError, ValueError):

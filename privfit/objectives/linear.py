@@ -567,6 +567,32 @@ class LinearObjective(Objective[LinearRows]):
         """
         return self._sums.sum(LinearRows.second_moments)
 
+    def level_counts(self) -> Integers:
+        """The number of records at each level of a schema of levels. Private: to be released.
+
+        Returns
+        -------
+        array of int64 of shape (d,)
+            The counts.
+        """
+        return self._sums.sum(LinearRows.level_counts)
+
+    def feature_moments(self, matrix: Integers) -> Integers:
+        """The sum of phi phi' for features phi of a record's levels. Private: to be released.
+
+        Parameters
+        ----------
+        matrix : array of int64 of shape (p, d + 1)
+            What each level adds to phi, and last what every record has: whole numbers of at most
+            2^12 in size, as those of `Features`.
+
+        Returns
+        -------
+        array of int64 of shape (p, p)
+            The sums.
+        """
+        return self._sums.sum(LinearRows.feature_moments, matrix)
+
     def label_counts(self) -> Integers:
         """The number of records of class 0 and of class 1. Private: to be released.
 
@@ -583,7 +609,8 @@ class LinearObjective(Objective[LinearRows]):
         Parameters
         ----------
         w : array-like of shape (n_weights,)
-            A released model; it need not be on the grid.
+            A released model of the records themselves; it need not be on the grid. If the domain
+            is centred, its margins are those of the records before the origin was subtracted.
         fine : int
             A cell is 2^-fine wide; at most 10.
         reach : int
@@ -595,7 +622,8 @@ class LinearObjective(Objective[LinearRows]):
         array of int64 of shape (2, 2 * reach + 1)
             Counts of class 0 and of class 1.
         """
-        model = self._padded(np.asarray(w, dtype=np.float64)[None])[0]
+        model = self._padded(np.array(w, dtype=np.float64)[None])[0]
+        model[-1] += model[:-1] @ self.domain.origin
         farthest = float(np.abs(model) @ self._largest_record)
         model = model * min(1.0, 2.0**48 / max(farthest, 1.0))
         # Sums of absolute products stay below 2^61: exact, and 12 bits and more are left.

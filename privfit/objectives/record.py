@@ -13,7 +13,8 @@ from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.base.typing import Array, Integers
 from privfit.base.validation import is_finite, is_whole
 from privfit.objectives.common import Objective
-from privfit.objectives.record_moves import MoveSpace, RecordMoves
+from privfit.objectives.moves import MoveSpace
+from privfit.objectives.record_moves import RecordMoves
 from privfit.privacy.neighbours import Adjacency, Neighbours
 from privfit.records.compiled import MOVES, SCORE, Compiled, is_compiled
 from privfit.records.places import sums_of

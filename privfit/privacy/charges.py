@@ -9,6 +9,7 @@ and counts as the worse of both.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -21,8 +22,9 @@ from privfit.base.rounding import exact
 from privfit.privacy.budgets import Budget, after_steps
 from privfit.privacy.fields import ChargeFields, ReleaseFields
 from privfit.privacy.neighbours import ADJACENCIES, Neighbours
+from privfit.privacy.reservations import Reservation
 
-__all__ = ["UNKNOWN", "Charge", "Entry", "relations_of", "total"]
+__all__ = ["UNKNOWN", "Charge", "Entry", "Running", "charge_of", "relations_of", "total"]
 
 UNKNOWN = "unknown"  # the relation of a charge that nobody wrote down
 
@@ -35,13 +37,15 @@ Look: TypeAlias = tuple[str, float, float]  # name, epsilon and delta: all that 
 class Charge:
     """What a grant reserved, for which records, and under which relation.
 
-    `adjacency` is None if it is the ledger's own, and 'unknown' if it was not recorded.
+    `adjacency` is None if it is the ledger's own, and 'unknown' if it was not recorded. Charges of
+    budget files have a `reservation`, unless an earlier version wrote them.
     """
 
     group: str
     name: str
     budget: Budget
     adjacency: str | None = None
+    reservation: Reservation | None = None
 
     def steps_to(self, neighbours: Neighbours) -> int | None:
         """How many steps lead to neighbours of a ledger; None where no number does.
@@ -97,7 +101,24 @@ class Charge:
         }  # fmt: skip
         if cost != asked:  # for the reader; it is computed again
             shown["charged"] = {"epsilon": cost.epsilon, "delta": cost.delta}
+        if self.reservation is not None:
+            shown.update(self.reservation.fields())  # type: ignore[typeddict-item]
         return shown
+
+
+def charge_of(entry: ChargeFields, relation: str | None) -> Charge:
+    """The charge with these fields of JSON, under this relation.
+
+    Raises
+    ------
+    KeyError, TypeError
+        If a field is missing or wrong.
+    """
+    if relation not in (None, UNKNOWN, *ADJACENCIES):
+        raise KeyError(relation)
+    budget = Budget(entry["epsilon"], entry["delta"])
+    hash(entry["group"])  # a TypeError for what is no name
+    return Charge(entry["group"], entry["name"], budget, relation, Reservation.of(entry))
 
 
 def decimals(budget: Budget) -> Sums:
@@ -123,6 +144,44 @@ def total(entries: Iterable[Entry], read: Callable[[Budget], Sums] = decimals) -
         common[0] + max(epsilons.values(), default=Fraction(0)),
         common[1] + max(deltas.values(), default=Fraction(0)),
     )
+
+
+class Running:
+    """Exact sums of entries by group, as decimals and as doubles, that grow with each entry."""
+
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        zero = Fraction(0)
+        self._sums = {"": (zero, zero, zero, zero)}
+        for entry in entries:
+            self.add(entry)
+
+    def add(self, entry: Entry) -> None:
+        """Count one more entry."""
+        self._sums[entry[0]] = self._with(entry)
+
+    def _with(self, entry: Entry) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+        group, _, budget = entry
+        more = (*decimals(budget), *doubles(budget))
+        known = self._sums.get(group)
+        if known is None:
+            return more
+        return known[0] + more[0], known[1] + more[1], known[2] + more[2], known[3] + more[3]
+
+    def exceeds(self, budget: Budget, more: Entry | None = None) -> bool:
+        """Whether they add up to more than a budget, `more` included: as decimals and as doubles.
+
+        Three times 0.1 is 0.3 as decimals. A part of a budget, and what Python's subtraction leaves
+        of it, make up the whole as doubles, except for half a unit in its last place.
+        """
+        sums = self._sums if more is None else {**self._sums, more[0]: self._with(more)}
+        common, groups = sums[""], [sums[group] for group in sums if group]
+        whole = [part + max((one[i] for one in groups), default=Fraction(0))
+                 for i, part in enumerate(common)]  # fmt: skip
+        typed = zip(whole[:2], decimals(budget), strict=True)
+        taken = zip(whole[2:], (budget.epsilon, budget.delta), strict=True)
+        return any(part > limit for part, limit in typed) and any(
+            part > Fraction(limit) + Fraction(math.ulp(limit)) / 2 for part, limit in taken
+        )
 
 
 def relations_of(

@@ -13,31 +13,38 @@ it would reveal the private one. On record are released values, and seeds that d
 to propose, or samples whose key is public.
 
 The records are scored again, which takes time but no budget.
+
+**With a budget file**, a grant is charged there first, under the id of the run and the number of
+the grant, and then written to the journal; on resuming, one that is in the file is not charged
+again. A draw is written to the budget file first, then to the journal, and then shown. So whatever
+copy of a journal is resumed, nobody sees another outcome of a draw that was made: the copy has it,
+gets it from the budget file, or is refused. Without a budget file nothing knows what an older copy
+lacks.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import secrets
+from contextlib import suppress
 from threading import RLock
 from typing import SupportsInt, cast
 
 import numpy as np
 
 from privfit._kernels.random import BitSource
-from privfit.base.errors import FileError
-from privfit.base.json import parse, write
+from privfit.base.errors import BudgetError, DeclarationError, DeclarationTypeError
 from privfit.base.typing import Array
+from privfit.privacy.budget_file import LedgerFile
+from privfit.privacy.budget_text import Progress
 from privfit.privacy.charges import Charge
-from privfit.privacy.ledger import Budget, Grant, Ledger
+from privfit.privacy.journal import VERSION, Journal, Line
+from privfit.privacy.ledger import Budget, Grant, Ledger, Release
 from privfit.privacy.mechanisms import Mechanism, T, V
+from privfit.privacy.neighbours import Adjacency, Neighbours
 from privfit.privacy.privtree import Leaves
 
 __all__ = ["Checkpoint"]
-
-VERSION = 1
-START = b'{"kind": "run", "what": {"privfit": '  # of every journal
 
 
 class Checkpoint:
@@ -47,8 +54,14 @@ class Checkpoint:
     ----------
     path : str or path-like
         The journal; it is created if it does not exist, and replayed if it does.
-    epsilon, delta : float
-        The budget of the whole run, as for a `Ledger`.
+    epsilon : float or None, default=None
+        The budget of the whole run, as for a `Ledger`; by default that of `ledger`.
+    delta : float, default=0.0
+        Its delta, if epsilon is passed.
+    ledger : LedgerFile or None, default=None
+        A budget file (`open_ledger`) that pays for the run. Each grant is charged to it once, under
+        a run id that both files keep, however often the run is killed and resumed. The file knows
+        how far the run has got, so that an older copy of the journal is refused.
     random_state : None, int or numpy.random.Generator, default=None
         Source of new bits. None draws from the operating system; a seed is for tests.
 
@@ -58,6 +71,8 @@ class Checkpoint:
         For ``ledger=`` of everything that the run fits.
     coins : source of bits
         For ``random_state=`` of everything that the run fits.
+    run : str
+        The id of the run.
 
     See Also
     --------
@@ -87,154 +102,140 @@ class Checkpoint:
     def __init__(
         self,
         path: str | os.PathLike[str],
-        epsilon: float,
+        epsilon: float | None = None,
         delta: float = 0.0,
         *,
+        ledger: LedgerFile | None = None,
         random_state: object = None,
     ) -> None:
-        budget = Budget(epsilon, delta)
-        self._journal = _Journal(path)
-        self._journal.step("run", {"privfit": VERSION, "epsilon": budget.epsilon,
-                                   "delta": budget.delta})  # fmt: skip
-        self.ledger: Ledger = _Ledger(self._journal, epsilon, delta)
+        budget = _budget(epsilon, delta, ledger)
+        if ledger is not None and not ledger.identity:
+            raise DeclarationError(
+                "ledger must be a budget file with an identity, by which the journal knows it; "
+                "start one by open_ledger"
+            )
+        self._journal = Journal(path)
+        what = {"privfit": VERSION, "epsilon": budget.epsilon, "delta": budget.delta,
+                "ledger": "" if ledger is None else ledger.identity}  # fmt: skip
+        try:
+            run = str(self._journal.step("run", what, secrets.token_hex(8)))
+            self._guard = None if ledger is None else _Guard(self._journal, ledger, run)
+        except BaseException:
+            self._journal.close()
+            raise
+        self.run = run
+        self.ledger: Ledger = _Ledger(self._journal, budget, run, ledger)
         self.coins: BitSource = _Coins(self._journal, random_state)
 
     def __enter__(self) -> Checkpoint:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, *error: object) -> None:
+        if self._guard is not None and kind is None:
+            self._guard.settle()
         self._journal.close()
 
     def __repr__(self) -> str:
         return f"Checkpoint({self.ledger!r}, {self._journal.left} steps to replay)"
 
 
-class _Journal:
-    """Lines of JSON: read while there are any, then appended to."""
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = os.fspath(path)
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
-        self._file: int | None = os.open(self._path, flags, 0o600)
-        self._lock_file(self._file)
-        with open(self._path, "rb") as file:
-            whole = file.read()
-        lines = whole[: whole.rfind(b"\n") + 1]  # a line that a crash cut short was never told
-        try:
-            if not whole.startswith(START[: len(whole)]):
-                raise ValueError
-            self._steps = [parse(line, finite=False) for line in lines.splitlines()]
-        except ValueError:
-            raise FileError(
-                f"path ({self._path!r}) must be a journal of privfit, or new; pass another path"
-            ) from None
-        os.ftruncate(self._file, len(lines))  # only now: another file is left as it is
-        os.lseek(self._file, 0, os.SEEK_END)
-        self._next, self._process = 0, os.getpid()
-        self.drawing = False
-
-    def close(self) -> None:
-        """Release the file for another run."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
-
-    def __del__(self) -> None:
-        if hasattr(self, "_file"):
-            self.close()
-
-    def _lock_file(self, file: int) -> None:
-        """Refuse a journal that another run is writing to."""
-        try:
-            import fcntl
-        except ImportError:  # not on Windows
-            return
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise FileError(
-                f"path ({self._path!r}) must not be in use by another run; wait until it ends, or "
-                "pass another path"
-            ) from None
-
-    @property
-    def left(self) -> int:
-        """Steps on record that were not replayed yet."""
-        return len(self._steps) - self._next
-
-    def recorded(self, kind: str, what: object) -> object:
-        """What is on record for this step; None if the record has ended."""
-        if not self.left:
-            return None
-        step = self._steps[self._next]
-        if (step.get("kind"), step.get("what")) != (kind, what):
-            raise FileError(
-                f"path ({self._path!r}) must be the journal of this run, but step "
-                f"{self._next + 1} differs; pass the same settings and fits in the same order, or "
-                "another path"
-            )
-        self._next += 1
-        return step["value"]
-
-    def append(self, kind: str, what: object, value: object) -> None:
-        """Write a step to the record, on disk."""
-        if self._file is None:
-            raise FileError(
-                f"path ({self._path!r}) was closed; fit within `with Checkpoint(...) as journal:`"
-            )
-        if os.getpid() != self._process:
-            raise FileError(
-                f"path ({self._path!r}) is the journal of another process, of which this one is a "
-                f"fork; fit there, or pass another path to a new Checkpoint"
-            )
-        step = {"kind": kind, "what": what, "value": value}
-        line = write(step).encode() + b"\n"
-        try:
-            while line:
-                line = line[os.write(self._file, line) :]
-            os.fsync(self._file)
-        except OSError:
-            self.close()  # a line may be cut short, and none may follow it
-            raise
-        self._steps.append(step)
-        self._next += 1
-
-    def step(self, kind: str, what: object) -> None:
-        """A step without a value: it is on record, or is recorded now."""
-        if self.recorded(kind, what) is None:
-            self.append(kind, what, True)
-
-    @contextmanager
-    def draw(self) -> Iterator[None]:
-        """While a mechanism draws, bits are noise, and are not recorded."""
-        self.drawing = True
-        try:
-            yield
-        finally:
-            self.drawing = False
+def _budget(epsilon: float | None, delta: float, ledger: LedgerFile | None) -> Budget:
+    """The budget of the whole run: what was declared, or that of the budget file."""
+    if ledger is not None and not isinstance(ledger, LedgerFile):
+        raise DeclarationTypeError(
+            f"ledger ({type(ledger).__name__}) must be that of a budget file, which outlives a "
+            "crash; pass open_ledger(path)"
+        )
+    if epsilon is not None:
+        return Budget(epsilon, delta)
+    if ledger is None:
+        raise DeclarationError(
+            "epsilon (None) must be a number; pass the budget of the run, or a ledger by "
+            "ledger=open_ledger(path)"
+        )
+    return ledger.budget
 
 
 class _Ledger(Ledger):
-    """A ledger whose grants are on record."""
+    """A ledger whose grants are on record, and charged to a budget file once if there is one."""
 
-    def __init__(self, journal: _Journal, epsilon: float, delta: float) -> None:
-        super().__init__(epsilon, delta)
-        self._journal = journal
+    def __init__(
+        self, journal: Journal, budget: Budget, run: str = "", file: LedgerFile | None = None
+    ) -> None:
+        super().__init__(budget.epsilon, budget.delta)
+        self._journal, self._run, self._paid_from = journal, run, file
+        self.recorder = journal
+        self._outer = file  # whose relation counts
+        self._begun = None if file is None else file.current_run()  # before records are read
+
+    def _charge(self, charge: Charge) -> None:
+        if self._paid_from is not None and self._begun is not None:
+            self._check_covers(charge)
+            paid = self._journal.check("grant", _asked(charge))
+            with self._paid_from.under(self._begun):
+                self._paid_from.charge_once(charge, self._run, len(self._charges), paid=paid)
+        super()._charge(charge)
 
     def _grant(self, charge: Charge) -> Grant:
-        asked = charge.budget
-        self._journal.step("grant", [charge.group, charge.name, asked.epsilon, asked.delta])
-        return _Grant(self._journal, *self._terms(charge))
+        self._journal.step("grant", _asked(charge))
+        return _Grant(self._journal, len(self._charges) - 1, *self._terms(charge))
+
+    def nested(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        name: str = "part",
+        adjacency: Adjacency | None = None,
+    ) -> Ledger:
+        """Refused: grants of a ledger within would draw anew whenever the run is resumed."""
+        raise DeclarationError(
+            "a ledger within that of a checkpoint has no journal, and would draw anew in each "
+            "resumed run; reserve parts from journal.ledger itself"
+        )
+
+    def publish_part(self, release: Release, part: int) -> None:
+        """Keep the release of a grant, here and in the budget file."""
+        super().publish(release)
+        if self._paid_from is not None:
+            self._paid_from.publish(release, self._run, part, replaces=True)
+
+
+def _asked(charge: Charge) -> list[object]:
+    """What is on record of a grant."""
+    asked = charge.budget
+    return [charge.group, charge.name, asked.epsilon, asked.delta, charge.adjacency]
+
+
+class _Part:
+    """What a grant needs of its ledger: where its release goes."""
+
+    def __init__(self, ledger: _Ledger, part: int) -> None:
+        self._ledger, self._part = ledger, part
+
+    def agree(self, neighbours: Neighbours | None) -> Neighbours:
+        """The ledger's neighbours, or from now on these."""
+        return self._ledger.agree(neighbours)
+
+    def publish(self, release: Release) -> None:
+        """Keep the release."""
+        self._ledger.publish_part(release, self._part)
 
 
 class _Grant(Grant):
-    """A grant whose draws are on record."""
+    """A grant whose declarations and draws are on record."""
 
     def __init__(
-        self, journal: _Journal, name: str, budget: Budget, lock: RLock, holder: Ledger
+        self, journal: Journal, part: int, name: str, budget: Budget, lock: RLock, holder: Ledger
     ) -> None:
-        super().__init__(name, budget, lock, holder)
-        self._journal = journal
+        super().__init__(name, budget, lock, _Part(cast("_Ledger", holder), part))
+        self._journal = self.recorder = journal
+
+    def declare(self, *declarations: object) -> None:
+        """Tie the journal to declarations."""
+        self._check_process()
+        with self._lock:
+            self._check_open()
+            self._journal.step("declared", list(declarations))
 
     def release(self, mechanism: Mechanism[V, T], value: V, rng: object = None) -> T:
         """Check, charge, and draw or read what was drawn."""
@@ -250,20 +251,66 @@ class _Grant(Grant):
             return drawn
 
 
+class _Guard:
+    """Keeps a journal and its budget file in step, so that no draw is made twice.
+
+    The line of a draw is in the budget file before it is in the journal, and in both before anybody
+    sees it. So a journal that lacks just this line gets it from there, and one that lacks more, or
+    has other lines, is not the newest copy.
+    """
+
+    def __init__(self, journal: Journal, file: LedgerFile, run: str) -> None:
+        self._journal, self._file, self._run = journal, file, run
+        self._known = file.progress(run)
+        self._catch_up()
+        journal.before_draw = self.before_draw
+
+    def _catch_up(self) -> None:
+        """Add the line that only the budget file has; refuse copies that are not the newest."""
+        known, sums = self._known, self._journal.sums
+        if known is not None and len(sums) == known.lines and self._journal.follows(known.last):
+            self._journal.write(known.last)
+        drawn = max(self._journal.draws, default=0)
+        has = 0 if known is None else known.lines
+        if drawn > has:
+            raise BudgetError(
+                "the journal has draws that its budget file does not know: the budget file is an "
+                "older copy; put its newest copy back to continue"
+            )
+        if known is not None and (len(sums) <= has or sums[has] != known.sum):
+            raise BudgetError(
+                "the journal is an older copy, or was changed: its budget file knows that the run "
+                "has got further; put the newest copy of the journal back, or begin another run, "
+                "which is charged anew"
+            )
+
+    def before_draw(self, line: Line) -> None:
+        """Write the line of a draw to the budget file."""
+        after = Progress(self._run, line.number, line.sum, line.text)
+        self._file.advance(self._known, after)
+        self._known = after
+
+    def settle(self) -> None:
+        """Drop the copy of the last line, which the journal has; if that fails, it stays."""
+        if self._known is not None and self._known.last:
+            with suppress(OSError, ValueError, BudgetError):
+                self._file.advance(self._known, self._known._replace(last=""))
+
+
 class _Coins(BitSource):
     """A source of bits; those taken outside draws are recorded."""
 
-    def __init__(self, journal: _Journal, random_state: object) -> None:
+    def __init__(self, journal: Journal, random_state: object) -> None:
         super().__init__(random_state)
-        self._journal = journal
+        self.journal = journal
 
     def bits(self, count: int) -> int:
-        if self._journal.drawing:
+        if self.journal.drawing:
             return super().bits(count)
-        known = self._journal.recorded("coins", count)
+        known = self.journal.recorded("coins", count)
         if known is None:
             known = str(super().bits(count))
-            self._journal.append("coins", count, known)
+            self.journal.append("coins", count, known)
         return int(str(known))
 
 

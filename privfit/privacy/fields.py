@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
-__all__ = ["ChargeFields", "EventFields", "LedgerFields", "ReleaseFields"]
+__all__ = ["ChargeFields", "EventFields", "JournalFields", "LedgerFields", "ReleaseFields"]
 
 
 class EventFields(TypedDict):
@@ -36,7 +36,10 @@ class ReleaseFields(TypedDict, total=False):
 
 
 class ChargeFields(TypedDict, total=False):
-    """A charge; the first version wrote no relation. `charged` is for the reader alone."""
+    """A charge; the first version wrote no relation. `charged` is for the reader alone.
+
+    From `time` on, the fields of a reservation: those of budget files since the third version.
+    """
 
     group: str
     name: str
@@ -44,10 +47,27 @@ class ChargeFields(TypedDict, total=False):
     delta: float
     adjacency: str | None
     charged: Mapping[str, float]
+    time: str
+    run: str
+    part: int
+    user: str
+    host: str
+    version: str
+    model: str
+    state: str
+
+
+class JournalFields(TypedDict, total=False):
+    """How far the journal of a run has got."""
+
+    run: str
+    lines: int
+    sum: str
+    last: str
 
 
 class LedgerFields(TypedDict, total=False):
-    """A ledger; `id` is that of a budget file."""
+    """A ledger; `id`, `renewal` and `journals` are those of a budget file."""
 
     privfit: int
     id: str
@@ -55,5 +75,7 @@ class LedgerFields(TypedDict, total=False):
     delta: float
     adjacency: str | None
     max_rows: int
+    renewal: str | None
     entries: Sequence[ChargeFields]
+    journals: Sequence[JournalFields]
     releases: Sequence[ReleaseFields]

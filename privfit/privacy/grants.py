@@ -10,6 +10,11 @@ takes plans until then; afterwards a draw is covered in one of three ways:
 - by the grant's filter (`Grant.filter`), if one was chosen before the first draw.
 
 Everything else is refused. `docs/ledger.md` has the proofs.
+
+**A part of its own.** `Grant.enclose` begins a part whose draws are planned anew, when the first
+ones are known: all of them together are one (epsilon, delta) release, which was planned before the
+first draw of all. Whatever was drawn before it, the part is (epsilon, delta)-DP by its own plan,
+and an approximate release that may depend on earlier outputs is what `compose` accounts for.
 """
 
 from __future__ import annotations
@@ -264,6 +269,19 @@ class Holder(Protocol):
         """Keep the release of a closed grant."""
 
 
+def check_source(rng: object, journal: object) -> None:
+    """Refuse the coins of a checkpoint for draws that its journal does not have.
+
+    Coins that are taken outside such draws go on record: the journal would have the noise.
+    """
+    recorded = getattr(rng, "journal", None)
+    if recorded is not None and recorded is not journal:
+        raise DeclarationError(
+            "coins of a checkpoint must go with its ledger, or noise would be on record; pass "
+            "ledger=checkpoint.ledger, too, or another random_state"
+        )
+
+
 class Grant:
     """Part of a budget for one fit, made by `Ledger.reserve` and charged in full then.
 
@@ -299,6 +317,8 @@ class Grant:
     1.0
     """
 
+    recorder: object = None  # the journal of a checkpoint, which has what is drawn
+
     def __init__(
         self,
         name: str,
@@ -313,6 +333,8 @@ class Grant:
         self._process = os.getpid()
         self._closed, self._seeded = "", False
         self._as_planned = True  # of no kind were more draws made than planned
+        self._outside: Counter[Kind] | None = None  # what was drawn before a part of its own began
+        self._covers = budget  # what the plan may cost: the budget, or that of the part
 
     def __repr__(self) -> str:
         return f"Grant({self._name!r}, {self._budget}{' (closed)' if self._closed else ''})"
@@ -331,10 +353,21 @@ class Grant:
         return self._budget
 
     @property
+    def holder(self) -> Holder:
+        """The ledger that it is a part of, or its entry there."""
+        return self._holder
+
+    @property
     def events(self) -> tuple[Event, ...]:
-        """What was drawn so far, equal events counted together."""
+        """What was drawn so far, equal events counted together; an enclosed part is one of them."""
         with self._lock:
-            return _events(self._drawn)
+            return _events(self._drawn if self._outside is None else self._outside)
+
+    @property
+    def enclosed(self) -> tuple[Event, ...]:
+        """What was drawn within an enclosed part so far, equal events counted together."""
+        with self._lock:
+            return () if self._outside is None else _events(self._drawn)
 
     @property
     def planned(self) -> tuple[Event, ...]:
@@ -372,7 +405,7 @@ class Grant:
         with self._lock:
             self._check_open()
             check_filter(by, self._budget.delta)
-            if self._drawn:
+            if self._drawn or self._outside is not None:
                 raise BudgetError(
                     f"grant {self._name!r} has drawn already, and plan or filter is decided before "
                     "the first draw; reserve another grant"
@@ -401,11 +434,65 @@ class Grant:
                 self._check_covered(events)
                 return
             planned = self._planned + _counted(events)
-            if not in_plain_sum(planned, self._budget.epsilon):
-                cost = compose(_events(planned), self._budget.delta)
-                if cost > self._budget.epsilon:
+            if not in_plain_sum(planned, self._covers.epsilon):
+                cost = compose(_events(planned), self._covers.delta)
+                if cost > self._covers.epsilon:
                     self._refuse(events, cost)
             self._planned = planned
+
+    def enclose(self, budget: Budget) -> None:
+        """Begin a part of its own: draws from now on are planned anew, within this budget.
+
+        To the plan of the grant the part is one release, ``Event("approximate", epsilon, 1,
+        delta)``, which must have been planned before the first draw.
+
+        Parameters
+        ----------
+        budget : Budget
+            The epsilon and delta of the part.
+
+        Raises
+        ------
+        BudgetError
+            If that release was not planned, or if a part has begun already.
+
+        Examples
+        --------
+        >>> from privfit import Budget, DiscreteLaplace, Event, Ledger
+        >>> grant = Ledger(1.0, 1e-6).reserve(1.0, 1e-6)
+        >>> grant.plan(Event("pure", 0.25), Event("approximate", 0.7, 1, 5e-7))
+        >>> rough = grant.release(DiscreteLaplace(epsilon=0.25, sensitivity=1), [1000])
+        >>> grant.enclose(Budget(0.7, 5e-7))
+        >>> size = 0.1 if rough[0] > 500 else 0.2  # chosen after the first draw
+        >>> finer = grant.release(DiscreteLaplace(epsilon=size, sensitivity=1), [1000])
+        >>> grant.close().verify()
+        True
+        """
+        part = _counted([Event("approximate", budget.epsilon, 1, budget.delta)])
+        self._check_process()
+        with self._lock:
+            self._check_open()
+            drawn = self._drawn + part
+            if self._by or self._outside is not None or not self._is_planned(drawn):
+                raise BudgetError(
+                    f"grant {self._name!r} must have planned a part of epsilon "
+                    f"{budget.epsilon:.6g}, delta {budget.delta:.6g}, once and without a filter; "
+                    "plan Event('approximate', epsilon, 1, delta) before the first draw"
+                )
+            self._outside, self._covers = drawn, budget
+            self._planned, self._drawn, self._as_planned = Counter(), Counter(), True
+
+    def declare(self, *declarations: object) -> None:
+        """Take note of public declarations under which the grant is spent.
+
+        The journal of a `Checkpoint` keeps them, and is not resumed under others. Other ledgers
+        have no use for them.
+
+        Parameters
+        ----------
+        *declarations : object
+            Numbers, texts, lists, None: what JSON has.
+        """
 
     def release(self, mechanism: Mechanism[V, T], value: V, rng: object = None) -> T:
         """Check, charge and draw.
@@ -431,6 +518,7 @@ class Grant:
         return mechanism(value, rng)
 
     def _charge(self, mechanism: Mechanism[V, T], rng: object) -> None:
+        check_source(rng, self.recorder)
         event = mechanism.event
         key = _kind(event)
         self._check_process()
@@ -452,15 +540,15 @@ class Grant:
     def _check_covered(self, events: Iterable[Event]) -> None:
         """Refuse events that neither the plan, nor the plain sum, nor the filter covers."""
         wanted = self._drawn + _counted(events)
-        if in_plain_sum(wanted, self._budget.epsilon):
+        if in_plain_sum(wanted, self._covers.epsilon):
             return
         if self._by:
-            cost = filtered(_events(wanted), self._budget.delta, self._by)
-            if cost > self._budget.epsilon:
+            cost = filtered(_events(wanted), self._covers.delta, self._by)
+            if cost > self._covers.epsilon:
                 self._refuse(events, cost)
         elif not self._is_planned(wanted):
-            cost = compose(_events(wanted), self._budget.delta)
-            if cost > self._budget.epsilon:
+            cost = compose(_events(wanted), self._covers.delta)
+            if cost > self._covers.epsilon:
                 self._refuse(events, cost)
             raise BudgetError(
                 f"grant {self._name!r} has drawn already, and {_named(events)} was not planned: "
@@ -476,9 +564,9 @@ class Grant:
         )  # fmt: skip
 
     def _refuse(self, events: Iterable[Event], cost: float) -> None:
-        has, needs = told_apart(self._budget.epsilon, cost)
+        has, needs = told_apart(self._covers.epsilon, cost)
         raise BudgetError(
-            f"grant {self._name!r} has epsilon {has}, delta {self._budget.delta:.6g}, but what is "
+            f"grant {self._name!r} has epsilon {has}, delta {self._covers.delta:.6g}, but what is "
             f"planned with {_named(events)} costs epsilon {needs}; reserve more, or plan fewer or "
             "smaller draws"
         )
@@ -581,6 +669,11 @@ class Part(Grant):
         self._whole = whole
         self._closed = "it is a part of another; close that one"  # which makes the release
 
+    @property
+    def planned(self) -> tuple[Event, ...]:
+        """What was planned so far of the grant, or of its enclosed part."""
+        return self._whole.planned
+
     def plan(self, *events: Event) -> None:
         """Reserve draws from the grant; after its first draw they must be covered already.
 
@@ -590,6 +683,16 @@ class Part(Grant):
             The draws.
         """
         self._whole.plan(*events)
+
+    def declare(self, *declarations: object) -> None:
+        """Take note of public declarations, by the grant.
+
+        Parameters
+        ----------
+        *declarations : object
+            Numbers, texts, lists, None: what JSON has.
+        """
+        self._whole.declare(*declarations)
 
     def release(self, mechanism: Mechanism[V, T], value: V, rng: object = None) -> T:
         """Check, charge and draw, by the grant.

@@ -30,7 +30,6 @@ do under 'replace', where the new record may belong to another group.
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 from collections.abc import Iterable, Iterator
@@ -47,8 +46,17 @@ from privfit.base.rounding import exact, rounded_down, rounded_up
 from privfit.base.tables import Frame, as_frame
 from privfit.privacy.accounting import Event
 from privfit.privacy.budgets import Budget
-from privfit.privacy.charges import UNKNOWN, Charge, Entry, decimals, doubles, relations_of, total
-from privfit.privacy.fields import LedgerFields
+from privfit.privacy.charges import (
+    UNKNOWN,
+    Charge,
+    Entry,
+    Running,
+    charge_of,
+    decimals,
+    relations_of,
+    total,
+)
+from privfit.privacy.fields import LedgerFields, ReleaseFields
 from privfit.privacy.grants import (
     FORKED,
     NOT_OURS,
@@ -81,6 +89,7 @@ __all__ = [
 
 LEAST, MOST = 1e-9, 1e6  # of epsilon: noise and rates stay within 64 bits, and draws quick
 VERSION = 2  # of a ledger as JSON; the first knew no relations
+FILES = 3  # the version of budget files, which have reservations besides
 
 
 class _State(TypedDict):
@@ -218,12 +227,16 @@ ledger
     @property
     def spent(self) -> Budget:
         """What was reserved: sums within a group of records, the largest over disjoint groups."""
-        return self._cost_of(self.entries)
+        return self._cost_of(self._counting())
 
     @property
     def remaining(self) -> Budget:
         """What can still be reserved for all records."""
-        return self._left(self.entries)
+        return self._left(self._counting())
+
+    def _counting(self) -> Iterable[Entry]:
+        """The entries that take from the budget as it is now: all, unless it renews."""
+        return self.entries
 
     def remaining_for(self, group: str) -> Budget:
         """What can still be reserved for one group of records.
@@ -240,7 +253,7 @@ ledger
         """
         if not group:
             return self.remaining
-        return self._left(entry for entry in self.entries if entry[0] in ("", group))
+        return self._left(entry for entry in self._counting() if entry[0] in ("", group))
 
     def cost(self, scope: str) -> Budget:
         """What was reserved within a scope.
@@ -338,11 +351,22 @@ ledger
     def _check_covers(self, charge: Charge) -> Neighbours | None:
         """The neighbours for which the ledger also covers this charge; refuse it if none do."""
         neighbours = self._neighbours_with(charge)
-        entries = [(one.group, one.name, one.cost(neighbours)) for one in self._charges]
         cost = charge.cost(neighbours)
-        if self._exceeded_by([*entries, (charge.group, charge.name, cost)]):
+        sums = self._sums_beside(charge, neighbours)
+        if sums.exceeds(self._budget, (charge.group, charge.name, cost)):
+            beside = self._beside(charge)
+            entries = [(one.group, one.name, one.cost(neighbours)) for one in beside]
             raise BudgetError(self._shortage(entries, charge, cost, relation_of(neighbours)))
         return neighbours
+
+    def _beside(self, charge: Charge) -> list[Charge]:
+        """The charges that take from the same budget as this one."""
+        return self._charges
+
+    def _sums_beside(self, charge: Charge, neighbours: Neighbours | None) -> Running:
+        """The sums of those charges."""
+        beside = self._beside(charge)
+        return Running((one.group, one.name, one.cost(neighbours)) for one in beside)
 
     def _neighbours_with(self, charge: Charge) -> Neighbours | None:
         """The ledger's neighbours, or what they become with a charge.
@@ -386,17 +410,8 @@ ledger
         )
 
     def _exceeded_by(self, entries: Iterable[Entry]) -> bool:
-        """Whether they add up to more than the budget, both as decimals and as doubles.
-
-        Three times 0.1 is 0.3 as decimals. A part of a budget, and what Python's subtraction leaves
-        of it, make up the whole as doubles, except for half a unit in its last place.
-        """
-        entries, budget = list(entries), self._budget
-        typed = zip(total(entries), decimals(budget), strict=True)
-        taken = zip(total(entries, doubles), (budget.epsilon, budget.delta), strict=True)
-        return any(part > whole for part, whole in typed) and any(
-            part > Fraction(whole) + Fraction(math.ulp(whole)) / 2 for part, whole in taken
-        )
+        """Whether they add up to more than the budget: see `Running.exceeds`."""
+        return Running(entries).exceeds(self._budget)
 
     def agree(self, neighbours: Neighbours | None) -> Neighbours:
         """The ledger's neighbours: its own, or these from now on.
@@ -573,7 +588,11 @@ ledger
             The text.
         """
         charges, releases = self.charges, self.releases
-        return ledger_json(self._promise(), charges, releases, self._max_rows)
+        return ledger_json(self._promise(), charges, releases, self._max_rows, **self._more())
+
+    def _more(self) -> dict[str, str]:
+        """Fields of a kind of ledger of its own."""
+        return {}
 
     def to_dict(self) -> dict[str, object]:
         """Budget, relation, grants and releases as plain values: what `to_json` writes.
@@ -620,7 +639,7 @@ ledger
         Ledger
             An open ledger with its grants charged and its releases.
         """
-        return ledger_of(cast("LedgerFields", fields_of(text, *range(1, VERSION + 1))))
+        return ledger_of(cast("LedgerFields", fields_of(text, *range(1, FILES + 1))))
 
 
 _LEDGERS: WeakSet[Ledger] = WeakSet()
@@ -663,6 +682,11 @@ def _rows(items: Iterable[object]) -> str:
 
 def ledger_of(fields: LedgerFields) -> Ledger:
     """The ledger with the fields that `ledger_json` wrote; an overspent one is refused."""
+    if fields.get("renewal") is not None:
+        raise DeclarationError(
+            f"renewal ({fields['renewal']!r}) is for budget files, whose entries have times; open "
+            "the file by open_ledger"
+        )
     try:
         entries, made = fields["entries"], fields.get("releases", [])
         if fields["privfit"] == 1:
@@ -672,18 +696,22 @@ def ledger_of(fields: LedgerFields) -> Ledger:
             unit = fields.get("adjacency"), fields.get("max_rows", 1)
             ledger = Ledger(fields["epsilon"], fields["delta"], *unit)
             relations = [entry.get("adjacency", UNKNOWN) for entry in entries]
-        for entry, relation in zip(entries, relations, strict=True):
-            if relation not in (None, UNKNOWN, *ADJACENCIES):
-                raise KeyError(relation)
-            budget = Budget(entry["epsilon"], entry["delta"])
-            ledger._charges.append(Charge(entry["group"], entry["name"], budget, relation))
-        ledger._releases = [release_of(one) for one in made]
+        ledger._charges = list(map(charge_of, entries, relations))
+        ledger._releases = [release_of(_without_run(one)) for one in made]
         overspent = ledger._exceeded_by(ledger.entries)
     except (KeyError, TypeError, AttributeError):
         raise DeclarationError(NOT_OURS) from None
     if overspent:
         raise BudgetError("this ledger has reserved more than its budget; do not rely on it")
     return ledger
+
+
+def _without_run(fields: ReleaseFields) -> ReleaseFields:
+    """A release of a budget file without the names of its run and part."""
+    return cast(
+        "ReleaseFields",
+        {name: fields[name] for name in fields if name not in ("run", "part")},  # type: ignore[literal-required]
+    )
 
 
 def reserve_from(

@@ -119,17 +119,23 @@ class SegmentQuantiles(RelatedMechanism[Sequence[Segment], list[int]]):
     def scores(self, segment: Segment) -> Integers:
         """int64 (m,), or (m + 1,) with `skips`: the scores of candidates. They are private."""
         counts = np.asarray(segment.counts, dtype=np.int64)
-        upto = np.cumsum(counts)
-        below, above = upto - counts, upto[-1] - upto
-        scores = -np.abs((self.of - self.above) * below - self.above * above)
-        total = float(len(counts))  # of weights
+        m, part = len(counts), self.of - self.above
+        found = np.empty(m + self.skips, dtype=np.int64)
+        scores = np.cumsum(counts, out=found[:m])
+        all_records = int(scores[-1])
+        # With U = L + c, where c records are at the candidate and n in all:
+        # (b - a) L - a R = b U - (b - a) c - a n.
+        scores *= self.of
+        scores -= counts if part == 1 else part * counts
+        scores -= self.above * all_records
+        np.negative(np.abs(scores, out=scores), out=scores)
+        total = float(m)  # of weights
         if segment.favoured is not None:
             scores += self._bonus(WEIGHT) * segment.favoured
             total += math.expm1(WEIGHT) * int(segment.favoured.sum())
         if self.skips:
-            uncut = -(self.of - self.above) * upto[-1] + self._bonus(math.log(total) + SKIP)
-            scores = np.append(scores, uncut)
-        return np.asarray(scores)
+            found[m] = -part * all_records + self._bonus(math.log(total) + SKIP)
+        return found
 
     def __call__(self, value: Sequence[Segment], rng: object = None) -> list[int]:
         """The index of a candidate in each segment; m if it is left without a cut."""

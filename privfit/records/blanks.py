@@ -22,6 +22,7 @@ from privfit.domains.columns import Column
 from privfit.domains.frames import columns_of
 from privfit.domains.hashing import BUCKETS, BucketReader, NameReader
 from privfit.domains.keys import INSIDE, KEYS, MISSING, first_place, key_of, places
+from privfit.domains.kinds import check_numbers
 from privfit.domains.reading import NumberReader
 from privfit.domains.schema import Schema
 from privfit.records.packing import TABLE_RECORDS, Run
@@ -106,6 +107,8 @@ class BlankRows(Rows):
         blanks, missing = Blanks.of(schema), schema.missing
         found = dict(zip(schema.columns, cells, strict=True))
         reader = NumberReader(missing)
+        for name in blanks.numbers:
+            check_numbers(name, found[name])
         numbers = {name: _placed(reader.numbers(found[name]), schema.columns[name])
                    for name in blanks.numbers}  # fmt: skip
         buckets = {name: BucketReader(name, missing).codes(found[name]).astype(np.int16)

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy  # its submodules load when first used
 from numpy.typing import NDArray
 
 from privfit._kernels import centers as kernels
@@ -19,6 +20,7 @@ from privfit.base.typing import Floats, Integers
 from privfit.domains import Domain
 from privfit.records.candidates import quad_starts, quads
 from privfit.records.cells import CellRows
+from privfit.records.frames import clipped_rows, coded_rows
 from privfit.records.packing import DenseRecords, aligned, check_records, joined, pack, tiles
 from privfit.records.rows import KernelCalls
 
@@ -221,6 +223,86 @@ class CentersRows(CellRows):
         if form is None:
             return None
         return form[0], form[1], which[rows][::QUAD_SIZE].astype(np.int32), place
+
+    def norm_counts(self, whole: Floats, radii: Integers, norm: int) -> Integers:
+        """int64 (m + 1,): records by the least radius that holds x - c, c the nearest of (k, d).
+
+        Squares of l2 norms are compared with squares of radii, so that all is exact.
+        """
+        k, d = whole.shape
+        work = float(self.n_records) * (k * (2 + d / 8) + 4 * d + len(radii))
+        n_threads = self.threads(work)
+        counts = np.zeros((n_threads, len(radii) + 1), dtype=np.int64)
+        form, padded = self._kernel_form(whole), self._padded(whole)
+        about = (padded.astype(np.int32), radii**norm, norm)
+        if form is None:
+            wide = aligned((n_threads, 2, self.tile_rows), np.float64)
+            which = aligned((n_threads, self.tile_rows), np.int32)
+            for part in self.slices(8 * work):
+                kernels.norms_wide(
+                    self.dense.panels, part, padded, self.power, *about, wide, which, counts
+                )
+        else:
+            buffer = aligned((n_threads, 2, self.tile_rows), np.int32)
+            for part in self.slices(work):
+                kernels.norms(
+                    self.dense.panels, part, form[0], form[1], self.power, *about, buffer, counts
+                )
+        return counts.sum(axis=0)
+
+    def cost_steps(self, whole: Floats, starts: Integers, most: int, shift: int) -> Integers:
+        """int64 (m,): the last set's cost, and what each set before costs more than the next.
+
+        The centres of set i are the rows of (K, d) from starts[i] on. A record's costs, less their
+        last `shift` bits, are cut at `most`, which is below 2^30. Its m numbers are then shrunk
+        until their absolute values add up to at most `most`, and rounded towards zero. Distances
+        are whole numbers below 2^53, so they are exact in double, and products are below 2^60.
+        """
+        total = np.zeros(len(starts), dtype=np.int64)
+        metric = "sqeuclidean" if self.power == 2 else "cityblock"
+        for block in self.dense.blocks(max(64, min(1 << 13, (1 << 24) // len(whole)))):
+            away = scipy.spatial.distance.cdist(block.astype(np.float64), whole, metric)
+            least = np.minimum.reduceat(away, starts, axis=1).astype(np.int64) >> shift
+            costs = np.minimum(least, most)
+            steps = np.concatenate([costs[:, -1:], costs[:, :-1] - costs[:, 1:]], axis=1)
+            length = np.maximum(np.abs(steps).sum(axis=1, keepdims=True), most)
+            total += (np.sign(steps) * (np.abs(steps) * most // np.maximum(length, 1))).sum(axis=0)
+        return total
+
+    def products(self, whole: Integers, shift: int, radius: int, norm: int) -> Integers:
+        """int64 (d, d): the sum of v v', v the difference to one point (d,), clipped.
+
+        Differences are divided by 2^shift, rounded towards zero, before they are clipped. Whole
+        numbers below 2^53 are exact in double, and so are their sums in any order.
+        """
+        total = np.zeros((self.n_features, self.n_features), dtype=np.int64)
+        for block in self.dense.blocks(1 << 14):
+            away = block.astype(np.int64) - whole
+            away = np.sign(away) * (np.abs(away) >> shift)
+            v = clipped_rows(away, radius, norm).astype(np.float64)
+            total += (v.T @ v).astype(np.int64)
+        return total
+
+    def framed_counts(
+        self,
+        origin: Integers,
+        frame: Integers,
+        reach: Integers,
+        axes: NDArray[np.int32],
+        codes: NDArray[np.uint64],
+        shift: NDArray[np.uint64],
+    ) -> Integers:
+        """int64: as `cell_counts`, of a box about the origin of a frame."""
+        key = (origin, frame, reach, axes)
+        cells = self._stay("framed cells", key, lambda: np.sort(self.framed_cells(*key)))
+        first = np.searchsorted(cells, codes << shift)
+        return np.asarray(np.searchsorted(cells, (codes + np.uint64(1)) << shift) - first)
+
+    def framed_cells(self, *frame: Any) -> NDArray[np.uint64]:
+        """(n,) the cell of each record in a frame: origin, directions, reach and halved columns."""
+        blocks = self.dense.blocks(1 << 14)
+        found = [coded_rows(block.astype(np.int64), *frame) for block in blocks]
+        return np.concatenate([np.empty(0, dtype=np.uint64), *found])
 
     def grid_counts(self, parts: Integers) -> Integers:
         """int64: the number of records in each cell of a grid with equal parts per column."""

@@ -191,7 +191,7 @@ def _plan(
     groups: tuple[tuple[int, int], ...], places: tuple[int, ...], n_features: int, most: int
 ) -> Plan | None:
     levels = sum(width for _, width in groups)
-    if not groups or levels > MOST_CODES:
+    if not groups or levels >= MOST_CODES:
         return None
     while True:
         plan = Plan(groups, places, n_features, _packed_groups(groups, most))

@@ -20,6 +20,7 @@ import time
 import uuid
 import weakref
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, reduce
@@ -36,6 +37,7 @@ from privfit.base.errors import (
     MissingExtraError,
 )
 from privfit.base.typing import Integers
+from privfit.domains.frames import column_names
 from privfit.records.rows import Rows
 from privfit.records.sums import Make, Question, R, Sums, join_small, share_threads
 
@@ -140,6 +142,14 @@ class _Card:
     n_records: int = 0
     n_features: int = 0
     refusal: Exception | None = None
+    names: tuple[Any, ...] = ()  # of its columns, if they have any
+
+
+@dataclass(frozen=True)
+class _Label:
+    """The name of the column of labels, in the same partition as the records."""
+
+    name: str
 
 
 @dataclass(frozen=True, repr=False)
@@ -159,19 +169,50 @@ def _loaded(partition: Any) -> Any:
     return partition.load() if isinstance(partition, _Recipe) else partition
 
 
-def _pack(fit: str, index: int, X: Any, y: Any, make: Make[Rows]) -> _Card:
+def _pack(fit: str, index: int, X: Any, y: Any, make: Make[Rows], order: tuple[Any, ...]) -> _Card:
     """Pack a partition and keep it here. A refusal is returned: Dask logs what is raised."""
     from distributed import get_worker
 
     X, y = _loaded(X), _loaded(y)
+    names = tuple(column_names(X) or ())
     if (X.shape[0] if hasattr(X, "shape") else len(X)) == 0:
-        return _Card()
+        return _Card(names=names)
     try:
-        table = make(X, y)
-    except (ValueError, TypeError, ImportError) as error:
-        return _Card(refusal=error.with_traceback(None))
+        X = _in_order(X, names, order)
+        table = make(*(_apart(X, y.name) if isinstance(y, _Label) else (X, y)))
+    except Exception as error:
+        return _Card(refusal=_portable(error.with_traceback(None)))
     _HELD[fit, get_worker().address].hold(index, table)
-    return _Card(table.n_records, table.n_features)
+    return _Card(table.n_records, table.n_features, names=order or names)
+
+
+def _in_order(X: Any, names: tuple[Any, ...], order: tuple[Any, ...]) -> Any:
+    """A partition with its columns in the order of the first one: names count, not places."""
+    if names == order or not order:
+        return X
+    if len(names) != len(order) or {*names} != {*order}:
+        raise InputError(
+            "partitions must have the same columns; select those of a record in each of them"
+        )
+    return _chosen(X, order)
+
+
+def _apart(X: Any, label: str) -> tuple[Any, Any]:
+    """The columns of a record, and their labels."""
+    names = column_names(X) or []
+    if names.count(label) != 1:
+        raise InputError(
+            f"y ({label!r}) must name one column of X, which contains the labels; pass its name"
+        )
+    return _chosen(X, [name for name in names if name != label]), X[label]
+
+
+def _chosen(X: Any, names: Iterable[Any]) -> Any:
+    """These columns of a table."""
+    if isinstance(X, Mapping):
+        return {name: X[name] for name in names}
+    wanted = list(names)
+    return X[wanted] if hasattr(X, "iloc") or isinstance(X, np.ndarray) else X.select(wanted)
 
 
 async def _ask(fit: str, question: Asked, homes: Homes, dask_worker: Any = None) -> _Sum:
@@ -242,15 +283,26 @@ def _client() -> Any:
 
 def _partitions(X: Any, y: Any, client: Any) -> list[tuple[Any, Any]]:
     """(records, labels) of each partition: a recipe, or a future if a worker has it already."""
+    if isinstance(y, str):
+        _check_label(X, y)
+        return [(part, _Label(y)) for part in _references(X, client)]
     rows = _references(X, client)
     labels = [None] * len(rows) if y is None else _references(y, client)
     if len(rows) != len(labels):
         raise InputError(
             f"y ({len(labels)} partitions) must be partitioned like X ({len(rows)} partitions); "
-            f"rechunk or "
-            "repartition one of them"
+            "rechunk or repartition one of them, or pass the name of a column of X"
         )
     return list(zip(rows, labels, strict=True))
+
+
+def _check_label(X: Any, y: str) -> None:
+    """Refuse the name of a column that X does not have, as far as this is known here."""
+    if not isinstance(X, list) and y not in (column_names(X) or ()):
+        raise InputError(
+            f"y ({y!r}) must name a column of X, which contains the labels, or be a Dask "
+            "collection; pass one of these"
+        )
 
 
 def _references(collection: Any, client: Any) -> list[Any]:
@@ -260,7 +312,7 @@ def _references(collection: Any, client: Any) -> list[Any]:
     if isinstance(collection, list) and all(isinstance(one, Future) for one in collection):
         return collection
     if futures_of(collection):
-        return list(client.compute(_delayed(collection, optimize_graph=False)))
+        return list(client.compute(_delayed(collection)))
     found = []
     for partition in _delayed(collection):
         graph, _ = cull(dict(partition.__dask_graph__()), [partition.key])
@@ -268,8 +320,11 @@ def _references(collection: Any, client: Any) -> list[Any]:
     return found
 
 
-def _delayed(collection: Any, **options: bool) -> list[Any]:
-    """The partitions as delayed values."""
+def _delayed(collection: Any) -> list[Any]:
+    """The partitions as delayed values; Dask would join some of them by the columns that it reads.
+
+    Then records and labels of one table would be cut in different places.
+    """
     if isinstance(collection, list):
         return collection
     if not hasattr(collection, "to_delayed"):
@@ -279,7 +334,7 @@ def _delayed(collection: Any, **options: bool) -> list[Any]:
         )
     if getattr(collection, "ndim", 0) == 2 and hasattr(collection, "rechunk"):
         collection = collection.rechunk({1: -1})  # whole rows in each block
-    return list(np.ravel(np.array(collection.to_delayed(**options), dtype=object)))
+    return list(np.ravel(np.array(collection.to_delayed(optimize_graph=False), dtype=object)))
 
 
 class _Workers(Sums[R]):
@@ -291,6 +346,7 @@ class _Workers(Sums[R]):
         self._home: dict[int, str] = {}  # the worker of each partition
         self._cards: dict[int, _Card] = {}
         self._used: set[str] = set()  # workers that may hold tables of this fit
+        self._order: tuple[Any, ...] | None = None  # the columns of the first partition
         self._last_task = time.monotonic()
         weakref.finalize(self, _drop_everywhere, client, self._fit, self._used)
         self._settle()
@@ -326,7 +382,7 @@ class _Workers(Sums[R]):
             homeless = [i for i in range(len(self._partitions)) if self._home.get(i) not in workers]
             if not homeless:
                 return
-            self._pack(homeless, workers)
+            self._pack(homeless[:1] if self._order is None else homeless, workers)
 
     def _workers(self) -> dict[str, int]:
         """Addresses and numbers of threads of the workers that are alive."""
@@ -350,7 +406,9 @@ class _Workers(Sums[R]):
             jobs[self._lies_at(index, workers) or address].append(index)
         self._used.update(jobs)
         asked = {
-            i: self._at(address, _pack, self._fit, i, *self._partitions[i], self._make)
+            i: self._at(
+                address, _pack, self._fit, i, *self._partitions[i], self._make, self._order or ()
+            )
             for address, mine in jobs.items()
             for i in mine
         }
@@ -367,6 +425,8 @@ class _Workers(Sums[R]):
                 "a partition has changed since it was first read; fit to a collection that "
                 "returns the same records whenever it is read, or persist it"
             )
+        if self._order is None:  # that of the first partition with records
+            self._order = next((card.names for card in cards.values() if card.n_records), None)
         self._cards.update(cards)
         self._home.update({i: address for address, mine in jobs.items() for i in mine})
 

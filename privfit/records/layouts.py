@@ -20,6 +20,7 @@ from privfit._kernels.smooth import Packed
 from privfit.base.typing import Floats, Integers
 from privfit.records.candidates import lane_groups, quad_starts, quads, two_to_a_lane, wrap32
 from privfit.records.codes import CodeRecords
+from privfit.records.levels import COUNTED, PairSums, Unfolded
 from privfit.records.packing import DenseRecords, SparseRecords, aligned, tiles
 from privfit.records.rows import Rows
 
@@ -33,7 +34,7 @@ NO_CAPS: Caps = np.empty(0, dtype=np.int16)  # of single records: one cap holds 
 
 
 @dataclass(frozen=True, repr=False)
-class DenseLayout:
+class DenseLayout(Unfolded):
     """Records in panels; margins by products of int16 pairs."""
 
     records: DenseRecords
@@ -204,7 +205,7 @@ class DenseParent:
 
 
 @dataclass(frozen=True, repr=False)
-class SparseLayout:
+class SparseLayout(Unfolded):
     """Records as lists of non-zeros; a one is a pure addition."""
 
     records: SparseRecords
@@ -520,6 +521,23 @@ class CodeLayout:
         )  # fmt: skip
         result[-1, -1] = rows.n_records << 2 * self.a
         return result
+
+    def level_counts(self) -> Integers:
+        """int64 (d,): the records at each level."""
+        plan, codes = self.records.plan, self.records.codes
+        sums = np.zeros((1, plan.bins + len(plan.ends)), dtype=np.int64)
+        for first in range(0, len(codes), COUNTED):
+            some = codes[first : first + COUNTED].ravel()
+            sums[0, : plan.bins] += np.bincount(some, minlength=plan.bins)
+        return self.folded(sums)[0, :-1]
+
+    def feature_moments(self, matrix: Integers) -> Integers:
+        """int64 (p, p): the sum of phi phi', from tables of pairs of levels."""
+        plan, codes = self.records.plan, self.records.codes
+        pairs = PairSums(plan.groups, matrix)
+        for first in range(0, len(codes), COUNTED):
+            pairs.add(plan.levels(codes[first : first + COUNTED]))
+        return pairs.total
 
     def parent(self, whole: Floats, rows: Rows) -> SparseParent:
         """The margins and losses of one candidate."""

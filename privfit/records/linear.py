@@ -330,6 +330,17 @@ class LinearRows(Rows):
         """int64 (d + 1, d + 1): the sum of x~ x~', the intercept last, in units of 4^-a."""
         return self.layout.second_moments(self)
 
+    def level_counts(self) -> Integers:
+        """int64 (d,): the records at each level, of records that have nothing but levels."""
+        return self.layout.level_counts()
+
+    def feature_moments(self, matrix: Integers) -> Integers:
+        """int64 (p, p): the sum of phi phi' over records of levels, phi = matrix x~.
+
+        x~ is 1 at a record's levels and last for the intercept, otherwise 0.
+        """
+        return self.layout.feature_moments(matrix)
+
     def label_counts(self) -> Integers:
         """int64 (2,): the records of class 0 and of class 1."""
         positive = sum(run.count for run in self.runs if run.flip == 0)

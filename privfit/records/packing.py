@@ -328,10 +328,15 @@ def check_records(X: Any, domain: Any, what: str) -> tuple[Any, Domain]:
     return X, domain.bind(X.shape[1])
 
 
-def check_labels(y: Any, n: int, n_classes: int | None = None) -> Integers:
-    """(n,) the group of each record: 0 for class 1 and 1 for class 0, or one of several classes."""
+def check_length(y: Any, n: int) -> None:
+    """Refuse labels of another number of records."""
     if length(y) != n:
         raise InputError("y must have one label for each record of X; pass a vector of that length")
+
+
+def check_labels(y: Any, n: int, n_classes: int | None = None) -> Integers:
+    """(n,) the group of each record: 0 for class 1 and 1 for class 0, or one of several classes."""
+    check_length(y, n)
     if n_classes is not None:
         codes = LevelReader(positions(range(n_classes), "classes")).codes(y)
         if (codes < 0).any():

@@ -29,6 +29,7 @@ from privfit.base.errors import (
     MissingExtraError,
 )
 from privfit.base.typing import Array
+from privfit.domains.kinds import kinds_of, kinds_of_types
 from privfit.records.csv_files import CsvReader, check_delimiter
 
 Block: TypeAlias = "tuple[Any, Any]"
@@ -132,6 +133,10 @@ class ArraySource:
             for array in (X, y):
                 _forget_pages(array)
 
+    def kinds(self, y: Any) -> dict[str, str]:
+        """The kinds of its columns, which are numbers or refused."""
+        return kinds_of(self._X)
+
     def _labels(self, y: Any) -> Array | None:
         if isinstance(y, str | os.PathLike):
             y = _load(Path(y))
@@ -190,6 +195,22 @@ class TableSource:
                     labels = None if y is None else columns.pop(y)
                     yield columns, labels
 
+    def kinds(self, y: Any) -> dict[str, str]:
+        """The kinds of the columns of a record, which all files must declare alike."""
+        label = y if isinstance(y, str) else None
+        names = [name for name in self._chosen or self._names if name != label]
+        found = []
+        for table in self._tables:
+            with table.clear_errors():
+                table.check(names)
+                found.append(kinds_of_types(names, table.types(names)))
+        if any(kinds != found[0] for kinds in found):
+            raise DeclarationError(
+                "source must have files whose columns are of the same kinds for domain='learn'; "
+                "write them with the same types, or pass a Schema"
+            )
+        return found[0]
+
 
 class Table(ABC):
     """One file of named columns, or an Arrow table."""
@@ -208,6 +229,10 @@ class Table(ABC):
     @abstractmethod
     def blocks(self, names: list[str], rows: int) -> Iterator[dict[str, Any]]:
         """These columns, at most `rows` rows at a time."""
+
+    def types(self, names: list[str]) -> list[Any]:
+        """The types that the file declares for these columns; None where it declares none."""
+        return [None] * len(names)
 
     def check(self, wanted: Sequence[str]) -> None:
         """Refuse a table that does not have each wanted column exactly once."""
@@ -285,6 +310,10 @@ class ArrowTable(Table):
 
     def names(self) -> list[str]:
         return [field.name for field in self._schema()]
+
+    def types(self, names: list[str]) -> list[Any]:
+        schema = self._schema()
+        return [schema.field(name).type for name in names]
 
     def row_bytes(self, names: list[str]) -> int:
         schema = self._schema()

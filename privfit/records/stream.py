@@ -23,6 +23,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -36,7 +37,9 @@ from privfit._kernels import threads
 from privfit.base.errors import DeclarationError, access_error
 from privfit.base.typing import Array, Integers
 from privfit.base.validation import is_whole
+from privfit.domains.schema import Schema
 from privfit.records.ahead import in_order
+from privfit.records.once import ReadRows, ReadSource
 from privfit.records.rows import Rows
 from privfit.records.sources import source_of
 from privfit.records.sums import Make, Question, R, Sums, share_threads
@@ -113,7 +116,7 @@ class Stream:
         line_breaks: bool = False,
     ) -> None:
         self._limit = _bytes(memory_limit)
-        self._source = source_of(source, columns, delimiter, line_breaks)
+        self._source: Any = source_of(source, columns, delimiter, line_breaks)
         self._folder, self._progress = folder, progress
 
     def __repr__(self) -> str:
@@ -123,6 +126,48 @@ class Stream:
     def columns(self) -> list[str] | None:
         """The names of the records' columns; None if they have no names."""
         return self._source.columns
+
+    def kinds(self, y: Any = None) -> dict[str, str]:
+        """The kinds of the columns, from the types that the source declares; no cell is read.
+
+        Parameters
+        ----------
+        y : array, path, str or None, default=None
+            The labels; the name of their column is left out.
+
+        Returns
+        -------
+        dict of str to str
+            'number', 'boolean' or 'category', by the name of the column.
+        """
+        return self._source.kinds(y)
+
+    def read_once(
+        self, schema: Schema, y: Any, classes: Array, n_threads: int | None = None
+    ) -> Stream:
+        """Read the source into the cache; the result passes over that, and not over the source.
+
+        Parameters
+        ----------
+        schema : Schema
+            The declared columns, which may have blanks.
+        y : array, path or str
+            The labels, or the name of their column.
+        classes : array
+            The declared labels.
+        n_threads : int or None, default=None
+            Number of threads.
+
+        Returns
+        -------
+        Stream
+            A stream of the same records for any schema of the same kinds. It is private.
+        """
+        make = partial(ReadRows.pack, schema=schema, classes=classes)
+        cached: Any = self.place(y, make, n_threads)
+        again = copy(self)
+        again._source = ReadSource(list(schema.columns), cached.tables)
+        return again
 
     def place(
         self, y: Any, make: Make[R], n_threads: int | None = None, more_columns: int = 0
@@ -349,6 +394,12 @@ class _Streamed(Sums[R]):
         self._count([one.n_records for one in tables], [one.n_features for one in tables])
         self._blocks, self._at_once = blocks, share_threads(tables, n_threads)
         self._threads = ThreadPoolExecutor(self._at_once, thread_name_prefix="privfit")
+
+    def tables(self) -> Iterator[R]:
+        """The packed blocks, one after the other."""
+        for block in self._blocks:
+            yield block.table
+            block.let_go()
 
     def _try_one(self, question: Question[R, Integers]) -> None:
         question(self._blocks[0].table)

@@ -1,4 +1,4 @@
-"""Plots of released values: accuracy by privacy, ROC curves, clusters, and budgets.
+"""Plots of released values: accuracy by privacy, ROC curves, clusters, shapes, and budgets.
 
 Every function takes matplotlib axes, or makes a new figure, and returns the axes. Figures are not
 pyplot's: none is kept open, none pops up, and no setting of matplotlib is changed. `save_figure`
@@ -21,42 +21,48 @@ from typing import Any
 
 import numpy as np
 
-from privfit.base.errors import DeclarationError, DeclarationTypeError, FileError, MissingExtraError
+from privfit.base.errors import DeclarationError, DeclarationTypeError, FileError
 from privfit.base.files import write_atomically
 from privfit.base.typing import Floats
 from privfit.base.validation import is_whole
 from privfit.domains import Domain
 from privfit.privacy.accounting import METHODS, Event, applies, compose, gaussian_total
 from privfit.privacy.ledger import Budget, Ledger, Release
+from privfit.report.axes import (
+    BEHIND,
+    COLOURS,
+    HATCHES,
+    LONGEST_TICK,
+    axes,
+    finish,
+    joined,
+    named,
+    short,
+    style,
+)
+from privfit.report.choices import draw_choice
+from privfit.report.shape_panels import draw_shapes
 
 __all__ = [
     "draw_budget",
+    "draw_choice",
     "draw_clusters",
     "draw_composition",
     "draw_roc",
+    "draw_shapes",
     "draw_sweep",
     "rendered",
     "save_figure",
 ]
 
 
-# Okabe and Ito's colours (2008), for the colour-blind, without yellow, which is faint on white;
-# neighbours in this list differ in lightness too.
-COLOURS = ("#0072B2", "#E69F00", "#000000", "#CC79A7", "#009E73", "#D55E00", "#56B4E9")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-DASHES: tuple[Any, ...] = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (7, 3)))
 LONG_DASHES, DOTS = (0, (6, 2)), (0, (1, 2))
-HATCHES = ("", "//", "..", "\\\\", "xx", "oo")
-BEHIND = 1  # where in the depth of a picture lies what is there for comparison
 QUIET: dict[str, Any] = {"color": "0.45", "linewidth": 1.2, "zorder": BEHIND}
 UNITS = {
     "accuracy": "accuracy (share of held-out records)",
     "mean distance": "mean distance to the nearest centre",
     "mean squared distance": "mean squared distance to the nearest centre",
 }  # what a sweep measures, on its axis
-LONGEST_LABEL = 44
-LONGEST_TICK = 28
-LETTERS = 15.5  # of a legend, an inch
 DRAWN_TOTALS = 17  # points of a curve of costs: each is composed by itself, in up to 0.1 s
 # What matplotlib would write into a file besides the picture.
 TRACES = {"png": ("Software",), "svg": ("Date", "Creator"),
@@ -103,14 +109,14 @@ def draw_sweep(sweeps: Any, ax: Any = None) -> Any:
     matplotlib axes
         The axes.
     """
-    curves = _named(sweeps, lambda sweep: sweep.name)
+    curves = named(sweeps, lambda sweep: sweep.name)
     measures = {sweep.measure for sweep in curves.values()}
     if len(measures) > 1:
         raise DeclarationError(
             f"sweeps (of {', '.join(sorted(measures))}) must measure the same thing; draw others "
             f"on their own axes"
         )
-    ax = _axes(ax)
+    ax = axes(ax)
     for i, (name, sweep) in enumerate(curves.items()):
         rows = sweep.rows
         spread = [row.half_width for row in rows]
@@ -118,19 +124,19 @@ def draw_sweep(sweeps: Any, ax: Any = None) -> Any:
             [row.setting for row in rows],
             [row.mean for row in rows],
             yerr=None if np.isnan(spread).all() else spread,
-            label=_short(name),
+            label=short(name),
             capsize=3,
             elinewidth=1,
-            **_style(i),
+            **style(i),
         )
     _draw_references(ax, curves)
     _set_epsilon_axis(ax, {row.setting for sweep in curves.values() for row in sweep.rows})
     deltas = {sweep.delta for sweep in curves.values()} - {0.0}
-    at = f", at delta {_joined(deltas)}" if deltas else ""
+    at = f", at delta {joined(deltas)}" if deltas else ""
     measure = measures.pop()
     ax.set_xlabel(f"epsilon{at}")
     ax.set_ylabel(UNITS.get(measure, measure))
-    _finish(ax)
+    finish(ax)
     return ax
 
 
@@ -143,7 +149,7 @@ def _draw_references(ax: Any, curves: Mapping[str, Any]) -> None:
     names, kinds = list(curves), list(dict.fromkeys(kind for kind, _ in owners))
     for (kind, level), own in owners.items():
         shared = len(own) == len(curves)
-        whose = "" if shared else f": {', '.join(_short(names[i], LONGEST_TICK) for i in own)}"
+        whose = "" if shared else f": {', '.join(short(names[i], LONGEST_TICK) for i in own)}"
         ax.axhline(
             level,
             **QUIET if shared else {**QUIET, "color": COLOURS[own[0] % len(COLOURS)]},
@@ -189,18 +195,18 @@ def draw_roc(curves: Any, ax: Any = None, *, exact: tuple[Floats, Floats] | None
     matplotlib axes
         The axes.
     """
-    named = _named(curves, lambda curve: f"private, epsilon {curve.release.epsilon:g}")
-    ax = _axes(ax, (4.8, 5.2))
+    by_name = named(curves, lambda curve: f"private, epsilon {curve.release.epsilon:g}")
+    ax = axes(ax, (4.8, 5.2))
     ax.plot([0, 1], [0, 1], linestyle=DOTS, label="chance", **QUIET)
     if exact is not None:
         ax.plot(*exact, label="true (not private)", **QUIET)
-    for i, (name, curve) in enumerate(named.items()):
+    for i, (name, curve) in enumerate(by_name.items()):
         # Markers in between would hide the steps of a curve.
-        style = {**_style(i), "marker": None}
-        ax.plot(curve.fpr, curve.tpr, label=f"{_short(name)} (area {curve.auc:.3f})", **style)
+        look = {**style(i), "marker": None}
+        ax.plot(curve.fpr, curve.tpr, label=f"{short(name)} (area {curve.auc:.3f})", **look)
     ax.set(xlabel="false positive rate", ylabel="true positive rate", aspect="equal")
     ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
-    _finish(ax, columns=1)
+    finish(ax, columns=1)
     return ax
 
 
@@ -231,7 +237,7 @@ def draw_clusters(
         The axes.
     """
     view = _View.of(model, columns)
-    ax = _axes(ax, (5.6, 5.2))
+    ax = axes(ax, (5.6, 5.2))
     outline = ax.fill(*view.shown(view.outline()).T, facecolor="none", edgecolor="0.2")[0]
     if public_points is not None:
         points = view.shown(view.coded(public_points))
@@ -239,7 +245,7 @@ def draw_clusters(
     _draw_borders(ax, view, outline)
     _draw_centers(ax, view.shown(view.centers), _released_sizes(getattr(model, "release_", None)))
     _frame(ax, view)
-    _finish(ax)
+    finish(ax)
     return ax
 
 
@@ -384,7 +390,7 @@ def _frame(ax: Any, view: _View) -> None:
     if 1 / 3 <= wide / tall <= 3:
         ax.set_aspect(view.scale[0] / view.scale[1])
     for axis, name in ((ax.xaxis, view.names[0]), (ax.yaxis, view.names[1])):
-        axis.set_label_text(_short(name))
+        axis.set_label_text(short(name))
         axis.set_major_formatter("{x:g}")  # no power of ten in a corner
     for spine in ax.spines.values():  # the domain has an outline of its own
         spine.set_visible(False)
@@ -426,7 +432,7 @@ def draw_budget(spent: Any, ax: Any = None) -> Any:
 
 
 def _draw_run(release: Release, generations: int, ax: Any) -> Any:
-    ax = _axes(ax)
+    ax = axes(ax)
     total = sum(event.count for event in release.events)
     draws = sorted({round(share * total) for share in np.linspace(0, 1, DRAWN_TOTALS)})
     runs = [list(_first(release.events, count)) for count in draws]
@@ -437,15 +443,15 @@ def _draw_run(release: Release, generations: int, ax: Any) -> Any:
     kind = "plain sum, with nothing to save"
     if not np.allclose(plain, tight, rtol=1e-3):
         kind = "tight composition"
-        ax.plot(draws, plain, label=f"plain sum: {plain[-1]:.4g} in the end", **_style(1))
-    ax.plot(draws, tight, label=f"{kind}: {tight[-1]:.4g} in the end", **_style(0))
+        ax.plot(draws, plain, label=f"plain sum: {plain[-1]:.4g} in the end", **style(1))
+    ax.plot(draws, tight, label=f"{kind}: {tight[-1]:.4g} in the end", **style(0))
     one_each = generations == total
     many = f", in {generations} generations" if generations else ""
     ax.set_xlabel("generation" if one_each else f"draws from the records{many}")
     ax.set_ylabel(f"epsilon spent, at delta {release.delta:g}")
     ax.set(xlim=(0, 1.02 * max(total, 1)), ylim=(0, None))
     ax.xaxis.get_major_locator().set_params(integer=True)
-    _finish(ax)
+    finish(ax)
     return ax
 
 
@@ -493,7 +499,7 @@ def _bars(ledger: Ledger) -> list[_Bar]:
 
 def _draw_ledger(ledger: Ledger, ax: Any) -> Any:
     bars = _bars(ledger)
-    ax = _axes(ax, (6.4, 1.6 + 0.28 * len(bars)))
+    ax = axes(ax, (6.4, 1.6 + 0.28 * len(bars)))
     groups = list(dict.fromkeys(bar.group for bar in bars))
     whole, spent, left = ledger.budget, ledger.spent, ledger.remaining
     for i, group in enumerate(groups):
@@ -502,7 +508,7 @@ def _draw_ledger(ledger: Ledger, ax: Any) -> Any:
             rows,
             [bars[row].budget.epsilon for row in rows],
             left=[bars[row].start for row in rows],
-            label=_short(group) if group else "all records",
+            label=short(group) if group else "all records",
             color=COLOURS[(0, 1, 6, 3, 4, 5)[i % 6]],
             hatch=HATCHES[i % len(HATCHES)],
             edgecolor="white",
@@ -516,14 +522,14 @@ def _draw_ledger(ledger: Ledger, ax: Any) -> Any:
         ax.annotate(f"{size:.3g}", (end, row), (4, 0), textcoords="offset points", va="center",
                     fontsize=9)  # fmt: skip
     ax.axvline(whole.epsilon, color="0.3", linewidth=1)
-    ax.set_yticks(range(len(bars) + 1), [*(_short(bar.name, LONGEST_TICK) for bar in bars), "left"])
+    ax.set_yticks(range(len(bars) + 1), [*(short(bar.name, LONGEST_TICK) for bar in bars), "left"])
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)
     ax.set_xlim(0, whole.epsilon * 1.1 or 1.0)
     ax.set_xlabel(
         f"epsilon, of {whole.epsilon:g} (delta: {spent.delta:g} of {whole.delta:g} spent)"
     )
-    _finish(ax, legend=any(groups))
+    finish(ax, legend=any(groups))
     return ax
 
 
@@ -564,7 +570,7 @@ def draw_composition(
         methods = known if budget.delta else ["naive"]
     costs = {method: partial(_cost_of_first, event, budget.delta, method) for method in methods}
     counts = sorted({round(share * event.count) for share in np.linspace(0, 1, DRAWN_TOTALS)})
-    ax = _axes(ax)
+    ax = axes(ax)
     ax.axhline(
         budget.epsilon, linestyle=LONG_DASHES, label=f"budget: epsilon {budget.epsilon:.4g}",
         **QUIET,
@@ -574,8 +580,8 @@ def draw_composition(
         within = _most_within(cost, budget.epsilon, event.count)
         shown = [cost(n) for n in counts]
         behind = method == "naive" and len(costs) > 1
-        style = {**QUIET, "linestyle": DOTS} if behind else _style(i)
-        ax.plot(counts, shown, label=f"{method}: {within:,} fit", **style)
+        look = {**QUIET, "linestyle": DOTS} if behind else style(i)
+        ax.plot(counts, shown, label=f"{method}: {within:,} fit", **look)
         ends.append(shown[-1] if math.isfinite(shown[-1]) else 0.0)
     released = "selections" if event.kind == "selection" else f"{event.kind} releases"
     ax.set_xlabel(f"number of {released} of size {event.parameter:g}")
@@ -583,7 +589,7 @@ def draw_composition(
     # up to where the best of them ends: others leave the picture at its upper edge
     ax.set(xlim=(0, 1.02 * event.count), ylim=(0, max(ends[0], 1.5 * min(ends[1:], default=0.0))))
     ax.xaxis.get_major_locator().set_params(integer=True)
-    _finish(ax)
+    finish(ax)
     return ax
 
 
@@ -600,79 +606,3 @@ def _most_within(cost: Callable[[int], float], epsilon: float, most: int) -> int
         middle = (fits + fails) // 2
         fits, fails = (middle, fails) if cost(middle) <= epsilon else (fits, middle)
     return fits
-
-
-# --------------------------------------------------------------------------------------- the common
-
-
-def _axes(ax: Any, inches: tuple[float, float] = (6.4, 4.8)) -> Any:
-    """These axes, or those of a new figure."""
-    if ax is not None:
-        return ax
-    try:
-        import matplotlib  # noqa: F401
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError(
-            "a plot needs matplotlib; install it with: pip install 'privfit[plot]'"
-        ) from None
-    figure = Figure(figsize=inches, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure.add_subplot()
-
-
-def _named(given: Any, name_of: Any) -> dict[str, Any]:
-    """Curves by name; a single one gets its own name."""
-    if not isinstance(given, Mapping):
-        return {name_of(given): given}
-    if not given:
-        raise DeclarationError("there must be a curve to draw; pass a mapping of names to curves")
-    return {str(name): curve for name, curve in given.items()}
-
-
-def _style(i: int) -> dict[str, Any]:
-    """The i-th colour, marker and line style."""
-    return {
-        "color": COLOURS[i % len(COLOURS)],
-        "marker": MARKERS[i % len(MARKERS)],
-        "linestyle": DASHES[i % len(DASHES)],
-        "markersize": 5,
-        "linewidth": 1.6,
-    }
-
-
-def _short(text: str, longest: int = LONGEST_LABEL) -> str:
-    """A name that fits, with its middle left out; no dollar sign starts a formula."""
-    half = (longest - 3) // 2
-    fitting = text if len(text) <= longest else f"{text[:half]}...{text[-half:]}"
-    return fitting.replace("$", r"\$")
-
-
-def _joined(numbers: Iterable[float]) -> str:
-    return ", ".join(f"{number:g}" for number in sorted(numbers))
-
-
-def _finish(ax: Any, legend: bool = True, columns: int | None = None) -> None:
-    """A legend above the plot, where it hides nothing, and no more lines than needed."""
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    if not legend:
-        return
-    shown = sorted(
-        zip(*ax.get_legend_handles_labels(), strict=True), key=lambda entry: _is_behind(entry[0])
-    )
-    handles, labels = zip(*shown, strict=True)
-    if columns is None:
-        widest = max(len(label) for label in labels) + 8
-        inches = ax.figure.get_size_inches()[0] * ax.get_position().width
-        columns = max(1, min(3, len(labels), int(LETTERS * inches * 1.1 / widest)))
-    ax.legend(
-        handles, labels, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False,
-        fontsize=9, borderaxespad=0.2,
-    )  # fmt: skip
-
-
-def _is_behind(handle: Any) -> bool:
-    """Whether an artist is there for comparison: those come last in a legend."""
-    return getattr(handle, "zorder", BEHIND + 1) == BEHIND

@@ -1,12 +1,15 @@
 """How a private search is run: its space, its plan, its callback, and the path that it releases."""
 
-from privfit.runs.paths import Generation, Path, Paths, Step
+from privfit.base.cautions import old_names
+from privfit.runs.noise import Spread
+from privfit.runs.paths import Draws, Generation, Path, Paths
 from privfit.runs.protocols import Objective, Solver, Space
 from privfit.runs.run import Run
 from privfit.runs.spaces import Bits, Integers, Mixed, Permutations, Reals, Subsets
 
 __all__ = [
     "Bits",
+    "Draws",
     "Generation",
     "Integers",
     "Mixed",
@@ -18,6 +21,8 @@ __all__ = [
     "Run",
     "Solver",
     "Space",
-    "Step",
+    "Spread",
     "Subsets",
 ]
+
+__getattr__ = old_names(__name__, {"Step": "Draws"})

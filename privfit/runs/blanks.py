@@ -16,27 +16,40 @@ alone. What is bought:
   columns: l1 d and l2 sqrt(d) if it is added or removed, 2 d and sqrt(2 d) if it is replaced;
 - **names** of categories, by `privacy.names`.
 
+A solver may have *room* for so many levels alone, a public number. Then buckets with the largest
+noisy counts are kept, and of the names of each column the first ones: post-processing.
+
 **Shares.** With delta > 0, each blank column gets an equal share of the cost as Gaussian noise has
 it (mu^2): a selection of epsilon_s counts as mu = epsilon_s / 2, a release of a pure epsilon as
 mu = epsilon, and all of them are scaled until the accountant, which composes them tightly, sees
 that they fit. Half of delta pays for names, if there are any. With delta = 0, epsilon is shared
 equally by the columns. Within a column's share, its selections are equal.
+
+**Shares of a coding** (`BlankPlan.shared`): numbers that are cut get a part of mu^2 of the whole
+budget, and blank categories another, each times the part of all columns that they are. With
+delta = 0, they are parts of epsilon.
+
+**Ranks** of cuts are assumed, and public: nothing is counted. A segment of mass m that is cut at a
+key leaves (1 - p) / 2 of it below, p inside and the rest above, p = 0.1; so does a cut of two sides
+inside a key. One of a single side leaves half on either side, and a segment that is not cut keeps
+its mass. The rank of a cut is the mass below it, as a part of the mass of all bins that there are.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privfit.base.errors import DeclarationError
 from privfit.base.rounding import ABOVE, BELOW, rounded_down
-from privfit.base.typing import Integers
+from privfit.base.typing import Flags, Integers
 from privfit.base.validation import is_whole
 from privfit.domains.columns import Categorical, Column, Numeric
 from privfit.domains.keys import (
@@ -70,8 +83,13 @@ NAMES_DELTA = 0.5  # share of delta for names
 SHARE = 0.1  # of mu^2 for the blanks of a fit, if all its columns have some
 PURE_SHARE = 0.2  # the same of epsilon, if delta = 0
 BAR = 2.5  # standard deviations of noise from which a bucket is kept
+PURE_BAR = 4.0  # the same in a coding, if delta = 0: Laplace noise has longer tails
 OUTER = 100  # ranges are from the quantile 1 / OUTER to (OUTER - 1) / OUTER
+STAND_IN = 32  # buckets of a column before they are bought
+SHARES = 10_000  # to which parts of all records are rounded down
 DIGITS = 5  # of a number that many records may share; one at random has eight or nine
+INSIDE_MASS = 0.1  # part of a segment's mass that is assumed inside the key that cuts it
+RANK_DIGITS = 6  # a bin is assumed to have a ten-thousandth at least
 STEPS = 700  # sizes of a plan from one power of two to the next
 SMALLEST = -40 * STEPS
 
@@ -96,6 +114,12 @@ class BlankPlan:
         Units of a bucket's count.
     names : NameSet, NoisyNames or None
         How names are bought: column by column, or all at once.
+    ranked : bool, default=False
+        Whether cuts come with their assumed ranks, for a coding.
+    room : int or None, default=None
+        The most buckets and names of all columns together that are kept; None for all.
+    bar : float, default=2.5
+        Standard deviations of noise from which a bucket is kept.
     """
 
     blanks: Blanks
@@ -105,6 +129,9 @@ class BlankPlan:
     counts: DiscreteGaussian | DiscreteLaplace | None
     factor: int
     names: NameSet | NoisyNames | None
+    ranked: bool = False
+    room: int | None = None
+    bar: float = BAR
 
     @classmethod
     def of(
@@ -118,7 +145,7 @@ class BlankPlan:
         """The plan that spends the whole budget on the blanks of a schema."""
         blanks = Blanks.of(schema)
         _check(blanks, budget, levels)
-        shares = _Shares(blanks, budget, neighbours)
+        shares = _Shares.equal(blanks, budget, neighbours)
         depth = shares.usual_levels(size, shares.whole) if levels is None else int(levels)
         if not budget.delta:
             return shares.sized(shares.whole * BELOW, depth)
@@ -131,11 +158,32 @@ class BlankPlan:
         """The plan of a fit that buys the blanks of its schema from its own budget."""
         blanks = Blanks.of(schema)
         _check(blanks, budget, None)
-        shares = _Shares(blanks, budget, neighbours)
+        shares = _Shares.equal(blanks, budget, neighbours)
         part = shares.columns / len(schema.columns)
         part = math.sqrt(SHARE * part) if budget.delta else PURE_SHARE * part
         t = shares.whole * part
         return shares.sized(t, shares.usual_levels(size, t))
+
+    @classmethod
+    def shared(
+        cls,
+        schema: Schema,
+        budget: Budget,
+        neighbours: Neighbours,
+        levels: int,
+        of_cuts: float,
+        of_categories: float,
+    ) -> BlankPlan:
+        """The plan of a fit whose coding says how deep numbers are cut, and for how much.
+
+        `of_cuts` and `of_categories` are parts of mu^2, were all columns bought; a pure budget has
+        a part of its own.
+        """
+        blanks = Blanks.of(schema)
+        _check(blanks, budget, None)
+        parts = (of_cuts, of_categories) if budget.delta else (PURE_SHARE, PURE_SHARE)
+        shares = _Shares(blanks, budget, neighbours, len(schema.columns), *parts, ranked=True)
+        return replace(shares.sized(shares.whole, levels), bar=BAR if budget.delta else PURE_BAR)
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -158,7 +206,35 @@ class BlankPlan:
             return Budget(epsilon_left(budget.epsilon, *self.events))
         spent = sum((event.count * Fraction(event.delta) for event in self.events), Fraction(0))
         delta = rounded_down(Fraction(budget.delta) - spent)
-        return Budget(gaussian_total(self.mu_left(budget), delta), delta)
+        mu = self.mu_left(budget)
+        epsilon = gaussian_total(mu, delta)
+        while gaussian_left(Budget(epsilon, delta)) > mu:  # the accountant rounds up
+            epsilon *= 1 - 2.0**-26
+        return Budget(epsilon, delta)
+
+    def enclosed(self, budget: Budget) -> Budget:
+        """What this plan leaves of a budget with delta > 0, for draws of any kind.
+
+        They are one (epsilon, delta) release to the plan, with half of the delta that is left, and
+        with the largest epsilon, to one part in 1000, that the accountant sees fit. It is 0 if none
+        is found.
+        """
+        spent = sum((event.count * Fraction(event.delta) for event in self.events), Fraction(0))
+        delta = rounded_down((Fraction(budget.delta) - spent) / 2)
+
+        def fits(epsilon: float) -> bool:
+            later = Event("approximate", epsilon, 1, delta)
+            return compose([*self.events, later], budget.delta) <= budget.epsilon
+
+        low, high = budget.epsilon / 2, budget.epsilon
+        while not fits(low):
+            low, high = low / 2, low
+            if low < budget.epsilon / 1000:
+                return Budget(0.0, delta)
+        while high > 1.001 * low:
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if fits(middle) else (low, middle)
+        return Budget(low, delta)
 
     def mu_left(self, budget: Budget) -> float:
         """The mu of Gaussian draws that fit beside this plan."""
@@ -186,10 +262,12 @@ class BlankPlan:
 
     def stand_in(self, schema: Schema) -> Schema:
         """A schema without blanks that depends on no record, to check what a fit would refuse."""
+        room = STAND_IN if self.room is None else self.room // max(1, len(self.blanks.categories))
+        few = Categorical(buckets=range(min(STAND_IN, room)))
         some: dict[str, Column] = {
             **{name: _cut_at(schema.columns[name], []) for name in self.blanks.cuts},
             **dict.fromkeys(self.blanks.ranges, Numeric(-1, 1, fill=0)),
-            **dict.fromkeys(self.blanks.categories, Categorical(buckets=range(32))),
+            **dict.fromkeys(self.blanks.categories, few),
         }
         columns = {name: some.get(name, column) for name, column in schema.columns.items()}
         return Schema(columns, schema.grid, schema.missing)
@@ -225,7 +303,7 @@ class BlankPlan:
             segments = cutting.segments()
             if segments:
                 cutting.cut(release(medians, segments))
-        return _cut_at(column, cutting.cuts)
+        return _cut_at(column, *(cutting.ranked if self.ranked else (cutting.cuts,)))
 
     def _ranged(self, column: Numeric, counts: Integers, release: Releasing) -> Numeric:
         """A number with a range; missing values are its low end, unless there is a fill."""
@@ -245,9 +323,11 @@ class BlankPlan:
         if self.counts is None:
             return {}
         noisy = release(self.counts, self.factor * sums.sum(BlankRows.bucket_counts))
-        kept = noisy >= BAR * deviation(self.counts)
-        return {name: Categorical(buckets=np.flatnonzero(row).tolist())
-                for name, row in zip(self.blanks.hashed, kept, strict=True)}  # fmt: skip
+        kept = noisy >= self.bar * deviation(self.counts)
+        if self.room is not None:
+            kept &= _largest_of(noisy, self.room - self._room_of_names * len(self.blanks.named))
+        of_columns = zip(self.blanks.hashed, kept, noisy, strict=True)
+        return {name: _hashed(row, counts) for name, row, counts in of_columns}
 
     def _names(self, sums: Sums[BlankRows], release: Releasing) -> dict[str, Column]:
         """Categories with the names that may be published."""
@@ -259,14 +339,31 @@ class BlankPlan:
         else:
             release(Unlikely(self.names), tallies)
             found = release(self.names, tallies)
-        return {name: Categorical(_by_value(names), other=True)
+        most = None if self.room is None else self._room_of_names
+        return {name: Categorical(_by_value(names)[:most], other=True)
                 for name, names in zip(self.blanks.named, found, strict=True)}  # fmt: skip
 
+    @property
+    def _room_of_names(self) -> int:
+        """How many names of a column are kept: an equal part of the room."""
+        return (self.room or 0) // max(1, len(self.blanks.categories))
 
-def _cut_at(column: Any, cuts: list[float]) -> Numeric:
-    """The column with these cuts; without any it is one bin, or two that meet at 0."""
-    some: Any = cuts or (1 if column.has_range else [0.0])
-    return Numeric(column.low, column.high, some, column.fill, missing=column.fill is None)
+
+def _cut_at(column: Any, cuts: list[float], ranks: list[float] | None = None) -> Numeric:
+    """The column with these cuts; without any it is one bin, two that meet at 0, or its scale."""
+    some: Any = cuts or (0 if column.scale else 1 if column.has_range else [0.0])
+    return Numeric(
+        column.low, column.high, some, column.fill, missing=column.fill is None,
+        scale=column.scale, ranks=ranks or None,
+    )  # fmt: skip
+
+
+def _hashed(kept: Flags, noisy: Integers) -> Categorical:
+    """A column of these buckets, with the parts of all records that noisy counts say."""
+    counts = np.maximum(noisy[kept], 0).tolist()
+    total = max(sum(counts), int(noisy.sum()), 1)
+    shares = [count * SHARES // total / SHARES for count in counts]
+    return Categorical(buckets=np.flatnonzero(kept).tolist(), shares=shares)
 
 
 def deviation(noise: DiscreteGaussian | DiscreteLaplace) -> float:
@@ -274,6 +371,14 @@ def deviation(noise: DiscreteGaussian | DiscreteLaplace) -> float:
     if isinstance(noise, DiscreteLaplace):
         return math.sqrt(2) * noise.scale
     return math.sqrt(noise.variance)
+
+
+def _largest_of(noisy: Integers, count: int) -> NDArray[np.bool_]:
+    """Which are the largest of all columns; of equal ones the first."""
+    order = np.argsort(-noisy, axis=None, kind="stable")[:count]
+    largest = np.zeros(noisy.size, dtype=np.bool_)
+    largest[order] = True
+    return largest.reshape(noisy.shape)
 
 
 def _by_value(names: list[str]) -> list[str]:
@@ -322,16 +427,24 @@ def _check(blanks: Blanks, budget: Budget, levels: int | None) -> None:
 
 @dataclass(frozen=True)
 class _Shares:
-    """How the size t of a plan is shared: a mu with delta > 0, else an epsilon."""
+    """How the size t of a plan is shared: a mu with delta > 0, else an epsilon.
+
+    Of `columns` that could share it, each number gets a part `of_numbers`, each category another.
+    """
 
     blanks: Blanks
     budget: Budget
     neighbours: Neighbours
+    columns: int
+    of_numbers: float = 1.0
+    of_categories: float = 1.0
+    ranked: bool = False
 
-    @cached_property
-    def columns(self) -> int:
-        """How many columns share the budget."""
-        return len(self.blanks.numbers) + len(self.blanks.categories)
+    @classmethod
+    def equal(cls, blanks: Blanks, budget: Budget, neighbours: Neighbours) -> _Shares:
+        """Equal shares of all blank columns, which spend everything."""
+        columns = len(blanks.numbers) + len(blanks.categories)
+        return cls(blanks, budget, neighbours, columns)
 
     @cached_property
     def whole(self) -> float:
@@ -356,7 +469,7 @@ class _Shares:
 
     def _selection(self, t: float, levels: int) -> float:
         """The epsilon of one selection."""
-        share = len(self.blanks.numbers) / self.columns
+        share = self.of_numbers * len(self.blanks.numbers) / self.columns
         count = selections(self.blanks, levels)
         if not count:
             return 0.0
@@ -367,7 +480,7 @@ class _Shares:
         counts, factor = self._counts(t)
         return BlankPlan(
             self.blanks, self.neighbours, levels, self._selection(t, levels), counts, factor,
-            self._names(t),
+            self._names(t), self.ranked,
         )  # fmt: skip
 
     def _counts(self, t: float) -> tuple[DiscreteGaussian | DiscreteLaplace | None, int]:
@@ -376,8 +489,9 @@ class _Shares:
             return None, 1
         changed = d * self.neighbours.changes  # l1, and squared l2
         if not self.budget.delta:
-            return DiscreteLaplace(t * d / self.columns, changed), 1
-        mu, l2 = t * math.sqrt(d / self.columns), math.sqrt(changed) * ABOVE
+            return DiscreteLaplace(t * (self.of_categories * d) / self.columns, changed), 1
+        mu = t * math.sqrt(self.of_categories * d / self.columns)
+        l2 = math.sqrt(changed) * ABOVE
         factor = max(1, math.ceil(4 * mu / l2))  # so that noise covers the grid
         return DiscreteGaussian(mu, factor * l2), factor
 
@@ -386,8 +500,11 @@ class _Shares:
         if not d:
             return None
         if d > FEW:
-            return NoisyNames(t * math.sqrt(d / self.columns), delta, d, self.neighbours)
-        return NameSet(t / math.sqrt(self.columns), delta / d * BELOW, self.neighbours)
+            return NoisyNames(
+                t * math.sqrt(self.of_categories * d / self.columns), delta, d, self.neighbours
+            )
+        each = t * math.sqrt(self.of_categories) / math.sqrt(self.columns)
+        return NameSet(each, delta / d * BELOW, self.neighbours)
 
 
 def _largest(plan: Callable[[float], BlankPlan], budget: Budget) -> BlankPlan:
@@ -425,6 +542,8 @@ class _Piece:
     first: int
     last: int
     key: int | None = None  # that of places
+    start: int = 0  # the place where its bin begins
+    mass: float = 1.0  # that its bin is assumed to have
 
 
 class Cutting:
@@ -445,12 +564,13 @@ class Cutting:
             first, last = key_of(np.array([self._low, self._high])).tolist()
         self._counts, self._ask = counts, inside
         self._inside: dict[int, Integers] = {}
-        self._pieces = [_Piece(first, last)]
+        self._pieces = [_Piece(first, last, start=self._low)]
         self._cuts: set[int] = set()  # places
+        self._masses = {self._low: 1.0}  # of bins, by the places where they begin
 
     def segments(self) -> list[Segment]:
         """Those that can be cut; a key by itself is cut by its places."""
-        whole = [self._fine(one.first) if one.key is None and one.first == one.last else one
+        whole = [self._fine(one.first, one) if one.key is None and one.first == one.last else one
                  for one in self._pieces]  # fmt: skip
         self._pieces = [one for one in whole if one.first < one.last]
         needed = {one.key for one in self._pieces if one.key is not None} - self._inside.keys()
@@ -459,10 +579,11 @@ class Cutting:
             self._inside |= dict(zip(asked, self._ask(asked), strict=True))
         return [self._segment(one) for one in self._pieces]
 
-    def _fine(self, key: int) -> _Piece:
+    def _fine(self, key: int, of: _Piece) -> _Piece:
+        """The places of a key, in the bin of a piece."""
         first = first_place(key)
         last = first if key == ZERO else first_place(key + 1) - 1
-        return _Piece(max(first, self._low), min(last, self._high), key)
+        return replace(of, first=max(first, self._low), last=min(last, self._high), key=key)
 
     def _segment(self, piece: _Piece) -> Segment:
         if piece.key is None:
@@ -478,23 +599,57 @@ class Cutting:
             at = piece.first + index
             if at > piece.last:  # it is not cut
                 continue
-            below = _Piece(piece.first, at - 1, piece.key)
-            above = _Piece(at + 1, piece.last, piece.key)
             if piece.key is None:
-                self._cuts |= {first_place(at), first_place(at + 1)}
-                parts += [below, self._fine(at), above]
+                ends = first_place(at), first_place(at + 1)
             else:
-                self._cuts |= {at, at + 1} if _is_short(at) else {at}
-                parts += [below, above]
+                ends = at, at + 1 if _is_short(at) else at
+            self._cuts |= {*ends}
+            below, inside, above = self._divided(piece, *ends)
+            parts.append(replace(below, last=at - 1))
+            if piece.key is None:
+                parts.append(self._fine(at, inside))
+            parts.append(replace(above, first=at + 1))
         self._pieces = [one for one in parts if one.first <= one.last]
+
+    def _divided(self, piece: _Piece, first: int, last: int) -> list[_Piece]:
+        """The piece in the bins below, from `first` on and from `last` on; some may be empty."""
+        inside = INSIDE_MASS if first < last else 0.0
+        starts = piece.start, max(first, piece.start), max(last, piece.start)
+        masses = (1 - inside) / 2, inside, (1 - inside) / 2
+        if not inside and first == piece.start:  # nothing is cut off
+            masses = 0.0, 0.0, 1.0
+        bins = [replace(piece, start=start, mass=mass * piece.mass)
+                for start, mass in zip(starts, masses, strict=True)]  # fmt: skip
+        ends = starts[1], starts[2], self._end_of(piece)
+        kept = {one.start: one.mass for one, end in zip(bins, ends, strict=True) if one.start < end}
+        del self._masses[piece.start]
+        self._masses |= kept
+        return bins
+
+    def _end_of(self, piece: _Piece) -> int:
+        """The place behind the bin of a piece."""
+        return first_place(piece.last + 1) if piece.key is None else piece.last + 1
 
     @property
     def cuts(self) -> list[float]:
         """The numbers at which bins begin, in order, all different and within the range."""
-        inside = [place for place in sorted(self._cuts)
-                  if first_place(0) < place < first_place(KEYS)]  # fmt: skip
-        cuts = map(written, number_at(np.array(inside, dtype=np.int64)))
-        return [cut for cut in cuts if self._ends[0] < cut < self._ends[1]]
+        return list(self._numbers(sorted(self._cuts)))
+
+    @property
+    def ranked(self) -> tuple[list[float], list[float]]:
+        """The same cuts, as far as bins of some mass end there, and their assumed ranks."""
+        starts = sorted(self._masses)
+        below = np.cumsum([self._masses[start] for start in starts])
+        ranks = dict(zip(starts[1:], (below / below[-1]).tolist(), strict=False))
+        kept = self._numbers(starts[1:])
+        return list(kept), [round(ranks[place], RANK_DIGITS) for place in kept.values()]
+
+    def _numbers(self, cuts: list[int]) -> dict[float, int]:
+        """The places of cuts within the range, by the numbers there."""
+        inside = [place for place in cuts if first_place(0) < place < first_place(KEYS)]
+        numbers = map(written, number_at(np.array(inside, dtype=np.int64)))
+        return {number: place for number, place in zip(numbers, inside, strict=True)
+                if self._ends[0] < number < self._ends[1]}  # fmt: skip
 
 
 def _is_short(place: int) -> bool:

@@ -2,7 +2,8 @@
 
 `settings_of` takes whatever was passed as ``solver=`` and returns its name and its settings. A
 solver that does not inherit from `Settings` becomes a `Guest`: it states the facts that it wants
-to, and has the defaults of `Settings` for the others. From there on all solvers are alike.
+to, and has the defaults of `Settings` for the others. From there on all solvers are alike. What
+runs is a copy of a user's solver: it keeps nothing from one run to the next.
 
 A name that is none of privfit's own is looked up among the entry points ``privfit.solvers`` of the
 installed packages. Only the one package that offers this name is imported, and only because the
@@ -23,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 from privfit.base.cautions import OldNameWarning
 from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.base.validation import is_finite
-from privfit.runs.fields import Taken, name_of, shown, taken
-from privfit.runs.guests import without_records
+from privfit.runs.fields import Taken, apart, name_of, shown, taken
+from privfit.runs.guests import is_ours, without_records
 from privfit.runs.paths import Path
 from privfit.runs.protocols import Solver
 from privfit.runs.run import Task, check_candidates
@@ -39,10 +40,10 @@ __all__ = ["FACTS", "GROUP", "OURS", "Guest", "before", "check_parts", "fields_s
 GROUP = "privfit.solvers"  # of entry points
 # Names that no other solver may have, wherever they are known; a test compares the tables.
 OURS = frozenset({
-    "auto", "clusters", "coreset", "dpsga", "eem", "frank_wolfe", "functional", "gradient",
-    "greedy", "grid", "gupt", "hybrid", "lloyd", "local", "majority", "noisy", "objective",
-    "output", "peeling", "privatesvm", "privgene", "select_refine", "sgd", "sparse_vector",
-    "subsample", "swaps", "synopsis", "tree",
+    "additive", "auto", "cell_medians", "clusters", "coreset", "dpsga", "eem", "frank_wolfe",
+    "functional", "gradient", "greedy", "grid", "gupt", "hybrid", "lloyd", "local", "majority",
+    "mean", "medians", "noisy", "objective", "output", "over_seeded", "peeling", "privatesvm",
+    "privgene", "select_refine", "sgd", "sparse_vector", "subsample", "swaps", "synopsis", "tree",
 })  # fmt: skip
 NOT_RENAMED: Mapping[str, str] = MappingProxyType({})
 FACTS: Mapping[str, str] = MappingProxyType({
@@ -157,7 +158,7 @@ def settings_of(
 
 
 def _guest(solver: Any, shown: str, methods: Iterable[str]) -> Settings:
-    """A solver that is not in the table, with all facts."""
+    """A copy of a solver that is not in the table, with all facts."""
     if isinstance(solver, type):
         raise DeclarationTypeError(
             f"solver ({shown}) must be one of {', '.join(methods)}, or settings instead of their "
@@ -174,12 +175,13 @@ def _guest(solver: Any, shown: str, methods: Iterable[str]) -> Settings:
             f"name ({name_of(solver)!r}) of a solver must not be that of one of privfit's own, "
             "since releases show it; give it another name"
         )
+    solver = apart(solver)
     return solver if isinstance(solver, Settings) else Guest(solver)
 
 
 def is_users(solver: Any) -> bool:
     """Whether a solver is code of a user, or of another package."""
-    return isinstance(solver, Guest) or not type(solver).__module__.startswith("privfit.")
+    return isinstance(solver, Guest) or not is_ours(solver)
 
 
 # ------------------------------------------------------------------------------------- entry points

@@ -44,6 +44,8 @@ SENTENCES = {
     "select": "run.select takes candidates of the space as rows (run.space.snap(P) moves them "
     "there), k from 1 to their number, a positive size, and one integer score for each",
     "release": "run.release takes a mechanism and a value of its kind",
+    "note": "run.note takes settings before run.objective or run.around is used, since they are "
+    "released",
     "report": "run.report takes survivors as rows, at least one, of the shape of a candidate: "
     "run.report(P[chosen])",
     "path": "run.path takes an average from 0 to 1",

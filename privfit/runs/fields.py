@@ -2,13 +2,16 @@
 
 A solver of a user may be any object, and may change itself while it runs; what it holds afterwards
 may have been computed from records. So its fields are read before anything is charged (`taken`),
-and releases and model files have these values. Whatever has no plain value is shown by the name of
+and releases and model files have these values. What runs is a copy (`apart`), so that nothing that
+it keeps is among the fields of its next run. Whatever has no plain value is shown by the name of
 its type, and a model with it cannot be written to a file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from copy import copy, deepcopy
 from dataclasses import dataclass, is_dataclass
 from types import FunctionType
 from typing import Any
@@ -20,7 +23,7 @@ from privfit.domains import Domain
 from privfit.privacy.neighbours import Neighbours
 from privfit.runs.settings import Parameters, fields_of
 
-__all__ = ["Taken", "name_of", "shown", "taken"]
+__all__ = ["Taken", "apart", "name_of", "shown", "taken"]
 
 Plain = bool | np.generic | Domain | Neighbours | range | None  # which nothing changes
 
@@ -55,6 +58,37 @@ def taken(solver: Any) -> Taken:
             f"solver ({type(solver).__name__}) must have fields that can be read, but reading them "
             f"raised {type(error).__name__}; give it plain numbers and texts as fields"
         ) from None
+
+
+def apart(solver: Any) -> Any:
+    """A copy of a solver, to be run once: what it writes into its fields is lost with it.
+
+    A part that cannot be copied, such as a lock, is shared if releases show its type alone.
+    """
+    try:
+        return _apart(solver)
+    except Exception as error:
+        raise DeclarationTypeError(
+            f"solver ({type(solver).__name__}) must be copied before it runs, but copying it "
+            f"raised {type(error).__name__}; give it plain numbers and texts as fields"
+        ) from None
+
+
+def _apart(part: Any) -> Any:
+    with suppress(Exception):
+        return deepcopy(part)
+    if isinstance(part, list | tuple):
+        items = [_apart(item) for item in part]
+        return items if isinstance(part, list) else tuple(items)
+    if isinstance(part, dict):
+        return {key: _apart(item) for key, item in part.items()}
+    own = fields_of(part)
+    if not own:
+        return part
+    made = copy(part)
+    for name, value in own.items():
+        object.__setattr__(made, name, _apart(value))
+    return made
 
 
 def _described(part: Any) -> Taken:

@@ -1,14 +1,18 @@
 """Objectives of users, which see records: what they are handed, and what is taken from them.
 
 A user's objective gets copies of candidates that it cannot write into, so that what a search
-reports is what it proposed. A user's view is followed: the candidate that is reported after a step
-is the one that the space makes of the move, and not what the view says.
+reports is what it proposed. That goes for a class that inherits from one of ours, too. A user's
+view is followed: the candidate that is reported after a step is the one that the space makes of the
+move, and not what the view says.
 
 Code of users that is called before the charge gets an objective without records.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from inspect import ismethod
 from typing import Any
 
 import numpy as np
@@ -19,9 +23,14 @@ from privfit.base.typing import Array, Integers
 from privfit.objectives.common import Objective as Ours
 from privfit.privacy.neighbours import Neighbours
 from privfit.runs.failures import checked_range, checked_scores
-from privfit.runs.protocols import Objective, Space, View
+from privfit.runs.protocols import Space, View
 
-__all__ = ["Followed", "GuestObjective", "complete", "without_records"]
+__all__ = ["Followed", "GuestObjective", "complete", "is_ours", "without_records"]
+
+
+def is_ours(part: object) -> bool:
+    """Whether the class of an object is one of privfit's, and not one that inherits from it."""
+    return type(part).__module__.partition(".")[0] == "privfit"
 
 
 class GuestObjective:
@@ -36,7 +45,12 @@ class GuestObjective:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # of Python itself, such as those of copies
             raise AttributeError(name)
-        return getattr(self._objective, name)
+        found = getattr(self._objective, name)
+        return _handed(found) if ismethod(found) else found
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:  # solvers may ask which objective it is
+        return type(self._objective)
 
     def scores(self, P: Array) -> Integers:
         """The scores. They are private."""
@@ -54,6 +68,21 @@ class GuestObjective:
         """The objective's own, or else the range."""
         own = getattr(self._objective, "spread", self._objective.range)
         return checked_range(own(frozen(P), neighbours))
+
+
+def _handed(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Another method of a user's objective: it gets frozen arrays, and so do those it makes."""
+    kind = type(method.__self__)  # type: ignore[attr-defined]
+
+    def kept(value: Any) -> Any:
+        return frozen(value) if isinstance(value, np.ndarray) else value
+
+    @wraps(method)
+    def called(*args: Any, **named: Any) -> Any:
+        found = method(*map(kept, args), **{n: kept(one) for n, one in named.items()})
+        return GuestObjective(found) if isinstance(found, kind) else found
+
+    return called
 
 
 class Followed:
@@ -92,11 +121,11 @@ PUBLIC = ("n_records", "range", "prior", "spread", "domain", "candidate_units", 
 
 
 class _Unread:
-    """In place of the records of an objective of ours: their number and columns alone."""
+    """In place of the records of an objective of ours: what is public about them."""
 
-    def __init__(self, sums: Any, neighbours: Neighbours) -> None:
+    def __init__(self, sums: Any, has_size: bool) -> None:
         self.n_features = sums.n_features
-        if neighbours.size_is_public:
+        if has_size:
             self.n_records = sums.n_records
 
     def __getattr__(self, name: str) -> Any:
@@ -134,16 +163,22 @@ def without_records(objective: Any, neighbours: Neighbours) -> Any:
     Whatever such code raises reaches the caller, and nothing was paid.
     """
     if isinstance(objective, Ours):
-        return objective._over(_Unread(objective._sums, neighbours))  # type: ignore[arg-type]
+        return objective._over(without_sums(objective._sums, neighbours.size_is_public))
     return _Public(objective, neighbours)
+
+
+def without_sums(sums: Any, has_size: bool = False) -> Any:
+    """What is public about packed records; to ask for anything else is an error."""
+    return _Unread(sums, has_size)
 
 
 # ------------------------------------------------------------------------------------------- a door
 
 
-def complete(objective: Any) -> Objective | Any:
+def complete(objective: Any) -> Any:
     """An objective of ours itself, or a user's one with all that a search may ask for."""
     has = [hasattr(objective, part) for part in ("n_records", "scores", "range", "prior")]
-    if isinstance(objective, Ours | GuestObjective) or not all(has):
+    if isinstance(objective, Ours) and is_ours(objective):  # or one of a user that is wrapped
         return objective
-    return GuestObjective(objective)
+    is_wrapped = isinstance(objective, GuestObjective)
+    return objective if is_wrapped or not all(has) else GuestObjective(objective)

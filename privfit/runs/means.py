@@ -7,57 +7,71 @@ from typing import Any
 
 import numpy as np
 
-from privfit._kernels.candidates import closer, nearest_centers
-from privfit.base import blas
+from privfit._kernels.means import closer, lloyd_steps
 from privfit.base.typing import Floats, Integers
+from privfit.records.rows import KernelCalls
 
 __all__ = ["seeds", "weighted_means"]
 
 
 MOST_WORK = 2_000_000  # distances of one Lloyd iteration of all restarts
+ROUNDS = 100  # Lloyd iterations at most
+SETTLED = 1e-4  # of its cost: a run that gains less in an iteration has settled
 
 
 def weighted_means(
-    points: Floats, weights: Any, k: int, coins: np.random.Generator, restarts: int = 20
+    points: Floats,
+    weights: Any,
+    k: int,
+    coins: np.random.Generator,
+    restarts: int = 20,
+    n_threads: int | None = 1,
 ) -> Floats:
     """(k, d): the best of several runs of weighted k-means++ and Lloyd; on public points.
 
-    There are fewer runs if there are many points: their random differences then matter less.
+    There are fewer runs if there are many points: their random differences then matter less. The
+    answer is the same for every number of threads.
     """
-    weights = np.asarray(weights, dtype=np.float64)
+    points = np.ascontiguousarray(points, dtype=np.float64)
+    weights = np.ascontiguousarray(weights, dtype=np.float64)
     own = np.square(points).sum(axis=1)
-    best, least = points[:1], math.inf
-    with blas.one_thread():
-        for _ in range(max(1, min(restarts, MOST_WORK // (len(points) * k)))):
-            centers, cost = _lloyd(points, weights, own, seeds(points, weights, k, coins, own))
-            if cost < least:
-                best, least = centers, cost
-    return best
+    count = max(1, min(restarts, MOST_WORK // (len(points) * k)))
+    starts = np.stack([seeds(points, weights, k, coins, own) for _ in range(count)])
+    return _Runs(points, weights, own, starts, n_threads).best()
 
 
-def _lloyd(points: Floats, weights: Floats, own: Floats, centers: Floats) -> tuple[Floats, float]:
-    """Centres (k, d) after Lloyd's iterations, in place, and their cost."""
-    weighed, k, cost = weights[:, None] * points, len(centers), math.inf
-    nearest, least = np.empty(len(points), dtype=np.int64), np.empty(len(points))
-    for _ in range(100):
-        products, squares = _products(points, centers)
-        nearest_centers(products, own, squares, nearest, least)
-        last, cost = cost, float(weights @ least)
-        if cost >= last * (1 - 1e-4):
-            break
-        small = np.uint16 if k <= 1 << 16 else np.int64  # which numpy sorts by counting
-        order = np.argsort(nearest.astype(small), kind="stable")
-        sizes = np.bincount(nearest, minlength=k)
-        filled = np.flatnonzero(sizes)
-        first = np.cumsum(sizes[filled]) - sizes[filled]
-        sums = np.add.reduceat(np.take(weighed, order, axis=0), first, axis=0)
-        centers[filled] = sums / np.add.reduceat(weights[order], first)[:, None]
-    return centers, cost
+class _Runs:
+    """Lloyd's iteration from several starts (runs, k, d), all of them a step at a time."""
 
+    def __init__(
+        self, points: Floats, weights: Floats, own: Floats, starts: Floats, n_threads: int | None
+    ) -> None:
+        (m, d), (count, k) = points.shape, starts.shape[:2]
+        weighed = np.concatenate([weights[None], weights * points.T])
+        self._about = points, own, np.ascontiguousarray(weighed)
+        self._reach = float(own.max())
+        self._centers, self._moved = starts, np.empty_like(starts)
+        self._shifts, self._costs = np.zeros((count, k)), np.full(count, math.inf)
+        self._nearest = np.zeros((count, m), dtype=np.int32)
+        self._lower = np.full((count, m), -1.0)
+        team = min(count, KernelCalls(n_threads).threads(float(count * m) * (k + 4) * d))
+        self._work = np.empty((team, max((k + 7) * (2 + d), m + 2 * k)))
+        self._places = np.empty((team, m + k), dtype=np.int32)
 
-def _products(points: Floats, centers: Floats) -> tuple[Floats, Floats]:
-    """(m, k) -2 times the products of points and centres, and (k,) the squares of the centres."""
-    return points @ (-2 * centers.T), np.square(centers).sum(axis=1)
+    def best(self) -> Floats:
+        """The centres of the run with the least cost, once all have settled."""
+        live = np.arange(len(self._costs), dtype=np.int32)
+        for _ in range(ROUNDS):
+            last = self._costs[live]
+            lloyd_steps(
+                *self._about, live, self._reach, self._work, self._places, self._centers,
+                self._shifts, self._nearest, self._lower, self._moved, self._costs,
+            )  # fmt: skip
+            live = live[self._costs[live] < last * (1 - SETTLED)]
+            if not len(live):
+                break
+            self._centers[live] = self._moved[live]
+        return self._centers[int(self._costs.argmin())]
 
 
 def seeds(
@@ -67,14 +81,15 @@ def seeds(
 
     `own` are the squares of the points, if they are known.
     """
+    turned = np.ascontiguousarray(points.T)
     centers, far = np.empty((k, points.shape[1])), np.full(len(points), math.inf)
     own = np.square(points).sum(axis=1) if own is None else own
+    fars, costs = np.empty((3, len(points))), np.empty(3)
     some = points[_drawn(weights, 1, coins)]
     for j in range(k):
-        fars, squares = _products(points, some)
-        closer(fars, own, squares, far)
-        winner = int((weights @ fars).argmin()) if j else 0
-        centers[j], far = some[winner], np.ascontiguousarray(fars[:, winner])
+        closer(turned, own, weights, some, far, fars, costs)
+        winner = int(costs.argmin()) if j else 0
+        centers[j], far = some[winner], fars[winner].copy()
         if j < k - 1:
             some = points[_drawn(weights * far, 3, coins)]
     return centers

@@ -8,20 +8,22 @@ from typing import Any
 
 import numpy as np
 
+from privfit.base.cautions import old_names
 from privfit.base.json import parse, write
 from privfit.base.tables import Frame, as_frame
-from privfit.base.typing import Array
+from privfit.base.typing import Array, Floats
 from privfit.privacy.accounting import Event, compose
 from privfit.privacy.ledger import Budget
+from privfit.runs.noise import Spread
 
-__all__ = ["Generation", "Path", "Paths", "Step", "together"]
+__all__ = ["Draws", "Generation", "Path", "Paths", "together"]
 
 EXACT = 50  # generations of a path of which the accountant is asked
 WIDEST = 64  # numbers of a candidate up to which a table has a column for each
 
 
 @dataclass(frozen=True)
-class Step:
+class Draws:
     """The draws of one generation, as public as the plan that they are a part of.
 
     Parameters
@@ -39,8 +41,8 @@ class Step:
     Examples
     --------
     >>> from privfit import Event
-    >>> from privfit.runs import Step
-    >>> Step((Event("selection", 0.1, 10),), 512).epsilon
+    >>> from privfit.runs import Draws
+    >>> Draws((Event("selection", 0.1, 10),), 512).epsilon
     0.1
     """
 
@@ -95,7 +97,7 @@ class Generation:
         whenever the search ends; None if the search is not private. See `spent_so_far`.
     survivors : array of shape (s, ...)
         All candidates that the generation released, the leading one first.
-    step : Step
+    step : Draws
         The draws of this generation: `step.events`, and `step.range`.
     drawn : tuple of Event
         Everything that was drawn from this budget so far.
@@ -132,7 +134,7 @@ class Generation:
     parameters: Array
     spent: Budget | None
     survivors: Array
-    step: Step = Step()
+    step: Draws = Draws()
     drawn: tuple[Event, ...] = ()
 
     @property
@@ -173,12 +175,19 @@ class Path:
     notes : dict, default={}
         Settings as they were used: the values that rules chose, and None for those that had no
         effect. They are public, and become settings of the `Release`.
-    steps : tuple of Step, default=()
+    steps : tuple of Draws, default=()
         The draws of each generation.
     before : tuple of Event, default=()
         What was drawn from the same budget before this path: the models of other classes.
     budget : Budget or None, default=None
         The budget that paid for everything; None if nothing is private.
+    noise : Spread or None, default=None
+        The known noise of `answer`; None if the solver does not know it.
+    kept : tuple, default=()
+        Parts of what was released, in their order, for post-processing.
+    shares : array of shape (d,) or None, default=None
+        The part of all records that is in each encoded level, as far as releases tell; None if they
+        do not.
 
     See Also
     --------
@@ -203,9 +212,12 @@ class Path:
     generations: tuple[Array, ...]
     average: float = 0.0
     notes: Mapping[str, Any] = field(default_factory=dict)
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Draws, ...] = ()
     before: tuple[Event, ...] = ()
     budget: Budget | None = None
+    noise: Spread | None = None
+    kept: tuple[Any, ...] = ()
+    shares: Floats | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(<{len(self.generations)} generations>)"
@@ -237,9 +249,9 @@ class Path:
         return self.mean(self.average) if self.average else self.last
 
     @property
-    def _each_step(self) -> tuple[Step, ...]:
+    def _each_step(self) -> tuple[Draws, ...]:
         """A step for each generation, also of a path that was made without any."""
-        return self.steps or (Step(),) * len(self.generations)
+        return self.steps or (Draws(),) * len(self.generations)
 
     @property
     def stopped(self) -> bool:
@@ -382,3 +394,6 @@ class Paths(tuple[Path, ...]):
         tables = [path._columns() for path in self]
         whole = {name: [cell for one in tables for cell in one[name]] for name in tables[0]}
         return as_frame({"class": labels, **whole}, "index")
+
+
+__getattr__ = old_names(__name__, {"Step": "Draws"})

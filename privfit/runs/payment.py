@@ -22,10 +22,11 @@ from numbers import Real
 from typing import Any, TypeVar
 
 from privfit._kernels.random import BitSource
-from privfit.base.cautions import PrivacyLeakWarning, caution
+from privfit.base.cautions import PrivacyLeakWarning, call_depth, caution
 from privfit.base.errors import BudgetError, DeclarationError, SolverError
 from privfit.base.typing import Counted
 from privfit.privacy.accounting import Event
+from privfit.privacy.grants import check_source
 from privfit.privacy.ledger import Budget, Grant, Ledger, Release, reserve_from
 from privfit.privacy.mechanisms import Mechanism, T, V
 from privfit.privacy.neighbours import Adjacency, Neighbours
@@ -131,12 +132,15 @@ class Terms:
             raise DeclarationError(
                 "epsilon (inf) cannot be charged to a ledger; leave the ledger out"
             )
-        warnings.warn("epsilon=inf: this is not private", PrivacyLeakWarning, stacklevel=3)
+        warnings.warn(
+            "epsilon=inf: this is not private", PrivacyLeakWarning, stacklevel=call_depth()
+        )
         return Account(self, source)
 
     def _cautious(self, records: Counted | None) -> BitSource:
         """The source of bits, with a warning if it or the budget is unwise."""
         source = BitSource.of(self.random_state)
+        check_source(source, getattr(self.ledger, "recorder", None))
         size = self.n_public
         if records is not None and self.neighbours.size_is_public:
             size = records.n_records
@@ -168,20 +172,30 @@ class Account:
         If it is not to spend everything, `budget` is its part: see `Run`.
         """
         terms = self.terms
+        if self.grant is not None:
+            self.grant.declare(*_declarations(name, terms, objective))
         self._heard = _Heard(progress(terms.callback, terms.verbose, name))
         return Run(
             objective, space, self.grant, self.source,
             self._heard if self._heard.callback else None, neighbours=terms.neighbours,
             n_public=terms.n_public, share=share, budget=budget, before_draws=before_draws,
+            charged=None if self.grant is None else self.charged,
         )  # fmt: skip
 
     def solved(self, name: str, solver: Solver, run: Run[Any, Any]) -> Path:
-        """The path that a solver returns, checked."""
+        """The path that a solver returns, checked; a user's has the notes of the run, and no other.
+
+        A path that a user makes by hand could have any number as a note, or as part of a release.
+        """
 
         def path() -> Path:
             found = path_of(solver, run)
             check_path(found, run.space, boxed=isinstance(solver, Guest))
-            return found
+            if not is_users(solver):
+                return found
+            bare = {field.name: getattr(found, field.name) for field in fields(Path)}
+            bare |= {"notes": run.notes, "noise": None, "kept": (), "shares": None}
+            return Path(**bare)
 
         return self.attempt(name, path)
 
@@ -196,6 +210,7 @@ class Account:
             raise
         except Exception as error:
             kept = error is self._heard.error or is_of_place(error)
+            self._heard.error = None  # its traceback leads back here: records would outlive the fit
             failure = self._failure(name, error)  # the account is closed either way
             if kept:
                 if error.__context__ is not None and not is_of_place(error.__context__):
@@ -204,7 +219,10 @@ class Account:
         except BaseException as error:  # such as Ctrl-C
             self._close_failed(name, error)
             raise
-        raise failure
+        try:
+            raise failure
+        finally:
+            del failure  # its traceback, too
 
     @property
     def charged(self) -> Budget:
@@ -238,6 +256,13 @@ class Account:
     ) -> Release | None:
         """Close the account; without privacy there is no release."""
         return None
+
+
+def _declarations(name: str, terms: Terms, objective: Objective) -> list[object]:
+    """What a run is declared to be, for its journal: texts that are the same in every process."""
+    domain = str(getattr(objective, "domain", ""))
+    shown = "" if " at 0x" in domain else domain  # of a class without a text of its own
+    return [name, type(objective).__name__, shown, terms.neighbours.relation, terms.n_public]
 
 
 class _Heard:

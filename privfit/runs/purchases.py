@@ -1,4 +1,4 @@
-"""Blanks that a fit buys from its own budget, before its solver runs."""
+"""Blanks that a fit buys from its own budget, before anything else."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from privfit.base.errors import DeclarationError
+from privfit.base.json import plain
 from privfit.privacy.accounting import Event
 from privfit.privacy.budgets import Budget
 from privfit.privacy.grants import Part
@@ -22,25 +23,35 @@ __all__ = ["Purchase"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Purchase:
-    """What a fit buys, from which records, and what that leaves for its solver.
+    """What a fit buys, from which records, and what that leaves for everything else.
 
-    With delta > 0, all draws of the solver must be Gaussian: they are planned together with what is
-    bought, before the first draw, and the sizes of Gaussian draws may be chosen later
-    (`privacy.grants`). A pure budget simply adds up, for every solver.
+    Everything is planned before the first draw, in one of three ways:
+
+    - a pure budget simply adds up, for every solver;
+    - of a solver that draws Gaussian noise alone the sizes may be chosen later (`privacy.grants`):
+      what is bought is composed tightly with one Gaussian release, which the fit then divides;
+    - another solver plans when it sees the columns that were bought. It gets an (epsilon, delta) of
+      its own, and all that it draws, and the calibration after it, is one release of that size to
+      the plan (`Grant.enclose`).
     """
 
     schema: Any
     sums: Sums[BlankRows]
     plan: BlankPlan
     rest: Budget
+    is_enclosed: bool = False
 
     @classmethod
-    def of(cls, schema: Any, X: Any, terms: Terms, n_threads: int | None) -> Purchase:
-        """Read the blank columns and plan; nothing is charged."""
+    def of(
+        cls, schema: Any, X: Any, terms: Terms, n_threads: int | None, settings: Settings
+    ) -> Purchase:
+        """Read the blank columns and plan, beside a solver; nothing is charged."""
         terms.refuse_infinity()
-        sums = BlankRows.sums(X, schema, n_threads)
-        plan = BlankPlan.within(schema, terms.budget, terms.neighbours, terms.size(sums))
-        return cls(schema, sums, plan, plan.rest(terms.budget))
+        sums, budget = BlankRows.sums(X, schema, n_threads), terms.budget
+        plan = BlankPlan.within(schema, budget, terms.neighbours, terms.size(sums))
+        encloses = bool(budget.delta) and not settings.is_gaussian
+        rest = plan.enclosed(budget) if encloses else plan.rest(budget)
+        return cls(schema, sums, plan, rest, encloses)
 
     @property
     def stand_in(self) -> Any:
@@ -52,29 +63,43 @@ class Purchase:
         return replace(terms, epsilon=self.rest.epsilon, delta=self.rest.delta)
 
     def check(self, name: str, settings: Settings) -> None:
-        """Refuse a solver whose draws cannot be planned beside what is bought, or a publication."""
+        """Refuse a publication, and a budget that leaves nothing for the solver."""
         if getattr(settings, "paper", False):
             raise DeclarationError(
                 f"solver ({name!r}) must not have paper=True with blanks, which no paper has; "
                 "pass domain=learn_schema(X, epsilon, delta, columns=schema)"
             )
-        if self.rest.delta and not settings.is_gaussian:
+        if self.is_enclosed and not self.rest.epsilon:
             raise DeclarationError(
-                f"solver ({name!r}) must draw Gaussian noise alone to share a budget with blanks; "
-                "pass solver='gradient', or delta=0.0, or domain=learn_schema(X, epsilon, delta, "
-                "columns=schema)"
+                f"solver ({name!r}) must draw Gaussian noise alone to share so small or so large a "
+                "budget with blanks; pass solver='gradient', or delta=0.0, or "
+                "domain=learn_schema(X, epsilon, delta, columns=schema)"
             )
 
     def buy(self, paid: Paid) -> Any:
         """The schema without blanks."""
-        whole = paid.budget
-        later = [Event("gaussian", self.plan.mu_left(whole))] if whole.delta else []
-        paid.plan(*self.plan.events, *later)
+        paid.plan(*self.plan.events, *self._later(paid.budget))
         return self.plan.buy(self.schema, self.sums, paid.release)
 
+    def _later(self, whole: Budget) -> list[Event]:
+        """What the plan says of everything that is drawn later."""
+        if self.is_enclosed:
+            return [Event("approximate", self.rest.epsilon, 1, self.rest.delta)]
+        return [Event("gaussian", self.plan.mu_left(whole))] if whole.delta else []
+
     def account(self, paid: Paid) -> Paid:
-        """What is left, for the runs of the solver; the whole is closed by its own account."""
+        """What is left, for everything else; the whole is closed by its own account."""
+        if self.is_enclosed:
+            paid.grant.enclose(self.rest)
         return _Rest(self.terms(paid.terms), paid, self.rest)
+
+    def described(self, paid: Paid) -> dict[str, Any]:
+        """What a release records of this purchase, and of draws that are one release to it."""
+        said = self.plan.settings
+        if self.is_enclosed:
+            said["rest"] = {"epsilon": self.rest.epsilon, "delta": self.rest.delta,
+                            "events": [plain(event) for event in paid.grant.enclosed]}  # fmt: skip
+        return said
 
 
 class _Rest(Paid):

@@ -9,18 +9,23 @@ computing with a path afterwards costs nothing.
 from __future__ import annotations
 
 import math
+import sys
+import warnings
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from privfit._kernels.random import BitSource
+from privfit.base.cautions import OldNameWarning
 from privfit.base.errors import DeclarationError
 from privfit.base.frozen import frozen
 from privfit.base.typing import Array, Coins, Integers
 from privfit.base.validation import is_whole
 from privfit.objectives import CentersObjective, FacilityObjective, LinearObjective
+from privfit.objectives.moves import Moves
 from privfit.privacy.accounting import Event, calibrate
 from privfit.privacy.ledger import Budget, Grant
 from privfit.privacy.mechanisms import Exponential, Mechanism, T, TopK, V
@@ -28,16 +33,16 @@ from privfit.privacy.neighbours import REPLACE, Neighbours
 from privfit.privacy.remainder import gaussian_left, gaussian_part
 from privfit.runs.candidates import reported, to_select
 from privfit.runs.failures import checked_scores
-from privfit.runs.guests import Followed, GuestObjective
+from privfit.runs.guests import Followed, GuestObjective, complete
 from privfit.runs.listeners import Listener
-from privfit.runs.paths import Generation, Path, Step, together
+from privfit.runs.paths import Draws, Generation, Path, together
 from privfit.runs.protocols import Objective, Space, View
 from privfit.runs.sizes import public_size
 from privfit.runs.spaces import Integers as WholeNumbers
 from privfit.runs.spaces import Mixed, Permutations, Reals
 from privfit.runs.stops import RunEnded, says_stop
 
-__all__ = ["Moves", "Run", "Task", "check_space", "coins_of", "size_of"]
+__all__ = ["Run", "Task", "check_space", "coins_of", "gridded", "size_of"]
 
 # Objectives that score moves incrementally, and the spaces whose moves they know.
 MOVED_AS = {CentersObjective: "Reals(-1, 1, (k, d))", FacilityObjective: "Subsets(n, k)"}
@@ -97,10 +102,12 @@ class Run(Generic[O, S]):
     before_draws : callable () -> None or None, default=None
         Called before the first draw, when the solver has planned its own: the last moment to plan
         what others will draw from the same grant.
+    charged : Budget or None, default=None
+        What was charged for everything, which callbacks are told; by default all of the grant.
 
     Attributes
     ----------
-    objective, neighbours, share
+    neighbours, share
         As passed.
     space : Space
         The space on the objective's grid; `declared_space` is as passed.
@@ -119,7 +126,9 @@ class Run(Generic[O, S]):
     Notes
     -----
     `release` and `select` are the only ways to draw; they charge the grant first. Everything passed
-    to `report` and `note` must be public already.
+    to `report` and `note` must be public already. A solver of a user that has asked for the
+    `objective` can note nothing any more, since any number may be a score from then on. An
+    objective of a user gets candidates that it cannot write into.
 
     Examples
     --------
@@ -152,22 +161,32 @@ class Run(Generic[O, S]):
         share: int = 1,
         budget: Budget | None = None,
         before_draws: Callable[[], None] | None = None,
+        charged: Budget | None = None,
     ) -> None:
         self.n_public = public_size(objective, neighbours, n_public)
-        self.objective, self.declared_space = objective, space
+        self._objective: O = complete(objective)
+        self._looked = False  # whether anybody has asked for the objective
+        self.declared_space = space
         self.neighbours, self.space = neighbours, gridded(space, objective)
         self.share = share
         self.source = BitSource.of(random_state)
         self.coins = coins_of(self.source)
         self._grant, self._callback = grant, callback
-        self._part, self._before_draws = budget, before_draws
+        self._part, self._before_draws, self._whole_charge = budget, before_draws, charged
         self._generations: list[Array] = []
-        self._steps: list[Step] = []
+        self._steps: list[Draws] = []
         self._before = () if grant is None else grant.events
         self._drawn: list[Mechanism[Any, Any]] = []  # since the last report
         self._ends, self._ended = False, False  # whether the callback said so; whether it did
         self._notes: dict[str, Any] = {}
+        self._kept: list[object] = []
         self._total, self._size = 1, math.nan
+
+    @property
+    def objective(self) -> O:
+        """The scores of candidates, which are private."""
+        self._looked = True
+        return self._objective
 
     # ------------------------------------------------------------------------------------- budget
 
@@ -181,6 +200,13 @@ class Run(Generic[O, S]):
         """The budget of all equal runs together."""
         assert self._grant is not None, "a run without a grant has no budget"
         return self._grant.budget if self._part is None else self._part
+
+    @property
+    def _charged(self) -> Budget | None:
+        """The guarantee of everything that shares the grant; None without one."""
+        if self._grant is None or self._whole_charge is not None:
+            return self._whole_charge
+        return self._grant.budget
 
     @property
     def budget(self) -> Budget:
@@ -306,6 +332,7 @@ class Run(Generic[O, S]):
         k: int = 1,
         *,
         size: float | None = None,
+        range: Callable[[Array, Neighbours], int] | None = None,
         reach: Callable[[Array, Neighbours], int] | None = None,
     ) -> Integers:
         """Select candidates privately, one after the other, by their scores.
@@ -320,23 +347,28 @@ class Run(Generic[O, S]):
             Number of selections.
         size : float or None, default=None
             Epsilon of each selection; by default the size that was planned last.
-        reach : callable (P, neighbours) -> int or None, default=None
+        range : callable (P, neighbours) -> int or None, default=None
             Bounds how much the difference of two scores can change between neighbours; by default
             `objective.range`.
+        reach : callable
+            The old name of `range`, which works with a warning for one version.
 
         Returns
         -------
         array of int of shape (k,)
             Which candidates were drawn. It is public.
         """
+        if reach is not None:
+            warnings.warn("reach of run.select is range now; pass that", OldNameWarning, 2)
         self._go_on()
         size = self._size if size is None else size
         P = frozen(to_select(self.space, P, k, size))  # what is drawn is what was proposed
-        scores = checked_scores(self.objective.scores(P), len(P))
-        scores = scores + checked_scores(self.objective.prior(P), len(P))
+        objective = self._objective
+        scores = checked_scores(objective.scores(P), len(P))
+        scores = scores + checked_scores(objective.prior(P), len(P))
         if not self.is_private:
             return np.asarray(np.argsort(-scores, kind="stable")[:k], dtype=np.int64)
-        bound = (self.objective.range if reach is None else reach)(P, self.neighbours)
+        bound = (range or reach or objective.range)(P, self.neighbours)
         if k == 1:
             return np.array([self.release(Exponential(size, bound), scores)], dtype=np.int64)
         return self.release(TopK(k, size, bound), scores)
@@ -356,16 +388,17 @@ class Run(Generic[O, S]):
         View
             The view. Its scores are private.
         """
-        is_guest = isinstance(self.objective, GuestObjective)
+        objective: Any = self.objective
+        is_guest = isinstance(objective, GuestObjective)
         start = frozen(w) if is_guest else w
-        around = getattr(self.objective, "around", None)
-        at = getattr(self.objective, "at", None)
+        around = getattr(objective, "around", None)
+        at = getattr(objective, "at", None)
         if around is not None:
             view = around(start, self.space)
         elif at is not None:
             view = at(start)
         else:
-            return Moves(self.objective, self.space, w)
+            return Moves(objective, w, self.space)
         return Followed(view, self.space, w) if is_guest else view
 
     # ------------------------------------------------------------------------------------ reports
@@ -373,12 +406,40 @@ class Run(Generic[O, S]):
     def note(self, **used: Any) -> None:
         """Record settings as they are used, for the `Release`.
 
+        A solver of a user must do so before it asks for the objective, or for a view (`around`):
+        what it notes later could be a score. What was selected meanwhile is public.
+
         Parameters
         ----------
         **used : object
-            Public values by the names of settings.
+            Public values by the names of settings. They are copied.
         """
-        self._notes.update(used)
+        if self._looked and not _is_called_by_ours():
+            raise DeclarationError(
+                "settings must be noted before run.objective or run.around is used, since they "
+                "are released; call run.note first"
+            )
+        self._notes.update(deepcopy(used))
+
+    def keep(self, part: object) -> None:
+        """Keep a part of what was released, for post-processing; only solvers of privfit may.
+
+        Parameters
+        ----------
+        part : object
+            Released values, and what is public about them.
+        """
+        if not _is_called_by_ours():
+            raise DeclarationError(
+                "run.keep must be called by solvers of privfit, since what is kept is released; "
+                "return your values by run.report"
+            )
+        self._kept.append(part)
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What was noted, and whether the callback ended the run."""
+        return {**self._notes, **({"stopped": self.reported} if self._ended else {})}
 
     def report(self, survivors: Array, *, whole: bool = True) -> None:
         """Add what a generation released to the path, and call the callback.
@@ -407,21 +468,21 @@ class Run(Generic[O, S]):
         """Number of generations reported so far."""
         return len(self._generations)
 
-    def _step(self) -> Step:
+    def _step(self) -> Draws:
         """The draws since the last report."""
         drawn, self._drawn = self._drawn, []
         if not drawn:
-            return Step()
+            return Draws()
         last = drawn[-1]
         bound = getattr(last, "range", getattr(last, "sensitivity", None))
-        return Step(together(one.event for one in drawn), bound)
+        return Draws(together(one.event for one in drawn), bound)
 
     def _now(self) -> Generation:
         """The generation that was reported last; the listener owns its arrays."""
         survivors = np.array(self._generations[-1])
         return Generation(
             self.reported, self._total, survivors[0].copy(),
-            self.whole if self.is_private else None, survivors, self._steps[-1],
+            self._charged, survivors, self._steps[-1],
             () if self._grant is None else self._grant.events,
         )  # fmt: skip
 
@@ -448,13 +509,16 @@ class Run(Generic[O, S]):
         if average and not getattr(self.space, "has_means", False):
             average = 0.0
             self.note(average=average)
-        notes = dict(self._notes)
-        if self._ended:
-            notes["stopped"] = len(self._generations)
         return Path(
-            tuple(self._generations), average, notes, tuple(self._steps), self._before,
-            self.whole if self.is_private else None,
+            tuple(self._generations), average, self.notes, tuple(self._steps), self._before,
+            self._charged, kept=tuple(self._kept),
         )  # fmt: skip
+
+
+def _is_called_by_ours() -> bool:
+    """Whether the method that asks this was called by a module of privfit."""
+    module: str = sys._getframe(2).f_globals.get("__name__", "")
+    return module.partition(".")[0] == "privfit"
 
 
 def coins_of(source: BitSource) -> Coins:
@@ -487,38 +551,6 @@ def size_of(budget: Budget, kind: str, count: int, composition: str | None = Non
         return gaussian_part(gaussian_left(budget), count)
     method = COMPOSED_BY[kind] if composition is None else composition
     return calibrate(count, epsilon=budget.epsilon, delta=budget.delta, method=method)
-
-
-class Moves:
-    """The candidates around w, scored one by one: for objectives without a faster way."""
-
-    def __init__(self, objective: Objective, space: Space, w: Array) -> None:
-        self._objective, self._space, self.w = objective, space, w
-
-    @property
-    def model(self) -> Array:
-        """The candidate that moves start from."""
-        return self.w
-
-    def candidates(self, where: Array, what: Array) -> Array:
-        """(m, ...): the candidates after each move."""
-        return self._space.moved(self.w, where, what)
-
-    def scores(self, where: Array, what: Array) -> Integers:
-        """int64 (m,): the scores after each move."""
-        return np.asarray(self._objective.scores(self.candidates(where, what)))
-
-    def prior(self, where: Array, what: Array) -> Integers:
-        """int64 (m,): the data-free part of the objective after each move."""
-        return np.asarray(self._objective.prior(self.candidates(where, what)))
-
-    def range(self, where: Array, what: Array, neighbours: Neighbours, /) -> int:
-        """The range of these scores between neighbours."""
-        return int(self._objective.range(self.candidates(where, what), neighbours))
-
-    def step(self, where: int, what: Any) -> None:
-        """Move."""
-        self.w = self.candidates(np.asarray(where), np.asarray(what))[0]
 
 
 # ------------------------------------------------------------------------------------------ checks

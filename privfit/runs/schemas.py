@@ -40,11 +40,11 @@ def learn_schema(
         The budget of the schema.
     delta : float, default=0.0
         The delta of (epsilon, delta)-differential privacy. Names need delta > 0.
-    columns : Schema, or dict of str to {'number', 'category'}, Numeric or Categorical
+    columns : Schema, or dict of str to {'number', 'category', 'boolean'}, Numeric or Categorical
         What is known of the columns. A 'number' is cut at quantiles; of a 'category' the names of
-        frequent values are bought. ``Numeric(low, high, bins="auto")`` is cut within a declared
-        range, of ``Numeric()`` the range is bought, and of ``Categorical()`` the buckets of hashed
-        values. Columns without blanks stay as they are.
+        frequent values are bought, and of a 'boolean' nothing. ``Numeric(low, high, bins="auto")``
+        is cut within a declared range, of ``Numeric()`` the range is bought, and of
+        ``Categorical()`` the buckets of hashed values. Columns without blanks stay as they are.
     levels : int or None, default=None
         Levels of recursive medians: one makes 3 bins, two 9, three up to 25. By default as many as
         the budget carries, at most three.

@@ -150,6 +150,7 @@ class AskTell:
         self._sizes, self._objective, self._space = sizes, complete(objective), space
         self._terms = Terms(NAME, epsilon, delta, adjacency, n_public, ledger, random_state,
                             callback, verbose)  # fmt: skip
+        self._domain = ""
         self._account: Account | None = None
         self._run: Run[Objective, Space] | None = None
         self._selected, self._has_best, self._ended = 0, False, False
@@ -167,6 +168,7 @@ class AskTell:
         # What is proposed is the optimiser's affair: the space needs no method for it.
         self._terms.refuse_infinity("pass a finite epsilon, or call search with solver='dpsga'")
         self._terms.check(NAME, Guest(_Loop()), self._objective, self._space)
+        self._domain = str(getattr(self._objective, "domain", ""))
         self._account = self._terms.open(self._objective)
         self._run = run = self._account.run(self._objective, self._space, NAME)
         selections = self._sizes["generations"] * self._sizes["parents"] + 1
@@ -188,9 +190,8 @@ class AskTell:
         said: dict[str, Any] = {"solver": NAME, **path.notes, "drawn": self._selected}
         if kind is not None:
             said["failed"] = kind.__name__
-        domain = getattr(self._objective, "domain", "")
         values = {"answer": path.answer} if path.generations else {}
-        self._account.close(domain, said, values)
+        self._account.close(self._domain, said, values)
 
     def __iter__(self) -> Iterator[int]:
         """The numbers of the generations that are left, from 0."""

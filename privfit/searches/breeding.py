@@ -17,14 +17,12 @@ import numpy as np
 from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.base.typing import Array, Coins
 from privfit.base.validation import is_finite
-from privfit.runs.protocols import Objective, Space
-from privfit.runs.run import Task
+from privfit.runs.protocols import Space
 from privfit.runs.settings import Settings, check_shares
 from privfit.runs.spaces import side_by_side
 from privfit.searches.operators import Operator
 
-__all__ = ["Breeding", "Proposal", "check_operators", "crossing", "mutating", "needed", "own_field",
-           "space_of"]  # fmt: skip
+__all__ = ["Breeding", "Proposal", "check_operators", "crossing", "mutating", "needed", "own_field"]
 
 T = TypeVar("T")
 Proposal: TypeAlias = Callable[..., Array]  # a crossover, a mutation or starts
@@ -180,12 +178,6 @@ def needed(both: bool, *parts: object) -> tuple[str, ...]:
     own = [name for part in parts if isinstance(part, Operator) for name in part.needs]
     size = ["size"] if any(getattr(part, "rate", 0.0) is None for part in parts[1:]) else []
     return (*dict.fromkeys(size + own), *(("sibling",) if both else ()))
-
-
-def space_of(task: Task[Objective, Space]) -> Space:
-    """The space of a task, on the grid of the objective if it can be."""
-    move = getattr(task.space, "on_grid_of", None)
-    return task.space if move is None else move(task.objective)
 
 
 def own_field(operator: object, name: str, usual: float) -> float | None:

@@ -27,7 +27,7 @@ from privfit.privacy.accounting import METHODS
 from privfit.privacy.mechanisms import WIDEST, Mechanism, NoisyMax, PermuteAndFlip, TopK
 from privfit.runs.paths import Path
 from privfit.runs.protocols import Objective, Space
-from privfit.runs.run import Run, Task
+from privfit.runs.run import Run, Task, gridded
 from privfit.runs.settings import Blank, Search, blank, check_counts, check_shares
 from privfit.runs.spaces import Reals
 from privfit.searches.breeding import (
@@ -38,7 +38,6 @@ from privfit.searches.breeding import (
     mutating,
     needed,
     own_field,
-    space_of,
 )
 from privfit.searches.operators import Constant, Gaussian, MiddleStarts, RandomStarts, Uniform
 
@@ -211,7 +210,7 @@ class DPSGA(Search):
             The public part of what the solver is asked to do.
         """
         super().check(task)
-        space = space_of(task)
+        space = gridded(task.space, task.objective)
         self._breeding(space).check(space)
 
     def _breeding(self, space: Space) -> Breeding:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -46,6 +47,8 @@ class Majority(Settings):
     >>> bool(model.fit(X, y).predict([[0.5]])[0])
     True
     """
+
+    has_honest_scores: ClassVar[bool] = True  # log odds of the logistic loss
 
     def check(self, task: Task[Objective, Space]) -> None:
         """Refuse what a run would refuse; nothing is drawn.

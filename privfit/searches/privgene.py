@@ -34,7 +34,7 @@ from privfit.privacy.accounting import Event, calibrate
 from privfit.privacy.mechanisms import Exponential
 from privfit.runs.paths import Path
 from privfit.runs.protocols import Objective, Space, View
-from privfit.runs.run import Run, Task, check_space
+from privfit.runs.run import Run, Task, check_space, gridded
 from privfit.runs.settings import (
     Blank,
     Search,
@@ -52,7 +52,6 @@ from privfit.searches.breeding import (
     mutating,
     needed,
     own_field,
-    space_of,
 )
 from privfit.searches.operators import Decay, InterceptStarts, OnePoint, RandomStarts, Step
 
@@ -230,7 +229,7 @@ class PrivGene(_Steered):
             The public part of what the solver is asked to do.
         """
         super().check(task)
-        space = space_of(task)
+        space = gridded(task.space, task.objective)
         self._breeding(task.objective, space).check(space)
 
     def _breeding(self, objective: Objective, space: Space) -> Breeding:
@@ -259,11 +258,11 @@ class PrivGene(_Steered):
 
         P = breeding.first(space, self.population, coins)
         for generation in range(generations):
-            survivors = P[run.select(P, self.survivors, size=eps_s, reach=reach)]
+            survivors = P[run.select(P, self.survivors, size=eps_s, range=reach)]
             run.report(survivors)
             P = breeding.children(space, survivors, self.population, coins)
             P = breeding.mutants(space, P, generation, generations, coins)
-        run.report(P[run.select(P, size=eps_last, reach=reach)])
+        run.report(P[run.select(P, size=eps_last, range=reach)])
         return run.path(self.average)
 
     def _plan(self, run: Run[Objective, Space]) -> tuple[int, float]:
@@ -477,7 +476,7 @@ class EEM(_Walk):
         w = space.middle
         if self.paper:
             P = _usual_starts(objective, space)(space, self.population, coins)
-            w = P[run.select(P, reach=objective.spread)[0]]
+            w = P[run.select(P, range=objective.spread)[0]]
             run.report(w[None])
 
         view = run.around(w)

@@ -152,10 +152,8 @@ def _found(
     terms.check(name, settings, objective, space)
     if not isinstance(settings, Search | Guest) and hasattr(space, "extremes"):
         objective.prior(check_space(objective, space))  # estimators make the right space themselves
-    given = before(settings)
+    given, domain = before(settings), str(getattr(objective, "domain", ""))
     account = terms.open(objective)
     path = account.solved(name, settings, account.run(objective, space, name))
-    release = account.close(
-        getattr(objective, "domain", ""), realised(name, given, path), {"answer": path.answer}
-    )
+    release = account.close(domain, realised(name, given, path), {"answer": path.answer})
     return Found(path.answer, path, release)

@@ -14,9 +14,7 @@ from privfit._kernels.candidates import (
     NOT_FINITE,
     OFF_GRID,
     both_ways,
-    closer,
     curve_step,
-    nearest_centers,
     snap,
     whole_moves,
     whole_units,
@@ -134,27 +132,6 @@ def test_steps_both_ways_stay_on_the_grid_and_in_the_box(unit, share, rng):
                  for x in (sign * share * (high - low)).tolist()]  # fmt: skip
         ends = np.clip(here + steps, low, high)
         assert row.tolist() == (ends - here).tolist()
-
-
-# ----------------------------------------------------------------------- points and their centres
-
-
-@pytest.mark.parametrize(("m", "k"), [(0, 1), (1, 1), (9, 4), (40, 17)])
-def test_points_and_their_nearest_centres(m, k, rng):
-    """With ties, which go to the first centre, and sums that rounding takes below 0."""
-    products = rng.integers(-9, 9, (m, k)) / 3
-    own, squares = rng.integers(0, 9, m) / 3, rng.integers(0, 9, k) / 3
-    expected = [
-        reference.squared_distances(p, o, squares) for p, o in zip(products, own, strict=True)
-    ]
-    nearest, least = np.empty(m, dtype=np.int64), np.empty(m)
-    nearest_centers(products, own, squares, nearest, least)
-    assert least.tolist() == [min(each) for each in expected]
-    assert nearest.tolist() == [each.index(min(each)) for each in expected]
-    far = rng.integers(0, 9, m) / 3
-    closer(products, own, squares, far)
-    each = zip(expected, far.tolist(), strict=True)
-    assert products.tolist() == [[min(x, most) for x in row] for row, most in each]
 
 
 # --------------------------------------------------------------------------------- privacy curves

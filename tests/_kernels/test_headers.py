@@ -76,6 +76,13 @@ int main(void) {
         show_four("four", f), show_four("words", g), show_four("zero", four_zero());
         show_four("sum", four_add(f, g)), show_four("difference", four_sub(f, g));
         show_four("product", four_mul(f, g)), show_four("size", four_abs(f));
+        show_four("all", four_all(d[0])), show_four("lanes", four_of_lanes(small));
+        show_four("min", four_min(f, g)), show_four("max", four_max(f, g));
+        show_four("less", four_where_less(f, g, four_zero(), f));
+        int32_t total[LANES];
+        lanes_store(total, s);
+        four_add_whole(total, four_mul(g, four_all((int32_t)word() * 0x1p-32)));
+        show("added", lanes_load(total));
         fetch(d);
         const uint64_t p = (uint64_t)word() << 32 | word(), q = (uint64_t)word() << 32 | word();
         printf("%llu %llu\n", (unsigned long long)mul_high(p, q),
@@ -112,5 +119,5 @@ def run(compiler: str, source: Path, name: str, flags: list[str]) -> str:
 
 
 def test_lanes_are_the_same_bits_for_every_instruction_set(printed):
-    assert len(printed["baseline"].splitlines()) == 200 * 24 + 1
+    assert len(printed["baseline"].splitlines()) == 200 * 30 + 1
     assert set(printed.values()) == {printed["baseline"]}

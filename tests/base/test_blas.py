@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privfit.base import blas
-from privfit.linear.descent import _whitened
+from privfit.linear.descent import whitened
 
 
 class Library:
@@ -68,6 +68,6 @@ def test_whitening_does_not_depend_on_the_threads_of_blas(rng):
             for one in found:
                 before.callback(one.set_num_threads, one.get_num_threads())
                 one.set_num_threads(threads)
-            answers.append(_whitened(moments, 1.0, 500.0)[0])
+            answers.append(whitened(moments, 1.0, 500.0)[0])
     assert np.array_equal(answers[0], answers[1])
     assert np.array_equal(answers[0], answers[2])

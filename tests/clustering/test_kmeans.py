@@ -50,13 +50,28 @@ from privfit import (
 from privfit._kernels import threads
 from privfit._kernels.random import BitSource
 from privfit.audit import audit_runs
-from privfit.clustering import Tree, grids, hybrid, kmeans, lloyd
+from privfit.clustering import (
+    Mean,
+    OverSeeded,
+    Tree,
+    averages,
+    frames,
+    grids,
+    hybrid,
+    kmeans,
+    lloyd,
+    over_seeded,
+    radii,
+    seeding,
+    signals,
+)
 from privfit.clustering.lloyd import joint_sensitivity
 from privfit.clustering.postprocess import mcmc
 from privfit.clustering.starts import centre_space, spread_out
 from privfit.clustering.trace import LloydTrace
 from privfit.domains import Grid
 from privfit.objectives import center_moves
+from privfit.objectives.centers import Framed
 from privfit.privacy.accounting import compose
 from privfit.privacy.ledger import Grant
 from privfit.privacy.mechanisms import Exponential, TopK
@@ -84,6 +99,10 @@ METHOD = {  # every method with numbers for releases, small enough for many runs
     "tree": Tree(restarts=2),
     "hybrid": Hybrid(tree=Tree(restarts=2), lloyd=Lloyd(steps=2, residual=True)),
     "hybrid of the paper": Hybrid(tree=UniformGrid(cells=16, paper=True), paper=True),
+    "over_seeded": OverSeeded(tree=Tree(restarts=2), steps=2, mean=True),
+    "over_seeded, without the mean": OverSeeded(tree=Tree(restarts=2), steps=2, mean=False),
+    "over_seeded, in a frame": OverSeeded(tree=Tree(restarts=2), steps=2, frame=True),
+    "mean": Mean(),
 }
 SEARCH = {
     "eem": EEM(generations=3, population=20),
@@ -161,6 +180,49 @@ def test_a_clipped_residual_is_never_longer_than_the_radius(v, radius, norm):
     length = sum(abs(a) ** norm for a in v) ** (1 / norm)
     shrunk = np.array(v) * min(1.0, radius / max(length, 1))
     assert np.abs(sums[0] - shrunk).max() <= 2 + 2**-15  # the length is rounded up, then v down
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("norm", [1, 2])
+@pytest.mark.parametrize(
+    ("d", "k"), [(1, 3), (4, 6), (5, 6), (7, 2), (10, 16), (14, 5), (16, 64), (17, 7), (33, 65)]
+)
+def test_residuals_of_any_number_of_columns_and_clusters_equal_the_twin(d, k, norm, rng):
+    """More columns than are taken at a time, more clusters than lanes are for, a second tile."""
+    X = rng.uniform(-1, 1, (270, d))
+    objective = CentersObjective(X, k, Box(-1, 1))
+    C = objective.project(rng.uniform(-1, 1, (k, d)))
+    rows, whole = reference.records(X, Box(-1, 1, d), uniform=True), integers(objective, C)
+    lengths = [sum(abs(a - b) ** norm for a, b in zip(x, whole[0], strict=True)) for x in rows]
+    radius = int(np.median(lengths) ** (1 / norm) / 2)
+    counts, sums = objective.residuals(C, radius, norm)
+    assert (counts.tolist(), sums.tolist()) == reference.residual_sums(rows, whole, radius, norm)
+    radii = [0, radius // 2, radius, 2 * radius]
+    found = objective.norm_counts(C, radii, norm).tolist()
+    assert found == reference.norm_counts(rows, whole, radii, norm)
+
+
+def test_a_factor_is_rounded_down_where_a_quotient_of_doubles_is_rounded_up():
+    """2^32 radius + 1 is a multiple of the length, so that their quotient is just below whole.
+
+    Of some lengths there is a column that a factor too large by one makes too large, too.
+    """
+    columns, found = np.arange(1, 2**14 + 1), 0
+    for length in range(6_000_001, 6_001_001, 2):
+        radius = -pow(2**32, -1, length) % length
+        factor = (radius << 32) // length
+        wrong = int(radius * 2.0**32 / length) > factor
+        shown = columns[columns * factor % 2**32 >= 2**32 - columns]
+        if wrong and shown.size and found < 3:
+            rest = length - int(shown[0])
+            v = [int(shown[0]), *(rest * (i + 1) // 399 - rest * i // 399 for i in range(399))]
+            objective = CentersObjective(
+                np.array([v]) / 2**14, 1, Box(-1, 1, grid=Grid(a=14, b=2, c=0))
+            )
+            _, sums = objective.residuals(np.zeros((1, 400)), radius, 1)
+            assert sums[0].tolist() == reference.clipped(v, radius, 1)
+            found += 1
+    assert found == 3
 
 
 @pytest.mark.parametrize("norm", [1, 2])
@@ -282,7 +344,7 @@ class Tape:
 
     def release(self, mechanism, value, rng):
         output = mechanism(value, rng) if self._outputs is None else next(self._outputs)
-        kept = value if isinstance(value, Halved) else np.array(value)
+        kept = value if isinstance(value, Halved | Framed) else np.array(value)
         self.seen.append((mechanism, kept, output))
         return output
 
@@ -340,7 +402,8 @@ MOST_MOVES = 800  # of `local`, which holds the centres after every one of them
 
 # How much of epsilon some pair of neighbours below does tell apart.
 TOLD = {"lloyd": 0.99, "grid": 0.99, "tree": 0.6, "hybrid": 0.6, "residuals": 0.6,
-        "lloyd of the paper": 0.6, "hybrid of the paper": 0.6}  # fmt: skip
+        "lloyd of the paper": 0.6, "hybrid of the paper": 0.6, "mean": 0.6, "over_seeded": 0.5,
+        "over_seeded, without the mean": 0.5, "over_seeded, in a frame": 0.4}  # fmt: skip
 
 
 @pytest.mark.few(1)
@@ -502,14 +565,29 @@ def test_the_plan_does_not_depend_on_the_records(rng):
             for seed, X in enumerate((np.zeros((1 if adjacency == "add_remove" else 9, 2)),
                                       rng.uniform(-1, 1, (9, 2))))]  # fmt: skip
         assert releases[0].events == releases[1].events
-        assert releases[0].settings == releases[1].settings
+        shown = [dict(release.settings) for release in releases]
+        if shown[0].get("frame"):  # a released frame says how deep cells of it can be
+            shown = [one | {"tree": {**one["tree"], "depth": None}} for one in shown]
+        assert shown[0] == shown[1]
 
 
 def test_without_a_public_size_a_hybrid_takes_the_noisy_one(rng):
     X = blobs(rng, n=4000, d=3)
-    few = KMeans(3, 0.2, domain=(-1, 1), adjacency="add_remove", n_public=50, random_state=1).fit(X)
-    free = KMeans(3, 0.2, domain=(-1, 1), adjacency="add_remove", random_state=1).fit(X)
-    known = KMeans(3, 0.2, domain=(-1, 1), adjacency="add_remove", n_public=4000, random_state=1)
+    few = KMeans(
+        3, 0.2, domain=(-1, 1), solver="hybrid", adjacency="add_remove", n_public=50, random_state=1
+    ).fit(X)
+    free = KMeans(
+        3, 0.2, domain=(-1, 1), solver="hybrid", adjacency="add_remove", random_state=1
+    ).fit(X)
+    known = KMeans(
+        3,
+        0.2,
+        domain=(-1, 1),
+        solver="hybrid",
+        adjacency="add_remove",
+        n_public=4000,
+        random_state=1,
+    )
     assert sum(e.count for e in few.release_.events) == 3  # the tree, its counts, one step
     steps = [sum(e.count for e in model.release_.events) for model in (free, known.fit(X))]
     assert steps[0] > 3
@@ -667,10 +745,42 @@ def test_typical_length_is_that_of_uniform_records(domain):
     assert domain.typical_length == pytest.approx(spread, rel=0.02)
 
 
-def test_auto_is_a_tree_up_to_two_columns_and_a_hybrid_beyond(rng):
-    for d, name in ((1, "tree"), (2, "tree"), (3, "hybrid"), (9, "hybrid")):
-        model = KMeans(2, 1.0, domain=(-1, 1)).fit(rng.uniform(-1, 1, (30, d)))
-        assert model.release_.settings["solver"] == name
+@pytest.mark.parametrize(
+    ("n", "d", "k", "epsilon", "delta", "name"),
+    [(3000, 1, 2, 1.0, 0.0, "tree"), (3000, 2, 2, 1.0, 0.0, "tree"),
+     (30, 9, 2, 1.0, 0.0, "mean"), (20, 3, 2, 1.0, 0.0, "mean"), (3000, 3, 4, 1.0, 0.0, "hybrid"),
+     (9000, 9, 3, 1.0, 0.0, "hybrid"), (9000, 5, 5, 1.0, 0.0, "over_seeded"),
+     (9000, 5, 40, 1.0, 0.0, "hybrid"), (9000, 5, 5, 0.01, 0.0, "mean"),
+     (2700, 40, 5, 1.0, 0.0, "hybrid"), (9000, 40, 5, 1.0, 1e-6, "over_seeded")],
+)  # fmt: skip
+def test_auto_chooses_by_public_numbers(n, d, k, epsilon, delta, name, rng):
+    """Records replaced count half, and the same numbers choose the same wherever records are."""
+    X = rng.uniform(-1, 1, (n, d))
+    for relation, size in (("replace", 2 * n), ("add_remove", n)):
+        objective = CentersObjective(X[:5], k, Box(-1, 1))
+        chosen = kmeans.best_of(objective, Budget(epsilon, delta), Neighbours(relation), size)
+        assert isinstance(chosen, kmeans.METHODS[name])
+    model = KMeans(k, epsilon, delta, domain=(-1, 1), adjacency="add_remove", n_public=n)
+    assert model.fit(X).release_.settings["solver"] == name
+
+
+def test_auto_is_a_hybrid_if_the_number_of_records_is_not_public(rng):
+    X = rng.uniform(-1, 1, (9000, 5))
+    model = KMeans(5, 1.0, domain=(-1, 1), adjacency="add_remove").fit(X)
+    assert model.release_.settings["solver"] == "hybrid"
+
+
+def test_auto_takes_laplace_noise_in_few_columns_whatever_delta_is(rng):
+    for d, k, kinds in ((4, 3, {"pure"}), (4, 5, {"pure"}), (40, 5, {"pure", "gaussian"})):
+        X = rng.uniform(-1, 1, (9000, d))
+        model = KMeans(k, 1.0, 1e-6, domain=(-1, 1), adjacency="add_remove", n_public=9000).fit(X)
+        assert {event.kind for event in model.release_.events} - {"privtree"} >= kinds
+        assert ("gaussian" in {event.kind for event in model.release_.events}) == (d == 40)
+
+
+def test_auto_refuses_an_infinite_budget_before_its_rule():
+    with pytest.raises(ValueError, match=r"epsilon \(inf\) is for the plain genetic algorithm"):
+        KMeans(2, math.inf, domain=(-1, 1)).fit(np.zeros((5, 4)))
 
 
 @pytest.mark.few(1)
@@ -981,6 +1091,10 @@ SETTINGS = [
       for v in (-0.1, 1.5, "1")),
     *((partial(Lloyd, count_share=v), r"count_share \(.*\) must lie between 0 and 1; leave it out")
       for v in (0, 1, -0.5, math.nan, "1")),
+    (partial(OverSeeded, tree_share=1.0), r"tree_share \(1\.0\) must"),
+    *((partial(OverSeeded, **{name: 0}), rf"{name} \(0\) must be a positive whole number")
+      for name in ("seeds", "steps")),
+    (partial(Mean, steps=0), r"steps \(0\) must be a positive whole number"),
     *((partial(UniformGrid, cells=v), r"cells \(.*\) must be a positive whole") for v in (0, 2.5)),
     *((partial(UniformGrid, restarts=v), r"restarts \(.*\) must be a positive") for v in (0, "a")),
     *((partial(Tree, shape_share=v), r"shape_share \(.*\) must lie between 0 and 1; leave it out")
@@ -1006,7 +1120,21 @@ def test_wrong_settings_are_refused(call, message):
 
 
 def test_every_raise_is_reached_by_a_case_above():
-    sources = [Path(module.__file__) for module in (grids, hybrid, kmeans, lloyd)]
+    sources = [
+        Path(module.__file__)
+        for module in (
+            averages,
+            frames,
+            grids,
+            hybrid,
+            kmeans,
+            lloyd,
+            over_seeded,
+            radii,
+            seeding,
+            signals,
+        )
+    ]
     unsized = KMeans(2, domain=(-1, 1), solver="grid", adjacency="add_remove")
     calls = [*(call for call, _ in SETTINGS), partial(unsized.fit, np.zeros((3, 2)))]
     seen = "\n".join(messages_of(call) for call in calls)

@@ -52,11 +52,12 @@ from privfit._kernels.random import BitSource
 from privfit.audit import audit_outcomes, neighbours, output_distribution
 from privfit.clustering import kmedian as methods
 from privfit.clustering.kmedian import Weighted, weighted_kmedian
+from privfit.objectives.moves import Moves
 from privfit.privacy.ledger import Grant
 from privfit.privacy.mechanisms import DiscreteLaplace
 from privfit.privacy.neighbours import ADD_REMOVE, Neighbours
 from privfit.privacy.privtree import SplitTree
-from privfit.runs.run import Moves, Run
+from privfit.runs.run import Run
 
 SURE = 1 - 1e-6
 
@@ -65,6 +66,11 @@ SETTINGS: dict[str, tuple[Any, Any]] = {
     "greedy": (Greedy(), lambda k, f: 2 + k),
     "greedy, all distances": (Greedy(focus=0), lambda k, f: k),
     "greedy with swaps": (Greedy(swaps=3), lambda k, f: 2 + k + 3),
+    "greedy, over-seeded": (Greedy(seeds=2), lambda k, f: 2 + min(2 * k, f) + 1),
+    "over-seeded with swaps": (
+        Greedy(seeds=3, swaps=2, focus=0),
+        lambda k, f: min(3 * k, f) + 1 + 2,
+    ),
     "swaps": (Swaps(steps=3), lambda k, f: 3 + 1),
     "swaps by rule": (Swaps(), lambda k, f: k + 1),
     "swaps, paper": (Swaps(paper=True), lambda k, f: math.ceil(6 * k * math.log(max(f, 2))) + 1),
@@ -390,7 +396,7 @@ def test_searches_over_subsets_use_the_incremental_view(monkeypatch):
             used.append(len(where))
             return super().scores(where, what)
 
-    monkeypatch.setattr(Run, "around", lambda self, w: Slow(objective, self.space, w))
+    monkeypatch.setattr(Run, "around", lambda self, w: Slow(objective, w, self.space))
     for solver, quick in zip(solvers, found, strict=True):
         slow = search(objective, Subsets(36, 3), 3.0, solver=solver, random_state=2)
         if isinstance(solver, EEM):  # all pairs are compared, so the ranges agree too
@@ -535,7 +541,15 @@ def test_schemas_tables_and_sparse_records(rng):
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"facilities": 3}, r"facilities \(int\) must be a sequence of places; pass an array"),
-    ({"facilities": None}, r"KMedian needs the public facilities to choose from; pass facilities="),
+    ({"facilities": None}, r"metric \(l1\) must be 'l2' if there are no facilities; pass metric="),
+    ({"facilities": None, "metric": cdist, "clip": (0, 1)}, r"metric \(a metric of their own\) m"),
+    ({"facilities": None, "metric": "l2", "clip": (2, 1)}, r"clip \(2.0, 1.0\) must increase from"),
+    ({"facilities": None, "metric": "l2", "solver": "greedy"},
+     r"solver \('greedy'\) must be one of medians, cell_medians, hybrid, mean"),
+    ({"facilities": None, "metric": "l2", "solver": Greedy()}, r"must be a FacilityObjective"),
+    ({"facilities": None, "metric": "l2", "domain": None}, r"KMedian needs the declared domain"),
+    ({"facilities": None, "metric": "l2", "adjacency": "add_remove", "n_public": None,
+      "solver": "medians"}, r"n_public must be given"),
     ({"n_clusters": 37}, r"n_clusters \(37\) must be at most the number of facilities \(36\)"),
     *(({"n_clusters": k}, r"n_clusters \(.*\) must be a positive whole number; pass n_clusters=8")
       for k in (0, -1, 2.0, "2", True, None)),

@@ -111,3 +111,58 @@ def test_the_draft_is_still_a_draft(run):
     assert code == 0
     assert "read_from_data = true" in text
     assert "reveals individual records" in err
+
+
+# ------------------------------------------------------------------- blanks that a fit buys itself
+
+BLANK = """
+missing = ["", "?"]
+
+[columns]
+age = {kind = "number"}
+hours = {low = 0, high = 60, fill = 0}
+job = {kind = "category"%s}
+
+[data]
+label = "late"
+classes = [0, 1]
+"""
+FIT = ["fit", "people.csv", "--schema", "blank.toml", "--epsilon", "1", "--delta", "1e-6", "--seed",
+       "1", "--out", "model.json"]  # fmt: skip
+
+
+@pytest.mark.parametrize("names", ["", ', names = "bought"'], ids=["hashed", "named"])
+@pytest.mark.parametrize("options", [
+    [], ["--holdout", "0.2"], ["--no-calibrate", "--adjacency", "add_remove", "--n-public", "3000"],
+    ["--class-weight", "balanced", "--calibrate"], ["--model", "svm", "--solver", "local"],
+], ids=" ".join)  # fmt: skip
+def test_a_fit_buys_the_blanks_of_its_schema(run, tmp_path, options, names):
+    (tmp_path / "blank.toml").write_text(BLANK % names)
+    code, _, error = run(*FIT, *options)
+    assert code == 0, error
+    model = privfit.load(tmp_path / "model.json")
+    assert model.release_.verify()
+    assert not model.domain_.has_blanks
+    assert model.release_.epsilon == 1.0
+    calibrated = "--no-calibrate" not in options and "svm" not in options
+    assert ("calibration" in model.release_.settings) == calibrated
+    code, text, _ = run("predict", "model.json", "people.csv")
+    assert code == 0
+    assert "only me" not in (tmp_path / "model.json").read_text()
+    assert len(text.splitlines()) == 3002
+
+
+@pytest.mark.parametrize("names", ["", ', names = "bought"'], ids=["hashed", "named"])
+def test_a_fit_with_blanks_is_that_of_python(run, tmp_path, names):
+    import pandas as pd
+
+    (tmp_path / "blank.toml").write_text(BLANK % names)
+    assert run(*FIT)[0] == 0
+    schema = Schema.from_toml(tmp_path / "blank.toml")
+    table = pd.read_csv("people.csv", sep=";", dtype=str, keep_default_na=False)
+    model = privfit.LogisticRegression(
+        1.0, 1e-6, domain=schema, classes=[0, 1], random_state=1
+    ).fit(table[["age", "hours", "job"]], table["late"].astype(int))
+    again = privfit.load(tmp_path / "model.json")
+    assert again.domain_ == model.domain_
+    np.testing.assert_array_equal(again.coef_, model.coef_)

@@ -8,9 +8,11 @@ import json
 import os
 import re
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 from pathlib import Path
 
@@ -129,8 +131,10 @@ def test_a_data_owner_comes_from_a_table_to_a_model(data_folder, tmp_path, run, 
 
     shown = run("show", "model.json")[1]
     assert "guarantee: epsilon 1, delta 1e-06, for the contents of one row" in shown
-    assert re.search(r"^largest of \d+ weights ", shown, re.M)
-    assert re.search(r"^\S+=\S+ +[+-]\d+\.\d{4}$", shown, re.M)
+    assert re.search(r"^largest of \d+ rows +size ", shown, re.M)
+    assert re.search(r"^age +\d\.\d{4} +-\S+ at .*, \+\S+ at .* +\d+\.\d{4}", shown, re.M)
+    assert re.search(r"^\S+=\S+ .*[+-]\d+\.\d{4} +\d+\.\d{4} +[+-]\S+ to [+-]\S+", shown, re.M)
+    assert re.search(r"^\d+ rows are below their noise$", shown, re.M)
     predicted = shell("predict", "model.json", adult, folder=tmp_path)
     assert predicted.stdout.startswith("prediction\n<=50K\n")
     assert predicted.stdout.count("\n") == 48_843
@@ -180,7 +184,8 @@ def test_a_model_predicts_what_python_predicts(folder, run):
 def test_shown_weights_of_categories_have_mean_zero_and_are_the_same_model(folder, run):
     assert run(*FIT, "--delta", "1e-6", "--solver", "gradient")[0] == 0
     found = run("show", "model.json")[1]
-    shown = {name: float(weight) for name, weight in re.findall(r"^(\S+) +([+-]\S+)$", found, re.M)}
+    table = found.partition("largest of")[2]
+    shown = {name: float(one) for name, one in re.findall(r"^(\S+) +([+-]\S+) ", table, re.M)}
     assert shown.keys() == {"age", "sex=f", "sex=m", "intercept"}
     assert abs(shown["sex=f"] + shown["sex=m"]) < 2e-4
     records = {"age": [0.0, 50.0, 100.0], "sex": ["f", "m", "m"]}
@@ -240,9 +245,10 @@ def test_an_intercept_and_the_weight_of_a_loss_may_be_chosen(folder, run):
     shown = run("show", "model.json")[1]
     assert "intercept" not in shown.partition("weights")[2]
     assert f"{model.coef_[0, 0]:+.4f}" in shown  # as it is: nothing would take up what is shared
+    assert shown.endswith("no errors are known for solver 'eem'\n")
     assert run(*FIT)[0] == 0
     assert privfit.load(folder / "model.json").fit_intercept is True
-    assert "intercept" in run("show", "model.json")[1].partition("weights")[2]
+    assert re.search(r"^intercept +[+-]", run("show", "model.json")[1], re.M)
     code, _, err = run(*FIT, "--C", "10")
     assert code == 2
     assert "--C applies only to --model svm; leave it out" in err
@@ -401,8 +407,8 @@ def test_a_split_has_two_sides(share, adjacency):
         split(table_of(100), share, adjacency)
 
 
-def test_a_run_is_charged_once_and_whole():
-    shared = privfit.Ledger(epsilon=1.5, delta=1e-6)
+def test_a_run_is_charged_once_and_whole(tmp_path):
+    shared = privfit.open_ledger(tmp_path / "budget.json", epsilon=1.5, delta=1e-6)
     run = RunLedger(1.0, 1e-6, shared)
     assert not run.charged
     with run.group("train"):
@@ -415,8 +421,8 @@ def test_a_run_is_charged_once_and_whole():
         RunLedger(1.0, 0.0, shared)
 
 
-def test_a_run_that_the_shared_ledger_refuses_is_not_charged():
-    shared = privfit.Ledger(epsilon=1.0)
+def test_a_run_that_the_shared_ledger_refuses_is_not_charged(tmp_path):
+    shared = privfit.open_ledger(tmp_path / "budget.json", epsilon=1.0)
     first, second = RunLedger(1.0, 0.0, shared), RunLedger(1.0, 0.0, shared)
     first.reserve(1.0)
     with pytest.raises(privfit.BudgetError, match="epsilon 0, delta 0 left"):
@@ -778,6 +784,68 @@ def test_an_interrupt_before_the_charge_spends_nothing(folder, run, monkeypatch)
     check_refused(folder, run, SHARED, "interrupted; nothing was spent", 130)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_signal_before_the_charge_spends_nothing(folder, run, monkeypatch, name, code):
+    number = getattr(signal, name)
+
+    def told(*_):
+        os.kill(os.getpid(), number)
+        raise AssertionError("a signal was not heard")
+
+    monkeypatch.setattr(privfit.LogisticRegression, "fit", told)
+    before = signal.signal(number, signal.SIG_DFL)  # tests may run under nohup
+    try:
+        check_refused(folder, run, SHARED, f"stopped by {name}; nothing was spent", code)
+        assert signal.getsignal(number) is signal.SIG_DFL
+    finally:
+        signal.signal(number, before)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_signal_after_the_charge_says_what_was_charged(folder, monkeypatch, name, code):
+    """A program that would search for minutes is stopped once its budget file has the charge."""
+    slowly = (
+        "import signal, sys, time; from privfit.runs.run import Run; from privfit.commands.main "
+        "import main; Run.report = lambda *_, **__: time.sleep(600); "
+        f"signal.signal(signal.{name}, signal.SIG_DFL); sys.exit(main())"  # despite nohup
+    )
+    command = [sys.executable, "-c", slowly, *SHARED, "--solver", "eem"]
+    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(INSTALLED)}, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:  # fmt: skip
+        while program.poll() is None and not privfit.open_ledger("budget.json").spent.epsilon:
+            time.sleep(0.05)
+        program.send_signal(getattr(signal, name))
+        try:
+            out, err = program.communicate(timeout=120)
+        finally:
+            program.kill()
+    assert (program.returncode, out) == (code, "")
+    assert err.splitlines()[-1] == (
+        f"privfit: error: stopped by {name}; epsilon 1, delta 0 was charged and stays spent"
+    )
+    assert {*contents(folder)} == {"people.csv", "schema.toml", "budget.json"}
+    assert privfit.open_ledger("budget.json").spent.epsilon == 1.0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
+def test_a_signal_that_is_ignored_stays_ignored(folder, run, monkeypatch):
+    """As nohup asks for."""
+    fit = privfit.LogisticRegression.fit
+
+    def told(*arguments):
+        os.kill(os.getpid(), signal.SIGHUP)
+        return fit(*arguments)
+
+    monkeypatch.setattr(privfit.LogisticRegression, "fit", told)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert run(*SHARED)[0] == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_a_fault_after_the_charge_says_what_was_charged(folder, run, monkeypatch):
     from privfit.models import model
 
@@ -915,6 +983,45 @@ def test_a_picture_needs_matplotlib(folder, run, monkeypatch):
     )
 
 
+def test_a_fit_and_its_file_draw_the_same_shapes(folder, run):
+    pytest.importorskip("matplotlib")
+    code, _, err = run(*FIT, "--delta", "1e-6", "--plot", "fit.png")
+    assert (code, err) == (0, "")
+    drawn = (folder / "fit.png").read_bytes()
+    assert drawn.startswith(b"\x89PNG")
+    code, out, err = run("show", "model.json", "--plot", "show.png")
+    assert (code, err) == (0, "")
+    assert out == run("show", "model.json")[1]
+    assert (folder / "show.png").read_bytes() == drawn
+
+
+def test_show_draws_centres_and_curves(folder, run):
+    pytest.importorskip("matplotlib")
+    assert run(*FIT)[0] == 0
+    assert run(*ROC, "--out", "roc.json")[0] == 0
+    assert run("cluster", "people.csv", "--schema", "schema.toml", "--clusters", "2", "--epsilon",
+               "1", "--out", "c.json", "--plot", "c.png")[0] == 0  # fmt: skip
+    for name in ("roc", "c"):
+        assert run("show", f"{name}.json", "--plot", f"{name}.svg")[0] == 0
+        assert b"<svg" in (folder / f"{name}.svg").read_bytes()
+
+
+def test_show_says_what_it_cannot_draw_and_writes_nothing(folder, run):
+    pytest.importorskip("matplotlib")
+    table = privfit.confusion_matrix([0, 1, 1, 0], [0, 1, 0, 0], 1.0)
+    privfit.save(table, folder / "table.json")
+    arguments = ["show", "table.json", "--plot", "table.png"]
+    check_refused(
+        folder, run, arguments,
+        "--plot draws classifiers, clusters and curves, and no ConfusionMatrix; leave it out",
+    )  # fmt: skip
+    assert run(*FIT)[0] == 0
+    check_refused(
+        folder, run, ["show", "model.json", "--plot", "model.json"], "must not be another input"
+    )
+    check_refused(folder, run, [*FIT, "--plot", "p.gif"], "must end in .png, .svg or .pdf")
+
+
 def test_a_budget_file_is_made_and_shown(folder, run):
     create = ["budget", "--ledger", "new.json", "--create", "--epsilon", "2", "--delta", "1e-5"]
     assert run(*create)[0] == 0
@@ -933,6 +1040,93 @@ def test_a_budget_file_is_made_and_shown(folder, run):
     drawn = (folder / "b.png").read_bytes()
     assert drawn.startswith(b"\x89PNG")
     assert b"Matplotlib" not in drawn
+
+
+def test_the_log_says_who_reserved_what_and_when(folder, run, monkeypatch):
+    monkeypatch.setattr("privfit.privacy.reservations.who", lambda: ("ada", "engine"))
+    assert run(*SHARED)[0] == 0
+    privfit.open_ledger("budget.json").reserve(0.25, name="by hand")
+    code, out, _ = run("budget", "--ledger", "budget.json", "--log", "--json")
+    fit, other = json.loads(out)["entries"]
+    assert code == 0
+    assert (fit["user"], fit["host"], fit["version"]) == ("ada", "engine", privfit.__version__)
+    assert (fit["model"], fit["state"], fit["part"]) == ("model.json", "finished", 0)
+    assert (other["model"], other["state"]) == ("", "reserved")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\dZ", fit["time"])
+    code, out, _ = run("budget", "--ledger", "budget.json", "--log")
+    head, *rows = [line.split() for line in out.splitlines()[-3:]]
+    assert head == ["name", "time", "run", "part", "user", "host", "version", "model", "state"]
+    assert rows[0][:2] == ["LogisticRegression", fit["time"]]
+    assert rows[0][-2:] == ["model.json", "finished"]
+    assert rows[1][-2:] == ["-", "reserved"]
+
+
+def test_the_time_of_a_run_is_taken_before_its_records_are_read(folder, run, monkeypatch):
+    """Reading takes an hour here, which the entry must not show."""
+    from privfit.commands import fit as command
+
+    clock, read = ["2026-01-01T10:00Z"], command.read_records
+
+    def slowly(*arguments):
+        clock[0] = "2026-01-01T11:00Z"
+        return read(*arguments)
+
+    monkeypatch.setattr("privfit.privacy.budget_file.now", lambda: clock[0])
+    monkeypatch.setattr(command, "read_records", slowly)
+    assert run(*SHARED)[0] == 0
+    assert clock[0] == "2026-01-01T11:00Z"
+    [charge] = privfit.open_ledger("budget.json").charges
+    assert charge.reservation.time == "2026-01-01T10:00Z"
+
+
+def test_entries_of_an_earlier_version_are_logged_without_what_they_lack(folder, run):
+    fields = {"privfit": 2, "id": "x", "epsilon": 1.0, "delta": 0.0, "adjacency": "replace",
+              "max_rows": 1, "releases": [],
+              "entries": [{"group": "", "name": "old", "epsilon": 0.5, "delta": 0.0,
+                           "adjacency": "replace"}]}  # fmt: skip
+    (folder / "old.json").write_text(json.dumps(fields))
+    code, out, _ = run("budget", "--ledger", "old.json", "--log")
+    assert code == 0
+    assert out.splitlines()[-1].split() == ["old", *["-"] * 8]
+    assert json.loads((folder / "old.json").read_text()) == fields  # to look changes nothing
+
+
+def test_a_picture_by_name_has_one_bar_for_each(folder, run, monkeypatch):
+    from privfit.commands import budget as command
+
+    drawn, draw = [], command.plotting.draw_budget
+    monkeypatch.setattr(
+        command.plotting,
+        "draw_budget",
+        lambda ledger, ax: (drawn.append(ledger), draw(ledger, ax))[1],
+    )
+    ledger = privfit.open_ledger("budget.json")
+    for name, epsilon in [("a", 0.1), ("b", 0.5), ("a", 0.2)]:
+        ledger.reserve(epsilon, name=name)
+    arguments = ["budget", "--ledger", "budget.json", "--plot", "b.png"]
+    assert run(*arguments)[0] == run(*arguments, "--by-name")[0] == 0
+    assert [[(name, cost.epsilon) for _, name, cost in one.entries] for one in drawn] == [
+        [("a", 0.1), ("b", 0.5), ("a", 0.2)], [("a", 0.3), ("b", 0.5)],
+    ]  # fmt: skip
+    assert (folder / "b.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_file_that_renews_shows_the_present_period(folder, run, monkeypatch):
+    clock = ["2026-01-31T23:59Z"]
+    monkeypatch.setattr("privfit.privacy.budget_file.now", lambda: clock[0])
+    create = ["budget", "--ledger", "new.json", "--create", "--epsilon", "1", "--delta", "0"]
+    assert run(*create, "--renewal", "month")[0] == 0
+    privfit.open_ledger("new.json").reserve(0.75, name="january")
+    code, out, _ = run("budget", "--ledger", "new.json")
+    assert ["left", "all", "0.25", "0"] in [line.split() for line in out.splitlines()]
+    clock[0] = "2026-02-01T00:00Z"
+    code, out, _ = run("budget", "--ledger", "new.json", "--json")
+    shown = json.loads(out)
+    assert (code, shown["renewal"], shown["period"]) == (0, "month", "2026-02")
+    assert (shown["spent"]["epsilon"], shown["left"]["epsilon"]) == (0.0, 1.0)
+    assert len(shown["entries"]) == 1
+    code, out, _ = run("budget", "--ledger", "new.json")
+    assert "renewal: each month; spent and left are those of 2026-02, and periods add up" in out
 
 
 def test_a_budget_file_names_its_relation_and_what_was_converted(folder, run):
@@ -1135,6 +1329,46 @@ def test_more_clusters_than_records_are_refused(folder, run):
     command += ["--ledger", "budget.json", "--out", "centres.json", "--clusters"]
     check_refused(folder, run, [*command, "601"], "--clusters (601) must be at most the number")
     check_refused(folder, run, [*command, "0"], "--clusters ('0') must be a whole number from 1")
+
+
+AUTO = ["cluster", "people.csv", "--schema", "schema.toml", "--columns", "age", "--epsilon", "1",
+        "--delta", "1e-6", "--ledger", "budget.json", "--out", "c.json", "--clusters"]  # fmt: skip
+
+
+def test_the_number_of_clusters_is_chosen_with_a_part_of_the_budget(folder, run):
+    pytest.importorskip("matplotlib")
+    command = [*AUTO, "auto", "--plot-costs", "costs.png", "--seed", "1", "--json"]
+    code, out, _ = run(*command)
+    assert code == 0
+    model = privfit.load(folder / "c.json")
+    assert 2 <= model.n_clusters <= 20
+    assert len(json.loads(out)["centres"]) == model.n_clusters
+    assert model.epsilon == pytest.approx(0.7)
+    assert (folder / "costs.png").read_bytes().startswith(b"\x89PNG")
+    shown = json.loads(run("budget", "--ledger", "budget.json", "--json")[1])
+    assert [entry["epsilon"] for entry in shown["entries"]] == [1.0]
+
+
+def test_blank_columns_of_clusters_are_bought(folder, run):
+    (folder / "blank.toml").write_text(
+        '[columns]\nage = {kind = "number"}\nsex = {kind = "category"}\n'
+    )
+    code, _, err = run("cluster", "people.csv", "--schema", "blank.toml", "--clusters", "2",
+                       "--epsilon", "2", "--out", "b.json")  # fmt: skip
+    assert (code, err) == (0, "")
+    model = privfit.load(folder / "b.json")
+    assert model.domain_.columns["age"].has_range
+    assert "blanks" in model.release_.settings
+    assert run("show", "b.json")[0] == 0
+
+
+def test_what_cannot_be_chosen_or_drawn_is_refused_before_the_charge(folder, run):
+    check_refused(folder, run, [*AUTO, "3", "--plot-costs", "p.png"],
+                  "--plot-costs is for --clusters auto; pass that, or leave it out")  # fmt: skip
+    (folder / "places.csv").write_text("age\n10\n20\n")
+    places = [*AUTO, "auto", "--places", "places.csv"]
+    check_refused(folder, run, places, "--clusters auto is for k-means; pass a number, or leave")
+    check_refused(folder, run, [*AUTO, "many"], "--clusters ('many') must be a whole number from 1")
 
 
 PLACES = ["cluster", "people.csv", "--schema", "schema.toml", "--epsilon", "1", "--clusters", "2",

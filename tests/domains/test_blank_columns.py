@@ -19,9 +19,12 @@ from privfit import (
     KMeans,
     Ledger,
     LinearObjective,
+    Lloyd,
     LogisticRegression,
     Numeric,
+    PrivGene,
     Schema,
+    choose_k,
 )
 from privfit.domains.hashing import BUCKETS, Bucket, BucketReader, NameReader, bucket_of
 from privfit.domains.keys import (
@@ -89,7 +92,9 @@ def test_schemas_are_written_and_read_again(columns, tmp_path):
 def test_a_schema_of_kinds_is_all_blanks():
     schema = Schema.blank({"age": "number", "job": "category"}, missing=("?",))
     assert schema == Schema({"age": Numeric(bins="auto"), "job": Categorical()}, missing=("?",))
-    with pytest.raises(ValueError, match=r"kinds \({'age': 'text'}\) must be 'number' or 'categ"):
+    with pytest.raises(
+        ValueError, match=r"kinds \({'age': 'text'}\) must be 'number', 'category' or 'bool"
+    ):
         Schema.blank({"age": "text"})
 
 
@@ -115,7 +120,7 @@ def test_a_blank_is_refused_where_nobody_buys_it(name, use):
     (lambda: Numeric(bins="even"), r"bins \('even'\) must be 0 or a positive number"),
     (lambda: Numeric(bins=[2, 1]), r"bins \(\[2, 1\]\) must increase between low and high"),
     (lambda: Numeric(bins=[]), r"bins \(\[\]\) must increase between low and high"),
-    (lambda: Numeric(0, 1, missing=True), r"missing \(True\) must stand beside bins and without"),
+    (lambda: Numeric(0, 1, missing=True), r"missing \(True\) must stand beside bins or a scale"),
     (lambda: Numeric(0, 1, 2, fill=1, missing=True), r"missing \(True\) must stand beside bins"),
     (lambda: Numeric(0, 1, 2, missing=1), r"missing \(1\) must be a bool; pass missing=True"),
     (lambda: Categorical(names="all"), r"names \('all'\) must be 'bought', and only where nothing"),
@@ -132,11 +137,14 @@ def test_what_has_no_meaning_is_refused(make, message):
 
 
 @pytest.mark.parametrize("fit", [
-    lambda schema, ledger: KMeans(2, 1.0, domain=schema, ledger=ledger).fit(X),
+    lambda schema, ledger: KMeans(
+        2, 1.0, domain=schema, solver=Lloyd(paper=True), ledger=ledger
+    ).fit(X),
+    lambda schema, ledger: choose_k(X, [2, 3], 1.0, domain=schema, ledger=ledger),
     lambda schema, ledger: LogisticRegression(
-        1.0, 1e-6, domain=schema, classes=[0, 1], solver="local", ledger=ledger
+        1.0, 1e-6, domain=schema, classes=[0, 1], solver=PrivGene(paper=True), ledger=ledger
     ).fit(X, Y),
-], ids=["clusters", "selections"])  # fmt: skip
+], ids=["clusters", "choices", "publications"])  # fmt: skip
 def test_a_fit_that_cannot_buy_blanks_is_refused_before_the_charge(fit):
     ledger = Ledger(1.0, 1e-6)
     with pytest.raises(DeclarationError, match="learn_schema"):

@@ -576,7 +576,9 @@ def test_estimators_read_every_kind_of_table_as_it_is(domain):
 def test_a_refusal_costs_nothing_and_names_the_column_alone():
     ledger = Ledger(1.0, 1e-6)
     schema = Schema({"a": Numeric(0, 1), "b": Categorical(["u"])})
-    model = LogisticRegression(1.0, 1e-6, domain=schema, classes=[0, 1], ledger=ledger)
+    model = LogisticRegression(
+        1.0, 1e-6, domain=schema, classes=[0, 1], coding="declared", ledger=ledger
+    )
     for column, wrong in (("a", [0.5, "s3cret"]), ("b", ["u", "s3cret"])):
         table = {"a": [0.5, 0.5], "b": ["u", "u"], column: wrong}
         with pytest.raises(ValueError, match=f"column '{column}' has ") as refused:

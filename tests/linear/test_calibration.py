@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 from unittest import mock
@@ -16,6 +17,7 @@ from makers.cases import ADJACENCIES, DOMAINS, case, labels
 from privfit import (
     DPSGA,
     Box,
+    Budget,
     Gradient,
     Ledger,
     LinearObjective,
@@ -23,13 +25,24 @@ from privfit import (
     Local,
     LogisticRegression,
     ObjectivePerturbation,
+    OutputPerturbation,
     PrivGene,
     SelectRefine,
     Stream,
 )
 from privfit.audit import paired
 from privfit.linear import calibration
-from privfit.linear.calibration import FAR, FINE, REACH, UNITS, histogram_of, table_of
+from privfit.linear.calibration import (
+    FAR,
+    FINE,
+    REACH,
+    UNITS,
+    Facts,
+    Prior,
+    histogram_of,
+    prior_of,
+    table_of,
+)
 from privfit.models.model import dumps, loads
 from privfit.privacy.accounting import compose
 from privfit.privacy.neighbours import Neighbours
@@ -74,6 +87,30 @@ def test_margins_are_counted_like_the_naive_twin(name, layout, rng):
         real = [xj * unit for xj, unit in zip(x, units, strict=True)]
         counts[label, REACH + reference.margin_cell(real, w.tolist(), FINE, REACH)] += 1
     np.testing.assert_array_equal(objective.margin_counts(w, FINE, REACH), counts)
+
+
+@pytest.mark.parametrize("low", [0.0, 1000.0, -2025.0])
+def test_margins_of_centred_records_are_those_of_the_records_themselves(low, rng):
+    X, y = rng.uniform(low, low + 1, (300, 2)), labels(rng, 300)
+    w = np.array([3.0, -2.0, 0.0])
+    w[-1] = -w[:-1] @ [low + 0.5, low + 0.5]
+    domain = Box(low, low + 1, 2).centred()
+    counts = LinearObjective(X, y, domain=domain).margin_counts(w, FINE, REACH)
+    cells = np.rint((domain.rounded(X) @ w[:-1] + w[-1]) * 2.0**FINE).astype(int)
+    meant = np.zeros_like(counts)
+    np.add.at(meant, (y, REACH + cells), 1)
+    moved = np.abs(np.cumsum(counts - meant, axis=1)).max()
+    assert moved <= 3  # of 300 records, those whose margin is half way between two cells
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_boxes_far_from_zero_stay_as_accurate(delta):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(1000, 1001, (20_000, 2))
+    y = (X[:, 0] > X[:, 1]).astype(int)
+    fitted = model(delta=delta, domain=Box(1000, 1001, 2), solver=OutputPerturbation(100)).fit(X, y)
+    before = X @ fitted.path_.answer[:-1] + fitted.path_.answer[-1] > 0
+    assert (fitted.predict(X) == y).mean() > (before == y).mean() - 0.02
 
 
 def test_weights_beyond_every_margin_count_at_the_ends():
@@ -208,7 +245,7 @@ def test_the_audit_finds_noise_that_is_too_small(adjacency, delta):
     prior = calibration.Prior(5.0, 0.1, 0.1)  # steep scores: slopes of almost 1
     with (
         mock.patch.multiple(calibration, **faults),
-        mock.patch("privfit.estimators.linear.prior_of", return_value=prior),
+        mock.patch("privfit.linear.fitting.prior_of", return_value=prior),
     ):
         found = [paired(fits(adjacency, delta), *pair) for pair in neighbours(adjacency)]
     assert not all(one.passes() for one in found)
@@ -298,6 +335,68 @@ def test_a_publication_is_never_calibrated():
     one, other = (model(solver=solver, calibrate=how).fit(X, y) for how in ("auto", False))
     np.testing.assert_array_equal(one.coef_, other.coef_)
     assert "calibration" not in one.release_.settings
+
+
+def test_by_default_a_logistic_regression_is_calibrated_and_a_machine_is_not():
+    X, y = odds(300)
+    given = {"domain": (-1, 1), "classes": [0, 1], "random_state": 3}
+    logistic, machine = (kind(1.0, 1e-6, **given).fit(X, y)
+                         for kind in (LogisticRegression, LinearSVC))  # fmt: skip
+    assert (logistic.calibrate, machine.calibrate) == ("auto", False)
+    assert "calibration" in logistic.release_.settings
+    assert "calibration" not in machine.release_.settings
+    assert loads(dumps(logistic)).calibrate == "auto"
+
+
+def steep(run: Any) -> Any:
+    """A solver that draws nothing."""
+    model = np.zeros(run.space.shape)
+    model[:2] = 4.0, -4.0
+    run.report(model[None])
+    return run.path()
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_model_that_cost_nothing_is_calibrated(delta, classes):
+    X, y = odds(2000)
+    fitted = model(delta=delta, solver=steep, classes=[*range(classes)]).fit(X, y)
+    assert fitted.release_.verify()
+    assert fitted.release_.events
+    assert abs(fitted.release_.settings["calibration"]["slope"][classes == 3] - 1.0) < 0.3
+
+
+def test_a_callback_is_told_what_was_charged_in_all():
+    X, y = odds(300)
+    heard: list[Any] = []
+    model(solver=Local(generations=3), callback=heard.append).fit(X, y)
+    assert {one.spent for one in heard} == {Budget(1.0, 1e-6)}
+    assert heard[-1].spent_so_far.epsilon < 1.0
+
+
+FACTS = Facts("logistic", 1000, 0.1, Neighbours("replace"), 20, 4)
+
+
+def test_a_solver_may_have_a_prior_of_its_own():
+    """Such as one by the columns of the table, rather than by those that they are coded as."""
+
+    class Own(Gradient):
+        def score_prior(self, facts: Facts) -> Prior:
+            return Prior(0.5 + facts.table_columns / 8, 0.2, 0.1)
+
+    with mock.patch("privfit.linear.calibration.is_users", return_value=False):
+        assert prior_of(Own(), FACTS) == Prior(1.0, 0.2, 0.1)
+    assert prior_of(Own(), FACTS) == prior_of(Gradient(), FACTS)  # of a user: nothing is called
+
+
+@pytest.mark.parametrize(("size", "slope"), [(None, 0.75), (1000, 0.75), (100_000, 0.85),
+                                             (10**6, 0.95)])  # fmt: skip
+def test_the_usual_prior_follows_the_signal(size, slope):
+    facts = replace(FACTS, size=size, columns=40)
+    assert prior_of(Gradient(), facts) == Prior(slope, 0.25, 0.2)
+    assert prior_of(Gradient(), replace(facts, weighted=True)) == Prior(slope, 0.25, 0.3)
+    assert prior_of(Local(), facts) == Prior(1.0, 0.25, 0.2)
+    assert prior_of(Gradient(), replace(facts, loss="hinge")) == Prior(1.5, 1.0, 0.5)
 
 
 def test_a_fit_of_the_loss_itself_is_calibrated_only_if_asked_for():

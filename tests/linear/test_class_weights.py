@@ -27,6 +27,7 @@ from privfit import (
 from privfit._kernels.records import RESIDUAL_UNIT
 from privfit.audit import paired
 from privfit.linear.calibration import Parts
+from privfit.linear.class_weights import ClassWeights
 from privfit.models.model import dumps, loads
 from privfit.objectives.clipping import ClippedGradient
 from privfit.objectives.coding import Coding
@@ -167,6 +168,30 @@ def test_several_classes_are_balanced_one_by_one():
     assert compose(fitted.release_.events, 1e-6) <= 1.0
 
 
+@pytest.mark.parametrize("solver", ["gradient", "local"])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_dict_weighs_each_of_several_classes_against_a_rest_of_one(delta, solver):
+    X, y = rare()
+    y = y + 2 * (X[:, 1] > 0.9) * (1 - y)
+    given = {"delta": delta, "solver": solver, "classes": [0, 1, 2], "calibrate": False}
+    plain = model(**given).fit(X, y)
+    fitted = model(class_weight={0: 0.5, 2: 8.0}, **given).fit(X, y)
+    weights = fitted.release_.settings["class_weight"]["weights"]
+    assert weights == [[1.0, 0.5], [1.0, 1.0], [1 / 8, 1.0]]
+    assert compose(fitted.release_.events, delta) <= 1.0
+    before, after = (one.decision_function(X).mean(axis=0) for one in (plain, fitted))
+    assert after[2] > before[2] + 0.5  # of a fixed seed
+    assert after[0] < before[0]
+
+
+def test_a_dict_for_several_classes_is_that_of_each_class_against_the_rest():
+    weights = ClassWeights({1: 4.0}, np.arange(3)).weighings(range(3), np.array([300.0, 60, 240]))
+    two = ClassWeights({1: 4.0}, np.arange(2)).weighings(range(1, 2), np.array([540.0, 60]))
+    assert weights[1] == two[0]
+    assert [one.pair for one in weights] == [(1.0, 1.0), (0.25, 1.0), (1.0, 1.0)]
+    assert weights[1].mean == pytest.approx((540 / 4 + 60) / 600)
+
+
 def test_a_model_file_keeps_weights():
     X, y = rare(400)
     for weights in ("balanced", {0: 0.5, 1: 2.0}):
@@ -220,8 +245,6 @@ def test_the_audit_passes_and_finds_counts_with_too_little_noise(adjacency, delt
         ({"class_weight": {0: 0.0}}, "must be 'balanced' or a dict of positive numbers by label"),
         ({"class_weight": [1, 2]}, "must be 'balanced' or a dict of positive numbers by label"),
         ({"class_weight": {7: 2.0}}, "must have labels of the declared classes alone; pass"),
-        ({"class_weight": {0: 2.0}, "classes": [0, 1, 2]},
-         r"class_weight \(a dict\) must be for two classes, since each model is for one class"),
         ({"class_weight": "balanced", "solver": "objective"},
          "must be None for solver 'objective', which does not weigh slopes; pass solver='"),
         ({"class_weight": {0: 0.5}, "solver": Local(scoring="loss")},

@@ -24,6 +24,7 @@ from makers.descents import (
     WIDE,
     assert_nothing_is_charged,
     every_record,
+    fit,
     fitted,
     largest_changes,
 )
@@ -53,23 +54,6 @@ from privfit.runs.run import Run, Task
 SURE = 1 - 1e-6
 LAYOUTS = ("dense", "sparse")
 SIGNED = Box(-1, 1, 3)
-
-
-def fit(
-    objective: Any,
-    settings: Any,
-    epsilon: float = 1.0,
-    delta: float = 1e-6,
-    rng: Any = 1,
-    callback: Any = None,
-    adjacency: str = "replace",
-    **public: Any,
-) -> Any:
-    """A whole fit by these settings: the path and the grant."""
-    grant = Ledger(epsilon, delta).reserve(epsilon, delta)
-    space = Reals(-descent.BOUND, descent.BOUND, objective.domain.width + 1)
-    run = Run(objective, space, grant, rng, callback, neighbours=Neighbours(adjacency), **public)
-    return settings(run), grant
 
 
 def objective_of(name: str, rng: Any, n: int = 60, loss: str = "logistic", **more: Any) -> Any:

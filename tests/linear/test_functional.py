@@ -338,8 +338,8 @@ def test_fits_learn_and_tell_the_truth(delta, adjacency, rng):
     y = np.where(X[:, 0] > X[:, 1], "yes", "no")
     ledger = Ledger(1.0, 1e-5)
     model = LogisticRegression(1.0, delta, domain=(-1, 1), classes=["no", "yes"],
-                               solver="functional", adjacency=adjacency, ledger=ledger,
-                               random_state=3).fit(X, y)  # fmt: skip
+                               solver="functional", calibrate=False, adjacency=adjacency,
+                               ledger=ledger, random_state=3).fit(X, y)  # fmt: skip
     assert model.score(X, y) > 0.95
     assert ledger.spent == Budget(1.0, delta)
     release = Release.from_json(model.release_.to_json())
@@ -368,7 +368,7 @@ def test_several_classes_share_one_budget(delta, rng):
     X = rng.uniform(-1, 1, (6000, 2))
     y = (X[:, 0] > 0.3).astype(int) + 2 * (X[:, 0] < -0.3)
     model = LogisticRegression(5.0, delta, domain=(-1, 1), classes=[0, 1, 2], solver="functional",
-                               random_state=1).fit(X, y)  # fmt: skip
+                               calibrate=False, random_state=1).fit(X, y)  # fmt: skip
     assert sum(event.count for event in model.release_.events) == 3
     assert model.release_.verify()
     assert 4.9 < model.release_.cost() <= 5.0
@@ -443,7 +443,7 @@ def test_budgets_too_small_for_64_bits_are_refused_before_anything_is_charged(rn
 def test_a_callback_hears_of_the_model_alone(rng):
     heard = []
     model = LogisticRegression(1.0, domain=(-1, 1), classes=[0, 1], solver="functional",
-                               callback=heard.append, random_state=1)  # fmt: skip
+                               calibrate=False, callback=heard.append, random_state=1)  # fmt: skip
     model.fit(rng.uniform(-1, 1, (50, 2)), [0, 1] * 25)
     assert len(heard) == 1
     assert np.array_equal(heard[0].parameters, np.append(model.coef_, model.intercept_))

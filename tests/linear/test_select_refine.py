@@ -343,7 +343,7 @@ FACTS = [  # records, columns, epsilon, delta, adjacency, models -> what
     ((39073, 108, 0.05, 0.0, "replace", 1), Local),
     ((39073, 108, 0.06, 0.0, "replace", 1), ObjectivePerturbation),
     ((10**6, 1025, 1.0, 1e-6, "replace", 1), SelectRefine),
-    ((10**6, 4096, 1.0, 1e-6, "replace", 1), Local),
+    ((1000, 4096, 0.1, 1e-6, "replace", 1), Local),
 ]
 
 
@@ -383,7 +383,8 @@ def test_auto_takes_the_same_settings_whatever_the_records(kind, epsilon, adjace
     for constant in (False, True):
         X, y = table_of(rng, constant)
         model = kind(epsilon, 1e-6, domain=SCHEMA, classes=[False, True], adjacency=adjacency,
-                     n_public=300, random_state=1).fit(X, y)  # fmt: skip
+                     coding="declared", calibrate=False, n_public=300,
+                     random_state=1).fit(X, y)  # fmt: skip
         kept.append((model.release_.settings, model.release_.events))
     assert kept[0] == kept[1]
     assert kept[0][0]["solver"] == ("select_refine" if epsilon < 1 else "gradient")
@@ -393,7 +394,8 @@ def test_auto_takes_the_same_settings_whatever_the_records(kind, epsilon, adjace
 def test_auto_is_the_chosen_solver_with_its_defaults(kind, rng):
     X, y = table_of(rng, constant=False)
     for epsilon, solver in [(0.05, "select_refine"), (3.0, Gradient())]:
-        options = {"domain": SCHEMA, "classes": [False, True], "random_state": 3}
+        options = {"domain": SCHEMA, "classes": [False, True], "coding": "declared",
+                   "random_state": 3}  # fmt: skip
         by_rule = kind(epsilon, 1e-6, **options).fit(X, y)
         by_name = kind(epsilon, 1e-6, solver=solver, **options).fit(X, y)
         assert by_rule.release_.to_json() == by_name.release_.to_json()
@@ -403,7 +405,7 @@ def test_several_classes_share_the_budget_of_a_hybrid(rng):
     X = rng.uniform(-1, 1, (3000, 3))
     y = X.argmax(axis=1)
     model = LogisticRegression(8.0, 1e-6, domain=(-1, 1), classes=[0, 1, 2], solver=few(),
-                               random_state=1).fit(X, y)  # fmt: skip
+                               calibrate=False, random_state=1).fit(X, y)  # fmt: skip
     assert model.release_.verify()
     assert model.release_.cost() > 0.99 * 8.0
     assert sum(event.count for event in model.release_.events) == 3 * (6 + 1 + 4)

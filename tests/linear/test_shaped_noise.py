@@ -533,13 +533,15 @@ def test_auto_walks_where_records_are_few():
 @pytest.mark.parametrize("kind", [LogisticRegression, LinearSVC])
 def test_auto_says_in_its_release_what_it_took(kind, adjacency, rng):
     X, y = sparse_table(rng, 400)
+    plain = {"coding": "declared"} if kind is LogisticRegression else {}
     for epsilon, solver in ((1.0, "objective"), (0.01, "local")):
         model = kind(epsilon, domain=MANY, classes=[0, 1], adjacency=adjacency, n_public=400,
-                     random_state=0).fit(X, y)  # fmt: skip
+                     random_state=0, **plain).fit(X, y)  # fmt: skip
         assert model.release_.settings["solver"] == solver
         assert model.release_.verify()
         assert model.release_.epsilon == epsilon
-    shared = kind(1.0, domain=MANY, classes=[0, 1, 2], n_public=100, random_state=0).fit(X, y)
+    shared = kind(1.0, domain=MANY, classes=[0, 1, 2], n_public=100, random_state=0, **plain)
+    shared.fit(X, y)
     assert shared.release_.settings["solver"] == "local"  # 100 / 3 records at the budget of each
 
 

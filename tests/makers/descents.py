@@ -1,4 +1,4 @@
-"""Small domains whose records can be enumerated, and fits that are refused."""
+"""Small domains whose records can be enumerated, whole fits by settings, and refused ones."""
 
 from __future__ import annotations
 
@@ -18,9 +18,13 @@ from privfit import (
     LinearObjective,
     LogisticRegression,
     Numeric,
+    Reals,
     Schema,
 )
 from privfit.domains import Grid
+from privfit.linear.descent import BOUND
+from privfit.privacy.neighbours import Neighbours
+from privfit.runs.run import Run
 
 SMALL = {
     "box": Box([-1, 0], [1, 3], grid=Grid(a=2, b=8, c=0)),
@@ -52,6 +56,23 @@ def largest_changes(sums: list[np.ndarray], nothing: np.ndarray, order: int) -> 
         "replace": float(np.linalg.norm(replaced, order, axis=2).max()),
         "add_remove": float(np.linalg.norm(table, order, axis=1).max()),
     }
+
+
+def fit(
+    objective: Any,
+    settings: Any,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    rng: Any = 1,
+    callback: Any = None,
+    adjacency: str = "replace",
+    **public: Any,
+) -> Any:
+    """A whole fit by these settings: the path and the grant."""
+    grant = Ledger(epsilon, delta).reserve(epsilon, delta)
+    space = Reals(-BOUND, BOUND, objective.domain.width + 1)
+    run = Run(objective, space, grant, rng, callback, neighbours=Neighbours(adjacency), **public)
+    return settings(run), grant
 
 
 X3, Y3 = np.zeros((4, 3)), np.array([0, 1, 0, 1])

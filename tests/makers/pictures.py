@@ -7,12 +7,24 @@ from functools import partial
 
 import numpy as np
 
-from privfit import Budget, Event, KMeans, Ledger, Release, roc_curve
+from privfit import (
+    Budget,
+    Categorical,
+    Event,
+    KMeans,
+    Ledger,
+    LogisticRegression,
+    Numeric,
+    Release,
+    Schema,
+    roc_curve,
+)
 from privfit.report.plotting import (
     draw_budget,
     draw_clusters,
     draw_composition,
     draw_roc,
+    draw_shapes,
     draw_sweep,
 )
 from privfit.report.sweeps import Sweep, Trial
@@ -51,6 +63,49 @@ def clusters_of(k: int = 3, **options) -> KMeans:
     )
 
 
+SHAPED = Schema(
+    {
+        "height": Numeric(100, 200),
+        "age": Numeric(17, 90, bins=8),
+        "hours": Numeric(bins=[20, 35, 41], missing=True),
+        "gain": Numeric(0, 99_999, bins=[1, 1000, 5000]),
+        "debt": Numeric(scale="log"),
+        "pay": Numeric(bins=[1e3, 1e4], scale="log"),
+        "sex": Categorical(["f", "m"], other=True),
+        "job": Categorical([f"job {j}" for j in range(20)]),
+    }
+)
+
+
+class WithoutErrors(LogisticRegression):
+    """A model that does not know the noise of its weights."""
+
+    def weight_errors(self, directions):
+        return None
+
+
+class WithErrors(LogisticRegression):
+    """A model that knows the noise of its weights: a deviation of 0.2 each."""
+
+    def weight_errors(self, directions):
+        one = 0.2 * np.linalg.norm(directions, axis=1)
+        return one if len(self.coef_) == 1 else np.column_stack([one] * len(self.coef_))
+
+
+def shapes_of(classes: int = 2, errors: bool = False, kind: type = WithoutErrors):
+    """A linear model whose weights all differ."""
+    coins = np.random.default_rng(6)
+    table = {name: coins.uniform(17, 200, 300) for name in ("height", "age", "hours", "gain")}
+    table |= {"debt": table["age"], "pay": table["gain"], "sex": coins.choice(["f", "m"], 300),
+              "job": [f"job {j}" for j in coins.integers(0, 20, 300)]}  # fmt: skip
+    made = WithErrors if errors else kind
+    model = made(1.0, 1e-6, domain=SHAPED, classes=list(range(classes)), coding="declared",
+                 random_state=0)  # fmt: skip
+    model.fit(table, np.arange(300) % classes)
+    model.coef_ = coins.normal(0, 1, model.coef_.shape)
+    return model
+
+
 def png_of(ax, **options) -> bytes:
     drawn = io.BytesIO()
     ax.figure.savefig(drawn, format="png", **options)
@@ -65,6 +120,7 @@ def pictures() -> dict:
         "sweep": partial(draw_sweep, sweep_of()),
         "roc": partial(draw_roc, curve_of()),
         "clusters": partial(draw_clusters, clusters_of(solver="lloyd")),
+        "shapes": partial(draw_shapes, shapes_of(errors=True)),
         "ledger": partial(draw_budget, ledger),
         "run": partial(draw_budget, release_of(Event("selection", 0.1, 40))),
         "composition": partial(

@@ -9,6 +9,7 @@ import mpmath
 import numpy as np
 import reference
 
+from privfit.objectives.centers import Framed
 from privfit.privacy.privtree import Leaves, SplitTree
 from privfit.records.cells import Halved
 
@@ -41,6 +42,8 @@ def shape_log(mechanism: SplitTree, shape: frozenset[str], cells: Any) -> mpmath
     """ln P of a shape, given the sorted cells of all records."""
     if isinstance(cells, Halved):
         cells = cells.sums.whole("this test").cells(cells.axes)
+    elif isinstance(cells, Framed):
+        cells = cells.sums.whole("this test").framed_cells(*cells.frame)
     texts = [format(c, f"0{mechanism.depth}b") for c in map(int, cells)]
     return reference.tree_log_probability(
         shape, texts, rate_of(mechanism), mechanism.decay, mechanism.roots, mechanism.depth

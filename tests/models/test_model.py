@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ from privfit import (
     BudgetError,
     Categorical,
     ClusteredCounts,
+    Coding,
     Coreset,
     Domain,
     Gradient,
@@ -73,7 +74,7 @@ from privfit import (
 )
 from privfit.base.files import write_atomically
 from privfit.base.json import as_array, layout, parse
-from privfit.clustering import Tree, kmeans, kmedian
+from privfit.clustering import Mean, OverSeeded, Tree, kmeans, kmedian
 from privfit.clustering.postprocess import LloydTrace
 from privfit.domains import Grid
 from privfit.domains.reading import canonical
@@ -93,7 +94,7 @@ PLACES = np.array([[x, y, 0.0] for x in (-1.0, -0.3, 0.3, 1.0) for y in (-1.0, 0
 NEW = COINS.uniform(-1.5, 1.5, (50, 3))
 
 LINEAR_SOLVERS: dict[str, Any] = {
-    **{name: name for name in linear.METHODS if name not in ("privatesvm",)},
+    **{name: name for name in linear.METHODS if name not in ("privatesvm", "additive")},
     "local": Local(generations=5),
     "select_refine": SelectRefine(
         select=Local(generations=5), refine=Gradient(steps=3, whiten=True)
@@ -114,6 +115,8 @@ MEANS_SOLVERS: dict[str, Any] = {
     "tree": Tree(depth=8, restarts=2),
     "hybrid": Hybrid(tree=Tree(restarts=2), lloyd=Lloyd(steps=1, residual=True)),
     "hybrid of Su": Hybrid(paper=True),
+    "over_seeded": OverSeeded(tree=Tree(restarts=2), steps=1),
+    "mean": Mean(steps=2),
     "eem": EEM(generations=3, population=20),
     "gupt": "gupt",
 }
@@ -172,6 +175,14 @@ def of_schema(kind: Any = LogisticRegression) -> Any:
     return kind(domain=schema, classes=["no", "yes"]).fit(people, Y)
 
 
+def additive() -> Any:
+    schema = Schema({"a": Numeric(bins=[-0.5, 0.5], ranks=[0.3, 0.7], scale="log", missing=True),
+                     "b": Numeric(-1, 1, bins=4), "c": Categorical(["x"], other=True)})  # fmt: skip
+    people = frame().assign(c=np.where(X[:, 2] > 0, "x", "z"))
+    model = LogisticRegression(1.0, 1e-6, domain=schema, classes=["no", "yes"], solver="additive")
+    return model.fit(people, Y)
+
+
 def curve(**options: Any) -> Any:
     return roc_curve(Y == "yes", np.clip((X[:, 0] + 1) / 2, 0, 1), 1.0, random_state=1, **options)
 
@@ -190,6 +201,19 @@ def of_blanks() -> Any:
     return LogisticRegression(1.0, 1e-6, domain=blank, classes=["no", "yes"]).fit(people, Y)
 
 
+def of_a_coding() -> Any:
+    people = {"a": X[:, 0], "b": X[:, 1]}
+    some = Schema({"a": Numeric(-1, 1), "b": Numeric()})
+    coding = Coding(cuts=2, family="quantile")
+    return LogisticRegression(
+        1.0, 1e-6, domain=some, classes=["no", "yes"], coding=coding, solver="additive"
+    ).fit(people, Y)
+
+
+def of_learned_columns() -> Any:
+    return LogisticRegression(1.0, 1e-6, domain="learn", classes=["no", "yes"]).fit(X, Y)
+
+
 MODELS: dict[str, Callable[[], Any]] = {
     **{f"logistic by {name}": partial(linear_model, solver=solver)
        for name, solver in LINEAR_SOLVERS.items()},
@@ -200,6 +224,9 @@ MODELS: dict[str, Callable[[], Any]] = {
     "named columns": named,
     "schema": of_schema,
     "blanks": of_blanks,
+    "coded": of_a_coding,
+    "learned": of_learned_columns,
+    "additive": additive,
     **{f"means by {name}": partial(means, solver=solver) for name, solver in MEANS_SOLVERS.items()},
     "means of a schema": partial(of_schema, KMeans),
     "means in a ball": partial(means, domain=L1Ball(1.5, grid=Grid(a=10, b=10, c=8))),
@@ -207,6 +234,9 @@ MODELS: dict[str, Callable[[], Any]] = {
     "add_remove": partial(means, adjacency="add_remove", n_public=500),
     **{f"median by {name}": partial(median, solver=solver)
        for name, solver in MEDIAN_SOLVERS.items()},
+    "median of more facilities": partial(median, solver=Greedy(seeds=2)),
+    "median anywhere": partial(median, facilities=None, metric="l2"),
+    "median by medians": partial(median, facilities=None, metric="l2", solver="medians"),
     "median without a domain": partial(median, domain=None, clip=(0.1, 2), metric="l2"),
     "median of lists": partial(median, facilities=PLACES.tolist(), clip=np.array([0.0, 3.0])),
     "bayes": bayes,
@@ -232,6 +262,8 @@ def records_for(model: Any) -> Any:
         return ["Free £5", "nothing", ""]
     if isinstance(model, BernoulliNB | SelectFeatures):
         return sp.csr_array(ONES[:50].astype(float))
+    if isinstance(getattr(model, "domain", None), str):
+        return NEW  # it was learned from an array
     if isinstance(getattr(model, "domain", None), Schema):
         return pd.DataFrame(NEW, columns=["a", "b", "c"]).assign(c=["x", "£", "?", "x", "z"] * 10)
     return (
@@ -588,6 +620,28 @@ def edit(text: str, *path: Any, to: Any, by: Any = None) -> str:
     return json.dumps(held)
 
 
+@cache
+def additive_text() -> str:
+    """The file of an additive model, which has shares of its levels: four of x and three of y."""
+    schema = Schema({"x": Numeric(bins=[-0.5, 0.0, 0.5]), "y": Categorical(["no", "yes"], True)})
+    model = estimators.LogisticRegression(
+        5.0, 1e-6, domain=schema, classes=[0, 1], solver="additive", coding="declared"
+    )
+    return dumps(model.fit({"x": X[:, 0], "y": Y}, (X[:, 1] > 0).astype(int)))
+
+
+def test_shares_of_levels_are_in_the_file_and_a_file_without_them_is_read():
+    now = loads(additive_text())
+    shares = now.release_.parameters["shares"]
+    assert len(shares) == 7
+    assert sum(shares[:4]) == pytest.approx(1, abs=1e-5)
+    assert dumps(now) == additive_text()
+    before = loads(edit(additive_text(), *VALUES, "shares", to=REMOVED))
+    assert before.coef_.tolist() == now.coef_.tolist()
+    assert before.shape("x").centre == pytest.approx(before.coef_[0, :4].mean())
+    assert now.shape("x").centre == pytest.approx(np.dot(shares[:4], now.coef_[0, :4]), abs=1e-5)
+
+
 REMOVED = object()
 LOGISTIC, CLUSTERS, PLACED, COUNTED, CHOSEN = (
     "logistic by local", "means by lloyd", "median by greedy", "bayes", "selection",
@@ -609,6 +663,36 @@ REFUSED: dict[str, tuple[Callable[[], str | bytes], str]] = {
     "other JSON": (lambda: '{"name": "x"}', r"must be a model file, which begins with"),
     "a release": (lambda: fitted(LOGISTIC).release_.to_json(), r"must be a model file"),
     "a ledger": (lambda: Ledger(1.0).to_json(), r"must be a model file"),
+    **{f"noise {name}": (lambda to=to: changed("svc by output", *VALUES, "noise", to=to),
+                         r"noise of the release must be a factor of at most \d+ weights a row")
+       for name, to in {
+           "text": "x", "none": [], "part": [{"factor": []}], "factor": [{"factor": 1, "rest": []}],
+           "rows": [{"factor": [[0.0]] * 99, "rest": []}], "row": [{"factor": [1], "rest": []}],
+           "long": [{"factor": [[0.0] * 99], "rest": []}], "rest": [{"factor": [], "rest": [1.0]}],
+           "words": [{"factor": [["a"]], "rest": []}], "truth": [{"factor": [[True]], "rest": []}],
+       }.items()},
+    **{f"sizes {name}": (lambda to=to: changed("means by tree", *VALUES, "size_noise", to=to),
+                         r"size_noise must be the noise of \d+ sizes; pass a model as it was fit")
+       for name, to in {
+           "text": "x", "part": {"kind": "laplace"},
+           "kind": {"kind": "flat", "scale": 1.0, "draws": [1, 1, 1]},
+           "scale": {"kind": "laplace", "scale": -1.0, "draws": [1, 1, 1]},
+           "few": {"kind": "laplace", "scale": 1.0, "draws": [1]},
+           "draws": {"kind": "laplace", "scale": 1.0, "draws": [1, 1, 0.5]},
+       }.items()},
+    "sizes": (lambda: changed("means by tree", *VALUES, "sizes", to=[1.0]),
+              r"sizes of the release must be numbers of shape"),
+    "scale": (lambda: changed("means by tree", "parameters", "scale", to=0.5),
+              r"scale \(0.5\) must be what the release says"),
+    **{f"shares {name}": (lambda to=to: edit(additive_text(), *VALUES, "shares", to=to),
+                          r"shares of the release must be parts of 1 for the 7 levels of all colum")
+       for name, to in {
+           "text": "x", "none": [], "few": [1.0], "many": [0.2] * 5 + [0.5] * 3,
+           "words": ["a"] * 7, "truth": [True] * 7, "negative": [1.5, -0.5, 0, 0, 0.5, 0.5, 0],
+           "sums": [0.25] * 7, "column": [0.5, 0.5, 0, 0, 0, 0, 0],
+       }.items()},
+    "shares of a box": (lambda: changed(LOGISTIC, *VALUES, "shares", to=[0.5, 0.25, 0.25]),
+                        r"shares of the release must be parts of 1"),
     "version text": (lambda: changed(LOGISTIC, "privfit-model", to="1"), r"must be a model file"),
     "version 0": (lambda: changed(LOGISTIC, "privfit-model", to=0), r"must be a model file"),
     "newer": (lambda: changed(LOGISTIC, "privfit-model", to=5),
@@ -667,7 +751,11 @@ REFUSED: dict[str, tuple[Callable[[], str | bytes], str]] = {
     "domain": (lambda: changed(LOGISTIC, "parameters", "domain", to=[-1, 2]),
                r"domain \('Box\(-1.0, 2.0\)'\) must be what the release says"),
     "bought columns": (lambda: changed("blanks", *VALUES, "columns", to={"a": {"kind": "number"}}),
-                       r"columns must be as they were bought; .* must be those of the schema"),
+                       r"columns must be as they were fitted; .* must be those of the schema"),
+    "learned columns": (lambda: changed("learned", *VALUES, "columns", to={"a": {"kind": 1}}),
+                        r"columns must be as they were bought; .* must have low and high"),
+    "coded columns": (lambda: changed("coded", *VALUES, "columns", "a", "high", to=2.0),
+                      r"columns must be as they were fitted; .* must be those of the schema"),
     "no domain": (lambda: changed(LOGISTIC, "parameters", "domain", to="Box"),
                   r"domain must be two bounds or a declared domain"),
     "domain of objects": (lambda: changed(LOGISTIC, "parameters", "domain", to=[{}, 1]),

@@ -27,7 +27,7 @@ from privfit import (
     Subsets,
     search,
 )
-from privfit.estimators import linear
+from privfit.linear.labelled import space_of
 from privfit.privacy.ledger import Grant
 from privfit.privacy.mechanisms import Exponential
 from privfit.searches import privgene
@@ -158,7 +158,7 @@ def _() -> str:
 def _() -> str:
     objective = LinearObjective(X, Y, "logistic", Box(-1, 1, 3))
     published = PrivGene(paper=True), EEM(paper=True), Local(paper=True)
-    spaces = [linear._space(settings, objective) for settings in published]
+    spaces = [space_of(settings, objective) for settings in published]
     ends = {(float(space.low.min()), float(space.high.max())) for space in spaces}
     assert len(ends) == 1
     return "[{:g}, {:g}]".format(*ends.pop())
@@ -256,7 +256,7 @@ def _() -> str:
 @row("dpsga", "mutation of a weight, and the weights")
 def _() -> str:
     objective = LinearObjective(X, Y, "zero_one", Box(-1, 1, 3))
-    space = linear._space(DPSGA(paper=True), objective)
+    space = space_of(DPSGA(paper=True), objective)
     deviation = DPSGA(paper=True).step * float(space.width[0])
     P = space.jitter(np.zeros((20_000, 4)), DPSGA(paper=True).step, 1.0, np.random.default_rng(0))
     assert P.std() == pytest.approx(deviation, rel=0.02)

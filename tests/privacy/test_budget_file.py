@@ -25,7 +25,9 @@ import privfit
 from privfit import Budget, BudgetError, Ledger, LogisticRegression, open_ledger
 from privfit.base import files
 from privfit.base.files import write_atomically
-from privfit.privacy import budget_file
+from privfit.privacy import budget_locks
+from privfit.privacy.budget_text import Progress
+from privfit.privacy.charges import Charge
 from privfit.privacy.mechanisms import DiscreteLaplace
 
 pytest.importorskip("filelock", reason='the budget file needs it: pip install "privfit[cli]"')
@@ -471,7 +473,7 @@ WRONG = {
     "deep": ("[" * 100_000, OURS + r"text must be JSON written by to_json"),
     "other": ('{"epsilon": 1}', OURS + r"text must be JSON written by to_json"),
     "release": (Ledger(1.0).reserve(1.0).close().to_json(), OURS + r"text must be JSON written by"),
-    "newer": (written(privfit=99), OURS + r"version \(99\) must be 1 or 2; use the privfit"),
+    "newer": (written(privfit=99), OURS + r"version \(99\) must be 1 or 2 or 3; use the"),
     "overspent": (entry(epsilon=2.0), OURS + r"this ledger has reserved more than its budget"),
     "negative": (entry(epsilon=-1.0), OURS + r"epsilon \(-1\.0\) must be a number of at least 0"),
     "nan": (entry(epsilon=float("nan")), OURS + r"epsilon \(nan\) must be a number"),
@@ -523,6 +525,7 @@ def test_places_where_no_budget_file_can_be_are_refused(tmp_path):
 
 UNPRIVILEGED = """
 import os, sys, filelock, privfit  # all now: the other user may not read where Python lives
+privfit.open_ledger
 os.setgroups([])
 os.setgid(65534)
 os.setuid(65534)
@@ -581,12 +584,12 @@ def test_a_lock_that_another_process_holds_is_waited_for_and_then_refused(path, 
     from filelock import FileLock
 
     ledger = open_ledger(path, 1.0)
-    monkeypatch.setattr(budget_file, "WAIT", 0.05)
+    monkeypatch.setattr(budget_locks, "WAIT", 0.05)
     with FileLock(f"{path}.lock"):
         message = r"was locked by another process for 0\.05 seconds; wait for that process or end"
         refused(TimeoutError, message, lambda: ledger.reserve(0.5))
         assert ledger.spent == Budget(0.0)  # to look needs no lock
-        monkeypatch.setattr(budget_file, "WAIT", 30.0)
+        monkeypatch.setattr(budget_locks, "WAIT", 30.0)
         waiting = threading.Thread(target=lambda: ledger.reserve(0.5))
         waiting.start()
         time.sleep(0.1)
@@ -608,6 +611,48 @@ def test_without_locks_nothing_is_spent(path, monkeypatch):
         message = r'a budget file needs filelock; run pip install "privfit\[cli\]"'
         refused(ImportError, message, lambda: ledger.reserve(0.5))
     assert ledger.spent == Budget(0.0)
+
+
+# ------------------------------------------------------------------------------- runs and releases
+
+
+def test_a_release_needs_its_entry(path):
+    ledger = open_ledger(path, 1.0)
+    stray = Ledger(1.0).reserve(0.5, name="stray").close()
+    message = r"release \('stray'\) must belong to an entry of the budget file; close the grant"
+    refused(BudgetError, message, lambda: ledger.publish(stray))
+    refused(BudgetError, message, lambda: ledger.publish(stray, "0" * 16))
+    assert ledger.releases == open_ledger(path).releases == ()
+
+
+def test_a_model_file_is_a_path(path):
+    ledger = open_ledger(path, 1.0)
+    message = r"model \(int\) must be the path of a model file; pass a text"
+    refused(TypeError, message, lambda: ledger.begun(7))
+    with ledger.run(path.with_name("model.json")):
+        ledger.reserve(0.5)
+    assert ledger.charges[0].reservation.model == str(path.with_name("model.json"))
+
+
+def test_the_parts_of_a_run_are_charged_once_and_its_journal_goes_one_way(path):
+    ledger, other = open_ledger(path, 1.0), open_ledger(path)
+    charge = Charge("", "fit", Budget(0.5), "replace")
+    message = "lacks 'fit', which the journal of the run has: it is an older copy; put the newest"
+    refused(BudgetError, message, lambda: ledger.charge_once(charge, "a", 0, paid=True))
+    for each in (ledger, other, ledger):
+        each.charge_once(charge, "a", 0, paid=False)
+    less = Charge("", "fit", Budget(0.25), "replace")
+    message = "'fit' must ask for what this part of the run was charged for in the budget file"
+    refused(BudgetError, message, lambda: other.charge_once(less, "a", 0, paid=False))
+    assert open_ledger(path).spent.epsilon == 0.5
+    first, second = Progress("a", 3, "x", "line"), Progress("a", 4, "y", "other line")
+    ledger.advance(None, first)
+    assert open_ledger(path).progress("a") == first
+    message = "another copy of the journal has gone on: this one is older now; resume from the new"
+    refused(BudgetError, message, lambda: other.advance(None, second))
+    other.advance(first, second)
+    assert ledger.progress("a") == second
+    assert ledger.progress("b") is None
 
 
 # ------------------------------------------------------------------------------------------ files
@@ -636,7 +681,8 @@ def test_leftovers_of_this_file_alone_are_removed(tmp_path):
 
 
 def test_every_refusal_was_reached_by_a_test_above():
-    sources = [PACKAGE / "privacy/budget_file.py", PACKAGE / "base/files.py"]
+    sources = [PACKAGE / "privacy" / name for name in ("budget_file.py", "budget_locks.py")]
+    sources.append(PACKAGE / "base/files.py")
     if len(MESSAGES) < 30:
         pytest.skip("the tests above did not all run")
     assert_reached(sources, "\n".join(MESSAGES))

@@ -46,7 +46,7 @@ def fit(path: Path, callback: Any = None, **changes: Any) -> tuple[LogisticRegre
     settings = {"domain": (-1, 1), "classes": [0, 1], "solver": Local(generations=9), **changes}
     with Checkpoint(path, 2.0, 1e-6) as journal:
         model = LogisticRegression(1.0, 1e-6, ledger=journal.ledger, random_state=journal.coins,
-                                   callback=callback, **settings)  # fmt: skip
+                                   calibrate=False, callback=callback, **settings)  # fmt: skip
         return model.fit(X, Y), journal
 
 
@@ -80,7 +80,7 @@ def test_a_run_that_crashed_goes_on_from_what_it_released(step, tmp_path):
     again, journal = fit(path)  # to its end: all of it is on record
     assert np.array_equal(again.coef_, model.coef_)
     assert "0 steps to replay" in repr(journal)
-    assert len(steps_of(path)) == 1 + 1 + 1 + 9  # run, grant, coins, draws
+    assert len(steps_of(path)) == 1 + 1 + 1 + 1 + 9  # run, grant, declarations, coins, draws
 
 
 def test_several_fits_of_every_kind_of_outcome_are_replayed(tmp_path):
@@ -149,14 +149,15 @@ def test_a_journal_whose_first_line_was_cut_short_begins_anew(tmp_path):
     for end in (0, 5, len(whole) - 1):
         path.write_bytes(whole[:end])
         Checkpoint(path, 1.0)
-        assert path.read_bytes() == whole
+        assert len(path.read_bytes()) == len(whole)
+        assert path.read_bytes() != whole  # it is another run
 
 
 def test_noise_is_not_on_record_and_the_file_is_its_owners(tmp_path):
     """A mechanism that takes its bits the way that coins are taken leaves no seed behind."""
     path = tmp_path / "journal"
     fit(path, solver=PermutedSGD(passes=1))
-    assert [s["kind"] for s in steps_of(path)] == ["run", "grant", "coins", "draw"]
+    assert [s["kind"] for s in steps_of(path)] == ["run", "grant", "declared", "coins", "draw"]
     if os.name == "posix":
         assert path.stat().st_mode & 0o077 == 0
 
@@ -216,6 +217,18 @@ def other_budget(path: Path) -> None:
     Checkpoint(path, 2.0)
 
 
+def changed(path: Path) -> None:
+    Checkpoint(path, 1.0)
+    path.write_text(path.read_text().replace("1.0", "2.0"))
+    Checkpoint(path, 2.0)
+
+
+def earlier(path: Path) -> None:
+    what = {"privfit": 1, "epsilon": 1.0, "delta": 0.0}
+    path.write_text(json.dumps({"kind": "run", "what": what, "value": True}) + "\n")
+    Checkpoint(path, 1.0)
+
+
 def forked(path: Path) -> None:
     journal = Checkpoint(path, 1.0)
     journal._journal._process += 1  # as if this were a child; test_forks.py makes real ones
@@ -223,11 +236,13 @@ def forked(path: Path) -> None:
 
 
 REFUSALS = [
-    (other_settings, r"must be the journal of this run, but step 4 differs; pass the same"),
+    (other_settings, r"must be the journal of this run, but step 5 differs; pass the same"),
     (other_draw, r"must be the journal of this run, but step 3 differs"),
     (other_budget, r"must be the journal of this run, but step 1 differs"),
     (closed, r"was closed; fit within `with Checkpoint\(\.\.\.\) as journal:`"),
     (forked, r"is the journal of another process, of which this one is a fork; fit there, or pass"),
+    (changed, r"must be a journal as it was written, but line 1 was changed; put the newest copy"),
+    (earlier, r"is a journal of an earlier version, which had no checksums; finish the run with"),
     (not_a_journal, r"must be a journal of privfit, or new; pass another path"),
     pytest.param(busy, r"must not be in use by another run; wait until it ends, or pass another "
                        r"path",
@@ -243,8 +258,8 @@ def test_what_is_refused_names_the_remedy(call, message, tmp_path):
 
 def test_every_raise_is_reached_by_a_case_above(tmp_path):
     seen = []
-    for call in (other_settings, closed, forked, not_a_journal, busy):
+    for call in (other_settings, closed, changed, earlier, forked, not_a_journal, busy):
         with pytest.raises(ValueError, match="path") as caught:
             call(tmp_path / call.__name__)
         seen.append(str(caught.value))
-    assert_reached([Path(privfit.__file__).parent / "privacy/checkpoint.py"], "\n".join(seen))
+    assert_reached([Path(privfit.__file__).parent / "privacy/journal.py"], "\n".join(seen))

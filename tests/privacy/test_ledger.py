@@ -348,7 +348,7 @@ def test_other_json_is_refused(text):
 def test_json_of_another_version_or_overspent_is_refused():
     fields = json.loads(Ledger(1.0).to_json())
     with pytest.raises(
-        ValueError, match=r"version \(99\) must be 1 or 2; use the privfit that wrote it"
+        ValueError, match=r"version \(99\) must be 1 or 2 or 3; use the privfit that wrote it"
     ):
         Ledger.from_json(json.dumps(fields | {"privfit": 99}))
     entry = {"group": "", "name": "x", "epsilon": 2.0, "delta": 0.0}

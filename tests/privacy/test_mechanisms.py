@@ -418,8 +418,11 @@ FLOAT_NOISE = {"laplace", "gumbel", "normal", "standard_normal", "multivariate_n
 # directions to look in.
 MAY = {
     ("audit/strains.py", None): {"standard_normal"},
+    ("clustering/pooled.py", None): {"normal"},  # points of a pool, from released centres
+    ("clustering/pooled.py", "Records"): {"standard_exponential"},  # steps of a chain
     ("domains/balls.py", "L1Ball"): {"laplace"},
     ("domains/balls.py", "L2Ball"): {"normal"},
+    ("linear/uncertainty.py", "Records"): {"logistic"},  # a loss by that name
     ("runs/spaces/integers.py", "Integers"): {"normal"},
     ("runs/spaces/reals.py", "Reals"): {"normal"},
 }

@@ -402,7 +402,7 @@ def test_a_file_of_the_first_version_says_once_that_its_relation_is_unknown(path
     ledger.reserve(0.25, adjacency="replace")
     again = open_ledger(path)  # without a warning
     assert (again.adjacency, again.spent) == ("replace", Budget(0.75))
-    assert json.loads(path.read_text())["privfit"] == 2
+    assert json.loads(path.read_text())["privfit"] == 3
 
 
 def test_an_empty_file_of_the_first_version_has_nothing_to_declare(path):

@@ -19,6 +19,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from makers.cases import packed
 from makers.own_solvers import ES
@@ -28,6 +29,7 @@ import privfit
 from privfit import (
     DPSGA,
     EEM,
+    Additive,
     BernoulliNB,
     Budget,
     Gradient,
@@ -38,8 +40,10 @@ from privfit import (
     LinearSVC,
     Local,
     LogisticRegression,
+    Numeric,
     ObjectivePerturbation,
     RecordObjective,
+    Schema,
     SelectFeatures,
     SelectRefine,
     SmoothLoss,
@@ -96,6 +100,9 @@ LINEAR = {
     "privgene": privfit.PrivGene(population=30),
 }
 CENTERS = {
+    "over_seeded": privfit.clustering.OverSeeded(steps=2, mean=True),
+    "over_seeded, in a frame": privfit.clustering.OverSeeded(steps=2, frame=True),
+    "mean": privfit.clustering.Mean(),
     "auto": "auto",
     "tree": "tree",
     "lloyd": "lloyd",
@@ -245,7 +252,7 @@ def convex_case(name: str, numbers: Any) -> tuple[Any, Any, Any]:
         X = np.hstack([(X + 1) / 16, np.tile((X[:, [2, 4]] + 1) / 2, 6)])
         domain = privfit.Schema({f"x{j}": privfit.Numeric(0, 1) for j in range(X.shape[1])})
     model = kind(1.0, delta, domain=domain, classes=[0, 1], solver=solver, random_state=11,
-                 adjacency=adjacency, n_public=6000, n_threads=2)  # fmt: skip
+                 adjacency=adjacency, n_public=6000, n_threads=2, coding="declared")  # fmt: skip
     return model, X, y
 
 
@@ -290,6 +297,17 @@ def test_streamed_centres_are_the_same(solver, numbers, small_blocks, monkeypatc
     records = Stream(X, memory_limit="64MB")
     assert model.fit(records).release_.to_json() == once
     assert model.private_inertia(records, 1.0) == cost
+
+
+@pytest.mark.parametrize("solver", ["medians", "cell_medians"])
+def test_streamed_medians_anywhere_are_the_same(solver, numbers, small_blocks, monkeypatch):
+    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
+    X = numbers[0][FEW, :2]
+    model = KMedian(3, 1.0, domain=UNIT, metric="l2", solver=solver, random_state=5)
+    once, cost = model.fit(X).release_.to_json(), model.private_cost(X, 1.0)
+    records = Stream(X, memory_limit="64MB")
+    assert model.fit(records).release_.to_json() == once
+    assert model.private_cost(records, 1.0) == cost
 
 
 @pytest.mark.few(1)
@@ -764,6 +782,20 @@ def test_arrays_and_frames_release_the_same(some_workers, numbers, files):
     assert np.array_equal(curve.tpr, roc_curve(y, (X[:, 1] + 1) / 2, 1.0, random_state=1).tpr)
 
 
+@pytest.mark.parametrize("metric", ["block", "full"])
+def test_additive_models_on_workers_release_the_same(metric, some_workers, numbers):
+    import dask.array
+
+    X, y = numbers
+    columns = {name: Numeric(-1, 1, bins=4, scale="log") for name in "abcde"}
+    settings = Additive(metric=metric, steps=3)
+    model = LogisticRegression(1.0, 1e-6, domain=Schema(columns), classes=[0, 1], solver=settings,
+                               random_state=7)  # fmt: skip
+    once = model.fit(X, y).release_.to_json()
+    lazy = dask.array.from_array(X, chunks=(1100, 2)), dask.array.from_array(y, chunks=1100)
+    assert model.fit(*lazy).release_.to_json() == once
+
+
 def test_a_solver_of_ones_own_takes_records_on_workers(some_workers, numbers):
     """It stays here: only sums are asked of the parts."""
     import dask.array
@@ -795,6 +827,18 @@ def test_facilities_and_several_classes_on_workers_release_the_same(some_workers
                                solver=Local(generations=3))  # fmt: skip
     once = model.fit(X, y).release_.to_json()
     assert model.fit(lazy, labels).release_.to_json() == once
+
+
+@pytest.mark.parametrize(("solver", "columns"), [("medians", 5), ("cell_medians", 2)])
+def test_medians_anywhere_on_workers_release_the_same(solver, columns, some_workers, numbers):
+    import dask.array
+
+    X = numbers[0][:2000, :columns]
+    model = KMedian(3, 1.0, domain=UNIT, metric="l2", solver=solver, random_state=5)
+    once, cost = model.fit(X).release_.to_json(), model.private_cost(X, 1.0)
+    lazy = dask.array.from_array(X, chunks=(600, -1))
+    assert model.fit(lazy).release_.to_json() == once
+    assert model.private_cost(lazy, 1.0) == cost
 
 
 def test_a_worker_killed_between_two_newton_steps_changes_nothing(
@@ -1020,6 +1064,14 @@ CSV = "a,b,label\n0.5,0.25,0\n0.1,0.2,1\n"
 BAD_CSV = f"a,b\n{'1,2' + chr(10)}" + "1,2\n" * 400_000 + f"x{SECRET},1\n"
 IN_PARTS = Stream(np.zeros((4, 2)))
 
+
+def different_kinds(folder):
+    """Two files with the same column, of numbers and of texts."""
+    for name, cells in (("a", [1.5]), ("b", ["u"])):
+        pd.DataFrame({"x": cells}).to_parquet(folder / f"{name}.parquet")
+    return folder
+
+
 REFUSALS: list[tuple[Callable[[Path], object], str]] = [
     (lambda _: Fixed([0], [2]), r"X must have at least one record; pass a non-empty table"),
     (lambda _: Fixed([2**32 + 1], [2]), r"X must have at most 4294967296 records"),
@@ -1036,6 +1088,8 @@ REFUSALS: list[tuple[Callable[[Path], object], str]] = [
     (lambda _: Stream(np.zeros((2, 2)), columns=["a"]), r"columns must be left out for an array"),
     (lambda folder: Stream(written(folder, "x.csv", CSV), columns=["z"]),
      r"columns \(\['z'\]\) must each occur once in the source; pass names that do"),
+    (lambda folder: Stream(different_kinds(folder)).kinds(),
+     r"source must have files whose columns are of the same kinds for domain='learn'; write them"),
     (lambda _: linear(IN_PARTS, np.zeros(3)), r"y must have one label for each record"),
     (lambda folder: linear(Stream(written(folder, "x.csv", CSV)), "z"),
      r"y \(z\) must name a column of the source, which contains the labels; pass its name"),
@@ -1131,7 +1185,12 @@ def test_every_raise_is_reached_by_a_case_above(tmp_path):
         "fit waits for answers, but this client is asynchronous; call fit outside the event loop, "
         "with a client that was started without asynchronous=True",
         "y (1 partitions) must be partitioned like X (2 partitions); rechunk or repartition one "
-        "of them",
+        "of them, or pass the name of a column of X",
+        # Those three are in test_dask_tables.py.
+        "partitions must have the same columns; select those of a record in each of them",
+        "y ('late') must name one column of X, which contains the labels; pass its name",
+        "y ('late') must name a column of X, which contains the labels, or be a Dask collection; "
+        "pass one of these",
         "a partition has changed since it was first read; fit to a collection that returns the "
         "same records whenever it is read, or persist it",
         "workers were lost in 20 attempts at one question; give them enough memory for their "

@@ -330,6 +330,24 @@ def test_several_classes_in_any_order(layout, array_place, tmp_path):
     agree(array_place, numbers(), make, every_class, tmp_path)
 
 
+LEVELS = Schema({"size": Numeric(scale="log"), "word": Categorical(["a", "b", "c"], other=True),
+                 "age": Numeric(16, 80, bins=5)})  # fmt: skip
+
+
+def level_answers(objective: LinearObjective) -> Answers:
+    """What records say that are nothing but levels."""
+    matrix = np.random.default_rng(0).integers(-9, 10, (7, LEVELS.width + 1))
+    return {"levels": objective.level_counts(), "features": objective.feature_moments(matrix)}
+
+
+def of_levels(X: Any, y: Any) -> LinearObjective:
+    return LinearObjective(X, y, domain=LEVELS, labels=is_first)
+
+
+def test_linear_models_of_levels(table_place, tmp_path):
+    agree(table_place, Table(people().X, people().y, LEVELS), of_levels, level_answers, tmp_path)
+
+
 def class_answers(objective: LinearObjective) -> Answers:
     """What labels change, and caps, which they do not."""
     P = objective.domain.candidates(3, np.random.default_rng(0))
@@ -373,7 +391,15 @@ def centers_answers(objective: CentersObjective) -> Answers:
         "domain": objective.domain.grid.a,
     }
     for norm in (1, 2):
+        found[f"norms {norm}"] = objective.norm_counts(P[0], [300, 900, 2000], norm)
         found[f"residuals {norm}"] = np.column_stack(objective.residuals(P[0], 900, norm))
+        found[f"products {norm}"] = objective.products(P[0, 0], 2, 200, norm)
+    found["costs"] = objective.cost_steps([P[0], P[1, :2], P[2, :1]], 1 << 20, 3)
+    frame = np.linalg.qr(rng.normal(size=(d, d)))[0][:2]
+    framed = objective.framed_cells(
+        np.arange(d), np.rint(frame * 2**12).astype(np.int64), np.array([900, 600]), [0, 1, 0]
+    )
+    found["cells in a frame"] = framed.count(np.arange(8, dtype=np.uint64), np.zeros(8, np.uint64))
     view = objective.at(P[0])
     for i in range(2):
         found[f"moves {i}"] = view.scores([2, 0, 0], P[1])
@@ -582,6 +608,7 @@ def test_every_question_is_asked_above(monkeypatch):
     monkeypatch.setattr(Held, "try_one", spy)
     X, y, domain = numbers(3)
     linear_answers(LinearObjective(np.abs(X), y == 0, domain=Box(0, 1)), [0, 2])
+    level_answers(of_levels(people().X, people().y))
     centers_answers(CentersObjective(X, 3, domain))
     facility_answers(FacilityObjective(X, X[:12], (0.1, 2.0), domain))
     own_answers(RecordObjective(X, near, -1.0, 0.0, moves=near_moves))

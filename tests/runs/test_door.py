@@ -7,7 +7,7 @@ import pickle
 import sys
 import textwrap
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path as File
 from typing import Any
@@ -38,6 +38,8 @@ from privfit import (
     Lloyd,
     Local,
     LogisticRegression,
+    ObjectivePerturbation,
+    OutputPerturbation,
     PrivGene,
     Reals,
     RecordObjective,
@@ -50,12 +52,13 @@ from privfit import (
     search,
     sweep,
 )
-from privfit.clustering import kmeans, kmedian
+from privfit._kernels.random import BitSource
+from privfit.clustering import kmeans, kmedian, medians
 from privfit.features import selection
 from privfit.linear import methods as linear
 from privfit.privacy.neighbours import Neighbours
 from privfit.records import sums
-from privfit.runs import Run, candidates, door
+from privfit.runs import Path, Run, candidates, door
 from privfit.runs.door import FACTS, GROUP, OURS, Guest, settings_of
 from privfit.runs.settings import Settings
 from privfit.searches.solvers import SOLVERS
@@ -114,6 +117,71 @@ def test_what_it_writes_into_its_fields_while_it_runs_is_not_released(kind):
             assert (release.settings["size"], release.settings["inner"]) == (5, {"step": 0.3})
 
 
+@pytest.mark.parametrize("kind", [Remembers, RemembersToo])
+def test_what_it_keeps_of_one_run_is_not_in_the_release_of_the_next(kind):
+    """What runs is a copy, which is lost with all that it kept."""
+    ones = {"domain": (-1, 1), "random_state": 1}
+    runs = [
+        lambda solver: search(OWN, BOX, 1.0, solver=solver, random_state=1).release,
+        lambda solver: LogisticRegression(1.0, 1e-6, solver=solver, **DECLARED).fit(X, Y).release_,
+        lambda solver: KMeans(2, 1.0, solver=solver, **ones).fit(X).release_,
+        lambda solver: KMedian(2, 1.0, facilities=X[:9], solver=solver, **ones).fit(X).release_,
+    ]
+    for run in runs:
+        solver = kind()
+        first, second = run(solver), run(solver)
+        assert first.settings == second.settings
+        assert solver.history == []
+
+
+def test_a_method_of_features_keeps_nothing_either():
+    @dataclass(frozen=True, repr=False)
+    class Keeps(OwnMethod):
+        seen: list[Any] = field(default_factory=list)
+
+        def __call__(self, problem: Any, paid: Any) -> Any:
+            self.seen.append(problem.scores(paid.source).tolist())
+            return selection.Selected(super().__call__(problem, paid).features, None, {"a": 1})
+
+    ones, method = (X > 0).astype(int), Keeps()
+    for _ in range(2):
+        fitted = SelectFeatures(1.0, classes=[0, 1], solver=method).fit(ones, Y)
+        assert fitted.release_.settings["seen"] == []
+        assert "a" not in fitted.release_.settings  # a note that was made after it looked
+
+
+@dataclass
+class SharesALock(Remembers):
+    """A solver that cannot be copied as a whole, and remembers all the same."""
+
+    lock: Any = field(default_factory=threading.Lock)
+    both: Any = field(default_factory=lambda: ({"of": threading.Lock()},))
+
+
+def test_a_part_that_cannot_be_copied_is_shared_and_all_others_are_not():
+    solver = SharesALock()
+    for _ in range(2):
+        settings = search(OWN, BOX, 1.0, solver=solver, random_state=1).release.settings
+        assert (settings["size"], settings["history"]) == (5, [])
+        assert settings["both"] == ({"of": "_thread.lock"},)
+    assert (solver.size, solver.history, solver.inner.step) == (5, [], 0.3)
+
+
+@dataclass
+class CannotBeCopied(Remembers):
+    """A solver that refuses to be copied."""
+
+    def __reduce_ex__(self, version: Any) -> Any:
+        raise ZeroDivisionError
+
+
+def test_a_solver_that_cannot_be_copied_is_refused_before_the_charge():
+    ledger = Ledger(1.0)
+    with pytest.raises(TypeError, match=r"solver \(CannotBeCopied\) must be copied before it runs"):
+        search(OWN, BOX, 1.0, solver=CannotBeCopied(), ledger=ledger)
+    assert ledger.entries == ()
+
+
 def test_a_field_without_a_plain_value_is_shown_by_its_type():
     parts = {"_thread.lock": threading.Lock(), "makers.own_solvers.best_of_some": best_of_some}
     for name, part in parts.items():
@@ -137,8 +205,75 @@ def test_fields_that_cannot_be_read_are_refused_before_the_charge():
     assert ledger.remaining.epsilon == 1.0
 
 
+# ------------------------------------------------------------------------------------------- notes
+
+
+def notes_late(run: Run[Any, Any]) -> Any:
+    path = best_of_some(run)
+    run.note(best=int(run.objective.scores(path.generations[0])[0]))
+    return run.path()
+
+
+def notes_after_a_view(run: Run[Any, Any]) -> Any:
+    view = run.around(run.space.middle)
+    run.note(best=int(view.scores(*run.space.all_moves(view.w, 0.1))[0]))
+    return best_of_some(run)
+
+
+@pytest.mark.parametrize("solver", [notes_late, notes_after_a_view])
+def test_nothing_is_noted_after_a_look_at_records(solver):
+    ledger = Ledger(1.0)
+    with pytest.raises(SolverError, match=r"run\.note takes settings before run\.objective or"):
+        search(OWN, BOX, 1.0, solver=solver, ledger=ledger)
+    assert "best" not in ledger.releases[0].settings
+    with pytest.raises(ValueError, match=r"must be noted before run\.objective .*; call run\.no"):
+        solver(bare_run())
+
+
+def test_what_is_noted_before_a_look_is_released_as_it_was_then():
+    def notes(run: Run[Any, Any]) -> Any:
+        first: list[Any] = [1]
+        run.note(first=first)
+        path = best_of_some(run)
+        run.note(second=2)  # of what was selected, which is public
+        first.append(int(run.objective.scores(path.generations[0])[0]))
+        return run.path()
+
+    settings = search(OWN, BOX, 1.0, solver=notes).release.settings
+    assert (settings["first"], settings["second"]) == ([1], 2)
+
+
+def test_a_path_that_is_made_by_hand_has_the_notes_of_its_run_alone():
+    def by_hand(run: Run[Any, Any]) -> Any:
+        run.note(known=1)
+        path = best_of_some(run)
+        best = int(run.objective.scores(path.generations[0])[0])
+        return Path(path.generations, notes={"best": best, "known": best})
+
+    found = search(OWN, BOX, 1.0, solver=by_hand)
+    assert found.path.notes == {"known": 1}
+    assert found.release.settings["known"] == 1
+    assert "best" not in found.release.settings
+
+
+@pytest.mark.parametrize("kind", [OutputPerturbation, ObjectivePerturbation])
+def test_a_class_that_inherits_notes_all_that_ours_does(kind):
+    """Ours may note what they drew; predictions need some of it."""
+    mine = type("Mine", (kind,), {"__module__": __name__})
+    X = np.random.default_rng(3).uniform(2, 3, (300, 2))  # away from 0, so that they are centred
+    settings = [
+        LogisticRegression(
+            1.0, 1e-6, domain=(2, 3), classes=[0, 1], solver=solver, random_state=1
+        ).fit(X, X[:, 0] > 2.5).release_.settings
+        for solver in (kind(), mine())
+    ]  # fmt: skip
+    assert settings[0].keys() == settings[1].keys()
+    assert "origin" in settings[1]
+
+
 def test_its_models_of_several_classes_share_the_budget():
-    model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1, 2], solver=ES())
+    model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1, 2], solver=ES(),
+                               calibrate=False)  # fmt: skip
     model.fit(X, Y + (X[:, 1] > 0.5))
     assert model.coef_.shape == (3, 2)
     assert sum(event.count for event in model.release_.events) == 3 * 12
@@ -201,6 +336,47 @@ class OwnMethod(selection.SelectionMethod):
         return selection.Selected(chosen) if self.answer is None else self.answer
 
 
+ASKED = [
+    lambda problem: problem.scores(BitSource(0)),
+    lambda problem: problem.counts(BitSource(0)),
+    lambda problem: problem.records.counts(),
+    lambda problem: problem.records.n_records,
+    lambda problem: problem.records.sums.records,
+]
+
+
+@pytest.mark.parametrize("ask", ASKED)
+@pytest.mark.parametrize("base", [OwnMethod, selection.Peeling])
+def test_a_check_of_a_method_of_ones_own_sees_no_records(base, ask):
+    class Checks(base):
+        def check(self, problem: Any, budget: Any) -> None:
+            raise ZeroDivisionError(f"told: {ask(problem)}")
+
+    ledger = Ledger(1.0)
+    method = Checks(**({"k": 1} if base is selection.Peeling else {}))
+    with pytest.raises(ValueError, match="must not be asked about records before the charge"):
+        SelectFeatures(1.0, classes=[0, 1], solver=method, ledger=ledger).fit(X > 0, Y)
+    assert ledger.entries == ()
+
+
+def test_a_check_of_a_method_of_ones_own_knows_what_is_public():
+    class Checks(selection.Peeling):
+        def check(self, problem: Any, budget: Any) -> None:
+            super().check(problem, budget)
+            raise ZeroDivisionError(f"{problem.d} {problem.bound} {problem.records.n_classes}")
+
+    with pytest.raises(ZeroDivisionError, match=f"{X.shape[1]} {len(X)} 2"):
+        SelectFeatures(1.0, classes=[0, 1], solver=Checks(1)).fit(X > 0, Y)
+
+
+def test_a_method_that_inherits_from_ours_is_not_ours():
+    class Mine(selection.Peeling):
+        pass
+
+    fitted = SelectFeatures(1.0, classes=[0, 1], solver=Mine(1)).fit(X > 0, Y)
+    assert fitted.release_.settings["solver"] == "Mine"
+
+
 def test_features_are_selected_by_a_method_of_ones_own(tmp_path):
     ones = (X > 0).astype(int)
     select = SelectFeatures(1.0, classes=[0, 1], solver=OwnMethod(), random_state=1).fit(ones, Y)
@@ -239,7 +415,7 @@ def test_facts_that_are_stated_count():
         name = "narrow"
 
     model = LogisticRegression(1.0, 1e-6, solver=Narrow(), **DECLARED).fit(X, Y)
-    assert np.abs(model.coef_).max() <= 0.5
+    assert np.abs(model.path_.answer).max() <= 0.5
     assert model.release_.settings["solver"] == "narrow"
 
     class Ordered(ES):
@@ -265,7 +441,7 @@ def test_settings_that_inherit_from_ours_are_not_ours():
 
 def test_the_names_of_all_our_solvers_are_kept_for_them():
     tables = (SOLVERS, linear.METHODS, linear.RENAMED, kmeans.METHODS, kmedian.METHODS,
-              selection.METHODS)  # fmt: skip
+              medians.METHODS, selection.METHODS)  # fmt: skip
     assert OURS == {"auto", *(name for table in tables for name in table)}
 
 
@@ -370,10 +546,10 @@ class Seen(Mine):
     """The same with a view of its own."""
 
     def at(self, w: Any) -> Any:
-        from privfit.runs.run import Moves
+        from privfit.objectives.moves import Moves
 
         self.views += 1
-        return Moves(self, Reals(0, 1, 1), w)
+        return Moves(self, w, Reals(0, 1, 1))
 
 
 class SeenAround(Seen):
@@ -383,10 +559,10 @@ class SeenAround(Seen):
         raise AssertionError
 
     def around(self, w: Any, space: Any) -> Any:
-        from privfit.runs.run import Moves
+        from privfit.objectives.moves import Moves
 
         self.views += 1
-        return Moves(self, space, w)
+        return Moves(self, w, space)
 
 
 class Line:
@@ -874,7 +1050,8 @@ def test_only_a_share_is_an_average_of_an_ended_run(average, used):
 def test_every_raise_of_the_door_is_reached(installed):
     seen = [messages_of(call) for call, _ in REFUSED]
     seen += [messages_of(partial(search, OWN, BOX, 1.0, solver=one)) for one in FAILING]
-    seen += [messages_of(partial(search, OWN, BOX, 1.0, solver=Holds(endless())))]
+    unfit = (Holds(endless()), CannotBeCopied())
+    seen += [messages_of(partial(search, OWN, BOX, 1.0, solver=one)) for one in unfit]
     seen += [messages_of(partial(one, bare_run())) for one in (*FAILING, empty_report)]
     seen += [messages_of(partial(candidates.rows, [[1], [2, 3]]))]
     seen += [messages_of(partial(call, installed)) for call in (offers_twice, offers_nothing)]

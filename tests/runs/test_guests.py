@@ -10,8 +10,12 @@ import pytest
 
 from privfit import (
     AskTell,
+    Box,
     DeclarationError,
+    Gradient,
     Ledger,
+    LinearObjective,
+    Local,
     Reals,
     RecordObjective,
     SolverError,
@@ -33,6 +37,10 @@ def write(P: Any) -> None:
             array.setflags(write=True)
         with suppress(TypeError, ValueError):
             array[...] = MARK
+
+
+def nearness(x: Any, P: Any) -> Any:
+    return -np.abs(x[:, None] - P[:, 0])
 
 
 def writes(x: Any, P: Any) -> Any:
@@ -67,6 +75,45 @@ class Writer:
         return 1001 * neighbours.changes
 
 
+class Inherits(RecordObjective):
+    """A class that inherits from ours, and writes into candidates before it scores them."""
+
+    def scores(self, P: Any) -> Any:
+        found = super().scores(P)
+        write(P)
+        return found
+
+    def prior(self, P: Any) -> Any:
+        write(P)
+        return super().prior(P)
+
+    def range(self, P: Any, adjacency: Any) -> int:
+        write(P)
+        return super().range(P, adjacency)
+
+    spread = range
+
+    def moved_by(self, w: Any, *, by: Any) -> Inherits:
+        """A method of its own, which returns an objective."""
+        for one in (w, by):
+            write(one)
+        return self
+
+
+class InheritsLinear(LinearObjective):
+    """The same for a fit, which asks for slopes."""
+
+    def scores(self, P: Any) -> Any:
+        found = super().scores(P)
+        write(P)
+        return found
+
+    def slopes(self, w: Any, cap: float) -> Any:
+        found = super().slopes(w.copy(), cap)
+        write(w)
+        return found
+
+
 class Viewed(Writer):
     """The same with a view that says that it is at a record."""
 
@@ -97,6 +144,7 @@ class _View(Writer):
 OBJECTIVES = [
     RecordObjective(RECORDS, writes, -1.0, 0.0, block=1, n_threads=1),
     RecordObjective(RECORDS, writes, -1.0, 0.0, moves=writes_moves, block=1, n_threads=1),
+    Inherits(RECORDS, nearness, -1.0, 0.0, n_threads=1),
     Writer(),
     Viewed(),
 ]
@@ -121,6 +169,49 @@ def test_a_loop_and_a_run_report_what_they_proposed(objective):
     run.plan("selection")
     run.select(P)
     assert np.array_equal(P, np.linspace(0, 1, 9)[:, None])
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_an_objective_of_a_user_cannot_write_into_candidates_of_a_bare_run(objective):
+    run = Run(objective, LINE, Ledger(1.0).reserve(1.0))
+    P, w = np.linspace(0, 1, 9)[:, None], np.array([0.5])
+    for asked in (run.objective.scores, run.objective.prior):
+        asked(P)
+    run.objective.range(P, run.neighbours)
+    view = run.around(w)
+    where, what = LINE.all_moves(w, 0.1)
+    moves = where.copy(), what.copy()
+    view.scores(where, what)
+    view.prior(where, what)
+    assert np.array_equal(P, np.linspace(0, 1, 9)[:, None])
+    assert w == view.w == 0.5
+    assert np.array_equal(where, moves[0])
+    assert np.array_equal(what, moves[1])
+
+
+def test_other_methods_of_a_users_objective_get_copies_and_so_does_what_they_make():
+    run = Run(OBJECTIVES[2], LINE, Ledger(1.0).reserve(1.0))
+    w, by, P = np.array([0.5]), np.array([0.25]), np.array([[0.5], [0.75]])
+    made = run.objective.moved_by(w, by=by)
+    made.scores(P)
+    assert (w, by, P.tolist()) == (0.5, 0.25, [[0.5], [0.75]])
+    assert isinstance(run.objective, Inherits)  # as solvers ask
+    assert isinstance(made, RecordObjective)
+
+
+@pytest.mark.parametrize("solver", [Local(scoring="gradient"), Local(scoring="loss"), "gradient"])
+def test_a_class_that_inherits_from_ours_is_fitted_as_ours_is(solver):
+    """The wrapper does not hide what fits ask for; the answers are the same bits."""
+    X = np.random.default_rng(1).uniform(-1, 1, (300, 2))
+    solver = Gradient() if solver == "gradient" else solver
+    answers = [
+        search(
+            kind(X, X[:, 0] > 0, "logistic", Box(-1, 1, 2)), Reals(-10, 10, 3), 1.0, 1e-6,
+            solver=solver, random_state=1,
+        ).answer
+        for kind in (LinearObjective, InheritsLinear)
+    ]  # fmt: skip
+    assert np.array_equal(*answers)
 
 
 @pytest.mark.parametrize("solver", ["dpsga", "eem"])
@@ -152,3 +243,23 @@ def test_a_frozen_copy_cannot_be_written_through(kind):
         assert np.array_equal(copy, values)
     assert frozen([1, 2]) == [1, 2]
     assert frozen(np.empty((0, 3))).shape == (0, 3)
+
+
+class Renames(Writer):
+    """A user's objective that writes a record into what its release would show of it."""
+
+    domain = "public"
+
+    def scores(self, P: Any) -> Any:
+        self.domain = f"a record is {MARK}"
+        return super().scores(P)
+
+
+def test_the_domain_of_a_users_objective_is_that_before_the_charge():
+    assert search(Renames(), LINE, 1.0, solver="subsample").release.domain == "public"
+    ledger = Ledger(1.0)
+    with AskTell(
+        Renames(), LINE, 1.0, generations=1, population=2, parents=1, ledger=ledger
+    ) as door:
+        door.select(np.array([[0.0], [1.0]]))
+    assert ledger.releases[0].domain == "public"

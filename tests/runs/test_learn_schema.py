@@ -331,17 +331,6 @@ def test_counts_add_up_over_parts_and_order_does_not_matter():
     assert repr(whole) == "<BlankRows of private records>"
 
 
-@pytest.fixture
-def cluster():
-    distributed = pytest.importorskip("distributed")
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False,
-                                 dashboard_address=None) as there,
-        distributed.Client(there),
-    ):  # fmt: skip
-        yield
-
-
 @pytest.mark.usefixtures("cluster")
 def test_a_cluster_gives_the_same_bits():
     dd = pytest.importorskip("dask.dataframe")
@@ -438,14 +427,14 @@ def test_a_budget_that_no_plan_fits_is_refused():
         without_room()
 
 
-def fit_with(solver, delta):
-    model = LogisticRegression(1.0, delta, domain=HASHED, classes=[0, 1], solver=solver)
+def fit_with(solver, delta, epsilon=1.0):
+    model = LogisticRegression(epsilon, delta, domain=HASHED, classes=[0, 1], solver=solver)
     model.fit(people(10), [0, 1] * 5)
 
 
 def test_every_raise_is_reached_by_a_case_above():
     calls = [partial(learn, columns, **options) for columns, options, _ in REFUSED]
-    calls += [without_room, partial(fit_with, "local", 1e-6),
+    calls += [without_room, partial(fit_with, "local", 1e-12, 1e8),
               partial(fit_with, OutputPerturbation(paper=True), 0.0)]  # fmt: skip
     room = Path(buying.__file__).parent
     sources = [room / f"{name}.py" for name in ("blanks", "purchases", "schemas")]

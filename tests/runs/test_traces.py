@@ -47,7 +47,7 @@ from privfit import (
 from privfit.audit import paired
 from privfit.privacy.mechanisms import DiscreteGaussian, Exponential
 from privfit.runs import Generation, Path, Run
-from privfit.runs.paths import Paths, Step, together
+from privfit.runs.paths import Draws, Paths, together
 from privfit.runs.settings import Settings
 from privfit.runs.stops import RunEnded, path_of
 
@@ -58,7 +58,7 @@ THREE = np.digitize(X[:, 0], [-0.3, 0.3])
 PLACES = COINS.uniform(-1, 1, (12, 3))
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6, "random_state": 1}
-linear = partial(LogisticRegression, domain=(-1, 1), classes=[0, 1], **BUDGET)
+linear = partial(LogisticRegression, domain=(-1, 1), classes=[0, 1], calibrate=False, **BUDGET)
 means = partial(KMeans, 3, domain=(-1, 1), **BUDGET)
 medians = partial(KMedian, 3, facilities=PLACES, **BUDGET)
 
@@ -151,7 +151,7 @@ def test_a_generation_tells_the_draws_of_its_step_and_no_time():
         "index", "total", "parameters", "spent", "survivors", "step", "drawn"
     }  # fmt: skip
     assert {field.name for field in fields(Path)} == {
-        "generations", "average", "notes", "steps", "before", "budget"
+        "generations", "average", "notes", "steps", "before", "budget", "noise", "kept", "shares"
     }  # fmt: skip
 
 
@@ -173,7 +173,7 @@ def test_what_is_spent_so_far_rises_to_at_most_the_budget(name):
 
 def test_long_paths_are_never_said_to_cost_less_than_they_do():
     event = Event("pure", 0.001)
-    path = Path((np.zeros((1, 1)),) * 120, steps=(Step((event,), 1),) * 120,
+    path = Path((np.zeros((1, 1)),) * 120, steps=(Draws((event,), 1),) * 120,
                 budget=Ledger(1.0).reserve(1.0).budget)  # fmt: skip
     exact = [compose([replace(event, count=i)], 0.0) for i in range(1, 121)]
     told = path.spent_so_far
@@ -201,7 +201,7 @@ def test_several_classes_have_a_path_each_on_one_budget():
 def test_a_run_without_privacy_has_no_draws_and_no_cost():
     with pytest.warns(PrivacyLeakWarning, match="not private"):
         model = linear(epsilon=math.inf, solver=DPSGA(3, 20, 3)).fit(X, Y)
-    assert set(model.path_.steps) == {Step()}
+    assert set(model.path_.steps) == {Draws()}
     assert set(model.path_.spent_so_far) == {None}
     assert model.path_.to_frame()["spent_so_far"].isna().all()
 
@@ -571,7 +571,7 @@ def test_an_end_that_looks_at_records_is_found():
 
 def test_a_path_that_keeps_a_private_number_is_found(monkeypatch):
     def leak(self: Run[Any, Any], P: Any, *rest: Any, **named: Any) -> Any:
-        self.note(best=int(self.objective.scores(P).max()))
+        self._notes["best"] = int(self.objective.scores(P).max())
         return select(self, P, *rest, **named)
 
     select = Run.select

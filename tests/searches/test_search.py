@@ -1357,6 +1357,17 @@ def test_a_search_called_by_itself_refuses_before_it_draws(drawn):
     assert drawn == []
 
 
+def note_late() -> None:
+    objective = RecordObjective(np.zeros(9), lambda x, P: np.zeros((len(x), len(P))), -1.0, 0.0)
+    run = Run(objective, Bits(4), Ledger(1.0).reserve(1.0))
+    run.note(best=int(run.objective.scores(np.zeros((1, 4)))[0]))
+
+
+def keep_ones_own() -> None:
+    objective = RecordObjective(np.zeros(9), lambda x, P: np.zeros((len(x), len(P))), -1.0, 0.0)
+    Run(objective, Bits(4), None).keep(3.0)
+
+
 def test_every_raise_is_reached_by_a_case_above():
     package = File(privfit.__file__).parent
     sources = [
@@ -1371,7 +1382,8 @@ def test_every_raise_is_reached_by_a_case_above():
     cases = [*REFUSED, *WRONG_SETTINGS, (run_without_a_size, ""),
              (partial(charge_infinity, Ledger(1.0)), ""), (partial(check_plan, "select", 1), ""),
              (partial(check_plan, "pure", 0), ""), (partial(checked_scores, [0.5], 1), ""),
-             (partial(checked_range, -1), "")]  # fmt: skip
+             (partial(checked_range, -1), ""), (note_late, ""),
+             (keep_ones_own, "")]  # fmt: skip
     seen = "\n".join(messages_of(call) for call, _ in cases)
     assert_reached(sources, seen)
     assert sum(len(raises_in(source)) for source in sources) >= 14

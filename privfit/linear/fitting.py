@@ -1,0 +1,371 @@
+"""The walk of a fit of linear models, and everything that it buys from one budget.
+
+    plan -> charge -> buy blanks -> buy counts -> run per class -> calibrate -> close
+
+A `Plan` follows from public facts alone; what can be refused is refused there, and nothing
+afterwards. Then the budget is charged, and spent in this order:
+
+- **blanks** of the schema, if it has any. What they leave is the account of everything else
+  (`runs.purchases`);
+- **counts** of the classes, if their weights need them (`linear.class_weights`);
+- **a run of the solver** for each class that gets a model;
+- **calibration**: a slope and an intercept of each model's scores (`linear.calibration`).
+
+Counts, solver and calibration divide what the blanks left as they divide a whole budget (`Parts`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from privfit.base.errors import DeclarationError
+from privfit.base.typing import Array, Floats
+from privfit.domains import Domain
+from privfit.linear import auto
+from privfit.linear.additive import Additive
+from privfit.linear.calibration import CALIBRATION, Parts, Scale, prior_of
+from privfit.linear.class_weights import ClassWeights, Weighing
+from privfit.linear.coding import Coding, purchase_of
+from privfit.linear.labelled import Labelled, Packed
+from privfit.linear.level_shares import written_shares
+from privfit.linear.methods import METHODS
+from privfit.linear.objective_perturbation import ObjectivePerturbation
+from privfit.objectives import LinearObjective
+from privfit.privacy.ledger import Release
+from privfit.runs.door import before, realised, settings_of
+from privfit.runs.fields import Taken
+from privfit.runs.paths import Path
+from privfit.runs.payment import Account, Paid, Terms
+from privfit.runs.purchases import Purchase
+from privfit.runs.settings import Settings
+from privfit.runs.sizes import PRIVATE, known_size
+
+__all__ = ["Fitted", "Wanted", "fit"]
+
+DECLARED = "declared"
+
+Coder = TypeVar("Coder", Additive, ObjectivePerturbation)  # of additive models
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """What an estimator asks for: its loss, a solver (None is 'auto'), and what else to buy."""
+
+    loss: str
+    solver: tuple[str, Any] | None
+    class_weight: Any
+    calibrate: Any
+    coding: Any = DECLARED
+    learned: bool = False  # whether the kinds of columns are the table's own, and not declared
+
+    def coding_of(self, labelled: Labelled, terms: Terms) -> Coding | None:
+        """How the columns of a table are coded; None if they stay as they are declared.
+
+        By default they are coded for additive models alone, which 'auto' fits for log odds under a
+        schema, with an intercept, and for objective perturbation with `functions`.
+        """
+        wanted = self.coding
+        is_usual, is_declared = (isinstance(wanted, str) and wanted == name
+                                 for name in ("auto", DECLARED))  # fmt: skip
+        if not is_usual and not is_declared and not isinstance(wanted, Coding):
+            raise DeclarationError(
+                f"coding ({wanted!r}) must be 'auto', 'declared' or a Coding; pass coding='auto', "
+                "or Coding(family='log')"
+            )
+        if is_declared:
+            return None
+        coding = Coding() if is_usual else wanted
+        if self.solver is not None and is_coded(self.solver[1]):
+            return coding if labelled.domain.declared_columns else None
+        if not is_usual:
+            if self.solver is None and labelled.domain.declared_columns and terms.delta:
+                return coding
+            raise DeclarationError(
+                f"coding ({wanted!r}) is for the additive solver under a Schema, which needs "
+                "delta > 0; pass solver='additive', or leave coding out"
+            )
+        fits = self.solver is None and auto.is_additive(
+            labelled.domain, terms, self.loss, labelled.fit_intercept
+        )
+        return coding if fits and (terms.delta or not self._weighs(labelled)) else None
+
+    def _weighs(self, labelled: Labelled) -> bool:
+        """Whether classes or the loss have weights, which a perturbed objective has not."""
+        return self.class_weight is not None or labelled.weights.get("C", 1.0) != 1.0
+
+    def calibration(self, settings: Settings, terms: Terms) -> float:
+        """The part of the budget that buys a calibration."""
+        wanted = self.calibrate
+        if not (isinstance(wanted, bool) or (isinstance(wanted, str) and wanted == "auto")):
+            raise DeclarationError(
+                f"calibrate ({wanted!r}) must be True, False or 'auto'; pass one of them"
+            )
+        impossible = is_publication(settings) or terms.is_infinite
+        if wanted is True and impossible:
+            raise DeclarationError(
+                "calibrate (True) must be False for a solver with paper=True and for an infinite "
+                "epsilon; pass calibrate=False or calibrate='auto'"
+            )
+        honest = self.loss == "logistic" and getattr(settings, "has_honest_scores", False)
+        left_out = wanted is False or impossible or (wanted == "auto" and honest)
+        return 0.0 if left_out else CALIBRATION
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What a fit released: models (heads, n_weights), the path of each, and the release."""
+
+    paths: dict[Any, Path]
+    domain: Domain
+    classes: Array
+    coef: Floats
+    intercept: Floats
+    release: Release | None
+    solver: tuple[str, Taken]
+
+
+def fit(labelled: Labelled, terms: Terms, wanted: Wanted) -> Fitted:
+    """Fit a linear model to each class that gets one."""
+    plan = Plan.of(labelled, terms, wanted)
+    account = terms.open(plan.packed.objective)
+    packed, rest = plan.buy_blanks(account)
+    weighings = plan.buy_counts(rest, packed)
+    paths = plan.run(rest, packed, weighings)
+    scales = plan.calibrate(rest, packed, paths, weighings)
+    return plan.close(account, packed, paths, weighings, scales)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan:
+    """What a fit will do; it depends on public facts alone, and nothing was charged for it.
+
+    `packed` are the records by which everything was checked: under a schema without the blanks, if
+    `purchase` is to fill them in.
+    """
+
+    wanted: Wanted
+    declared: Domain
+    name: str
+    settings: Any
+    taken: Taken  # the solver as it was passed, before the charge
+    weights: ClassWeights
+    labelled: Labelled
+    purchase: Purchase | None
+    packed: Packed
+    parts: Parts
+
+    @classmethod
+    def of(cls, labelled: Labelled, terms: Terms, wanted: Wanted) -> Plan:
+        """Choose, divide, and refuse what cannot be done."""
+        weights, declared = ClassWeights(wanted.class_weight, labelled.classes), labelled.domain
+        coding = wanted.coding_of(labelled, terms)
+        (name, settings), known = _solver(labelled, terms, wanted, coding)
+        taken = before(settings)
+        if coding is not None:
+            settings, purchase, labelled = _coded(labelled, terms, settings, coding)
+        else:
+            purchase, labelled = _bought(labelled, terms, name, settings)
+        seen = labelled if purchase is None else labelled.under(purchase.stand_in)
+        check_loss_weight(labelled, name, settings)
+        packed = Packed.of(seen, settings, known)
+        weights.check(name, settings, terms.delta)
+        left = terms if purchase is None else purchase.terms(terms)
+        calibration = wanted.calibration(settings, terms)
+        counts = 0.0 if terms.is_infinite else weights.share(settings, terms.delta)
+        parts = Parts(left, calibration, counts, len(labelled.heads))
+        parts.terms.check(name, settings, packed.objective, packed.space)
+        return cls(
+            wanted, declared, name, settings, taken, weights, labelled, purchase, packed, parts
+        )
+
+    def buy_blanks(self, account: Account) -> tuple[Packed, Account]:
+        """The records under a schema without blanks, and the account of everything else."""
+        if self.purchase is None or not isinstance(account, Paid):
+            return self.packed, account
+        bought = self.labelled.under(self.purchase.buy(account))
+        return Packed.of(bought, self.settings), self.purchase.account(account)
+
+    def buy_counts(self, account: Account, packed: Packed) -> list[Weighing]:
+        """The weights of the classes in each model, from noisy counts if they need any."""
+        counts = None
+        if self.parts.counts_share and isinstance(account, Paid):
+            counts = self.parts.buy_counts(account, packed.class_counts())
+        return self.weights.weighings(packed.heads, counts)
+
+    def run(self, account: Account, packed: Packed, weighings: list[Weighing]) -> dict[Any, Path]:
+        """The path of each class that has a model."""
+        labels, paths = packed.labelled.classes.tolist(), {}
+        for head, weighing in zip(packed.heads, weighings, strict=True):
+            one = packed.of_head(head, self.settings).weighed(*weighing.pair, weighing.mean)
+            run = self.parts.run(account, one, packed.space, labels[head])
+            paths[labels[head]] = account.solved(self.name, self.settings, run)
+        return paths
+
+    def calibrate(
+        self, account: Account, packed: Packed, paths: dict[Any, Path], weighings: list[Weighing]
+    ) -> list[Scale]:
+        """The slope and the intercept of each model's scores; none if they are not bought."""
+        if not self.parts.share or not isinstance(account, Paid):
+            return []
+        weighted = any(one.pair != (1.0, 1.0) for one in weighings)
+        facts = auto.facts(packed.objective, self.parts.terms, len(packed.heads), weighted)
+        prior = prior_of(self.settings, facts)
+        return [
+            self.parts.calibrate(account, packed.against(head), path.answer, prior, weighing.pair)
+            for head, path, weighing in zip(packed.heads, paths.values(), weighings, strict=True)
+        ]
+
+    def close(
+        self,
+        account: Account,
+        packed: Packed,
+        paths: dict[Any, Path],
+        weighings: list[Weighing],
+        scales: list[Scale],
+    ) -> Fitted:
+        """Close the account with everything that was released."""
+        objective, classes = packed.objective, packed.labelled.classes
+        domain = packed.labelled.domain.bind(objective.domain.width)
+        models = np.array([path.answer for path in paths.values()])
+        spreads = [path.noise for path in paths.values()]
+        if scales and self.wanted.loss == "logistic":  # margins of a hinge stay as they are
+            pairs = zip(models, scales, strict=True)
+            models = np.array([one.of(model, objective.fit_intercept) for model, one in pairs])
+            spreads = [None if noise is None else noise.times(one.slope)
+                       for noise, one in zip(spreads, scales, strict=True)]  # fmt: skip
+        coef, intercept = models[:, : domain.width], np.zeros(len(models))
+        if objective.fit_intercept:
+            intercept = models[:, -1]
+        said = self._said(account, packed, paths, weighings, scales)
+        released: dict[str, Any] = {
+            "classes": classes.copy(), "coef": coef, "intercept": intercept,
+        }  # fmt: skip
+        known = [noise.to_dict() for noise in spreads if noise is not None]
+        if len(known) == len(models):
+            released["noise"] = known
+        shares = [path.shares for path in paths.values() if path.shares is not None]
+        if shares:
+            released["shares"] = written_shares(np.mean(shares, axis=0))
+        changed = self.wanted.learned or packed.labelled.domain != self.declared
+        if domain.column_names is not None and changed:
+            released["columns"] = domain.to_dict()["columns"]
+        release = account.close(domain, said, released)
+        return Fitted(
+            paths, domain, classes, coef.copy(), intercept.copy(), release, (self.name, self.taken)
+        )
+
+    def _said(
+        self,
+        account: Account,
+        packed: Packed,
+        paths: dict[Any, Path],
+        weighings: list[Weighing],
+        scales: list[Scale],
+    ) -> dict[str, Any]:
+        """The settings as they were used, for the release."""
+        said = {**_realised(self.name, self.taken, paths), **packed.labelled.weights}
+        if self.purchase is not None and isinstance(account, Paid):
+            said["blanks"] = self.purchase.described(account)
+        if self.weights.declared is not None:
+            said["class_weight"] = {"share": self.parts.counts_share,
+                                    "weights": [list(one.pair) for one in weighings]}  # fmt: skip
+        if scales:
+            said["calibration"] = self.parts.described(scales)
+        labels = packed.labelled.classes
+        said["fit_intercept"] = packed.objective.fit_intercept
+        said["budget_split"] = {str(labels[i]): 1 / len(paths) for i in packed.heads}
+        return said
+
+
+def is_publication(settings: Settings) -> bool:
+    """Whether a solver is a paper's and nothing else: no blanks, no calibration."""
+    return bool(getattr(settings, "paper", False))
+
+
+def is_coded(settings: Any) -> bool:
+    """Whether a solver fits an additive model, for which columns are coded."""
+    by_functions = isinstance(settings, ObjectivePerturbation) and settings.functions is not None
+    return isinstance(settings, Additive) or by_functions
+
+
+def _coded(
+    labelled: Labelled, terms: Terms, settings: Coder, coding: Coding
+) -> tuple[Coder, Purchase | None, Labelled]:
+    """The solver by its recipe, and records under the schema that the coding makes."""
+    schema: Any = labelled.domain
+    read = labelled.read_once()
+    columns = purchase_of(
+        schema, read.table, terms, coding, labelled.n_threads, len(labelled.heads)
+    )
+    followed = settings.following(columns.recipe)
+    return followed, _in_room(columns.purchase, followed), read.under(columns.schema)
+
+
+def _bought(
+    labelled: Labelled, terms: Terms, name: str, settings: Settings
+) -> tuple[Purchase | None, Labelled]:
+    """What is bought of a declared domain, if it has blanks, and records that were read once."""
+    if not labelled.domain.has_blanks:
+        return None, labelled
+    read = labelled.read_once()
+    purchase = Purchase.of(read.domain, read.table, terms, labelled.n_threads, settings)
+    purchase.check(name, settings)
+    return _in_room(purchase, settings), read
+
+
+def _in_room(purchase: Any, settings: Settings) -> Any:
+    """The purchase, of no more categories than an additive model has room for: public numbers.
+
+    What was bought is paid for, and must not be refused afterwards.
+    """
+    if purchase is None or not is_coded(settings):
+        return purchase
+    coder: Any = settings
+    room = coder.room(purchase.schema)
+    return replace(purchase, plan=replace(purchase.plan, room=room))
+
+
+def _solver(
+    labelled: Labelled, terms: Terms, wanted: Wanted, coding: Coding | None
+) -> tuple[tuple[str, Any], LinearObjective | None]:
+    """The name and settings of the solver; 'auto' may have packed the records to choose it."""
+    if wanted.solver is not None:
+        return wanted.solver, None
+    if coding is not None:
+        if terms.delta and not terms.neighbours.replaces:
+            known_size(terms.n_public, f"{PRIVATE} and solver='auto' depends on it")
+        return settings_of(auto.choose_additive(terms.delta), METHODS), None
+    weighs = wanted.class_weight is not None
+    if labelled.weights.get("C", 1.0) != 1.0:
+        terms.refuse_infinity()
+        return settings_of(auto.WEIGHS_LOSS, METHODS), None
+    if labelled.domain.has_blanks:
+        return settings_of(auto.choose_beside_blanks(terms.delta, weighs), METHODS), None
+    objective = labelled.packed(Settings())
+    terms.refuse_infinity()
+    chosen = auto.choose(
+        terms.size(objective), objective.domain, terms.budget, terms.neighbours,
+        len(labelled.heads), objective.fit_intercept, weighs_classes=weighs,
+    )  # fmt: skip
+    return settings_of(chosen, METHODS), objective
+
+
+def check_loss_weight(labelled: Labelled, name: str, settings: Settings) -> None:
+    """Refuse a weight of the loss that the solver would ignore."""
+    weight = labelled.weights.get("C", 1.0)
+    if weight != 1.0 and not settings.weighs_loss:
+        raise DeclarationError(
+            f"C ({weight!r}) must be 1.0 for solver {name!r}, which does not weigh its loss; "
+            "pass solver='eem', 'privgene' or Local(scoring='loss'), or leave C out"
+        )
+
+
+def _realised(name: str, given: Taken, paths: dict[Any, Path]) -> dict[str, Any]:
+    """The settings as they were used, and where a callback ended the model of each class."""
+    said = realised(name, given, [*paths.values()][-1])
+    if len(paths) > 1 and any(path.stopped for path in paths.values()):
+        said["stopped"] = {str(one): path.notes.get("stopped") for one, path in paths.items()}
+    return said

@@ -1,0 +1,122 @@
+"""The public rule of additive models, at both sides of each of its bounds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+
+import pytest
+
+from privfit.linear.recipe import Recipe
+from privfit.privacy.neighbours import ADD_REMOVE, REPLACE
+
+
+def at(signal: float, columns: int = 14, numbers: int = 6, **more: object) -> Recipe:
+    return Recipe.of(1000, signal * columns / 1000, ADD_REMOVE, columns, numbers, **more)
+
+
+# By signal: metric, share of moments, floor, steps, fastest step, share of cuts, expected slope.
+RULES = {
+    10: ("block", 0.05, 16.0, 24, 1.5, 0.0, 0.75),
+    49: ("block", 0.05, 16.0, 24, 1.5, 0.0, 0.75),
+    51: ("block", 0.05, 8.0, 48, 1.5, 0.0, 0.75),
+    79: ("block", 0.05, 8.0, 48, 1.5, 0.0, 0.75),
+    81: ("block", 0.05, 8.0, 48, 1.5, 0.1, 0.75),
+    149: ("block", 0.05, 8.0, 48, 1.5, 0.1, 0.75),
+    151: ("full", 0.1, 0.6, 32, 2.4 / 0.7, 0.1, 0.85),
+    499: ("full", 0.1, 0.6, 32, 2.4 / (0.7 * math.sqrt(499 / 250)), 0.1, 0.85),
+    501: ("full", 0.1, 0.3, 32, 2.4 / (0.7 * math.sqrt(501 / 250)), 0.3, 0.95),
+    1001: ("full", 0.1, 0.3, 48, 2.4 / (0.7 * math.sqrt(1001 / 250)), 0.3, 0.95),
+    9000: ("full", 0.1, 0.3, 48, 1.6, 0.3, 0.95),
+}
+
+
+@pytest.mark.parametrize(("signal", "expected"), RULES.items())
+def test_rules_follow_the_signal(signal, expected):
+    r = at(signal)
+    assert r.signal == pytest.approx(signal)
+    assert (r.metric, r.moments, r.floor, r.steps) == expected[:4]
+    assert r.fastest == pytest.approx(expected[4])
+    assert (r.cut_share, r.slope) == expected[5:]
+    assert r.category_share == 0.1
+    assert r.clip == pytest.approx(0.4 if signal < 150 else 2.4 / r.fastest)
+    assert (r.depth == 0) == (signal < 80)
+
+
+# By dimensions: public, learned, depth, mixing.
+SIZES = {
+    8: (4, 4, 3, 0.6),
+    13: (7, 6, 3, 0.6),
+    14: (7, 7, 4, 0.5),
+    15: (8, 7, 4, 0.5),
+    16: (8, 8, 4, 0.5),
+    28: (8, 20, 4, 0.5),
+    29: (8, 21, 5, 0.3),
+    48: (8, 40, 5, 0.3),
+}
+
+
+@pytest.mark.parametrize(("dimensions", "expected"), SIZES.items())
+def test_dimensions_follow_the_signal_and_the_numbers(dimensions, expected):
+    columns = 4
+    signal = max(81.0, (dimensions * 10 / 2.5) ** 2 / columns)
+    numbers = 10 if signal > 81 else round(2.5 * math.sqrt(signal * columns) / dimensions)
+    r = at(signal, columns, numbers)
+    assert r.dimensions == dimensions
+    assert (r.public, r.learned, r.depth, r.mixing) == expected
+
+
+def test_the_highest_signals_have_more_functions_and_less_caution():
+    below, above, most = at(999), at(1001), at(2001, columns=40, numbers=8)
+    assert (below.caution, below.average) == (4.0, 0.75)
+    assert (above.caution, above.average) == (1.0, 0.5)
+    assert (most.dimensions, most.depth, most.mixing) == (80, 6, 0.3)
+    assert at(1999, columns=40, numbers=8).dimensions == 48
+    crowded = at(1e6, columns=100, numbers=100)
+    assert crowded.dimensions * 100 <= 2048
+    assert at(1e6, columns=900, numbers=900).dimensions == 8
+
+
+def test_labels_are_measured_under_the_full_metric_alone():
+    assert [at(s).weak for s in (20, 149, 151, 5000)] == [0, 0, 0.2, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("signal", "columns", "numbers", "wide"),
+    [(11, 20, 15, True), (13, 20, 15, False), (11, 20, 14, False), (11, 30, 15, False)],
+)
+def test_wide_tables_of_numbers_have_rules_of_their_own(signal, columns, numbers, wide):
+    r = at(signal, columns, numbers)
+    assert r.pool == wide
+    assert (r.public, r.dimensions) == ((5, 5) if wide else (8, 8))
+    assert (r.smooth, r.fastest, r.average) == ((2.0, 0.7, 0.5) if wide else (0.7, 1.5, 0.75))
+    prior = (r.slope, r.slope_error, r.intercept_error)
+    assert prior == ((0.85, 0.3, 0.3) if wide else (0.75, 0.25, 0.1))
+    assert (r.steps, r.floor, r.caution) == (24, 16.0, 4.0)
+    assert not at(signal, columns, numbers, metric="full").pool
+    assert at(signal, columns, numbers, pool=not wide).pool != wide
+
+
+def test_low_signals_have_the_public_scale_alone():
+    r = at(20)
+    assert (r.dimensions, r.public, r.learned, r.depth) == (8, 8, 8, 0)
+
+
+def test_a_replaced_record_halves_the_signal():
+    one = Recipe.of(1000, 1.0, ADD_REMOVE, 10, 3)
+    other = Recipe.of(1000, 2.0, REPLACE, 10, 3)
+    assert one == other
+
+
+def test_a_table_of_categories_and_one_of_unknown_size_have_a_recipe():
+    assert at(300, numbers=0).dimensions == 48
+    assert Recipe.of(None, 0.3, REPLACE, 10, 3).signal == 100
+
+
+def test_a_given_metric_brings_what_it_needs():
+    full, block = at(20, metric="full"), at(900, metric="block")
+    assert (full.metric, full.moments, full.floor) == ("full", 0.1, 0.6)
+    assert full.fastest == pytest.approx(6.0)
+    assert (block.metric, block.moments, block.floor, block.fastest) == ("block", 0.05, 8.0, 1.5)
+    assert (full.clip, full.steps) == (at(20).clip, at(20).steps)
+    assert all(getattr(block, one.name) is not None for one in fields(Recipe))
