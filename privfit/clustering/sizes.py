@@ -40,7 +40,7 @@ from privfit.privacy.privtree import Cells
 
 __all__ = ["Sizes"]
 
-NODES = 200  # of the integral over the law of G
+NODES = np.linspace(-36, 36, 289)  # of the integral over the law of G: ln(p / (1 - p)), p its share
 MANY = 300  # draws from which a sum is as good as normal
 
 
@@ -111,11 +111,13 @@ def _half(kind: str, draws: int, level: float) -> float:
         return -math.log1p(-level)
     if draws >= MANY:
         return math.sqrt(2) * normal
-    shares = (np.arange(NODES) + 0.5) / NODES
-    lengths = np.sqrt(2 * scipy.special.gammaincinv(draws, shares))
+    below, above = scipy.special.expit(NODES), scipy.special.expit(-NODES)
+    lower = scipy.special.gammaincinv(draws, below)
+    lengths = np.sqrt(2 * np.where(NODES < 0, lower, scipy.special.gammainccinv(draws, above)))
+    weights = (NODES[1] - NODES[0]) * below * above  # the trapezoid rule: errors below 1e-13
 
     def beyond(t: float) -> float:
-        return float((2 * scipy.special.ndtr(t / lengths) - 1).mean()) - level
+        return float(weights @ (2 * scipy.special.ndtr(-t / lengths))) - (1 - level)
 
     most = 20.0 * normal - 2 * math.log1p(-level)
     return float(scipy.optimize.brentq(beyond, 0.0, most))

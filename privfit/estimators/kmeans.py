@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit._kernels.random import BitSource
 from privfit.base.cautions import caution_score
-from privfit.base.errors import DeclarationError
+from privfit.base.errors import DeclarationError, PrivfitError
 from privfit.base.tables import as_frame as frame_of
 from privfit.base.typing import Floats
 from privfit.clustering import kmeans
@@ -275,7 +275,7 @@ class KMeans(Clusterer):
         bought = purchase.buy(paid)
         objective = self._objective(table, mixed.coded(bought), *first)
         if given is None:
-            name, settings = self._chosen(objective, given, left)
+            name, settings = self._rechosen(objective, left, (name, settings))
             chain, taken = self._chain(objective, name, settings), before(settings)
         account = purchase.account(paid)
         run = account.run(objective, centre_space(objective, account.source), terms.name)
@@ -335,6 +335,20 @@ class KMeans(Clusterer):
         if given is not None or self.postprocess in ("mcmc", "anneal"):
             return given or ("lloyd", Lloyd())
         return settings_of(_best_of(objective, terms), kmeans.METHODS)
+
+    def _rechosen(
+        self, objective: CentersObjective, terms: Terms, first: tuple[str, Any]
+    ) -> tuple[str, Any]:
+        """The choice of 'auto' under the columns that were bought; the first, if it is refused.
+
+        The fit is paid for by now, so no choice may end it.
+        """
+        name, settings = self._chosen(objective, None, terms)
+        try:
+            terms.check(name, settings, objective, centre_space(objective, BitSource(0)))
+        except PrivfitError:
+            return first
+        return name, settings
 
     def _chain(self, objective: CentersObjective, name: str, settings: Any) -> str | None:
         """The post-processing of what this solver releases."""

@@ -17,6 +17,7 @@ from privfit import (
     Categorical,
     CentersObjective,
     DeclarationError,
+    Hybrid,
     KMeans,
     Ledger,
     Lloyd,
@@ -26,6 +27,7 @@ from privfit import (
     load,
     save,
 )
+from privfit.clustering.averages import Mean
 from privfit.clustering.mixed import Mixed, clustered, level_of
 from privfit.domains import Grid
 from privfit.domains.domain import Domain
@@ -239,6 +241,29 @@ def test_no_table_is_refused_after_the_charge(adjacency, solver, rows):
                        n_public=400, random_state=1).fit(table)  # fmt: skip
         assert np.isfinite(model.cluster_centers_).all()
         assert model.release_.verify()
+
+
+def test_a_choice_that_is_refused_under_bought_columns_does_not_end_the_fit(monkeypatch):
+    """`auto` chooses again after the purchase; what was checked before is the way out."""
+    table, _ = people()
+    ledger = Ledger(1.0, 1e-6)
+    model = KMeans(3, 1.0, 1e-6, domain=BLANK, n_public=6000, ledger=ledger, random_state=0)
+    first, calls = [Hybrid(), Mean()], []
+
+    def chosen(objective, *_):
+        calls.append(objective.n_features)
+        return first[len(calls) - 1]
+
+    def refuses(self, task):
+        raise DeclarationError("epsilon (1.0) must be larger; pass 2.0")
+
+    monkeypatch.setattr("privfit.clustering.kmeans.best_of", chosen)
+    monkeypatch.setattr(Mean, "check", refuses)
+    model.fit(table)
+    assert len(calls) == 2
+    assert model.release_.settings["solver"] == "hybrid"
+    assert model.release_.verify()
+    assert ledger.spent.epsilon == 1.0
 
 
 def test_declared_ranges_cost_nothing():

@@ -156,3 +156,13 @@ def test_without_pandas_a_dict_is_offered(monkeypatch):
     with pytest.raises(ImportError, match=r"a frame of centres needs pandas; .* pass as_frame=Fal"):
         model.centers_in_units()
     assert len(model.centers_in_units(as_frame=False)["x0"]) == 2
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.999, 1 - 1e-6, 1 - 1e-9])
+def test_intervals_of_few_draws_have_their_level_far_out(level):
+    """P(|sum| > t) of two Laplace draws is e^-t (1 + t/2), and of three e^-t (1 + 5t/8 + t^2/8)."""
+    two, three = _half("laplace", 2, level), _half("laplace", 3, level)
+    assert math.exp(-two) * (1 + two / 2) == pytest.approx(1 - level, rel=1e-6)
+    assert math.exp(-three) * (1 + 5 * three / 8 + three**2 / 8) == pytest.approx(
+        1 - level, rel=1e-6
+    )
