@@ -55,6 +55,9 @@ FLAGS["msvc"] += ["/fp:precise"]
 CYTHONS_OWN = ["-Wno-unused-but-set-variable"] + ["-Wno-maybe-uninitialized"] * DEBUG
 if os.environ.get("PRIVFIT_WERROR", "0") == "1":
     FLAGS["unix"] += ["-Wall", "-Werror", *CYTHONS_OWN]
+# Modules without symbols of their own; debuggers need them. Apple's linker keeps those it must.
+STRIPPED = [] if DEBUG else ["-Wl,-x" if sys.platform == "darwin" else "-Wl,-s"]
+LINKED = {"unix": STRIPPED, "msvc": []}
 AVX2 = {"unix": ["-mavx2", "-mfma"], "msvc": ["/arch:AVX2"]}
 OPENMP = {
     "msvc": [(["/openmp"], [])],
@@ -251,7 +254,7 @@ class BuildKernels(ReusingBuild):
             if extension.name.rpartition(".")[2] in COLD:
                 own = QUICKLY[kind]
             extension.extra_compile_args = FLAGS[kind] + compile_openmp + own
-            extension.extra_link_args = link_openmp
+            extension.extra_link_args = link_openmp + LINKED[kind]
         super().build_extensions()
 
     def openmp(self, kind: str) -> tuple[list[str], list[str]]:

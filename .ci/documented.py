@@ -36,6 +36,7 @@ SHORT = {
     "bench coverage": "--quick --filter 'output / numbers 2'",
     "bench pictures": "--quick",
     "python tools/releases.py --compare tests/models/releases.json": "--filter mechanism",
+    "python tools/streams.py": "--rows 100000",
 }
 
 INSTALLS = "installs: every job of .ci/run does so, in environments of its own"
@@ -69,6 +70,7 @@ NOT_RUN = {
     'pytest -m "not nightly"': "tests: .ci/run has run them by now",
     'pytest -m ""': "tests: .ci/run has run all but the longest",
     "tools/nightly": "takes hours",
+    "tools/release": "compiles for each Python, minutes each; .ci/run builds and tries a wheel",
     ".ci/run": "it is what runs this script",
 }
 # What people type at the root beside what pages show.

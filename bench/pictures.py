@@ -224,15 +224,31 @@ def roc() -> Any:
     )
 
 
+def seven_blobs(width: float) -> Any:
+    coins = np.random.default_rng(2)
+    middles = coins.uniform(-0.85, 0.85, (7, 2))
+    return np.clip(middles[coins.integers(7, size=8000)] + coins.normal(0, width, (8000, 2)), -1, 1)
+
+
 def clusters() -> Any:
     from privfit import KMeans
     from privfit.report.plotting import draw_clusters
 
-    coins = np.random.default_rng(2)
-    middles = coins.uniform(-0.85, 0.85, (7, 2))
-    X = np.clip(middles[coins.integers(7, size=8000)] + coins.normal(0, 0.07, (8000, 2)), -1, 1)
+    X = seven_blobs(0.07)
     fitted = KMeans(7, 1.0, domain=(-1, 1), random_state=0).fit(X)
     return draw_clusters(fitted, public_points=X[:400])
+
+
+def centers() -> Any:
+    """Of a table of mixed columns."""
+    from privfit import KMeans, Schema
+    from privfit.datasets import make_census
+    from privfit.report.plotting import draw_centers
+
+    census = make_census()
+    names = ("age", "years", "hours", "sex", "marital")
+    schema = Schema({name: census.schema.columns[name] for name in names})
+    return draw_centers(KMeans(6, 2.0, domain=schema, random_state=0).fit(census.table))
 
 
 def choice() -> Any:
@@ -240,10 +256,8 @@ def choice() -> Any:
     from privfit import choose_k
     from privfit.report.plotting import draw_choice
 
-    coins = np.random.default_rng(2)
-    middles = coins.uniform(-0.85, 0.85, (7, 2))
-    X = np.clip(middles[coins.integers(7, size=8000)] + coins.normal(0, 0.05, (8000, 2)), -1, 1)
-    return draw_choice(choose_k(X, range(2, 16), 1.0, domain=(-1, 1), random_state=0))
+    chosen = choose_k(seven_blobs(0.05), range(2, 16), 1.0, domain=(-1, 1), random_state=0)
+    return draw_choice(chosen)
 
 
 def budget_of_a_run() -> Any:
@@ -293,6 +307,7 @@ PICTURES: dict[str, Callable[[], Any]] = {
     "accuracy": sweep_of_solvers,
     "roc": roc,
     "clusters": clusters,
+    "centers": centers,
     "choice": choice,
     "run": budget_of_a_run,
     "ledger": budget_of_a_ledger,

@@ -25,6 +25,7 @@ _NAMES = {
     "domains": "Box Categorical Domain L1Ball L2Ball Numeric Schema",
     "estimators": "BernoulliNB HashWords KMeans KMedian LinearSVC LogisticRegression "
     "SelectFeatures",
+    "evaluation.model_choice": "Chosen choose",
     "evaluation.roc": "ConfusionMatrix RocCurve accuracy_score confusion_matrix roc_auc_score "
     "roc_curve",
     "evaluation.thresholds": "best_threshold",
@@ -38,6 +39,7 @@ _NAMES = {
     "compose delta_at from_dp_accounting open_ledger plan to_dp_accounting total",
     "records": "Stream",
     "report.sweeps": "SearchProblem Sweep Sweeps sweep",
+    "report.versions": "show_versions",
     "runs": "Bits Integers Mixed Objective Permutations Reals Solver Space Subsets",
     "runs.schemas": "learn_schema",
     "searches": "DPSGA EEM AskTell Found Gupt Local Majority PrivGene Subsample aggregate search",

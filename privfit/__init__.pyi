@@ -38,6 +38,7 @@ from privfit.estimators import (
     LogisticRegression,
     SelectFeatures,
 )
+from privfit.evaluation.model_choice import Chosen, choose
 from privfit.evaluation.roc import (
     ConfusionMatrix,
     RocCurve,
@@ -84,6 +85,7 @@ from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.planning import plan
 from privfit.records import Stream
 from privfit.report.sweeps import SearchProblem, Sweep, Sweeps, sweep
+from privfit.report.versions import show_versions
 from privfit.runs.protocols import Objective, Solver, Space
 from privfit.runs.schemas import learn_schema
 from privfit.runs.spaces import Bits, Integers, Mixed, Permutations, Reals, Subsets
@@ -109,6 +111,7 @@ __all__ = [
     "Categorical",
     "CentersObjective",
     "Checkpoint",
+    "Chosen",
     "ChosenK",
     "ClusterError",
     "ClusteredCounts",
@@ -195,6 +198,7 @@ __all__ = [
     "aggregate",
     "best_threshold",
     "calibrate",
+    "choose",
     "choose_k",
     "compose",
     "confusion_matrix",
@@ -209,6 +213,7 @@ __all__ = [
     "roc_curve",
     "save",
     "search",
+    "show_versions",
     "sweep",
     "to_dp_accounting",
     "total",

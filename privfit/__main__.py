@@ -1,7 +1,17 @@
-"""``python -m privfit``: the command."""
+"""``privfit`` and ``python -m privfit``: the command."""
 
 import sys
 
-from privfit.commands.main import main
 
-sys.exit(main())
+def command() -> int:
+    """Run the command; Ctrl-C while its modules are still being imported is quiet, too."""
+    try:
+        from privfit.commands.main import main
+    except KeyboardInterrupt:
+        print("privfit: error: interrupted; nothing was spent", file=sys.stderr)
+        return 130
+    return main()
+
+
+if __name__ == "__main__":
+    sys.exit(command())

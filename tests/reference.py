@@ -1595,3 +1595,20 @@ def descent_deviation(walk: Any, curvature: float) -> float:
             path.append(weight)
         variance += (sum(path[walk.steps - walk.averaged :]) / walk.averaged) ** 2
     return walk.deviation * math.sqrt(variance)
+
+
+def judged(models: Sequence[Any], rows: Any, labels: Sequence[Any], clip: float | None) -> Record:
+    """The summed losses of fitted models: wrong predictions, or log losses in units of 2^-16.
+
+    Each record is predicted in a table of its own.
+    """
+    total = [0] * len(models)
+    for i, label in enumerate(labels):
+        for j, model in enumerate(models):
+            if clip is None:
+                total[j] += int(model.predict(rows[i : i + 1])[0] != label)
+                continue
+            chance = model.predict_proba(rows[i : i + 1])[0][list(model.classes_).index(label)]
+            loss = -mpmath.log(as_mp(float(chance))) if chance > 0 else mpmath.inf
+            total[j] += int(mpmath.floor(2**16 * min(loss, as_mp(clip))))
+    return total

@@ -123,6 +123,11 @@ def toml_without_a_reader() -> Schema:
 Case = tuple[Callable[[], Any], str]
 
 DOMAINS: list[Case] = [
+    (lambda: Schema({"c": Categorical(buckets=range(4), hashes=4)}).table_cells(),
+     r"column 'c' hashes values into buckets, which no transformer of scikit-learn does; fit with"),
+    (lambda: Schema({"a": Numeric(0, 1)}, missing=("-9",)).table_cells(),
+     r"column 'a' counts a number as missing \(-9\), which no transformer of scikit-learn does"),
+    (lambda: L1Ball(1.0).table_cells(), r"domain \(L1Ball\(.*\)\) projects whole records, which"),
     *((partial(Grid, **{name: bits}), rf"grid bits {name} \({re.escape(repr(bits))}\) must be")
       for name, bits in [("a", 0), ("a", 15), ("a", 12.0), ("a", True), ("b", -1), ("b", 17),
                          ("c", 15), ("c", "12"), ("c", -1)]),

@@ -27,9 +27,10 @@ OUTSIDE = {"numpy", "scipy"}  # what the core may import besides the standard li
 LAZY = {"base": {"pandas", "threadpoolctl"}, "datasets": {"pandas"},
         "domains": {"tomllib", "tomli", "pyarrow"},  # the first is the standard library's from 3.11
         "estimators": {"sklearn"}, "runs": {"tqdm"}, "searches": {"sklearn"},
-        "privacy": {"dp_accounting", "filelock"}, "commands": {"matplotlib", "pyarrow", "sklearn"},
+        "privacy": {"dp_accounting", "filelock"},
+        "commands": {"compression", "duckdb", "matplotlib", "openpyxl", "pyarrow", "sklearn"},
         "report": {"contourpy", "joblib", "matplotlib", "sklearn", "threadpoolctl"},
-        "records": {"dask", "distributed", "pyarrow"}}  # fmt: skip
+        "records": {"dask", "distributed", "fsspec", "pyarrow"}}  # fmt: skip
 
 
 def part_of(source: Path) -> str:

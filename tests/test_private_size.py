@@ -324,7 +324,7 @@ def test_other_estimators_do_not_show_it(told):
 
 def test_a_streamed_fit_does_not_show_it(told):
     blocks: list[int] = []
-    stream = Stream(X, memory_limit="128MB", progress=blocks.append)
+    stream = Stream(X, progress=blocks.append)
     model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1], solver=Local(
         generations=2), **listening(told))  # fmt: skip
     told.run(lambda: repr(stream))
@@ -458,7 +458,7 @@ def test_wrong_labels_are_refused_without_it(labels, told):
             wrong(told, lambda metric=metric, y=y, predicted=predicted: metric(
                 y, predicted, 1.0, classes=[0, 1], **told.public()))  # fmt: skip
     if labels is not None and np.ndim(labels) == 1:
-        stream = Stream(X, memory_limit="128MB")
+        stream = Stream(X)
         wrong(told, lambda: classifier(told).fit(stream, labels))
     quiet(told, lambda: BernoulliNB(1.0, classes=[0, 1], **told.public()).fit(ONES, labels))
 

@@ -250,7 +250,7 @@ DRAWS: dict[str, Callable[[Plain], int]] = {
     "grid": lambda s: 1,
     "tree": lambda s: 2,
     "over_seeded": lambda s: s["steps"] + 5 + 3 * s["mean"] + 2 * s.get("frame", 0),
-    "mean": lambda s: s["steps"],
+    "mean": lambda s: s["steps"] + s["bought"],
     "synopsis": lambda s: 2,
     "greedy": lambda s: s["n_clusters"] + s["swaps"] + 2 * bool(s["focus"]),
     "coreset": lambda s: (s["selections"] if s["alpha"] else s["radii"] * s["places"]) + 1,

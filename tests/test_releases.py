@@ -57,12 +57,13 @@ def test_most_cases_are_portable_and_not_refused():
 # Errors and warnings, declarations that have no release of their own, what releases consist of, and
 # arithmetic on public parameters.
 NO_CASE = {
-    "Budget", "BudgetError", "ChosenK", "ClusterError", "ConfusionMatrix", "DeclarationError",
+    "Budget", "BudgetError", "Chosen", "ChosenK", "ClusterError", "ConfusionMatrix",
+    "DeclarationError",
     "DeclarationTypeError", "Domain", "FileAccessError", "FileError", "Found", "InputError",
     "InputTypeError", "MissingExtraError", "Neighbours", "Objective", "PrivacyLeakWarning",
     "PrivfitError", "Release", "RocCurve", "ScoreWarning", "SearchProblem", "SeedWarning", "Solver",
     "SolverError", "Space", "Sweep", "Sweeps", "UnwiseBudgetWarning", "best_threshold",
-    "delta_at", "from_dp_accounting", "plan", "to_dp_accounting",
+    "delta_at", "from_dp_accounting", "plan", "show_versions", "to_dp_accounting",
 }  # fmt: skip
 
 

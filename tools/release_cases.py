@@ -826,6 +826,30 @@ def predicted(relation: str) -> Released:
     )
 
 
+class Line:
+    """A public model: which side of a line a record is on, and how sure that is."""
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self, weight: float) -> None:
+        self.weight = weight
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        margin = np.asarray(X)[:, 0] + self.weight * np.asarray(X)[:, 1]
+        return np.where(margin > 0, 0.75, 0.25)[:, None] * [-1, 1] + [1, 0]
+
+    def predict(self, X: Any) -> np.ndarray:
+        return (self.predict_proba(X)[:, 1] > 0.5).astype(int)
+
+
+def best_model(measure: str, relation: str) -> Released:
+    made = table("box")
+    models = {f"line {weight}": Line(weight) for weight in (-1.0, -0.1, 0.0, 0.1, 1.0)}
+    found = privfit.choose(models, made.records, made.labels[2], 0.05, measure=measure,
+                           adjacency=relation, random_state=SEED)  # fmt: skip
+    return of_release(found.release, name=found.name)
+
+
 def evaluation_cases() -> Iterator[tuple[str, Case]]:
     for name, options in CURVES.items():
         for budget, relation in EVERY:
@@ -837,6 +861,8 @@ def evaluation_cases() -> Iterator[tuple[str, Case]]:
             yield f"accuracy_score/{threshold}/{relation}", case
     for relation in RELATIONS:
         yield f"accuracy_score/predictions/{relation}", partial(predicted, relation)
+        for measure in ("errors", "log_loss"):
+            yield f"choose/{measure}/{relation}", partial(best_model, measure, relation)
 
 
 BLANKS: dict[str, Any] = {

@@ -23,6 +23,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,16 @@ def made_with() -> dict[str, str]:
         "scikit-learn": sklearn.__version__,
         "machine": f"{platform.system()} {platform.machine()}",
         "blas": ", ".join(sorted(blas)),
+        "instructions": "AVX-512" if _has_avx512() else "no AVX-512",
     }
+
+
+def _has_avx512() -> bool:
+    """Whether numpy's loops use it: BLAS may take a CPU that it does not know for an older one."""
+    core = import_module("numpy._core" if np.lib.NumpyVersion(np.__version__) >= "2.0.0"
+                         else "numpy.core")  # fmt: skip
+    features = core._multiarray_umath.__cpu_features__
+    return bool(features.get("X86_V4", features.get("AVX512F")))
 
 
 Entry = Mapping[str, Any]

@@ -242,14 +242,14 @@ def cluster_verdicts(found: Found) -> Iterator[str]:
 
 
 OPTIMUM = (
-    "Cost over that of scikit-learn's best of 10; reach, moonshot: `auto`, records added or",
+    "Cost over that of scikit-learn's best of 10; target, goal: `auto`, records added or",
     "removed. The number of seeds is in brackets. Tables with a * were not used to choose anything",
     "after the first recipe, whose own constants were chosen with all of them in sight.",
 )
 
 
 def optimum_lines(found: Found) -> Iterator[str]:
-    """'auto' of k-means beside scikit-learn's best of 10: reach, moonshot, ours."""
+    """'auto' of k-means beside scikit-learn's best of 10: target, goal, ours."""
     header = ("data", *(f"epsilon {e:g}, delta {d:g}" for e, d in optimum.BUDGETS))
     rows = []
     for data in (*optimum.REAL, *optimum.MIXTURES):
@@ -265,14 +265,14 @@ def optimum_lines(found: Found) -> Iterator[str]:
 
 def _beside(found: Found, cell: Cell, asked: tuple[float | None, float | None]) -> str:
     """A mean and what was asked of it."""
-    reach, moonshot = asked
+    target, goal = asked
     if not found.values(cell):
         return "-"
     mean = found.mean(cell)
-    verdict = "" if reach is None else (
-        "moonshot" if mean <= (moonshot or 0) else "reach" if mean <= reach else "short"
+    verdict = "" if target is None else (
+        "goal" if mean <= (goal or 0) else "target" if mean <= target else "short"
     )  # fmt: skip
-    bounds = "" if reach is None else f"{reach:g}, {moonshot:g}: "
+    bounds = "" if target is None else f"{target:g}, {goal:g}: "
     return f"{bounds}{found.shown(cell)} {verdict}".strip()
 
 

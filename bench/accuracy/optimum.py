@@ -32,7 +32,7 @@ MIXTURES = {
 UNTUNED = ("bank_full", "california_housing", "diamonds", "spambase", "mushroom", "gowalla_pois",
            "image_house_rgb")  # fmt: skip
 BUDGETS = ((0.1, 0.0), (1.0, 0.0), (0.1, 1e-6), (1.0, 1e-6))
-# (reach, moonshot) of each of these budgets, records added or removed.
+# (target, goal) of each of these budgets, records added or removed.
 TARGETS = {
     "adult": ((1.045, 1.03), (1.01, 1.005), (1.04, 1.025), (1.01, 1.005)),
     "credit_default": ((1.14, 1.08), (1.01, 1.003), (1.05, 1.03), (1.005, 1.002)),

@@ -99,7 +99,7 @@ class StreamsByN(_Fits):
         )  # fmt: skip
 
     def time_fit(self, n: int) -> None:
-        self.model.fit(privfit.Stream(self.X, memory_limit="64MB"), self.y)
+        self.model.fit(privfit.Stream(self.X), self.y)
 
 
 def timeraw_import() -> str:

@@ -662,6 +662,7 @@ def feature_settings() -> dict[str, Any]:
         "peeling": p.Peeling(k=2),
         "clusters": p.ClusteredCounts(k=2, n_clusters=2),
         "sparse_vector": p.SparseVector(k=2, threshold=10),
+        "eem, sets": p.EEM(generations=3, population=20),
     }
 
 
@@ -751,6 +752,39 @@ def metrics() -> Iterator[Audit]:
 
         of = "" if name == "roc_auc_score" else "of scores"
         yield Audit(name, of, "scores", adjacency, 0.0, run, pairs)
+
+
+@dataclass(frozen=True)
+class Sure:
+    """A model that gives class 1 one probability, whatever the record."""
+
+    chance: float
+
+    @property
+    def classes_(self) -> Any:
+        return np.array([0, 1])
+
+    def predict(self, X: Any) -> Any:
+        return np.full(len(X), int(self.chance > 0.5))
+
+    def predict_proba(self, X: Any) -> Any:
+        return np.tile([1 - self.chance, self.chance], (len(X), 1))
+
+
+def model_choices() -> Iterator[Audit]:
+    """Between a model that is always right about a record and one that is always wrong."""
+    for measure, adjacency in itertools.product(("errors", "log_loss"), ADJACENCIES):
+
+        def run(table, ledger, random_state, measure=measure, adjacency=adjacency):
+            models = {"no": Sure(0.0), "yes": Sure(1.0), "perhaps": Sure(0.5)}
+            found = privfit.choose(models, *table, EPSILON, measure=measure, adjacency=adjacency,
+                                   ledger=ledger, random_state=random_state)  # fmt: skip
+            return found.name, found.release
+
+        def pairs(adjacency=adjacency):
+            return scored_pairs(adjacency)
+
+        yield Audit("choose", measure, "scores", adjacency, 0.0, run, pairs)
 
 
 SCHEMAS = {
@@ -893,5 +927,5 @@ def searches() -> Iterator[Audit]:
 def all_audits() -> list[Audit]:
     families = (linear_models, additive_models, curved_objectives, three_classes, calibrations,
                 clusterings, costs, choices, mixed_tables, features, bayes, curves, metrics,
-                predictions, schemas, codings, blocks, searches)  # fmt: skip
+                model_choices, predictions, schemas, codings, blocks, searches)  # fmt: skip
     return [audit for family in families for audit in family()]

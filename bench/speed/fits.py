@@ -73,16 +73,15 @@ def search_fit(threads: int, scale: float, search: Search, variants: dict[str, A
 
 
 for _search in FITS:
-    case("fits", _search.name, _search.target, search=_search, variants=_search.variants)(
-        search_fit
-    )
+    case("fits", _search.name, _search.target, _search.goal, search=_search,
+         variants=_search.variants)(search_fit)  # fmt: skip
     if _search.hard:
         case("fits", f"{_search.name}, expert numpy", note="no target: chunks in cache, increments "
              "or CSR", search=_search, variants=_search.hard)(search_fit)  # fmt: skip
 
 
-@case("fits", "Objective, lbfgs", note="lbfgs has the same regularisation and the same tolerance, "
-      "and starts from coded records", tolerance=None)  # fmt: skip
+@case("fits", "Objective, lbfgs", 15.0, 30.0, note="lbfgs has the same regularisation and "
+      "tolerance, and starts from coded records", tolerance=None)  # fmt: skip
 @case("fits", "Objective, lbfgs 1e-4", note="lbfgs by its default tolerance", tolerance=1e-4)
 def convex(threads: int, scale: float, tolerance: float | None) -> Ready:
     from sklearn.linear_model import LogisticRegression as Plain
@@ -101,7 +100,7 @@ def convex(threads: int, scale: float, tolerance: float | None) -> Ready:
                  {"scikit-learn": lambda: plain.fit(X, y)}, agree)  # fmt: skip
 
 
-@case("fits", "KMeans, auto", 1.0, 5.0, note="scikit-learn without privacy, one start",
+@case("fits", "KMeans, auto", 1.2, 5.0, note="scikit-learn without privacy, one start",
       solver="auto")  # fmt: skip
 @case("fits", "KMeans, hybrid", note="scikit-learn without privacy, one start", solver="hybrid")
 def clusters(

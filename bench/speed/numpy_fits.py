@@ -190,6 +190,7 @@ class Search:
     variants: dict[str, tuple[str, Callable]]
     hard: dict[str, tuple[str, Callable]]
     target: float | None = None
+    goal: float | None = None
 
 
 def _walks(propose):
@@ -226,11 +227,11 @@ DESCENT = {
     "hard": {"scipy CSR": ("CSR", descend)},
 }
 FITS = [
-    Search("Local by loss", Local(scoring="loss", generations=100), target=60,
+    Search("Local by loss", Local(scoring="loss", generations=100), target=130, goal=200,
            **_walks(all_moves)),
-    Search("Local by gradient", Local(generations=100), target=4, **SLOPES),
-    Search("Local by gradient, default", Local(), target=4, **SLOPES),
-    Search("EEM", EEM(generations=50), target=60, **_walks(some_moves)),
-    Search("DPSGA", DPSGA(generations=75), target=12, **COUNTS),
-    Search("Gradient", Gradient(steps=100), target=5, **DESCENT),
+    Search("Local by gradient", Local(generations=100), target=8, goal=15, **SLOPES),
+    Search("Local by gradient, default", Local(), target=8, goal=15, **SLOPES),
+    Search("EEM", EEM(generations=50), target=80, goal=150, **_walks(some_moves)),
+    Search("DPSGA", DPSGA(generations=75), target=12, goal=20, **COUNTS),
+    Search("Gradient", Gradient(steps=100), target=5, goal=10, **DESCENT),
 ]  # fmt: skip

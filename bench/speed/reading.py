@@ -224,6 +224,51 @@ def read_csv(threads: int, scale: float) -> Ready:
                  close=folder.cleanup)  # fmt: skip
 
 
+@case(
+    "reading", "CSV to a fitted model", note="ours: reading and a whole fit; the rivals only read"
+)
+def fit_csv(threads: int, scale: float) -> Ready:
+    from privfit import Gradient, LogisticRegression
+
+    folder = tempfile.TemporaryDirectory()
+    path, rows = Path(folder.name) / "adult.csv", scaled(10_000_000, scale)
+    write_lines(path, rows)
+    model = LogisticRegression(1.0, 1e-9, domain=SCHEMA, classes=["<=50K", ">50K"],
+                               solver=Gradient(), calibrate=False, n_threads=threads,
+                               random_state=0)  # fmt: skip
+
+    def by_pandas_alone() -> int:
+        import pandas as pd
+
+        return len(pd.read_csv(path, dtype=dict.fromkeys([*TEXTS, "income"], "category")))
+
+    def by_arrow_alone() -> int:
+        from pyarrow import csv as arrow_csv
+
+        return arrow_csv.read_csv(path, arrow_csv.ReadOptions(use_threads=threads > 1)).num_rows
+
+    def whole(fitted: Any, rival: str, found: int) -> None:
+        assert found == rows, f"{rival}: {found:,} records"
+
+    return Ready(f"{rows:,} x {len(SCHEMA.columns)}", lambda: model.fit(Stream(path), "income"),
+                 {"pandas": by_pandas_alone, "pyarrow": by_arrow_alone}, whole,
+                 close=folder.cleanup)  # fmt: skip
+
+
+def write_lines(path: Path, rows: int, many: int = 100_000) -> None:
+    """Lines of Adult with their labels, drawn with replacement, so many at a time."""
+    adult = load_adult()
+    known = columns(1.0) | {"income": np.where(adult.labels > 0, ">50K", "<=50K").tolist()}
+    lines = np.array([",".join(map(str, line)) for line in zip(*known.values(), strict=True)],
+                     dtype=object)  # fmt: skip
+    coins = np.random.default_rng(0)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write(",".join(known) + "\n")
+        for first in range(0, rows, many):
+            drawn = lines[coins.integers(0, len(lines), min(many, rows - first))]
+            file.write("\n".join(drawn) + "\n")
+
+
 def check_same(ours: Levels, rival: str, theirs: Levels) -> None:
     """Both sides find the same levels; what is not declared is `other`."""
     for name, levels in ours.items():

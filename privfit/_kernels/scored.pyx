@@ -20,9 +20,11 @@ from privfit._kernels.double_bits cimport whole_of
 from privfit._kernels.fitness cimport (
     add_products, log_sigmoid, moves_function, score_function,
 )
+from privfit._kernels.lanes cimport fetch
 
 cdef enum:
     TILE = 32  # records that a thread takes at a time
+    FETCHED = 512  # columns of the next record that are fetched ahead
 
 ctypedef fused real:
     float
@@ -111,6 +113,9 @@ cdef void score_rows(const question *asked, const real *records, ptrdiff_t n,
     for r in range(n):
         for j in range(n_columns):
             record[j] = records[r * n_columns + j]
+        if r + 1 < n:  # the next record comes from memory while the function computes
+            for j in range(0, min(n_columns, <ptrdiff_t>FETCHED), 8):
+                fetch(&records[(r + 1) * n_columns + j])
         for c in range(asked.m):
             out[c] = NAN
         call(asked, record, n_columns, out)

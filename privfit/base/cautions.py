@@ -8,12 +8,14 @@ records is private, delta is compared with `n_public` or with nothing.
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
+from types import FrameType
 from typing import Any, TypeVar, cast
 
 from privfit.base.validation import is_finite
@@ -25,6 +27,7 @@ __all__ = [
     "SeedWarning",
     "UnwiseBudgetWarning",
     "call_depth",
+    "callers",
     "caution",
     "caution_score",
     "old_names",
@@ -185,7 +188,7 @@ def caution(
         _warn(
             f"delta ({delta:g}) is so large that a release could show whole records: it allows "
             "each of them to be published with this probability; pass a delta far below 1 / the "
-            "number of records, such as 1e-6",
+            f"number of records, such as 1e-{max(6, 1 + math.ceil(-math.log10(most)))}",
             UnwiseBudgetWarning,
         )
     if source.seeded:
@@ -222,6 +225,14 @@ def call_depth() -> int:
     while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
         frame, depth = frame.f_back, depth + 1
     return depth
+
+
+def callers() -> Iterator[str]:
+    """The modules of scikit-learn, joblib and privfit through which privfit was called."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _is_inside(frame.f_globals.get("__name__", "")):
+        yield frame.f_globals["__name__"]
+        frame = frame.f_back
 
 
 def _is_inside(module: str) -> bool:

@@ -35,6 +35,7 @@ WIDTH = 100
 # Texts up to a length that no file can abuse, numbers that Python's hold without loss.
 DTYPES = re.compile(r"bool|u?int(8|16|32|64)|float(16|32|64)|U[1-9]\d{0,5}|object")
 CODES = re.compile(r"\|[biu]1|[<>]([iu][248]|f[248])")  # the same numbers, with their byte order
+MOST_BYTES = 1 << 28  # of an array: a few letters may declare texts of a million
 SINGLE = (bool, int, float, str, type(None))
 
 
@@ -149,8 +150,11 @@ def as_array(values: Any, dtype: Any, what: str) -> Array:
     try:
         if not isinstance(dtype, str) or not (DTYPES.fullmatch(dtype) or CODES.fullmatch(dtype)):
             raise ValueError
+        if np.dtype(dtype).itemsize * _size(values) > MOST_BYTES:
+            raise ValueError
         whole = np.dtype(dtype) in (np.uint64, object)  # numpy may take large integers for floats
-        array = np.array(values, dtype=object if whole else None).astype(dtype)
+        with np.errstate(all="ignore"):  # what does not fit is compared below
+            array = np.array(values, dtype=object if whole else None).astype(dtype)
         single = all(isinstance(item, SINGLE) for item in array.ravel().tolist())
         if not isinstance(values, list) or not single or array.tolist() != values:
             raise ValueError
@@ -159,6 +163,11 @@ def as_array(values: Any, dtype: Any, what: str) -> Array:
             f"{what} must be a list of values of dtype {dtype!r}; pass the text unchanged"
         ) from None
     return array
+
+
+def _size(values: Any) -> int:
+    """How many values a list has, those of lists within it included."""
+    return sum(map(_size, values)) if isinstance(values, list) else 1
 
 
 # ----------------------------------------------------------------------------- files that are read

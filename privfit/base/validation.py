@@ -15,7 +15,12 @@ def is_whole(value: object) -> TypeGuard[int]:
 
 def is_finite(value: object) -> TypeGuard[float]:
     """Whether a value is a finite real number (numpy's count, booleans do not)."""
-    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # of a whole number beyond float64
+        return False
 
 
 def is_sparse(value: Any) -> bool:

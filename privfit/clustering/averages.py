@@ -6,7 +6,8 @@ vector of norm at most V = F r that depends on x and m alone. One record added o
 the sum by at most V, in l1 and in l2; one replaced by at most 2 V, since norm(v - v') <= 2 r. The
 number of records is public, and divides the sum afterwards.
 
-Each step starts nearer to the mean, so its radius may be smaller, and the noise with it.
+Each step starts nearer to the mean, so its radius may be smaller, and the noise with it. With
+Laplace noise the second radius is bought by a histogram of norms (`radii.py`): a pure release more.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Array, Floats
 from privfit.clustering.clustering import Clustering
 from privfit.clustering.lloyd import FINE, Lloyd, Steps, noise_of, rate
 from privfit.clustering.parts import ClusterSums
+from privfit.clustering.radii import radius_by_histogram
 from privfit.clustering.signals import Signal
 from privfit.objectives import CentersObjective
 from privfit.privacy.accounting import Event
@@ -34,6 +37,10 @@ from privfit.runs.spaces import Reals
 
 __all__ = ["Mean", "clipped_mean", "norm_of"]
 
+HALVINGS = 4  # clipped means of ever smaller radii
+FIRST, RADIUS = 0.4, 0.05  # of epsilon, for a mean of the widest radius and for the next radius
+CLEAR = 5.0  # epsilon n / d below which a first mean may be anywhere, so that radii are not bought
+
 
 @dataclass(frozen=True, repr=False)
 class Mean(Settings):
@@ -43,9 +50,12 @@ class Mean(Settings):
     ----------
     steps : int, optional
         Number of clipped means, each about the last one, with radii 1, 1/2, 1/4, ... of the
-        domain's.
+        domain's, and equal budgets. By default four, or two if a radius is bought.
     pure : bool, optional
         Whether to use Laplace noise, whatever delta is; by default a public rule decides.
+    bought : bool, optional
+        Whether there are two means with Laplace noise, the second with a radius that is bought. By
+        default, if neither steps nor Gaussian noise are asked for, and epsilon n >= 5 d.
 
     See Also
     --------
@@ -54,8 +64,9 @@ class Mean(Settings):
 
     Notes
     -----
-    Released: a noisy sum of d numbers in each step. Cost: equal pure or Gaussian releases, which
-    together cost the budget of the fit. The number of records must be public.
+    Released: a noisy sum of d numbers in each step, and perhaps a histogram of norms. Cost: pure or
+    Gaussian releases, which together cost the budget of the fit. The number of records must be
+    public.
 
     Examples
     --------
@@ -72,11 +83,16 @@ class Mean(Settings):
 
     takes: ClassVar[type[CentersObjective]] = CentersObjective
 
-    steps: int = 4
+    steps: int | None = None
     pure: bool | None = None
+    bought: bool | None = None
 
     def __post_init__(self) -> None:
         check_counts(self, "steps")
+        if self.bought and (self.pure is False or self.steps not in (None, 2)):
+            raise DeclarationError(
+                "bought (True) must go with two steps and Laplace noise; leave out steps and pure"
+            )
 
     @property
     def needs_size(self) -> bool:
@@ -91,33 +107,63 @@ class Mean(Settings):
             The public part of what the solver is asked to do.
         """
         super().check(task)
-        cost = self._cost(task.objective, task.budget, task.neighbours, self.size(task))
-        check_room(task.objective, cost, task.neighbours)
+        plan = self._plan(task.objective, task.budget, task.neighbours, self.size(task))
+        for cost in plan.means:
+            check_room(task.objective, cost, task.neighbours)
 
     def __call__(self, run: Run[CentersObjective, Reals]) -> Clustering:
         """Release clipped means, each about the last one; all centres are there.
 
-        Released: d numbers in each step. Cost: the grant's budget, in equal parts.
+        Released: d numbers in each step, and ten counts if a radius is bought. Cost: the grant's
+        budget.
         """
         objective, size = run.objective, self.size(run)
-        cost = self._cost(objective, run.whole, run.neighbours, size)
-        run.set_aside(cost, generations=self.steps)
-        run.note(steps=self.steps, pure=cost.kind == "pure")
+        plan = self._plan(objective, run.whole, run.neighbours, size)
+        costs = [cost for cost in plan.means for _ in range(cost.count)]
+        run.set_aside(*plan.events, generations=len(costs))
+        bought = plan.radius is not None
+        run.note(steps=len(costs), pure=costs[0].kind == "pure", bought=bought)
         mean = objective.project(objective.middle * objective.candidate_units)
-        radius = objective.reach(norm_of(cost)) * objective.candidate_units
-        for step in range(self.steps):
-            shift, _ = clipped_mean(run, mean, math.ldexp(radius, -step), cost, size)
+        widest = objective.reach(norm_of(costs[0])) * objective.candidate_units
+        for step, cost in enumerate(costs):
+            radius = math.ldexp(widest, -step)
+            if step and plan.radius is not None:
+                usual, changes = widest / math.sqrt(2), run.neighbours.changes
+                length = changes * math.sqrt(2 * objective.n_features) / (cost.parameter * size)
+                epsilon = plan.radius.parameter
+                radius = radius_by_histogram(run, mean[None], usual, 1, epsilon, length)
+            shift, _ = clipped_mean(run, mean, radius, cost, size)
             mean = objective.project(mean + shift)
             run.report(np.tile(mean, (1, objective.n_clusters, 1)))
         return Clustering.of(run.path())
 
-    def _cost(
+    def _plan(
         self, objective: CentersObjective, budget: Budget, neighbours: Neighbours, size: int
-    ) -> Event:
-        """Equal steps that cost a budget."""
-        is_pure = Signal.of(objective, budget, neighbours, size).is_pure
-        pure = is_pure if self.pure is None else self.pure
-        return rate(Budget(budget.epsilon) if pure else budget, self.steps)
+    ) -> _Plan:
+        """Releases that cost a budget."""
+        signal = Signal.of(objective, budget, neighbours, size)
+        pure = self.bought or (signal.is_pure if self.pure is None else self.pure)
+        whole = Budget(budget.epsilon) if pure else budget
+        equal, bought = rate(whole, self.steps or HALVINGS), self.bought
+        if bought is None:
+            clear = budget.epsilon * signal.size >= CLEAR * signal.n_features
+            bought = self.steps is None and equal.kind == "pure" and clear
+        if not bought:
+            return _Plan((equal,), None)
+        first, radius = (Event("pure", share * whole.epsilon) for share in (FIRST, RADIUS))
+        return _Plan((first, rate(Budget(whole.epsilon), 1, first, radius)), radius)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The clipped means with their costs, and the histogram before the second, if there is one."""
+
+    means: tuple[Event, ...]
+    radius: Event | None
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return self.means if self.radius is None else (*self.means, self.radius)
 
 
 def clipped_mean(

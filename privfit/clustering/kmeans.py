@@ -50,7 +50,8 @@ METHODS: dict[str, type[Settings]] = {
 
 STRONG = 0.0025  # noise below which seeds are cheap
 MOST_PER_CLUSTER, MOST_SEEDS = 5, 40  # of a strong signal
-TREE_SHARE = 0.26  # of epsilon
+TREE_SHARE, SMALL_TREE_SHARE = 0.26, 0.15  # of epsilon; the small one beside noisy seeds
+NOISY = 0.15  # noise of steps up to which noisy seeds are taken
 FEW_RECORDS = 250.0  # epsilon n / k below which a pure fit has no records to spare for seeds
 
 
@@ -61,7 +62,7 @@ def best_of(
 
     A tree alone up to two columns; the mean alone where noise leaves no more; a hybrid for three
     columns, for one cluster, up to three unless the signal is strong, and where records are few or
-    not counted; otherwise `OverSeeded`, with more seeds where the signal is strong.
+    not counted; otherwise `OverSeeded`, by the strength of the signal.
     """
     d, k = objective.n_features, objective.n_clusters
     if d <= 2:
@@ -72,11 +73,23 @@ def best_of(
     if signal.is_drowned:
         return Mean()
     few = signal.is_pure and budget.epsilon * signal.size / k < FEW_RECORDS
-    is_strong = signal.noise < STRONG
-    alone = k == 1 or (k <= 3 and not is_strong)  # more seeds would add little
-    if d == 3 or alone or few or too_noisy(signal):
+    alone = k == 1 or (k <= 3 and signal.noise >= STRONG)  # more seeds would add little
+    hidden = too_noisy(signal) and not (signal.is_pure and signal.noise <= NOISY)
+    if d == 3 or alone or few or hidden:
         forced = signal.is_pure and budget.delta > 0
         return Hybrid(pure=True) if forced else Hybrid()
+    return _over_seeded(signal)
+
+
+def _over_seeded(signal: Signal) -> OverSeeded:
+    """The seeds of `auto`: more where the signal is strong.
+
+    Where the step of seeds is mostly noise, the mean is worth more than a tree.
+    """
+    k = signal.n_clusters
+    if too_noisy(signal):
+        return OverSeeded(mean=True, tree_share=SMALL_TREE_SHARE)
+    is_strong = signal.noise < STRONG
     seeds = min(MOST_PER_CLUSTER, k, MOST_SEEDS // k) if is_strong else 2
     frame = True if buys_frame(signal) else None
     return OverSeeded(seeds=max(2, seeds), frame=frame, tree_share=TREE_SHARE)

@@ -90,7 +90,7 @@ class Greedy(Search):
 
     See Also
     --------
-    Gupta : Swaps only.
+    Swaps : Swaps only.
     KMedian : The estimator that takes these settings.
 
     Notes

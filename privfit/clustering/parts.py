@@ -293,8 +293,8 @@ class KMeansTrace:
 
     See Also
     --------
-    mcmc : Clusters a likely data set.
-    LloydTrace : The trace of plain noisy Lloyd steps.
+    privfit.mcmc : Clusters a likely data set.
+    privfit.LloydTrace : The trace of plain noisy Lloyd steps.
 
     Examples
     --------

@@ -133,7 +133,7 @@ def mcmc(
     See Also
     --------
     LloydTrace : What noisy Lloyd released.
-    KMeansTrace : What any solver released.
+    privfit.clustering.KMeansTrace : What any solver released.
     KMeans : Has a parameter `postprocess`.
 
     Notes

@@ -27,7 +27,7 @@ from privfit.privacy.neighbours import Neighbours
 __all__ = ["Signal"]
 
 DROWNED = 0.25  # noise beyond which centres are worse than the mean alone
-PREFERRED = 1.1  # Gaussian noise is taken up to so many times the Laplace noise
+PREFERRED = 1.4  # Gaussian noise is taken up to so many times the Laplace noise
 STEPS_SHARE = 0.6  # of epsilon, beside a tree
 
 

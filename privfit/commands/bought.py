@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from privfit.base.errors import InputError
 from privfit.commands.console import Console
+from privfit.commands.files import CsvForm, opened
 from privfit.commands.outputs import claim_if
 from privfit.commands.spending import add_budget, open_run, report, seed_of
-from privfit.commands.tables import CsvForm, opened
 from privfit.domains import Categorical, Numeric, Schema
 from privfit.domains.toml import toml_text
 from privfit.records.blanks import BlankRows

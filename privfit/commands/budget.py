@@ -19,9 +19,10 @@ from privfit.privacy.ledger import ADJACENCIES, Budget, Ledger
 from privfit.privacy.reservations import RENEWALS
 from privfit.report import plotting
 
-__all__ = ["DESCRIPTION", "HELP", "add", "run"]
+__all__ = ["DESCRIPTION", "EXAMPLE", "HELP", "add", "run"]
 
 HELP = "show what each of n selections may spend, or the state of a budget file"
+EXAMPLE = "privfit budget --create --ledger budget.json --epsilon 2 --delta 1e-5"
 DESCRIPTION = (
     "Show how much epsilon each of n selections may spend under every composition theorem. With "
     "--ledger, show what a budget file has spent and what is left; --log adds who reserved what "
@@ -35,10 +36,10 @@ LOGGED = ("time", "run", "part", "user", "host", "version", "model", "state")
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "--epsilon", type=EPSILON, default=1.0, metavar="E", help="total epsilon; default: 1"
+        "--epsilon", type=EPSILON, metavar="E", help="total epsilon; default of the table: 1"
     )
     parser.add_argument(
-        "--delta", type=DELTA, default=1e-6, metavar="D", help="total delta; default: 1e-6"
+        "--delta", type=DELTA, metavar="D", help="total delta; default of the table: 1e-6"
     )
     parser.add_argument(
         "--selections",
@@ -87,6 +88,8 @@ def run(options: argparse.Namespace, console: Console) -> None:
             raise InputError("--adjacency and --log are for a budget file; pass --ledger FILE")
         _theorems(options, console)
     elif options.create:
+        if options.epsilon is None or options.delta is None:
+            raise InputError("--create needs a budget; pass --epsilon 1 --delta 1e-6, or others")
         ledger = open_ledger(options.ledger, options.epsilon, options.delta, options.adjacency,
                              renewal=options.renewal)  # fmt: skip
         _file(ledger, options, console)
@@ -95,7 +98,8 @@ def run(options: argparse.Namespace, console: Console) -> None:
 
 
 def _theorems(options: argparse.Namespace, console: Console) -> None:
-    epsilon, delta = options.epsilon, options.delta
+    epsilon = 1.0 if options.epsilon is None else options.epsilon
+    delta = 1e-6 if options.delta is None else options.delta
     console.say(table(epsilon, delta, options.selections))
     if console.machine:
         each = {

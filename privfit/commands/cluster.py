@@ -13,21 +13,25 @@ from privfit.clustering.lloyd import MOST_STEPS
 from privfit.clustering.units import in_units
 from privfit.commands.arguments import Between
 from privfit.commands.console import Console
+from privfit.commands.files import CsvForm
 from privfit.commands.fit import SOLVER, width_of
 from privfit.commands.outputs import claim
 from privfit.commands.pictures import claim_picture_if
 from privfit.commands.schemafile import add_declared, read_declared
 from privfit.commands.spending import add_budget, open_run, report, seed_of
-from privfit.commands.tables import CsvForm, read_records, read_table
+from privfit.commands.tables import read_records, read_table
 from privfit.domains import Schema
 from privfit.privacy.accounting import Event
 from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.remainder import epsilon_left
 from privfit.report import plotting
 
-__all__ = ["DESCRIPTION", "HELP", "add", "run", "show_centres"]
+__all__ = ["DESCRIPTION", "EXAMPLE", "HELP", "add", "draw_centres", "run", "show_centres"]
 
 HELP = "find private k-means centres of a table, or k-median centres among places"
+EXAMPLE = (
+    "privfit cluster places.csv --schema places.toml --clusters 15 --epsilon 1 --out centres.json"
+)
 DESCRIPTION = (
     "Find private k-means centres, or with --places k-median centres among public places, and "
     "write them as a model file. Distances are computed on columns scaled to [0, 1] by their "
@@ -37,6 +41,8 @@ DESCRIPTION = (
 CLUSTERS = Between(1, 10_000, "8", whole=True)
 CHOSEN_FROM = range(2, 21)  # by --clusters auto
 CHOICE = 0.3  # of epsilon, for --clusters auto
+FEW_COLUMNS = 6  # that stand side by side in a table of centres
+LEVEL = 0.9  # of intervals of sizes
 
 
 def clusters(text: str) -> int | None:
@@ -104,13 +110,15 @@ def run(options: argparse.Namespace, console: Console) -> None:
         model.fit(table.columns)
         out.write(dumps(model))
         if plot is not None:
-            plot(lambda ax: plotting.draw_clusters(model, ax=ax))
+            plot(lambda ax: draw_centres(model, ax))
     names, values = _centres(model)
     console.say(f"{options.out}: {len(values)} centres, {ledger.budget}, {options.adjacency}\n")
     show_centres(model, console)
     console.say()
     spent = report(ledger, console)
-    console.result({"model": options.out, "columns": names, "centres": values, "ledger": spent})
+    sizes = getattr(model, "cluster_sizes_", None)
+    console.result({"model": options.out, "columns": names, "centres": values, "sizes": sizes,
+                    "ledger": spent})  # fmt: skip
 
 
 def _choose(model: Any, columns: Any) -> Any:
@@ -156,15 +164,38 @@ def _most_numbers(model: Any, schema: Schema) -> int:
 
 
 def show_centres(model: Any, console: Console) -> None:
-    """A table of centres."""
+    """A table of centres, with released sizes; each of many columns has a row."""
     names, values = _centres(model)
-    console.table(
-        ("centre", *names),
-        [(str(i), *(f"{value:.6g}" for value in centre)) for i, centre in enumerate(values)],
-    )
+    sizes, texts = _sizes(model), [[f"{value:.6g}" for value in centre] for centre in values]
+    if len(names) <= FEW_COLUMNS:
+        head = ("centre", *names, *(name for name, _ in sizes))
+        rows = [(str(i), *cells, *(column[i] for _, column in sizes))
+                for i, cells in enumerate(texts)]  # fmt: skip
+        console.table(head, rows)
+        return
+    rows = [(name, *column) for name, column in sizes]
+    rows += [(name, *cells) for name, *cells in zip(names, *texts, strict=True)]
+    console.table(("column", *(f"centre {i}" for i in range(len(values)))), rows)
+
+
+def draw_centres(model: Any, ax: Any) -> Any:
+    """The plane of two columns, or of many columns a heat map in a figure of its own size."""
+    if np.shape(model.cluster_centers_)[1] > plotting.PLANE:
+        return plotting.draw_centers(model)
+    return plotting.draw_clusters(model, ax)
 
 
 def _centres(model: Any) -> tuple[list[str], Any]:
     """The names of the coded columns, and (k, d) centres in the units of the table."""
-    columns = in_units(model.domain_, model.cluster_centers_)
+    named = getattr(model, "feature_names_in_", None)
+    columns = in_units(model.domain_, model.cluster_centers_, named)
     return list(columns), np.array([*columns.values()]).T
+
+
+def _sizes(model: Any) -> list[tuple[str, list[str]]]:
+    """Columns of noisy sizes and their intervals; none if no sizes were released."""
+    sizes = getattr(model, "cluster_sizes_", None)
+    if sizes is None:
+        return []
+    ends = [f"{low:.0f} to {high:.0f}" for low, high in model.cluster_size_intervals(LEVEL)]
+    return [("size", [f"{size:.0f}" for size in sizes]), (f"{100 * LEVEL:g} % interval", ends)]

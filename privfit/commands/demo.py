@@ -22,10 +22,11 @@ from privfit.domains import Schema
 from privfit.privacy.ledger import Ledger
 from privfit.report import plotting
 
-__all__ = ["DESCRIPTION", "HELP", "add", "run"]
+__all__ = ["DESCRIPTION", "EXAMPLE", "HELP", "add", "run"]
 
 PICTURE = "privfit-demo.png"
 HELP = "compare private and non-private models on generated records"
+EXAMPLE = "privfit demo"
 DESCRIPTION = (
     "Fit private models and a non-private one to generated census-like records, compare them, and "
     f"draw {PICTURE} if matplotlib is installed."

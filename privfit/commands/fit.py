@@ -10,8 +10,10 @@ import numpy as np
 
 from privfit.base.errors import InputError
 from privfit.commands.console import Console
+from privfit.commands.files import is_partitioned
 from privfit.commands.outputs import claim
 from privfit.commands.pictures import claim_picture_if
+from privfit.commands.roc import chances, show_curve
 from privfit.commands.schemafile import Declared, add_declared, read_declared
 from privfit.commands.spending import (
     RunLedger,
@@ -25,14 +27,27 @@ from privfit.commands.spending import (
 from privfit.commands.tables import Table, read_records
 from privfit.domains import Schema
 from privfit.domains.hashing import BUCKETS
+from privfit.privacy.neighbours import Neighbours
+from privfit.privacy.released import ReleasedFloat
 from privfit.report import plotting
+from privfit.report.estimates import Estimate
 
-__all__ = ["DESCRIPTION", "HELP", "SOLVER", "add", "add_model", "estimator_of", "run", "width_of"]
+__all__ = [
+    "DESCRIPTION",
+    "EXAMPLE",
+    "HELP",
+    "SOLVER",
+    "add",
+    "add_model",
+    "estimator_of",
+    "run",
+    "width_of",
+]
 
 HELP = "fit a private classifier to a table"
+EXAMPLE = "privfit fit people.csv --schema schema.toml --epsilon 1 --delta 1e-6 --out model.json"
 DESCRIPTION = (
-    "Fit a classifier to private records and write it as a model file, which holds "
-    "only declarations and released values."
+    "Fit a classifier to private records; the model file holds declarations and released values."
 )
 
 SOLVER = "method; default: auto, which is best in most cases; an unknown name lists all methods"
@@ -48,6 +63,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--holdout", type=float, metavar="SHARE",
         help="hold out this share of the records and release the accuracy on them; the held-out "
         "records are disjoint from the training records, so this adds nothing to the cost",
+    )  # fmt: skip
+    parser.add_argument(
+        "--roc", nargs="?", const="", metavar="FILE",
+        help="also release the ROC curve on the held-out records, from three quarters of their "
+        "epsilon, and draw it into this file",
     )  # fmt: skip
     parser.add_argument(
         "--trusted-eval", action="store_true",
@@ -88,11 +108,10 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> None:
     """Fit, evaluate, write."""
-    if options.trusted_eval and options.holdout is None:
-        raise InputError("--trusted-eval needs held-out records; pass --holdout 0.2")
-    if options.holdout is not None:
-        check_share(options.holdout)
+    _check_evaluation(options)
     declared = read_declared(options, console)
+    if options.roc is not None and len(declared.classes) != 2:
+        raise InputError("--roc is for two classes; leave it out")
     ledger = open_run(options, console)
     model = estimator_of(options, declared)
     model.set_params(
@@ -104,7 +123,16 @@ def run(options: argparse.Namespace, console: Console) -> None:
     from privfit.models.model import dumps
 
     numbers = width_of(declared.schema) * len(declared.classes)
-    with claim(options.out, numbers) as out, claim_picture_if(options.plot) as plot:
+    with (
+        claim(options.out, numbers) as out,
+        claim_picture_if(options.plot) as plot,
+        claim_picture_if(options.roc or None) as plot_roc,
+    ):
+        if options.roc is not None:
+            console.say(
+                f"held-out records: epsilon {_shares(options)[0]:.6g} for their accuracy, "
+                f"{_shares(options)[1]:.6g} for their ROC curve\n"
+            )
         table = read_records(options, console, declared.schema, declared.target)
         train, test = _split(table, options)
         with ledger.group("train") if len(test) else nullcontext():
@@ -112,14 +140,53 @@ def run(options: argparse.Namespace, console: Console) -> None:
         out.write(dumps(model))
         if plot is not None:
             plot(lambda _: plotting.draw_shapes(model))
-    accuracy = _evaluate(model, test, options, console, ledger) if len(test) else None
+        accuracy = _evaluate(model, test, options, console, ledger) if len(test) else None
+        curve = None
+        if options.roc is not None:
+            curve = _roc(model, test, options, ledger)
+            if plot_roc is not None:
+                plot_roc(lambda ax: curve.plot(ax=ax))
     console.say(f"{options.out}: {type(model).__name__} of {len(declared.schema.columns)} columns, "
                 f"{ledger.budget}, {options.adjacency}")  # fmt: skip
+    found: dict[str, Any] = {"model": options.out, "accuracy": accuracy}
     if accuracy is not None:
-        console.say(f"accuracy on held-out records, privately estimated: {accuracy:.4f}")
+        estimate = Estimate.of(accuracy, len(test))
+        low, high = estimate.lower, estimate.upper
+        found["accuracy_interval"] = [low, high]
+        console.say(
+            f"accuracy on held-out records, privately estimated: {accuracy:.4f} (95 % interval "
+            f"{low:.4f} to {high:.4f})"
+        )
     console.say()
-    spent = report(ledger, console)
-    console.result({"model": options.out, "accuracy": accuracy, "ledger": spent})
+    if curve is not None:
+        found["roc"] = show_curve(curve, console, f"{declared.classes[-1]!r} on held-out records")
+    found["ledger"] = report(ledger, console)
+    console.result(found)
+
+
+def _check_evaluation(options: argparse.Namespace) -> None:
+    """Refuse options for held-out records where there are none."""
+    if options.holdout is not None:
+        check_share(options.holdout)
+        if Neighbours.of(options.adjacency).replaces and is_partitioned(options.data):
+            raise InputError(
+                "--holdout splits records by position under --adjacency replace, but the folder of "
+                "a record is part of it here, so that one that is replaced could shift others; "
+                "pass --adjacency add_remove, or one file"
+            )
+    elif options.trusted_eval or options.roc is not None:
+        name = "--roc" if options.roc is not None else "--trusted-eval"
+        raise InputError(f"{name} needs held-out records; pass --holdout 0.2")
+    if options.trusted_eval and options.roc is not None:
+        raise InputError("--roc is private, and --trusted-eval is not; leave one of them out")
+
+
+def _shares(options: argparse.Namespace) -> tuple[float, float]:
+    """What held-out records pay for their accuracy, and for their ROC curve."""
+    if options.roc is None:
+        return options.epsilon, 0.0
+    accuracy = options.epsilon / 4
+    return accuracy, options.epsilon - accuracy
 
 
 def estimator_of(options: argparse.Namespace, declared: Declared) -> Any:
@@ -170,8 +237,8 @@ def _split(table: Table, options: argparse.Namespace) -> tuple[Table, Table]:
 
 def _evaluate(
     model: Any, test: Table, options: argparse.Namespace, console: Console, ledger: RunLedger
-) -> float | None:
-    """The accuracy on records that the fit did not see: they have the whole budget to themselves.
+) -> ReleasedFloat | None:
+    """The accuracy on records that the fit did not see: they have a whole budget to themselves.
 
     None with --trusted-eval, which prints the exact accuracy to stderr.
     """
@@ -186,6 +253,19 @@ def _evaluate(
         return None
     with ledger.group("test"):
         return accuracy_score(
-            np.ones(len(right), dtype=np.int64), right.astype(np.float64), options.epsilon,
+            np.ones(len(right), dtype=np.int64), right.astype(np.float64), _shares(options)[0],
             adjacency=options.adjacency, ledger=ledger, random_state=options.seed,
+        )  # fmt: skip
+
+
+def _roc(model: Any, test: Table, options: argparse.Namespace, ledger: RunLedger) -> Any:
+    """The ROC curve on the same records, from the rest of their budget."""
+    from privfit.evaluation.roc import roc_curve
+
+    size = options.n_public
+    with ledger.group("test"):
+        return roc_curve(
+            test.y == model.classes_[-1], chances(model, test), _shares(options)[1], options.delta,
+            adjacency=options.adjacency, ledger=ledger, random_state=options.seed,
+            n_public=None if size is None else max(1, round(size * options.holdout)),
         )  # fmt: skip

@@ -20,6 +20,7 @@ from privfit.base.cautions import (
 from privfit.base.errors import InputError
 from privfit.commands import COMMANDS
 from privfit.commands.console import DONE, EXIT_CODES, READER_GONE, REFUSED, Console
+from privfit.commands.helping import Brief, HelpAll
 from privfit.commands.outputs import check_outputs
 from privfit.commands.signals import stopped_by_signals
 from privfit.privacy.budget_file import BudgetFileWarning
@@ -93,9 +94,15 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for command in COMMANDS:
         name = command.__name__.rpartition(".")[2]
-        one = commands.add_parser(name, help=command.HELP, description=command.DESCRIPTION)
+        one = commands.add_parser(
+            name, help=command.HELP, description=command.DESCRIPTION, formatter_class=Brief,
+            usage=f"privfit {name} [options]", epilog=f"example:\n  {command.EXAMPLE}",
+            add_help=False,
+        )  # fmt: skip
+        one.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
         command.add(one)
         one.set_defaults(run=command.run)
+        one.add_argument("--help-all", action=HelpAll)
         says = one.add_argument_group("output")
         says.add_argument("--json", action="store_true", help="print one JSON object on stdout")
         says.add_argument("--quiet", action="store_true", help="print only errors and warnings")

@@ -19,8 +19,8 @@ from privfit.base.files import beside, write_through
 
 __all__ = ["Claim", "check_outputs", "claim", "claim_if"]
 
-READ = ("data", "schema", "model", "ledger", "places")  # options that are paths
-WRITTEN = ("out", "plot")
+READ = ("data", "schema", "model", "ledger", "places", "curve", "accuracy")  # which are paths
+WRITTEN = ("out", "plot", "roc")
 
 ROOM = 1 << 20  # bytes for all but the numbers of a large model: schema, settings, events
 DIGITS = 32  # bytes that a number may take in a text
@@ -63,7 +63,7 @@ def check_outputs(options: argparse.Namespace) -> None:
     taken = {os.path.realpath(path) for name in READ if (path := getattr(options, name, None))}
     for name in WRITTEN:
         path = getattr(options, name, None)
-        if path is None:
+        if not path:
             continue
         if os.path.realpath(path) in taken:
             raise InputError(

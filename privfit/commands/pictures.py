@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from privfit.base import extras
 from privfit.base.errors import InputError
 from privfit.commands.outputs import claim
 from privfit.report.plotting import rendered
@@ -28,7 +29,7 @@ def claim_picture(path: str) -> Iterator[Write]:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise InputError('a plot needs matplotlib; run pip install "privfit[plot]"') from None
+        raise InputError(f"a plot needs matplotlib; run {extras.install('plot')}") from None
     with claim(path) as file:
 
         def write(draw: Draw) -> None:

@@ -3,35 +3,49 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import nullcontext
 from typing import Any
 
+import numpy as np
 import scipy  # its submodules load when first used
 
 from privfit.base.errors import InputError
+from privfit.base.typing import Array, Floats
 from privfit.commands.console import Console
+from privfit.commands.files import TABLE, add_csv_form, nearest
 from privfit.commands.models import load_model, schema_of
 from privfit.commands.outputs import claim_if
 from privfit.commands.pictures import claim_picture_if
-from privfit.commands.spending import add_budget, open_run, report, seed_of
-from privfit.commands.tables import Target, add_csv_form, read_records
+from privfit.commands.spending import Mask, RunLedger, add_budget, open_run, report, seed_of
+from privfit.commands.tables import Coded, Table, Target, read_records
+from privfit.domains import Schema
+from privfit.privacy.neighbours import Neighbours
+from privfit.report.plotting import draw_roc
 
-__all__ = ["DESCRIPTION", "HELP", "add", "run"]
+__all__ = ["DESCRIPTION", "EXAMPLE", "HELP", "add", "chances", "run", "show_curve"]
 
 HELP = "release the private ROC curve of a model on labelled records"
+EXAMPLE = "privfit roc model.json test.csv --target income --epsilon 0.5 --plot roc.png"
 DESCRIPTION = (
     "Release the ROC curve of a binary classifier. On records that the model was fitted to, this "
     "is a second release, which must be charged to the same budget: pass the --ledger of the fit."
 )
+OTHERS = "other values"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("model", help="a model file")
-    parser.add_argument("data", help="labelled records: CSV, CSV.gz or Parquet")
+    parser.add_argument("data", help=f"labelled {TABLE}")
     parser.add_argument("--target", required=True, metavar="NAME", help="the column of labels")
     parser.add_argument(
         "--positive", metavar="LABEL", help="positive class; default: the last one of the model"
     )
+    parser.add_argument(
+        "--group", metavar="NAME",
+        help="a column of declared categories: one curve for each; they share no record, so all "
+        "together cost what one costs (needs --adjacency add_remove)",
+    )  # fmt: skip
     add_csv_form(parser)
     add_budget(parser)
     parser.add_argument("--out", metavar="FILE", help="the curve, as a model file")
@@ -39,30 +53,43 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
-    """Release a curve."""
-    from privfit.evaluation.roc import roc_curve
+    """Release a curve, or one for each group."""
     from privfit.models.model import dumps
 
     model = load_model(options.model)
     schema, classes = schema_of(model, options.model), _classes(model, options)
-    positive = _positive(options, classes)
+    positive, groups = _positive(options, classes), _groups(schema, options)
     ledger, seed = open_run(options, console), seed_of(options, console)
     with claim_if(options.out) as out, claim_picture_if(options.plot) as plot:
-        target = Target(options.target, tuple(classes))
-        table = read_records(options, console, schema, target)
-        scores = scipy.special.expit(
-            model.decision_function(table.columns)
-        )  # of the last class, within [0, 1]
-        curve = roc_curve(
-            table.y == positive, scores if positive == classes[-1] else 1 - scores,
-            options.epsilon, options.delta, adjacency=options.adjacency,
-            n_public=options.n_public, ledger=ledger, random_state=seed,
-        )  # fmt: skip
+        table = read_records(options, console, schema, Target(options.target, tuple(classes)))
+        scores = chances(model, table)
+        scores = scores if positive == classes[-1] else 1 - scores
+        curves = {}
+        for name, rows in _parts(table, groups, options.group):
+            with ledger.group(f"{options.group}={name}") if groups else nullcontext():
+                curves[name] = _curve(
+                    table.y == positive, scores, rows, options, len(groups), ledger, seed
+                )
         if out is not None:
-            out.write(dumps(curve))
+            out.write(dumps(curves[""]))
         if plot is not None:
-            plot(lambda ax: curve.plot(ax=ax))
-    console.say(f"area under the private curve of {positive!r}: {curve.auc:.4f}\n")
+            plot(lambda ax: draw_roc(curves if groups else curves[""], ax=ax))
+    fields = {}
+    for name, curve in curves.items():
+        where = f" where {options.group} is {name!r}" if groups else ""
+        fields[name] = show_curve(curve, console, f"{positive!r}{where}")
+    told = {"groups": fields} if groups else fields[""]
+    console.result({**told, "ledger": report(ledger, console)})
+
+
+def chances(model: Any, table: Table) -> Floats:
+    """(n,): scores of the last class, within [0, 1]."""
+    return np.asarray(scipy.special.expit(model.decision_function(table.columns)))
+
+
+def show_curve(curve: Any, console: Console, of: str) -> dict[str, Any]:
+    """Print the area and some points of a curve, and return all of it for `--json`."""
+    console.say(f"area under the private curve of {of}: {curve.auc:.4f}\n")
     shown = range(0, len(curve.fpr), max(1, len(curve.fpr) // 16))
     console.table(
         ("threshold", "false positives", "true positives"),
@@ -70,8 +97,61 @@ def run(options: argparse.Namespace, console: Console) -> None:
          for i in shown],
     )  # fmt: skip
     console.say()
-    rates = {"fpr": curve.fpr, "tpr": curve.tpr, "thresholds": [None, *curve.thresholds[1:]]}
-    console.result({"auc": curve.auc, **rates, "ledger": report(ledger, console)})
+    thresholds = [None, *curve.thresholds[1:]]
+    return {"auc": curve.auc, "fpr": curve.fpr, "tpr": curve.tpr, "thresholds": thresholds}
+
+
+def _curve(
+    is_positive: Array, scores: Floats, rows: Mask | None, options: argparse.Namespace,
+    groups: int, ledger: RunLedger, seed: int | None,
+) -> Any:  # fmt: skip
+    """The curve of all records, or of a group.
+
+    Whether a group is empty must not show, so each gets one public record besides its own.
+    """
+    from privfit.evaluation.roc import roc_curve
+
+    size = options.n_public
+    if rows is not None:
+        is_positive, scores = np.append(is_positive[rows], False), np.append(scores[rows], 0.5)
+        size = None if size is None else max(1, size // groups)
+    return roc_curve(
+        is_positive, scores, options.epsilon, options.delta, adjacency=options.adjacency,
+        n_public=size, ledger=ledger, random_state=seed,
+    )  # fmt: skip
+
+
+def _groups(schema: Schema, options: argparse.Namespace) -> list[str]:
+    """The declared values of the column of --group; empty without it."""
+    if options.group is None:
+        return []
+    column = schema.columns.get(options.group)
+    values = None if column is None or column.holds_numbers else column.values
+    if column is None or not values:
+        known = [name for name, one in schema.columns.items() if not one.holds_numbers]
+        raise InputError(
+            f"--group ({options.group!r}){nearest(options.group, known)} must be a column of the "
+            "model with declared categories; pass another, or leave it out"
+        )
+    if Neighbours.of(options.adjacency).replaces:
+        raise InputError(
+            "--group needs --adjacency add_remove: a record that is replaced may come into another "
+            "group, and two curves would change; pass that"
+        )
+    if options.out is not None:
+        raise InputError("--out takes one curve; leave it out, or leave out --group")
+    others = [OTHERS] if column.width > len(values) else []
+    return [*map(str, values), *others]
+
+
+def _parts(table: Table, groups: list[str], name: str | None) -> Any:
+    """Names of groups and their records; '' and None without groups."""
+    if name is None:
+        return [("", None)]
+    column = table.columns[name]
+    assert isinstance(column, Coded)
+    codes = np.where(column.codes < 0, len(column.values), column.codes.astype(np.int64))
+    return [(group, codes == code) for code, group in enumerate(groups)]
 
 
 def _classes(model: Any, options: argparse.Namespace) -> list[Any]:

@@ -12,21 +12,16 @@ from privfit.base.errors import InputError
 from privfit.base.json import write
 from privfit.commands.bought import add_bought, check_not_bought, run_bought
 from privfit.commands.console import Console
+from privfit.commands.files import TABLE, CsvForm, add_csv_form, nearest, opened
 from privfit.commands.outputs import claim
-from privfit.commands.tables import (
-    CsvForm,
-    add_csv_form,
-    as_labels,
-    as_number,
-    as_value,
-    opened,
-)
+from privfit.commands.tables import COMMA, as_labels, as_number, as_value
 from privfit.domains import Categorical, Numeric, Schema
 from privfit.domains.reading import Odd, canonical, objects
 
-__all__ = ["DESCRIPTION", "HELP", "add", "run"]
+__all__ = ["DESCRIPTION", "EXAMPLE", "HELP", "add", "run"]
 
 HELP = "draft the schema of a table, or buy one"
+EXAMPLE = "privfit schema people.csv --target income --out schema.toml"
 DESCRIPTION = (
     "Draft the types, ranges and categories of a table's columns, for people who may see the "
     "records. The draft is not private: replace its ranges by documented ones. With --epsilon, buy "
@@ -63,7 +58,7 @@ read_from_data = true
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("data", help="table of records: CSV, CSV.gz or Parquet")
+    parser.add_argument("data", help=TABLE)
     parser.add_argument("--target", metavar="NAME", help="the column of labels")
     add_csv_form(parser)
     parser.add_argument("--out", metavar="FILE", help="file of the schema; default: stdout")
@@ -106,8 +101,9 @@ def _look(path: str, form: CsvForm) -> dict[str, _Seen]:
     with opened(path, None, form) as chunks:
         for chunk in chunks:
             if not seen:
-                _check_header(path, chunk)
-                seen = {name: _Seen(name) for name in chunk}
+                if form.header is None:
+                    _check_header(path, chunk)
+                seen = {name: _Seen(name, form.decimal == ",") for name in chunk}
             for name, values in chunk.items():
                 seen[name].add(values)
     return seen
@@ -117,8 +113,8 @@ def _check_header(path: str, names: Iterable[str]) -> None:
     """Refuse a first line that looks like a record, without quoting it: it may be one."""
     if any(as_number(name) is not None for name in names):
         raise InputError(
-            f"{path!r} must have a header line, but its first line contains numbers; add a "
-            "line of column names above the records"
+            f"{path!r} must have a header line, but its first line contains numbers; add a line "
+            "of column names above the records, or pass --header or --no-header"
         )
 
 
@@ -128,8 +124,8 @@ def _take_label(seen: dict[str, _Seen], options: argparse.Namespace) -> list[str
         return []
     if options.target not in seen:
         raise InputError(
-            f"--target ({options.target!r}) must be a column of {options.data!r}; pass a name "
-            "from its header"
+            f"--target ({options.target!r}){nearest(options.target, list(seen))} must be a column "
+            f"of {options.data!r}; pass a name from its header"
         )
     levels = seen.pop(options.target).levels
     if levels is None or len(levels) < 2:
@@ -154,8 +150,8 @@ def _comments(left_out: dict[str, str], codes: dict[str, list[int]]) -> list[str
 class _Seen:
     """What has been seen of one column so far."""
 
-    def __init__(self, name: str) -> None:
-        self._name, self._count, self._lacks = name, 0, False
+    def __init__(self, name: str, comma: bool = False) -> None:
+        self._name, self._count, self._lacks, self._comma = name, 0, False, comma
         self.missing: set[str] = set()  # texts that stand for missing values
         self.levels: set[str] | None = set()  # None once there are too many
         self._different: set[int] = set()  # hashes of values
@@ -177,7 +173,8 @@ class _Seen:
             if len(self.levels) > MOST_LEVELS or max(map(len, different), default=0) > LONGEST:
                 self.levels = None
         if self._numeric:
-            self._add_numbers([as_number(text) for text in different])
+            marked = (text.translate(COMMA) if self._comma else text for text in different)
+            self._add_numbers([as_number(text) for text in marked])
         self._separated |= any(map(SEPARATED.fullmatch, different))
 
     def _add_numbers(self, numbers: list[float | None]) -> None:

@@ -20,7 +20,8 @@ from typing import Any
 from privfit.base.errors import InputError
 from privfit.commands.arguments import COUNT
 from privfit.commands.console import Console
-from privfit.commands.tables import Target, add_csv_form, as_labels
+from privfit.commands.files import TABLE, add_csv_form, nearest
+from privfit.commands.tables import Target, as_labels
 from privfit.domains import Schema
 from privfit.domains.toml import read_toml
 
@@ -42,7 +43,7 @@ class Declared:
 
 def add_declared(parser: argparse.ArgumentParser, target: bool = True) -> None:
     """Add the options of a command that fits to records."""
-    parser.add_argument("data", help="table of records: CSV, CSV.gz or Parquet")
+    parser.add_argument("data", help=TABLE)
     parser.add_argument(
         "--schema", required=True, metavar="FILE", help="TOML file that declares the columns"
     )
@@ -120,8 +121,10 @@ def _target(schema: Schema, data: dict[str, Any], options: argparse.Namespace) -
     if classes is None and column is not None:
         classes = column.choices
     if not _are_labels(classes):
+        known = [*filter(None, [data.get("label")]), *schema.columns]
         raise InputError(
-            f"--target ({name!r}) must have two or more different declared classes; "
+            f"--target ({name!r}){nearest(name, known) if name not in known else ''} must have two "
+            "or more different declared classes; "
             f"pass --classes, or label and classes = [...] in a table [data] of {options.schema!r}"
         )
     return Target(name, tuple(classes or ()))

@@ -9,25 +9,22 @@ from functools import partial
 from typing import Any
 
 from privfit.base.errors import InputError
-from privfit.commands.cluster import show_centres
+from privfit.commands.cluster import draw_centres, show_centres
 from privfit.commands.console import Console
 from privfit.commands.models import load_model
 from privfit.commands.pictures import Draw, claim_picture_if
 from privfit.privacy.ledger import Budget, Release
+from privfit.privacy.neighbours import Neighbours
 from privfit.report import plotting
 
-__all__ = ["DESCRIPTION", "HELP", "add", "run"]
+__all__ = ["DESCRIPTION", "EXAMPLE", "HELP", "add", "run"]
 
 HELP = "verify a model file and show its contents"
+EXAMPLE = "privfit show model.json --plot shapes.png"
 DESCRIPTION = (
     "Recompute the privacy cost of a model from its events, and show everything that it releases. "
     "With --quiet, only the exit code shows whether the file is valid."
 )
-
-HIDDEN = {
-    "replace": "for the contents of one row (replace)",
-    "add_remove": "for the presence of one record (add_remove)",
-}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +48,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
             plot(_picture_of(model))
     promise = Budget(release.epsilon, release.delta)
     console.say(f"{options.model}: {type(model).__name__}")
-    console.say(f"guarantee: {promise}, {HIDDEN[release.adjacency]}")
+    console.say(f"guarantee: {promise}, for {Neighbours.of(release.adjacency).hidden}")
     console.say(f"verified: the draws below cost epsilon {release.cost():.6g} at this delta")
     if release.seeded:
         console.warn("this model was drawn with a seed: anyone who knows it can subtract the noise")
@@ -98,7 +95,7 @@ def _picture_of(model: Any) -> Draw:
 
 SHOWN = {"cluster_centers_": show_centres, "coef_": _show_weights, "auc": _show_area}
 DRAWN: dict[str, Callable[..., Any]] = {
-    "cluster_centers_": plotting.draw_clusters,
+    "cluster_centers_": draw_centres,
     "coef_": lambda model, _: plotting.draw_shapes(model),  # in a figure of its own size
     "auc": plotting.draw_roc,
 }

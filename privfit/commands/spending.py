@@ -114,7 +114,10 @@ def add_budget(parser: argparse.ArgumentParser, required: bool = True) -> None:
         help="a budget file shared between runs, created by privfit budget --create",
     )  # fmt: skip
     budget.add_argument(
-        "--seed", type=int, metavar="N", help="make a run repeatable; VOIDS PRIVACY, for tests only"
+        "--seed",
+        type=int,
+        metavar="N",
+        help="make a run repeatable, which VOIDS PRIVACY; for tests",
     )
 
 

@@ -16,9 +16,12 @@ from privfit.commands.tables import read_records
 from privfit.privacy.ledger import ADJACENCIES
 from privfit.report import plotting
 
-__all__ = ["DESCRIPTION", "HELP", "add", "run"]
+__all__ = ["DESCRIPTION", "EXAMPLE", "HELP", "add", "run"]
 
 HELP = "compute the privacy-accuracy curve on public or synthetic records"
+EXAMPLE = (
+    "privfit sweep synthetic.csv --schema schema.toml --public --epsilons 0.1 1 --out sweep.json"
+)
 DESCRIPTION = (
     "Fit private models at several values of epsilon, and one without privacy, on several splits. "
     "The accuracies are exact, so the records must be public or synthetic."

@@ -91,7 +91,7 @@ class Dataset:
 
     def __repr__(self) -> str:
         kind = ", made up" if self.made_up else ""
-        return f"Dataset({self.name!r}, {len(self)} records{kind}, {self.schema!r})"
+        return f"Dataset({self.name!r}, {len(self)} records{kind}, {self.schema})"
 
     @property
     def n_public(self) -> int:

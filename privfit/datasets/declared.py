@@ -139,7 +139,7 @@ def load_schema(name: str, ranges: str = "documented") -> Schema:
     Examples
     --------
     >>> from privfit.datasets import load_schema
-    >>> load_schema("adult")
+    >>> print(load_schema("adult"))
     Schema(<14 columns, 135 encoded>)
     """
     schema = declared(name).under(ranges)

@@ -18,11 +18,13 @@ import numpy as np
 from privfit.base.errors import FileError, FileMissingError
 from privfit.base.typing import Array
 from privfit.records.csv_files import ROWS, Cells
+from privfit.records.files import File
 from privfit.records.sources import CsvTable
 
 __all__ = ["VARIABLE", "find", "read", "verify"]
 
 VARIABLE = "PRIVFIT_DATA"  # of the environment: the folder of the data sets
+ROOM = ROWS << 12  # bytes of a block, so that its number of rows is what the reader allows
 
 
 def find(name: str, folder: str | os.PathLike[str] | None, source: str, columns: list[str]) -> Path:
@@ -68,9 +70,9 @@ def read(path: Path, kinds: Mapping[str, str]) -> dict[str, Array]:
     A number is the double nearest to its cell, NaN if the cell is no number. Texts are an array of
     objects, whose width does not depend on the records.
     """
-    table = CsvTable(path, delimiter=",", line_breaks=False)
+    table = CsvTable(File(str(path)), delimiter=",", line_breaks=False)
     with table.clear_errors():
-        names = table.names()
+        names = table.names
         if sorted(names) != sorted(kinds):
             raise FileError(
                 f"path ({str(path)!r}) must have the declared columns, each once; rename or remove "
@@ -78,7 +80,7 @@ def read(path: Path, kinds: Mapping[str, str]) -> dict[str, Array]:
             )
         parts: dict[str, list[Array]] = {name: [_empty(kind)] for name, kind in kinds.items()}
         known: dict[str, dict[Any, Any]] = {name: {} for name in kinds}
-        for block in table.blocks(list(kinds), ROWS):
+        for block in table.blocks(list(kinds), ROOM):
             for name, kind in kinds.items():
                 cells: Cells = block[name]
                 parts[name].append(

@@ -13,9 +13,11 @@ from numpy.typing import ArrayLike
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats
 from privfit.base.validation import is_sparse
+from privfit.domains.cells import Cut, Listed, least_numbers
 from privfit.domains.domain import Domain, Quantised, check_width
 from privfit.domains.geometry import pair_distances
 from privfit.domains.grid import Grid, frozen, has_ordinary_size, whole_units
+from privfit.domains.products import rounded_products
 
 __all__ = ["Box"]
 
@@ -125,6 +127,17 @@ class Box(Domain):
             )
         return np.clip(whole_units(block, units), low, high).astype(np.int16)
 
+    def products(self, X: Any, W: Floats) -> Floats:
+        if is_sparse(X):
+            return super().products(X, W)
+        low, high = self._integer_bounds(False)
+        return rounded_products(X, W, self.record_units(), self.origin, low, high)
+
+    def table_cells(self, uniform: bool = False) -> list[Cut | Listed]:
+        low, high = self._integer_bounds(uniform)
+        columns = zip(self.origin, self.record_units(uniform), low, high, strict=True)
+        return [_cut(*map(float, column)) for column in columns]
+
     def clipping(self, uniform: bool = False) -> Floats:
         low, high = self._integer_bounds(uniform)
         return np.stack([self.origin, 1 / self.record_units(uniform), low, high])
@@ -162,6 +175,16 @@ class Box(Domain):
 
     def rescaled_norm(self, sizes: Floats, reach: Floats) -> float:
         return float(sizes[:-1] @ reach + sizes[-1])
+
+
+def _cut(origin: float, unit: float, low: float, high: float) -> Cut:
+    """The steps of a column, as `quantise` rounds it."""
+
+    def steps(numbers: Floats) -> Floats:
+        return np.clip(whole_units(numbers - origin, unit), low, high)
+
+    edges = least_numbers(steps, int(low), int(high))
+    return Cut(edges, step=unit, first=low * unit + origin)
 
 
 def _check_bounds(lower: Floats, upper: Floats) -> None:

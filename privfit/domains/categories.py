@@ -13,6 +13,7 @@ import numpy as np
 from privfit.base.errors import DeclarationError, InputError
 from privfit.base.typing import Array
 from privfit.base.validation import is_finite, is_whole
+from privfit.domains.cells import Listed
 from privfit.domains.codes import level_type
 from privfit.domains.hashing import BUCKETS, BucketReader, bucket_of
 from privfit.domains.reading import Known, LevelReader, NumberReader, Odd, canonical, positions
@@ -213,6 +214,33 @@ class Categorical:
                 "Categorical(values, other=True)"
             )
         return out
+
+    def cell(self, name: str, reader: NumberReader, one: int, level: float) -> Listed:
+        """How cells are coded, as plain values.
+
+        Parameters
+        ----------
+        name : str
+            Name of the column, for messages.
+        reader : NumberReader
+            Ignored: a declared value is never missing.
+        one : int
+            Ignored.
+        level : float
+            What a level is coded as.
+
+        Returns
+        -------
+        Listed
+            The declared values.
+        """
+        if self.buckets is not None:
+            raise DeclarationError(
+                f"column {name!r} hashes values into buckets, which no transformer of scikit-learn "
+                "does; fit with Categorical([...], other=True), or with Categorical(names='bought')"
+                ", which buys names, or serve the model with privfit.load"
+            )
+        return Listed(tuple(self.values or ()), self.other, level)
 
     @cached_property
     def _known(self) -> Known:

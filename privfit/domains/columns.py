@@ -21,6 +21,7 @@ from privfit.base.errors import DeclarationError, InputError
 from privfit.base.typing import Array, Floats, Integers
 from privfit.base.validation import is_finite, is_whole
 from privfit.domains.categories import Categorical, check_levels
+from privfit.domains.cells import Cut, least_numbers
 from privfit.domains.codes import level_type
 from privfit.domains.grid import has_ordinary_size
 from privfit.domains.keys import number_at
@@ -32,6 +33,7 @@ from privfit.domains.scales import CUTS
 __all__ = ["Categorical", "Column", "Numeric", "columns_from"]
 
 LARGEST = 0x7F800000  # bits of infinity in float32
+MOST_BINS = 1 << 16  # of a column: each is a weight, and a level of two bytes
 MANY = 32  # cuts that are searched by halves
 
 
@@ -103,9 +105,10 @@ class Numeric:
                     "such as bins=[25, 35, 50]"
                 )
             object.__setattr__(self, "bins", tuple(float(cut) for cut in self.bins))
-        elif self.bins != "auto" and (not is_whole(self.bins) or self.bins < 0):
+        elif self.bins != "auto" and (not is_whole(self.bins) or not 0 <= self.bins <= MOST_BINS):
             raise DeclarationError(
-                f"bins ({self.bins!r}) must be 0 or a positive number; pass bins=8"
+                f"bins ({self.bins!r}) must be 0 or a positive number up to {MOST_BINS}; pass "
+                "bins=8"
             )
         if self.scale not in (None, "log"):
             raise DeclarationError(f"scale ({self.scale!r}) must be 'log'; pass it or leave it out")
@@ -331,6 +334,37 @@ class Numeric:
         if not len(cuts):
             return np.array([np.nan], dtype=np.float32)
         return padded(cuts) if len(cuts) >= MANY else cuts
+
+    def cell(self, name: str, reader: NumberReader, one: int, level: float) -> Cut:
+        """How cells are coded, as plain values.
+
+        Parameters
+        ----------
+        name : str
+            Name of the column, for messages.
+        reader : NumberReader
+            Reader that knows the texts for missing values.
+        one : int
+            Number of units of 1.
+        level : float
+            What a level is coded as.
+
+        Returns
+        -------
+        Cut
+            The least number of each step.
+        """
+        if reader.takes_numbers_for_missing:
+            raise DeclarationError(
+                f"column {name!r} counts a number as missing ({', '.join(reader.tokens)}), which "
+                "no transformer of scikit-learn does exactly; replace it by NaN in the table and "
+                "fit without it in missing, or serve the model with privfit.load"
+            )
+        steps = self._steps(one).entries
+        if self.has_levels:
+            edges = least_numbers(steps, 0, self._n_bins - 1)
+            return Cut(edges, fill=self.fill, missing=bool(self.missing), level=level)
+        return Cut(least_numbers(steps, 0, one), step=1.0 / one, fill=self.fill)
 
     def share(self, numbers: Floats) -> Floats:
         """Rescale numbers to fractions of the range.

@@ -21,11 +21,13 @@ from numpy.typing import ArrayLike, NDArray
 from privfit.base.errors import DeclarationError, InputError
 from privfit.base.typing import Floats
 from privfit.base.validation import is_sparse
+from privfit.domains.cells import Cut, Listed
 from privfit.domains.frames import numbers_of
 from privfit.domains.geometry import Geometry
 from privfit.domains.grid import Grid, covering_exponents, frozen
 from privfit.domains.parts import Part
 from privfit.domains.plain import arguments, as_plain, domain_from, hashable
+from privfit.domains.products import check_finite, not_finite
 
 __all__ = ["Domain", "Quantised", "check_width", "not_finite"]
 
@@ -327,6 +329,43 @@ class Domain(Geometry):
         units = domain.record_units(uniform)
         return whole.multiply(units).tocsr() if is_sparse(whole) else whole * units + domain.origin
 
+    def products(self, X: Any, W: Floats) -> Floats:
+        """The inner products of records, as a model sees them, with weights.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns)
+            The records.
+        W : array of shape (m, d)
+            The weights of each model.
+
+        Returns
+        -------
+        array of shape (n, m)
+            The inner products.
+        """
+        numbers = X.data if is_sparse(X) else np.ravel(X)
+        check_finite(numbers, numbers)
+        return np.asarray(self.rounded(X) @ W.T)
+
+    def table_cells(self, uniform: bool = False) -> list[Cut | Listed]:
+        """How each column of a table is coded, as plain values; for programs without privfit.
+
+        Parameters
+        ----------
+        uniform : bool, default=False
+            Whether all columns have the unit of the widest one, as distances need.
+
+        Returns
+        -------
+        list of Cut or Listed
+            Edges of numbers and values of categories, column by column.
+        """
+        raise DeclarationError(
+            f"domain ({self!r}) projects whole records, which no transformer of scikit-learn does; "
+            "fit with a Box or a Schema, or serve the model with privfit.load"
+        )
+
     def coordinates(self, points: Any, columns: Sequence[int]) -> Floats:
         """Some encoded columns of points, which may be outside the domain.
 
@@ -491,13 +530,6 @@ def check_width(domain: Domain, n_features: int) -> None:
             f"X has {n_features} columns but {type(domain).__name__} declares "
             f"{domain.n_features}; pass a domain for the columns of X"
         )
-
-
-def not_finite() -> InputError:
-    """The error for a table with NaN or infinity."""
-    return InputError(
-        "X must be finite; replace NaN and infinity first, or declare a Schema with fill="
-    )
 
 
 def _check_table(X: Any) -> None:

@@ -8,17 +8,27 @@ dropped: neither affects another record. No message reveals the number of record
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from privfit.base.errors import InputError, InputTypeError
-from privfit.base.typing import Array
+from privfit.base.typing import Array, Integers
 from privfit.base.validation import is_sparse
 from privfit.domains.reading import raw_numbers
 
-__all__ = ["NotNumbersError", "column_names", "columns_of", "length", "numbers_of"]
+__all__ = [
+    "NotNumbersError",
+    "chosen",
+    "column_names",
+    "columns_of",
+    "indexable",
+    "length",
+    "numbers_of",
+    "records_of",
+    "rows_of",
+]
 
 
 class NotNumbersError(ValueError, TypeError):
@@ -53,6 +63,14 @@ def columns_of(X: Any, names: list[str]) -> tuple[int, list[Any]]:
     if len(lengths) != 1 or -1 in lengths:
         raise InputError("X must have columns of one equal length; pass one value per record")
     return lengths.pop(), columns
+
+
+def chosen(X: Any, names: Iterable[Any]) -> Any:
+    """These columns of a table that has names, in this order."""
+    wanted = list(names)
+    if isinstance(X, Mapping):
+        return {name: X[name] for name in wanted}
+    return X[wanted] if hasattr(X, "iloc") or isinstance(X, np.ndarray) else X.select(wanted)
 
 
 def _library(X: Any) -> str:
@@ -104,6 +122,36 @@ def length(column: Any) -> int:
     if isinstance(column, str | bytes | Mapping | set) or getattr(column, "ndim", 1) != 1:
         return -1
     return len(column) if hasattr(column, "__len__") else -1
+
+
+def records_of(X: Any) -> int:
+    """The number of records of a table in memory; -1 if its columns differ in length."""
+    if isinstance(X, Mapping) and not is_sparse(X):
+        lengths = {length(column) for column in X.values()}
+        return lengths.pop() if len(lengths) == 1 else -1
+    shape = getattr(X, "shape", None)
+    return int(shape[0]) if shape else len(X) if hasattr(X, "__len__") else -1
+
+
+def indexable(X: Any) -> Any:
+    """The table, with columns that `rows_of` can take cells of: those of CSV files become texts."""
+    if not isinstance(X, Mapping) or is_sparse(X):
+        return X
+    return {name: column if hasattr(column, "__getitem__") else np.asarray(column)
+            for name, column in X.items()}  # fmt: skip
+
+
+def rows_of(X: Any, places: Integers) -> Any:
+    """The records at these places, in a table of the same kind."""
+    if isinstance(X, Mapping) and not is_sparse(X):
+        return {name: rows_of(column, places) for name, column in X.items()}
+    if isinstance(X, list | tuple):
+        return [X[place] for place in places.tolist()]
+    if _library(X) == "pandas":
+        return X.iloc[places]
+    if _library(X) == "pyarrow":
+        return X.take(places)
+    return X.tocsr()[places] if is_sparse(X) else X[places]
 
 
 # ------------------------------------------------------------------------------------------ numbers

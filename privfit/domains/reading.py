@@ -373,6 +373,11 @@ class NumberReader:
                   if isinstance(text, str) and not WHOLE_OR_FRACTION.fullmatch(text)]  # fmt: skip
         self._doubtful = through_float32([x for x in others if not math.isnan(x)])  # "01", "+1"
 
+    @property
+    def takes_numbers_for_missing(self) -> bool:
+        """Whether some numbers stand for a missing value."""
+        return bool(self._numbers.size)
+
     def numbers(self, column: Any) -> Floats:
         """The cells as float64, each of them exact in float32."""
         if hasattr(type(column), "read_numbers"):

@@ -40,9 +40,12 @@ class ScaledSchema(Schema):
             )
 
     def __repr__(self) -> str:
+        return f"{super().__repr__()}, levels {self.level:.4g}"
+
+    def __str__(self) -> str:
         if self.has_blanks:
-            return super().__repr__()
-        return f"{super().__repr__()[:-2]}, levels {self.level:.4g}>)"
+            return super().__str__()
+        return f"{super().__str__()[:-2]}, levels {self.level:.4g}>)"
 
     @property
     def level_units(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,10 +16,13 @@ from numpy.typing import ArrayLike
 from privfit._kernels import threads
 from privfit._kernels.linear import group_pair_norms
 from privfit.base.errors import DeclarationError, DeclarationTypeError
+from privfit.base.markup import element, table
 from privfit.base.typing import Array, Floats, Integers
 from privfit.domains.box import Box
+from privfit.domains.cells import Cut, Listed
 from privfit.domains.codes import Codes
 from privfit.domains.columns import Categorical, Column, Numeric, columns_from
+from privfit.domains.described import described, kind_of
 from privfit.domains.domain import Domain, check_width
 from privfit.domains.frames import columns_of
 from privfit.domains.grid import Grid, frozen
@@ -29,6 +33,7 @@ from privfit.domains.toml import read_toml, toml_text
 
 __all__ = ["Schema", "as_schema"]
 
+MOST_LINES, LINE = 40, 88  # columns that a text shows, and its width if it is one line
 BOOLEAN = Categorical([False, True], other=True)  # missing values are other
 
 
@@ -220,6 +225,21 @@ class Schema(Domain):
         return toml_text(first, tables)
 
     def __repr__(self) -> str:
+        """The columns and what they may hold: on one line if that is short."""
+        lines = [f"{name}: {described(column)}" for name, column in self.columns.items()]
+        if len(lines) > MOST_LINES:
+            lines[MOST_LINES - 1 :] = [f"... and {len(lines) - MOST_LINES + 1} more columns"]
+        short = f"Schema({'; '.join(lines)})"
+        return short if len(short) <= LINE else "\n    ".join(["Schema(", *lines]) + "\n)"
+
+    def _repr_html_(self) -> str:
+        rows = [(str(name), kind_of(column), described(column))
+                for name, column in self.columns.items()]  # fmt: skip
+        head = element("p", element("b", str(self)))
+        return element("div", head, table(("column", "kind", "what it may hold"), rows, texts=3))
+
+    def __str__(self) -> str:
+        """A few words, which releases and model files contain."""
         if self.has_blanks:
             return f"Schema(<{len(self.columns)} columns, {len(self.blanks)} with blanks>)"
         return f"Schema(<{len(self.columns)} columns, {self.n_features} encoded>)"
@@ -345,6 +365,14 @@ class Schema(Domain):
 
     def rounded(self, X: Any, uniform: bool = False) -> Any:
         return self.encode(X) * float(self.record_units()[0])
+
+    def products(self, X: Any, W: Floats) -> Floats:
+        return self.read(X).products(W, self.level_units, float(self.record_units()[0]))
+
+    def table_cells(self, uniform: bool = False) -> list[Cut | Listed]:
+        reader, one = NumberReader(self.missing), 1 << self.grid.a
+        level = math.ldexp(self.level_units, -self.grid.a)
+        return [column.cell(name, reader, one, level) for name, column in self.columns.items()]
 
     def coordinates(self, points: Any, columns: Sequence[int]) -> Floats:
         coded = self.rounded(points).tocsc()[:, list(columns)]

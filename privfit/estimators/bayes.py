@@ -18,15 +18,18 @@ from privfit.domains import Box
 from privfit.estimators.common import (
     ExactAccuracy,
     PrivateEstimator,
+    block_by_block,
     read_labels,
     read_table,
     refuse,
     remember_columns,
     reread_table,
 )
+from privfit.estimators.serving import bayes_model
 from privfit.features.bayes import NaiveBayes
 from privfit.privacy.ledger import Ledger
 from privfit.records import is_partitioned
+from privfit.records.answers import Form
 from privfit.records.binary import BinaryRecords, bound_ones
 from privfit.runs.payment import Terms
 
@@ -196,13 +199,14 @@ class BernoulliNB(ExactAccuracy, PrivateEstimator):
         )  # fmt: skip
         return self
 
+    @block_by_block
     def predict_joint_log_proba(self, X: Any) -> Floats:
         """Logarithms of P(class) P(record given class), with all features of a record.
 
         Parameters
         ----------
-        X : array-like of shape (n, n_columns)
-            The records, in memory.
+        X : array-like of shape (n, n_columns), Stream or Dask collection
+            The records.
 
         Returns
         -------
@@ -211,15 +215,17 @@ class BernoulliNB(ExactAccuracy, PrivateEstimator):
         """
         check_is_fitted(self)
         records = reread_table(self, X, BINARY) > 0
-        return np.asarray(records @ self._weights.T) + self._offsets
+        with self._bounded():
+            return np.asarray(records @ self._weights.T) + self._offsets
 
+    @block_by_block
     def predict_log_proba(self, X: Any) -> Floats:
         """Logarithms of `predict_proba`.
 
         Parameters
         ----------
-        X : array-like of shape (n, n_columns)
-            The records, in memory.
+        X : array-like of shape (n, n_columns), Stream or Dask collection
+            The records.
 
         Returns
         -------
@@ -228,13 +234,14 @@ class BernoulliNB(ExactAccuracy, PrivateEstimator):
         """
         return np.asarray(log_softmax(self.predict_joint_log_proba(X), axis=1))
 
+    @block_by_block
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of the classes.
 
         Parameters
         ----------
-        X : array-like of shape (n, n_columns)
-            The records, in memory.
+        X : array-like of shape (n, n_columns), Stream or Dask collection
+            The records.
 
         Returns
         -------
@@ -243,13 +250,14 @@ class BernoulliNB(ExactAccuracy, PrivateEstimator):
         """
         return np.exp(self.predict_log_proba(X))
 
+    @block_by_block
     def decision_function(self, X: Any) -> Floats:
         """The log-odds of the second class; with several classes the joint log-probabilities.
 
         Parameters
         ----------
-        X : array-like of shape (n, n_columns)
-            The records, in memory.
+        X : array-like of shape (n, n_columns), Stream or Dask collection
+            The records.
 
         Returns
         -------
@@ -259,13 +267,14 @@ class BernoulliNB(ExactAccuracy, PrivateEstimator):
         joint = self.predict_joint_log_proba(X)
         return joint[:, 1] - joint[:, 0] if joint.shape[1] == 2 else joint
 
+    @block_by_block
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each record.
 
         Parameters
         ----------
-        X : array-like of shape (n, n_columns)
-            The records, in memory.
+        X : array-like of shape (n, n_columns), Stream or Dask collection
+            The records.
 
         Returns
         -------
@@ -274,6 +283,28 @@ class BernoulliNB(ExactAccuracy, PrivateEstimator):
         """
         joint = self.predict_joint_log_proba(X)
         return np.asarray(self.classes_[joint.argmax(axis=1)])
+
+    def _form(self, name: str) -> Form:
+        """What a method returns, for `block_by_block`."""
+        k = len(self.classes_)
+        if name == "predict":
+            return Form(self.classes_.dtype)
+        return Form(np.float64, None if name == "decision_function" and k == 2 else k)
+
+    def to_sklearn(self) -> Any:
+        """The fitted model as a pipeline of scikit-learn alone, which predicts the same.
+
+        Returns
+        -------
+        sklearn.pipeline.Pipeline
+            The ``BernoulliNB`` of scikit-learn with the released counts.
+
+        Notes
+        -----
+        It is post-processing and costs nothing (docs/serving.md).
+        """
+        check_is_fitted(self)
+        return bayes_model(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -15,9 +15,16 @@ from privfit._kernels.random import BitSource
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats
 from privfit.base.validation import is_sparse, is_whole
-from privfit.estimators.common import PrivateEstimator, check_names, reread_table
+from privfit.estimators.common import (
+    PrivateEstimator,
+    block_by_block,
+    check_names,
+    reread_table,
+)
+from privfit.estimators.serving import Coder, nearest_model
 from privfit.privacy.ledger import Ledger
 from privfit.records import is_partitioned
+from privfit.records.answers import Form
 from privfit.runs.door import before, realised
 from privfit.runs.paths import Generation, Path
 from privfit.runs.payment import Account, Terms
@@ -55,7 +62,8 @@ class Clusterer(TransformerMixin, ClusterMixin, PrivateEstimator):  # type: igno
         account = terms.open(objective)
         # Nothing is drawn from the caller's bits before the charge.
         run = account.run(objective, space(account.source), terms.name)
-        path = account.solved(name, settings, run)
+        with self._bounded():
+            path = account.solved(name, settings, run)
         self._remember_solver(name, given)
         return path, account, realised(name, given, path)
 
@@ -70,13 +78,14 @@ class Clusterer(TransformerMixin, ClusterMixin, PrivateEstimator):  # type: igno
         """(n, k): the distance of each record to each centre."""
         raise NotImplementedError
 
+    @block_by_block
     def transform(self, X: Any) -> Floats:
         """The distance of each record, clipped to the domain, to each centre: **not private**.
 
         Parameters
         ----------
-        X : array-like of shape (n, n_columns)
-            The records, in memory.
+        X : array-like of shape (n, n_columns), Stream or Dask collection
+            The records.
 
         Returns
         -------
@@ -104,13 +113,14 @@ class Clusterer(TransformerMixin, ClusterMixin, PrivateEstimator):  # type: igno
         if self.domain_ is not None and is_partitioned(X):
             check_names(self, X, self.domain_)
 
+    @block_by_block
     def predict(self, X: Any) -> NDArray[np.int32]:
         """The nearest centre of each record: **not private**.
 
         Parameters
         ----------
-        X : array-like of shape (n, n_columns)
-            The records, in memory.
+        X : array-like of shape (n, n_columns), Stream or Dask collection
+            The records.
 
         Returns
         -------
@@ -119,6 +129,19 @@ class Clusterer(TransformerMixin, ClusterMixin, PrivateEstimator):  # type: igno
         """
         check_is_fitted(self)
         return np.asarray(self._apart(X).argmin(axis=1), dtype=np.int32)
+
+    def _form(self, name: str) -> Form:
+        """What a method returns, for `block_by_block`."""
+        if name == "predict":
+            return Form(np.int32)
+        return Form(np.float64, len(self.cluster_centers_))
+
+    def _stock_pipeline(self, metric: str) -> Any:
+        """The pipeline of scikit-learn that finds the nearest centre."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        coder = Coder.of(self.domain_, names, uniform=True, dense=True)
+        return coder.ending_in(nearest_model(coder.weights(self.cluster_centers_), metric))
 
     def fit_predict(self, X: Any, y: Any = None, **refused: Any) -> NDArray[np.int32]:
         """Call `fit`, then `predict` on the same records; the labels are **not private**.

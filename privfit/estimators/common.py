@@ -4,36 +4,81 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from copy import copy
+from functools import partial, wraps
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
-from privfit.base.cautions import PrivacyLeakWarning, caution_score
+from privfit._kernels import threads
+from privfit.base import blas
+from privfit.base.cautions import PrivacyLeakWarning, callers, caution_score
 from privfit.base.errors import DeclarationError, DeclarationTypeError, InputError, InputTypeError
 from privfit.base.typing import Array
 from privfit.base.validation import is_sparse
 from privfit.domains import Box, Domain, Schema
-from privfit.domains.frames import column_names, numbers_of
+from privfit.domains.frames import chosen, column_names, columns_of, numbers_of
 from privfit.domains.kinds import kinds_of
 from privfit.domains.reading import LevelReader, objects, positions
+from privfit.privacy.cards import release_card
 from privfit.privacy.neighbours import REPLACE, Neighbours
 from privfit.records import Stream, is_partitioned
+from privfit.records.answers import answers_of
 from privfit.runs.door import OURS
 from privfit.runs.fields import Taken
 from privfit.runs.settings import by_depth, changed, fields_of, has_own_fields
 
 LEARN = "learn"  # the domain whose kinds are those of the table
+# What estimators of scikit-learn, by their modules, do to a fit within them; none can be seen in
+# what they pass.
+NOT_PRIVATE = {
+    "sklearn.ensemble._bagging": (
+        "BaggingClassifier is refused: it gives each model a seed of 32 bits, which can be tried "
+        "out, and draws a record several times, which one epsilon does not cover; fit models on "
+        "disjoint parts of the records and pass them to VotingClassifier, or pass solver='gupt'"
+    ),
+    "sklearn.calibration": (
+        "CalibratedClassifierCV is refused: it calibrates with exact labels of the private "
+        "records, which no budget pays for; pass calibrate=True, or calibrate a fitted model with "
+        "public records (cv='prefit', or FrozenEstimator)"
+    ),
+}
 ONE_KIND = "classes must be labels of one kind; pass classes=[...] of numbers or of texts"
 
 
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """An estimator whose parameters include the settings of its solver."""
 
+    n_threads: int | None
     _solver_as_fitted: Taken  # a user's, before the last fit: what a model file holds
+
+    @property
+    def _repr_html_(self) -> Any:
+        """scikit-learn's diagram, and below it the release of a fitted estimator."""
+        diagram = super()._repr_html_
+        return lambda: f"{diagram()}{self._release_card()}"
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        """The same for notebooks; without the diagram if scikit-learn is set to show none."""
+        shown: dict[str, Any] = super()._repr_mimebundle_(**options)
+        if "text/html" in shown:
+            shown["text/html"] = self._repr_html_()
+        return shown
+
+    def _release_card(self) -> str:
+        release = getattr(self, "release_", None)
+        return "" if release is None else release_card(release)
+
+    def _bounded(self) -> AbstractContextManager[None]:
+        """While this lasts, BLAS has no more threads than were declared."""
+        threads.resolve(self.n_threads)  # is it a number of threads?
+        return blas.at_most(self.n_threads)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters, and the fields of a solver that is a dataclass.
@@ -193,9 +238,14 @@ def remember_columns(estimator: Any, X: Any, domain: Domain, y: Any = None) -> N
 
 
 def reread_table(estimator: Any, X: Any, domain: Domain) -> Any:
-    """X, checked against the columns seen during fit."""
+    """X, checked against the columns seen during fit; names count, not places.
+
+    A pandas frame whose columns are in another order is refused, as scikit-learn does.
+    """
     if domain.column_names is not None:
         return X
+    if not hasattr(X, "iloc"):
+        X = _in_fitted_order(estimator, X)
     check_names(estimator, X, domain)
     table = read_table(estimator, X, domain)
     if table.shape[1] != estimator.n_features_in_:
@@ -204,6 +254,58 @@ def reread_table(estimator: Any, X: Any, domain: Domain) -> Any:
             f"{estimator.n_features_in_} features as input"
         )
     return table
+
+
+def _in_fitted_order(estimator: Any, X: Any) -> Any:
+    """A table with its columns in the order of fit, if both have the same names."""
+    fitted = list(getattr(estimator, "feature_names_in_", ()))
+    if isinstance(X, list | tuple) and any(isinstance(row, Mapping) for row in X):
+        if not fitted:
+            raise InputError(
+                f"X (records with names) needs {type(estimator).__name__} to be fitted to columns "
+                "with names; pass lists of numbers in the order of fit, or fit a DataFrame"
+            )
+        return dict(zip(fitted, columns_of(X, fitted)[1], strict=True))
+    names = column_names(X)
+    if not fitted or names is None or names == fitted or {*names} != {*fitted}:
+        return X
+    return chosen(X, fitted) if len(names) == len(fitted) else X
+
+
+Answer = TypeVar("Answer", bound=Callable[..., Any])
+
+
+def block_by_block(answer: Answer) -> Answer:
+    """A method of records that also takes a stream or a Dask collection.
+
+    The class says what the method returns: `_form(name)`.
+    """
+    name = answer.__name__
+
+    @wraps(answer)
+    def found(self: Any, X: Any, *more: Any, **named: Any) -> Any:
+        if not is_partitioned(X):
+            return answer(self, X, *more, **named)
+        check_is_fitted(self)
+        said = partial(_of_block, _without_run(self), name, more, named)
+        return answers_of(X, said, self._form(name))
+
+    return found  # type: ignore[return-value]
+
+
+def _without_run(estimator: Any) -> Any:
+    """The fitted model without what belongs to its run, which workers have no use for."""
+    model = copy(estimator)
+    for name in ("ledger", "callback", "random_state"):
+        if hasattr(model, name):
+            setattr(model, name, None)
+    model.__dict__.pop("path_", None)
+    return model
+
+
+def _of_block(model: Any, name: str, more: tuple[Any, ...], named: dict[str, Any], X: Any) -> Any:
+    """The answer for one block; its columns are taken by name, in whatever order they are."""
+    return getattr(model, name)(_in_fitted_order(model, X), *more, **named)
 
 
 def _names(X: Any, domain: Domain) -> Array | None:
@@ -307,7 +409,10 @@ def _in_order(labels: Any) -> Array:
 
 
 def refuse(arguments: dict[str, Any]) -> None:
-    """Refuse arguments of `fit`, and say why."""
+    """Refuse arguments of `fit`, and callers whose use of it is not private, and say why."""
+    for module in callers():
+        if module in NOT_PRIVATE:
+            raise DeclarationError(NOT_PRIVATE[module])
     if arguments.pop("sample_weight", None) is not None:
         raise InputTypeError(
             "sample_weight is refused: a weight multiplies what one record can change, and the "

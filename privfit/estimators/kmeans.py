@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from privfit._kernels.random import BitSource
+from privfit.base import blas
 from privfit.base.cautions import caution_score
 from privfit.base.errors import DeclarationError, PrivfitError
 from privfit.base.tables import as_frame as frame_of
@@ -226,13 +227,15 @@ class KMeans(Clusterer):
         check_chain(self.postprocess)
         domain = self._declared(X)
         given = None if self._is_auto else settings_of(self.solver, kmeans.METHODS)
-        found = (
-            self._bought(X, domain, given)
-            if domain.has_blanks
-            else self._found(X, clustered(domain, self.scale), given)
-        )
+        with self._bounded():
+            found = (
+                self._bought(X, domain, given)
+                if domain.has_blanks
+                else self._found(X, clustered(domain, self.scale), given)
+            )
         remember_columns(self, X, found.objective.domain)
-        self._keep(found)
+        with blas.one_thread():
+            self._keep(found)
         return self
 
     def _declared(self, X: Any) -> Domain:
@@ -431,6 +434,21 @@ class KMeans(Clusterer):
         if not as_frame:
             return columns
         return frame_of(columns, what="a frame of centres", instead="pass as_frame=False")
+
+    def to_sklearn(self) -> Any:
+        """The fitted model as a pipeline of scikit-learn alone, which predicts the same.
+
+        Returns
+        -------
+        sklearn.pipeline.Pipeline
+            Stock transformers and scikit-learn's ``KMeans`` with the released centres. Labels of
+            records that are equally far from two centres, but for rounding, may differ.
+
+        Notes
+        -----
+        It is post-processing and costs nothing. What it takes and refuses is in docs/serving.md.
+        """
+        return self._stock_pipeline("l2")
 
     def private_inertia(self, X: Any, epsilon: float) -> ReleasedFloat:
         """Release the noisy sum of squared distances of records to their nearest centres.

@@ -106,7 +106,7 @@ class KMedian(Clusterer):
     See Also
     --------
     KMeans : Centres anywhere in the domain.
-    Greedy, Synopsis, Coreset, Gupta : Settings of solvers.
+    Greedy, Synopsis, Coreset, Swaps : Settings of solvers.
 
     Notes
     -----
@@ -278,6 +278,27 @@ class KMedian(Clusterer):
         if self.domain_ is None:
             return np.asarray(self.metric_(X, self.cluster_centers_), dtype=np.float64)
         return self._distances(X, "cityblock" if self.metric_ == "l1" else "euclidean")
+
+    def to_sklearn(self) -> Any:
+        """The fitted model as a pipeline of scikit-learn alone, which predicts the same.
+
+        Returns
+        -------
+        sklearn.pipeline.Pipeline
+            Stock transformers and a stock model with the released centres: ``KMeans``, whose
+            prediction is the nearest centre in l2, or ``KNeighborsClassifier`` for l1.
+
+        Notes
+        -----
+        It is post-processing and costs nothing. What it takes and refuses is in docs/serving.md.
+        """
+        check_is_fitted(self)
+        if self.domain_ is None:
+            raise DeclarationError(
+                f"metric ({_named(self.metric_)}) must be 'l1' or 'l2' for a model of scikit-learn "
+                "alone; pickle the model together with your metric"
+            )
+        return self._stock_pipeline(self.metric_)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the sum of clipped distances to the nearest chosen facility: **not private**.

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn import config_context
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from privfit.base.errors import DeclarationError
+from privfit.base.errors import DeclarationError, InputError
 from privfit.base.typing import Array, Floats
 from privfit.base.validation import is_sparse
 from privfit.domains import Domain
@@ -24,11 +25,18 @@ from privfit.estimators.common import (
     ExactAccuracy,
     PrivateEstimator,
     as_linear_domain,
+    block_by_block,
     read_labels,
     read_table,
     refuse,
     remember_columns,
     reread_table,
+)
+from privfit.estimators.serving import (
+    Coder,
+    logistic_model,
+    support_model,
+    with_threshold,
 )
 from privfit.linear.fitting import Fitted, Wanted, fit
 from privfit.linear.labelled import Labelled
@@ -38,11 +46,14 @@ from privfit.linear.shapes import Shape, Shares, importances_of, part_of, shape_
 from privfit.linear.summary import Group, Intervals, Line, Released, Summary, half_width
 from privfit.privacy.ledger import Ledger
 from privfit.records import is_partitioned
+from privfit.records.answers import Form
 from privfit.runs.door import settings_of
 from privfit.runs.noise import Spread
 from privfit.runs.paths import Generation, Paths
 from privfit.runs.payment import Terms
 from privfit.runs.settings import Settings
+
+BLOCK = 1 << 13  # records whose probabilities stay in cache
 
 
 class _LinearClassifier(ExactAccuracy, PrivateEstimator):
@@ -116,7 +127,9 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         labelled = self._labelled(X, y, terms, *(solver or ("auto", Settings())))
         learned = isinstance(self.domain, str)
         wanted = Wanted(self._loss, solver, self.class_weight, self.calibrate, self.coding, learned)
-        return self._keep(X, y, fit(labelled, terms, wanted))
+        with self._bounded():
+            found = fit(labelled, terms, wanted)
+        return self._keep(X, y, found)
 
     def _labelled(self, X: Any, y: Any, terms: Terms, name: str, settings: Settings) -> Labelled:
         """The records and labels, checked as far as possible without packing them."""
@@ -153,13 +166,14 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         """Weights of the loss, as the objective takes them."""
         return {}
 
+    @block_by_block
     def decision_function(self, X: Any) -> Floats:
         """The margins <x, coef> + intercept.
 
         Parameters
         ----------
-        X : array-like of shape (n, n_columns)
-            The records, in memory.
+        X : array-like of shape (n, n_columns), Stream or Dask collection
+            The records.
 
         Returns
         -------
@@ -167,9 +181,52 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
             The margins; one column per class if there are more than two.
         """
         check_is_fitted(self)
-        table = reread_table(self, X, self.domain_)
-        z = np.asarray(self._grid_domain.rounded(table) @ self.coef_.T) + self.intercept_
+        with config_context(assume_finite=True):  # `products` looks at each number anyway
+            table = reread_table(self, X, self.domain_)
+        try:
+            with self._bounded():
+                z = self._grid_domain.products(table, self.coef_)
+        except InputError:
+            reread_table(self, X, self.domain_)  # scikit-learn says what X contains
+            raise
+        z += self.intercept_
         return z[:, 0] if len(self.classes_) == 2 else z
+
+    def _form(self, name: str) -> Form:
+        """What a method returns, for `block_by_block`."""
+        k = len(self.classes_)
+        if name == "predict":
+            return Form(self.classes_.dtype)
+        return Form(np.float64, None if name == "decision_function" and k == 2 else k)
+
+    def to_sklearn(self, threshold: float | None = None) -> Any:
+        """The fitted model as a pipeline of scikit-learn alone, which predicts the same.
+
+        Parameters
+        ----------
+        threshold : float or None, default=None
+            As for `predict`: the pipeline is then within a ``FixedThresholdClassifier`` of
+            scikit-learn 1.5 or later.
+
+        Returns
+        -------
+        sklearn.pipeline.Pipeline or sklearn.model_selection.FixedThresholdClassifier
+            Stock transformers and a stock model with the released weights. It has the same labels,
+            margins and probabilities; labels of margins that are 0 but for rounding may differ.
+
+        Notes
+        -----
+        It is post-processing and costs nothing. What it takes and refuses is in docs/serving.md.
+        """
+        check_is_fitted(self)
+        if threshold is not None:
+            self._check_threshold(threshold)
+        coder = Coder.of(self._grid_domain, getattr(self, "feature_names_in_", None))
+        return self._stock_model(coder, coder.weights(self.coef_), threshold)
+
+    def _stock_model(self, coder: Coder, coef: Floats, threshold: float | None) -> Any:
+        """The pipeline of a coder and scikit-learn's model with these weights."""
+        raise NotImplementedError
 
     @property
     def _grid_domain(self) -> Domain:
@@ -177,13 +234,14 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         centred = self.release_ is not None and "origin" in self.release_.settings
         return self.domain_.centred() if centred else self.domain_
 
+    @block_by_block
     def predict(self, X: Any, threshold: float | None = None) -> NDArray[Any]:
         """The predicted class of each record.
 
         Parameters
         ----------
-        X : array-like of shape (n, n_columns)
-            The records, in memory.
+        X : array-like of shape (n, n_columns), Stream or Dask collection
+            The records.
         threshold : float or None, default=None
             Of two classes, predict the second where its score is at least this. The score is the
             probability if the model has any, otherwise the margin, as in scikit-learn's
@@ -207,6 +265,12 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
     def _reaches(self, X: Any, threshold: float) -> NDArray[np.bool_]:
         """(n,): whether the scores of the second class are at least a threshold."""
         check_is_fitted(self)
+        self._check_threshold(threshold)
+        proba = getattr(self, "predict_proba", None)
+        scores = self.decision_function(X) if proba is None else proba(X)[:, 1]
+        return np.asarray(scores >= threshold)
+
+    def _check_threshold(self, threshold: float) -> None:
         if len(self.classes_) != 2:
             raise DeclarationError(
                 f"threshold ({threshold!r}) is for two classes, and the model has "
@@ -216,9 +280,6 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
             raise DeclarationError(
                 f"threshold ({threshold!r}) must be a number; pass one such as 0.5"
             )
-        proba = getattr(self, "predict_proba", None)
-        scores = self.decision_function(X) if proba is None else proba(X)[:, 1]
-        return np.asarray(scores >= threshold)
 
     def shape(self, column: str, label: Any = None, *, level: float = 0.9) -> Shape:
         """What each value of a column adds to the score of a class.
@@ -363,7 +424,8 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         if spreads is None:
             return None
         asked = wanted if self.fit_intercept else wanted[:, :width]
-        errors = np.stack([spread.along(asked) for spread in spreads], axis=1)
+        with self._bounded():
+            errors = np.stack([spread.along(asked) for spread in spreads], axis=1)
         return errors[:, 0] if len(self.classes_) == 2 else errors
 
     def predict_interval(self, X: Any, level: float = 0.9) -> Intervals | None:
@@ -449,7 +511,12 @@ def _codes(y: Any, *, classes: Array) -> NDArray[np.int64]:
 def _probabilities(z: Floats) -> Floats:
     """(n, n_classes): those of log odds (n,), or (n, n_classes) of each class versus the rest."""
     if z.ndim == 1:
-        return np.column_stack([expit(-z), expit(z)])
+        found = np.empty((len(z), 2))
+        for first in range(0, len(z), BLOCK):
+            some, part = z[first : first + BLOCK], found[first : first + BLOCK]
+            expit(-some, out=part[:, 0])
+            expit(some, out=part[:, 1])
+        return found
     return np.asarray(softmax(log_expit(z), axis=1))
 
 
@@ -557,13 +624,18 @@ class LogisticRegression(_LinearClassifier):
     _loss = "logistic"
     _measure = "log odds"
 
+    def _stock_model(self, coder: Coder, coef: Floats, threshold: float | None) -> Any:
+        found = coder.ending_in(logistic_model(coef, self.intercept_, self.classes_))
+        return found if threshold is None else with_threshold(found, threshold, "predict_proba")
+
+    @block_by_block
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of the classes; with more than two, from one model per class.
 
         Parameters
         ----------
-        X : array-like of shape (n, n_columns)
-            The records, in memory.
+        X : array-like of shape (n, n_columns), Stream or Dask collection
+            The records.
 
         Returns
         -------
@@ -572,13 +644,14 @@ class LogisticRegression(_LinearClassifier):
         """
         return _probabilities(self.decision_function(X))
 
+    @block_by_block
     def predict_log_proba(self, X: Any) -> Floats:
         """Logarithms of `predict_proba`.
 
         Parameters
         ----------
-        X : array-like of shape (n, n_columns)
-            The records, in memory.
+        X : array-like of shape (n, n_columns), Stream or Dask collection
+            The records.
 
         Returns
         -------
@@ -743,13 +816,14 @@ class LinearSVC(_LinearClassifier):
         self.C = C
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @block_by_block
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of the classes, by the slope and intercept that `calibrate` buys.
 
         Parameters
         ----------
-        X : array-like of shape (n, n_columns)
-            The records, in memory.
+        X : array-like of shape (n, n_columns), Stream or Dask collection
+            The records.
 
         Returns
         -------
@@ -765,6 +839,20 @@ class LinearSVC(_LinearClassifier):
     def _odds(self) -> Line | None:
         bought = None if self.release_ is None else self.release_.settings.get("calibration")
         return None if bought is None else Line(*(np.array(bought[n]) for n in LINE))
+
+    def _stock_model(self, coder: Coder, coef: Floats, threshold: float | None) -> Any:
+        """With probabilities of two classes, if there are any; then margins are their log odds."""
+        line = self._odds
+        if line is None or len(self.classes_) > 2:
+            found = coder.ending_in(support_model(coef, self.intercept_, self.classes_))
+            if threshold is None:
+                return found
+            return with_threshold(found, threshold, "decision_function")
+        odds = self.intercept_ * line.slope + line.intercept
+        found = coder.ending_in(logistic_model(coef * line.slope, odds, self.classes_))
+        if threshold is None:  # margins above 0, whose probability is that of the line there
+            threshold = float(np.nextafter(expit(line.intercept), 1.0).max())
+        return with_threshold(found, threshold, "predict_proba")
 
     def _weights(self) -> dict[str, Any]:
         return {"C": self.C}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,10 @@ from privfit.features.selection import (
     SelectionMethod,
     check_selected,
 )
+from privfit.features.sets import BySets
 from privfit.privacy.ledger import Ledger
 from privfit.records.binary import bound_ones
-from privfit.runs.door import before, fields_shown, is_users
+from privfit.runs.door import before, is_users, realised
 from privfit.runs.payment import Paid, Terms
 from privfit.runs.settings import DEPRECATED
 
@@ -46,11 +48,12 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
         'auto' has the least noise, by a public rule: noise on all scores if a record has fewer ones
         than features are wanted, otherwise peeling. Or 'noisy', 'peeling', 'clusters', or settings:
         ``NoisyScores(threshold=50)``, ``ClusteredCounts(k=20)``, ``SparseVector(k=5,
-        threshold=100)``; a method of your own inherits from
-        `privfit.features.selection.SelectionMethod`. Private *threshold testing*, as published in
-        2014, is refused: it compares exact scores with one noisy threshold, so that features with
-        equal scores are always treated alike, and no epsilon holds (`privfit.features.selection`
-        has the counterexample).
+        threshold=100)``. A search ('local', 'eem', ...) or a solver of yours looks for a set of k
+        features with a high sum of scores; a method of your own that draws from the score of each
+        feature inherits from `privfit.features.selection.SelectionMethod`. Private *threshold
+        testing*, as published in 2014, is refused: it compares exact scores with one noisy
+        threshold, so that features with equal scores are always treated alike, and no epsilon holds
+        (`privfit.features.selection` has the counterexample).
     k : int, default=8
         Maximum number of features. The noise of a selection grows with it; the default suits a few
         thousand records at epsilon 1 (`docs/features.md`).
@@ -165,38 +168,48 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
         terms = Terms.of(self)
         problem = self._problem(X, y, terms)
         threads.resolve(self.n_threads)  # is it a number of threads?
-        if terms.budget.epsilon > 0:  # the ledger refuses 0
-            if name == "auto":
-                name, settings = selection.best_of(problem, self.k, terms.budget)
-            settings.check(problem.unread() if is_users(settings) else problem, terms.budget)
+        if name == "auto" and terms.budget.epsilon > 0:  # the ledger refuses 0
+            name, settings = selection.best_of(problem, self.k, terms.budget)
+        method = self._method(name, settings, terms)
+        if terms.budget.epsilon > 0:
+            method.check(problem.unread() if is_users(method) else problem, terms.budget)
         given = before(settings)
         paid = terms.charge(problem.records)
-        selected = paid.attempt(name, lambda: self._selected(settings, problem, paid))
+        selected = self._selected(name, method, problem, paid)
         remember_columns(self, X, BINARY.bind(problem.d), y)
         self._remember_solver(name, given)
         self.ranking_ = selected.features
         parameters: dict[str, NDArray[Any]] = {"features": selected.features.copy()}
         if selected.scores is not None:
             parameters["noisy_scores"] = selected.scores
-        self.release_ = paid.close(
-            f"binary features, at most {problem.max_ones} ones a record",
-            {
-                "solver": name,
-                "criterion": self.criterion,
-                "max_ones": problem.max_ones,
-                **fields_shown(given),
-                **({} if is_users(settings) else selected.notes),
-            },
-            parameters,
-        )
+        domain = f"binary features, at most {problem.max_ones} ones a record"
+        declared = {"solver": name, "criterion": self.criterion, "max_ones": problem.max_ones}
+        if isinstance(method, BySets):  # whose solver does not have it
+            declared["k"] = self.k
+        used = {**declared, **realised(name, given, selected)}
+        self.release_ = paid.close(domain, used, parameters)
         return self
 
+    def _method(self, name: str, settings: Any, terms: Terms) -> SelectionMethod:
+        """A method as it is, and a solver of a `Run` as one that searches sets of features."""
+        if isinstance(settings, SelectionMethod):
+            return settings
+        return BySets(name, settings, self.k, terms)
+
     @staticmethod
-    def _selected(settings: SelectionMethod, problem: FeatureScores, paid: Paid) -> Selected:
-        """What a method selected, checked."""
-        selected = settings(problem, paid)
-        check_selected(selected, problem.d)
-        return selected
+    def _selected(
+        name: str, method: SelectionMethod, problem: FeatureScores, paid: Paid
+    ) -> Selected:
+        """What a method selected, checked; notes of a user's are dropped, as it has looked."""
+        if isinstance(method, BySets):  # which closes the account itself if its solver fails
+            return method(problem, paid)
+
+        def call() -> Selected:
+            selected = method(problem, paid)
+            check_selected(selected, problem.d)
+            return replace(selected, notes={}) if is_users(method) else selected
+
+        return paid.attempt(name, call)
 
     def _declared_solver(self) -> Any:
         """The solver, which may be passed under its old name."""

@@ -585,8 +585,7 @@ class _Predicted:
     @property
     def settings(self) -> dict[str, Any]:
         """What a `Release` says of it."""
-        plain = (bool, int, float, str)
-        return {"classes": [x if isinstance(x, plain) else str(x) for x in self.classes]}
+        return {"classes": shown_labels(self.classes)}
 
     def confusion(self) -> Integers:
         """int64 (K, K): how many records of each class are predicted to be of each."""
@@ -646,6 +645,11 @@ def _check_bounds(bounds: Any) -> tuple[float, float]:
             "public range of scores"
         )
     return float(bounds[0]), float(bounds[1])
+
+
+def shown_labels(classes: Sequence[Any]) -> list[Any]:
+    """Labels as a `Release` shows them: plain values, others by their texts."""
+    return [x if isinstance(x, bool | int | float | str) else str(x) for x in classes]
 
 
 def _check_classes(classes: Any) -> list[Any]:

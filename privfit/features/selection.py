@@ -45,7 +45,7 @@ from privfit.privacy.ledger import Budget
 from privfit.privacy.mechanisms import AboveThreshold, DiscreteLaplace, TopK
 from privfit.privacy.neighbours import ADD_REMOVE, Neighbours
 from privfit.records.binary import BinaryRecords, ClassCounts, count_sensitivity
-from privfit.runs.door import OURS, name_of
+from privfit.runs.door import OURS, name_of, settings_of
 from privfit.runs.failures import ResultError
 from privfit.runs.fields import apart
 from privfit.runs.guests import without_sums
@@ -53,6 +53,7 @@ from privfit.runs.means import weighted_means
 from privfit.runs.payment import Paid
 from privfit.runs.run import coins_of
 from privfit.runs.settings import Blank, Parameters
+from privfit.searches.solvers import SOLVERS
 
 __all__ = [
     "METHODS",
@@ -178,9 +179,9 @@ def check_selected(selected: Any, d: int) -> None:
 class SelectionMethod(Parameters):
     """What all methods share: a check of public numbers, and a call that draws.
 
-    A method of one's own inherits from it, as a frozen dataclass. What a solver does with a `Run`
-    and a space of candidates, it does with the scores of all features. Its check gets a problem
-    without records, and its notes are not released, since they were made after it looked.
+    A method of one's own inherits from it, as a frozen dataclass. It draws from the scores of all
+    features; a solver of a `Run` searches sets of them instead (`sets.py`). Its check gets a
+    problem without records, and its notes are not released, since they were made after it looked.
     """
 
     def check(self, problem: FeatureScores, budget: Budget) -> None:
@@ -571,7 +572,10 @@ METHODS: dict[str, type[SelectionMethod]] = {
 
 
 def method_of(solver: Any, k: int) -> tuple[str, Any]:
-    """The name and the settings of a method that is given by either; 'auto' stays as it is."""
+    """The name and the settings of a method that is given by either; 'auto' stays as it is.
+
+    What is no `SelectionMethod` is a solver of a `Run`, for `sets.BySets`.
+    """
     _refuse_leaks(solver)
     if isinstance(solver, str) and solver == "auto":
         _check_k(k)
@@ -583,12 +587,8 @@ def method_of(solver: Any, k: int) -> tuple[str, Any]:
             return name, kind(k=k)  # type: ignore[call-arg]
     if isinstance(solver, SelectionMethod) and name_of(solver) not in OURS:
         return name_of(solver), apart(solver)
-    raise DeclarationError(
-        f"solver ({solver!r}) must be one of auto, {', '.join(METHODS)}, settings such as "
-        "Peeling(k=10), or a SelectionMethod of your own, since a method here draws from one score "
-        "a feature; pass one of them, or search sets of features by search(objective, Subsets(d, "
-        "k), solver=...)"
-    )
+    _check_k(k)
+    return settings_of(solver, {"auto": Parameters, **METHODS, **SOLVERS})
 
 
 def _refuse_leaks(solver: Any) -> None:

@@ -119,6 +119,9 @@ class Additive(Descending):
         Whether weights are shrunk at the end by their known noise, which costs nothing.
     smooth : {0.7, 2.0}, optional
         Decades over which functions of the public scale are smooth.
+    straight : float, optional
+        The part of the squared length of a row that a straight line has, in columns with a declared
+        range, with one function of each kind beside it; 0 for none.
     pool : bool, optional
         Whether block moments are pooled over numbers with the same map, which costs nothing.
     caution : float, optional
@@ -164,6 +167,7 @@ class Additive(Descending):
     mixing: float | None = None
     shrink: bool | None = None
     smooth: float | None = None
+    straight: float | None = None
     pool: bool | None = None
     caution: float | None = None
     weak: float | None = None
@@ -173,7 +177,7 @@ class Additive(Descending):
 
     def __post_init__(self) -> None:
         check_counts(self, "steps", "public", "learned")
-        check_shares(self, "average", "mixing", "weak")
+        check_shares(self, "average", "mixing", "straight", "weak")
         check_positive_shares(self, "moments")
         check_positive(self, "clip", "floor", "caution")
         if self.moments == 1:
@@ -228,7 +232,7 @@ class Additive(Descending):
         """
         recipe = Recipe.of(
             facts.size, facts.mu, facts.neighbours, facts.table_columns, facts.numbers, self.metric,
-            self.pool,
+            self.pool, facts.ranged,
         )  # fmt: skip
         error = recipe.intercept_error
         if facts.weighted:
@@ -337,9 +341,12 @@ class Additive(Descending):
         self, objective: LinearObjective, size: int | None, mu: float, neighbours: Neighbours
     ) -> Filled:
         columns = objective.domain.declared_columns.values()
-        numbers = sum(column.holds_numbers for column in columns)
+        numbers = [column for column in columns if column.holds_numbers]
+        ranged = sum(column.has_range for column in numbers)
         count = max(1, len(columns))
-        return self.by(Recipe.of(size, mu, neighbours, count, numbers, self.metric))
+        return self.by(
+            Recipe.of(size, mu, neighbours, count, len(numbers), self.metric, ranged=ranged)
+        )
 
 
 # ------------------------------------------------------------------------------------------ answers

@@ -136,10 +136,10 @@ def facts(objective: LinearObjective, terms: Terms, models: int, weighted: bool)
     """What is public of the scores of one of these models, which share a budget."""
     budget, domain = terms.budget, objective.domain
     mu = gaussian_left(budget) / math.sqrt(models) if budget.delta else budget.epsilon / models
-    numbers = sum(column.holds_numbers for column in domain.declared_columns.values())
+    numbers = [one for one in domain.declared_columns.values() if one.holds_numbers]
     return Facts(
         objective.loss, terms.size(objective), mu, terms.neighbours, domain.width,
-        domain.n_columns, numbers, weighted,
+        domain.n_columns, len(numbers), weighted, sum(one.has_range for one in numbers),
     )  # fmt: skip
 
 

@@ -63,6 +63,7 @@ __all__ = ["CALIBRATION", "Facts", "Parts", "Prior", "Scale", "prior_of"]
 
 CALIBRATION = 0.04  # of mu^2, or of epsilon
 FINE, FAR = 6, 6  # cells of 2^-FINE, up to scores of FAR
+PAIRED = 128  # rows of a table that are compared with all others at a time
 REACH = FAR << FINE
 CURVED = 2.7  # the largest factor of a curvature at which its sums cost nothing
 UNITS = 2.0**16  # of a sum
@@ -228,7 +229,8 @@ class Facts:
     """What is public of scores before they are calibrated, for a prior.
 
     `mu` is the Gaussian parameter of one model, or its epsilon if delta is 0. A table has
-    `table_columns`, `numbers` of them numbers, coded as `columns`.
+    `table_columns`, `numbers` of them numbers, `ranged` of these with a declared range, coded as
+    `columns`.
     """
 
     loss: str
@@ -239,6 +241,7 @@ class Facts:
     table_columns: int
     numbers: int = 0
     weighted: bool = False  # whether some class is weighted more than others
+    ranged: int = 0
 
     @property
     def signal(self) -> float | None:
@@ -328,8 +331,12 @@ def table_sensitivity(table: Integers, neighbours: Neighbours) -> float:
     squares = np.square(rows).sum(axis=1)
     if not neighbours.replaces:
         return math.sqrt(squares.max()) * ABOVE
-    apart = squares[:, None] + squares - 2 * (rows @ rows.T)
-    return math.sqrt(apart.max()) * ABOVE
+    farthest = 0.0
+    for first in range(0, len(rows), PAIRED):  # all pairs at once would take 40 MB
+        part = slice(first, first + PAIRED)
+        apart = squares[part, None] + squares - 2 * (rows[part] @ rows.T)
+        farthest = max(farthest, float(apart.max()))
+    return math.sqrt(farthest) * ABOVE
 
 
 def _by_steps(

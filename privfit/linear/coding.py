@@ -39,7 +39,7 @@ __all__ = ["Coded", "Coding", "coded", "purchase_of"]
 
 FAMILIES = ("auto", "log", "quantile", "width")
 USUAL_BINS = 16  # of equal width
-FEW_CELLS = 8  # of the scale within a declared range: below, equal bins stand beside them
+FEW_CELLS = 8  # of the scale within a declared range: below, equal bins always stand beside them
 MOST_BINS = 1024
 
 
@@ -182,14 +182,15 @@ def coded(schema: Schema, coding: Coding, recipe: Recipe) -> Schema:
     Schema
         The coded schema; columns that are bought are blanks.
     """
-    depth = coding.changed(recipe).depth
-    columns = {name: _coded(name, column, coding, depth, recipe.hashes)
+    recipe = coding.changed(recipe)
+    columns = {name: _coded(name, column, coding, recipe)
                for name, column in schema.columns.items()}  # fmt: skip
     return Schema(columns, schema.grid, schema.missing)
 
 
-def _coded(name: str, column: Any, coding: Coding, depth: int, hashes: int) -> Any:
+def _coded(name: str, column: Any, coding: Coding, recipe: Recipe) -> Any:
     """One column; declared bins, a declared scale and categories stay as they are."""
+    hashes = recipe.hashes
     if hashes and column.is_blank and not column.holds_numbers and column.names is None:
         return Categorical(buckets=range(hashes), hashes=hashes)
     if not column.holds_numbers or (column.has_levels and column.bins != "auto"):
@@ -203,11 +204,18 @@ def _coded(name: str, column: Any, coding: Coding, depth: int, hashes: int) -> A
             )
         return Numeric(*ends, bins=coding.cuts or USUAL_BINS, fill=column.fill, missing=lost)
     scale: Any = None if coding.family == "quantile" else "log"
-    if depth:
+    if recipe.depth:
         return Numeric(*ends, bins="auto", fill=column.fill, scale=scale)
-    within = sum(column.low < cut < column.high for cut in CUTS) if column.has_range else len(CUTS)
-    bins = 0 if scale is None or within >= FEW_CELLS else USUAL_BINS  # a narrow range has few cells
+    bins = 0
+    if scale is not None and column.has_range:
+        bins = recipe.beside or _bins_of_few_cells(column)
     return Numeric(*ends, bins, column.fill, missing=lost, scale=scale)
+
+
+def _bins_of_few_cells(column: Numeric) -> int:
+    """Equal bins of a range that is so narrow that the scale hardly cuts it."""
+    low, high = float(column.low or 0.0), float(column.high or 0.0)
+    return USUAL_BINS if sum(low < cut < high for cut in CUTS) < FEW_CELLS else 0
 
 
 def purchase_of(
@@ -259,9 +267,10 @@ def purchase_of(
 def _recipe(schema: Schema, size: int | None, terms: Terms, models: int) -> Recipe:
     """The public rule for this number of records."""
     budget = terms.budget
-    numbers = sum(column.holds_numbers for column in schema.columns.values())
-    counts = len(schema.columns), numbers
+    numbers = [column for column in schema.columns.values() if column.holds_numbers]
+    counts = len(schema.columns), len(numbers)
     if not budget.delta:
         return Recipe.pure(size, budget.epsilon / models, terms.neighbours, *counts)
     mu = gaussian_left(budget) / math.sqrt(models)
-    return Recipe.of(size, mu, terms.neighbours, *counts)
+    ranged = sum(column.has_range for column in numbers)
+    return Recipe.of(size, mu, terms.neighbours, *counts, ranged=ranged)

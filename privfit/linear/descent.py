@@ -146,7 +146,7 @@ class Gradient(Descending):
 
     See Also
     --------
-    LinearHybrid : Selects columns first.
+    SelectRefine : Selects columns first.
     PermutedSGD, FrankWolfe : Other descents.
 
     Notes

@@ -62,6 +62,7 @@ class Filled:
     mixing: float
     shrink: bool
     smooth: float
+    straight: float
     pool: bool
     caution: float
     weak: float
@@ -82,7 +83,9 @@ class Filled:
 
     def features(self, objective: LinearObjective) -> Features:
         """The public maps of the columns."""
-        return Features.of(objective.domain, self.learned, self.public, self.mixing, self.smooth)
+        return Features.of(
+            objective.domain, self.learned, self.public, self.mixing, self.smooth, self.straight
+        )
 
     def fitting(self, features: Features) -> Filled:
         """These settings, with the block metric if there are too many features for the full one.

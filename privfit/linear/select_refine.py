@@ -67,7 +67,7 @@ WALK = 10.0  # bounds the centred weights of the walk, like those of `Local`
 class SelectRefine(Descending):
     """Settings of a walk followed by a descent, the solver 'select_refine' of linear models.
 
-    The defaults were chosen on Mushroom, Adult and Credit Default (docs/hybrid.md).
+    The defaults were chosen on Mushroom, Adult and Credit Default (docs/select_refine.md).
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy  # its submodules load when first used
@@ -38,6 +38,8 @@ __all__ = [
     "Weight",
     "half_width",
 ]
+
+Cells: TypeAlias = tuple[str, ...]  # a row of a table
 
 SHOWN = 12  # rows that a text shows of each class
 RARE = 0.005  # of all records: levels that fewer have are no ends of a curve
@@ -234,16 +236,31 @@ class Summary:
         list of str
             The lines.
         """
-        labels = dict.fromkeys(one.label for one in self.weights)
         lines: list[str] = []
-        for label in labels:
-            lines += [*([""] if lines else []), *self._class_lines(label, most)]
+        for head, rows, note in self.tables(most):
+            lines += [*([""] if lines else []), *aligned(head, rows), *([note] if note else [])]
         if not self.has_errors:
             lines.append(f"no errors are known for solver {self.solver!r}")
         return lines
 
-    def _class_lines(self, label: Any, most: int) -> list[str]:
-        """The lines of one class."""
+    def tables(self, most: int = SHOWN) -> list[tuple[Cells, list[Cells], str]]:
+        """What `lines` shows, as tables: a head, rows and a note for each class.
+
+        Parameters
+        ----------
+        most : int, default=12
+            How many rows of each class to show beside its intercept.
+
+        Returns
+        -------
+        list of (head, rows, note)
+            Texts; the note is empty if there is nothing to add.
+        """
+        labels = dict.fromkeys(one.label for one in self.weights)
+        return [self._class_table(label, most) for label in labels]
+
+    def _class_table(self, label: Any, most: int) -> tuple[Cells, list[Cells], str]:
+        """The table of one class."""
         weights = [one for one in self.weights if one.label == label]
         curves = [one for one in self.outlines if one.label == label]
         bent = {one.name for one in curves}
@@ -254,25 +271,24 @@ class Summary:
                                                 -_size(one)))  # fmt: skip
         shown = ordered[:most] + [one for one in weights if one.name == "intercept"]
         what = "rows" if curves else "weights"
-        head: tuple[str, ...] = (f"largest of {len(rows)} {what}", str(label), "per unit")
+        head: Cells = (f"largest of {len(rows)} {what}", str(label), "per unit")
         if curves:
             head = (head[0], "size", *head[1:])
         if self.has_errors:
             head += ("error", f"{100 * self.level:g} % interval", "")
-        lines = aligned(head, [self._cells(one, bool(curves)) for one in shown])
-        below = sum(bool(one.below_noise) for one in rows)
+        below, note = sum(bool(one.below_noise) for one in rows), ""
         if below:
             one_is = f"1 {what[:-1]} is below its noise"
-            lines.append(one_is if below == 1 else f"{below} {what} are below their noise")
-        return lines
+            note = one_is if below == 1 else f"{below} {what} are below their noise"
+        return head, [self._cells(one, bool(curves)) for one in shown], note
 
-    def _cells(self, one: Weight | Outline, sized: bool) -> tuple[str, ...]:
+    def _cells(self, one: Weight | Outline, sized: bool) -> Cells:
         """A row of the text."""
         size = () if not sized else ("",) if one.name == "intercept" else (f"{_size(one):.4f}",)
         if isinstance(one, Outline):
             ends = (f"{one.smallest:+.2f} at {one.smallest_at}",
                     f"{one.largest:+.2f} at {one.largest_at}")  # fmt: skip
-            cells: tuple[str, ...] = (one.name, *size, ", ".join(ends), "")
+            cells: Cells = (one.name, *size, ", ".join(ends), "")
             interval = ""
         else:
             per_unit = "" if one.per_unit is None else f"{one.per_unit:+.4g}"

@@ -16,6 +16,7 @@ from privfit.base.validation import is_finite, is_whole
 from privfit.domains import Box, Domain, Schema
 from privfit.domains.columns import columns_from
 from privfit.models.declared import method_name
+from privfit.models.limits import MOST_COLUMNS
 from privfit.models.own import SavedSolver
 from privfit.privacy.ledger import Release
 from privfit.records.binary import bound_ones
@@ -106,6 +107,8 @@ def columns_of(file: File) -> dict[str, Any]:
     """The number of columns of a record, and their names if they have any."""
     columns = file.parts["columns"]
     if is_whole(columns) and columns >= 1:
+        if columns > MOST_COLUMNS:
+            raise FileError(f"columns ({columns}) must be at most {MOST_COLUMNS}; {UNCHANGED}")
         return {"n_features_in_": columns}
     if not isinstance(columns, list) or not columns or not all(isinstance(c, str) for c in columns):
         raise FileError(f"columns must be names, or their number; {UNCHANGED}")

@@ -147,6 +147,9 @@ def _select(file: File) -> dict[str, Any]:
     d = found["n_features_in_"]
     check_ones(file, d)
     chosen = indices_of(file, "features", d)
+    most = getattr(file.parameters["solver"], "k", file.parameters["k"])
+    if most is not None and (not is_whole(most) or not 1 <= most or len(chosen) > most):
+        raise FileError(f"k ({most!r}) must be at least the {len(chosen)} features; {UNCHANGED}")
     if "noisy_scores" in file.release.parameters:
         file.floats("noisy_scores", d)
     return {**found, "ranking_": chosen}

@@ -31,14 +31,17 @@ from typing import Any
 
 import numpy as np
 
-from privfit.base.errors import BudgetError, DeclarationTypeError, FileError
+from privfit.base.errors import BudgetError, DeclarationTypeError, FileError, PrivfitError
 from privfit.base.files import write_atomically
 from privfit.base.json import dtype_name, layout, parse, write
 from privfit.base.version import __version__
+from privfit.models import pipelines
 from privfit.models.declared import from_plain, to_plain
 from privfit.models.held import UNCHANGED, File
 from privfit.models.kinds import CALLS, ESTIMATORS, KINDS, RESULTS
+from privfit.models.limits import check_file, check_values
 from privfit.models.own import SavedSolver, allowed, made
+from privfit.models.pipelines import PIPELINE
 from privfit.models.upgrades import upgraded
 from privfit.privacy.ledger import ADJACENCIES, Budget, Release
 from privfit.runs.settings import DEPRECATED
@@ -47,6 +50,10 @@ __all__ = ["Contents", "check", "dumps", "load", "loads", "save"]
 
 
 VERSION, WITHOUT_OWN = 4, 3  # a file has the lowest number that can hold it
+LONGEST = 800  # characters of a message
+# What values of other kinds and sizes make the constructors of domains and settings raise.
+FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError,
+          ValueError)  # fmt: skip
 
 
 # --------------------------------------------------------------------------------- public functions
@@ -57,8 +64,9 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : fitted estimator, RocCurve or ConfusionMatrix
-        A fitted estimator of privfit, or a released curve or matrix.
+    estimator : fitted estimator, Pipeline, RocCurve or ConfusionMatrix
+        A fitted estimator of privfit, a scikit-learn ``Pipeline`` of such estimators alone, or a
+        released curve or matrix.
     path : str or path-like
         The file; an existing one is replaced.
 
@@ -100,7 +108,7 @@ def load(path: str | os.PathLike[str], *, solvers: Any = None) -> Any:
 
     Returns
     -------
-    fitted estimator, RocCurve or ConfusionMatrix
+    fitted estimator, Pipeline, RocCurve or ConfusionMatrix
         The model.
 
     Raises
@@ -121,6 +129,7 @@ def load(path: str | os.PathLike[str], *, solvers: Any = None) -> Any:
     ...     privfit.load(f"{folder}/words.json")
     HashWords(n_features=64)
     """
+    check_file(path)
     content = Path(path).read_bytes()
     try:
         return loads(content, solvers)
@@ -131,10 +140,12 @@ def load(path: str | os.PathLike[str], *, solvers: Any = None) -> Any:
 def dumps(estimator: Any) -> str:
     """A fitted model as the text of a model file."""
     name = type(estimator).__name__
+    if name == PIPELINE and type(estimator).__module__.partition(".")[0] == "sklearn":
+        return layout(pipelines.written(estimator, dumps))
     if name not in KINDS or type(estimator) is not _class(name):
         raise DeclarationTypeError(
             f"estimator ({name}) must be a model of privfit itself; pass one of "
-            f"{', '.join(KINDS)}, or pickle yours"
+            f"{', '.join(KINDS)}, or a Pipeline of them, or pickle yours"
         )
     _check_released(estimator)
     parts = {part: PARTS[part](estimator) for part in KINDS[name].parts}
@@ -163,7 +174,11 @@ def loads(text: str | bytes, solvers: Any = None) -> Any:
     >>> loads(dumps(HashWords(64)))
     HashWords(n_features=64)
     """
-    kinds, contents = allowed(solvers), check(text)
+    kinds = allowed(solvers)
+    held = _parsed(text)
+    if held.get("class") == PIPELINE:
+        return pipelines.read(held, lambda part: loads(part, solvers))
+    contents = check(text)
     kind = _class(contents.kind)
     if contents.kind not in ESTIMATORS:
         return kind(**contents.fitted)
@@ -192,7 +207,22 @@ def check(text: str | bytes) -> Contents:
     >>> check(dumps(HashWords(64))).parameters
     {'n_features': 64, 'vocabulary': None, 'fold_digits': True}
     """
-    parts = _parts_of(text)
+    try:
+        return _contents(_parts_of(text))
+    except PrivfitError as error:
+        if len(str(error)) <= LONGEST:
+            raise
+        text = str(error)  # which quotes a value of the file
+        shorter = f"{text[: LONGEST // 2]} ... {text[-LONGEST // 4 :]}"
+        raise type(error)(shorter) from None
+    except FAULTS as error:  # a text where a number should be, a list without its end, or the like
+        raise FileError(
+            f"a value is of the wrong kind; {UNCHANGED}: {type(error).__name__}"
+        ) from None
+
+
+def _contents(parts: dict[str, Any]) -> Contents:
+    """What the fields of a file make, checked."""
     name, version, writer = (parts[key] for key in ("class", "privfit-model", "written-by"))
     file = File(name, _parameters(parts), parts, _release(parts))
     fitted = _fitted(file)
@@ -282,19 +312,30 @@ def _same(ours: Any, read: Any) -> bool:
 # ------------------------------------------------------------------------------------------ reading
 
 
-def _parts_of(text: str | bytes) -> dict[str, Any]:
-    """The fields of a file of a version and a class that are known."""
+def _parsed(text: str | bytes) -> dict[str, Any]:
     try:
-        parts = parse(text)
+        held = parse(text)
     except ValueError as error:
         raise FileError(
             f"text must be JSON as privfit writes it; pass a model file: {error}"
         ) from None
+    check_values(held)
+    return held
+
+
+def _parts_of(text: str | bytes) -> dict[str, Any]:
+    """The fields of a file of a version and a class that are known."""
+    parts = _parsed(text)
     version, name = parts.get("privfit-model"), parts.get("class")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise FileError(
             "text must be a model file, which begins with 'privfit-model'; pass what privfit.save "
             "wrote"
+        )
+    if name == PIPELINE:
+        raise FileError(
+            "class ('Pipeline') must be one model here; pass the file of a single model, or read "
+            "it by privfit.load"
         )
     if version > VERSION:
         raise FileError(
@@ -355,7 +396,4 @@ def _fitted(file: File) -> dict[str, Any]:
         for name in ("epsilon", "delta", "adjacency"):
             if name in file.parameters:
                 file.agree(name, file.parameters[name], getattr(file.proof, name))
-    try:
-        return KINDS[file.name].fitted(file)
-    except TypeError as error:  # a text where a number should be, or the like
-        raise FileError(f"a value is of the wrong kind; {UNCHANGED}: {error}") from None
+    return KINDS[file.name].fitted(file)

@@ -31,7 +31,7 @@ class CenterMoves:
 
     See Also
     --------
-    CentersObjective.at : Makes it.
+    privfit.CentersObjective.at : Makes it.
 
     Examples
     --------

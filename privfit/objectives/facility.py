@@ -547,7 +547,7 @@ class FacilityMoves:
 
     See Also
     --------
-    FacilityObjective.at : Makes it.
+    privfit.FacilityObjective.at : Makes it.
 
     Examples
     --------

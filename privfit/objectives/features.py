@@ -10,6 +10,8 @@ phi is an additive model of the columns, and a smooth one of numbers:
   w exp(-abs(rank - rank') / 0.3) + (1 - w) I over its bins, by the ranks that are assumed of them.
   More than 256 bins are taken together by rank;
 - where a number has both halves, each is multiplied by sqrt(1/2);
+- a number with a declared range may have a *straight line* instead, from 0 at its low end to 1 at
+  the high one, times sqrt(q), and beside it one function of each half, times sqrt(1 - q);
 - a missing value has a coordinate of its own, of length 1, and is 0 in all others.
 
 Whole numbers are rounded towards zero, so **a row is no longer than 1, however many levels there
@@ -43,6 +45,7 @@ ONE = 1 << MAP_BITS
 SMOOTH = 0.3  # the difference of ranks over which a kernel falls to 1/e
 WIDEST = 4096  # coordinates of records, whose products are to fit in memory
 FINEST = 256  # groups of bins that a kernel tells apart
+BESIDE_LINE = 1  # the most functions of each kind beside a straight line
 BANDS = ((6, (0,)), (16, (0, 4)), (math.inf, (0, 4, 12)))  # where coarse, middle, fine ones begin
 
 
@@ -183,6 +186,7 @@ class Features:
         public: int,
         mixing: float,
         smooth: float = scales.SMOOTH,
+        straight: float = 0.0,
     ) -> Features:
         """The maps of a schema.
 
@@ -198,6 +202,9 @@ class Features:
             The smooth part of the kernel of bins; the rest tells single bins apart.
         smooth : float, default=0.7
             Decades over which functions of the public scale are smooth: 0.7 or 2.
+        straight : float, default=0
+            The part of the squared length of a row that a straight line has, in columns with a
+            declared range; 0 for none.
 
         Returns
         -------
@@ -227,7 +234,7 @@ class Features:
             )
         return cls(
             tuple(
-                _curve(column, learned, public, mixing, smooth)
+                _curve(column, learned, public, mixing, smooth, straight)
                 if column.holds_numbers
                 else Levels.of(column.width)
                 for column in columns.values()
@@ -330,18 +337,24 @@ def room_for_levels(columns: Mapping[str, Column], of_number: int) -> int:
 # ----------------------------------------------------------------------------------------- numbers
 
 
-def _curve(column: Numeric, learned: int, public: int, mixing: float, smooth: float) -> Curve:
-    """The map of a number's levels: its halves, and a coordinate for missing values."""
-    halves = []
+def _curve(
+    column: Numeric, learned: int, public: int, mixing: float, smooth: float, straight: float
+) -> Curve:
+    """The map of a number's levels: its parts, and a coordinate for missing values."""
+    parts = []
+    straight = straight if column.has_range else 0.0
+    if straight:
+        parts.append(_line(column) * math.sqrt(straight))
+        public, learned = min(public, BESIDE_LINE), min(learned, BESIDE_LINE)
+    share = math.sqrt((1 - straight) / (2 if column.scale is not None and column.bins else 1))
     if column.scale is not None:
-        halves.append(_public_half(column, public, smooth))
+        parts.append(_public_half(column, public, smooth) * share)
     if column.bins:
-        halves.append(_learned_half(column, learned, mixing))
-    share = math.sqrt(0.5) if len(halves) == 2 else 1.0
+        parts.append(_learned_half(column, learned, mixing) * share)
     bands: list[int] = []
     tables: list[Integers] = []
-    for half in halves:
-        rows = np.trunc(half * share).astype(np.int64)
+    for part in parts:
+        rows = np.trunc(part).astype(np.int64)
         rows = rows[:, rows.any(axis=0)]
         first = sum(table.shape[1] for table in tables)
         bands += [first + start for start in _bands(rows.shape[1])]
@@ -351,6 +364,16 @@ def _curve(column: Numeric, learned: int, public: int, mixing: float, smooth: fl
         whole = np.pad(whole, ((0, 1), (0, 1)))
         whole[-1, -1] = ONE
     return Curve(whole, tuple(bands))
+
+
+def _line(column: Numeric) -> Floats:
+    """(levels, 1): how far the middles of levels are from the low end of the range, in units."""
+    low, high = float(column.low or 0.0), float(column.high or 0.0)
+    if column.cuts is None:  # equal bins
+        ends = np.linspace(low, high, column.width + 1 - column.missing)
+    else:
+        ends = np.append(_starts(column), high)
+    return np.asarray(((ends[:-1] + ends[1:]) / 2 - low)[:, None] / (high - low) * ONE)
 
 
 def _bands(dimensions: int) -> tuple[int, ...]:

@@ -33,7 +33,7 @@ class LinearMoves:
 
     See Also
     --------
-    LinearObjective.at : Makes it.
+    privfit.LinearObjective.at : Makes it.
 
     Examples
     --------

@@ -29,7 +29,7 @@ class RecordMoves(Moves):
 
     See Also
     --------
-    RecordObjective.at : Makes it.
+    privfit.RecordObjective.at : Makes it.
 
     Examples
     --------

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from privfit.base import extras
 from privfit.base.errors import (
     FileAccessError,
     FileBusyError,
@@ -36,7 +37,7 @@ def locked(path: Path) -> Iterator[None]:
         from filelock import FileLock, Timeout
     except ImportError:
         raise MissingExtraError(
-            'a budget file needs filelock; run pip install "privfit[cli]"'
+            f"a budget file needs filelock; run {extras.install('cli')}"
         ) from None
     lock = FileLock(f"{path}.lock")
     try:

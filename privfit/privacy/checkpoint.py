@@ -248,7 +248,8 @@ class _Grant(Grant):
             with self._journal.draw():
                 drawn = mechanism(value, rng)
             self._journal.append("draw", what, _encoded(drawn))
-            return drawn
+        self._tell("release", mechanism)
+        return drawn
 
 
 class _Guard:

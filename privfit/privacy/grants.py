@@ -27,12 +27,14 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import NoReturn, Protocol, TypeAlias, cast
 
+from privfit.base import watching
 from privfit.base.errors import BudgetError, DeclarationError, FileError
 from privfit.base.json import parse, plain, write
 from privfit.base.rounding import exact
 from privfit.base.tables import Frame, as_frame
 from privfit.privacy.accounting import Event, compose
 from privfit.privacy.budgets import Budget
+from privfit.privacy.cards import release_card
 from privfit.privacy.fields import ReleaseFields
 from privfit.privacy.filters import check_filter, filtered
 from privfit.privacy.mechanisms import Mechanism, T, V
@@ -100,6 +102,9 @@ class Release:
     parameters: Mapping[str, object] = field(default_factory=dict)
     seeded: bool = False
     filter: str = ""
+
+    def _repr_html_(self) -> str:
+        return release_card(self)
 
     def cost(self) -> float:
         """Recompute the epsilon of the events at delta.
@@ -331,6 +336,7 @@ class Grant:
         self._drawn: Counter[Kind] = Counter()
         self._by = ""  # the filter
         self._process = os.getpid()
+        self._since = watching.now()  # when its run began
         self._closed, self._seeded = "", False
         self._as_planned = True  # of no kind were more draws made than planned
         self._outside: Counter[Kind] | None = None  # what was drawn before a part of its own began
@@ -515,7 +521,25 @@ class Grant:
             The drawn value. It is public.
         """
         self._charge(mechanism, rng)
-        return mechanism(value, rng)
+        drawn = mechanism(value, rng)
+        self._tell("release", mechanism)
+        return drawn
+
+    def tell_reserved(self) -> None:
+        """Log that the grant was reserved."""
+        self._tell("reserve")
+
+    def _tell(self, event: str, mechanism: Mechanism[V, T] | None = None) -> None:
+        """Log an event of this grant: public facts only."""
+        budget = self._budget
+        facts: dict[str, str | float] = {
+            "name": self._name, "epsilon": budget.epsilon, "delta": budget.delta,
+        }  # fmt: skip
+        if mechanism is not None:
+            cost = mechanism.event
+            facts |= {"mechanism": type(mechanism).__name__, "kind": cost.kind,
+                      "size": float(cost.parameter), "count": cost.count}  # fmt: skip
+        watching.tell(event, self._since, **facts)
 
     def _charge(self, mechanism: Mechanism[V, T], rng: object) -> None:
         check_source(rng, self.recorder)
@@ -530,6 +554,7 @@ class Grant:
                 self._as_planned &= drawn <= self._planned[key]
             self._drawn[key] = drawn
             self._seeded |= rng is not None and getattr(rng, "seeded", True)
+        self._tell("charge", mechanism)
 
     def _cover(self, event: Event) -> None:
         """Refuse an event that nothing covers; the first draw of all may still be planned."""
@@ -635,6 +660,7 @@ class Grant:
                 str(domain), dict(settings or {}), dict(parameters or {}), self._seeded, self._by,
             )  # fmt: skip
             self._holder.publish(release)
+        self._tell("close")
         return release
 
 

@@ -46,6 +46,7 @@ from privfit.base.rounding import exact, rounded_down, rounded_up
 from privfit.base.tables import Frame, as_frame
 from privfit.privacy.accounting import Event
 from privfit.privacy.budgets import Budget
+from privfit.privacy.cards import ledger_card
 from privfit.privacy.charges import (
     UNKNOWN,
     Charge,
@@ -165,6 +166,9 @@ ledger
 
     def __repr__(self) -> str:
         return f"Ledger({self._shown()}{' (closed)' if self._closed else ''})"
+
+    def _repr_html_(self) -> str:
+        return ledger_card(self)
 
     def _shown(self) -> str:
         spent = replace(self.spent, adjacency=None)
@@ -337,7 +341,8 @@ ledger
             self._charge(charge)
             grant = self._grant(charge)
             self._grants.append(grant)
-            return grant
+        grant.tell_reserved()
+        return grant
 
     def _charge(self, charge: Charge) -> None:
         """Store a charge, or refuse it."""

@@ -158,6 +158,12 @@ class Neighbours:
         """
         return 2 if self.replaces else 1
 
+    @property
+    def hidden(self) -> str:
+        """What a guarantee is for, in a few words."""
+        what = "the contents of one row" if self.replaces else "the presence of one record"
+        return f"{what} ({self.relation})"
+
     def span(self, low: N, high: N) -> N:
         """How far a sum over records moves to which each adds a number from `low` to `high`.
 

@@ -25,6 +25,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timezone
 from typing import NamedTuple
 
+from privfit.base import watching
 from privfit.base.errors import DeclarationError
 from privfit.base.version import __version__
 
@@ -88,8 +89,8 @@ class Reservation:
 
 
 def now() -> str:
-    """The time in UTC, to the minute."""
-    return datetime.now(timezone.utc).strftime(MINUTE)
+    """The time in UTC, to the minute; of a fit, when it began."""
+    return datetime.fromtimestamp(watching.now(), timezone.utc).strftime(MINUTE)
 
 
 def _is_time(text: str) -> bool:

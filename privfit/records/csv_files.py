@@ -177,10 +177,18 @@ class CsvReader:
         Whether quoted fields may contain line breaks; see the top of this module.
     block : int
         Number of bytes to read at a time. The result does not depend on it.
+    header : bool
+        Whether the first line names the columns. If not, it is the first record, and `names` has as
+        many names as that has fields, which may differ from others.
     """
 
     def __init__(
-        self, file: IO[bytes], delimiter: str = ",", line_breaks: bool = False, block: int = BLOCK
+        self,
+        file: IO[bytes],
+        delimiter: str = ",",
+        line_breaks: bool = False,
+        block: int = BLOCK,
+        header: bool = True,
     ) -> None:
         self._file, self._block = file, block
         self._widest = LONGEST_CELL if line_breaks else 0
@@ -192,7 +200,8 @@ class CsvReader:
             self._first = len(MARK)
         headers = [self._header(check_delimiter(one)) for one in delimiter]
         self._delimiter, self.names, length = max(headers, key=lambda found: len(found[1]))
-        self._first += length
+        if header:
+            self._first += length
 
     def _header(self, delimiter: int) -> tuple[int, list[str], int]:
         """The delimiter, the names of the columns, and the length of the header in bytes."""

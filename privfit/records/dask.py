@@ -20,8 +20,9 @@ import time
 import uuid
 import weakref
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, reduce
 from itertools import cycle, islice
@@ -29,6 +30,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from privfit.base import blas, extras
 from privfit.base.errors import (
     ClusterError,
     DeclarationError,
@@ -37,7 +39,7 @@ from privfit.base.errors import (
     MissingExtraError,
 )
 from privfit.base.typing import Integers
-from privfit.domains.frames import column_names
+from privfit.domains.frames import chosen, column_names
 from privfit.records.rows import Rows
 from privfit.records.sums import Make, Question, R, Sums, join_small, share_threads
 
@@ -111,7 +113,7 @@ class _Share:
 
     def answer(self, question: Asked, indices: list[int], n_threads: int) -> _Sum:
         """The sum of the answers of these partitions, as far as they are held."""
-        with self.lock:
+        with self.lock, blas.at_most(n_threads):
             try:
                 found = self._of(indices)
                 at_once = share_threads(found, n_threads)
@@ -194,7 +196,7 @@ def _in_order(X: Any, names: tuple[Any, ...], order: tuple[Any, ...]) -> Any:
         raise InputError(
             "partitions must have the same columns; select those of a record in each of them"
         )
-    return _chosen(X, order)
+    return chosen(X, order)
 
 
 def _apart(X: Any, label: str) -> tuple[Any, Any]:
@@ -204,15 +206,7 @@ def _apart(X: Any, label: str) -> tuple[Any, Any]:
         raise InputError(
             f"y ({label!r}) must name one column of X, which contains the labels; pass its name"
         )
-    return _chosen(X, [name for name in names if name != label]), X[label]
-
-
-def _chosen(X: Any, names: Iterable[Any]) -> Any:
-    """These columns of a table."""
-    if isinstance(X, Mapping):
-        return {name: X[name] for name in names}
-    wanted = list(names)
-    return X[wanted] if hasattr(X, "iloc") or isinstance(X, np.ndarray) else X.select(wanted)
+    return chosen(X, [name for name in names if name != label]), X[label]
 
 
 async def _ask(fit: str, question: Asked, homes: Homes, dask_worker: Any = None) -> _Sum:
@@ -264,7 +258,7 @@ def _client() -> Any:
         import distributed
     except ImportError:
         raise MissingExtraError(
-            'records on a cluster need dask.distributed; run pip install "privfit[dask]"'
+            f"records on a cluster need dask.distributed; run {extras.install('dask')}"
         ) from None
     try:
         client = distributed.get_client()
@@ -312,15 +306,15 @@ def _references(collection: Any, client: Any) -> list[Any]:
     if isinstance(collection, list) and all(isinstance(one, Future) for one in collection):
         return collection
     if futures_of(collection):
-        return list(client.compute(_delayed(collection)))
+        return list(client.compute(partitions_of(collection)))
     found = []
-    for partition in _delayed(collection):
+    for partition in partitions_of(collection):
         graph, _ = cull(dict(partition.__dask_graph__()), [partition.key])
         found.append(_Recipe(partition.key, graph))
     return found
 
 
-def _delayed(collection: Any) -> list[Any]:
+def partitions_of(collection: Any) -> list[Any]:
     """The partitions as delayed values; Dask would join some of them by the columns that it reads.
 
     Then records and labels of one table would be cut in different places.
@@ -335,6 +329,20 @@ def _delayed(collection: Any) -> list[Any]:
     if getattr(collection, "ndim", 0) == 2 and hasattr(collection, "rechunk"):
         collection = collection.rechunk({1: -1})  # whole rows in each block
     return list(np.ravel(np.array(collection.to_delayed(optimize_graph=False), dtype=object)))
+
+
+@contextmanager
+def _scheduler_reached() -> Iterator[None]:
+    """Say so if the scheduler is lost; Dask raises many kinds of errors then."""
+    try:
+        yield
+    except (OSError, TimeoutError, asyncio.TimeoutError, CancelledError, RuntimeError) as error:
+        if isinstance(error, ClusterError):
+            raise
+        raise ClusterError(
+            f"the scheduler of the cluster does not answer ({type(error).__name__}); start a "
+            "cluster, and fit again"
+        ) from None
 
 
 class _Workers(Sums[R]):
@@ -386,7 +394,8 @@ class _Workers(Sums[R]):
 
     def _workers(self) -> dict[str, int]:
         """Addresses and numbers of threads of the workers that are alive."""
-        workers: dict[str, int] = self._client.nthreads()
+        with _scheduler_reached():
+            workers: dict[str, int] = self._client.nthreads()
         if not workers:
             try:
                 self._client.wait_for_workers(1, timeout=WAIT)
@@ -395,7 +404,8 @@ class _Workers(Sums[R]):
                     f"the cluster has had no worker for {WAIT:.0f} seconds; start some and fit "
                     "again"
                 ) from None
-            workers = self._client.nthreads()
+            with _scheduler_reached():
+                workers = self._client.nthreads()
         return workers
 
     def _pack(self, indices: list[int], workers: dict[str, int]) -> None:
@@ -468,7 +478,8 @@ class _Workers(Sums[R]):
 
         Workers that do not answer are left out; none answers if a worker of this fit has left.
         """
-        found: dict[str, Any] = self._client.sync(self._watched, addresses, task, arguments)
+        with _scheduler_reached():
+            found: dict[str, Any] = self._client.sync(self._watched, addresses, task, arguments)
         return found
 
     async def _watched(self, addresses: list[str], task: Any, arguments: Any) -> dict[str, Any]:

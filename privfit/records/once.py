@@ -44,6 +44,10 @@ class ReadSource:
         self.columns: list[str] | None = names
         self._tables = tables
 
+    def reader_bytes(self, y: Any) -> int:
+        """None: its blocks are in memory, or mapped."""
+        return 0
+
     def blocks(self, y: Any, room: int, more_columns: int = 0) -> Iterator[tuple[Any, Any]]:
         """The blocks as they were cached; labels were read with them."""
         for rows in self._tables():

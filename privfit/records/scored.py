@@ -23,6 +23,7 @@ from privfit.base.errors import DeclarationError, InputError
 from privfit.base.frozen import frozen
 from privfit.base.typing import Array, Floats, Integers
 from privfit.base.validation import is_sparse
+from privfit.domains.chunks import Coded
 from privfit.domains.frames import column_names, columns_of, numbers_of
 from privfit.domains.reading import raw_numbers
 from privfit.records.ahead import in_order
@@ -338,7 +339,7 @@ def _numbers(records: Any, halves: bool) -> Any:
 
 def _array(column: Any) -> Any:
     """A column of a stream as a numpy array; missing numbers are NaN, missing texts None."""
-    if isinstance(column, Cells):
+    if isinstance(column, Cells | Coded):
         return np.asarray(column)
     if not hasattr(column, "type"):  # only Arrow's have one
         return column

@@ -16,21 +16,19 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 import numpy as np
 
-from privfit.base.errors import (
-    DeclarationError,
-    DeclarationTypeError,
-    FileMissingError,
-    InputError,
-    MissingExtraError,
-)
+from privfit.base import extras
+from privfit.base.errors import DeclarationError, InputError, MissingExtraError
 from privfit.base.typing import Array
+from privfit.domains.chunks import Coded
 from privfit.domains.kinds import kinds_of, kinds_of_types
-from privfit.records.csv_files import CsvReader, check_delimiter
+from privfit.records.csv_files import BLOCK, CsvReader, check_delimiter
+from privfit.records.files import File, find_files
 
 Block: TypeAlias = "tuple[Any, Any]"
 
@@ -38,6 +36,12 @@ CELL = 8  # bytes of a number while it is packed
 LIST = 1 << 20  # bytes of a list of texts in Parquet at most, as most programs write it
 LISTED = 4  # bytes of a cell beside it at most
 TEXT = 96  # bytes of a text while it is packed: a Python string and its place in an array
+PAGE = 1 << 20  # bytes of a page of Parquet, and of a list before it, as most programs write them
+BUFFER = 1 << 16  # bytes of a column of Parquet that are read at a time
+STEPS = 8  # in which a block of Parquet is read: texts may be longer than they are counted
+WHOLE = 4  # times its room that a batch may take which can only be read as a whole
+ARROW = 1 << 23  # bytes that Arrow's readers take by themselves
+HEADER = 1 << 16  # bytes of CSV that are read for the names of its columns
 
 
 def source_of(
@@ -50,22 +54,17 @@ def source_of(
     table = _arrow_table(X)
     if table is not None:
         return TableSource([ArrowTable(table)], columns)
-    paths = _paths(X)
-    if [path.suffix for path in paths] == [".npy"]:
-        return ArraySource(_load(paths[0]), columns)
-    unknown = sorted({_kind(path) for path in paths} - KINDS.keys())
+    files = find_files(X)
+    if [file.kind for file in files] == [".npy"]:
+        return ArraySource(_load(str(files[0]), files[0].local), columns)
+    unknown = sorted({file.kind for file in files} - KINDS.keys())
     if unknown:
         raise DeclarationError(
             f"source has files of unknown kinds ({', '.join(unknown)}); pass one .npy file, or "
             f"files that end in {', '.join(KINDS)}"
         )
     options = {"delimiter": delimiter, "line_breaks": line_breaks}
-    return TableSource([KINDS[_kind(path)](path, **options) for path in paths], columns)
-
-
-def _kind(path: Path) -> str:
-    """The ending of a file's name; .csv.gz is one ending."""
-    return "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
+    return TableSource([KINDS[file.kind](file, **options) for file in files], columns)
 
 
 def _arrow_table(X: Any) -> Any:
@@ -79,27 +78,13 @@ def _arrow_table(X: Any) -> Any:
     return X if isinstance(X, pyarrow.Table) else None
 
 
-def _paths(X: Any) -> list[Path]:
-    """The files of a path, a folder or a list of paths, in order."""
-    listed = X if isinstance(X, list | tuple) else [X]
-    if not listed or not all(isinstance(path, str | os.PathLike) for path in listed):
-        raise DeclarationTypeError(
-            f"source ({type(X).__name__}) must be an array, a path, a list of paths or an Arrow "
-            "table; pass one of them"
-        )
-    found: list[Path] = []
-    for path in map(Path, listed):
-        if not path.exists():
-            raise FileMissingError(f"source ({str(path)!r}) must exist; pass the path of a file")
-        found += sorted(f for f in path.iterdir() if f.is_file()) if path.is_dir() else [path]
-    if not found:
+def _load(name: str, path: Path | None) -> Array:
+    """A mapped array."""
+    if path is None:
         raise DeclarationError(
-            "source must hold at least one file; pass a folder that is not empty"
+            f"source ({name!r}) must be on this machine, since .npy files are mapped; copy it, or "
+            "pass Parquet files"
         )
-    return found
-
-
-def _load(path: Path) -> Array:
     try:
         return np.load(path, mmap_mode="r")
     except (ValueError, OSError, EOFError):
@@ -122,6 +107,10 @@ class ArraySource:
             )
         self._X, self.columns = X, None
 
+    def reader_bytes(self, y: Any) -> int:
+        """None: rows are mapped, or in memory already."""
+        return 0
+
     def blocks(self, y: Any, room: int, more_columns: int = 0) -> Iterator[Block]:
         """Blocks of at most `room` bytes during packing, with `more_columns` columns added."""
         X, y = self._X, self._labels(y)
@@ -139,7 +128,7 @@ class ArraySource:
 
     def _labels(self, y: Any) -> Array | None:
         if isinstance(y, str | os.PathLike):
-            y = _load(Path(y))
+            y = _load(os.fspath(y), Path(y))
         if y is None:
             return None
         y = y if isinstance(y, np.ndarray) else np.asarray(y)
@@ -153,8 +142,8 @@ class ArraySource:
 def _forget_pages(array: Any) -> None:
     """Return a mapped file's pages to the system; what was written to them stays in the file."""
     mapped = getattr(array, "_mmap", None)
-    if mapped is not None and array.mode != "c" and hasattr(mmap, "MADV_DONTNEED"):
-        mapped.madvise(mmap.MADV_DONTNEED)
+    if mapped is not None and array.mode != "c":
+        _drop_pages(mapped)
 
 
 # ------------------------------------------------------------------------------------------- tables
@@ -166,7 +155,7 @@ class TableSource:
     def __init__(self, tables: Sequence[Table], columns: Sequence[str] | None) -> None:
         self._tables, self._chosen = tables, columns
         with tables[0].clear_errors():
-            found = Counter(tables[0].names())
+            found = Counter(tables[0].names)
         if not found:
             raise DeclarationError("source must name its columns in the first line; add that line")
         self._names = [name for name, count in found.items() if count == 1]
@@ -177,8 +166,8 @@ class TableSource:
             )
         self.columns: list[str] | None = None
 
-    def blocks(self, y: Any, room: int, more_columns: int = 0) -> Iterator[Block]:
-        """Blocks of at most `room` bytes during packing, with `more_columns` columns added."""
+    def _wanted(self, y: Any) -> list[str]:
+        """The columns that are read; refuses a file that lacks one of them, before any is read."""
         if y is not None and (not isinstance(y, str) or y not in self._names):
             raise InputError(
                 f"y ({y if isinstance(y, str) else type(y).__name__}) must name a column of the "
@@ -190,8 +179,23 @@ class TableSource:
         for table in self._tables:
             with table.clear_errors():
                 table.check(wanted)
-                rows = max(1, room // (CELL * more_columns + table.row_bytes(wanted)))
-                for columns in table.blocks(wanted, rows):
+        return wanted
+
+    def reader_bytes(self, y: Any) -> int:
+        """Bytes that the readers of its files take, however short blocks are."""
+        wanted, most = self._wanted(y), 0
+        for table in self._tables:
+            with table.clear_errors():
+                most = max(most, table.reader_bytes(wanted))
+        return most
+
+    def blocks(self, y: Any, room: int, more_columns: int = 0) -> Iterator[Block]:
+        """Blocks of at most `room` bytes during packing, with `more_columns` columns added."""
+        wanted = self._wanted(y)
+        for table in self._tables:
+            with table.clear_errors():
+                added = CELL * more_columns
+                for columns in table.blocks(wanted, room, added):
                     labels = None if y is None else columns.pop(y)
                     yield columns, labels
 
@@ -212,31 +216,70 @@ class TableSource:
         return found[0]
 
 
+class Constant(Coded):
+    """A column with one value, which the name of a folder declares; None if it is missing."""
+
+    def __init__(self, value: str | None, rows: int) -> None:
+        codes = np.full(rows, -1 if value is None else 0, dtype=np.int8)
+        super().__init__([] if value is None else [value], codes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As of an array: (n,)."""
+        return self.codes.shape
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.full(len(self), [*self.values, None][0], dtype=dtype or object)
+
+
 class Table(ABC):
-    """One file of named columns, or an Arrow table."""
+    """One file of named columns, or an Arrow table; `partition` has the columns of its folders."""
 
     def __init__(self, source: Any, **_: Any) -> None:
         self._source = source
+        self._partition: dict[str, str | None] = getattr(source, "partition", {})
 
     @abstractmethod
-    def names(self) -> list[str]:
-        """The names of all its columns."""
+    def _columns(self) -> list[str]:
+        """The names of the columns within the file."""
 
     @abstractmethod
-    def row_bytes(self, names: list[str]) -> int:
+    def _row_bytes(self, names: list[str]) -> int:
         """Bytes that these columns of a record take during packing."""
 
     @abstractmethod
-    def blocks(self, names: list[str], rows: int) -> Iterator[dict[str, Any]]:
-        """These columns, at most `rows` rows at a time."""
+    def _blocks(self, names: list[str], rows: int, room: int) -> Iterator[dict[str, Any]]:
+        """These columns of the file, at most `rows` rows and about `room` bytes at a time."""
+
+    def reader_bytes(self, names: list[str]) -> int:
+        """Bytes that a reader of these columns takes, however short blocks are."""
+        return 0
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of all its columns."""
+        return [*self._columns(), *self._partition]
+
+    def blocks(self, names: list[str], room: int, added: int = 0) -> Iterator[dict[str, Any]]:
+        """These columns, in blocks of about `room` bytes, of which each record takes `added`."""
+        own = [name for name in names if name not in self._partition] or self.names[:1]
+        rows = max(1, room // (added + CELL * len(names) + self._row_bytes(own)))
+        for columns in self._blocks(own, rows, room):
+            n = len(columns[own[0]])
+            more = {name: Constant(value, n) for name, value in self._partition.items()}
+            yield {name: more[name] if name in more else columns[name] for name in names}
 
     def types(self, names: list[str]) -> list[Any]:
         """The types that the file declares for these columns; None where it declares none."""
-        return [None] * len(names)
+        text = np.dtype(str)
+        return [text if name in self._partition else self._type(name) for name in names]
+
+    def _type(self, name: str) -> Any:
+        return None
 
     def check(self, wanted: Sequence[str]) -> None:
         """Refuse a table that does not have each wanted column exactly once."""
-        found = Counter(self.names())
+        found = Counter(self.names)
         for name in wanted:
             if found[name] != 1:
                 raise DeclarationError(
@@ -252,7 +295,7 @@ class Table(ABC):
         except Exception as error:
             if not isinstance(error, (OSError, EOFError, zlib.error, *self._errors())):
                 raise
-            what = repr(str(self._source)) if isinstance(self._source, Path) else "an Arrow table"
+            what = repr(str(self._source)) if isinstance(self._source, File) else "an Arrow table"
             raise DeclarationError(
                 f"source ({what}) could not be read to its end; check that the file is complete"
             ) from None
@@ -265,26 +308,26 @@ class Table(ABC):
 class CsvTable(Table):
     """A CSV file, gzipped or not, whose cells are texts."""
 
-    def __init__(self, source: Path, delimiter: str, line_breaks: bool) -> None:
+    def __init__(self, source: File, delimiter: str, line_breaks: bool) -> None:
         super().__init__(source)
         self._options: dict[str, Any] = {"delimiter": delimiter, "line_breaks": line_breaks}
 
     @contextmanager
-    def _opened(self) -> Iterator[CsvReader]:
-        with self._source.open("rb", buffering=0) as raw:
-            packed = self._source.suffix == ".gz"
+    def _opened(self, block: int) -> Iterator[CsvReader]:
+        with self._source.open() as raw:
+            packed = self._source.kind.endswith(".gz")
             file: IO[bytes] = gzip.GzipFile(fileobj=raw) if packed else raw  # type: ignore[assignment]
-            yield CsvReader(file, **self._options)
+            yield CsvReader(file, **self._options, block=block)
 
-    def names(self) -> list[str]:
-        with self._opened() as reader:
+    def _columns(self) -> list[str]:
+        with self._opened(HEADER) as reader:
             return reader.names
 
-    def row_bytes(self, names: list[str]) -> int:
+    def _row_bytes(self, names: list[str]) -> int:
         return 3 * CELL * len(names)  # where a cell lies, some text, and what is read from it
 
-    def blocks(self, names: list[str], rows: int) -> Iterator[dict[str, Any]]:
-        with self._opened() as reader:
+    def _blocks(self, names: list[str], rows: int, room: int) -> Iterator[dict[str, Any]]:
+        with self._opened(max(HEADER, min(BLOCK, room // 4))) as reader:
             places = [reader.names.index(name) for name in names]
             for columns in reader.blocks(places, rows):
                 yield dict(zip(names, columns, strict=True))
@@ -299,8 +342,8 @@ class ArrowTable(Table):
             import pyarrow  # noqa: F401
         except ImportError:
             raise MissingExtraError(
-                "reading Arrow and Parquet block by block needs pyarrow; run pip install "
-                '"privfit[parquet]", or pass CSV files'
+                "reading Arrow and Parquet block by block needs pyarrow; run "
+                f"{extras.install('parquet')}, or pass CSV files"
             ) from None
 
     def _errors(self) -> tuple[type[Exception], ...]:
@@ -308,45 +351,83 @@ class ArrowTable(Table):
 
         return (ArrowException,)
 
-    def names(self) -> list[str]:
-        return [field.name for field in self._schema()]
+    def _columns(self) -> list[str]:
+        return [field.name for field in self._schema]
 
-    def types(self, names: list[str]) -> list[Any]:
-        schema = self._schema()
-        return [schema.field(name).type for name in names]
+    def _type(self, name: str) -> Any:
+        return self._schema.field(name).type
 
-    def row_bytes(self, names: list[str]) -> int:
-        schema = self._schema()
-        return sum(_cell_bytes(schema.field(name).type) for name in names)
+    def _row_bytes(self, names: list[str]) -> int:
+        return sum(_cell_bytes(self._type(name)) for name in names)
 
-    def blocks(self, names: list[str], rows: int) -> Iterator[dict[str, Any]]:
-        for batch in _gathered(self._batches(names, rows), rows):
+    def reader_bytes(self, names: list[str]) -> int:
+        return ARROW
+
+    def _blocks(self, names: list[str], rows: int, room: int) -> Iterator[dict[str, Any]]:
+        for batch in _gathered(self._batches(names, rows, room), rows, room):
             yield {name: batch.column(name) for name in names}
 
+    @cached_property
     def _schema(self) -> Any:
         return self._source.schema
 
-    def _batches(self, names: list[str], rows: int) -> Iterator[Any]:
+    def _batches(self, names: list[str], rows: int, room: int) -> Iterator[Any]:
         yield from self._source.select(names).to_batches(max_chunksize=rows)
 
 
 class ParquetTable(ArrowTable):
-    """A Parquet file."""
+    """A Parquet file, whose pages are compared with their checksums where it has them."""
 
-    def _schema(self) -> Any:
+    @contextmanager
+    def _opened(self, **options: Any) -> Iterator[Any]:
         from pyarrow import parquet
 
-        return parquet.read_schema(self._source)
-
-    def _batches(self, names: list[str], rows: int) -> Iterator[Any]:
-        from pyarrow import parquet
-
-        listed = listed_once(parquet.read_metadata(self._source))
         # Buffered, so that a row group larger than memory is read page by page.
-        with parquet.ParquetFile(
-            self._source, buffer_size=1 << 20, pre_buffer=False, read_dictionary=listed
-        ) as file:
-            yield from file.iter_batches(batch_size=rows, columns=names, use_threads=False)
+        with (
+            self._source.open() as raw,
+            parquet.ParquetFile(
+                raw,
+                buffer_size=BUFFER,
+                pre_buffer=False,
+                page_checksum_verification=True,
+                **options,
+            ) as file,
+        ):
+            yield file
+
+    @cached_property
+    def _facts(self) -> tuple[Any, list[str], Counter[str]]:
+        """Its schema, the columns of `listed_once`, and the largest part of each column in bytes.
+
+        Its metadata are not kept: of thousands of files they would take more than the records.
+        """
+        largest = Counter[str]()
+        with self._opened() as file:
+            metadata = file.metadata
+            for i in range(metadata.num_row_groups):
+                group = metadata.row_group(i)
+                for part in map(group.column, range(group.num_columns)):
+                    name = part.path_in_schema
+                    largest[name] = max(largest[name], part.total_uncompressed_size)
+            return metadata.schema.to_arrow_schema(), listed_once(metadata), largest
+
+    @cached_property
+    def _schema(self) -> Any:
+        return self._facts[0]
+
+    def reader_bytes(self, names: list[str]) -> int:
+        """Of each column its list of values, and the pages that are unpacked at a time."""
+        parts = (
+            2 * min(size, 2 * PAGE) + BUFFER
+            for name, size in self._facts[2].items()
+            if name in names or name.partition(".")[0] in names  # of nested cells, several parts
+        )
+        return ARROW + sum(parts)
+
+    def _batches(self, names: list[str], rows: int, room: int) -> Iterator[Any]:
+        step = max(1, rows // STEPS)
+        with self._opened(read_dictionary=self._facts[1]) as file:
+            yield from file.iter_batches(batch_size=step, columns=names, use_threads=False)
 
 
 def listed_once(metadata: Any) -> list[str]:
@@ -371,20 +452,59 @@ def listed_once(metadata: Any) -> list[str]:
 class ArrowFile(ArrowTable):
     """A file in Arrow's own format; Feather is the same format."""
 
-    def _schema(self) -> Any:
-        from pyarrow import ipc
+    @contextmanager
+    def _opened(self, **options: Any) -> Iterator[tuple[Any, mmap.mmap | None]]:
+        """The file's batches, and its map if it is on this machine."""
+        from pyarrow import ipc, py_buffer
 
-        with ipc.open_file(self._source) as file:
+        options = {"options": ipc.IpcReadOptions(**options)}
+        with self._source.open() as raw:
+            if self._source.local is None:
+                with ipc.open_file(raw, **options) as file:
+                    yield file, None
+                return
+            if not os.fstat(raw.fileno()).st_size:
+                raise EOFError
+            memory = mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ)
+        with ipc.open_file(py_buffer(memory), **options) as file:
+            yield file, memory
+
+    @cached_property
+    def _schema(self) -> Any:
+        with self._opened() as (file, _):
             return file.schema
 
-    def _batches(self, names: list[str], rows: int) -> Iterator[Any]:
-        import pyarrow
-
-        with pyarrow.memory_map(str(self._source)) as memory, pyarrow.ipc.open_file(memory) as file:
+    def _batches(self, names: list[str], rows: int, room: int) -> Iterator[Any]:
+        # Some columns of a mapped file are views, unless they are asked for: then all are copied.
+        chosen = [self._schema.get_field_index(name) for name in names]
+        wanted = [] if self._source.local else sorted(chosen)
+        with self._opened(included_fields=wanted) as (file, memory):
             for i in range(file.num_record_batches):
-                batch = file.get_batch(i).select(names)
+                batch = self._batch(file, i, WHOLE * room).select(names)
                 for first in range(0, batch.num_rows, rows):
                     yield batch.slice(first, rows)
+                    if memory is not None:
+                        _drop_pages(memory)
+                del batch  # before the next one is read
+
+    def _batch(self, file: Any, i: int, most: int) -> Any:
+        """A batch; one that is compressed, or on another machine, is read as a whole."""
+        from pyarrow import total_allocated_bytes
+
+        before = total_allocated_bytes()
+        batch = file.get_batch(i)
+        if total_allocated_bytes() - before > most:
+            raise DeclarationError(
+                f"source ({str(self._source)!r}) must have batches that fit into memory_limit; "
+                "write it with fewer records in a batch, or pass a larger memory_limit"
+            )
+        return batch
+
+
+def _drop_pages(mapped: mmap.mmap) -> None:
+    """Return a mapped file's pages to the system; they are read again on the next access."""
+    if hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _cell_bytes(kind: Any) -> int:
@@ -394,16 +514,20 @@ def _cell_bytes(kind: Any) -> int:
     return CELL if numeric or types.is_dictionary(kind) else TEXT
 
 
-def _gathered(batches: Iterator[Any], rows: int) -> Iterator[Any]:
+def _gathered(batches: Iterator[Any], rows: int, room: int) -> Iterator[Any]:
     """The same rows in fewer batches, so that a file of many small row groups makes few blocks."""
     from pyarrow import Table
 
     waiting: list[Any] = []
+    count = size = 0
     for batch in batches:
-        if waiting and sum(other.num_rows for other in waiting) + batch.num_rows > rows:
-            yield Table.from_batches(waiting)
-            waiting = []
+        if waiting and (count + batch.num_rows > rows or size + batch.nbytes > room):
+            table = Table.from_batches(waiting)
+            waiting, count, size = [], 0, 0
+            yield table
+            del table
         waiting.append(batch)
+        count, size = count + batch.num_rows, size + batch.nbytes
     if waiting:
         yield Table.from_batches(waiting)
 

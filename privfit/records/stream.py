@@ -17,7 +17,6 @@ from __future__ import annotations
 import mmap
 import os
 import pickle
-import re
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -30,28 +29,21 @@ from io import BytesIO
 from itertools import count
 from types import FunctionType
 from typing import Any, Generic
+from weakref import WeakSet
 
 import numpy as np
 
-from privfit._kernels import threads
 from privfit.base.errors import DeclarationError, access_error
 from privfit.base.typing import Array, Integers
-from privfit.base.validation import is_whole
 from privfit.domains.schema import Schema
 from privfit.records.ahead import in_order
+from privfit.records.memory import Room, give_back, limit_of
 from privfit.records.once import ReadRows, ReadSource
 from privfit.records.rows import Rows
 from privfit.records.sources import source_of
 from privfit.records.sums import Make, Question, R, Sums, share_threads
 
-UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
-         "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}  # fmt: skip
-LEAST_MEMORY = 64 * 10**6  # Python, numpy and a kernel's buffers take as much by themselves
-LARGEST_BLOCK = 1 << 26  # bytes of a block before it is packed
-# Bytes of a packed block. A gradient of 2,000,000 x 50 from the page cache took 1.05 times the CPU
-# of one from memory with blocks of 16 MB, and 1.34 times with 4 MB: a block costs 0.1 ms by itself.
-PACKED_BLOCK = 1 << 24
-MOST_PACKERS = 4  # blocks that are packed at a time: each takes 20 MB besides
+READ_ONCE = 0.25  # share of free memory for blocks that are to be coded, which takes as much again
 
 
 class Stream:
@@ -63,11 +55,15 @@ class Stream:
     Parameters
     ----------
     source : array, path, list of paths or Arrow table
-        A (memory-mapped) array; a .npy file; .csv, .csv.gz, .parquet, .arrow or .feather files, or
-        a folder of them. Parquet and Arrow need the extra ``privfit[parquet]``.
-    memory_limit : str or int, default="1GB"
-        Approximate limit on the memory of the process: a text such as ``"1GB"`` or a number of
-        bytes. It determines the size of blocks and how many of them stay in memory.
+        A (memory-mapped) array; a .npy file; .csv, .csv.gz, .parquet, .arrow or .feather files, a
+        folder of them, or a path with wildcards. Folders called ``column=value`` add that column.
+        Parquet and Arrow need the extra ``privfit[parquet]``, and paths such as ``s3://...`` the
+        extra ``privfit[remote]``.
+    memory_limit : str, int or None, default=None
+        Limit on the resident memory of the whole process while records are read and asked: a text
+        such as ``"1GB"`` or a number of bytes. It determines the size of blocks and how many of
+        them stay in memory. A limit that is too low beside what the process holds already is
+        refused before a record is read. None stands for 1 GB more than the process holds.
     columns : sequence of str or None, default=None
         The columns of a table that make up a record; by default all but that of the labels.
     folder : path or None, default=None
@@ -99,7 +95,7 @@ class Stream:
     >>> X = np.random.default_rng(0).uniform(-1, 1, (1000, 3)).astype(np.float32)
     >>> y = X[:, 0] > X[:, 1]
     >>> model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[False, True], random_state=0)
-    >>> streamed = model.fit(Stream(X, memory_limit="256MB"), y).coef_
+    >>> streamed = model.fit(Stream(X, memory_limit="4GB"), y).coef_
     >>> bool((streamed == model.fit(X, y).coef_).all())
     True
     """
@@ -108,16 +104,17 @@ class Stream:
         self,
         source: Any,
         *,
-        memory_limit: str | int = "1GB",
+        memory_limit: str | int | None = None,
         columns: Sequence[str] | None = None,
         folder: str | os.PathLike[str] | None = None,
         progress: Callable[[int], object] | None = None,
         delimiter: str = ",",
         line_breaks: bool = False,
     ) -> None:
-        self._limit = _bytes(memory_limit)
+        self._limit = limit_of(memory_limit)
         self._source: Any = source_of(source, columns, delimiter, line_breaks)
         self._folder, self._progress = folder, progress
+        self._block = 0  # bytes of a block when its records were read first: what fitted then, fits
 
     def __repr__(self) -> str:
         return "<Stream of private records>"
@@ -142,6 +139,18 @@ class Stream:
         """
         return self._source.kinds(y)
 
+    def blocks(self) -> Iterator[Any]:
+        """The records, block by block, with all columns of the stream.
+
+        Yields
+        ------
+        array or dict of columns
+            Some records, which are private.
+        """
+        room = Room(self._limit, None, self._source.reader_bytes(None))
+        for records, _ in self._source.blocks(None, room.block):
+            yield records
+
     def read_once(
         self, schema: Schema, y: Any, classes: Array, n_threads: int | None = None
     ) -> Stream:
@@ -164,7 +173,7 @@ class Stream:
             A stream of the same records for any schema of the same kinds. It is private.
         """
         make = partial(ReadRows.pack, schema=schema, classes=classes)
-        cached: Any = self.place(y, make, n_threads)
+        cached: Any = self._placed(y, make, n_threads, staying=READ_ONCE)
         again = copy(self)
         again._source = ReadSource(list(schema.columns), cached.tables)
         return again
@@ -190,19 +199,33 @@ class Stream:
         Sums
             Sums over the packed records. They are private.
         """
+        return self._placed(y, make, n_threads, more_columns)
+
+    def _placed(
+        self,
+        y: Any,
+        make: Make[R],
+        n_threads: int | None,
+        more_columns: int = 0,
+        staying: float | None = None,
+    ) -> _Streamed[R]:
+        source = self._source
+        reader = source.reader_bytes(y)  # which looks at the declared columns of all files
+        room = Room(self._limit, n_threads, reader, staying, again=self._block > 0)
+        block = max(room.block, self._block)
         cache = _Cache(self._folder)
-        # A pass has a block for each thread, and packing takes more.
-        most = min(LARGEST_BLOCK, self._limit // max(8, 4 * threads.resolve(n_threads)))
-        room = min(self._limit // 2, self._limit - 2 * most - _resident())
-        sources = self._source.blocks(y, most, more_columns)
-        packers = min(threads.resolve(n_threads), MOST_PACKERS)
-        packed = in_order(lambda block: make(*block), sources, packers)
+        packed = in_order(
+            lambda block: make(*block), source.blocks(y, block, more_columns), room.packers
+        )
         blocks: list[_Block[R]] = []
-        for table in _joined(packed, min(most, PACKED_BLOCK)):
+        for table in _joined(packed, room.packed):
             blocks.append(_Block(table, cache, room))
-            room -= blocks[-1].in_memory
+            del table  # its memory is that of the next block
+            room.tidy()
             if self._progress is not None:
                 self._progress(len(blocks))
+        give_back()
+        self._block = block
         return _Streamed(blocks, n_threads)
 
 
@@ -213,32 +236,20 @@ def _joined(tables: Iterator[R], most: int) -> Iterator[R]:
     for table in tables:
         size = 0 if table.kind is None else table.nbytes
         if group and (table.kind is None or table.kind != group[0].kind or total + size > most):
-            yield group[0].joined(group[1:]) if group[1:] else group[0]
-            group, total = [], 0
+            yield _taken(group)
+            total = 0
         group.append(table)
         total += size
+        del table  # whoever gets it may free it
     if group:
-        yield group[0].joined(group[1:]) if group[1:] else group[0]
+        yield _taken(group)
 
 
-def _bytes(limit: Any) -> int:
-    """'1GB' as a number of bytes."""
-    text = str(limit) if is_whole(limit) else limit
-    found = isinstance(text, str) and re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text)
-    size = float(found[1]) * UNITS.get(found[2].upper(), 0) if found else 0
-    if size < LEAST_MEMORY:
-        raise DeclarationError(
-            f"memory_limit ({limit!r}) must be at least 64MB; pass a text such as '1GB' or a "
-            "number of bytes"
-        )
-    return int(size)
-
-
-def _resident() -> int:
-    """Resident memory of this process in bytes, if the system reports it."""
-    with suppress(OSError), open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * mmap.PAGESIZE
-    return 0
+def _taken(group: list[R]) -> R:
+    """All records of a group of tables in one, and none are left in the group."""
+    first, *others = group
+    group.clear()
+    return first.joined(others) if others else first
 
 
 @dataclass(frozen=True, repr=False)
@@ -260,24 +271,45 @@ class _Region:
             self.memory.madvise(mmap.MADV_DONTNEED, self.start, self.length)
 
 
+_FORKED: WeakSet[_Cache | _Streamed[Any]] = WeakSet()  # what a forked child must not use as it is
+
+
+def _after_fork() -> None:
+    for one in list(_FORKED):
+        one.after_fork()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 class _Cache:
     """A file without a name, to which bytes are written and from which they are mapped.
 
-    It is mapped in segments, each twice as long as the last: a map takes a file descriptor.
+    It is mapped in segments, each twice as long as the last: a map takes a file descriptor. A
+    forked child goes on in a file of its own: its parent writes to the same places of this one.
     """
 
     def __init__(self, folder: Any) -> None:
+        self._folder, self._lock, self._is_parents = folder, threading.Lock(), False
+        self._begin()
+        _FORKED.add(self)
+
+    def _begin(self) -> None:
         try:
             # 0600, and unlinked at once; it lives as long as the tables that are mapped from it.
-            self._file = tempfile.TemporaryFile(buffering=0, dir=folder)  # noqa: SIM115
+            self._file = tempfile.TemporaryFile(buffering=0, dir=self._folder)  # noqa: SIM115
         except OSError as error:
             raise DeclarationError(
-                f"folder ({str(folder)!r}) must be writable for a cache "
+                f"folder ({str(self._folder)!r}) must be writable for a cache "
                 f"({error.strerror}); pass another folder"
             ) from None
-        self._lock = threading.Lock()
         self._first = self._size = self._used = 0  # of the last segment
         self._memory: mmap.mmap | None = None
+
+    def after_fork(self) -> None:
+        """In a child, where no thread holds the lock."""
+        self._lock, self._is_parents = threading.Lock(), True
 
     def __del__(self) -> None:
         if hasattr(self, "_file"):
@@ -287,6 +319,9 @@ class _Cache:
         """A region with these chunks, each at a multiple of 64 bytes from its start."""
         offsets, length = _offsets(chunks)
         with self._lock:  # tables that answer at the same time write what they keep
+            if self._is_parents:
+                self._begin()
+                self._is_parents = False
             try:
                 return self._write(chunks, offsets, length)
             except OSError as error:
@@ -359,11 +394,10 @@ def _taken_apart(table: Rows) -> tuple[bytes, list[Any], list[memoryview]]:
 class _Block(Generic[R]):
     """A table, and the regions of the cache that its arrays are mapped from; none if in memory."""
 
-    def __init__(self, table: R, cache: _Cache, room: int) -> None:
+    def __init__(self, table: R, cache: _Cache, room: Room) -> None:
         form, named, chunks = _taken_apart(table)
         offsets, length = _offsets(chunks)
-        self.in_memory = length if length <= room else 0
-        self._regions = [] if self.in_memory else [cache.write(chunks)]
+        self._regions = [] if room.keeps(length) else [cache.write(chunks)]
         for region in self._regions:
             views = [region.view[i : i + c.nbytes] for i, c in zip(offsets, chunks, strict=True)]
             unpickler = _Unpickler(BytesIO(form), buffers=views)
@@ -393,6 +427,11 @@ class _Streamed(Sums[R]):
         tables = [block.table for block in blocks]
         self._count([one.n_records for one in tables], [one.n_features for one in tables])
         self._blocks, self._at_once = blocks, share_threads(tables, n_threads)
+        self.after_fork()
+        _FORKED.add(self)
+
+    def after_fork(self) -> None:
+        """Threads that exist in this process; they start when they are needed."""
         self._threads = ThreadPoolExecutor(self._at_once, thread_name_prefix="privfit")
 
     def tables(self) -> Iterator[R]:

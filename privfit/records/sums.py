@@ -93,7 +93,7 @@ class Sums(ABC, Generic[R]):
 
         Parameters
         ----------
-        question : callable (table, *args, **named) -> array of int64
+        question : callable ``(table, *args, **named)`` -> array of int64
             What is asked of each table: a function, or an unbound method of the tables.
         *args, **named
             Further arguments of the question.
@@ -112,7 +112,7 @@ class Sums(ABC, Generic[R]):
 
         Parameters
         ----------
-        question : callable (table, *args, **named) -> array of int64
+        question : callable ``(table, *args, **named)`` -> array of int64
             What is asked.
         *args, **named
             Further arguments of the question.
@@ -126,7 +126,7 @@ class Sums(ABC, Generic[R]):
 
         Parameters
         ----------
-        view : callable (table, *args, **named) -> table
+        view : callable ``(table, *args, **named)`` -> table
             Makes the view of a table.
         *args, **named
             Further arguments of the view.

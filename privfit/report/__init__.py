@@ -1,5 +1,6 @@
-"""Reports for people: sweeps over budgets, and plots."""
+"""Reports for people: a page on a model, sweeps over budgets, and plots."""
 
+from privfit.report.document import html
 from privfit.report.sweeps import SearchProblem, Sweep, Sweeps, sweep
 
-__all__ = ["SearchProblem", "Sweep", "Sweeps", "sweep"]
+__all__ = ["SearchProblem", "Sweep", "Sweeps", "html", "sweep"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from privfit.base import extras
 from privfit.base.errors import DeclarationError, MissingExtraError
 
 __all__ = ["axes", "finish", "joined", "named", "short", "style"]
@@ -30,9 +31,7 @@ def axes(ax: Any, inches: tuple[float, float] = (6.4, 4.8)) -> Any:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingExtraError(
-            "a plot needs matplotlib; install it with: pip install 'privfit[plot]'"
-        ) from None
+        raise MissingExtraError(f"a plot needs matplotlib; run {extras.install('plot')}") from None
     figure = Figure(figsize=inches, layout="constrained")
     FigureCanvasAgg(figure)
     return figure.add_subplot()

@@ -40,11 +40,14 @@ from privfit.report.axes import (
     short,
     style,
 )
+from privfit.report.center_panels import PLANE, draw_centers
 from privfit.report.choices import draw_choice
 from privfit.report.shape_panels import draw_shapes
 
 __all__ = [
+    "PLANE",
     "draw_budget",
+    "draw_centers",
     "draw_choice",
     "draw_clusters",
     "draw_composition",

@@ -12,11 +12,13 @@ import scipy  # its submodules load when first used
 
 from privfit.base.errors import FileError
 from privfit.base.json import parse, write
+from privfit.base.markup import Markup, element, joined, table
 from privfit.base.tables import Frame, as_frame
 
 __all__ = ["Row", "Sweep", "SweepInterrupted", "Sweeps", "Trial", "interval"]
 
 VERSION = 1  # of a sweep as JSON
+NOT_PRIVATE = "These are exact functions of public records, and not private."
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,13 @@ class Sweep:
             lines.append(f"{name:>16}  {row.mean:.4f}{spread}")
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        """The table of `str`, with the warning that it is not private."""
+        head, _, *rows = str(self).splitlines()
+        cells = [tuple(row.strip().split("  ", 1)) for row in rows]
+        return element("div", element("p", element("b", head)), element("p", NOT_PRIVATE),
+                       table(("epsilon", self.measure), cells))  # fmt: skip
+
     def to_dict(self) -> dict[str, Any]:
         """This sweep as plain values: what `to_json` writes.
 
@@ -255,6 +264,10 @@ class Sweeps(Mapping[str, Sweep]):
     def __str__(self) -> str:
         """Tables in plain text."""
         return "\n\n".join(f"{name} = {sweep}" for name, sweep in self.items())
+
+    def _repr_html_(self) -> str:
+        parts = ((element("h4", name), Markup(one._repr_html_())) for name, one in self.items())
+        return joined(*(part for pair in parts for part in pair))
 
     @property
     def trials(self) -> tuple[Trial, ...]:

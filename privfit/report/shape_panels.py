@@ -11,6 +11,7 @@ import numpy as np
 
 from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.base.typing import Floats
+from privfit.base.validation import is_whole
 from privfit.report.axes import (
     BEHIND,
     COLOURS,
@@ -38,6 +39,7 @@ def draw_shapes(
     label: Any = None,
     *,
     level: float = 0.9,
+    across: int = PANELS_ACROSS,
 ) -> Any:
     """Draw what each value of a column adds to the score of a linear model: a panel a column.
 
@@ -55,14 +57,18 @@ def draw_shapes(
         The class whose score is drawn; by default each class that has a model.
     level : float, default=0.9
         The probability of the bands.
+    across : int, default=3
+        The largest number of panels side by side.
 
     Returns
     -------
     matplotlib axes
         The axes, which are empty; those of the panels follow them in ``ax.figure.axes``.
     """
+    if not is_whole(across) or across < 1:
+        raise DeclarationError(f"across ({across!r}) must be a positive number; pass across=3")
     panels = _panels_of(model, columns, label, level)
-    across = min(PANELS_ACROSS, len(panels))
+    across = min(across, len(panels))
     down = -(-len(panels) // across)
     ax = axes(ax, (PANEL[0] * across + 0.4, PANEL[1] * down + 0.5))
     place = ax.get_subplotspec()

@@ -20,6 +20,7 @@ from privfit.base.cautions import public_records
 from privfit.base.errors import DeclarationError, DeclarationTypeError, InputError
 from privfit.base.typing import Integers
 from privfit.base.validation import is_finite, is_sparse
+from privfit.domains import Domain
 from privfit.objectives import RecordObjective
 from privfit.privacy.ledger import Budget
 from privfit.privacy.neighbours import Adjacency
@@ -448,7 +449,7 @@ def _shown(value: Any) -> str:
     name = getattr(value, "__qualname__", None)
     if name:
         return str(name)
-    text = " ".join(repr(value).split())
+    text = str(value) if isinstance(value, Domain) else " ".join(repr(value).split())
     if " at 0x" not in text:
         return text
     if fields := fields_of(value):

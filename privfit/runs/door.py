@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from privfit.base.cautions import OldNameWarning
 from privfit.base.errors import DeclarationError, DeclarationTypeError
@@ -270,9 +270,17 @@ def before(settings: Any) -> Taken:
     return taken(settings.solver if isinstance(settings, Guest) else settings)
 
 
-def realised(solver: str, given: Taken, path: Path) -> dict[str, Any]:
+class Noted(Protocol):
+    """What a solver returned: a `Path`, or another value with notes."""
+
+    @property
+    def notes(self) -> Mapping[str, Any]:
+        """Settings as they were used."""
+
+
+def realised(solver: str, given: Taken, found: Noted) -> dict[str, Any]:
     """The solver's settings as they were used, for the settings of a `Release`."""
-    used = _merged(fields_shown(given), path.notes)
+    used = _merged(fields_shown(given), found.notes)
     return {"solver": solver, **{name: used[name] for name in used if name != "solver"}}
 
 

@@ -76,7 +76,9 @@ def apart(solver: Any) -> Any:
 
 def _apart(part: Any) -> Any:
     with suppress(Exception):
-        return deepcopy(part)
+        made = deepcopy(part)
+        if not _shares(made, part):
+            return made
     if isinstance(part, list | tuple):
         items = [_apart(item) for item in part]
         return items if isinstance(part, list) else tuple(items)
@@ -86,9 +88,24 @@ def _apart(part: Any) -> Any:
     if not own:
         return part
     made = copy(part)
+    if made is part:
+        raise TypeError  # `apart` says what to do
     for name, value in own.items():
         object.__setattr__(made, name, _apart(value))
     return made
+
+
+def _shares(made: Any, part: Any) -> bool:
+    """Whether a copy has a field, that can be changed, in common with what was copied.
+
+    It is one of the class, or the class has a rule of its own for copies.
+    """
+    own = fields_of(part)
+    if made is part:
+        return bool(own)
+    copied = fields_of(made)
+    same = [one for name, one in own.items() if copied[name] is one]
+    return any(deepcopy(one) is not one or fields_of(one) for one in same)
 
 
 def _described(part: Any) -> Taken:

@@ -22,8 +22,15 @@ from numbers import Real
 from typing import Any, TypeVar
 
 from privfit._kernels.random import BitSource
+from privfit.base import blas, watching
 from privfit.base.cautions import PrivacyLeakWarning, call_depth, caution
-from privfit.base.errors import BudgetError, DeclarationError, SolverError
+from privfit.base.errors import (
+    BudgetError,
+    ClusterError,
+    DeclarationError,
+    PrivfitError,
+    SolverError,
+)
 from privfit.base.typing import Counted
 from privfit.privacy.accounting import Event
 from privfit.privacy.grants import check_source
@@ -33,6 +40,7 @@ from privfit.privacy.neighbours import Adjacency, Neighbours
 from privfit.runs.candidates import check_path
 from privfit.runs.door import Guest, check_parts, is_users, unread
 from privfit.runs.failures import is_of_place, told
+from privfit.runs.heartbeats import beating
 from privfit.runs.listeners import Listener, check_callback, progress
 from privfit.runs.paths import Generation, Path
 from privfit.runs.protocols import Objective, Solver, Space
@@ -67,9 +75,11 @@ class Terms:
     callback: Listener | None = None
     verbose: int = 0
     neighbours: Neighbours = field(init=False)
+    began: float = field(init=False)  # before records are read: how long that takes tells of them
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "neighbours", Neighbours.of(self.adjacency))
+        object.__setattr__(self, "began", watching.now())
 
     @classmethod
     def of(cls, estimator: Any, name: str = "", **other: Any) -> Terms:
@@ -120,7 +130,8 @@ class Terms:
     def charge(self, records: Counted | None = None) -> Paid:
         """Warn of unwise choices, then charge the budget."""
         source = self._cautious(records)
-        grant = reserve_from(self.ledger, self.epsilon, self.delta, self.name, self.neighbours)
+        with watching.run_since(self.began):
+            grant = reserve_from(self.ledger, self.epsilon, self.delta, self.name, self.neighbours)
         return Paid(self, source, grant)
 
     def open(self, records: Counted) -> Account:
@@ -183,19 +194,23 @@ class Account:
         )  # fmt: skip
 
     def solved(self, name: str, solver: Solver, run: Run[Any, Any]) -> Path:
-        """The path that a solver returns, checked; a user's has the notes of the run, and no other.
+        """The path that a solver returns, checked; of a user's only the candidates count.
 
-        A path that a user makes by hand could have any number as a note, or as part of a release.
+        A path that is made by hand could have any number as a note, a range or a budget. Those of
+        the run are known.
         """
 
         def path() -> Path:
+            if not is_users(solver):
+                with blas.one_thread():  # its matrices are small, and threads of BLAS spin
+                    found = path_of(solver, run)
+                    check_path(found, run.space, boxed=False)
+                return found
             found = path_of(solver, run)
             check_path(found, run.space, boxed=isinstance(solver, Guest))
-            if not is_users(solver):
-                return found
-            bare = {field.name: getattr(found, field.name) for field in fields(Path)}
-            bare |= {"notes": run.notes, "noise": None, "kept": (), "shares": None}
-            return Path(**bare)
+            own = run.path()
+            steps = own.steps if len(own.steps) == len(found.generations) else ()
+            return Path(found.generations, found.average, own.notes, steps, own.before, own.budget)
 
         return self.attempt(name, path)
 
@@ -205,17 +220,20 @@ class Account:
         The error is raised after that of the solver is forgotten: even its context may hold scores.
         """
         try:
-            return call()
+            with beating(self.terms.callback):
+                return call()
         except RunEnded:  # no failure
             raise
         except Exception as error:
             kept = error is self._heard.error or is_of_place(error)
             self._heard.error = None  # its traceback leads back here: records would outlive the fit
-            failure = self._failure(name, error)  # the account is closed either way
-            if kept:
+            failure: PrivfitError = self._failure(name, error)  # the account is closed either way
+            if kept and not isinstance(error, ClusterError):
                 if error.__context__ is not None and not is_of_place(error.__context__):
                     error.__context__ = error.__cause__ = None
                 raise
+            if kept:
+                failure = ClusterError(f"{error}{self._stays_spent()}")
         except BaseException as error:  # such as Ctrl-C
             self._close_failed(name, error)
             raise
@@ -229,6 +247,10 @@ class Account:
         """What was charged in all."""
         assert self.grant is not None, "nothing was charged"
         return self.grant.budget
+
+    def _stays_spent(self) -> str:
+        """What to add to the message of a cluster that was lost in the middle of a run."""
+        return "" if self.grant is None else f"; {self.charged} was charged and stays spent"
 
     def _failure(self, name: str, error: Exception) -> SolverError:
         """What to say of a solver that failed: nothing that its own code has written."""

@@ -183,7 +183,8 @@ class Space(Protocol):
         Parameters
         ----------
         objective : Objective
-            The objective whose candidates are searched.
+            The objective whose candidates are searched, without its records: it has its units,
+            range, prior and domain.
 
         Returns
         -------

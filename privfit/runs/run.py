@@ -29,11 +29,11 @@ from privfit.objectives.moves import Moves
 from privfit.privacy.accounting import Event, calibrate
 from privfit.privacy.ledger import Budget, Grant
 from privfit.privacy.mechanisms import Exponential, Mechanism, T, TopK, V
-from privfit.privacy.neighbours import REPLACE, Neighbours
+from privfit.privacy.neighbours import ADD_REMOVE, REPLACE, Neighbours
 from privfit.privacy.remainder import gaussian_left, gaussian_part
 from privfit.runs.candidates import reported, to_select
 from privfit.runs.failures import checked_scores
-from privfit.runs.guests import Followed, GuestObjective, complete
+from privfit.runs.guests import Followed, GuestObjective, complete, without_records
 from privfit.runs.listeners import Listener
 from privfit.runs.paths import Draws, Generation, Path, together
 from privfit.runs.protocols import Objective, Space, View
@@ -438,8 +438,8 @@ class Run(Generic[O, S]):
 
     @property
     def notes(self) -> dict[str, Any]:
-        """What was noted, and whether the callback ended the run."""
-        return {**self._notes, **({"stopped": self.reported} if self._ended else {})}
+        """A copy of what was noted, and whether the callback ended the run."""
+        return deepcopy(self._notes) | ({"stopped": self.reported} if self._ended else {})
 
     def report(self, survivors: Array, *, whole: bool = True) -> None:
         """Add what a generation released to the path, and call the callback.
@@ -596,6 +596,9 @@ def check_space(objective: Objective, space: Space) -> Array:
 
 
 def gridded(space: Kind, objective: Objective) -> Kind:
-    """A space on the grid of an objective, if it can be moved there."""
+    """A space on the grid of an objective, if it can be moved there.
+
+    It may be a user's, and is asked before the charge, too: it gets an objective without records.
+    """
     move = getattr(space, "on_grid_of", None)
-    return space if move is None else move(objective)
+    return space if move is None else move(without_records(objective, ADD_REMOVE))

@@ -37,9 +37,10 @@ def path_of(solver: Callable[[Run[Any, Any]], Path], run: Run[Any, Any]) -> Path
     """What a solver releases; if a callback ends the run, what was released until then.
 
     The answer is then the mean of the last `average` of that path, if the solver has such a
-    setting, a number from 0 to 1. A solver that has more to return catches `RunEnded` itself.
+    setting, a number from 0 to 1, before it runs. A solver that has more to return catches
+    `RunEnded` itself.
     """
+    average = getattr(solver, "average", 0.0)
     with suppress(RunEnded):
         return solver(run)
-    average = getattr(solver, "average", 0.0)
     return run.path(average if is_finite(average) and 0 <= average <= 1 else 0.0)

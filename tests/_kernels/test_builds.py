@@ -289,6 +289,29 @@ def test_modules_with_loops_are_built_for_each_instruction_set(tmp_path, monkeyp
         assert {"random", "records", *(f"{folder}.linear" for folder in sets)} <= names
 
 
+@pytest.mark.parametrize(
+    ("debug", "microsoft", "system", "stripped"),
+    [("0", False, "linux", ["-Wl,-s"]), ("0", False, "darwin", ["-Wl,-x"]),
+     ("1", False, "linux", []), ("0", True, "win32", [])],
+)  # fmt: skip
+def test_modules_are_stripped_unless_they_are_for_a_debugger(
+    tmp_path, monkeypatch, debug, microsoft, system, stripped
+):
+    linked = []
+
+    class Linking(BuildExt):
+        def build_extension(self, extension):
+            super().build_extension(extension)
+            linked.append(extension.extra_link_args)
+
+    tree = Tree(tmp_path, monkeypatch)
+    monkeypatch.setenv("PRIVFIT_DEBUG", debug)
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(MicrosoftCompiler, "path", "14.44/cl.exe", raising=False)
+    assert len(tree.build(microsoft=microsoft, command=Linking)) == len(linked) > 0
+    assert all([each for each in one if each.startswith("-Wl")] == stripped for one in linked)
+
+
 @pytest.mark.parametrize("whole", [True, False], ids=["build", "build_ext"])
 def test_without_a_compiler_one_sentence_says_so_before_anything_else(tree, whole, monkeypatch):
     monkeypatch.setenv("CC", "no-such-cc -pthread")

@@ -1,12 +1,16 @@
-"""Small matrices are decomposed on one thread of BLAS, whatever others do meanwhile."""
+"""Small matrices are decomposed on one thread of BLAS, and `n_threads` bounds it everywhere."""
 
 from __future__ import annotations
 
+import builtins
+import os
 from contextlib import ExitStack
 
 import numpy as np
 import pytest
+from makers.own_solvers import best_of_some
 
+from privfit import BernoulliNB, KMeans, L2Ball, LogisticRegression
 from privfit.base import blas
 from privfit.linear.descent import whitened
 
@@ -71,3 +75,88 @@ def test_whitening_does_not_depend_on_the_threads_of_blas(rng):
             answers.append(whitened(moments, 1.0, 500.0)[0])
     assert np.array_equal(answers[0], answers[1])
     assert np.array_equal(answers[0], answers[2])
+
+
+def test_the_smallest_number_of_all_open_blocks_counts(libraries):
+    several = libraries[0]
+    with blas.at_most(3):
+        assert several.threads == 3
+        with blas.at_most(8), blas.at_most(2):
+            assert several.threads == 2
+        with blas.at_most(None), blas.one_thread():
+            assert several.threads == 1
+        assert several.threads == 3
+    assert several.threads == 4
+    with blas.at_most(None):
+        assert several.threads == 4
+
+
+def test_without_threadpoolctl_nothing_is_set(monkeypatch):
+    known = builtins.__import__
+
+    def without(name, *arguments, **named):
+        if name == "threadpoolctl":
+            raise ImportError(name)
+        return known(name, *arguments, **named)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    assert blas._libraries.__wrapped__() == ()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_forked_within_a_block_begins_without_it(libraries):
+    with blas.one_thread():
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if not blas._blocks and blas._lock.acquire(blocking=False) else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert len(blas._blocks) == 1
+    assert libraries[0].threads == 4
+
+
+class Weights:
+    """An array that says how many threads BLAS has when it is multiplied."""
+
+    __array_ufunc__ = None
+
+    def __init__(self, values, library):
+        self.values, self.library, self.seen = values, library, []
+
+    @property
+    def T(self):  # noqa: N802
+        return self
+
+    def __rmatmul__(self, rows):
+        self.seen.append(self.library.threads)
+        return rows @ self.values.T
+
+
+@pytest.mark.parametrize(("n_threads", "seen"), [(None, 4), (2, 2), (1, 1)])
+def test_predictions_have_no_more_threads_of_blas_than_were_declared(
+    libraries, rng, n_threads, seen
+):
+    X = rng.uniform(-1, 1, (300, 3))
+    linear = LogisticRegression(1.0, domain=L2Ball(2), classes=[0, 1], n_threads=n_threads)
+    bayes = BernoulliNB(1.0, classes=[0, 1], max_ones=3, n_threads=n_threads)
+    for model, name in ((linear, "coef_"), (bayes, "_weights")):
+        model.fit(X, X[:, 0] > 0)
+        weights = Weights(getattr(model, name), libraries[0])
+        setattr(model, name, weights)
+        model.predict_proba(X)
+        assert weights.seen == [seen]
+    assert libraries[0].threads == 4
+
+
+@pytest.mark.parametrize(("n_threads", "seen"), [(None, 4), (2, 2)])
+def test_a_solver_of_ones_own_has_what_was_declared(libraries, rng, n_threads, seen):
+    counts = []
+
+    def solver(run):
+        counts.append(libraries[0].threads)
+        return best_of_some(run)
+
+    X = rng.uniform(-1, 1, (300, 3))
+    model = LogisticRegression(1.0, domain=(-1, 1), classes=[0, 1], n_threads=n_threads)
+    model.set_params(solver=solver, calibrate=False).fit(X, (X[:, 0] > 0).astype(int))
+    KMeans(2, 1.0, domain=(-1, 1), solver=solver, n_threads=n_threads).fit(X)
+    assert counts == [seen, seen]

@@ -89,6 +89,13 @@ def test_a_large_delta_is_warned_of_once(name):
     assert text.endswith("pass a delta far below 1 / the number of records, such as 1e-6")
 
 
+def test_the_delta_that_is_proposed_is_wise_for_as_many_records():
+    source = SimpleNamespace(seeded=False)
+    (text,) = told(lambda: cautions.caution(1.0, 1e-6, source, size=10_000_000))
+    assert text.endswith("such as 1e-8")
+    assert told(lambda: cautions.caution(1.0, 1e-8, source, size=10_000_000)) == []
+
+
 @pytest.mark.few(2)
 @pytest.mark.parametrize("name", ALL)
 def test_delta_is_compared_with_the_number_of_records_where_that_is_public(name):

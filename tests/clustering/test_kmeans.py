@@ -751,7 +751,8 @@ def test_typical_length_is_that_of_uniform_records(domain):
      (30, 9, 2, 1.0, 0.0, "mean"), (20, 3, 2, 1.0, 0.0, "mean"), (3000, 3, 4, 1.0, 0.0, "hybrid"),
      (9000, 9, 3, 1.0, 0.0, "hybrid"), (9000, 5, 5, 1.0, 0.0, "over_seeded"),
      (9000, 5, 40, 1.0, 0.0, "hybrid"), (9000, 5, 5, 0.01, 0.0, "mean"),
-     (2700, 40, 5, 1.0, 0.0, "hybrid"), (9000, 40, 5, 1.0, 1e-6, "over_seeded")],
+     (2700, 40, 5, 1.0, 0.0, "over_seeded"), (1300, 40, 5, 1.0, 0.0, "hybrid"),
+     (9000, 40, 5, 1.0, 1e-6, "over_seeded")],
 )  # fmt: skip
 def test_auto_chooses_by_public_numbers(n, d, k, epsilon, delta, name, rng):
     """Records replaced count half, and the same numbers choose the same wherever records are."""
@@ -1083,6 +1084,8 @@ def test_postprocessing_shows_its_own_bar(monkeypatch, capfd, rng):
 # ----------------------------------------------------------------------------------- wrong settings
 
 SETTINGS = [
+    (partial(Mean, bought=True, steps=3), r"bought \(True\) must go with two steps and La"),
+    (partial(Mean, bought=True, pure=False), r"bought \(True\) must go with two steps"),
     *((partial(Lloyd, steps=v), r"steps \(.*\) must be a positive whole number; leave it out")
       for v in (0, 1.5, "2", True)),
     *((partial(Lloyd, radius=v), r"radius \(.*\) must be a positive number; leave it out")

@@ -291,8 +291,9 @@ def test_clipped_means_stay_within_their_sensitivity(radius, kind, adjacency):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(
     "solver",
-    [OverSeeded(mean=True), OverSeeded(mean=False), OverSeeded(frame=True, tree_share=0.2), Mean()],
-)
+    [OverSeeded(mean=True), OverSeeded(mean=False), OverSeeded(frame=True, tree_share=0.2), Mean(),
+     Mean(steps=3)],
+)  # fmt: skip
 def test_plans_cost_the_budget_and_no_more(solver, adjacency):
     X = blobs(0, 2000, 5, 4)
     for epsilon, delta in itertools.product((0.05, 1.0, 8.0), (0.0, 1e-6)):
@@ -439,9 +440,61 @@ def test_the_mean_comes_near_that_of_the_records():
         assert (model.cluster_centers_ == model.cluster_centers_[0]).all()
 
 
+def test_a_bought_radius_brings_the_mean_nearer():
+    """Thirty categories of five levels each: residuals are as long as the third of the radii."""
+    coins = np.random.default_rng(2)
+    level = coins.choice(5, (6000, 30), p=[0.6, 0.2, 0.1, 0.05, 0.05])
+    X = 2.0 * (level[..., None] == np.arange(5)).reshape(6000, 150) - 1
+
+    def gap(solver):
+        fits = (KMeans(2, 0.2, domain=(-1, 1), solver=solver, adjacency="add_remove",
+                       n_public=6000, random_state=seed).fit(X) for seed in range(5))  # fmt: skip
+        return np.mean([np.square(fit.cluster_centers_[0] - X.mean(axis=0)).sum() for fit in fits])
+
+    assert gap(Mean()) < 0.75 * gap(Mean(steps=4))
+
+
+@pytest.mark.parametrize(
+    ("n", "delta", "kinds"),
+    [(2500, 0.0, [0.4, 0.55, 0.05]),  # epsilon n / d = 5 for a record added or removed
+     (2499, 0.0, [0.25] * 4),
+     (2500, 1e-6, None)],
+)  # fmt: skip
+def test_a_mean_buys_its_radius_if_the_first_one_is_near(n, delta, kinds):
+    X = np.zeros((50, 50))
+    model = KMeans(2, 0.1, delta, domain=(-1, 1), solver=Mean(pure=None if delta else True),
+                   adjacency="add_remove", n_public=n, random_state=0).fit(X)  # fmt: skip
+    events = [event for event in model.release_.events for _ in range(event.count)]
+    if kinds is None:
+        assert [event.kind for event in events] == ["gaussian"] * 4
+    else:
+        shares = sorted(event.parameter / 0.1 for event in events)
+        assert shares == pytest.approx(sorted(kinds))
+
+
+def test_noisy_seeds_are_nearer_to_clusters_of_many_columns_than_a_hybrid():
+    """Categories in 60 columns, at the budget where a step of seeds is mostly noise."""
+    coins = np.random.default_rng(4)
+    likely = coins.dirichlet(np.full(4, 0.4), (4, 15)).cumsum(axis=2)
+    own = coins.integers(4, size=8000)
+    level = (coins.random((8000, 15, 1)) > likely[own]).sum(axis=2).clip(0, 3)
+    X = 2.0 * (level[..., None] == np.arange(4)).reshape(8000, 60) - 1
+    chosen = best_of(CentersObjective(X, 4, Box(-1, 1)), Budget(0.35), Neighbours("add_remove"),
+                     8000)  # fmt: skip
+    assert chosen == OverSeeded(mean=True, tree_share=0.15)
+    found = [
+        np.mean([
+            cost(X, KMeans(4, 0.35, domain=(-1, 1), solver=solver, adjacency="add_remove",
+                           n_public=8000, random_state=seed).fit(X).cluster_centers_)
+            for seed in range(3)])
+        for solver in (chosen, "hybrid")
+    ]  # fmt: skip
+    assert found[0] < 0.95 * found[1]
+
+
 def test_a_callback_ends_a_fit_with_what_was_released():
     X = blobs(5, 3000, 4, 4)
-    for solver, most in ((OverSeeded(steps=3), 4), (Mean(), 4)):
+    for solver, most in ((OverSeeded(steps=3), 4), (Mean(), 2), (Mean(steps=4), 4)):
         model = KMeans(4, 1.0, domain=(-1, 1), solver=solver, random_state=0)
         assert len(model.fit(X).path_.generations) == most
         stopped = KMeans(4, 1.0, domain=(-1, 1), solver=solver, random_state=0,
@@ -489,7 +542,9 @@ def test_more_steps_than_a_float_has_halves_are_taken(rng):
      (30_000, 23, 5, 1e-6, {"seeds": 2, "frame": True}),
      (10**7, 5, 3, 0.0, {"seeds": 3, "frame": None}),  # fewer than six columns
      (10**7, 20, 11, 0.0, {"seeds": 3, "frame": None}),  # 2 k > d
-     (7_000, 23, 5, 0.0, {"seeds": 2, "frame": None})],
+     (7_000, 23, 5, 0.0, {"seeds": 2, "frame": None, "tree_share": 0.26, "mean": None}),
+     (1_500, 30, 5, 0.0, {"seeds": 2, "frame": None, "tree_share": 0.15, "mean": True}),  # noisy
+     (9_000, 30, 5, 1e-6, {"seeds": 2, "tree_share": 0.26})],  # Gaussian
 )  # fmt: skip
 def test_auto_chooses_seeds_and_frames_by_public_numbers(n, d, k, delta, settings):
     objective = CentersObjective(np.zeros((1, d)), k, Box(-1, 1))

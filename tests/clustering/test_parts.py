@@ -49,7 +49,7 @@ KINDS_OF_PARTS = {
     "tree": {"cells"},
     "hybrid": {"cells", "sums"},
     "over_seeded": {"cells", "sums", "norms"},
-    "mean": {"sums"},
+    "mean": {"sums", "norms"},
 }
 RARE = 1e-6 / 2 / 8  # how often one side of one of at most eight tests is a false alarm
 

@@ -38,7 +38,7 @@ def test_demo_fits_with_and_without_privacy(capsys, monkeypatch):
     assert "Ledger(epsilon 1.1, delta 2e-06; spent epsilon 1.1, delta 2e-06; replace)" in out
     times = re.search(r"records: ([\d.]+) ms, exactly; numpy (\d+) ms, (\d+) times slower", out)
     assert all(float(value) > 0 for value in times.groups()[:2])
-    assert err == 'no plot: a plot needs matplotlib; run pip install "privfit[plot]"\n'
+    assert re.fullmatch(r'no plot: a plot needs matplotlib; run pip install ".*\[plot\]"\n', err)
     assert min(map(int, re.findall(r"delta 1e-6: (\d+) private draws, ", out))) > 20  # not one
 
 
@@ -79,6 +79,23 @@ def test_every_command_has_help(command, capsys):
     out = capsys.readouterr().out
     assert out.startswith(f"usage: privfit {command}")
     assert "--json" in out
+    assert re.search(rf"^example:\n  privfit {command}\b", out, re.M)
+    with pytest.raises(SystemExit):
+        main([command, "--help-all"])
+    whole = capsys.readouterr().out
+    assert len(whole) > len(out)
+    assert set(re.findall(r"--[a-z-]+\w", out)) <= {*re.findall(r"--[a-zA-Z-]+\w", whole), "--C"}
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one.__name__.split(".")[-1])
+def test_help_fits_a_screen_and_its_example_is_of_this_command(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    with pytest.raises(SystemExit):
+        main([command.__name__.split(".")[-1], "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 50
+    assert max(map(len, lines)) <= 100
+    _parser().parse_args(shlex.split(command.EXAMPLE)[1:])
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one.__name__.split(".")[-1])

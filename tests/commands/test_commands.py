@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gzip
 import json
+import lzma
 import os
 import re
 import resource
@@ -439,7 +440,7 @@ def as_bytes(content: str | bytes) -> bytes:
 
 SECRET = "Zyxw"
 TABLES = {
-    "no header": (people().partition("\n")[2], "has no column 'age'; its header must use"),
+    "no header": (people().partition("\n")[2], "has none of the columns of the schema"),
     "wrong target": (people().replace("rich", "poor"), "has no column 'rich'"),
     "unknown category": (people() + f"30,{SECRET},no\n", "column 'sex' has values that are not de"),
     "unknown label": (people() + f"30,f,{SECRET}\n", "column 'rich' has values that are not decl"),
@@ -460,6 +461,25 @@ TABLES = {
     "truncated gzip": (gzip.compress(people().encode())[:-9], "truncated or damaged gzip file"),
     "wrong gzip": (b"\x1f\x8b\x08" + b"x" * 99, "truncated or damaged gzip file"),
     "open quote": (people() + '30,"f,no\n', "column 'sex' has values that are not declared"),
+    "utf-16": (people().encode("utf-16"), "is UTF-16 text; pass --encoding utf-16, or save it"),
+    "decimal commas": (
+        people().replace(",", ";") + "3,5;f;no\n",
+        "column 'age' has missing values",
+    ),
+    "dates": (people() + "2024-02-29,f,no\n", "column 'age' has missing values, or values that"),
+    "a unit": (people() + "30 years,f,no\n", "column 'age' has missing values, or values that"),
+    "spaces": (people() + "30, f,no\n", "column 'sex' has values that are not declared"),
+    "another case": (people() + "30,F,no\n", "column 'sex' has values that are not declared"),
+    "a database": (b"SQLite format 3\0" + b"x" * 99, "is a database; pass a query: --sql"),
+    "a zip archive": (b"PK\x03\x04" + b"x" * 99, "is a zip archive, but no spreadsheet"),
+    "truncated xz": (lzma.compress(people().encode())[:-40], "truncated or damaged"),
+    "two mistakes": (
+        people() + ",x,no\n",
+        "column 'age' has missing values, or values that are not numbers; declare a replacement, "
+        "fill = ... in its line of the schema, or write numbers as 1234.5, without thousands "
+        "separators or units; pass --decimal ',' if they are written as 1234,5; column 'sex' has "
+        "values that are not declared",
+    ),
 }
 
 
@@ -571,7 +591,17 @@ OPTIONS = {
     "schema missing": (["--schema", "no.toml"], "'no.toml' does not exist; pass the path", 2),
     "schema a folder": (["--schema", "."], "'.' is a directory; pass the path of a file", 2),
     "threads": (["--threads", "-3"], "--threads ('-3') must be a whole number from 1", 2),
+    "target misspelt": (["--target", "rch"], "(did you mean 'rich'?) must have two or more", 2),
+    "encoding": (["--encoding", "utf-7"], "--encoding ('utf-7') must be utf-8, utf-16", 2),
+    "decimal": (["--decimal", ";"], "--decimal: invalid choice", 2),
+    "sql of a table": (["--sql", "select 1"], "--sql needs a SQLite or DuckDB file", 2),
+    "no header": (["--no-header"], "column 'age' must be called column_1, column_2, ...", 2),
+    "roc": (["--roc"], "--roc needs held-out records; pass --holdout 0.2", 2),
 }
+
+
+def test_the_mistakes_of_a_first_day_are_many():
+    assert len(TABLES) + len(SCHEMAS) + len(OPTIONS) >= 80
 
 
 @pytest.mark.few(10)
@@ -583,7 +613,7 @@ def test_a_wrong_option_costs_nothing(folder, run, what):
 
 @pytest.mark.parametrize(
     ("data", "sentence"),
-    [("no.csv", "'no.csv' does not exist"), (".", "'.' is a directory; pass the path of a file")],
+    [("no.csv", "'no.csv' does not exist"), (".", "'./budget.json' has none of the columns")],
 )
 def test_a_table_that_is_no_file_costs_nothing(folder, run, data, sentence):
     check_refused(folder, run, [SHARED[0], data, *SHARED[2:]], sentence)
@@ -978,9 +1008,7 @@ def test_clusters_are_postprocessed(folder, run):
 def test_a_picture_needs_matplotlib(folder, run, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     arguments = ["budget", "--ledger", "budget.json", "--plot", "b.png"]
-    check_refused(
-        folder, run, arguments, 'a plot needs matplotlib; run pip install "privfit[plot]"'
-    )
+    check_refused(folder, run, arguments, 'a plot needs matplotlib; run pip install "')
 
 
 def test_a_fit_and_its_file_draw_the_same_shapes(folder, run):

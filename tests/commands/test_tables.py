@@ -14,8 +14,9 @@ import pytest
 
 from privfit import Categorical, Numeric, Schema
 from privfit.base.errors import InputError
-from privfit.commands import tables
-from privfit.commands.tables import CsvForm, Target, read_table
+from privfit.commands import files
+from privfit.commands.files import CsvForm
+from privfit.commands.tables import Target, read_table
 
 SCHEMA = Schema({"age": Numeric(0, 120), "sex": Categorical(["f", "m"])})
 TARGET = Target("rich", (False, True))
@@ -97,13 +98,13 @@ def test_an_empty_line_is_a_record_of_missing_cells(write):
 
 @pytest.mark.parametrize("block", [1, 7, 99, 1000])
 def test_chunks_do_not_matter(write, monkeypatch, block):
-    monkeypatch.setattr(tables, "BLOCK", block)
+    monkeypatch.setattr(files, "BLOCK", block)
     check_people(read_table(write(text_of(ROWS)), SCHEMA, TARGET))
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 8])
 def test_threads_do_not_matter(write, monkeypatch, n_threads):
-    monkeypatch.setattr(tables, "BLOCK", 999)
+    monkeypatch.setattr(files, "BLOCK", 999)
     schema = Schema({"age": Numeric(0, 120, fill=1), "note": Categorical(["note 7"], other=True)})
     rows = [*ROWS[:1], *ROWS[1:] * 30, ("x", "", "", "true")]
     table = read_table(write(text_of(rows)), schema, TARGET, n_threads=n_threads)
@@ -119,7 +120,7 @@ def test_threads_do_not_matter(write, monkeypatch, n_threads):
 @pytest.mark.parametrize("packed", [False, True])
 def test_progress_is_told_in_hundredths_of_the_file(write, monkeypatch, packed):
     text, told = text_of([*ROWS[:1], *ROWS[1:] * 500]), []
-    monkeypatch.setattr(tables, "BLOCK", 1 << 13)
+    monkeypatch.setattr(files, "BLOCK", 1 << 13)
     path = write(gzip.compress(text.encode()) if packed else text)
     table = read_table(path, SCHEMA, TARGET, told=lambda *now: told.append(now))
     assert len(table) == 50_000
@@ -191,7 +192,7 @@ def test_lists_in_a_cell_are_no_category(tmp_path):
 
 def test_without_pyarrow_the_remedy_is_named(write, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(InputError, match=r'run pip install "privfit\[parquet\]", or pass a CSV'):
+    with pytest.raises(InputError, match=r'run pip install ".*\[parquet\]", or pass a CSV'):
         read_table(write(b"PAR1 and more"), SCHEMA)
 
 
@@ -226,7 +227,7 @@ def test_many_categories_have_room(write):
 
 
 SECRET = "Zyxw"
-NO_COLUMN = "has no column 'age'; its header must use the column names"
+NO_COLUMN = "has none of the columns of the schema; its first line must name them, or pass --no"
 NO_NUMBERS = "column 'age' has missing values, or values that are not numbers; .*fill = "
 REFUSED = {
     "a number": (f"age,sex\n1,f\n{SECRET},m\n", NO_NUMBERS),
@@ -247,8 +248,11 @@ REFUSED = {
         "contains zero bytes, so it is not a text file; save it as CSV",
     ),
     "latin-1": ("age,sex\xe9\n1,f\n".encode("latin-1"), "is not UTF-8 text; save the table"),
-    "utf-16": ("age,sex\n1,f\n".encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
-    "a spreadsheet": (b"PK\x03\x04junk", "is a zip archive or a spreadsheet; save it as CSV"),
+    "utf-16": (
+        "age,sex\n1,f\n".encode("utf-16"),
+        "is UTF-16 text; pass --encoding utf-16, or",
+    ),
+    "a spreadsheet": (b"PK\x03\x04junk", "is a zip archive, but no spreadsheet; save it as .xlsx"),
     "junk": (bytes(range(128, 256)) * 40, "is not UTF-8 text"),
     "half a gzip": (gzip.compress(text_of(ROWS).encode())[:-20], "truncated or damaged gzip file"),
     "a wrong gzip": (b"\x1f\x8b" + bytes(40), "truncated or damaged gzip file; copy"),
@@ -295,3 +299,65 @@ def test_memory_stays_near_the_compact_table(write):
     # as texts the whole table would take 18 MB.
     assert peak < 20 * n + 1e6
     assert len(table) == n
+
+
+# ------------------------------------------------------------------------------------------ folders
+
+
+@pytest.fixture
+def parts(tmp_path):
+    """The same people in a folder for each sex, with files beside them that are no parts."""
+    for sex in "fm":
+        rows = [row for row in ROWS[1:] if row[1] == sex]
+        for i in (0, 1):
+            path = tmp_path / "people" / f"sex={sex}" / f"part-{i}.csv"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            some = [(age, note, rich) for age, _, note, rich in rows[25 * i : 25 * i + 25]]
+            path.write_text(text_of([("age", "note", "rich"), *some]))
+    empty = tmp_path / "people" / "sex=m" / "part-2.csv"
+    empty.write_text("age,note,rich\n")
+    (tmp_path / "people" / "_SUCCESS").touch()
+    return tmp_path / "people"
+
+
+def test_a_folder_is_read_as_its_files_together(parts, write):
+    once = read_table(write(text_of([ROWS[0], *sorted(ROWS[1:], key=lambda row: row[1])])),
+                      SCHEMA, TARGET)  # fmt: skip
+    told: list[int] = []
+    for path in (str(parts), f"{parts}/sex=*", f"{parts}/*/part-*.csv", f"file://{parts}"):
+        table = read_table(path, SCHEMA, TARGET, told=lambda done, total: told.append(done))
+        for name, column in table.columns.items():
+            assert np.asarray(column).tolist() == np.asarray(once.columns[name]).tolist()
+        assert table.y.tolist() == once.y.tolist()
+    assert told == sorted(told[:5]) * 4
+    assert told[4] == 100
+    sexes = read_table(str(parts), Schema({"sex": Categorical(["f", "m"])}))
+    assert np.asarray(sexes.columns["sex"]).tolist() == ["f"] * 50 + ["m"] * 50
+
+
+def test_a_file_of_a_folder_that_lacks_a_column_is_named(parts):
+    (parts / "sex=m" / "part-1.csv").write_text("note,rich\nx,true\n")
+    with pytest.raises(InputError, match=r"sex=m/part-1\.csv' has no column 'age'"):
+        read_table(str(parts), SCHEMA, TARGET)
+
+
+def test_a_folder_without_records_is_refused(tmp_path):
+    (tmp_path / "x.csv").write_text("age,sex\n")
+    (tmp_path / "y.csv").write_text("age,sex\n")
+    with pytest.raises(InputError, match="has no records below its header; pass a table with rec"):
+        read_table(str(tmp_path), SCHEMA)
+
+
+def test_a_page_of_parquet_that_was_damaged_is_refused(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path, ages = tmp_path / "x.parquet", np.linspace(0, 100, 3000)
+    parquet.write_table(pyarrow.table({"age": ages}), path, compression="none",
+                        use_dictionary=False, write_page_checksum=True)  # fmt: skip
+    schema = Schema({"age": Numeric(0, 120)})
+    assert len(read_table(str(path), schema)) == 3000
+    raw = bytearray(path.read_bytes())
+    raw[raw.index(ages[1000].tobytes())] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(InputError, match="is a damaged Parquet file; create it again"):
+        read_table(str(path), schema)

@@ -69,7 +69,7 @@ def test_a_blank_is_known_as_one(name):
     schema = Schema({"a": BLANKS[name], "b": Numeric(0, 1)})
     assert schema.has_blanks
     assert schema.blanks == ["a"]
-    assert repr(schema) == "Schema(<2 columns, 1 with blanks>)"
+    assert str(schema) == "Schema(<2 columns, 1 with blanks>)"
 
 
 @pytest.mark.parametrize("name", BOUGHT)

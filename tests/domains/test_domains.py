@@ -422,7 +422,7 @@ def test_units_cover_columns_of_any_scale():
 def test_domains_print_no_bounds_of_single_columns():
     assert repr(Box(-1, 1)) == "Box(-1.0, 1.0)"
     assert repr(Box([0, 1], [2, 3])) == "Box(<2 columns>)"
-    assert repr(case("schema").domain) == "Schema(<4 columns, 10 encoded>)"
+    assert str(case("schema").domain) == "Schema(<4 columns, 10 encoded>)"  # releases hold this
 
 
 # ---------------------------------------------------------------------------------------- schemas

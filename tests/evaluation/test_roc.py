@@ -908,7 +908,7 @@ def test_every_raise_is_reached():
 
 def test_plots_without_matplotlib_say_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"plot needs matplotlib; install it with: pip install"):
+    with pytest.raises(ImportError, match=r"plot needs matplotlib; run pip install"):
         roc_curve(Y, S, 1.0).plot()
 
 

@@ -46,7 +46,7 @@ from privfit.linear.calibration import (
 from privfit.models.model import dumps, loads
 from privfit.privacy.accounting import compose
 from privfit.privacy.neighbours import Neighbours
-from privfit.records import stream
+from privfit.records import memory
 
 pytestmark = pytest.mark.filterwarnings("ignore::privfit.base.cautions.UnwiseBudgetWarning")
 
@@ -280,8 +280,8 @@ def test_without_privacy_to_speak_of_the_slope_is_that_of_the_likelihood():
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_a_stream_gives_the_same_bits(delta, monkeypatch):
-    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 12)
-    monkeypatch.setattr(stream, "PACKED_BLOCK", 1)
+    monkeypatch.setattr(memory, "LARGEST_BLOCK", 1 << 12)
+    monkeypatch.setattr(memory, "PACKED_BLOCK", 1)
     X, y = odds(700)
     for kind in (LogisticRegression, LinearSVC):
         given = {"kind": kind, "delta": delta, "solver": Local(generations=5)}

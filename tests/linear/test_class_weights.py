@@ -106,10 +106,10 @@ def test_weighted_gradients_keep_the_bound_of_all_pairs(order, adjacency):
 
 
 def test_views_of_joined_and_streamed_records_agree(monkeypatch):
-    from privfit.records import stream
+    from privfit.records import memory
 
-    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 12)
-    monkeypatch.setattr(stream, "PACKED_BLOCK", 1)
+    monkeypatch.setattr(memory, "LARGEST_BLOCK", 1 << 12)
+    monkeypatch.setattr(memory, "PACKED_BLOCK", 1)
     X, y = rare(900)
     one, other = (model(class_weight="balanced", calibrate=True).fit(table, y)
                   for table in (X, Stream(X)))  # fmt: skip

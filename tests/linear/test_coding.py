@@ -75,14 +75,22 @@ def test_numbers_are_cut_by_the_public_scale_alone_below_the_signal():
     schema = coded(MIXED, Coding(), LOW)
     assert LOW.depth == 0
     assert schema.columns == {
-        "age": Numeric(17, 90, 16, scale="log", fill=40),  # six cells are few
+        "age": Numeric(17, 90, 32, scale="log", fill=40),
         "gain": Numeric(scale="log", missing=True),
         "hours": MIXED.columns["hours"],
-        "years": Numeric(0, 60, scale="log", missing=True),
+        "years": Numeric(0, 60, 32, scale="log", missing=True),
         "job": MIXED.columns["job"],
         "city": MIXED.columns["city"],
     }
     assert schema.blanks == ["city"]
+
+
+def test_crowded_tables_have_equal_bins_in_narrow_ranges_alone():
+    narrow, wide = Numeric(17, 90, fill=40), Numeric(0, 60)
+    crowded = replace(LOW, beside=0)
+    schema = coded(Schema({"age": narrow, "years": wide}), Coding(), crowded)
+    assert schema.columns["age"] == Numeric(17, 90, 16, scale="log", fill=40)  # six cells are few
+    assert schema.columns["years"] == Numeric(0, 60, scale="log", missing=True)
 
 
 def test_numbers_are_bought_above_it_and_declared_bins_stay():
@@ -232,7 +240,7 @@ def test_a_schema_without_blanks_is_simply_coded():
     declared = Schema({"years": Numeric(0, 60), "job": MIXED.columns["job"]})
     found = purchase_of(declared, people(10), terms(), Coding(family="log"))
     assert found.purchase is None
-    assert found.schema.columns["years"] == Numeric(0, 60, scale="log", missing=True)
+    assert found.schema.columns["years"] == Numeric(0, 60, 32, scale="log", missing=True)
     assert not found.schema.has_blanks
 
 

@@ -194,7 +194,7 @@ def test_streams_have_the_bits_of_memory(tmp_path):
     import pyarrow as pa
 
     table, y = people(1500)
-    stream = Stream(pa.table({**table, "y": y}), memory_limit="64MB", folder=tmp_path)
+    stream = Stream(pa.table({**table, "y": y}), folder=tmp_path)
     one, other = model().fit(table, y), model().fit(stream, "y")
     assert np.array_equal(one.coef_, other.coef_)
     assert np.array_equal(one.intercept_, other.intercept_)

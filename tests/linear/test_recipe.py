@@ -91,10 +91,40 @@ def test_wide_tables_of_numbers_have_rules_of_their_own(signal, columns, numbers
     assert (r.public, r.dimensions) == ((5, 5) if wide else (8, 8))
     assert (r.smooth, r.fastest, r.average) == ((2.0, 0.7, 0.5) if wide else (0.7, 1.5, 0.75))
     prior = (r.slope, r.slope_error, r.intercept_error)
-    assert prior == ((0.85, 0.3, 0.3) if wide else (0.75, 0.25, 0.1))
+    assert prior == pytest.approx((0.85, 0.3, 0.3) if wide else (0.75, max(0.25, signal / 50), 0.1))
+    assert (r.straight, r.beside) == (0.0, 32)
     assert (r.steps, r.floor, r.caution) == (24, 16.0, 4.0)
     assert not at(signal, columns, numbers, metric="full").pool
     assert at(signal, columns, numbers, pool=not wide).pool != wide
+
+
+@pytest.mark.parametrize(
+    ("signal", "columns", "ranged", "crowded"),
+    [(19, 40, 30, True), (21, 40, 30, False), (11, 40, 29, False), (11, 60, 30, False)],
+)
+def test_crowded_tables_have_a_straight_line_for_a_declared_range(signal, columns, ranged, crowded):
+    r = at(signal, columns, numbers=columns - 2, ranged=ranged)
+    assert (r.straight, r.floor, r.clip) == ((0.6, 10.0, 0.6) if crowded else (0.0, 16.0, 0.4))
+    assert r.pool == (crowded or signal < 12)
+    assert r.slope == (1.0 if crowded else 0.85 if r.pool else 0.75)
+    assert not at(signal, columns, columns - 2, ranged=ranged, pool=False).straight
+
+
+def test_crowded_tables_have_no_bins_beside_the_scale_and_little_clip_at_a_low_signal():
+    assert [at(s, 40, 38, ranged=30).beside for s in (2, 19, 21, 60)] == [0, 0, 0, 0]
+    assert [at(s, 40, 38, ranged=29).beside for s in (2, 19, 21, 60)] == [32, 32, 32, 32]
+    assert [at(s, 40, 38, ranged=30).clip for s in (2.9, 3.1)] == [0.4, 0.6]
+
+
+def test_the_prior_on_a_slope_lets_go_as_the_signal_grows():
+    assert [at(s).slope_error for s in (2, 12, 20, 40, 50, 5000)] == pytest.approx(
+        [0.25, 0.25, 0.4, 0.8, 1.0, 1.0]
+    )
+    assert at(2, columns=20, numbers=15).slope_error == 0.3
+
+
+def test_a_pure_budget_has_no_bins_beside_the_scale():
+    assert Recipe.pure(1000, 1.0, ADD_REMOVE, 10, 3).beside == 0
 
 
 def test_low_signals_have_the_public_scale_alone():

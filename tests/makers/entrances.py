@@ -19,7 +19,8 @@ import numpy as np
 import pandas as pd
 
 from privfit import Schema, Stream
-from privfit.commands.tables import CsvForm, read_table
+from privfit.commands.files import CsvForm
+from privfit.commands.tables import read_table
 
 Rows = Sequence[tuple[Any, ...]]
 Entrance = Callable[[Schema, Rows], np.ndarray]

@@ -21,6 +21,7 @@ from privfit import (
 )
 from privfit.report.plotting import (
     draw_budget,
+    draw_centers,
     draw_clusters,
     draw_composition,
     draw_roc,
@@ -120,6 +121,7 @@ def pictures() -> dict:
         "sweep": partial(draw_sweep, sweep_of()),
         "roc": partial(draw_roc, curve_of()),
         "clusters": partial(draw_clusters, clusters_of(solver="lloyd")),
+        "centers": partial(draw_centers, clusters_of(solver="lloyd")),
         "shapes": partial(draw_shapes, shapes_of(errors=True)),
         "ledger": partial(draw_budget, ledger),
         "run": partial(draw_budget, release_of(Event("selection", 0.1, 40))),

@@ -28,6 +28,7 @@ from hypothesis import strategies as st
 from makers.cases import DOMAINS, GRIDS, case
 from makers.raises import assert_reached, messages_of
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 import privfit
 from privfit import (
@@ -792,6 +793,8 @@ REFUSED: dict[str, tuple[Callable[[], str | bytes], str]] = {
                     r"postprocess \('mcmc'\) must be what the release says \(None\)"),
     "places": (lambda: changed(PLACED, "parameters", "facilities", to=[]),
                r"facilities must be places \(f, d\)"),
+    "too few features": (lambda: changed("selection", "parameters", "k", to=1),
+                         r"k \(1\) must be at least the 3 features; pass a model"),
     "metric": (lambda: changed(PLACED, "parameters", "metric", to="cosine"), r"metric must be"),
     "clip": (lambda: changed(PLACED, "parameters", "clip", to=[0, 1]), r"clip \(\(0, 1\)\)"),
     "clip's kind": (lambda: changed(PLACED, "parameters", "clip", to=3),
@@ -915,7 +918,7 @@ def test_every_refusal_was_reached():
     package = Path(privfit.__file__).parent
     calls = [lambda make=make: check(make()) for make, _ in REFUSED.values()]
     calls += [lambda make=make: dumps(make()) for make, _ in NOT_WRITTEN.values()]
-    calls += [lambda: load(__file__)]
+    calls += [lambda: load(__file__), lambda: check(dumps(Pipeline([("words", HashWords(8))])))]
     sources = [
         package / name
         for name in (

@@ -113,6 +113,30 @@ def test_the_learned_half_is_the_kernel_of_ranks():
     assert np.abs(rows @ rows.T - kernel).max() < 4 * 2 / ONE
 
 
+def test_a_straight_line_spans_a_declared_range_with_one_function_beside_it():
+    schema = Schema({"x": Numeric(0, 2, bins=[0.5, 1], fill=0), "free": Numeric(scale="log")})
+    line, free = Features.of(schema, 4, 4, 0.5, straight=0.64).tables
+    assert line.rows[:, 0].tolist() == [int(0.8 * middle / 2 * ONE) for middle in (0.25, 0.75, 1.5)]
+    alone = Features.of(schema, 1, 4, 0.5).tables[0].rows[:, 0]
+    assert np.abs(line.rows[:, 1:] - 0.6 * alone[:, None]).max() <= 1
+    assert free.rows.tolist() == Features.of(schema, 4, 4, 0.5).tables[1].rows.tolist()  # no range
+    assert line.bands == (0, 1)
+
+
+@pytest.mark.parametrize("straight", [0.0, 0.3, 0.6, 1.0])
+def test_no_row_with_a_line_is_longer_than_one(straight):
+    columns = {
+        "both": Numeric(-3, 9, bins=32, scale="log", missing=True),
+        "scale": Numeric(0, 1, scale="log", fill=0),
+        "bins": Numeric(0, 1e6, bins=5, fill=0),
+    }
+    features = Features.of(Schema(columns), 8, 8, 0.6, straight=straight)
+    assert all(0 < table.square <= ONE**2 for table in features.tables)
+    assert [table.dimensions for table in features.tables] == {
+        0.0: [17, 7, 5], 0.3: [4, 2, 2], 0.6: [4, 2, 2], 1.0: [2, 1, 1],
+    }[straight]  # fmt: skip
+
+
 def test_a_missing_value_is_a_coordinate_of_its_own():
     for table, column in zip(wide().tables, WIDE.columns.values(), strict=True):
         if getattr(column, "missing", False):
@@ -186,7 +210,7 @@ def test_sums_add_up_over_a_stream_and_over_parts(rng, tmp_path):
     import pyarrow as pa
 
     columns = {**table, "y": y}
-    stream = Stream(pa.table(columns), memory_limit="64MB", folder=tmp_path)
+    stream = Stream(pa.table(columns), folder=tmp_path)
     streamed = LinearObjective(stream, "y", domain=WIDE)
     for other in (joined, streamed):
         assert np.array_equal(other.level_counts(), whole.level_counts())

@@ -608,7 +608,7 @@ def test_without_locks_nothing_is_spent(path, monkeypatch):
         refused(ValueError, message, lambda: ledger.reserve(0.5))
     with monkeypatch.context() as patched:
         patched.setitem(sys.modules, "filelock", None)
-        message = r'a budget file needs filelock; run pip install "privfit\[cli\]"'
+        message = r'a budget file needs filelock; run pip install ".*\[cli\]"'
         refused(ImportError, message, lambda: ledger.reserve(0.5))
     assert ledger.spent == Budget(0.0)
 

@@ -306,26 +306,7 @@ def test_removing_the_lock_file_again_and_again_loses_no_charge(tmp_path):
     assert granted == charged == different == 4 * count
 
 
-@pytest.mark.slow
-def test_without_the_lock_of_the_folder_charges_are_lost_and_the_test_above_sees_it(tmp_path):
-    """The planted fault: only the file that is removed is locked."""
-    fault = """
-import contextlib
-from privfit.privacy import budget_file, budget_locks
-budget_locks._locked_folder = lambda path: contextlib.nullcontext()
-quick = os.replace
-os.replace = lambda *names: (time.sleep(0.002), quick(*names))  # so that it is seen surely
-"""
-    ((_, granted, charged, _),) = told(fault + REMOVED, tmp_path / "budget.json", 50)
-    assert charged < granted
-
-
-@pytest.mark.slow
-def test_a_lock_file_that_is_replaced_in_the_middle_of_a_change_loses_nothing(tmp_path):
-    """Step by step: one holds the lock, it is removed, another tries; the second must wait."""
-    path = tmp_path / "budget.json"
-    (order,) = told(
-        """
+REPLACED = """
 from privfit.privacy import budget_file, budget_locks
 ledger, other = open_ledger(path, 1.0), open_ledger(path)
 order, write = [], budget_file.write_atomically
@@ -336,7 +317,7 @@ def slow(*arguments):
         started.set()
         while not os.path.exists(path + ".lock"):  # until the other has made and locked its own
             time.sleep(0.001)
-        time.sleep(0.05)
+        thread.join(float(sys.argv[2]))
         order.append("first")
     write(*arguments)
 budget_file.write_atomically = slow
@@ -349,11 +330,30 @@ thread.start()
 ledger.reserve(0.5, name="first")
 thread.join()
 print(json.dumps(order))
-""",
-        path,
-    )
+"""
+
+
+@pytest.mark.slow
+def test_a_lock_file_that_is_replaced_in_the_middle_of_a_change_loses_nothing(tmp_path):
+    """Step by step: one holds the lock, it is removed, another tries; the second must wait."""
+    path = tmp_path / "budget.json"
+    (order,) = told(REPLACED, path, 0.05)
     assert order == ["first", "second"]
     assert [name for _, name, _ in open_ledger(path).entries] == ["first", "second"]
+
+
+@pytest.mark.slow
+def test_without_the_lock_of_the_folder_a_charge_is_lost_and_the_test_above_sees_it(tmp_path):
+    """The planted fault: only the file that is removed is locked, so the second need not wait."""
+    path = tmp_path / "budget.json"
+    fault = """
+import contextlib
+from privfit.privacy import budget_locks
+budget_locks._locked_folder = lambda path: contextlib.nullcontext()
+"""
+    (order,) = told(fault + REPLACED, path, 60)
+    assert order == ["second", "first"]
+    assert [name for _, name, _ in open_ledger(path).entries] == ["first"]
 
 
 def test_a_folder_whose_lock_another_program_holds_is_waited_for_and_then_refused(

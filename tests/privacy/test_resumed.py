@@ -449,3 +449,16 @@ def test_a_hundred_kills_lose_and_repeat_nothing(options, tmp_path):
         assert found["released"] == found["charged"] == found["finished"]
     assert found["corrupt"] == found["charged_twice"] == found["drawn_twice"] == 0
     assert budget_text.BudgetText().read((tmp_path / "budget.json").read_bytes()).charges
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not KILLS.exists(), reason="tools are not installed")
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system does not tell")
+def test_a_short_soak_loses_nothing():
+    command = [sys.executable, KILLS.with_name("soak.py"), "--minutes", "0.05", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    found = json.loads(done.stdout)
+    assert [found[name] for name in ("lost", "charged_twice", "drawn_twice", "corrupt", "failed",
+                                     "overspent")] == [0] * 6  # fmt: skip
+    assert found["kills"] > 20
+    assert found["released"] > 0

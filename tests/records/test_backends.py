@@ -32,12 +32,14 @@ from privfit import (
     Additive,
     BernoulliNB,
     Budget,
+    ClusterError,
     Gradient,
     KMeans,
     KMedian,
     Ledger,
     LinearObjective,
     LinearSVC,
+    Lloyd,
     Local,
     LogisticRegression,
     Numeric,
@@ -55,7 +57,7 @@ from privfit import (
 )
 from privfit.datasets import load_adult
 from privfit.records import dask as workers
-from privfit.records import stream, sums
+from privfit.records import memory, stream, sums
 from privfit.records.centers import CentersRows
 from privfit.records.linear import Image, LinearRows
 from privfit.records.packing import Run
@@ -161,9 +163,9 @@ def files(adult, numbers, tmp_path_factory):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks of a few thousand records, of which nearly none stay in memory."""
-    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 20)
-    monkeypatch.setattr(stream, "PACKED_BLOCK", 1)
-    monkeypatch.setattr(stream, "_resident", lambda: 1 << 60)
+    monkeypatch.setattr(memory, "LARGEST_BLOCK", 1 << 20)
+    monkeypatch.setattr(memory, "PACKED_BLOCK", 1)
+    monkeypatch.setattr(memory, "STAYING", 0.0)
 
 
 def logistic(adult: Any, solver: Any, **changes: Any) -> LogisticRegression:
@@ -198,7 +200,7 @@ def expected(adult):
 @pytest.mark.parametrize("solver", LINEAR)
 def test_a_parquet_stream_releases_what_memory_does(solver, adult, files, expected, small_blocks):
     path = files / ("adult.parquet" if solver in ON_ALL else "few.parquet")
-    model = logistic(adult, LINEAR[solver]).fit(Stream(path, memory_limit="64MB"), "label")
+    model = logistic(adult, LINEAR[solver]).fit(Stream(path), "label")
     assert model.release_.to_json() == expected(solver)
     assert model.feature_names_in_.tolist() == list(adult.schema.columns)
 
@@ -217,7 +219,7 @@ def test_other_tables_release_the_same(name, adult, files, expected, small_block
         source = table.set_column(table.column_names.index("sex"), "sex", text)
     else:
         source = files / name
-    model = logistic(adult, LINEAR["local"]).fit(Stream(source, memory_limit="64MB"), "label")
+    model = logistic(adult, LINEAR["local"]).fit(Stream(source), "label")
     assert model.release_.to_json() == expected("local")
 
 
@@ -230,7 +232,7 @@ def test_a_memory_mapped_array_releases_the_same(adjacency, numbers, files, smal
     once = model.fit(X, y).release_.to_json()
     mapped = np.load(files / "X.npy", mmap_mode="r")
     for source, labels in ((mapped, y), (files / "X.npy", files / "y.npy"), (X, y)):
-        assert model.fit(Stream(source, memory_limit="64MB"), labels).release_.to_json() == once
+        assert model.fit(Stream(source), labels).release_.to_json() == once
 
 
 CONVEX = {  # estimator, solver, delta, adjacency; numbers alone, or with a look at sixteen of them
@@ -266,23 +268,23 @@ def test_streamed_convex_fits_are_the_same(name, numbers, small_blocks, monkeypa
     if CONVEX[name][4] and model.solver != "output" and not model.delta:
         assert model.release_.settings["radius"]  # the clip is put to the test
     for block in (1 << 16, 1 << 18):
-        monkeypatch.setattr(stream, "LARGEST_BLOCK", block)
-        assert model.fit(Stream(X, memory_limit="64MB"), y).release_.to_json() == once
-    monkeypatch.setattr(stream, "_resident", lambda: 0)  # all blocks stay, and keep curvatures
-    assert model.fit(Stream(X, memory_limit="64MB"), y).release_.to_json() == once
+        monkeypatch.setattr(memory, "LARGEST_BLOCK", block)
+        assert model.fit(Stream(X), y).release_.to_json() == once
+    monkeypatch.setattr(memory, "STAYING", 0.5)  # all blocks stay, and keep curvatures
+    assert model.fit(Stream(X), y).release_.to_json() == once
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("solver", ["local", "moves", "gradient", "select_refine", "objective"])
 def test_several_classes_release_the_same(solver, numbers, small_blocks, monkeypatch):
     """Each block is packed once, whatever the number of classes."""
-    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
+    monkeypatch.setattr(memory, "LARGEST_BLOCK", 1 << 16)
     X, y = numbers[0][:4000], np.digitize(numbers[0][:4000, 0], [-0.5, 0.0])
     model = LogisticRegression(1.0, 1e-6, domain=UNIT, classes=[0, 1, 2], random_state=3,
                                solver=LINEAR.get(solver, solver))  # fmt: skip
     once = model.fit(X, y).release_.to_json()
     told: list[int] = []
-    records = Stream(X, memory_limit="64MB", progress=told.append)
+    records = Stream(X, progress=told.append)
     assert model.fit(records, y).release_.to_json() == once
     assert told == [1, 2, 3]
 
@@ -290,22 +292,22 @@ def test_several_classes_release_the_same(solver, numbers, small_blocks, monkeyp
 @pytest.mark.few(1)
 @pytest.mark.parametrize("solver", CENTERS)
 def test_streamed_centres_are_the_same(solver, numbers, small_blocks, monkeypatch):
-    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
+    monkeypatch.setattr(memory, "LARGEST_BLOCK", 1 << 16)
     X = numbers[0][FEW, :2]
     model = KMeans(3, 1.0, domain=UNIT, solver=CENTERS[solver], random_state=5)
     once, cost = model.fit(X).release_.to_json(), model.private_inertia(X, 1.0)
-    records = Stream(X, memory_limit="64MB")
+    records = Stream(X)
     assert model.fit(records).release_.to_json() == once
     assert model.private_inertia(records, 1.0) == cost
 
 
 @pytest.mark.parametrize("solver", ["medians", "cell_medians"])
 def test_streamed_medians_anywhere_are_the_same(solver, numbers, small_blocks, monkeypatch):
-    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
+    monkeypatch.setattr(memory, "LARGEST_BLOCK", 1 << 16)
     X = numbers[0][FEW, :2]
     model = KMedian(3, 1.0, domain=UNIT, metric="l2", solver=solver, random_state=5)
     once, cost = model.fit(X).release_.to_json(), model.private_cost(X, 1.0)
-    records = Stream(X, memory_limit="64MB")
+    records = Stream(X)
     assert model.fit(records).release_.to_json() == once
     assert model.private_cost(records, 1.0) == cost
 
@@ -315,10 +317,10 @@ def test_streamed_medians_anywhere_are_the_same(solver, numbers, small_blocks, m
 @pytest.mark.parametrize("columns", [2, 5])
 def test_streamed_facilities_are_the_same(columns, metric, numbers, small_blocks, monkeypatch):
     """Records of two columns are kept, and measured for each question; others are measured once."""
-    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 16)
+    monkeypatch.setattr(memory, "LARGEST_BLOCK", 1 << 16)
     monkeypatch.setattr("privfit.records.facilities.STRIP", 20 * 160)
     X = numbers[0][:2000, :columns]
-    records = Stream(X, memory_limit="64MB")
+    records = Stream(X)
     for name, solver in MEDIANS.items():
         model = KMedian(3, 1.0, facilities=X[::100], clip=(0.1, 1.5), metric=metric, solver=solver,
                         domain=UNIT, random_state=5)  # fmt: skip
@@ -335,7 +337,7 @@ def test_a_streamed_table_of_facilities_is_the_same(adult, files, small_blocks):
                     random_state=5)  # fmt: skip
     once = model.fit(adult.table).release_.to_json()
     for name in ("adult.parquet", "adult.csv"):
-        assert model.fit(Stream(files / name, memory_limit="64MB")).release_.to_json() == once
+        assert model.fit(Stream(files / name)).release_.to_json() == once
     ages = pyarrow.table({"age": adult.table["age"], "hours": adult.table["hours-per-week"]})
     model = KMedian(2, 1.0, facilities=[[20, 40], [40, 40], [60, 20]], random_state=5)
     model.fit(Stream(ages))
@@ -347,7 +349,7 @@ def test_a_streamed_table_of_facilities_is_the_same(adult, files, small_blocks):
 @pytest.mark.few(1)
 @pytest.mark.parametrize("max_ones", [None, 2])
 def test_streamed_counts_are_the_same(max_ones, numbers, small_blocks, monkeypatch):
-    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 17)
+    monkeypatch.setattr(memory, "LARGEST_BLOCK", 1 << 17)
     X, y = (numbers[0] > -0.5).astype(np.int8), numbers[1]
     public = {"classes": [0, 1], "random_state": 5, "max_ones": max_ones}
     for model in (
@@ -356,22 +358,22 @@ def test_streamed_counts_are_the_same(max_ones, numbers, small_blocks, monkeypat
         SelectFeatures(1.0, k=2, criterion="total_count", **public),
     ):
         once = model.fit(X, y).release_.to_json()
-        assert model.fit(Stream(X, memory_limit="64MB"), y).release_.to_json() == once
+        assert model.fit(Stream(X), y).release_.to_json() == once
 
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("thresholds", ["medians", "grid", [0.3, 0.6]])
 def test_streamed_curves_are_the_same(thresholds, numbers, tmp_path, small_blocks, monkeypatch):
-    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 17)
+    monkeypatch.setattr(memory, "LARGEST_BLOCK", 1 << 17)
     score, y = (numbers[0][:, 1] + 1) / 2, numbers[1]
     table = pyarrow.table({"score": score, "label": y})
     parquet.write_table(table, tmp_path / "test.parquet")
     once = roc_curve(y, score, 1.0, thresholds=thresholds, random_state=1).release.to_json()
     for labels, source in ((y, score), ("label", tmp_path / "test.parquet")):
-        records = Stream(source, memory_limit="64MB")
+        records = Stream(source)
         curve = roc_curve(labels, records, 1.0, thresholds=thresholds, random_state=1)
         assert curve.release.to_json() == once
-    records = Stream(score, memory_limit="64MB")
+    records = Stream(score)
     assert accuracy_score(y, records, 1.0, random_state=1) == accuracy_score(
         y, score, 1.0, random_state=1
     )
@@ -392,11 +394,9 @@ def test_streamed_predictions_are_graded_the_same(numbers, tmp_path, small_block
     for measure in (accuracy_score, confusion_matrix):
         once = measure(names[y], names[found], 1.0, **told).release.to_json()
         for source in (tmp_path / "test.parquet", tmp_path / "test.csv", table, dictionaries):
-            records = Stream(source, memory_limit="64MB")
+            records = Stream(source)
             assert measure("label", records, 1.0, **told).release.to_json() == once
-        codes = measure(
-            y, Stream(found, memory_limit="64MB"), 1.0, classes=range(3), random_state=1
-        )
+        codes = measure(y, Stream(found), 1.0, classes=range(3), random_state=1)
         for name, value in codes.release.parameters.items():
             assert json.loads(once)["parameters"][name] == np.asarray(value).tolist()
 
@@ -441,38 +441,37 @@ def near(records: Any, P: Any) -> Any:
 
 
 def test_ones_own_scores_of_a_table_take_columns_by_name(numbers, small_blocks, monkeypatch):
-    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 14)
+    monkeypatch.setattr(memory, "LARGEST_BLOCK", 1 << 14)
     table = {"a": numbers[0][:3000, 0], "b": numbers[0][:3000, 1]}
     score = lambda rows, P: -np.abs(rows["b"][:, None] - P)  # noqa: E731
-    records = Stream(pyarrow.table(table), memory_limit="64MB")
+    records = Stream(pyarrow.table(table))
     P = np.array([-0.5, 0.0, 0.5])
     here, there = (RecordObjective(one, score, -2.0, 0.0) for one in (table, records))
     assert len(there._sums._blocks) > 2
     assert np.array_equal(here.scores(P), there.scores(P))
 
 
-@pytest.mark.parametrize("limit", ["64MB", "10GB"])
-def test_blocks_that_do_not_stay_are_let_go(limit, rng, monkeypatch):
-    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 14)
+@pytest.mark.parametrize("staying", [0.0, 0.5])
+def test_blocks_that_do_not_stay_are_let_go(staying, rng, monkeypatch):
+    monkeypatch.setattr(memory, "LARGEST_BLOCK", 1 << 14)
     calls: list[Any] = []
     real = stream._Region.let_go
     monkeypatch.setattr(stream._Region, "let_go", lambda self: (calls.append(self), real(self)))
-    if limit == "64MB":
-        monkeypatch.setattr(stream, "_resident", lambda: 64_000_000)
+    monkeypatch.setattr(memory, "STAYING", staying)
     X, y = rng.uniform(-1, 1, (9000, 4)), rng.integers(0, 2, 9000)
-    objective = linear(Stream(X, memory_limit=limit), y, 2)
+    objective = linear(Stream(X), y, 2)
     before = threading.active_count()
     for _ in range(2):  # threads stay from one question to the next
         objective.scores(np.zeros((1, 5)))
         assert threading.active_count() <= before + 2
     n = len(objective._sums._blocks)
     assert n > 4
-    assert len(calls) == (2 * n if limit == "64MB" else 0)
+    assert len(calls) == (0 if staying else 2 * n)
 
 
 def test_after_an_error_nobody_is_left_answering(monkeypatch):
     """One block fails at once while the other thread has a hundred to go."""
-    monkeypatch.setattr(stream, "LARGEST_BLOCK", 8 * 10)
+    monkeypatch.setattr(memory, "LARGEST_BLOCK", 8 * 10)
     asked: list[int] = []
     gone = threading.Event()
 
@@ -490,7 +489,7 @@ def test_after_an_error_nobody_is_left_answering(monkeypatch):
             time.sleep(0.05)
             return np.zeros(1, dtype=np.int64)
 
-    slow = Stream(np.arange(1000.0)[:, None], memory_limit="64MB").place(None, Slow, 2)
+    slow = Stream(np.arange(1000.0)[:, None]).place(None, Slow, 2)
     with pytest.raises(OSError, match="the disk is gone"):
         slow.sum(Slow.question)
     count = len(asked)
@@ -511,16 +510,16 @@ def test_kinds_of_streams_lie_in_parts_too(numbers):
 def test_a_system_without_advice_on_pages_streams_as_well(rng, monkeypatch):
     for name in ("MADV_HUGEPAGE", "MADV_DONTNEED"):
         monkeypatch.delattr(stream.mmap, name, raising=False)
-    monkeypatch.setattr(stream, "_resident", lambda: 1 << 60)
+    monkeypatch.setattr(memory, "STAYING", 0.0)
     X, y = rng.uniform(-1, 1, (300, 4)), rng.integers(0, 2, 300)
     P = UNIT.bind(4).candidates(3, rng)
-    assert np.array_equal(linear(Stream(X, memory_limit="64MB"), y).scores(P),
+    assert np.array_equal(linear(Stream(X), y).scores(P),
                           linear(X, y).scores(P))  # fmt: skip
 
 
 def test_blocks_are_joined_up_to_a_size_if_they_are_of_one_kind(rng, monkeypatch):
     """The fourth block is sparse, so that it stands alone."""
-    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1000 * 4 * 8)
+    monkeypatch.setattr(memory, "LARGEST_BLOCK", 1000 * 4 * 8)
     X, y = rng.uniform(-1, 1, (7000, 4)), rng.integers(0, 2, 7000)
     made = iter(["dense"] * 3 + ["sparse"] + ["dense"] * 3)
 
@@ -528,57 +527,34 @@ def test_blocks_are_joined_up_to_a_size_if_they_are_of_one_kind(rng, monkeypatch
         rows: LinearRows = packed(LinearObjective(X, y, "logistic", UNIT, layout=next(made)))
         return rows
 
-    streamed = Stream(X, memory_limit="64MB").place(y, make, 1)
+    streamed = Stream(X).place(y, make, 1)
     assert [block.table.n_records for block in streamed._blocks] == [3000, 1000, 3000]
     assert streamed.sum(LinearRows.label_counts).tolist() == [*np.bincount(y)]
 
 
 def test_a_block_is_serialised_once(rng, monkeypatch):
     """Also where it is joined with others before, and where it stays in memory."""
-    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1000 * 4 * 8)
+    monkeypatch.setattr(memory, "LARGEST_BLOCK", 1000 * 4 * 8)
     real, calls = stream._taken_apart, []
     monkeypatch.setattr(stream, "_taken_apart", lambda table: (calls.append(table), real(table))[1])
     X = rng.uniform(-1, 1, (7000, 4))
     for largest, blocks in ((1, 7), (3 * 8100, 3)):
-        monkeypatch.setattr(stream, "PACKED_BLOCK", largest)
+        monkeypatch.setattr(memory, "PACKED_BLOCK", largest)
         calls.clear()
-        assert len(centers(Stream(X, memory_limit="64MB"))._sums._blocks) == len(calls) == blocks
+        assert len(centers(Stream(X))._sums._blocks) == len(calls) == blocks
 
 
 def test_progress_tells_of_blocks_and_the_cache_has_no_name(rng, tmp_path, monkeypatch):
-    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 14)
+    monkeypatch.setattr(memory, "LARGEST_BLOCK", 1 << 14)
     told: list[int] = []
     X, y = rng.uniform(-1, 1, (3000, 4)), rng.integers(0, 2, 3000)
-    records = Stream(X, memory_limit="64MB", folder=tmp_path, progress=told.append)
+    records = Stream(X, folder=tmp_path, progress=told.append)
     streamed = linear(records, y)._sums
     assert told == list(range(1, len(streamed._blocks) + 1))
     assert list(tmp_path.iterdir()) == []
     assert "private" in repr(records)
     assert "private" in repr(streamed)
     assert "private" in repr(streamed._blocks[0].table)
-
-
-MEMORY = """
-import numpy as np, re
-from privfit import LogisticRegression, Local, Stream
-model = LogisticRegression(1.0, 1e-6, domain=(-1, 1), classes=[0, 1], solver=Local(generations=3))
-model.fit(Stream({folder!r} + "/X.npy", memory_limit="256MB"), {folder!r} + "/y.npy")
-print(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1])
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell")
-def test_the_memory_limit_is_kept(fresh_python, tmp_path):
-    """320 MB of records; packed they take 160 MB, and the program itself some 210 MB."""
-    n, d = 800_000, 100
-    X = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", np.float32, (n, d))
-    X[:, 0] = np.linspace(-1, 1, n)
-    del X
-    np.save(tmp_path / "y.npy", np.arange(n) % 2)
-    done = fresh_python(MEMORY.format(folder=str(tmp_path)), timeout=600)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) * 1024 < 1.3 * 256e6
 
 
 # ------------------------------------------------------------------------------------------- faults
@@ -605,20 +581,21 @@ def files_at_most(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_is_a_clear_error_and_costs_nothing(numbers, rng):
+def test_a_full_disk_is_a_clear_error_and_costs_nothing(numbers, monkeypatch):
+    monkeypatch.setattr(memory, "STAYING", 0.0)
     ledger = Ledger(1.0)
     model = KMeans(2, 1.0, domain=UNIT, ledger=ledger)
     with (
         files_at_most(100_000),
         pytest.raises(OSError, match=r"cannot be written \(File too large\); free some disk space"),
     ):
-        model.fit(Stream(numbers[0], memory_limit="64MB"))
+        model.fit(Stream(numbers[0]))
     assert ledger.spent == Budget(0.0)
 
 
 def test_a_disk_that_fills_up_later_leaves_what_was_drawn_charged(numbers, monkeypatch):
     """Sorted cells are kept on disk when a tree first asks for them: after the charge."""
-    ledger, records = Ledger(1.0), Stream(numbers[0], memory_limit="64MB")
+    ledger, records = Ledger(1.0), Stream(numbers[0])
     real = stream._keep
 
     def keep(*arguments: Any) -> Any:
@@ -968,6 +945,29 @@ def test_a_question_is_given_up_at_some_time(some_workers, tmp_path, monkeypatch
         there.scores(np.zeros((1, 3, 2)))
 
 
+def test_a_lost_scheduler_is_one_sentence_with_what_was_charged(
+    some_workers, tmp_path, monkeypatch, rng
+):
+    async def gone(*_: Any) -> None:
+        raise OSError("Timed out trying to connect")
+
+    def callback(_: Any) -> None:
+        monkeypatch.setattr(workers._Workers, "_watched", gone)
+
+    np.save(tmp_path / "X.npy", rng.uniform(-1, 1, (40, 2)))
+    ledger = Ledger(1.0, 1e-6)
+    model = KMeans(2, 1.0, 1e-6, domain=(-1, 1), solver=Lloyd(steps=3), ledger=ledger,
+                   callback=callback)  # fmt: skip
+    sentence = (
+        r"^the scheduler of the cluster does not answer \(OSError\); start a cluster, and fit "
+        r"again; epsilon 1, delta 1e-06, replace was charged and stays spent$"
+    )
+    with pytest.raises(ClusterError, match=sentence):
+        model.fit(parts_of(array_rows, tmp_path / "X.npy", 40, 4))
+    assert ledger.spent.epsilon == 1.0
+    assert ledger.releases[0].settings["failed"] == "ClusterError"
+
+
 def test_a_failure_to_answer_is_raised_and_not_asked_again(some_workers, tmp_path, capfd):
     np.save(tmp_path / "X.npy", np.zeros((10, 2)))
     there = centers(parts_of(array_rows, tmp_path / "X.npy", 10, 4))
@@ -1046,6 +1046,11 @@ def no_module(name: str, call: Callable[[], object]) -> object:
         return call()
 
 
+def lost_scheduler() -> None:
+    with workers._scheduler_reached():
+        raise OSError("Timed out trying to connect")
+
+
 def lonely_workers() -> None:
     client = SimpleNamespace(
         nthreads=dict, wait_for_workers=lambda n, timeout: (_ for _ in ()).throw(TimeoutError())
@@ -1107,17 +1112,19 @@ REFUSALS: list[tuple[Callable[[Path], object], str]] = [
     (lambda folder: Stream(written(folder, "x.csv", "")), r"source must name .* in the first line"),
     (lambda folder: Stream(written(folder, "x.parquet", "PAR1")), r"could not be read to its end"),
     (lambda folder: no_module("pyarrow", lambda: Stream(written(folder, "x.parquet", CSV))),
-     r'needs pyarrow; run pip install "privfit\[parquet\]"'),
+     r'needs pyarrow; run pip install ".*\[parquet\]"'),
     *((lambda _, limit=limit: Stream(np.zeros((2, 2)), memory_limit=limit),
        r"memory_limit \(.*\) must be at least 64MB; pass a text such as '1GB' or a number")
-      for limit in ("1MB", "x", "5 parsecs", None, 10, "-1GB")),
+      for limit in ("1MB", "x", "5 parsecs", 1.5, 10, "-1GB")),
     (lambda _: centers(Stream(np.zeros((4, 2)), folder="/nowhere")),
      r"folder \('/nowhere'\) must be writable for a cache .*; pass another folder"),
     (lambda _: no_module("distributed", lambda: centers([dask.delayed(0)])),
-     r'need dask\.distributed; run pip install "privfit\[dask\]"'),
-    (lambda _: workers._delayed(np.zeros(3)), r"y \(ndarray\) must be partitioned like X; pass a"),
+     r'need dask\.distributed; run pip install ".*\[dask\]"'),
+    (lambda _: workers.partitions_of(np.zeros(3)),
+     r"y \(ndarray\) must be partitioned like X; pass a"),
+    (lambda _: lost_scheduler(), r"the scheduler of the cluster does not answer \(OSError\); st"),
     (lambda _: lonely_workers(), r"the cluster has had no worker for 0 seconds; start some"),
-    (lambda _: KMedian(2, facilities=np.eye(2)).fit(np.eye(2)).predict(IN_PARTS),
+    (lambda _: KMedian(2, facilities=np.eye(2)).fit(np.eye(2)).score(IN_PARTS),
      r"X \(Stream\) must be in memory"),
     (lambda _: KMedian(2, facilities=np.eye(3), domain=UNIT).fit(IN_PARTS),
      r"X has 2 columns but facilities 3; pass equal columns"),
@@ -1186,6 +1193,21 @@ def test_every_raise_is_reached_by_a_case_above(tmp_path):
         "with a client that was started without asynchronous=True",
         "y (1 partitions) must be partitioned like X (2 partitions); rechunk or repartition one "
         "of them, or pass the name of a column of X",
+        # Those are in test_files.py and test_memory.py.
+        "source ('x') has a folder '2020', which names no partition (column=value); pass the "
+        "folder that holds the files, or a path with wildcards",
+        'paths with :// need fsspec; run pip install "privfit[remote]", or pass a path on this '
+        "machine",
+        "source (s3://) needs a package that fsspec knows for this protocol, such as s3fs for "
+        's3://; install it beside "privfit[remote]"',
+        "source (x://) must be of a protocol that fsspec knows; pass one such as s3:// or a path "
+        "on this machine",
+        "source ('memory://x.npy') must be on this machine, since .npy files are mapped; copy it, "
+        "or pass Parquet files",
+        "source ('x') must have batches that fit into memory_limit; write it with fewer records "
+        "in a batch, or pass a larger memory_limit",
+        "memory_limit (64000000 bytes) must leave room to read and pack a block, beside what the "
+        "process holds; pass memory_limit='300MB' or more",
         # Those three are in test_dask_tables.py.
         "partitions must have the same columns; select those of a record in each of them",
         "y ('late') must name one column of X, which contains the labels; pass its name",
@@ -1199,7 +1221,7 @@ def test_every_raise_is_reached_by_a_case_above(tmp_path):
         "pass "
         "Stream(..., folder=...) with more",
     ]
-    names = ("__init__", "places", "rows", "sums", "stream", "sources", "dask")
+    names = ("__init__", "places", "rows", "sums", "stream", "sources", "files", "memory", "dask")
     package = Path(privfit.__file__).parent
     sources = [package / "records" / f"{name}.py" for name in names]
     assert_reached(sources, "\n".join(seen))

@@ -24,7 +24,7 @@ from privfit import (
     Subsets,
     search,
 )
-from privfit.records import stream
+from privfit.records import memory, stream
 from privfit.records.sums import Held
 from privfit.runs.payment import Terms
 
@@ -34,8 +34,8 @@ PLACES = np.array([[-0.5, 0.0], [0.5, 0.5], [0.0, 1.0]])
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 12)
-    monkeypatch.setattr(stream, "PACKED_BLOCK", 1)
+    monkeypatch.setattr(memory, "LARGEST_BLOCK", 1 << 12)
+    monkeypatch.setattr(memory, "PACKED_BLOCK", 1)
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def table(rng) -> Any:
 
 
 def streamed(X: Any) -> Stream:
-    return Stream(X, memory_limit="64MB")
+    return Stream(X)
 
 
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])

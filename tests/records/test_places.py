@@ -28,7 +28,7 @@ from privfit import (
 from privfit.evaluation.roc import _Table
 from privfit.objectives.clipping import ClippedGradient
 from privfit.objectives.coding import Coding
-from privfit.records import facilities, stream, sums
+from privfit.records import facilities, memory, sums
 from privfit.records.binary import BinaryRecords, BinaryRows
 from privfit.records.centers import CentersRows
 from privfit.records.facilities import FacilityRows
@@ -84,9 +84,9 @@ def people() -> Table:
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     """Blocks of a hundred records, none of which stays in memory, and strips of 48."""
-    monkeypatch.setattr(stream, "LARGEST_BLOCK", 1 << 12)
-    monkeypatch.setattr(stream, "PACKED_BLOCK", 1)
-    monkeypatch.setattr(stream, "_resident", lambda: 1 << 60)
+    monkeypatch.setattr(memory, "LARGEST_BLOCK", 1 << 12)
+    monkeypatch.setattr(memory, "PACKED_BLOCK", 1)
+    monkeypatch.setattr(memory, "STAYING", 0.0)
     monkeypatch.setattr(facilities, "STRIP", 12 * 48)
 
 
@@ -103,7 +103,7 @@ def cluster() -> Iterator[None]:
 
 
 def streamed(X: Any) -> Stream:
-    return Stream(X, memory_limit="64MB")
+    return Stream(X)
 
 
 def on_stream(table: Table, make: Make, folder: Path) -> Any:
@@ -112,8 +112,8 @@ def on_stream(table: Table, make: Make, folder: Path) -> Any:
 
 def on_staying_stream(table: Table, make: Make, folder: Path) -> Any:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stream, "_resident", lambda: 0)
-        patch.setattr(stream, "PACKED_BLOCK", 3 << 10)
+        patch.setattr(memory, "STAYING", 0.5)
+        patch.setattr(memory, "PACKED_BLOCK", 3 << 10)
         return make(streamed(table.X), table.y)
 
 
@@ -121,7 +121,7 @@ def on_csv(table: Table, make: Make, folder: Path) -> Any:
     path, columns = folder / "people.csv", {**table.X, "label": table.y}
     lines = [",".join(map(str, row)) for row in zip(*columns.values(), strict=True)]
     path.write_text("\n".join([",".join(columns), *lines]) + "\n")
-    return make(Stream(path, columns=list(table.X), memory_limit="64MB"), "label")
+    return make(Stream(path, columns=list(table.X)), "label")
 
 
 def on_parquet(table: Table, make: Make, folder: Path) -> Any:
@@ -129,7 +129,7 @@ def on_parquet(table: Table, make: Make, folder: Path) -> Any:
     parquet = pytest.importorskip("pyarrow.parquet")
     path, columns = folder / "people.parquet", {**table.X, "label": table.y}
     parquet.write_table(pyarrow.table(columns), path, row_group_size=130)
-    return make(Stream(path, columns=list(table.X), memory_limit="64MB"), "label")
+    return make(Stream(path, columns=list(table.X)), "label")
 
 
 def on_dask(table: Table, make: Make, folder: Path) -> Any:

@@ -529,6 +529,8 @@ REFUSED = [
       for c in ("age", [])),
     (partial(draw_shapes, shapes_of(), columns=["nobody"]),
      r"column \(.nobody.\) must be a column of the schema; pass one of "),
+    *((partial(draw_shapes, shapes_of(), across=a), r"across \(.*\) must be a positive number; pas")
+      for a in (0, 1.5, None)),
     (without_a_grid, r"ax must be in a grid of axes, in which panels find room; pass one of figu"),
     *((partial(save_figure, draw_roc(curve_of()), name), r"path \('.*'\) must end in a known form")
       for name in ("plot", "plot.xyz", Path("a.b/plot"))),
@@ -548,7 +550,7 @@ def without_matplotlib():
 
 
 def test_without_matplotlib_they_say_what_to_install():
-    with pytest.raises(ImportError, match=r"a plot needs matplotlib; .* pip install 'privfit\[plo"):
+    with pytest.raises(ImportError, match=r"a plot needs matplotlib; run pip install .*\[plo"):
         without_matplotlib()
 
 

@@ -46,6 +46,14 @@ def test_panels_come_by_importance_and_share_one_scale():
         assert low < shape.values.min() <= shape.values.max() < high
 
 
+def test_panels_stand_as_many_side_by_side_as_asked_for():
+    model = shapes_of()
+    for across, columns in ((1, 1), (2, 2), (9, len(model.importances()))):
+        ax = draw_shapes(model, across=across)
+        grid = panels_of(ax)[next(iter(model.importances()))].get_subplotspec().get_gridspec()
+        assert grid.ncols == columns
+
+
 def test_steps_are_those_of_the_shape():
     model = shapes_of()
     panel, shape = panels_of(draw_shapes(model))["hours"], model.shape("hours")

@@ -24,8 +24,10 @@ from privfit import (
     EEM,
     Bits,
     Box,
+    Budget,
     CentersObjective,
     Checkpoint,
+    Event,
     FacilityObjective,
     Gradient,
     Greedy,
@@ -58,7 +60,7 @@ from privfit.features import selection
 from privfit.linear import methods as linear
 from privfit.privacy.neighbours import Neighbours
 from privfit.records import sums
-from privfit.runs import Path, Run, candidates, door
+from privfit.runs import Draws, Path, Run, candidates, door
 from privfit.runs.door import FACTS, GROUP, OURS, Guest, settings_of
 from privfit.runs.settings import Settings
 from privfit.searches.solvers import SOLVERS
@@ -91,6 +93,8 @@ def test_a_solver_without_facts_works_in_every_estimator_and_search(solver):
     places = KMedian(2, 1.0, facilities=X[:9], domain=(-1, 1), random_state=1)
     if solver is best_of_some:  # a set has no mean
         releases.append(places.set_params(solver=solver).fit(X).release_)
+        select = SelectFeatures(1.0, classes=[0, 1], k=1, solver=solver, random_state=1)
+        releases.append(select.fit(X > 0, Y).release_)
     for release in releases:
         assert release.verify()
         assert release.settings["solver"] == name
@@ -168,6 +172,40 @@ def test_a_part_that_cannot_be_copied_is_shared_and_all_others_are_not():
 
 
 @dataclass
+class CopiesItselfInPart(Remembers):
+    """A solver with a rule of its own for copies, which shares what it remembers."""
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+
+class RemembersInItsClass(RemembersToo):
+    """A solver that remembers in a field of its class, which copies of it share."""
+
+    history: Any = []  # noqa: RUF012
+
+    def __init__(self) -> None:
+        """It has nothing of its own."""
+
+
+@pytest.mark.parametrize("kind", [CopiesItselfInPart, RemembersInItsClass])
+def test_what_a_copy_would_share_is_copied_too(kind):
+    solver = kind()
+    for _ in range(2):
+        settings = search(OWN, BOX, 1.0, solver=solver, random_state=1).release.settings
+        assert settings["history"] == []
+    assert solver.history == []
+
+
+@dataclass
+class OneOfAKind(CopiesItselfInPart):
+    """A solver of which there is only one."""
+
+    def __copy__(self) -> Any:
+        return self
+
+
+@dataclass
 class CannotBeCopied(Remembers):
     """A solver that refuses to be copied."""
 
@@ -175,10 +213,11 @@ class CannotBeCopied(Remembers):
         raise ZeroDivisionError
 
 
-def test_a_solver_that_cannot_be_copied_is_refused_before_the_charge():
-    ledger = Ledger(1.0)
-    with pytest.raises(TypeError, match=r"solver \(CannotBeCopied\) must be copied before it runs"):
-        search(OWN, BOX, 1.0, solver=CannotBeCopied(), ledger=ledger)
+@pytest.mark.parametrize("kind", [CannotBeCopied, OneOfAKind])
+def test_a_solver_that_cannot_be_copied_is_refused_before_the_charge(kind):
+    ledger, message = Ledger(1.0), rf"solver \({kind.__name__}\) must be copied before it runs"
+    with pytest.raises(TypeError, match=message):
+        search(OWN, BOX, 1.0, solver=kind(), ledger=ledger)
     assert ledger.entries == ()
 
 
@@ -236,7 +275,9 @@ def test_what_is_noted_before_a_look_is_released_as_it_was_then():
         run.note(first=first)
         path = best_of_some(run)
         run.note(second=2)  # of what was selected, which is public
-        first.append(int(run.objective.scores(path.generations[0])[0]))
+        best = int(run.objective.scores(path.generations[0])[0])
+        for noted in (first, path.notes["first"], run.notes["first"]):
+            noted.append(best)
         return run.path()
 
     settings = search(OWN, BOX, 1.0, solver=notes).release.settings
@@ -254,6 +295,43 @@ def test_a_path_that_is_made_by_hand_has_the_notes_of_its_run_alone():
     assert found.path.notes == {"known": 1}
     assert found.release.settings["known"] == 1
     assert "best" not in found.release.settings
+
+
+def test_a_path_that_is_made_by_hand_has_the_steps_and_the_budget_of_its_run_alone():
+    def by_hand(run: Run[Any, Any]) -> Any:
+        path = best_of_some(run)
+        best = abs(int(run.objective.scores(path.generations[0])[0]))
+        own = {"steps": (Draws((), best),), "before": (Event("pure", 1.0, best),)}
+        return Path(path.generations, budget=Budget(float(best)), **own)
+
+    path = search(OWN, BOX, 1.0, solver=by_hand).path
+    usual = search(OWN, BOX, 1.0, solver=best_of_some).path
+    assert (path.steps, path.before, path.budget) == (usual.steps, usual.before, usual.budget)
+    assert path.to_dict()["generations"][0]["range"] == usual.steps[0].range
+
+
+def test_a_path_of_other_generations_than_were_reported_has_no_steps():
+    def twice(run: Run[Any, Any]) -> Any:
+        return Path(2 * best_of_some(run).generations)
+
+    path = search(OWN, BOX, 1.0, solver=twice).path
+    assert (len(path.generations), path.steps) == (2, ())
+    assert len(path.to_frame()) == 2
+
+
+class ChangesItsAverage:
+    """A solver that takes its average from scores while it runs."""
+
+    average = 0.25
+
+    def __call__(self, run: Run[Any, Any]) -> Any:
+        self.average = 1 / abs(int(run.objective.scores(run.space.middle[None])[0]))
+        return ES()(run)
+
+
+def test_the_average_of_an_ended_run_is_that_before_it_began():
+    ends = {"callback": lambda generation: generation.index == 2}
+    assert search(OWN, BOX, 1.0, solver=ChangesItsAverage(), **ends).path.average == 0.25
 
 
 @pytest.mark.parametrize("kind", [OutputPerturbation, ObjectivePerturbation])
@@ -389,8 +467,6 @@ def test_features_are_selected_by_a_method_of_ones_own(tmp_path):
         with pytest.raises(SolverError, match="must be a Selected with different features below 2"):
             broken.fit(ones, Y)
         assert len(ledger.releases) == 1
-    with pytest.raises(ValueError, match=r"or search sets of features by search\(objective, Subs"):
-        SelectFeatures(1.0, classes=[0, 1], solver=best_of_some).fit(ones, Y)
 
 
 # ------------------------------------------------------------------------------------------- facts

@@ -16,6 +16,7 @@ from privfit import (
     Ledger,
     LinearObjective,
     Local,
+    Mixed,
     Reals,
     RecordObjective,
     SolverError,
@@ -263,3 +264,32 @@ def test_the_domain_of_a_users_objective_is_that_before_the_charge():
     ) as door:
         door.select(np.array([[0.0], [1.0]]))
     assert ledger.releases[0].domain == "public"
+
+
+class Looks(Reals):
+    """A user's space, which is asked for its grid before the charge, and asks about records."""
+
+    def on_grid_of(self, objective: Any) -> Any:
+        raise ZeroDivisionError(f"told: {objective.scores(np.array([[0.5]]))}")
+
+
+@pytest.mark.parametrize("space", [Looks(0, 1, 1), Mixed(Looks(0, 1, 1))])
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_space_of_a_user_sees_no_records(objective, space):
+    ledger, message = Ledger(1.0), "must not be asked about records before the charge"
+    with pytest.raises(DeclarationError, match=message):
+        search(objective, space, 1.0, solver="subsample", ledger=ledger)
+    with pytest.raises(DeclarationError, match=message):
+        Run(objective, space, None)
+    assert ledger.entries == ()
+
+
+def test_a_space_of_a_user_is_put_on_the_grid_of_its_objective():
+    class Mine(Reals):
+        """A class that inherits from ours."""
+
+    X = np.random.default_rng(1).uniform(-1, 1, (30, 2))
+    objective = LinearObjective(X, X[:, 0] > 0, "logistic", Box(-1, 1, 2))
+    spaces = [Run(objective, kind(-1, 1, 3), None).space for kind in (Reals, Mine)]
+    assert spaces[0].units is not None
+    assert np.array_equal(spaces[0].units, spaces[1].units)

@@ -1,0 +1,1 @@
+"""Small extensions of Sphinx for this site."""

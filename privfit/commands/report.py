@@ -1,0 +1,66 @@
+"""``privfit report``: one HTML file about a model, for people who decide about it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from privfit.base.errors import InputError
+from privfit.commands.console import Console
+from privfit.commands.models import load_model
+from privfit.commands.outputs import claim
+from privfit.commands.spending import open_shared
+from privfit.evaluation.roc import ConfusionMatrix, RocCurve
+
+__all__ = ["DESCRIPTION", "EXAMPLE", "HELP", "add", "run"]
+
+HELP = "write a report on a model for an ethics board: one HTML file"
+EXAMPLE = "privfit report model.json -o report.html"
+DESCRIPTION = (
+    "Write one HTML file that says what a model released, what is guaranteed about each record, "
+    "what an attacker gains, what it cost and how it was checked. It contains released values "
+    "alone, and spends nothing."
+)
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("model", help="a model file")
+    parser.add_argument("-o", "--out", required=True, metavar="FILE", help="the report")
+    parser.add_argument(
+        "--curve", metavar="FILE", help="an ROC curve of the model, written by privfit roc"
+    )
+    parser.add_argument(
+        "--accuracy", metavar="FILE", help="a confusion matrix of the model, written by save"
+    )
+    parser.add_argument("--ledger", metavar="FILE", help="the budget file that was charged")
+    parser.add_argument("--title", metavar="TEXT", help="the title")
+    parser.add_argument("--date", metavar="TEXT", help="the date of the report; default: none")
+
+
+def run(options: argparse.Namespace, console: Console) -> None:
+    """Write a report."""
+    from privfit.report.document import html
+
+    load_model(options.model)  # a file that is no model is refused by its own message
+    given: dict[str, Any] = {"title": options.title, "date": options.date}
+    given["curve"] = _opened(options.curve, RocCurve, "--curve", "privfit roc --out writes")
+    given["accuracy"] = _opened(
+        options.accuracy, ConfusionMatrix, "--accuracy", "privfit.save writes of a confusion matrix"
+    )
+    if options.ledger is not None:
+        given["ledger"] = open_shared(options.ledger, None)
+    with claim(options.out) as out:
+        out.write(html(options.model, **given))
+    console.say(f"{options.out}: report on {options.model}")
+    console.result({"report": options.out, "model": options.model})
+
+
+def _opened(path: str | None, kind: type[Any], option: str, source: str) -> Any:
+    """What was released of the model, from its file."""
+    if path is None:
+        return None
+    found = load_model(path)
+    if not isinstance(found, kind):
+        raise InputError(f"{option} ({path!r}) must be a {kind.__name__}; pass what {source}")
+    return found

@@ -1,0 +1,64 @@
+"""What was declared of records and what was bought, for a report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from privfit.base.markup import Markup, element, table
+from privfit.domains import Domain
+from privfit.domains.described import described, kind_of
+from privfit.domains.schema import BOOLEAN
+from privfit.privacy.cards import settings_table
+from privfit.privacy.ledger import Release
+
+__all__ = ["domain_parts"]
+
+WHERE = (
+    "The influence of one record is bounded by what is declared of it; records outside are "
+    "clipped or counted as other. What was given to the fit comes from documentation, or was "
+    "bought before, by a release of its own; what the fit bought was paid for from its budget."
+)
+GIVEN = "given to the fit"
+
+
+def domain_parts(model: Any, release: Release) -> list[Markup]:
+    """The columns with where they come from; for records without names, the domain."""
+    domain = getattr(model, "domain_", None)
+    classes = getattr(model, "classes_", None)
+    parts = [element("p", WHERE)]
+    columns = domain.declared_columns if isinstance(domain, Domain) else {}
+    if columns:
+        asked = getattr(model, "domain", None)
+        rows = [(name, kind_of(column), described(column), _origin(asked, name, column, release))
+                for name, column in columns.items()]  # fmt: skip
+        parts.append(table(("column", "kind", "what it may hold", "where it comes from"), rows,
+                           texts=4, stacked=True))  # fmt: skip
+    elif release.domain:
+        parts.append(element("p", f"Records: {release.domain}."))
+    if classes is not None:
+        declared = "declared" if getattr(model, "classes", None) is not None else (
+            "read from the labels, which no budget paid for")  # fmt: skip
+        listed = ", ".join(str(label) for label in classes.tolist())
+        parts.append(element("p", f"Classes: {listed} ({declared})."))
+    bought = release.settings.get("blanks")
+    if bought:
+        parts.append(element("p", "What was bought:"))
+        parts.append(settings_table(bought if isinstance(bought, dict) else {"blanks": bought}))
+    return parts if len(parts) > 1 else []
+
+
+def _origin(asked: Any, name: str, column: Any, release: Release) -> str:
+    """Whether a column was declared, bought, or declared and cut, for a price or by a rule."""
+    if isinstance(asked, str):  # domain="learn"
+        return "declared type" if column == BOOLEAN else "bought"
+    given = asked.declared_columns.get(name) if isinstance(asked, Domain) else None
+    if getattr(asked, "release", None) is not None:
+        return "bought before, by a release of its own"
+    if given is None or given == column:
+        return GIVEN
+    if given.is_blank:
+        return "bought"
+    if given.holds_numbers and given.filled() == column:
+        return GIVEN
+    bought = "columns" in release.parameters and column.ranks is not None
+    return "range declared, cuts bought" if bought else "declared, cut by a public rule"

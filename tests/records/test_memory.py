@@ -1,0 +1,265 @@
+"""The memory limit of a stream is kept by the whole process, or refused before anything is read.
+
+Each case is a child process; what counts is the peak of its resident memory (`ru_maxrss`).
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import privfit
+from privfit import Box, KMeans, Ledger, LogisticRegression, Stream
+from privfit.records import memory
+
+TESTS = Path(__file__).resolve().parents[1]
+LINUX = Path("/proc/self/statm").exists()
+ROWS, COLUMNS, TIMES = 60_000, 20, 20  # records of a part, and how often a file repeats it
+NAMES = [f"c{i}" for i in range(COLUMNS)]
+WORDS = [f"word {i}" for i in range(50)]
+LIMIT = 340_000_000
+
+# The child, and what starts it: a process begins with the peak of the one that started it.
+CHILD = """
+import json, sys
+from privfit import Box, Categorical, Gradient, LogisticRegression, Numeric, Schema, Stream
+from privfit.records.memory import resident
+path, labels, limit, words = json.loads(sys.argv[1])
+if limit < 10**8:
+    limit += resident()  # so much beside what it holds
+print(limit, flush=True)
+columns = {f"c{i}": Numeric(-1, 1) for i in range(20)}
+if words:
+    columns["word"] = Categorical(words, other=True)
+model = LogisticRegression(1.0, 1e-9, classes=[0, 1], solver=Gradient(steps=3),
+                           domain=Schema(columns) if labels == "late" else Box(-1, 1))
+model.fit(Stream(path, memory_limit=limit), labels)
+"""
+STARTER = """
+import os, sys
+child = os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, "-c", *sys.argv[1:]])
+_, status, usage = os.wait4(child, 0)
+print(usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024))
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+def run_child(*arguments: Any, before: Any = None) -> subprocess.CompletedProcess[str]:
+    """The run of a child; it prints its limit, and then the peak of its resident memory."""
+    path = os.pathsep.join([str(Path(privfit.__file__).parents[1]), str(TESTS)])
+    return subprocess.run(
+        [sys.executable, "-S", "-c", STARTER, CHILD, json.dumps(arguments)],
+        env={**os.environ, "PYTHONPATH": path}, cwd=TESTS, capture_output=True, text=True,
+        timeout=600, preexec_fn=before,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def part() -> dict[str, Any]:
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, (ROWS, COLUMNS)).astype(np.float32)
+    columns = {name: X[:, i] for i, name in enumerate(NAMES)}
+    return {**columns, "late": (X[:, 0] > 0).astype(np.int8), "word": rng.integers(0, 50, ROWS)}
+
+
+@pytest.fixture(scope="module")
+def folder(part, tmp_path_factory):
+    """Files of 1,200,000 records: 100 MB as numbers, 260 MB as texts."""
+    pyarrow = pytest.importorskip("pyarrow", reason='needs pip install "privfit[parquet]"')
+    from pyarrow import csv, feather, parquet
+
+    folder = tmp_path_factory.mktemp("memory")
+    X = np.column_stack([part[name] for name in NAMES])
+    np.save(folder / "numbers.npy", np.tile(X, (TIMES, 1)))
+    np.save(folder / "late.npy", np.tile(part["late"], TIMES))
+    numbers = pyarrow.table({name: part[name] for name in (*NAMES, "late")})
+    words = numbers.append_column("word", pyarrow.array([WORDS[i] for i in part["word"].tolist()]))
+    for name, table in (("numbers", numbers), ("words", words)):
+        with parquet.ParquetWriter(folder / f"{name}.parquet", table.schema) as file:
+            for _ in range(TIMES):
+                file.write_table(table)
+        csv.write_csv(table, folder / "part.csv")
+        header, _, lines = (folder / "part.csv").read_bytes().partition(b"\n")
+        with open(folder / f"{name}.csv", "wb") as file:
+            file.write(header + b"\n" + b"".join([lines] * TIMES))
+    packed = gzip.compress(lines, 1)
+    (folder / "words.csv.gz").write_bytes(gzip.compress(header + b"\n") + packed * TIMES)
+    whole = pyarrow.concat_tables([words] * TIMES)
+    feather.write_feather(whole, str(folder / "words.feather"))
+    with pyarrow.ipc.new_file(str(folder / "words.arrow"), whole.schema) as file:
+        file.write_table(whole.combine_chunks())  # all records in one batch
+    yield folder
+    shutil.rmtree(folder)
+
+
+FILES = ["numbers.npy", "numbers.parquet", "words.parquet", "numbers.csv", "words.csv",
+         "words.csv.gz", "words.arrow", "words.feather"]  # fmt: skip
+
+
+def arguments(folder: Path, name: str, limit: int) -> list[Any]:
+    labels = str(folder / "late.npy") if name.endswith(".npy") else "late"
+    return [str(folder / name), labels, limit, WORDS if name.startswith("words") else []]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not LINUX, reason="the system does not report resident memory")
+@pytest.mark.parametrize("name", FILES)
+def test_peak_memory_stays_below_the_limit(name, folder):
+    """With 60 MB beside what the process holds; readers of Arrow and Parquet need some more."""
+    room = 60_000_000 if name.endswith((".npy", ".csv", ".csv.gz")) else 99_000_000
+    done = run_child(*arguments(folder, name, room))
+    assert done.returncode == 0, done.stderr
+    limit, peak = map(int, done.stdout.split())
+    assert room < peak < limit
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not LINUX, reason="the system does not report resident memory")
+def test_a_limit_that_cannot_be_kept_is_refused_and_not_exceeded(folder):
+    done = run_child(*arguments(folder, "words.csv", 100_000_000))
+    assert done.returncode == 1
+    assert "must leave room to read and pack a block" in done.stderr
+
+
+REFUSED = (
+    r"memory_limit \(64000000 bytes\) must leave room to read and pack a block, beside what the "
+    r"process holds; pass memory_limit='\d+MB' or more"
+)
+GROUPS = Path("/sys/fs/cgroup")
+
+
+def memory_group() -> tuple[Path, str]:
+    """A new control group below that of this process, and the name of its limit."""
+    lines = Path("/proc/self/cgroup").read_text().splitlines()
+    for line in lines:
+        _, kinds, path = line.split(":", 2)
+        first = GROUPS / "memory" if kinds == "memory" else GROUPS
+        name = "memory.limit_in_bytes" if kinds == "memory" else "memory.max"
+        if kinds in ("", "memory") and (first / path.lstrip("/") / name).exists():
+            made = first / path.lstrip("/") / f"privfit-{os.getpid()}"
+            made.mkdir()
+            if (made / name).exists():
+                return made, name
+            made.rmdir()
+    raise OSError("no group of this process limits memory")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not LINUX, reason="the system has no control groups")
+@pytest.mark.parametrize("name", ["words.parquet", "words.csv"])
+def test_a_container_of_the_size_of_the_limit_is_enough(name, folder):
+    """The kernel itself enforces the limit; `ru_maxrss` is tested above wherever this cannot be."""
+    try:
+        group, limit = memory_group()
+    except OSError as error:
+        pytest.skip(f"a memory cgroup cannot be made here: {error}")
+    try:
+        (group / limit).write_text(str(LIMIT))
+        enter = group / "cgroup.procs"
+        done = run_child(*arguments(folder, name, LIMIT), before=lambda: enter.write_text("0"))
+        assert done.returncode == 0, done.stderr
+    finally:
+        group.rmdir()
+
+
+# ---------------------------------------------------------------------------------- in this process
+
+
+@pytest.mark.skipif(not LINUX, reason="the system does not report resident memory")
+def test_a_limit_below_what_the_process_holds_is_refused_before_anything_is_read_or_charged():
+    X, y = np.random.default_rng(0).uniform(-1, 1, (100, 2)), np.arange(100) % 2
+    ledger, told = Ledger(2.0, 1e-6), []
+    records = Stream(X, memory_limit="64MB", progress=told.append)
+    models = (
+        LogisticRegression(1.0, 1e-9, domain=Box(-1, 1), classes=[0, 1], ledger=ledger),
+        LogisticRegression(1.0, 1e-9, domain="learn", classes=[0, 1], ledger=ledger),
+    )
+    for model in models:
+        with pytest.raises(ValueError, match=REFUSED) as refused:
+            model.fit(records, y)
+    assert ledger.spent.epsilon == 0
+    assert told == []
+    enough = int(str(refused.value).partition("='")[2].partition("MB")[0])
+    assert memory.resident() / 1e6 < enough < memory.resident() / 1e6 + 300
+    KMeans(2, 1.0, domain=Box(-1, 1)).fit(Stream(X, memory_limit=f"{enough + 100}MB"))
+
+
+def test_less_room_makes_smaller_blocks_and_fewer_packers(monkeypatch):
+    monkeypatch.setattr(memory, "resident", lambda: 200 * 10**6)
+    rooms = [memory.Room(limit * 10**6, 4) for limit in (240, 400, 1000, 10_000)]
+    assert rooms[0].packers == 1
+    assert rooms[-1].packers == 4
+    assert [room.block for room in rooms] == sorted(room.block for room in rooms)
+    assert rooms[-1].block == memory.LARGEST_BLOCK
+    assert rooms[-1].packed == memory.PACKED_BLOCK
+    for room, limit in zip(rooms, (240, 400, 1000, 10_000), strict=True):
+        assert 2 * room.packed + room.packers * room.block < (limit - 200) * 10**6
+
+
+def test_blocks_stay_until_their_share_or_the_process_is_full(monkeypatch):
+    held = [200 * 10**6]
+    monkeypatch.setattr(memory, "resident", lambda: held[0])
+    room = memory.Room(10**9, 1)
+    assert room.keeps(300 * 10**6)
+    assert not room.keeps(300 * 10**6)
+    assert room.keeps(10**6)
+    held[0] = 990 * 10**6
+    assert not room.keeps(10**6)
+
+
+def test_the_reader_counts(monkeypatch):
+    monkeypatch.setattr(memory, "resident", lambda: 200 * 10**6)
+    memory.Room(300 * 10**6, 1, reader=50 * 10**6)
+    with pytest.raises(ValueError, match="pass memory_limit='350MB' or more"):
+        memory.Room(300 * 10**6, 1, reader=70 * 10**6)
+    again = memory.Room(300 * 10**6, 1, reader=10**9, again=True)
+    assert again.block > 0
+
+
+def test_memory_is_given_back_near_the_limit(monkeypatch):
+    held, calls = [200 * 10**6], []
+    monkeypatch.setattr(memory, "resident", lambda: held[0])
+    room = memory.Room(10**9, 1)
+    monkeypatch.setattr(memory, "give_back", lambda: calls.append(1))
+    room.tidy()
+    held[0] = 10**9
+    room.tidy()
+    assert calls == [1]
+
+
+def test_without_a_limit_a_process_of_any_size_may_stream(monkeypatch):
+    monkeypatch.setattr(memory, "resident", lambda: 1 << 45)
+    X = np.random.default_rng(0).uniform(-1, 1, (100, 2))
+    assert KMeans(2, 1.0, domain=Box(-1, 1)).fit(Stream(X)).cluster_centers_.shape == (2, 2)
+
+
+def test_a_system_that_reports_nothing_streams_as_well(monkeypatch):
+    monkeypatch.setattr(memory, "_trim", lambda: None)
+    monkeypatch.setattr("builtins.open", lambda *_, **__: (_ for _ in ()).throw(OSError))
+    assert memory.resident() == 0
+    memory.give_back()
+    assert memory.Room(10**8, 2).block > 0
+
+
+def test_records_that_were_read_before_the_charge_are_not_refused_after_it(monkeypatch):
+    """A fit that buys blanks reads its stream again, when the process may hold more than before."""
+    X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+
+    def objective(stream: Stream) -> Any:
+        return privfit.CentersObjective(stream, 2, Box(-1, 1))
+
+    stream, P = Stream(X, memory_limit="8GB"), np.zeros((1, 2, 2))
+    before = objective(stream).scores(P)
+    monkeypatch.setattr(memory, "resident", lambda: 8 * 10**9)
+    np.testing.assert_array_equal(objective(stream).scores(P), before)
+    with pytest.raises(ValueError, match="must leave room to read and pack a block"):
+        objective(Stream(X, memory_limit="8GB"))
