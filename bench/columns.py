@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from bench import pages
+from bench import command, pages
 from bench.accuracy import ENOUGH, Found, measure_cells, open_results
 from bench.accuracy.columns import (
     DATA,
@@ -233,9 +233,8 @@ def sections(results: Results) -> Iterator[str]:
 
 def run(options: argparse.Namespace) -> None:
     """Measure the chosen cells that are missing, and show them."""
-    chosen = [cell for cell in all_cells() if options.filter.search(cell.label)]
-    if options.list or not chosen:
-        print(*(cell.label for cell in chosen or all_cells()), sep="\n")
+    chosen = command.chosen(options, all_cells(), lambda cell: cell.label)
+    if not chosen:
         return
     asked = options.minutes > 0 and any(map(needs_worker, chosen))
     worker = Worker(PYTHON) if asked and PYTHON.exists() else None

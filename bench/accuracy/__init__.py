@@ -18,9 +18,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import measure, pages
+from bench import command, measure, pages
 from bench.accuracy import clusters, medians, optimum
-from bench.accuracy.linear import COUNTS, DELTA, PLAIN
+from bench.accuracy.linear import PLAIN
 from bench.accuracy.targets import all_targets
 from bench.accuracy.tasks import REFERENCES, TASKS, Cell, all_cells, fit, quick_cells
 from bench.results import Results, joined, parsed
@@ -180,45 +180,6 @@ def target_lines(found: Found) -> Iterator[str]:
     yield from ("### Targets of the default", "", *pages.table(header, rows), "")
 
 
-# What the papers found: the first beats the second, at this delta.
-DUELS = (
-    ("EEM, paper", "PrivGene, paper, one survivor", 0.0),
-    ("DPSGA, paper", "PrivGene, paper", DELTA),
-    ("DPSGA, paper", "Subsample, paper", DELTA),
-)
-
-
-def duel_lines(found: Found) -> Iterator[str]:
-    """What the papers found, over paired seeds: the difference and its interval."""
-    rows = []
-    for first, second, delta in DUELS:
-        for data in ("adult", "mushroom", "bank_full"):
-            for epsilon in (0.1, 0.3162, 1.0):
-                a, b = (Cell("linear", data, name, epsilon, delta) for name in (first, second))
-                gaps = found.paired(a, b)
-                rows.append([f"{first} beats {second}", data, f"{epsilon:g}", f"{delta:g}",
-                             found.shown(a), found.shown(b), pages.mean(gaps),
-                             pages.verdict(gaps, "reversed")])  # fmt: skip
-    header = ("claim", "data", "epsilon", "delta", "first", "second", "difference", "verdict")
-    yield from ("### What the papers found", "", *pages.table(header, rows), "")
-
-
-def generation_lines(found: Found) -> Iterator[str]:
-    """Accuracy by the number of generations, and by the default's rule."""
-    yield from ("### Number of generations", "", f'Adult, replace, delta {DELTA:g}; "rule" is the '
-                "default number.", "")  # fmt: skip
-    for search, counts in COUNTS.items():
-        rows = []
-        for epsilon in (0.1, 0.3162, 1.0, 3.162):
-            row = [Cell("generations", "adult", f"{search} {r}", epsilon) for r in counts]
-            row.append(Cell("linear", "adult", search, epsilon))
-            if any(map(found.values, row)):
-                rows.append([f"{epsilon:g}", *map(found.shown, row)])
-        if rows:
-            header = (f"{search}, epsilon", *map(str, counts), "rule")
-            yield from (*pages.table(header, rows), "")
-
-
 def cluster_verdicts(found: Found) -> Iterator[str]:
     """'auto' of k-means and k-median against its targets."""
     rows = []
@@ -297,15 +258,15 @@ def solver_lines(found: Found, tasks: Iterable[str]) -> Iterator[str]:
         yield ""
 
 
-CLUSTERINGS = ("kmeans", "optimum", "postprocess", "kmedian")
+CLUSTERINGS = ("kmeans", "optimum", "kmedian", "anywhere")
 
 
 def write_pages(results: Results) -> None:
     """Refresh docs/benchmarks/accuracy.md and clusters.md."""
     found = Found(results)
-    others = [task for task in TASKS if task not in (*CLUSTERINGS, "generations")]
+    others = [task for task in TASKS if task not in CLUSTERINGS]
     for page, tasks, parts in (
-        ("accuracy", others, (target_lines, duel_lines, generation_lines)),
+        ("accuracy", others, (target_lines,)),
         ("clusters", CLUSTERINGS, (cluster_verdicts, optimum_lines)),
     ):
         rows = [row for row in results if (row["task"] in CLUSTERINGS) == (page == "clusters")]
@@ -323,9 +284,8 @@ def write_pages(results: Results) -> None:
 def run(options: argparse.Namespace) -> None:
     """Measure the chosen cells that are missing, and show them."""
     cells = quick_cells() if options.quick else all_cells()
-    chosen = [cell for cell in cells if options.filter.search(cell.label)]
-    if options.list or not chosen:
-        print(*(cell.label for cell in chosen or all_cells()), sep="\n")
+    chosen = command.chosen(options, cells, lambda cell: cell.label)
+    if not chosen:
         return
     results = open_results(options.out)
     seeds = options.seeds or (1 if options.quick else ENOUGH)

@@ -81,10 +81,6 @@ VECTORS = {
     "EEM, paper": Vector(EEM(paper=True)),
     "PrivGene, paper": Vector(PrivGene(paper=True)),
 }
-COUNTS = {"DPSGA": (10, 20, 50, 75, 100, 120), "Local": (25, 50, 100, 200, 400, 800)}
-BY_COUNT = {f"DPSGA {r}": DPSGA(generations=r) for r in COUNTS["DPSGA"]} | {
-    f"Local {r}": Local(generations=r) for r in COUNTS["Local"]
-}
 
 
 _load = lru_cache(maxsize=1)(tables.real)

@@ -70,9 +70,9 @@ def records(name: str) -> Any:
     return np.clip(2 * (X - low) / np.where(high > low, high - low, 1) - 1, -1, 1)
 
 
-def mixture(n: int, d: int, k: int, is_equal: bool) -> Any:
+def mixture(n: int, d: int, k: int, is_equal: bool, seed: int | None = None) -> Any:
     """The same points on every machine."""
-    coins = np.random.default_rng(1000 * d + k)
+    coins = np.random.default_rng(1000 * d + k if seed is None else seed)
     middles = coins.uniform(-0.8, 0.8, (k, d))
     weights = np.ones(k) if is_equal else 1 / np.arange(1, k + 1)
     own = coins.choice(k, n, p=weights / weights.sum())

@@ -12,9 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from bench.accuracy import clusters, linear, medians, messages, optimum
+from bench.accuracy import anywhere, clusters, linear, medians, messages, optimum
 from bench.accuracy.linear import CONSTANT, DELTA, PLAIN
 from privfit import EEM, Lloyd, PrivGene
 from privfit.clustering.kmeans import METHODS as KMEANS
@@ -111,28 +109,6 @@ def _roc(data: str, model: Any, *budget: Any) -> float:
     return messages.distance(name, model, *budget)
 
 
-def _postprocess(
-    data: str, model: Any, epsilon: float, delta: float, adjacency: str, seed: int
-) -> float:
-    """The sum of squares of what is made of one release of noisy Lloyd."""
-    from bench.papers import lee_kifer
-    from privfit.clustering.postprocess import LloydTrace, consistent, kmeans, mcmc
-
-    k, fitted = lee_kifer.CLUSTERS[data], lee_kifer.fitted(data, Lloyd(paper=True), None, epsilon,
-                                                           seed)  # fmt: skip
-    last, trace = fitted.cluster_centers_, LloydTrace.from_release(fitted.release_)
-    if model == "released centres":  # ordinary k-means on every centre after the first
-        points = np.rint(np.concatenate([*trace.centroids[1:], last]) * 2**13).astype(np.int16)
-        last = kmeans(points, k, 20, np.random.default_rng(seed)) / 2**13
-    elif model == "consistent":  # the last means after the linear program
-        near = consistent(trace)
-        last = near.sums[-1] / np.maximum(near.counts[-1], 1.0)[:, None]
-        last /= np.maximum(np.abs(last).sum(axis=1, keepdims=True), 1.0)
-    elif model is not None:
-        last = mcmc(trace, k, rng=seed, **model).centers
-    return lee_kifer.squares(data, last)
-
-
 # ------------------------------------------------------------------------------------------ tasks
 
 TASKS: dict[str, Task] = {
@@ -145,10 +121,6 @@ TASKS: dict[str, Task] = {
     "svm": Task(
         "test accuracy", ("adult", "bank_full"), linear.VECTORS, linear.accuracy,
         (PLAIN, CONSTANT), higher=True,
-    ),
-    "generations": Task(
-        "test accuracy", ("adult",), linear.BY_COUNT, linear.accuracy, (PLAIN, CONSTANT),
-        higher=True,
     ),
     "kmeans": Task(
         "NICV",
@@ -164,19 +136,15 @@ TASKS: dict[str, Task] = {
         "cost over scikit-learn's best of 10",
         (*optimum.REAL, *optimum.MIXTURES), {"auto": "auto"}, _optimum, (),
     ),
-    "postprocess": Task(
-        "within-cluster sum of squares",
-        ("s1", "gowalla_pois", "adult", "image_house_rgb", "lifesci"),
-        {"noisy Lloyd": None, "mcmc": {"steps": 30_000}, "anneal": {"anneal": True},
-         "anneal, short": {"steps": 30_000, "anneal": True},
-         "released centres": "released centres", "consistent": "consistent"},
-        _postprocess, (), deltas=(0.0,), adjacencies=("add_remove",),
-    ),
     "kmedian": Task(
         "cost a record",
         ("mushroom, k = 4", "mushroom, k = 16", "spambase, k = 4", "spambase, k = 16",
          "s1, k = 15", "gowalla_pois, k = 5", "gowalla_pois, k = 20"),
         medians.METHODS, _kmedian, (PLAIN, RANDOM),
+    ),
+    "anywhere": Task(
+        "l2 cost over the best of 10 without privacy", tuple(anywhere.CLUSTERS), anywhere.METHODS,
+        anywhere.fitted, (),
     ),
     "features": Task(
         "test accuracy",
@@ -199,8 +167,8 @@ QUICK = {
     "svm": (("adult",), ("PrivateSVM",)),
     "kmeans": (("s1",), ("auto", "lloyd", "grid")),
     "optimum": (("lifesci",), ("auto",)),
-    "postprocess": (("s1",), ("noisy Lloyd", "mcmc")),
     "kmedian": (("mushroom, k = 4",), ("auto",)),
+    "anywhere": (("lifesci",), ("auto",)),
     "features": (("sms_spam",), ("auto", "no selection")),
     "roc": (("sms_spam, BernoulliNB",), ("default",)),
 }

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from bench import pages
+from bench import command, pages
 from bench.accuracy import ENOUGH, Fit, Found, clusters, measure_cells, open_results
 from bench.accuracy.tasks import DELTA, DELTAS, TASKS, Cell
 from bench.peers import contestants
@@ -169,9 +169,8 @@ def run(options: argparse.Namespace) -> None:
     held = contests(worker)
     cells = [cell for contest in held.values() for data in contest.data for epsilon in EPSILONS
              for cell in contest.cells(data, epsilon)]  # fmt: skip
-    chosen = [cell for cell in cells if options.filter.search(cell.label)]
-    if options.list or not chosen:
-        print(*(cell.label for cell in chosen or cells), sep="\n")
+    chosen = command.chosen(options, cells, lambda cell: cell.label)
+    if not chosen:
         return
     here = [cell for cell in chosen if at_hand(cell, worker)]
     for name in dict.fromkeys(cell.solver for cell in chosen if cell not in here):

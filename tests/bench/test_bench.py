@@ -23,9 +23,7 @@ from bench import accuracy, columns, coverage, measure, pages, peers, pictures, 
 from bench.accuracy import targets, tasks
 from bench.accuracy.tasks import Cell
 from bench.peers import contestants, noisy_descent
-from bench.speed import plain_chain
 from bench.speed.cases import Case, Ready
-from privfit.clustering.postprocess import mcmc
 
 CELLS = [Cell("linear", "spambase", "Objective", e, 0.0) for e in (0.1, 1.0)]
 
@@ -232,18 +230,6 @@ def test_both_sides_of_a_case_agree_on_few_records(name: str) -> None:
             ready.agree(result, rival, call())
     finally:
         ready.close()
-
-
-def test_the_chain_in_python_walks_like_the_kernel() -> None:
-    trace, n, steps = plain_chain.blobs_trace(300, 2, 3), 300, 4000
-    plain = plain_chain.PlainChain(trace, n, 1)
-    plain.walk(steps)
-    ours = mcmc(trace, 3, steps=steps, n_records=n, rng=1, n_init=1)
-    assert plain.accepted / steps == pytest.approx(ours.accepted / steps, abs=0.03)
-    rows = np.concatenate([trace.sums, trace.counts[..., None]], axis=2)
-    for of, nearest in zip(rows, np.transpose(plain.cells), strict=False):
-        np.subtract.at(of, nearest, np.column_stack([plain.points, np.ones(n)]))
-    np.testing.assert_allclose(plain.rows, rows, atol=1e-9)
 
 
 # ----------------------------------------------------------------------------------------- accuracy
