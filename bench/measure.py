@@ -19,8 +19,10 @@ import re
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,14 @@ HOPELESS = 1.5  # times slower than the fastest rival in the first round: not ru
 BUSY = 0.05  # of the cores taken by others: a ratio is in doubt
 
 Call = Callable[[], Any]
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without warnings: of seeds and budgets, which are a bench's, and of rivals' convergence."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 # --------------------------------------------------------------------------------------- in turns

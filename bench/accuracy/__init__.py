@@ -23,7 +23,7 @@ from bench.accuracy import clusters, medians, optimum
 from bench.accuracy.linear import PLAIN
 from bench.accuracy.targets import all_targets
 from bench.accuracy.tasks import REFERENCES, TASKS, Cell, all_cells, fit, quick_cells
-from bench.results import Results, joined, parsed
+from bench.results import Results, by_seed, joined, parsed
 
 ENOUGH = 10  # seeds before a mean is held against its target
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -139,9 +139,7 @@ class Found:
 
     def values(self, cell: Cell) -> dict[int, float]:
         """By seed, where there is a number."""
-        row = self.results.get(*cell.key)
-        known = parsed(row["values"]) if row else []
-        return {seed: value for seed, value in enumerate(known) if value is not None}
+        return by_seed(self.results.get(*cell.key))
 
     def paired(self, first: Cell, second: Cell) -> list[float]:
         """The first minus the second, seed by seed."""

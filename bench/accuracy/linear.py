@@ -5,7 +5,6 @@ A seed sets the 80/20 split and the fit. Seeded fits are for benchmarks: they ar
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bench import tables
+from bench.measure import quiet
 from privfit import (
     DPSGA,
     EEM,
@@ -134,7 +134,6 @@ def _nonprivate(train: Dataset, test: Dataset) -> float:
 
     unit = float(train.schema.record_units()[0])
     X, X_test = (train.schema.encode(part.table) * unit for part in (train, test))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of convergence: the accuracy has long settled
+    with quiet():  # of convergence: the accuracy has long settled
         # C = 1 shrinks the small numbers of spambase too much: 0.89 there, and 0.93 with C = 100.
         return float(Plain(C=100, max_iter=1000).fit(X, train.labels).score(X_test, test.labels))

@@ -27,7 +27,7 @@ from bench import command, pages
 from bench.accuracy import mapped
 from bench.measure import ROOT
 from bench.pages import interval, refresh, table, verdict
-from bench.results import FOLDER, Results, joined, parsed
+from bench.results import FOLDER, Results, by_seed, joined
 
 PAPERS = ("humphries_2021", "lee_kifer", "perturbation_2008", "privgene_2013", "stoddard_2014")
 PAGES, PICTURES = ROOT / "docs" / "papers", ROOT / "docs" / "figures"
@@ -108,9 +108,7 @@ class Found:
 
     def at(self, name: str, panel: Panel, label: str, point: float) -> dict[int, float]:
         """By seed, the number at one point, where measured."""
-        row = self.results.get(name, panel.title, label, f"{point:g}")
-        known = parsed(row["values"]) if row else []
-        return {seed: value for seed, value in enumerate(known) if value is not None}
+        return by_seed(self.results.get(name, panel.title, label, f"{point:g}"))
 
     def add(self, job: Job, figure: Figure, found: Any, seconds: float) -> None:
         """Keep the number of one point, or of all."""

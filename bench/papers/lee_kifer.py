@@ -9,12 +9,12 @@ that noisy Lloyd and what is made of its release are compared on one and the sam
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
 from bench.accuracy import clusters
+from bench.measure import quiet
 from bench.papers import Claim, Curve, Figure, Panel
 from privfit import (
     CentersObjective,
@@ -52,8 +52,7 @@ def squares(name: str, centers: Any) -> float:
 
 def fitted(name: str, solver: Any, postprocess: str | None, epsilon: float, seed: int) -> KMeans:
     X = table(name)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of seeds
+    with quiet():  # of seeds
         model = KMeans(CLUSTERS[name], epsilon, domain=L1Ball(1.0), solver=solver,
                        postprocess=postprocess, adjacency="add_remove", n_public=len(X),
                        n_threads=1, random_state=seed)  # fmt: skip

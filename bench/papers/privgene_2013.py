@@ -10,7 +10,6 @@ is declared as a box. A seed is one fold of 5-fold cross-validation: fold `seed 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass
 from functools import cache, lru_cache, partial
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from bench import tables
 from bench.accuracy import clusters
+from bench.measure import quiet
 from bench.papers import Claim, Curve, Figure, Panel
 from privfit import (
     EEM,
@@ -113,8 +113,7 @@ def fitted(
     kind: Any = LogisticRegression if task == "logistic" else LinearSVC
     if task == "svm" and isinstance(solver, EEM | PrivGene):
         more["C"] = C
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of seeds
+    with quiet():  # of seeds
         model = kind(epsilon, domain=(-1, 1), classes=[0, 1], solver=solver, calibrate=False,
                      n_threads=1, random_state=seed, **more).fit(X, y)  # fmt: skip
     return np.append(model.coef_, model.intercept_)
@@ -169,8 +168,7 @@ def not_private(name: str, task: str, points: Sequence[float], seed: int) -> lis
         if task == "logistic"
         else [Hinge(loss="hinge", C=c, max_iter=1000) for c in (1e-3, 1e-2, 1e-1)]
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of convergence: errors have settled
+    with quiet():  # of convergence: errors have settled
         least = min(1 - float(model.fit(X, y).score(X_test, y_test)) for model in models)
     return [least] * len(points)
 
@@ -322,8 +320,7 @@ def figure_4() -> Figure:
 def variance(name: str, k: int, solver: Any, epsilon: float, seed: int) -> float:
     """The mean squared distance of a record to its nearest centre."""
     X = clusters.records(name)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of seeds
+    with quiet():  # of seeds
         model = KMeans(k, epsilon, domain=(-1, 1), solver=solver, n_threads=1, random_state=seed)
         return clusters.nicv(X, model.fit(X).cluster_centers_)
 

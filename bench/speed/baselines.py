@@ -10,11 +10,11 @@ Linear baselines take `S`, the records with a column of ones, each row multiplie
 of its label: then `S @ w` is minus the margin y z, and no pass over an n x m array goes to signs.
 """
 
-import warnings
-
 import numpy as np
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
+
+from bench.measure import quiet
 
 # ---------------------------------------------------------------------------------- linear models
 
@@ -159,8 +159,7 @@ def lloyd_kmeans(X, centers):
     """One iteration of scikit-learn's KMeans: it checks, centres X, assigns, averages, assigns."""
     from sklearn.cluster import KMeans
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # one iteration does not converge
+    with quiet():  # one iteration does not converge
         model = KMeans(len(centers), init=centers, n_init=1, max_iter=1, algorithm="lloyd", tol=0.0)
         return model.fit(X).cluster_centers_
 
