@@ -13,6 +13,7 @@ import ast
 import datetime
 import functools
 import hashlib
+import importlib.util
 import os
 import platform
 import re
@@ -39,6 +40,11 @@ HOPELESS = 1.5  # times slower than the fastest rival in the first round: not ru
 BUSY = 0.05  # of the cores taken by others: a ratio is in doubt
 
 Call = Callable[[], Any]
+
+
+def has(package: str) -> bool:
+    """Whether a rival's package is installed."""
+    return importlib.util.find_spec(package) is not None
 
 
 @contextmanager

@@ -180,7 +180,7 @@ DrawsByM = _along(_Draws, m=[200, 10_000, 1_000_000])
 
 
 class Chain(_Timed):
-    """Ten thousand steps of the chain over synthetic records that fit a release of noisy Lloyd."""
+    """A million steps of the chain over synthetic records that fit a release of noisy Lloyd."""
 
     param_names = ("k",)
     params = ([5, 15],)
@@ -194,4 +194,4 @@ class Chain(_Timed):
         self.trace = LloydTrace.from_release(model.fit(X).release_)
 
     def time_walk(self, k: int) -> None:
-        mcmc(self.trace, k, steps=10_000, n_records=1000, rng=1, n_init=1)
+        mcmc(self.trace, k, steps=1_000_000, n_records=1000, rng=1, n_init=1)

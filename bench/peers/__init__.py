@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import importlib.util
 import math
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from dataclasses import dataclass, replace
 from bench import command, pages
 from bench.accuracy import ENOUGH, Fit, Found, clusters, measure_cells, open_results
 from bench.accuracy.tasks import DELTA, DELTAS, TASKS, Cell
+from bench.measure import has
 from bench.peers import contestants
 from bench.peers.contestants import PYTHON, Worker
 from bench.results import Results
@@ -98,7 +98,7 @@ def at_hand(cell: Cell, worker: Worker | None) -> bool:
         return worker is not None
     packages = {"Google": "clustering", "OpenDP": "opendp"}
     name = packages.get(cell.solver.split(",")[0])
-    return name is None or importlib.util.find_spec(name) is not None
+    return name is None or has(name)
 
 
 # --------------------------------------------------------------------------------------- reporting

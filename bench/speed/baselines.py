@@ -142,14 +142,6 @@ def kmeans_faiss(X32, P):
     return out
 
 
-def has_faiss():
-    try:
-        import faiss
-    except ImportError:
-        return False
-    return bool(faiss.__version__)
-
-
 def kmedian_cdist(X, P):
     """(m,) l1 costs of sets of centres, a cdist for each set."""
     return np.array([cdist(X, C, "cityblock").min(axis=1).sum() for C in P])
@@ -213,14 +205,6 @@ def top_k_choice(scores, k, rate):
         chosen.append(i)
         weights[i] = 0
     return np.array(chosen)
-
-
-def has_opendp():
-    try:
-        import opendp  # noqa: F401
-    except ImportError:
-        return False
-    return True
 
 
 def laplace_opendp(n):
