@@ -52,6 +52,11 @@ class Curve:
     published: Mapping[float, float] = field(default_factory=dict)
 
 
+def level(measure: Callable[[int], float], settings: str) -> Curve:
+    """What is the same at every point: (seed) -> a number."""
+    return Curve(lambda points, seed: [measure(seed)] * len(points), settings, whole=True)
+
+
 @dataclass(frozen=True)
 class Claim:
     """One curve of a panel lies below another, at all points or at some."""

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from bench import tables
 from bench.accuracy import clusters
 from bench.measure import quiet
-from bench.papers import Claim, Curve, Figure, Panel
+from bench.papers import Claim, Curve, Figure, Panel, level
 from privfit import (
     EEM,
     Functional,
@@ -157,7 +157,7 @@ def by_mean_loss(epsilon: float, n: int) -> tuple[float, PrivateSVM]:
     return epsilon, PrivateSVM(n / C, paper=True)
 
 
-def not_private(name: str, task: str, points: Sequence[float], seed: int) -> list[float]:
+def not_private(name: str, task: str, seed: int) -> float:
     """scikit-learn's fits; of the support vector machine the best C of three."""
     from sklearn.linear_model import LogisticRegression as Logit
     from sklearn.svm import LinearSVC as Hinge
@@ -169,8 +169,7 @@ def not_private(name: str, task: str, points: Sequence[float], seed: int) -> lis
         else [Hinge(loss="hinge", C=c, max_iter=1000) for c in (1e-3, 1e-2, 1e-1)]
     )
     with quiet():  # of convergence: errors have settled
-        least = min(1 - float(model.fit(X, y).score(X_test, y_test)) for model in models)
-    return [least] * len(points)
+        return min(1 - float(model.fit(X, y).score(X_test, y_test)) for model in models)
 
 
 # --------------------------------------------------------------------------------------- figure 2
@@ -248,7 +247,7 @@ def common_curves(name: str, task: str) -> dict[str, Curve]:
         "GUPT": curve(name, task, Gupt(paper=True), "Gupt(paper=True)",
                       ", weights in [-5, 5]"),
         "Majority": curve(name, task, Majority(), "Majority()"),
-        "not private": Curve(partial(not_private, name, task), many, whole=True),
+        "not private": level(partial(not_private, name, task), many),
         "extra: PrivGene, EM, ten survivors": curve(name, task, PrivGene(paper=True),
                                                     "PrivGene(paper=True)"),
         "extra: PrivateERM, our noise": curve(name, task, partial(our_noise, task), ridge),
@@ -339,11 +338,11 @@ def unclipped_gupt(name: str, k: int, epsilon: float, seed: int) -> float:
     return clusters.nicv(X, mean + rng.laplace(0, 2 * k * d / (blocks * epsilon), (k, d)))
 
 
-def plain_means(name: str, k: int, points: Sequence[float], seed: int) -> list[float]:
+def plain_means(name: str, k: int, seed: int) -> float:
     from sklearn.cluster import KMeans as Plain
 
     X = clusters.records(name)
-    return [Plain(k, n_init=2, random_state=seed).fit(X).inertia_ / len(X)] * len(points)
+    return float(Plain(k, n_init=2, random_state=seed).fit(X).inertia_ / len(X))
 
 
 def clusters_panel(name: str, k: int) -> Panel:
@@ -357,8 +356,7 @@ def clusters_panel(name: str, k: int) -> Panel:
         "GUPT": Curve(partial(fit, Gupt(paper=True)), f"{head}`Gupt(paper=True)`"),
         "GUPT, not clipped": Curve(partial(unclipped_gupt, name, k),
                                    "the same without the last clip to the domain, in numpy"),
-        "not private": Curve(partial(plain_means, name, k), "scikit-learn's `KMeans(n_init=2)`",
-                             whole=True),
+        "not private": level(partial(plain_means, name, k), "scikit-learn's `KMeans(n_init=2)`"),
         "PrivGene, a hundredfold": Curve(partial(hundredfold, name, k),
                                          "as PrivGene, times 100"),
     }  # fmt: skip
