@@ -256,7 +256,7 @@ def solver_lines(found: Found, tasks: Iterable[str]) -> Iterator[str]:
         yield ""
 
 
-CLUSTERINGS = ("kmeans", "optimum", "kmedian", "anywhere")
+CLUSTERINGS = ("kmeans", "optimum", "postprocess", "kmedian", "anywhere")
 
 
 def write_pages(results: Results) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from bench.accuracy import anywhere, clusters, linear, medians, messages, optimum
 from bench.accuracy.linear import CONSTANT, DELTA, PLAIN
 from privfit import EEM, Lloyd, PrivGene
@@ -109,6 +111,28 @@ def _roc(data: str, model: Any, *budget: Any) -> float:
     return messages.distance(name, model, *budget)
 
 
+def _postprocess(
+    data: str, model: Any, epsilon: float, delta: float, adjacency: str, seed: int
+) -> float:
+    """The sum of squares of what is made of one release of noisy Lloyd."""
+    from bench.papers import lee_kifer
+    from privfit.clustering.postprocess import LloydTrace, consistent, kmeans, mcmc
+
+    k, fitted = lee_kifer.CLUSTERS[data], lee_kifer.fitted(data, Lloyd(paper=True), None, epsilon,
+                                                           seed)  # fmt: skip
+    last, trace = fitted.cluster_centers_, LloydTrace.from_release(fitted.release_)
+    if model == "released centres":  # ordinary k-means on every centre after the first
+        points = np.rint(np.concatenate([*trace.centroids[1:], last]) * 2**13).astype(np.int16)
+        last = kmeans(points, k, 20, np.random.default_rng(seed)) / 2**13
+    elif model == "consistent":  # the last means after the linear program
+        near = consistent(trace)
+        last = near.sums[-1] / np.maximum(near.counts[-1], 1.0)[:, None]
+        last /= np.maximum(np.abs(last).sum(axis=1, keepdims=True), 1.0)
+    elif model is not None:
+        last = mcmc(trace, k, rng=seed, **model).centers
+    return lee_kifer.squares(data, last)
+
+
 # ------------------------------------------------------------------------------------------ tasks
 
 TASKS: dict[str, Task] = {
@@ -135,6 +159,14 @@ TASKS: dict[str, Task] = {
     "optimum": Task(
         "cost over scikit-learn's best of 10",
         (*optimum.REAL, *optimum.MIXTURES), {"auto": "auto"}, _optimum, (),
+    ),
+    "postprocess": Task(
+        "within-cluster sum of squares",
+        ("s1", "gowalla_pois", "adult", "image_house_rgb", "lifesci"),
+        {"noisy Lloyd": None, "mcmc": {"steps": 30_000}, "anneal": {"anneal": True},
+         "anneal, short": {"steps": 30_000, "anneal": True},
+         "released centres": "released centres", "consistent": "consistent"},
+        _postprocess, (), deltas=(0.0,), adjacencies=("add_remove",),
     ),
     "kmedian": Task(
         "cost a record",
@@ -167,6 +199,7 @@ QUICK = {
     "svm": (("adult",), ("PrivateSVM",)),
     "kmeans": (("s1",), ("auto", "lloyd", "grid")),
     "optimum": (("lifesci",), ("auto",)),
+    "postprocess": (("s1",), ("noisy Lloyd", "mcmc")),
     "kmedian": (("mushroom, k = 4",), ("auto",)),
     "anywhere": (("lifesci",), ("auto",)),
     "features": (("sms_spam",), ("auto", "no selection")),
