@@ -22,6 +22,7 @@ from bench import __main__ as command
 from bench import accuracy, columns, coverage, measure, pages, peers, pictures, results, speed
 from bench.accuracy import targets, tasks
 from bench.accuracy.tasks import Cell
+from bench.command import chosen, in_time
 from bench.peers import contestants, noisy_descent
 from bench.speed.cases import Case, Ready
 
@@ -57,6 +58,16 @@ def test_results_go_to_a_folder_or_to_the_committed_ones() -> None:
     assert options("--out", "a").out == Path("a")
     assert options("--out", "a", "--write").out == results.FOLDER
     assert options("--out", "a", "--write", "--quick").out == Path("a")
+
+
+def test_cells_are_chosen_by_name_or_listed_and_begun_while_there_is_time(capsys: Any) -> None:
+    names = ["one", "two", "three"]
+    assert chosen(options("--filter", "t"), names, str) == ["two", "three"]
+    assert chosen(options("--filter", "t", "--list"), names, str) == []
+    assert chosen(options("--filter", "nothing"), names, str, str.upper) == []
+    assert capsys.readouterr().out.split() == ["two", "three", "ONE", "TWO", "THREE"]
+    assert list(in_time(options(), names)) == names
+    assert list(in_time(options("--minutes", "0"), names)) == []
 
 
 # ------------------------------------------------------------------------------------------ results
