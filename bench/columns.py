@@ -120,9 +120,9 @@ def verdict(found: Found, cell: Cell) -> str:
     told = []
     for measure, target, goal in zip(SIGN, *asked, strict=True):
         mean = round(found.mean(replace(cell, task=measure)), 3)
-        if target is not None and goal is not None:
-            better = [SIGN[measure] * (mean - bar) >= 0 for bar in (target, goal)]
-            told.append("goal" if better[1] else "target" if better[0] else f"**{measure} short**")
+        if target is not None:
+            met = pages.met(mean, target, goal, SIGN[measure])
+            told.append(f"**{measure} short**" if met == "short" else met)
     return ", ".join(told)
 
 

@@ -62,6 +62,13 @@ def verdict(gaps: Sequence[float], against: str = "contradicted") -> str:
     return "holds" if middle - half > 0 else against if middle + half < 0 else "undecided"
 
 
+def met(value: float, target: float, goal: float | None = None, sign: int = 1) -> str:
+    """What a value reaches of what is asked of it; with sign -1, lower is better."""
+    if goal is not None and sign * (value - goal) >= 0:
+        return "goal"
+    return "target" if sign * (value - target) >= 0 else "short"
+
+
 def origin(rows: Iterable[Row]) -> str:
     """When, where and with which code lines were measured."""
     listed = list(rows)

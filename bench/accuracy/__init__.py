@@ -165,10 +165,7 @@ def target_lines(found: Found) -> Iterator[str]:
     rows = []
     for one in all_targets():
         cell = one.cell
-        mean = found.mean(cell)
-        verdict = "target" if mean >= one.target else "short"
-        if one.goal is not None and mean >= one.goal:
-            verdict = "goal"
+        verdict = pages.met(found.mean(cell), one.target, one.goal)
         rows.append([
             cell.data, cell.adjacency, f"{cell.delta:g}", f"{cell.epsilon:g}", found.shown(cell),
             f"{one.target:g}", f"{one.goal or '-'}",
@@ -185,17 +182,17 @@ def cluster_verdicts(found: Found) -> Iterator[str]:
         for epsilon, target in zip(clusters.EPSILONS, asked, strict=True):
             cell = Cell("kmeans", data, "auto", epsilon, 0.0, "add_remove")
             if found.values(cell):
-                met = found.mean(cell) <= 1.05 * target
                 rows.append([f"kmeans: {data}", f"{epsilon:g}", found.shown(cell),
-                             f"{target:g} and 5 %", "target" if met else "short"])  # fmt: skip
+                             f"{target:g} and 5 %",
+                             pages.met(found.mean(cell), 1.05 * target, sign=-1)])  # fmt: skip
     for epsilon, above in medians.TARGETS.items():
         cell = Cell("kmedian", "mushroom, k = 4", "auto", epsilon)
         plain = Cell("kmedian", "mushroom, k = 4", PLAIN)
         if found.values(cell):
             excess = found.mean(cell) - found.mean(plain)
-            verdict = "target" if excess <= above else "short"
             rows.append(["kmedian: mushroom, k = 4", f"{epsilon:g}",
-                         f"{excess:.2f} above no privacy", f"{above:.2f}", verdict])  # fmt: skip
+                         f"{excess:.2f} above no privacy", f"{above:.2f}",
+                         pages.met(excess, above, sign=-1)])  # fmt: skip
     header = ("cell", "epsilon", "auto", "target", "verdict")
     yield from ("### Targets of clustering", "", *pages.table(header, rows), "")
 
@@ -227,12 +224,10 @@ def _beside(found: Found, cell: Cell, asked: tuple[float | None, float | None]) 
     target, goal = asked
     if not found.values(cell):
         return "-"
-    mean = found.mean(cell)
-    verdict = "" if target is None else (
-        "goal" if mean <= (goal or 0) else "target" if mean <= target else "short"
-    )  # fmt: skip
-    bounds = "" if target is None else f"{target:g}, {goal:g}: "
-    return f"{bounds}{found.shown(cell)} {verdict}".strip()
+    if target is None:
+        return found.shown(cell)
+    verdict = pages.met(found.mean(cell), target, goal, sign=-1)
+    return f"{target:g}, {goal:g}: {found.shown(cell)} {verdict}"
 
 
 def solver_lines(found: Found, tasks: Iterable[str]) -> Iterator[str]:

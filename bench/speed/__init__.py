@@ -107,9 +107,7 @@ def verdict(row: Row) -> str:
     if ratio is None or target is None or int(row["repeat"]) < ENOUGH or row["scale"] != "1":
         return "-"
     doubt = "?" if (number(row, "load") or 0) > BUSY else ""
-    if goal is not None and ratio >= goal:
-        return "goal" + doubt
-    return ("target" if ratio >= target else "short") + doubt
+    return pages.met(ratio, target, goal) + doubt
 
 
 HEADER = ("what", "size", "threads", "rival", "its ms (median)", "ours ms (median)", "ratio",
