@@ -21,6 +21,7 @@ import math
 import os
 import re
 import sys
+import time
 from pathlib import Path
 
 from bench.results import FOLDER
@@ -56,6 +57,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         help="where results are kept; default found")  # fmt: skip
     add("--write", action="store_true", help="keep them in bench/results, refresh the pages")
     options = parser.parse_args(arguments)
+    options.until = time.perf_counter() + 60 * options.minutes
     options.write = options.write and not options.quick
     if options.write:
         options.out = FOLDER

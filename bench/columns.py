@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from bench import pages
+from bench import command, pages
 from bench.accuracy import ENOUGH, Found, measure_cells, open_results
 from bench.accuracy.columns import (
     DATA,
@@ -120,9 +120,9 @@ def verdict(found: Found, cell: Cell) -> str:
     told = []
     for measure, target, goal in zip(SIGN, *asked, strict=True):
         mean = round(found.mean(replace(cell, task=measure)), 3)
-        if target is not None and goal is not None:
-            better = [SIGN[measure] * (mean - bar) >= 0 for bar in (target, goal)]
-            told.append("goal" if better[1] else "target" if better[0] else f"**{measure} short**")
+        if target is not None:
+            met = pages.met(mean, target, goal, SIGN[measure])
+            told.append(f"**{measure} short**" if met == "short" else met)
     return ", ".join(told)
 
 
@@ -233,9 +233,8 @@ def sections(results: Results) -> Iterator[str]:
 
 def run(options: argparse.Namespace) -> None:
     """Measure the chosen cells that are missing, and show them."""
-    chosen = [cell for cell in all_cells() if options.filter.search(cell.label)]
-    if options.list or not chosen:
-        print(*(cell.label for cell in chosen or all_cells()), sep="\n")
+    chosen = command.chosen(options, all_cells(), lambda cell: cell.label)
+    if not chosen:
         return
     asked = options.minutes > 0 and any(map(needs_worker, chosen))
     worker = Worker(PYTHON) if asked and PYTHON.exists() else None

@@ -8,7 +8,6 @@ what follows.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from bench import measure
+from bench import command, measure
 from bench.pages import refresh, table
 from bench.results import Results
 from privfit import (
@@ -170,13 +169,13 @@ def all_cells() -> Iterator[Cell]:
 def measure_cell(cell: Cell, fits: int) -> dict[str, Any]:
     """The share of intervals that cover: of weights, of each fit's margins, of the worst weight."""
     found = [cell.fit(seed) for seed in range(FIRST, FIRST + fits)]
-    reach = half_width(LEVEL)
+    half = half_width(LEVEL)
     weights, margins = (np.array([one[part] for one in found]) for part in (0, 1))
-    covered = np.abs(weights) <= reach
+    covered = np.abs(weights) <= half
     return {
         "solver": cell.solver, "table": cell.table, "epsilon": cell.epsilon, "fits": fits,
         "weights": float(covered.mean()), "worst": float(covered.mean(axis=0).min()),
-        "margins": float((np.abs(margins) <= reach).mean()),
+        "margins": float((np.abs(margins) <= half).mean()),
         "ratio": float(np.sqrt(np.square(weights).mean())),
     }  # fmt: skip
 
@@ -200,19 +199,15 @@ def tables(found: Results) -> Iterator[str]:
 
 def run(options: argparse.Namespace) -> None:
     """Measure the chosen cells; with --write, refresh docs/uncertainty.md."""
-    chosen = [cell for cell in all_cells() if options.filter.search(cell.key)]
-    if options.list or not chosen:
-        print(*(cell.key for cell in all_cells()), sep="\n")
+    chosen = command.chosen(options, all_cells(), lambda cell: cell.key)
+    if not chosen:
         return
-    if options.quick:
-        chosen = chosen[:1]
     values = ("fits", "weights", "worst", "margins", "ratio")
     found = Results(options.out / "coverage.csv", KEY, values)
-    start, fits = time.perf_counter(), options.seeds or (20 if options.quick else FITS)
-    for cell in chosen:
-        if time.perf_counter() - start < 60 * options.minutes:
-            row = found.add(measure_cell(cell, fits))
-            print(f"{cell.key}: {row['weights']}, margins {row['margins']}, worst weight "
-                  f"{row['worst']}, ratio {row['ratio']}", flush=True)  # fmt: skip
+    fits = options.seeds or (20 if options.quick else FITS)
+    for cell in command.in_time(options, chosen[:1] if options.quick else chosen):
+        row = found.add(measure_cell(cell, fits))
+        print(f"{cell.key}: {row['weights']}, margins {row['margins']}, worst weight "
+              f"{row['worst']}, ratio {row['ratio']}", flush=True)  # fmt: skip
     if options.write:
         refresh(PAGE, "\n".join(tables(found)), "table")

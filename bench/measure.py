@@ -13,21 +13,23 @@ import ast
 import datetime
 import functools
 import hashlib
-import importlib.metadata
+import importlib.util
 import os
 import platform
 import re
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_limits
 
 import privfit
 
@@ -38,6 +40,19 @@ HOPELESS = 1.5  # times slower than the fastest rival in the first round: not ru
 BUSY = 0.05  # of the cores taken by others: a ratio is in doubt
 
 Call = Callable[[], Any]
+
+
+def has(package: str) -> bool:
+    """Whether a rival's package is installed."""
+    return importlib.util.find_spec(package) is not None
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without warnings: of seeds and budgets, which are a bench's, and of rivals' convergence."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 # --------------------------------------------------------------------------------------- in turns
@@ -243,34 +258,11 @@ def _bare(path: Path) -> str:
 
 @functools.cache
 def machine() -> str:
-    """The machine in a few words."""
-    return f"{facts()['cpu']}, {facts()['cores']}"
-
-
-@functools.cache
-def facts() -> dict[str, str]:
-    """The machine and the versions, without names of hosts or paths."""
+    """The machine in a few words, without names of hosts or paths."""
     cpu = _field("/proc/cpuinfo", "model name") or platform.processor() or platform.machine()
-    memory = _field("/proc/meminfo", "MemTotal")
     family, model = (_field("/proc/cpuinfo", name) for name in ("cpu family", "model"))
-    blas = {f"{x['internal_api']} {x['version']}" for x in threadpool_info() if x["version"]}
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return {
-        "cpu": f"{cpu}, family {family} model {model}",
-        "cores": f"{cores} cores",
-        "memory": f"{int(memory.split()[0]) / 2**20:.0f} GB" if memory else "unknown",
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-        **{name: _version(name) for name in ("numpy", "scipy", "scikit-learn", "faiss-cpu")},
-        "blas": ", ".join(sorted(blas)),
-    }
-
-
-def _version(name: str) -> str:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return "not installed"
+    return f"{cpu}, family {family} model {model}, {cores} cores"
 
 
 def _field(path: str, name: str) -> str | None:

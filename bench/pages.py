@@ -1,10 +1,11 @@
-"""From results to Markdown: tables, numbers as they are shown, and places on pages."""
+"""From results to pages: tables, numbers as they are shown, places on pages, axes of pictures."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.stats
@@ -61,6 +62,13 @@ def verdict(gaps: Sequence[float], against: str = "contradicted") -> str:
     return "holds" if middle - half > 0 else against if middle + half < 0 else "undecided"
 
 
+def met(value: float, target: float, goal: float | None = None, sign: int = 1) -> str:
+    """What a value reaches of what is asked of it; with sign -1, lower is better."""
+    if goal is not None and sign * (value - goal) >= 0:
+        return "goal"
+    return "target" if sign * (value - target) >= 0 else "short"
+
+
 def origin(rows: Iterable[Row]) -> str:
     """When, where and with which code lines were measured."""
     listed = list(rows)
@@ -80,3 +88,18 @@ def refresh(path: Path, text: str, name: str) -> None:
         raise SystemExit(f"{path.name} lacks the markers {begin} and {end}; add them")
     head, tail = old.split(begin)[0], old.split(end)[1]
     replace_text(path, f"{head}{begin}\n{text.rstrip()}\n{end}{tail}")
+
+
+def axes(count: int, wide: float = 4.2, high: float = 3.4, across: int = 3) -> tuple[Any, Any]:
+    """A figure with so many axes, at most `across` in a row."""
+    from matplotlib.figure import Figure
+
+    across = min(across, count)
+    down = math.ceil(count / across)
+    figure = Figure(figsize=(wide * across, high * down), layout="constrained")
+    grid = list(figure.subplots(down, across, squeeze=False).flat)
+    for axis in grid[count:]:
+        axis.axis("off")
+    for axis in grid[:count]:
+        axis.tick_params(labelsize=7)
+    return figure, grid[:count]

@@ -14,34 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from bench import accuracy, speed
+import privfit
+from bench import accuracy, command, pages, speed
 from bench.accuracy.linear import PLAIN
 from bench.accuracy.tasks import TASKS, Cell
 from bench.measure import ROOT
 from bench.results import FOLDER
+from privfit import datasets
+from privfit.report import plotting
 
 FIGURES = ROOT / "docs" / "figures"
 DELTA = 1e-6
-
-
-def axes(count: int, wide: float = 4.2, high: float = 3.4) -> tuple[Any, list[Any]]:
-    """A figure with so many axes, three in a row."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    across = min(3, count)
-    down = -(-count // across)
-    figure, grid = pyplot.subplots(
-        down, across, figsize=(wide * across, high * down), squeeze=False, layout="constrained"
-    )
-    flat = list(grid.flat)
-    for axis in flat[count:]:
-        axis.axis("off")
-    for axis in flat[:count]:
-        axis.tick_params(labelsize=7)
-    return figure, flat[:count]
 
 
 # ----------------------------------------------------------------------------------------- scaling
@@ -86,7 +69,7 @@ def scaling(along: str) -> Callable[[], Any]:
                  if (lines := list(lines_along(along, *found)))}  # fmt: skip
         if not drawn:
             return None
-        figure, grid = axes(len(drawn))
+        figure, grid = pages.axes(len(drawn))
         for axis, (name, lines) in zip(grid, drawn.items(), strict=True):
             for label, x, y in lines:
                 axis.loglog(x, [1e3 * value for value in y], "o-", ms=3, lw=1, label=label)
@@ -141,7 +124,7 @@ def _is_number(text: str) -> bool:
 def ratios() -> Any:
     """How many times faster than the fastest rival: a bar a kernel, with target and goal."""
     rows = [row for row in speed.open_results(FOLDER) if row["group"] == "kernels" and row["ratio"]]
-    figure, (axis,) = axes(1, 9.0, 0.22 * len(rows) + 1)
+    figure, (axis,) = pages.axes(1, 9.0, 0.22 * len(rows) + 1)
     places = np.arange(len(rows))[::-1]
     axis.barh(places, [float(row["ratio"]) for row in rows], height=0.7, color="tab:blue",
               label="measured")  # fmt: skip
@@ -161,7 +144,7 @@ def by_epsilon(task: str, adjacency: str, delta: float, solvers: tuple[str, ...]
     """Means over seeds by epsilon: a panel a data set, a line a solver."""
     found = accuracy.Found(accuracy.open_results(FOLDER))
     data = [name for name in TASKS[task].data if "no bins" not in name]
-    figure, grid = axes(len(data))
+    figure, grid = pages.axes(len(data))
     for axis, name in zip(grid, data, strict=True):
         for solver in solvers:
             points = [(e, found.mean(Cell(task, name, solver, e, delta, adjacency)))
@@ -194,33 +177,28 @@ def labelled(n: int, seed: int) -> tuple[Any, Any]:
 
 
 def model(epsilon: float = 1.0, **options: Any) -> Any:
-    from privfit import LogisticRegression
-
-    return LogisticRegression(
+    return privfit.LogisticRegression(
         epsilon, DELTA, domain=(-1, 1), classes=[0, 1], calibrate=False, **options
     )
 
 
 def sweep_of_solvers() -> Any:
-    from privfit import sweep
-    from privfit.report.plotting import draw_sweep
-
     X, y = labelled(4000, 0)
     epsilons = [0.03, 0.1, 0.3, 1.0, 3.0]
-    return draw_sweep({
-        solver: sweep(model(solver=solver), X, y, epsilons, public=True, seeds=8)
+    return plotting.draw_sweep({
+        solver: privfit.sweep(model(solver=solver), X, y, epsilons, public=True, seeds=8)
         for solver in ("local", "gradient", "objective")
     })  # fmt: skip
 
 
 def roc() -> Any:
-    from privfit import roc_curve
-    from privfit.report.plotting import draw_roc
-
     X, y = labelled(6000, 1)
     score = model(random_state=0).fit(X[:5000], y[:5000]).predict_proba(X[5000:])[:, 1]
-    return draw_roc(
-        {f"epsilon {e:g}": roc_curve(y[5000:], score, e, random_state=0) for e in (1.0, 0.1)}
+    return plotting.draw_roc(
+        {
+            f"epsilon {e:g}": privfit.roc_curve(y[5000:], score, e, random_state=0)
+            for e in (1.0, 0.1)
+        }
     )
 
 
@@ -231,74 +209,56 @@ def seven_blobs(width: float) -> Any:
 
 
 def clusters() -> Any:
-    from privfit import KMeans
-    from privfit.report.plotting import draw_clusters
-
     X = seven_blobs(0.07)
-    fitted = KMeans(7, 1.0, domain=(-1, 1), random_state=0).fit(X)
-    return draw_clusters(fitted, public_points=X[:400])
+    fitted = privfit.KMeans(7, 1.0, domain=(-1, 1), random_state=0).fit(X)
+    return plotting.draw_clusters(fitted, public_points=X[:400])
 
 
 def centers() -> Any:
     """Of a table of mixed columns."""
-    from privfit import KMeans, Schema
-    from privfit.datasets import make_census
-    from privfit.report.plotting import draw_centers
-
-    census = make_census()
+    census = datasets.make_census()
     names = ("age", "years", "hours", "sex", "marital")
-    schema = Schema({name: census.schema.columns[name] for name in names})
-    return draw_centers(KMeans(6, 2.0, domain=schema, random_state=0).fit(census.table))
+    schema = privfit.Schema({name: census.schema.columns[name] for name in names})
+    return plotting.draw_centers(
+        privfit.KMeans(6, 2.0, domain=schema, random_state=0).fit(census.table)
+    )
 
 
 def choice() -> Any:
     """Of seven clusters, for docs/kmeans.md."""
-    from privfit import choose_k
-    from privfit.report.plotting import draw_choice
-
-    chosen = choose_k(seven_blobs(0.05), range(2, 16), 1.0, domain=(-1, 1), random_state=0)
-    return draw_choice(chosen)
+    chosen = privfit.choose_k(seven_blobs(0.05), range(2, 16), 1.0, domain=(-1, 1), random_state=0)
+    return plotting.draw_choice(chosen)
 
 
 def budget_of_a_run() -> Any:
-    from privfit.report.plotting import draw_budget
-
     X, y = labelled(4000, 3)
-    return draw_budget(model(random_state=0).fit(X, y))
+    return plotting.draw_budget(model(random_state=0).fit(X, y))
 
 
 def budget_of_a_ledger() -> Any:
-    from privfit import KMeans, Ledger, roc_curve
-    from privfit.report.plotting import draw_budget
-
     X, y = labelled(6000, 4)
-    book = Ledger(2.0, 2e-6)
-    KMeans(3, 0.25, domain=(-1, 1), ledger=book).fit(X)
+    book = privfit.Ledger(2.0, 2e-6)
+    privfit.KMeans(3, 0.25, domain=(-1, 1), ledger=book).fit(X)
     with book.group("train"):
         fitted = model(1.0, ledger=book).fit(X[:5000], y[:5000])
     with book.group("test"):
-        roc_curve(y[5000:], fitted.predict_proba(X[5000:])[:, 1], 0.5, ledger=book)
-    return draw_budget(book)
+        privfit.roc_curve(y[5000:], fitted.predict_proba(X[5000:])[:, 1], 0.5, ledger=book)
+    return plotting.draw_budget(book)
 
 
 def composition() -> Any:
-    from privfit import Budget, Event
-    from privfit.report.plotting import draw_composition
-
-    return draw_composition(Event("selection", 0.0625, 150), Budget(1.0, DELTA))
+    return plotting.draw_composition(
+        privfit.Event("selection", 0.0625, 150), privfit.Budget(1.0, DELTA)
+    )
 
 
 def shapes() -> Any:
-    from privfit import LogisticRegression, Numeric, Schema
-    from privfit.datasets import make_census
-    from privfit.report.plotting import draw_shapes
-
-    census = make_census()
-    cut = {"age": Numeric(17, 90, bins=12), "hours": Numeric(1, 99, bins=10)}
-    schema = Schema({**census.schema.columns, **cut})
-    fitted = LogisticRegression(1.0, DELTA, domain=schema, classes=[0, 1], random_state=0)
+    census = datasets.make_census()
+    cut = {"age": privfit.Numeric(17, 90, bins=12), "hours": privfit.Numeric(1, 99, bins=10)}
+    schema = privfit.Schema({**census.schema.columns, **cut})
+    fitted = privfit.LogisticRegression(1.0, DELTA, domain=schema, classes=[0, 1], random_state=0)
     fitted.fit(census.table, census.target)
-    return draw_shapes(fitted, columns=list(fitted.importances())[:6])
+    return plotting.draw_shapes(fitted, columns=list(fitted.importances())[:6])
 
 
 # -------------------------------------------------------------------------------------- the command
@@ -326,11 +286,8 @@ PICTURES: dict[str, Callable[[], Any]] = {
 
 def run(options: argparse.Namespace) -> None:
     """Draw the chosen pictures into docs/figures, or into the folder of --out."""
-    from privfit.report.plotting import save_figure
-
-    chosen = [name for name in PICTURES if options.filter.search(name)]
-    if options.list or not chosen:
-        print(*PICTURES, sep="\n")
+    chosen = command.chosen(options, PICTURES, str)
+    if not chosen:
         return
     folder = FIGURES if options.write else options.out
     folder.mkdir(parents=True, exist_ok=True)
@@ -340,5 +297,5 @@ def run(options: argparse.Namespace) -> None:
             print(f"{name}: no results of asv; run asv run --python=same")
             continue
         path = folder / f"{name}.png"
-        save_figure(figure, path, dpi=90)
+        plotting.save_figure(figure, path, dpi=90)
         print(f"{path.name}: {path.stat().st_size:,} bytes")

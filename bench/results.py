@@ -78,6 +78,12 @@ def parsed(values: str) -> list[float | None]:
     return [None if part == "-" else float(part) for part in values.split()]
 
 
+def by_seed(row: Row | None) -> dict[int, float]:
+    """The numbers of a line's seeds, where there is one."""
+    known = parsed(row["values"]) if row else []
+    return {seed: value for seed, value in enumerate(known) if value is not None}
+
+
 def replace_text(path: Path, text: str) -> None:
     """Write a file whole or not at all, whenever the process ends."""
     part = path.with_name(f"{path.name}.part")

@@ -171,7 +171,8 @@ def test_estimators_have_one_order_of_arguments(name):
      ("privfit.clustering.kmedian", "Gupta", "Swaps"), ("privfit", "LinearHybrid", "SelectRefine"),
      ("privfit.linear", "LinearHybrid", "SelectRefine"),
      ("privfit.linear.select_refine", "LinearHybrid", "SelectRefine"),
-     ("privfit.runs", "Step", "Draws"), ("privfit.runs.paths", "Step", "Draws")],
+     ("privfit.runs", "Step", "Draws"), ("privfit.runs.paths", "Step", "Draws"),
+     ("privfit.audit", "Step", "PairedStep"), ("privfit.audit.pairs", "Step", "PairedStep")],
 )  # fmt: skip
 def test_old_classes_are_found_where_they_were_so_that_pickles_load(module, old, new):
     found = importlib.import_module(module)

@@ -18,12 +18,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import measure, pages
+from bench import command, measure, pages
 from bench.accuracy import clusters, medians, optimum
-from bench.accuracy.linear import COUNTS, DELTA, PLAIN
+from bench.accuracy.linear import PLAIN
 from bench.accuracy.targets import all_targets
 from bench.accuracy.tasks import REFERENCES, TASKS, Cell, all_cells, fit, quick_cells
-from bench.results import Results, joined, parsed
+from bench.results import Results, by_seed, joined, parsed
 
 ENOUGH = 10  # seeds before a mean is held against its target
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -139,9 +139,7 @@ class Found:
 
     def values(self, cell: Cell) -> dict[int, float]:
         """By seed, where there is a number."""
-        row = self.results.get(*cell.key)
-        known = parsed(row["values"]) if row else []
-        return {seed: value for seed, value in enumerate(known) if value is not None}
+        return by_seed(self.results.get(*cell.key))
 
     def paired(self, first: Cell, second: Cell) -> list[float]:
         """The first minus the second, seed by seed."""
@@ -167,10 +165,7 @@ def target_lines(found: Found) -> Iterator[str]:
     rows = []
     for one in all_targets():
         cell = one.cell
-        mean = found.mean(cell)
-        verdict = "target" if mean >= one.target else "short"
-        if one.goal is not None and mean >= one.goal:
-            verdict = "goal"
+        verdict = pages.met(found.mean(cell), one.target, one.goal)
         rows.append([
             cell.data, cell.adjacency, f"{cell.delta:g}", f"{cell.epsilon:g}", found.shown(cell),
             f"{one.target:g}", f"{one.goal or '-'}",
@@ -180,45 +175,6 @@ def target_lines(found: Found) -> Iterator[str]:
     yield from ("### Targets of the default", "", *pages.table(header, rows), "")
 
 
-# What the papers found: the first beats the second, at this delta.
-DUELS = (
-    ("EEM, paper", "PrivGene, paper, one survivor", 0.0),
-    ("DPSGA, paper", "PrivGene, paper", DELTA),
-    ("DPSGA, paper", "Subsample, paper", DELTA),
-)
-
-
-def duel_lines(found: Found) -> Iterator[str]:
-    """What the papers found, over paired seeds: the difference and its interval."""
-    rows = []
-    for first, second, delta in DUELS:
-        for data in ("adult", "mushroom", "bank_full"):
-            for epsilon in (0.1, 0.3162, 1.0):
-                a, b = (Cell("linear", data, name, epsilon, delta) for name in (first, second))
-                gaps = found.paired(a, b)
-                rows.append([f"{first} beats {second}", data, f"{epsilon:g}", f"{delta:g}",
-                             found.shown(a), found.shown(b), pages.mean(gaps),
-                             pages.verdict(gaps, "reversed")])  # fmt: skip
-    header = ("claim", "data", "epsilon", "delta", "first", "second", "difference", "verdict")
-    yield from ("### What the papers found", "", *pages.table(header, rows), "")
-
-
-def generation_lines(found: Found) -> Iterator[str]:
-    """Accuracy by the number of generations, and by the default's rule."""
-    yield from ("### Number of generations", "", f'Adult, replace, delta {DELTA:g}; "rule" is the '
-                "default number.", "")  # fmt: skip
-    for search, counts in COUNTS.items():
-        rows = []
-        for epsilon in (0.1, 0.3162, 1.0, 3.162):
-            row = [Cell("generations", "adult", f"{search} {r}", epsilon) for r in counts]
-            row.append(Cell("linear", "adult", search, epsilon))
-            if any(map(found.values, row)):
-                rows.append([f"{epsilon:g}", *map(found.shown, row)])
-        if rows:
-            header = (f"{search}, epsilon", *map(str, counts), "rule")
-            yield from (*pages.table(header, rows), "")
-
-
 def cluster_verdicts(found: Found) -> Iterator[str]:
     """'auto' of k-means and k-median against its targets."""
     rows = []
@@ -226,17 +182,17 @@ def cluster_verdicts(found: Found) -> Iterator[str]:
         for epsilon, target in zip(clusters.EPSILONS, asked, strict=True):
             cell = Cell("kmeans", data, "auto", epsilon, 0.0, "add_remove")
             if found.values(cell):
-                met = found.mean(cell) <= 1.05 * target
                 rows.append([f"kmeans: {data}", f"{epsilon:g}", found.shown(cell),
-                             f"{target:g} and 5 %", "target" if met else "short"])  # fmt: skip
+                             f"{target:g} and 5 %",
+                             pages.met(found.mean(cell), 1.05 * target, sign=-1)])  # fmt: skip
     for epsilon, above in medians.TARGETS.items():
         cell = Cell("kmedian", "mushroom, k = 4", "auto", epsilon)
         plain = Cell("kmedian", "mushroom, k = 4", PLAIN)
         if found.values(cell):
             excess = found.mean(cell) - found.mean(plain)
-            verdict = "target" if excess <= above else "short"
             rows.append(["kmedian: mushroom, k = 4", f"{epsilon:g}",
-                         f"{excess:.2f} above no privacy", f"{above:.2f}", verdict])  # fmt: skip
+                         f"{excess:.2f} above no privacy", f"{above:.2f}",
+                         pages.met(excess, above, sign=-1)])  # fmt: skip
     header = ("cell", "epsilon", "auto", "target", "verdict")
     yield from ("### Targets of clustering", "", *pages.table(header, rows), "")
 
@@ -268,12 +224,10 @@ def _beside(found: Found, cell: Cell, asked: tuple[float | None, float | None]) 
     target, goal = asked
     if not found.values(cell):
         return "-"
-    mean = found.mean(cell)
-    verdict = "" if target is None else (
-        "goal" if mean <= (goal or 0) else "target" if mean <= target else "short"
-    )  # fmt: skip
-    bounds = "" if target is None else f"{target:g}, {goal:g}: "
-    return f"{bounds}{found.shown(cell)} {verdict}".strip()
+    if target is None:
+        return found.shown(cell)
+    verdict = pages.met(found.mean(cell), target, goal, sign=-1)
+    return f"{target:g}, {goal:g}: {found.shown(cell)} {verdict}"
 
 
 def solver_lines(found: Found, tasks: Iterable[str]) -> Iterator[str]:
@@ -297,15 +251,15 @@ def solver_lines(found: Found, tasks: Iterable[str]) -> Iterator[str]:
         yield ""
 
 
-CLUSTERINGS = ("kmeans", "optimum", "postprocess", "kmedian")
+CLUSTERINGS = ("kmeans", "optimum", "postprocess", "kmedian", "anywhere")
 
 
 def write_pages(results: Results) -> None:
     """Refresh docs/benchmarks/accuracy.md and clusters.md."""
     found = Found(results)
-    others = [task for task in TASKS if task not in (*CLUSTERINGS, "generations")]
+    others = [task for task in TASKS if task not in CLUSTERINGS]
     for page, tasks, parts in (
-        ("accuracy", others, (target_lines, duel_lines, generation_lines)),
+        ("accuracy", others, (target_lines,)),
         ("clusters", CLUSTERINGS, (cluster_verdicts, optimum_lines)),
     ):
         rows = [row for row in results if (row["task"] in CLUSTERINGS) == (page == "clusters")]
@@ -323,9 +277,8 @@ def write_pages(results: Results) -> None:
 def run(options: argparse.Namespace) -> None:
     """Measure the chosen cells that are missing, and show them."""
     cells = quick_cells() if options.quick else all_cells()
-    chosen = [cell for cell in cells if options.filter.search(cell.label)]
-    if options.list or not chosen:
-        print(*(cell.label for cell in chosen or all_cells()), sep="\n")
+    chosen = command.chosen(options, cells, lambda cell: cell.label)
+    if not chosen:
         return
     results = open_results(options.out)
     seeds = options.seeds or (1 if options.quick else ENOUGH)

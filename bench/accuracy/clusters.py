@@ -6,7 +6,6 @@ to [-1, 1] by its declared range.
 
 from __future__ import annotations
 
-import warnings
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 
 import privfit
 from bench import tables
+from bench.measure import quiet
 
 EPSILONS = (0.05, 0.1, 0.3162, 1.0)
 
@@ -51,8 +51,7 @@ def nicv(X: Any, centers: Any) -> float:
 def not_private(X: Any, k: int) -> float:
     from sklearn.cluster import KMeans
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         return float(KMeans(k, n_init=10, random_state=0).fit(X).inertia_ / len(X))
 
 

@@ -5,7 +5,6 @@ A seed sets the 80/20 split and the fit. Seeded fits are for benchmarks: they ar
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bench import tables
+from bench.measure import quiet
 from privfit import (
     DPSGA,
     EEM,
@@ -81,10 +81,6 @@ VECTORS = {
     "EEM, paper": Vector(EEM(paper=True)),
     "PrivGene, paper": Vector(PrivGene(paper=True)),
 }
-COUNTS = {"DPSGA": (10, 20, 50, 75, 100, 120), "Local": (25, 50, 100, 200, 400, 800)}
-BY_COUNT = {f"DPSGA {r}": DPSGA(generations=r) for r in COUNTS["DPSGA"]} | {
-    f"Local {r}": Local(generations=r) for r in COUNTS["Local"]
-}
 
 
 _load = lru_cache(maxsize=1)(tables.real)
@@ -138,7 +134,6 @@ def _nonprivate(train: Dataset, test: Dataset) -> float:
 
     unit = float(train.schema.record_units()[0])
     X, X_test = (train.schema.encode(part.table) * unit for part in (train, test))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of convergence: the accuracy has long settled
+    with quiet():  # of convergence: the accuracy has long settled
         # C = 1 shrinks the small numbers of spambase too much: 0.89 there, and 0.93 with C = 100.
         return float(Plain(C=100, max_iter=1000).fit(X, train.labels).score(X_test, test.labels))

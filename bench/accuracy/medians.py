@@ -78,15 +78,18 @@ class Problem:
 def problem(name: str, seed: int) -> Problem:
     rng = np.random.default_rng(1000 + seed)
     if name in ("s1", "gowalla_pois"):
-        X = _plane(name)
-        middles = (np.arange(SIDE) + 0.5) * 2 / SIDE - 1
-        places = np.array(np.meshgrid(middles, middles)).reshape(2, -1).T
-        clip, domain = (0.0, 4.0), Box(-1, 1, 2)
+        X, places, clip, domain = _plane(name), grid(), (0.0, 4.0), Box(-1, 1, 2)
     else:
         X = _mushrooms() if name == "mushroom" else _spam()
         d = X.shape[1]
         places, clip, domain = rng.uniform(0, 1, (len(X) // 4, d)), (d / 4, d / 2), Box(0, 1)
     return Problem(FacilityObjective(X, places, clip, domain, n_threads=1), len(X))
+
+
+def grid() -> Any:
+    """Places (1024, 2) in the plane, the middles of equal cells of [-1, 1]^2."""
+    middles = (np.arange(SIDE) + 0.5) * 2 / SIDE - 1
+    return np.array(np.meshgrid(middles, middles)).reshape(2, -1).T
 
 
 @lru_cache(maxsize=1)

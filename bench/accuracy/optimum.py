@@ -7,7 +7,6 @@ step. Mixtures have centres uniform in [-0.8, 0.8]^d and spread 0.15, and are cl
 
 from __future__ import annotations
 
-import warnings
 from functools import cache, lru_cache
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 
 import privfit
 from bench.accuracy.clusters import nicv
+from bench.measure import quiet
 from privfit import datasets
 
 REAL = {
@@ -70,9 +70,9 @@ def records(name: str) -> Any:
     return np.clip(2 * (X - low) / np.where(high > low, high - low, 1) - 1, -1, 1)
 
 
-def mixture(n: int, d: int, k: int, is_equal: bool) -> Any:
+def mixture(n: int, d: int, k: int, is_equal: bool, seed: int | None = None) -> Any:
     """The same points on every machine."""
-    coins = np.random.default_rng(1000 * d + k)
+    coins = np.random.default_rng(1000 * d + k if seed is None else seed)
     middles = coins.uniform(-0.8, 0.8, (k, d))
     weights = np.ones(k) if is_equal else 1 / np.arange(1, k + 1)
     own = coins.choice(k, n, p=weights / weights.sum())
@@ -85,8 +85,7 @@ def best_known(name: str) -> float:
     from sklearn.cluster import KMeans
 
     X, k = records(name), clusters_of(name)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         fitted = KMeans(k, n_init=10, random_state=0).fit(X[:100_000])
         if len(X) > 100_000:
             fitted = KMeans(k, init=fitted.cluster_centers_, n_init=1).fit(X)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.accuracy import clusters, linear, medians, messages, optimum
+from bench.accuracy import anywhere, clusters, linear, medians, messages, optimum
 from bench.accuracy.linear import CONSTANT, DELTA, PLAIN
 from privfit import EEM, Lloyd, PrivGene
 from privfit.clustering.kmeans import METHODS as KMEANS
@@ -146,10 +146,6 @@ TASKS: dict[str, Task] = {
         "test accuracy", ("adult", "bank_full"), linear.VECTORS, linear.accuracy,
         (PLAIN, CONSTANT), higher=True,
     ),
-    "generations": Task(
-        "test accuracy", ("adult",), linear.BY_COUNT, linear.accuracy, (PLAIN, CONSTANT),
-        higher=True,
-    ),
     "kmeans": Task(
         "NICV",
         tuple(clusters.CLUSTERS),
@@ -178,6 +174,10 @@ TASKS: dict[str, Task] = {
          "s1, k = 15", "gowalla_pois, k = 5", "gowalla_pois, k = 20"),
         medians.METHODS, _kmedian, (PLAIN, RANDOM),
     ),
+    "anywhere": Task(
+        "l2 cost over the best of 10 without privacy", tuple(anywhere.CLUSTERS), anywhere.METHODS,
+        anywhere.fitted, (),
+    ),
     "features": Task(
         "test accuracy",
         ("sms_spam",),
@@ -201,6 +201,7 @@ QUICK = {
     "optimum": (("lifesci",), ("auto",)),
     "postprocess": (("s1",), ("noisy Lloyd", "mcmc")),
     "kmedian": (("mushroom, k = 4",), ("auto",)),
+    "anywhere": (("lifesci",), ("auto",)),
     "features": (("sms_spam",), ("auto", "no selection")),
     "roc": (("sms_spam, BernoulliNB",), ("default",)),
 }

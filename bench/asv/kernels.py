@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import privfit
+from privfit.clustering.postprocess import LloydTrace, mcmc
 
 DEFAULT = {"layout": "codes", "loss": "logistic", "n": 20_000, "d": 20, "m": 50, "k": 5,
            "threads": 1}  # fmt: skip
@@ -176,3 +177,21 @@ class _Draws(_Timed):
 
 
 DrawsByM = _along(_Draws, m=[200, 10_000, 1_000_000])
+
+
+class Chain(_Timed):
+    """A million steps of the chain over synthetic records that fit a release of noisy Lloyd."""
+
+    param_names = ("k",)
+    params = ([5, 15],)
+
+    def build(self, k: int, **_: Any) -> None:
+        X = np.random.default_rng(1).uniform(-0.1, 0.1, (1000, 2))
+        settings = {"solver": privfit.Lloyd(paper=True), "n_public": 1000, "random_state": 0}
+        model = privfit.KMeans(
+            k, 0.5, domain=privfit.L1Ball(1.0), adjacency="add_remove", **settings
+        )
+        self.trace = LloydTrace.from_release(model.fit(X).release_)
+
+    def time_walk(self, k: int) -> None:
+        mcmc(self.trace, k, steps=1_000_000, n_records=1000, rng=1, n_init=1)

@@ -1,6 +1,6 @@
 """What the audits find: every estimator, solver and metric, with the smallest fault that is found.
 
-`audits` has pairs of neighbouring tables for every way to release something, `samplers` tests what
+`rows` has pairs of neighbouring tables for every way to release something, `samplers` tests what
 draws. Results keep the pairs that strained most, which the tests repeat; docs/audit.md shows them.
 """
 
@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import argparse
 import math
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bench import measure
-from bench.audit import audits, samplers
+from bench import command, measure
+from bench.audit import audits, rows, samplers
 from bench.pages import refresh, table
 from bench.results import FOLDER, Results, Row
 
 PAGE = measure.ROOT / "docs" / "audit.md"
-COLUMNS = [(adjacency, delta) for adjacency in audits.ADJACENCIES for delta in audits.DELTAS]
+COLUMNS = [(adjacency, delta) for adjacency in rows.ADJACENCIES for delta in rows.DELTAS]
 LEAST, MOST = 2.0, 4.0  # a fault that must be found, and the largest that is planted
 PLANTED = 1.5  # what the tests plant
 
@@ -97,7 +96,7 @@ def tables(found: Results, drawn: Results) -> Iterator[str]:
     )
     yield ""
     cells: dict[tuple[str, str], dict[Any, list[Row]]] = {}
-    for audit in audits.all_audits():
+    for audit in rows.all_audits():
         row = found.get(audit.key)
         if row is not None:
             own = cells.setdefault(audit.row, {})
@@ -119,26 +118,19 @@ def tables(found: Results, drawn: Results) -> Iterator[str]:
 # -------------------------------------------------------------------------------------- the command
 
 
+def name_of(each: audits.Audit | samplers.Sampler) -> str:
+    return each.key if isinstance(each, audits.Audit) else each.name
+
+
 def run(options: argparse.Namespace) -> None:
     """Measure the chosen audits and samplers; with --write, refresh docs/audit.md."""
-    chosen = [audit for audit in audits.all_audits() if options.filter.search(audit.key)]
-    drawing = [each for each in samplers.SAMPLERS if options.filter.search(each.name)]
-    if options.list or not chosen + drawing:
-        print(*(audit.key for audit in audits.all_audits()), sep="\n")
-        print(*(sampler.name for sampler in samplers.SAMPLERS), sep="\n")
-        return
-    if options.quick:
-        chosen, drawing = chosen[:1], drawing[:1]
+    chosen = command.chosen(options, [*rows.all_audits(), *samplers.SAMPLERS], name_of)
     found, drawn = open_audits(options.out), open_samplers(options.out)
-    start = time.perf_counter()
-    for audit in chosen:
-        if time.perf_counter() - start < 60 * options.minutes:
-            row = found.add(measure_audit(audit))
-            print(f"{audit.key}: finds {row['finds']}, passes {row['passes']}", flush=True)
-    for sampler in drawing:
-        if time.perf_counter() - start < 60 * options.minutes:
-            row = drawn.add({"sampler": sampler.name, "finds": sampler.smallest(),
-                             "draws": sampler.draws})  # fmt: skip
-            print(f"{sampler.name}: finds {row['finds']}", flush=True)
-    if options.write:
+    for each in command.in_time(options, chosen[:1] if options.quick else chosen):
+        if isinstance(each, audits.Audit):
+            row = found.add(measure_audit(each))
+        else:
+            row = drawn.add({"sampler": each.name, "finds": each.smallest(), "draws": each.draws})
+        print(f"{name_of(each)}: finds {row['finds']}", flush=True)
+    if options.write and chosen:
         refresh(PAGE, "\n".join(tables(found, drawn)), "tables")

@@ -23,10 +23,11 @@ from typing import Any
 
 import numpy as np
 
+from bench import command, pages
 from bench.accuracy import mapped
 from bench.measure import ROOT
 from bench.pages import interval, refresh, table, verdict
-from bench.results import FOLDER, Results, joined, parsed
+from bench.results import FOLDER, Results, by_seed, joined
 
 PAPERS = ("humphries_2021", "lee_kifer", "perturbation_2008", "privgene_2013", "stoddard_2014")
 PAGES, PICTURES = ROOT / "docs" / "papers", ROOT / "docs" / "figures"
@@ -49,6 +50,11 @@ class Curve:
     settings: str
     whole: bool = False
     published: Mapping[float, float] = field(default_factory=dict)
+
+
+def level(measure: Callable[[int], float], settings: str) -> Curve:
+    """What is the same at every point: (seed) -> a number."""
+    return Curve(lambda points, seed: [measure(seed)] * len(points), settings, whole=True)
 
 
 @dataclass(frozen=True)
@@ -107,9 +113,7 @@ class Found:
 
     def at(self, name: str, panel: Panel, label: str, point: float) -> dict[int, float]:
         """By seed, the number at one point, where measured."""
-        row = self.results.get(name, panel.title, label, f"{point:g}")
-        known = parsed(row["values"]) if row else []
-        return {seed: value for seed, value in enumerate(known) if value is not None}
+        return by_seed(self.results.get(name, panel.title, label, f"{point:g}"))
 
     def add(self, job: Job, figure: Figure, found: Any, seconds: float) -> None:
         """Keep the number of one point, or of all."""
@@ -125,6 +129,10 @@ class Found:
                 "values": joined(values.get(s) for s in range(max(values) + 1)),
                 "seconds": seconds / len(points) + (float(row["seconds"]) if row else 0.0),
             }, write=False)  # fmt: skip
+
+    def has(self, name: str) -> bool:
+        """Whether something of a figure was measured."""
+        return any(row["figure"] == name for row in self.results)
 
     def seconds(self, name: str) -> float:
         """How long the fits of a figure took."""
@@ -259,22 +267,10 @@ def section(name: str, figure: Figure, found: Found, picture: str) -> Iterator[s
 
 def draw(name: str, figure: Figure, found: Found, path: Path) -> None:
     """A picture with an axis for each panel; bars are 95 % intervals."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    across = min(figure.across, len(figure.panels))
-    down = math.ceil(len(figure.panels) / across)
-    picture, axes = pyplot.subplots(
-        down, across, figsize=(4.2 * across, 3.9 * down), squeeze=False, layout="constrained"
-    )
-    for axis, panel in zip(axes.flat, figure.panels, strict=False):
+    picture, grid = pages.axes(len(figure.panels), high=3.9, across=figure.across)
+    for axis, panel in zip(grid, figure.panels, strict=True):
         draw_panel(axis, name, panel, found)
-    for axis in axes.flat[len(figure.panels) :]:
-        axis.axis("off")
     picture.savefig(path, dpi=110, metadata={"Software": None})
-    pyplot.close(picture)
 
 
 def draw_panel(axis: Any, name: str, panel: Panel, found: Found) -> None:
@@ -294,7 +290,6 @@ def draw_panel(axis: Any, name: str, panel: Panel, found: Found) -> None:
     axis.set_title(panel.title, fontsize=9)
     axis.set_xlabel(panel.axis, fontsize=8)
     axis.set_ylabel(panel.measure, fontsize=8)
-    axis.tick_params(labelsize=7)
     axis.legend(fontsize=6.5, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2,
                 frameon=False, columnspacing=1.0, handlelength=1.6)  # fmt: skip
 
@@ -306,19 +301,16 @@ def run(options: argparse.Namespace) -> None:
     """Measure, draw and tell the chosen figures."""
     every = [(paper, name) for paper in PAPERS
              for name in importlib.import_module(f"bench.papers.{paper}").FIGURES]  # fmt: skip
-    chosen = [each for each in every if options.filter.search(" / ".join(each))]
-    if options.list or not chosen:
-        print(*map(listed, chosen or every), sep="\n")
-        return
-    if options.quick:
-        chosen = chosen[:1]
-    for paper, name in chosen if options.minutes > 0 else ():
+    chosen = command.chosen(options, every, " / ".join, listed)
+    for paper, name in chosen[:1] if options.quick else chosen:
         figure = figure_of(paper, name)
         found = Found(options.out / "papers" / f"{paper}.csv")
-        found.begin(name, figure, anew=not options.keep)
-        seeds = 1 if options.quick else options.seeds or figure.seeds
-        measure(paper, name, figure, seeds, found, options.jobs)
-        publish(paper, name, figure, found, options)
+        if command.is_time_left(options):
+            found.begin(name, figure, anew=not options.keep)
+            seeds = 1 if options.quick else options.seeds or figure.seeds
+            measure(paper, name, figure, seeds, found, options.jobs)
+        if found.has(name):
+            publish(paper, name, figure, found, options)
 
 
 def publish(
@@ -341,6 +333,5 @@ def listed(each: tuple[str, str]) -> str:
     figure, found = figure_of(paper, name), Found(FOLDER / "papers" / f"{paper}.csv")
     fits = sum(1 if curve.whole else len(panel.points)
                for panel in figure.panels for curve in panel.curves.values())  # fmt: skip
-    known = any(row["figure"] == name for row in found.results)
-    took = f"{found.seconds(name):.0f} s" if known else "not yet measured"
+    took = f"{found.seconds(name):.0f} s" if found.has(name) else "not yet measured"
     return f"{paper} / {name}: {figure.subject}; {figure.seeds} x {fits} fits, {took}"

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import privfit
-from bench.papers import Claim, Curve, Figure, Panel
+from bench.papers import Claim, Curve, Figure, Panel, level
 from bench.papers.humphries_tasks import (
     TUNING,
     Logistic,
@@ -69,14 +69,9 @@ def curve(task: Task, one: Way) -> Curve:
 
 def references(task: Task) -> dict[str, Curve]:
     """The thesis's baseline and its fit without privacy: the same at every epsilon."""
-    return {
-        label: Curve(
-            lambda points, seed, measure=measure: [measure(seed)] * len(points), text, whole=True
-        )
-        for (label, text), measure in zip(
-            task.references.items(), (task.baseline, task.plain), strict=True
-        )
-    }
+    measures = (task.baseline, task.plain)
+    return {label: level(measure, text) for (label, text), measure
+            in zip(task.references.items(), measures, strict=True)}  # fmt: skip
 
 
 def panel(

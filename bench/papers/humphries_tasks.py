@@ -13,7 +13,6 @@ is for comparisons with the thesis, and a private use declares it. Seeded fits a
 from __future__ import annotations
 
 import functools
-import warnings
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ import numpy as np
 
 from bench import tables
 from bench.accuracy import medians
+from bench.measure import quiet
 from privfit import Box, FacilityObjective, LogisticRegression, Numeric
 from privfit.searches.dpsga import thesis_delta
 
@@ -132,8 +132,7 @@ class Logistic:
             epsilon, 0.0 if one.pure else thesis_delta(n), domain=(0, 1), classes=[0, 1],
             solver=one.settings, calibrate=False, n_threads=1, random_state=seed,
         )  # fmt: skip
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of large budgets and seeds: they are the benchmark's
+        with quiet():  # of large budgets and seeds: they are the benchmark's
             return 1 - float(model.fit(train.X, train.y).score(test.X, test.y))
 
     @functools.cache  # noqa: B019
@@ -147,8 +146,7 @@ class Logistic:
         from sklearn.linear_model import LogisticRegression as Plain
 
         train, test = split(self.data, seed)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of convergence after the default 100 passes
+        with quiet():  # of convergence after the default 100 passes
             model = Plain(solver="sag", random_state=seed).fit(train.X, train.y)
         return 1 - float(model.score(test.X, test.y))
 

@@ -9,13 +9,13 @@ that noisy Lloyd and what is made of its release are compared on one and the sam
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
 from bench.accuracy import clusters
-from bench.papers import Claim, Curve, Figure, Panel
+from bench.measure import quiet
+from bench.papers import Claim, Curve, Figure, Panel, level
 from privfit import (
     CentersObjective,
     Hybrid,
@@ -52,8 +52,7 @@ def squares(name: str, centers: Any) -> float:
 
 def fitted(name: str, solver: Any, postprocess: str | None, epsilon: float, seed: int) -> KMeans:
     X = table(name)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of seeds
+    with quiet():  # of seeds
         model = KMeans(CLUSTERS[name], epsilon, domain=L1Ball(1.0), solver=solver,
                        postprocess=postprocess, adjacency="add_remove", n_public=len(X),
                        n_threads=1, random_state=seed)  # fmt: skip
@@ -71,13 +70,13 @@ def cost_of_our_chain(name: str, epsilon: float, seed: int) -> float:
     return squares(name, mcmc(trace, CLUSTERS[name], rng=seed).centers)
 
 
-def not_private(name: str, points: Sequence[float], seed: int) -> list[float]:
+def not_private(name: str, seed: int) -> float:
     from sklearn.cluster import KMeans as Plain
 
     target = objective(name)
     X = target.decoded()[0]
     found = Plain(CLUSTERS[name], n_init=2, random_state=seed).fit(X)
-    return [squares(name, found.cluster_centers_)] * len(points)
+    return squares(name, found.cluster_centers_)
 
 
 def panel(name: str) -> Panel:
@@ -91,8 +90,7 @@ def panel(name: str) -> Panel:
                        f"{head}UniformGrid(paper=True))`"),
         "hybrid": Curve(partial(cost, name, Hybrid(paper=True), None),
                         f"{head}Hybrid(paper=True))`"),
-        "not private": Curve(partial(not_private, name), "scikit-learn's `KMeans(n_init=2)`",
-                             whole=True),
+        "not private": level(partial(not_private, name), "scikit-learn's `KMeans(n_init=2)`"),
         "extra: starts propose too": Curve(
             partial(cost_of_our_chain, name),
             "as noisy Lloyd, then `mcmc(LloydTrace.from_release(model.release_), n_clusters)`"),

@@ -11,7 +11,6 @@ of their own. The error of a fold is the mean over random restarts: 200 in Figur
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -20,6 +19,7 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.measure import quiet
 from bench.papers import Claim, Curve, Figure, Panel
 from privfit import (
     L2Ball,
@@ -131,9 +131,8 @@ def error(kind: str, solver: str, restarts: int, size: int, epsilon: float, seed
         with (
             mock.patch.object(perturbation, "Problem", Remembered),
             mock.patch.object(objective_perturbation, "Problem", Remembered),
-            warnings.catch_warnings(),
+            quiet(),  # of a Lambda that is raised
         ):
-            warnings.simplefilter("ignore")  # a Lambda that is raised
             path = settings(run)
         found.append(float((test @ path.answer <= 0).mean()))
     return float(np.mean(found))

@@ -10,7 +10,6 @@ is declared as a box. A seed is one fold of 5-fold cross-validation: fold `seed 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass
 from functools import cache, lru_cache, partial
@@ -23,7 +22,8 @@ from numpy.typing import NDArray
 
 from bench import tables
 from bench.accuracy import clusters
-from bench.papers import Claim, Curve, Figure, Panel
+from bench.measure import quiet
+from bench.papers import Claim, Curve, Figure, Panel, level
 from privfit import (
     EEM,
     Functional,
@@ -113,8 +113,7 @@ def fitted(
     kind: Any = LogisticRegression if task == "logistic" else LinearSVC
     if task == "svm" and isinstance(solver, EEM | PrivGene):
         more["C"] = C
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of seeds
+    with quiet():  # of seeds
         model = kind(epsilon, domain=(-1, 1), classes=[0, 1], solver=solver, calibrate=False,
                      n_threads=1, random_state=seed, **more).fit(X, y)  # fmt: skip
     return np.append(model.coef_, model.intercept_)
@@ -158,7 +157,7 @@ def by_mean_loss(epsilon: float, n: int) -> tuple[float, PrivateSVM]:
     return epsilon, PrivateSVM(n / C, paper=True)
 
 
-def not_private(name: str, task: str, points: Sequence[float], seed: int) -> list[float]:
+def not_private(name: str, task: str, seed: int) -> float:
     """scikit-learn's fits; of the support vector machine the best C of three."""
     from sklearn.linear_model import LogisticRegression as Logit
     from sklearn.svm import LinearSVC as Hinge
@@ -169,10 +168,8 @@ def not_private(name: str, task: str, points: Sequence[float], seed: int) -> lis
         if task == "logistic"
         else [Hinge(loss="hinge", C=c, max_iter=1000) for c in (1e-3, 1e-2, 1e-1)]
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of convergence: errors have settled
-        least = min(1 - float(model.fit(X, y).score(X_test, y_test)) for model in models)
-    return [least] * len(points)
+    with quiet():  # of convergence: errors have settled
+        return min(1 - float(model.fit(X, y).score(X_test, y_test)) for model in models)
 
 
 # --------------------------------------------------------------------------------------- figure 2
@@ -250,7 +247,7 @@ def common_curves(name: str, task: str) -> dict[str, Curve]:
         "GUPT": curve(name, task, Gupt(paper=True), "Gupt(paper=True)",
                       ", weights in [-5, 5]"),
         "Majority": curve(name, task, Majority(), "Majority()"),
-        "not private": Curve(partial(not_private, name, task), many, whole=True),
+        "not private": level(partial(not_private, name, task), many),
         "extra: PrivGene, EM, ten survivors": curve(name, task, PrivGene(paper=True),
                                                     "PrivGene(paper=True)"),
         "extra: PrivateERM, our noise": curve(name, task, partial(our_noise, task), ridge),
@@ -322,8 +319,7 @@ def figure_4() -> Figure:
 def variance(name: str, k: int, solver: Any, epsilon: float, seed: int) -> float:
     """The mean squared distance of a record to its nearest centre."""
     X = clusters.records(name)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of seeds
+    with quiet():  # of seeds
         model = KMeans(k, epsilon, domain=(-1, 1), solver=solver, n_threads=1, random_state=seed)
         return clusters.nicv(X, model.fit(X).cluster_centers_)
 
@@ -342,11 +338,11 @@ def unclipped_gupt(name: str, k: int, epsilon: float, seed: int) -> float:
     return clusters.nicv(X, mean + rng.laplace(0, 2 * k * d / (blocks * epsilon), (k, d)))
 
 
-def plain_means(name: str, k: int, points: Sequence[float], seed: int) -> list[float]:
+def plain_means(name: str, k: int, seed: int) -> float:
     from sklearn.cluster import KMeans as Plain
 
     X = clusters.records(name)
-    return [Plain(k, n_init=2, random_state=seed).fit(X).inertia_ / len(X)] * len(points)
+    return float(Plain(k, n_init=2, random_state=seed).fit(X).inertia_ / len(X))
 
 
 def clusters_panel(name: str, k: int) -> Panel:
@@ -360,8 +356,7 @@ def clusters_panel(name: str, k: int) -> Panel:
         "GUPT": Curve(partial(fit, Gupt(paper=True)), f"{head}`Gupt(paper=True)`"),
         "GUPT, not clipped": Curve(partial(unclipped_gupt, name, k),
                                    "the same without the last clip to the domain, in numpy"),
-        "not private": Curve(partial(plain_means, name, k), "scikit-learn's `KMeans(n_init=2)`",
-                             whole=True),
+        "not private": level(partial(plain_means, name, k), "scikit-learn's `KMeans(n_init=2)`"),
         "PrivGene, a hundredfold": Curve(partial(hundredfold, name, k),
                                          "as PrivGene, times 100"),
     }  # fmt: skip

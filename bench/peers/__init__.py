@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import argparse
 import functools
-import importlib.util
 import math
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from bench import pages
+from bench import command, pages
 from bench.accuracy import ENOUGH, Fit, Found, clusters, measure_cells, open_results
 from bench.accuracy.tasks import DELTA, DELTAS, TASKS, Cell
+from bench.measure import has
 from bench.peers import contestants
 from bench.peers.contestants import PYTHON, Worker
 from bench.results import Results
@@ -98,7 +98,7 @@ def at_hand(cell: Cell, worker: Worker | None) -> bool:
         return worker is not None
     packages = {"Google": "clustering", "OpenDP": "opendp"}
     name = packages.get(cell.solver.split(",")[0])
-    return name is None or importlib.util.find_spec(name) is not None
+    return name is None or has(name)
 
 
 # --------------------------------------------------------------------------------------- reporting
@@ -169,9 +169,8 @@ def run(options: argparse.Namespace) -> None:
     held = contests(worker)
     cells = [cell for contest in held.values() for data in contest.data for epsilon in EPSILONS
              for cell in contest.cells(data, epsilon)]  # fmt: skip
-    chosen = [cell for cell in cells if options.filter.search(cell.label)]
-    if options.list or not chosen:
-        print(*(cell.label for cell in chosen or cells), sep="\n")
+    chosen = command.chosen(options, cells, lambda cell: cell.label)
+    if not chosen:
         return
     here = [cell for cell in chosen if at_hand(cell, worker)]
     for name in dict.fromkeys(cell.solver for cell in chosen if cell not in here):

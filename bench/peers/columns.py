@@ -20,7 +20,7 @@ from scipy.special import expit
 
 from bench.accuracy.columns import DECLARED, KINDS, kinds, measures, split
 from bench.accuracy.tasks import Cell
-from bench.peers.contestants import Worker
+from bench.peers.contestants import Worker, coded_arrays
 from bench.peers.noisy_descent import coded
 from privfit import Schema, learn_schema
 from privfit.privacy.accounting import gaussian_calibrate, gaussian_total
@@ -81,14 +81,9 @@ class Diffprivlib:
 
     def __call__(self, worker: Worker, cell: Cell, seed: int) -> Answer:
         train, test = split(cell.data, seed)
-
-        def arrays() -> dict[str, Any]:
-            X, X_test = (coded(part).astype(np.float64) for part in (train, test))
-            return {"X": X, "y": train.labels, "X_test": X_test, "y_test": test.labels}
-
         found = worker.ask(
-            ("coded", cell.data, seed), arrays, model="logistic", epsilon=cell.epsilon, seed=seed,
-            C=self.C, norm=math.sqrt(len(train.table)),
+            ("coded", cell.data, seed), lambda: coded_arrays(train, test), model="logistic",
+            epsilon=cell.epsilon, seed=seed, C=self.C, norm=math.sqrt(len(train.table)),
         )  # fmt: skip
         return measures(test.labels, found["probabilities"]), found["seconds"]
 

@@ -23,6 +23,7 @@ from bench.accuracy import THREADS, clusters, linear, messages
 from bench.accuracy.tasks import TASKS, Cell
 from bench.measure import ROOT
 from bench.peers import noisy_descent
+from privfit.datasets import Dataset
 from privfit.privacy.neighbours import ADD_REMOVE
 
 CACHE = Path(os.environ.get("PRIVFIT_BENCH", ROOT / "bench" / ".cache"))
@@ -110,19 +111,18 @@ class Worker:
         self.folder.cleanup()
 
 
-def linear_arrays(data: str, seed: int) -> dict[str, Any]:
+def coded_arrays(train: Dataset, test: Dataset) -> dict[str, Any]:
     """Records in [0, 1]^d as the schema codes them, and labels."""
-    train, test = linear.split(data, seed)
     X, X_test = (noisy_descent.coded(part).astype(np.float64) for part in (train, test))
     return {"X": X, "y": train.labels, "X_test": X_test, "y_test": test.labels}
 
 
 def diffprivlib_linear(worker: Worker, cell: Cell, seed: int, **job: Any) -> tuple[float, float]:
     """Every column, one-hot or a number in [0, 1], adds at most 1 to a squared length."""
-    columns = len(linear.split(cell.data, seed)[0].table)
+    train, test = linear.split(cell.data, seed)
     found = worker.ask(
-        ("linear", cell.data, seed), lambda: linear_arrays(cell.data, seed), epsilon=cell.epsilon,
-        seed=seed, norm=math.sqrt(columns), low=0.0, high=1.0, **job,
+        ("linear", cell.data, seed), lambda: coded_arrays(train, test), epsilon=cell.epsilon,
+        seed=seed, norm=math.sqrt(len(train.table)), low=0.0, high=1.0, **job,
     )  # fmt: skip
     return found["value"], found["seconds"]
 

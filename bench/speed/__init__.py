@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import argparse
 import gc
+import itertools
 import sys
-import time
 import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from bench import measure, pages
+from bench import command, measure, pages
 from bench.measure import BUSY
 from bench.results import Results, Row
 from bench.speed import fits, kernels, reading, searches, streams, threads  # they register cases
@@ -107,9 +107,7 @@ def verdict(row: Row) -> str:
     if ratio is None or target is None or int(row["repeat"]) < ENOUGH or row["scale"] != "1":
         return "-"
     doubt = "?" if (number(row, "load") or 0) > BUSY else ""
-    if goal is not None and ratio >= goal:
-        return "goal" + doubt
-    return ("target" if ratio >= target else "short") + doubt
+    return pages.met(ratio, target, goal) + doubt
 
 
 HEADER = ("what", "size", "threads", "rival", "its ms (median)", "ours ms (median)", "ratio",
@@ -154,23 +152,19 @@ def run(options: argparse.Namespace) -> None:
     """Measure, print and keep each cell as it comes."""
     warnings.simplefilter("ignore")  # of seeds, and of rivals that do not converge
     ordered = sorted(CASES.values(), key=lambda case: GROUPS.index(case.group))
-    chosen = [case for case in ordered if options.filter.search(case.label)]
-    if options.list or not chosen:
-        print(*(case.label for case in chosen or ordered), sep="\n")
+    chosen = command.chosen(options, ordered, lambda case: case.label)
+    if not chosen:
         return
-    results, start = open_results(options.out), time.perf_counter()
+    results = open_results(options.out)
     scale, repeat = (QUICK, 1) if options.quick else (1.0, options.repeat or 9)
     limits: dict[int, measure.Limits] = {}
     print(*HEADER, sep="  ")
-    for case in chosen:
-        for count in options.threads:
-            if time.perf_counter() - start > 60 * options.minutes:
-                break
-            found = measure.sample(count, 1 if options.quick else 3)
-            limits[count] = limits[count].best(found) if count in limits else found
-            row, load = measured(case, count, scale, repeat, limits[count])
-            print(*shown(results.add(row, load)), sep="  ", flush=True)
-            gc.collect()
+    for case, count in command.in_time(options, itertools.product(chosen, options.threads)):
+        found = measure.sample(count, 1 if options.quick else 3)
+        limits[count] = limits[count].best(found) if count in limits else found
+        row, load = measured(case, count, scale, repeat, limits[count])
+        print(*shown(results.add(row, load)), sep="  ", flush=True)
+        gc.collect()
     for count, best in limits.items():
         print(f"{count} thread(s): {best.flops / 1e9:.1f} GFLOP/s in float64, "
               f"{best.bandwidth / 1e9:.1f} GB/s read")  # fmt: skip

@@ -10,11 +10,11 @@ Linear baselines take `S`, the records with a column of ones, each row multiplie
 of its label: then `S @ w` is minus the margin y z, and no pass over an n x m array goes to signs.
 """
 
-import warnings
-
 import numpy as np
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
+
+from bench.measure import quiet
 
 # ---------------------------------------------------------------------------------- linear models
 
@@ -142,14 +142,6 @@ def kmeans_faiss(X32, P):
     return out
 
 
-def has_faiss():
-    try:
-        import faiss
-    except ImportError:
-        return False
-    return bool(faiss.__version__)
-
-
 def kmedian_cdist(X, P):
     """(m,) l1 costs of sets of centres, a cdist for each set."""
     return np.array([cdist(X, C, "cityblock").min(axis=1).sum() for C in P])
@@ -159,8 +151,7 @@ def lloyd_kmeans(X, centers):
     """One iteration of scikit-learn's KMeans: it checks, centres X, assigns, averages, assigns."""
     from sklearn.cluster import KMeans
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # one iteration does not converge
+    with quiet():  # one iteration does not converge
         model = KMeans(len(centers), init=centers, n_init=1, max_iter=1, algorithm="lloyd", tol=0.0)
         return model.fit(X).cluster_centers_
 
@@ -214,14 +205,6 @@ def top_k_choice(scores, k, rate):
         chosen.append(i)
         weights[i] = 0
     return np.array(chosen)
-
-
-def has_opendp():
-    try:
-        import opendp  # noqa: F401
-    except ImportError:
-        return False
-    return True
 
 
 def laplace_opendp(n):

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 import privfit
 from bench import tables
+from bench.measure import has
 from bench.speed import baselines
 from bench.speed.cases import Ready, Work, same, scaled, within
 from bench.speed.cases import case as any_case
@@ -289,7 +290,7 @@ def center_costs(threads, scale, n, d, k, m, power=2, peer="sklearn"):
         "cdist": ("scipy cdist", lambda: baselines.kmedian_cdist(X, P)),
     }
     name, run = runs[peer]
-    missing = peer == "faiss" and not baselines.has_faiss()
+    missing = peer == "faiss" and not has("faiss")
     # Distances on the grid are exact in float64, for whoever computes them.
     tolerance = n * d * 1e-6 if peer == "faiss" else 0
     return Ready(
@@ -461,7 +462,7 @@ def discrete_laplace(threads, scale):
     n = 100_000
     zeros = np.zeros(n, dtype=np.int64)
     mechanism = privfit.DiscreteLaplace(1.0, 1)
-    peers = {"OpenDP": baselines.laplace_opendp(n)} if baselines.has_opendp() else {}
+    peers = {"OpenDP": baselines.laplace_opendp(n)} if has("opendp") else {}
 
     def agree(ours, name, theirs):
         variance = 2 * np.exp(-1) / (1 - np.exp(-1)) ** 2

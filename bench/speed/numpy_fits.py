@@ -193,45 +193,33 @@ class Search:
     goal: float | None = None
 
 
+def _raced(loop, **hard):
+    """A loop on dense records, and what an expert makes of it."""
+    dense = {f"numpy dense {kind}": (kind, loop) for kind in ("float64", "float32")}
+    return {"variants": dense, "hard": hard}
+
+
 def _walks(propose):
-    """The variants of a walk that is scored by the loss."""
-    plain = from_scratch(baselines.logistic)
-    tuned = from_scratch(baselines.logistic_tuned)
-    return {
-        "variants": {
-            f"numpy dense {kind}": (kind, lambda S, plan: walk(S, plan, propose, plain))
-            for kind in ("float64", "float32")
-        },
-        "hard": {
-            "numpy in chunks": ("float64", lambda S, plan: walk(S, plan, propose, tuned)),
-            "numpy increments on CSC": (
-                "CSC",
-                lambda S, plan: walk(S, plan, propose, from_parent),
-            ),
-        },
+    """A walk that is scored by the loss."""
+
+    def by(losses):
+        return lambda S, plan: walk(S, plan, propose, losses)
+
+    hard = {
+        "numpy in chunks": ("float64", by(from_scratch(baselines.logistic_tuned))),
+        "numpy increments on CSC": ("CSC", by(from_parent)),
     }
+    return _raced(by(from_scratch(baselines.logistic)), **hard)
 
 
-SLOPES = {
-    "variants": {
-        f"numpy dense {kind}": (kind, walk_by_gradient) for kind in ("float64", "float32")
-    },
-    "hard": {"scipy CSR": ("CSR", walk_by_gradient)},
-}
-COUNTS = {
-    "variants": {f"numpy dense {kind}": (kind, dpsga) for kind in ("float64", "float32")},
-    "hard": {},
-}
-DESCENT = {
-    "variants": {f"numpy dense {kind}": (kind, descend) for kind in ("float64", "float32")},
-    "hard": {"scipy CSR": ("CSR", descend)},
-}
+SLOPES = _raced(walk_by_gradient, **{"scipy CSR": ("CSR", walk_by_gradient)})
 FITS = [
     Search("Local by loss", Local(scoring="loss", generations=100), target=130, goal=200,
            **_walks(all_moves)),
     Search("Local by gradient", Local(generations=100), target=8, goal=15, **SLOPES),
     Search("Local by gradient, default", Local(), target=8, goal=15, **SLOPES),
     Search("EEM", EEM(generations=50), target=80, goal=150, **_walks(some_moves)),
-    Search("DPSGA", DPSGA(generations=75), target=12, goal=20, **COUNTS),
-    Search("Gradient", Gradient(steps=100), target=5, goal=10, **DESCENT),
+    Search("DPSGA", DPSGA(generations=75), target=12, goal=20, **_raced(dpsga)),
+    Search("Gradient", Gradient(steps=100), target=5, goal=10, 
+           **_raced(descend, **{"scipy CSR": ("CSR", descend)})),
 ]  # fmt: skip

@@ -7,7 +7,6 @@ into bins. The rivals give the same levels: a library's own way to code declared
 
 from __future__ import annotations
 
-import csv
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -180,22 +179,26 @@ for _kind in KINDS:
 # -------------------------------------------------------------------------------------------- CSV
 
 
-def write_csv(path: Path, rows: int) -> None:
-    """Records of Adult, drawn with replacement."""
+def write_csv(path: Path, rows: int, labelled: bool, many: int = 100_000) -> None:
+    """Lines of Adult, with their labels or without, drawn with replacement, so many at a time."""
     known = columns(1.0)
-    drawn = np.random.default_rng(0).integers(0, len(known["age"]), rows).tolist()
+    if labelled:
+        known = known | {"income": np.where(load_adult().labels > 0, ">50K", "<=50K").tolist()}
+    lines = np.array([",".join(map(str, line)) for line in zip(*known.values(), strict=True)],
+                     dtype=object)  # fmt: skip
+    coins = np.random.default_rng(0)
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(known)
-        writer.writerows(zip(*([values[i] for i in drawn] for values in known.values()),
-                             strict=True))  # fmt: skip
+        file.write(",".join(known) + "\n")
+        for first in range(0, rows, many):
+            drawn = lines[coins.integers(0, len(lines), min(many, rows - first))]
+            file.write("\n".join(drawn) + "\n")
 
 
 @case("reading", "CSV", note="600,000 records of Adult, drawn with replacement, in a file")
 def read_csv(threads: int, scale: float) -> Ready:
     folder = tempfile.TemporaryDirectory()
     path, rows = Path(folder.name) / "adult.csv", scaled(600_000, scale)
-    write_csv(path, rows)
+    write_csv(path, rows, labelled=False)
 
     def streamed() -> Levels:
         blocks = Stream(path, columns=list(SCHEMA.columns))._source.blocks(None, MEGABYTES)
@@ -232,7 +235,7 @@ def fit_csv(threads: int, scale: float) -> Ready:
 
     folder = tempfile.TemporaryDirectory()
     path, rows = Path(folder.name) / "adult.csv", scaled(10_000_000, scale)
-    write_lines(path, rows)
+    write_csv(path, rows, labelled=True)
     model = LogisticRegression(1.0, 1e-9, domain=SCHEMA, classes=["<=50K", ">50K"],
                                solver=Gradient(), calibrate=False, n_threads=threads,
                                random_state=0)  # fmt: skip
@@ -253,20 +256,6 @@ def fit_csv(threads: int, scale: float) -> Ready:
     return Ready(f"{rows:,} x {len(SCHEMA.columns)}", lambda: model.fit(Stream(path), "income"),
                  {"pandas": by_pandas_alone, "pyarrow": by_arrow_alone}, whole,
                  close=folder.cleanup)  # fmt: skip
-
-
-def write_lines(path: Path, rows: int, many: int = 100_000) -> None:
-    """Lines of Adult with their labels, drawn with replacement, so many at a time."""
-    adult = load_adult()
-    known = columns(1.0) | {"income": np.where(adult.labels > 0, ">50K", "<=50K").tolist()}
-    lines = np.array([",".join(map(str, line)) for line in zip(*known.values(), strict=True)],
-                     dtype=object)  # fmt: skip
-    coins = np.random.default_rng(0)
-    with path.open("w", encoding="utf-8", newline="") as file:
-        file.write(",".join(known) + "\n")
-        for first in range(0, rows, many):
-            drawn = lines[coins.integers(0, len(lines), min(many, rows - first))]
-            file.write("\n".join(drawn) + "\n")
 
 
 def check_same(ours: Levels, rival: str, theirs: Levels) -> None:

@@ -1,4 +1,4 @@
-"""Larger calls beside numpy and Python: all swaps of medians, the chain, curves, counting."""
+"""Larger calls beside numpy and scikit-learn: all swaps of medians, curves, counting."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import scipy.sparse as sp
 
 from bench import tables
 from bench.speed.cases import Ready, case, same, scaled
-from bench.speed.plain_chain import PlainChain, blobs_trace
 from privfit import Box, FacilityObjective, roc_curve
-from privfit.clustering.postprocess import mcmc
 from privfit.evaluation.roc import exact_roc
 from privfit.records.binary import BinaryRecords
 
@@ -56,27 +54,6 @@ def additions(threads: int, scale: float) -> Ready:
     return Ready(f"{n:,} x 400", growth.scores,
                  {"numpy": lambda: np.array([-np.minimum(row, near).sum() for row in rows])},
                  same)  # fmt: skip
-
-
-@case("searches", "chain, d = 2, k = 5", note="the same walk in Python", d=2, k=5)
-@case("searches", "chain, d = 10, k = 15", d=10, k=15)
-def chain(threads: int, scale: float, d: int, k: int) -> Ready:
-    n, steps = 1_000, scaled(20_000, scale)
-    trace = blobs_trace(n, d, k)
-    begun = mcmc(trace, k, steps=steps, n_records=n, rng=1, n_init=1)
-
-    def plain() -> float:
-        walk = PlainChain(trace, n, 1)
-        walk.walk(steps)
-        return walk.accepted / steps
-
-    def agree(ours: Any, name: str, theirs: float) -> None:
-        gap = abs(ours.accepted / ours.steps - theirs)
-        assert steps < 2_000 or gap < 0.05, f"{name} accepts {theirs:.2f} of its steps"
-
-    return Ready(f"{n:,} records, {begun.steps:,} steps",
-                 lambda: mcmc(trace, k, steps=steps, n_records=n, rng=1, n_init=1),
-                 {"Python": plain}, agree)  # fmt: skip
 
 
 @case("searches", "ROC curve", 5, note="scikit-learn's is exact and not private")

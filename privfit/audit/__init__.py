@@ -38,7 +38,7 @@ detected in each estimator and solver.
 
 from privfit.audit.black_box import RunsAudit, audit_outcomes, audit_runs
 from privfit.audit.canaries import OneRunAudit, audit_guesses, guesses_needed, one_run
-from privfit.audit.pairs import PairedAudit, Step, paired, worst_pair
+from privfit.audit.pairs import PairedAudit, PairedStep, paired, worst_pair
 from privfit.audit.solvers import SolverAudit, audit_solver
 from privfit.audit.strains import strain
 from privfit.audit.white_box import (
@@ -51,16 +51,17 @@ from privfit.audit.white_box import (
     neighbours,
     output_distribution,
 )
+from privfit.base.cautions import old_names
 
 __all__ = [
     "Canary",
     "Neighbours",
     "OneRunAudit",
     "PairedAudit",
+    "PairedStep",
     "RunsAudit",
     "SelectionAudit",
     "SolverAudit",
-    "Step",
     "audit_guesses",
     "audit_outcomes",
     "audit_runs",
@@ -76,3 +77,5 @@ __all__ = [
     "strain",
     "worst_pair",
 ]
+
+__getattr__ = old_names(__name__, {"Step": "PairedStep"})

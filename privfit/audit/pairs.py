@@ -29,19 +29,19 @@ import numpy as np
 
 from privfit._kernels.random import BitSource
 from privfit.audit.strains import strain
-from privfit.base.cautions import SeedWarning
+from privfit.base.cautions import SeedWarning, old_names
 from privfit.base.errors import DeclarationError
 from privfit.privacy.accounting import Event
 from privfit.privacy.ledger import Grant, Ledger
 from privfit.privacy.mechanisms import Mechanism
 
-__all__ = ["PairedAudit", "Step", "paired", "worst_pair"]
+__all__ = ["PairedAudit", "PairedStep", "paired", "worst_pair"]
 
 ROUNDING = 1e-9  # of a strain: sums of floats; the least mistake is far larger
 
 
 @dataclass(frozen=True)
-class Step:
+class PairedStep:
     """One release of a paired run: where it happened, its mechanism, and its strain.
 
     Parameters
@@ -82,7 +82,7 @@ class PairedAudit:
 
     Parameters
     ----------
-    steps : tuple of Step
+    steps : tuple of PairedStep
         Every release, in order.
     differences : tuple of str
         What differed besides the values that went to mechanisms: each is a leak.
@@ -98,7 +98,7 @@ class PairedAudit:
     False
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[PairedStep, ...]
     differences: tuple[str, ...]
 
     @property
@@ -234,7 +234,7 @@ class _Tape:
     """What the first run released, and how the second run compares."""
 
     def __init__(self, seed: int) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[PairedStep] = []
         self.differences: list[str] = []
         self._draws: list[tuple[Mechanism[Any, Any], Any, Any]] = []
         self._source = BitSource(seed)  # apart from the run's own coins, which both runs share
@@ -266,7 +266,7 @@ class _Tape:
             found = strain(mechanism, before, value, output)
         except ValueError:
             self._diverge(f"the values of release {position + 1} differ in shape")
-        self.steps.append(Step(_caller(), repr(mechanism), mechanism.event, found))
+        self.steps.append(PairedStep(_caller(), repr(mechanism), mechanism.event, found))
         return output
 
     def left(self) -> list[str]:
@@ -378,3 +378,6 @@ def _learned(thing: Any) -> dict[str, Any]:
     """The contents of an object; for an estimator what a fit stored."""
     held = vars(thing)
     return {name: held[name] for name in held if name.endswith("_")} or held
+
+
+__getattr__ = old_names(__name__, {"Step": "PairedStep"})

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from inspect import signature
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -37,6 +36,8 @@ __all__ = [
 
 CENTROIDS, RESULTS = "s1_su2016_init_centroids", "s1_su2016_eugkm_results"
 SETS, CENTERS = 30, 15  # of the starting centroids
+
+F = TypeVar("F", bound=Callable[..., Dataset])
 
 
 def load(
@@ -186,186 +187,130 @@ RANGES = """ranges : {"documented", "observed"}, default="documented"
     Where the ranges of the schema come from; see `load_schema`.
 """
 
-Loader = TypeVar("Loader", bound=Callable[..., Dataset])
+
+class RangedLoader(Protocol):
+    """A loader of a data set with numeric columns whose ranges may be observed ones."""
+
+    def __call__(
+        self, folder: str | os.PathLike[str] | None = None, *, ranges: str = "documented",
+        as_frame: bool = False, verify: bool = False,
+    ) -> Dataset: ...  # fmt: skip
 
 
-def _documented(returns: str) -> Callable[[Loader], Loader]:
-    """Complete the docstring of a loader by the sections that all of them share."""
+class Loader(Protocol):
+    """A loader of a data set whose schema, if it has one, is documented alone."""
 
-    def complete(loader: Loader) -> Loader:
-        ranges = RANGES if "ranges" in signature(loader).parameters else ""
-        text = SECTIONS.replace("RANGES", ranges).replace("RETURNS", returns)
-        loader.__doc__ = f"{loader.__doc__}{text.replace('NAME', loader.__name__[5:])}"
-        return loader
-
-    return complete
+    def __call__(
+        self, folder: str | os.PathLike[str] | None = None, *, as_frame: bool = False,
+        verify: bool = False,
+    ) -> Dataset: ...  # fmt: skip
 
 
-@_documented("48,842 records; ``published_split`` gives the published parts. ``?`` means missing.")
-def load_adult(
-    folder: str | os.PathLike[str] | None = None,
-    *,
-    ranges: str = "documented",
-    as_frame: bool = False,
-    verify: bool = False,
-) -> Dataset:
-    """Load Adult (UCI): whether a person earns more than 50,000 dollars a year."""
-    return load("adult", folder, ranges=ranges, as_frame=as_frame, verify=verify)
+def _ranged(name: str, summary: str, returns: str) -> RangedLoader:
+    def loader(
+        folder: str | os.PathLike[str] | None = None,
+        *,
+        ranges: str = "documented",
+        as_frame: bool = False,
+        verify: bool = False,
+    ) -> Dataset:
+        return load(name, folder, ranges=ranges, as_frame=as_frame, verify=verify)
+
+    return _named(loader, name, summary, RANGES, returns)
 
 
-@_documented("45,211 records.")
-def load_bank_full(
-    folder: str | os.PathLike[str] | None = None,
-    *,
-    ranges: str = "documented",
-    as_frame: bool = False,
-    verify: bool = False,
-) -> Dataset:
-    """Load Bank Marketing (UCI): whether a client subscribes a term deposit."""
-    return load("bank_full", folder, ranges=ranges, as_frame=as_frame, verify=verify)
+def _loader(name: str, summary: str, returns: str) -> Loader:
+    def loader(
+        folder: str | os.PathLike[str] | None = None,
+        *,
+        as_frame: bool = False,
+        verify: bool = False,
+    ) -> Dataset:
+        return load(name, folder, as_frame=as_frame, verify=verify)
+
+    return _named(loader, name, summary, "", returns)
 
 
-@_documented("20,640 records; the target is a number. Missing numbers of bedrooms are NaN.")
-def load_california_housing(
-    folder: str | os.PathLike[str] | None = None,
-    *,
-    as_frame: bool = False,
-    verify: bool = False,
-) -> Dataset:
-    """Load California housing (1990 census): median house values of block groups."""
-    return load("california_housing", folder, as_frame=as_frame, verify=verify)
+def _named(loader: F, name: str, summary: str, ranges: str, returns: str) -> F:
+    """A loader as if it had been written out: with a name and a docstring."""
+    text = SECTIONS.replace("RANGES", ranges).replace("RETURNS", returns).replace("NAME", name)
+    loader.__name__ = loader.__qualname__ = f"load_{name}"
+    loader.__doc__ = f"{summary}{text}"
+    return loader
 
 
-@_documented("30,000 records.")
-def load_credit_default(
-    folder: str | os.PathLike[str] | None = None,
-    *,
-    ranges: str = "documented",
-    as_frame: bool = False,
-    verify: bool = False,
-) -> Dataset:
-    """Load Default of Credit Card Clients (UCI): whether a client defaults."""
-    return load("credit_default", folder, ranges=ranges, as_frame=as_frame, verify=verify)
-
-
-@_documented("53,940 records; the target is a number.")
-def load_diamonds(
-    folder: str | os.PathLike[str] | None = None,
-    *,
-    as_frame: bool = False,
-    verify: bool = False,
-) -> Dataset:
-    """Load diamonds (ggplot2): prices of diamonds."""
-    return load("diamonds", folder, as_frame=as_frame, verify=verify)
-
-
-@_documented(
+load_adult = _ranged(
+    "adult",
+    "Load Adult (UCI): whether a person earns more than 50,000 dollars a year.",
+    "48,842 records; ``published_split`` gives the published parts. ``?`` means missing.",
+)
+load_bank_full = _ranged(
+    "bank_full",
+    "Load Bank Marketing (UCI): whether a client subscribes a term deposit.",
+    "45,211 records.",
+)
+load_california_housing = _loader(
+    "california_housing",
+    "Load California housing (1990 census): median house values of block groups.",
+    "20,640 records; the target is a number. Missing numbers of bedrooms are NaN.",
+)
+load_credit_default = _ranged(
+    "credit_default",
+    "Load Default of Credit Card Clients (UCI): whether a client defaults.",
+    "30,000 records.",
+)
+load_diamonds = _loader(
+    "diamonds",
+    "Load diamonds (ggplot2): prices of diamonds.",
+    "53,940 records; the target is a number.",
+)
+load_flights = _loader(
+    "flights",
+    "Load flights from New York in 2013 (nycflights13): minutes of delay on arrival.",
     "336,776 records; the target is a number, NaN for flights that did not arrive. ``units`` "
-    "are tail numbers of planes, empty if unknown."
+    "are tail numbers of planes, empty if unknown.",
 )
-def load_flights(
-    folder: str | os.PathLike[str] | None = None,
-    *,
-    as_frame: bool = False,
-    verify: bool = False,
-) -> Dataset:
-    """Load flights from New York in 2013 (nycflights13): minutes of delay on arrival."""
-    return load("flights", folder, as_frame=as_frame, verify=verify)
-
-
-@_documented("32,510 records without a target.")
-def load_gowalla_pois(
-    folder: str | os.PathLike[str] | None = None,
-    *,
-    ranges: str = "documented",
-    as_frame: bool = False,
-    verify: bool = False,
-) -> Dataset:
-    """Load Gowalla: latitude and longitude of places."""
-    return load("gowalla_pois", folder, ranges=ranges, as_frame=as_frame, verify=verify)
-
-
-@_documented(
+load_gowalla_pois = _ranged(
+    "gowalla_pois",
+    "Load Gowalla: latitude and longitude of places.",
+    "32,510 records without a target.",
+)
+load_health_panel = _loader(
+    "health_panel",
+    "Load the German health survey 1984-1988 (rwm5yr): visits to a doctor in a year.",
     "19,609 records; the target is a number. ``units`` are people, with one to five yearly "
-    "records each; ``others`` has the days in hospital."
+    "records each; ``others`` has the days in hospital.",
 )
-def load_health_panel(
-    folder: str | os.PathLike[str] | None = None,
-    *,
-    as_frame: bool = False,
-    verify: bool = False,
-) -> Dataset:
-    """Load the German health survey 1984-1988 (rwm5yr): visits to a doctor in a year."""
-    return load("health_panel", folder, as_frame=as_frame, verify=verify)
-
-
-@_documented("33,925 records without a target.")
-def load_image_house_rgb(
-    folder: str | os.PathLike[str] | None = None,
-    *,
-    ranges: str = "documented",
-    as_frame: bool = False,
-    verify: bool = False,
-) -> Dataset:
-    """Load House (USC-SIPI 4.1.05): the distinct colours of a picture."""
-    return load("image_house_rgb", folder, ranges=ranges, as_frame=as_frame, verify=verify)
-
-
-@_documented("26,733 records; the target tells 804 active compounds.")
-def load_lifesci(
-    folder: str | os.PathLike[str] | None = None,
-    *,
-    ranges: str = "documented",
-    as_frame: bool = False,
-    verify: bool = False,
-) -> Dataset:
-    """Load life sciences (ds1.10): ten principal components of compounds."""
-    return load("lifesci", folder, ranges=ranges, as_frame=as_frame, verify=verify)
-
-
-@_documented("8,124 records, all columns of which are categories.")
-def load_mushroom(
-    folder: str | os.PathLike[str] | None = None,
-    *,
-    as_frame: bool = False,
-    verify: bool = False,
-) -> Dataset:
-    """Load Mushroom (UCI): whether a mushroom is poisonous."""
-    return load("mushroom", folder, as_frame=as_frame, verify=verify)
-
-
-@_documented("5,000 records; the target is the cluster, from 1 to 15, that a point was drawn from.")
-def load_s1(
-    folder: str | os.PathLike[str] | None = None,
-    *,
-    ranges: str = "documented",
-    as_frame: bool = False,
-    verify: bool = False,
-) -> Dataset:
-    """Load S1: points of 15 clusters in the plane."""
-    return load("s1", folder, ranges=ranges, as_frame=as_frame, verify=verify)
-
-
-@_documented("5,574 records with one column ``text`` and no schema.")
-def load_sms_spam(
-    folder: str | os.PathLike[str] | None = None,
-    *,
-    as_frame: bool = False,
-    verify: bool = False,
-) -> Dataset:
-    """Load SMS Spam Collection (UCI): whether a text message is spam."""
-    return load("sms_spam", folder, as_frame=as_frame, verify=verify)
-
-
-@_documented("4,601 records.")
-def load_spambase(
-    folder: str | os.PathLike[str] | None = None,
-    *,
-    as_frame: bool = False,
-    verify: bool = False,
-) -> Dataset:
-    """Load Spambase (UCI): whether an e-mail is spam."""
-    return load("spambase", folder, as_frame=as_frame, verify=verify)
+load_image_house_rgb = _ranged(
+    "image_house_rgb",
+    "Load House (USC-SIPI 4.1.05): the distinct colours of a picture.",
+    "33,925 records without a target.",
+)
+load_lifesci = _ranged(
+    "lifesci",
+    "Load life sciences (ds1.10): ten principal components of compounds.",
+    "26,733 records; the target tells 804 active compounds.",
+)
+load_mushroom = _loader(
+    "mushroom",
+    "Load Mushroom (UCI): whether a mushroom is poisonous.",
+    "8,124 records, all columns of which are categories.",
+)
+load_s1 = _ranged(
+    "s1",
+    "Load S1: points of 15 clusters in the plane.",
+    "5,000 records; the target is the cluster, from 1 to 15, that a point was drawn from.",
+)
+load_sms_spam = _loader(
+    "sms_spam",
+    "Load SMS Spam Collection (UCI): whether a text message is spam.",
+    "5,574 records with one column ``text`` and no schema.",
+)
+load_spambase = _loader(
+    "spambase",
+    "Load Spambase (UCI): whether an e-mail is spam.",
+    "4,601 records.",
+)
 
 
 def load_su2016_centroids(

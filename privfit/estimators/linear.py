@@ -695,11 +695,11 @@ class LinearSVC(_LinearClassifier):
         The declared labels. If None, they are read from the data, with a warning.
     solver : str or settings, default='auto'
         'auto' follows a public rule in the number of records and classes, the domain, the budget
-        and the adjacency (`privfit.linear.auto`): 'gradient', 'hybrid', 'objective' or 'local'.
-        Otherwise one of these; another search: 'eem', 'privgene', 'dpsga', 'subsample'; a descent:
-        'frank_wolfe', 'sgd'; 'output', 'functional', 'gupt', 'majority', 'privatesvm'; or settings
-        such as ``Local(generations=100)``; a `Solver` of your own, or the name of one that a
-        package offers.
+        and the adjacency (`privfit.linear.auto`): 'gradient', 'select_refine', 'objective' or
+        'local'. Otherwise one of these; another search: 'eem', 'privgene', 'dpsga', 'subsample'; a
+        descent: 'frank_wolfe', 'sgd'; 'output', 'gupt', 'majority', 'privatesvm'; or settings such
+        as ``Local(generations=100)``; a `Solver` of your own, or the name of one that a package
+        offers.
     C : float, default=1.0
         Weight of the hinge loss relative to the regulariser norm2(coef)^2 / 2, as in scikit-learn.
         One record changes a score C times as much, so the noise grows with it. Searches that score

@@ -263,16 +263,16 @@ class DPSGA(Search):
         """(k,): the candidates that are drawn; without privacy the best, in order."""
         if not run.is_private:
             return np.argsort(-scores, kind="stable")[:k]
-        reach = (run.objective.spread if self.paper else run.objective.range)(P, run.neighbours)
+        bound = (run.objective.spread if self.paper else run.objective.range)(P, run.neighbours)
         if self.selection in PURE:
-            return _peel(run, _pure(self.selection, eps_s, reach), scores, k)
-        return np.asarray(run.release(TopK(k, eps_s, reach), scores))
+            return _peel(run, _pure(self.selection, eps_s, bound), scores, k)
+        return np.asarray(run.release(TopK(k, eps_s, bound), scores))
 
 
-def _pure(selection: str, eps_s: float, reach: int) -> Mechanism[ArrayLike, int]:
+def _pure(selection: str, eps_s: float, bound: int) -> Mechanism[ArrayLike, int]:
     """The mechanism of a draw; if its noise would not fit in 64 bits, a uniform one."""
-    drowned = selection == "noisy_max" and eps_s < float(WIDEST) * reach * (1 + 1e-9)
-    return PURE[selection](eps_s, 0 if drowned else reach)
+    drowned = selection == "noisy_max" and eps_s < float(WIDEST) * bound * (1 + 1e-9)
+    return PURE[selection](eps_s, 0 if drowned else bound)
 
 
 def _peel(

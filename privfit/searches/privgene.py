@@ -249,20 +249,20 @@ class PrivGene(_Steered):
         objective, space, coins = run.objective, run.space, run.coins
         if self.paper:
             generations, eps_s, eps_last = self._published_plan(run)
-            reach = objective.spread
+            bound = objective.spread
         else:
             generations, eps_s = self._plan(run)
-            eps_last, reach = eps_s, objective.range
+            eps_last, bound = eps_s, objective.range
         breeding = self._breeding(objective, space)
         run.note(**breeding.shown(self))
 
         P = breeding.first(space, self.population, coins)
         for generation in range(generations):
-            survivors = P[run.select(P, self.survivors, size=eps_s, range=reach)]
+            survivors = P[run.select(P, self.survivors, size=eps_s, range=bound)]
             run.report(survivors)
             P = breeding.children(space, survivors, self.population, coins)
             P = breeding.mutants(space, P, generation, generations, coins)
-        run.report(P[run.select(P, size=eps_last, range=reach)])
+        run.report(P[run.select(P, size=eps_last, range=bound)])
         return run.path(self.average)
 
     def _plan(self, run: Run[Objective, Space]) -> tuple[int, float]:
@@ -485,10 +485,10 @@ class EEM(_Walk):
             where, what = space.some_moves(view.w, self.population, step, coins)
             scores = view.scores(where, what) + view.prior(where, what)
             if coarse:
-                reach = objective.spread(space.moved(view.w, where, what), run.neighbours)
+                bound = objective.spread(space.moved(view.w, where, what), run.neighbours)
             else:
-                reach = view.range(where, what, run.neighbours)
-            chosen = run.release(Exponential(eps_s, reach), scores)
+                bound = view.range(where, what, run.neighbours)
+            chosen = run.release(Exponential(eps_s, bound), scores)
             view.step(where[chosen], what[chosen])
             run.report(view.model[None])
         return run.path(self.average)

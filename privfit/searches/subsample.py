@@ -87,6 +87,6 @@ class Subsample(Search):
         scores = np.concatenate(
             [objective.scores(block) + objective.prior(block) for block in blocks]
         )
-        reach = objective.spread(P, run.neighbours)
-        run.report(P[[run.release(mechanism(epsilon, reach), scores)]])
+        bound = objective.spread(P, run.neighbours)
+        run.report(P[[run.release(mechanism(epsilon, bound), scores)]])
         return run.path()

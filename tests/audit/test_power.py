@@ -25,8 +25,9 @@ if not (ROOT / "bench" / "audit").exists():
 sys.path.append(str(ROOT))  # last, so that an installed privfit stays the one under test
 
 from bench.audit import PLANTED, audits, open_audits, open_samplers, samplers, tables, tries_of
+from bench.audit.rows import REFUSED, all_audits
 
-ALL = audits.all_audits()
+ALL = all_audits()
 KNOWN = open_audits()
 SOLVERS = {
     "LogisticRegression": linear.METHODS,
@@ -42,11 +43,11 @@ NO_RELEASE = {"HashWords"}  # reads texts into public columns
 def test_every_solver_of_every_estimator_has_a_row():
     rows = {audit.row for audit in ALL}
     for estimator, methods in SOLVERS.items():
-        wanted = {(estimator, name) for name in methods} - audits.REFUSED
+        wanted = {(estimator, name) for name in methods} - REFUSED
         assert wanted <= rows
         if not estimator.startswith("search"):
             assert (estimator, "auto") in rows
-    for estimator, solver in audits.REFUSED:
+    for estimator, solver in REFUSED:
         model = getattr(privfit, estimator)(1.0, domain=(-1, 1), classes=[0, 1], solver=solver)
         with pytest.raises(ValueError, match=f"(?i){solver}"):
             model.fit([[0.0], [1.0]], [0, 1])

@@ -22,10 +22,9 @@ from bench import __main__ as command
 from bench import accuracy, columns, coverage, measure, pages, peers, pictures, results, speed
 from bench.accuracy import targets, tasks
 from bench.accuracy.tasks import Cell
+from bench.command import chosen, in_time
 from bench.peers import contestants, noisy_descent
-from bench.speed import plain_chain
 from bench.speed.cases import Case, Ready
-from privfit.clustering.postprocess import mcmc
 
 CELLS = [Cell("linear", "spambase", "Objective", e, 0.0) for e in (0.1, 1.0)]
 
@@ -59,6 +58,16 @@ def test_results_go_to_a_folder_or_to_the_committed_ones() -> None:
     assert options("--out", "a").out == Path("a")
     assert options("--out", "a", "--write").out == results.FOLDER
     assert options("--out", "a", "--write", "--quick").out == Path("a")
+
+
+def test_cells_are_chosen_by_name_or_listed_and_begun_while_there_is_time(capsys: Any) -> None:
+    names = ["one", "two", "three"]
+    assert chosen(options("--filter", "t"), names, str) == ["two", "three"]
+    assert chosen(options("--filter", "t", "--list"), names, str) == []
+    assert chosen(options("--filter", "nothing"), names, str, str.upper) == []
+    assert capsys.readouterr().out.split() == ["two", "three", "ONE", "TWO", "THREE"]
+    assert list(in_time(options(), names)) == names
+    assert list(in_time(options("--minutes", "0"), names)) == []
 
 
 # ------------------------------------------------------------------------------------------ results
@@ -232,18 +241,6 @@ def test_both_sides_of_a_case_agree_on_few_records(name: str) -> None:
             ready.agree(result, rival, call())
     finally:
         ready.close()
-
-
-def test_the_chain_in_python_walks_like_the_kernel() -> None:
-    trace, n, steps = plain_chain.blobs_trace(300, 2, 3), 300, 4000
-    plain = plain_chain.PlainChain(trace, n, 1)
-    plain.walk(steps)
-    ours = mcmc(trace, 3, steps=steps, n_records=n, rng=1, n_init=1)
-    assert plain.accepted / steps == pytest.approx(ours.accepted / steps, abs=0.03)
-    rows = np.concatenate([trace.sums, trace.counts[..., None]], axis=2)
-    for of, nearest in zip(rows, np.transpose(plain.cells), strict=False):
-        np.subtract.at(of, nearest, np.column_stack([plain.points, np.ones(n)]))
-    np.testing.assert_allclose(plain.rows, rows, atol=1e-9)
 
 
 # ----------------------------------------------------------------------------------------- accuracy

@@ -135,6 +135,19 @@ def test_a_page_is_refreshed_between_its_markers(paper):
     assert (paper / "some_paper_1.png").stat().st_size > 5000
 
 
+def test_without_minutes_a_page_is_made_of_what_is_there(paper):
+    page = paper / "some_paper.md"
+    markers = "<!-- figure 1: begin -->\n<!-- figure 1: end -->\n"
+    page.write_text(markers)
+    run("--minutes", "0", "--write")
+    assert (page.read_text(), CALLS) == (markers, [])  # nothing is there yet
+    run("--write")
+    text, measured = page.read_text(), len(CALLS)
+    page.write_text(markers)
+    run("--minutes", "0", "--write")
+    assert (page.read_text(), len(CALLS)) == (text, measured)
+
+
 def test_a_list_says_how_long_it_took(paper, capsys):
     run("--list")
     assert "4 x 5 fits, not yet measured" in capsys.readouterr().out
