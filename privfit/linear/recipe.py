@@ -35,7 +35,8 @@ calibration slope   .75          .75        .85        .95            what clipp
 *Wide tables of numbers*, at least 15 and more than half of all columns, have rules of their own
 below s = 12, where the curves of so many columns cannot each be told from noise: 5 functions of the
 smoother public scale, block moments that are pooled over numbers, steps of at most .7, the mean of
-the last half, and a calibration that expects a slope of .85 and an intercept of 0 +- .3.
+the last half, and a calibration that expects a slope of .85 and an intercept of 0 +- .3. With 30
+numbers or more their caution is 1 and the slope 1.25: paths end before scores are large enough.
 
 *The slope* of a calibration is expected with an error of s / 50, at least .25 (.3 in wide tables)
 and at most 1: the higher the signal, the more precise are the sums that a calibration buys.
@@ -43,7 +44,7 @@ and at most 1: the higher the signal, the more precise are the sums that a calib
 *Crowded tables*, where at least 30 numbers, more than half of all columns, have a declared range,
 are wide below s = 20, and have even fewer functions of these: a straight line over the range, which
 has .6 of the squared length of a row, and one function of the scale beside it, which tells 0 from
-the rest. Their floor is 10, their clip .6 from s = 3 on, and a calibration expects a slope of 1.
+the rest. Their floor is 10, and their clip .3.
 
 *Bins beside the scale*: where no cuts are bought, a declared range has 32 equal bins as well, which
 tell apart what is in one cell of the scale; in crowded tables, and under a pure budget, only ranges
@@ -85,12 +86,13 @@ ROOM = 2048  # for the dimensions of all numbers
 PUBLIC = 8  # of them, functions of the public scale
 LEAST_APART = 12.0  # the signal below which wide tables have rules of their own
 LEAST_CROWDED = 20.0  # the same of crowded tables
-CROWDED = 30  # numbers with a declared range of a crowded table
-CROWDED_FLOOR, CROWDED_CLIP, LEAST_CROWDED_CLIP = 10.0, 0.6, 3.0  # the last is a signal
+CROWDED = 30  # numbers with a declared range of a crowded table, or numbers of a very wide one
+CROWDED_FLOOR, CROWDED_CLIP = 10.0, 0.3
 STRAIGHT = 0.6  # of the squared length of a row, for a straight line
 BINS_BESIDE = 32  # of equal width, beside the scale within a declared range
 LET_GO, LOOSEST = 50.0, 1.0  # the signal at which a prior on a slope is as wide as it gets
 WIDE, WIDE_PUBLIC = 15, 5  # numbers of a wide table, and functions of each
+WIDE_SLOPE, WIDEST_SLOPE = 0.85, 1.25
 BLOCK_FLOOR = 8.0
 FASTEST, FASTEST_WIDE = 1.5, 0.7  # steps under the block metric
 WEAK = 0.2
@@ -230,8 +232,8 @@ class Recipe:
         apart = LEAST_CROWDED if crowd else LEAST_APART
         wide = not full and signal < apart and numbers >= WIDE and 2 * numbers > columns
         wide = wide if pool is None else pool
-        crowded = wide and crowd
-        clip = _clip(signal, crowded)
+        crowded, widest = wide and crowd, wide and numbers >= CROWDED
+        clip = CROWDED_CLIP if crowded else _clip(signal)
         return cls(
             signal=signal,
             **_sizes(signal, columns, numbers, wide),
@@ -248,9 +250,9 @@ class Recipe:
             beside=0 if crowd else BINS_BESIDE,
             pool=wide,
             average=0.5 if wide or signal >= HIGHER else 0.75,
-            caution=1.0 if signal >= HIGHER else 4.0,
+            caution=1.0 if widest or signal >= HIGHER else 4.0,
             weak=WEAK if full else 0.0,
-            slope=_slope(signal, wide, crowded),
+            slope=WIDEST_SLOPE if widest else WIDE_SLOPE if wide else _slope(signal),
             slope_error=min(LOOSEST, max(0.3 if wide else 0.25, signal / LET_GO)),
             intercept_error=0.3 if wide else 0.1,
         )
@@ -322,15 +324,11 @@ def most_functions(numbers: int) -> int:
     return max(PUBLIC, min(MOST, ROOM // max(numbers, 1)))
 
 
-def _clip(signal: float, crowded: bool) -> float:
-    if crowded and signal >= LEAST_CROWDED_CLIP:
-        return CROWDED_CLIP
+def _clip(signal: float) -> float:
     return 0.4 if signal < LEAST_FULL else min(1.5, max(0.7, 0.7 * math.sqrt(signal / 250)))
 
 
-def _slope(signal: float, wide: bool, crowded: bool) -> float:
-    if wide:
-        return 1.0 if crowded else 0.85
+def _slope(signal: float) -> float:
     return _by(signal, (LEAST_FULL, 0.75), (HIGH, 0.85), (math.inf, 0.95))
 
 
