@@ -1,9 +1,9 @@
 """Whole tables by the default of the library and by peers: accuracy, area, log loss, calibration.
 
 Nothing is declared but kinds of columns, or ranges and categories, or cuts as well: noisy Adam and
-diffprivlib run on cuts, so that ours meets them with the same cuts, too. A line of results is one measure of a cell
-with the numbers of all its splits. Peers do not depend on privfit's code but for the coding:
-`--keep` leaves them as they are.
+diffprivlib run on cuts, so that ours meets them with the same cuts, too. A line of results is one
+measure of a cell with the numbers of all its splits. Peers do not depend on privfit's code but for
+the coding: `--keep` leaves them as they are.
 """
 
 from __future__ import annotations
