@@ -41,14 +41,14 @@ numbers or more their caution is 1 and the slope 1.25: paths end before scores a
 *The slope* of a calibration is expected with an error of s / 50, at least .25 (.3 in wide tables)
 and at most 1: the higher the signal, the more precise are the sums that a calibration buys.
 
-*Crowded tables*, where at least 30 numbers, more than half of all columns, have a declared range,
-are wide below s = 20, and have even fewer functions of these: a straight line over the range, which
-has .6 of the squared length of a row, and one function of the scale beside it, which tells 0 from
-the rest. Their floor is 10, and their clip .3.
+*Crowded tables* are wide ones where at least 30 numbers, more than half of all columns, have a
+declared range. These have other functions: a straight line over the range, which has half of the
+squared length of a row, and three of the scale beside it, the first of which tells 0 from the rest.
+Their floor is 10, and their clip .3.
 
 *Bins beside the scale*: where no cuts are bought, a declared range has 32 equal bins as well, which
-tell apart what is in one cell of the scale; in crowded tables, and under a pure budget, only ranges
-of fewer than 8 cells have bins, 16 of them.
+tell apart what is in one cell of the scale; with as many ranges as crowded tables have, whatever the
+signal, and under a pure budget, only ranges of fewer than 8 cells have bins, 16 of them.
 
 *Dimensions* of a number: D = 2.5 sqrt(n mu / changes) / numbers, within [8, 48], or up to 80 from
 s = 2000 on, but never so many that numbers have more than 2,048 functions together. Of them 8 are
@@ -85,10 +85,9 @@ FEWEST, MANY, MOST = 8, 48, 80  # dimensions of a number; the most from the high
 ROOM = 2048  # for the dimensions of all numbers
 PUBLIC = 8  # of them, functions of the public scale
 LEAST_APART = 12.0  # the signal below which wide tables have rules of their own
-LEAST_CROWDED = 20.0  # the same of crowded tables
 CROWDED = 30  # numbers with a declared range of a crowded table, or numbers of a very wide one
 CROWDED_FLOOR, CROWDED_CLIP = 10.0, 0.3
-STRAIGHT = 0.6  # of the squared length of a row, for a straight line
+STRAIGHT = 0.5  # of the squared length of a row, for a straight line
 BINS_BESIDE = 32  # of equal width, beside the scale within a declared range
 LET_GO, LOOSEST = 50.0, 1.0  # the signal at which a prior on a slope is as wide as it gets
 WIDE, WIDE_PUBLIC = 15, 5  # numbers of a wide table, and functions of each
@@ -229,8 +228,7 @@ class Recipe:
         signal = USUAL_SIGNAL if size is None else size * mu / (columns * neighbours.changes)
         full = signal >= LEAST_FULL if metric is None else metric == "full"
         crowd = ranged >= CROWDED and 2 * ranged > columns
-        apart = LEAST_CROWDED if crowd else LEAST_APART
-        wide = not full and signal < apart and numbers >= WIDE and 2 * numbers > columns
+        wide = not full and signal < LEAST_APART and numbers >= WIDE and 2 * numbers > columns
         wide = wide if pool is None else pool
         crowded, widest = wide and crowd, wide and numbers >= CROWDED
         clip = CROWDED_CLIP if crowded else _clip(signal)
