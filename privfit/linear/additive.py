@@ -121,7 +121,7 @@ class Additive(Descending):
         Decades over which functions of the public scale are smooth.
     straight : float, optional
         The part of the squared length of a row that a straight line has, in columns with a declared
-        range, with three functions of each kind beside it; 0 for none.
+        range, with one function of each kind beside it; 0 for none.
     pool : bool, optional
         Whether block moments are pooled over numbers with the same map, which costs nothing.
     caution : float, optional

@@ -36,19 +36,20 @@ calibration slope   .75          .75        .85        .95            what clipp
 below s = 12, where the curves of so many columns cannot each be told from noise: 5 functions of the
 smoother public scale, block moments that are pooled over numbers, steps of at most .7, the mean of
 the last half, and a calibration that expects a slope of .85 and an intercept of 0 +- .3. With 30
-numbers or more their caution is 1 and the slope 1.25: paths end before scores are large enough.
+numbers or more, unless they are crowded, their caution is 1 and the slope 1.25: their paths end
+before scores are large enough.
 
 *The slope* of a calibration is expected with an error of s / 50, at least .25 (.3 in wide tables)
 and at most 1: the higher the signal, the more precise are the sums that a calibration buys.
 
 *Crowded tables* are wide ones where at least 30 numbers, more than half of all columns, have a
-declared range. These have other functions: a straight line over the range, which has half of the
-squared length of a row, and three of the scale beside it, the first of which tells 0 from the rest.
-Their floor is 10, and their clip .3.
+declared range. These have even fewer functions: a straight line over the range, which has .6 of the
+squared length of a row, and one function of the scale beside it, which tells 0 from the rest. Their
+floor is 10, their clip .6 from s = 3 on, and a calibration expects a slope of 1.
 
 *Bins beside the scale*: where no cuts are bought, a declared range has 32 equal bins as well, which
-tell apart what is in one cell of the scale; with as many ranges as crowded tables have, whatever the
-signal, and under a pure budget, only ranges of fewer than 8 cells have bins, 16 of them.
+tell apart what is in one cell of the scale. With as many ranges as crowded tables have, whatever
+the signal, and under a pure budget, only ranges of fewer than 8 cells have bins, 16 of them.
 
 *Dimensions* of a number: D = 2.5 sqrt(n mu / changes) / numbers, within [8, 48], or up to 80 from
 s = 2000 on, but never so many that numbers have more than 2,048 functions together. Of them 8 are
@@ -86,12 +87,12 @@ ROOM = 2048  # for the dimensions of all numbers
 PUBLIC = 8  # of them, functions of the public scale
 LEAST_APART = 12.0  # the signal below which wide tables have rules of their own
 CROWDED = 30  # numbers with a declared range of a crowded table, or numbers of a very wide one
-CROWDED_FLOOR, CROWDED_CLIP = 10.0, 0.3
-STRAIGHT = 0.5  # of the squared length of a row, for a straight line
+CROWDED_FLOOR, CROWDED_CLIP, LEAST_CROWDED_CLIP = 10.0, 0.6, 3.0  # the last is a signal
+STRAIGHT = 0.6  # of the squared length of a row, for a straight line
 BINS_BESIDE = 32  # of equal width, beside the scale within a declared range
 LET_GO, LOOSEST = 50.0, 1.0  # the signal at which a prior on a slope is as wide as it gets
 WIDE, WIDE_PUBLIC = 15, 5  # numbers of a wide table, and functions of each
-WIDE_SLOPE, WIDEST_SLOPE = 0.85, 1.25
+WIDE_SLOPE, CROWDED_SLOPE, WIDEST_SLOPE = 0.85, 1.0, 1.25
 BLOCK_FLOOR = 8.0
 FASTEST, FASTEST_WIDE = 1.5, 0.7  # steps under the block metric
 WEAK = 0.2
@@ -230,8 +231,9 @@ class Recipe:
         crowd = ranged >= CROWDED and 2 * ranged > columns
         wide = not full and signal < LEAST_APART and numbers >= WIDE and 2 * numbers > columns
         wide = wide if pool is None else pool
-        crowded, widest = wide and crowd, wide and numbers >= CROWDED
-        clip = CROWDED_CLIP if crowded else _clip(signal)
+        crowded = wide and crowd
+        widest = wide and numbers >= CROWDED and not crowd
+        clip = _clip(signal, crowded)
         return cls(
             signal=signal,
             **_sizes(signal, columns, numbers, wide),
@@ -250,7 +252,7 @@ class Recipe:
             average=0.5 if wide or signal >= HIGHER else 0.75,
             caution=1.0 if widest or signal >= HIGHER else 4.0,
             weak=WEAK if full else 0.0,
-            slope=WIDEST_SLOPE if widest else WIDE_SLOPE if wide else _slope(signal),
+            slope=_slope(signal, wide, crowded, widest),
             slope_error=min(LOOSEST, max(0.3 if wide else 0.25, signal / LET_GO)),
             intercept_error=0.3 if wide else 0.1,
         )
@@ -322,11 +324,15 @@ def most_functions(numbers: int) -> int:
     return max(PUBLIC, min(MOST, ROOM // max(numbers, 1)))
 
 
-def _clip(signal: float) -> float:
+def _clip(signal: float, crowded: bool) -> float:
+    if crowded and signal >= LEAST_CROWDED_CLIP:
+        return CROWDED_CLIP
     return 0.4 if signal < LEAST_FULL else min(1.5, max(0.7, 0.7 * math.sqrt(signal / 250)))
 
 
-def _slope(signal: float) -> float:
+def _slope(signal: float, wide: bool, crowded: bool, widest: bool) -> float:
+    if wide:
+        return CROWDED_SLOPE if crowded else WIDEST_SLOPE if widest else WIDE_SLOPE
     return _by(signal, (LEAST_FULL, 0.75), (HIGH, 0.85), (math.inf, 0.95))
 
 

@@ -11,7 +11,7 @@ phi is an additive model of the columns, and a smooth one of numbers:
   More than 256 bins are taken together by rank;
 - where a number has both halves, each is multiplied by sqrt(1/2);
 - a number with a declared range may have a *straight line* instead, from 0 at its low end to 1 at
-  the high one, times sqrt(q), and beside it three functions of each half, times sqrt(1 - q);
+  the high one, times sqrt(q), and beside it one function of each half, times sqrt(1 - q);
 - a missing value has a coordinate of its own, of length 1, and is 0 in all others.
 
 Whole numbers are rounded towards zero, so **a row is no longer than 1, however many levels there
@@ -45,7 +45,7 @@ ONE = 1 << MAP_BITS
 SMOOTH = 0.3  # the difference of ranks over which a kernel falls to 1/e
 WIDEST = 4096  # coordinates of records, whose products are to fit in memory
 FINEST = 256  # groups of bins that a kernel tells apart
-BESIDE_LINE = 3  # the most functions of each kind beside a straight line
+BESIDE_LINE = 1  # the most functions of each kind beside a straight line
 BANDS = ((6, (0,)), (16, (0, 4)), (math.inf, (0, 4, 12)))  # where coarse, middle, fine ones begin
 
 

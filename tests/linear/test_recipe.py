@@ -114,15 +114,17 @@ def test_very_wide_tables_shrink_less_and_expect_a_steep_slope(signal, columns, 
 )
 def test_crowded_tables_have_a_straight_line_for_a_declared_range(signal, columns, ranged, crowded):
     r = at(signal, columns, numbers=columns - 2, ranged=ranged)
-    assert (r.straight, r.floor, r.clip) == ((0.5, 10.0, 0.3) if crowded else (0.0, 16.0, 0.4))
+    assert (r.straight, r.floor, r.clip) == ((0.6, 10.0, 0.6) if crowded else (0.0, 16.0, 0.4))
     assert r.pool == (crowded or signal < 12)
-    assert (r.slope, r.caution) == ((1.25, 1.0) if r.pool else (0.75, 4.0))
+    expected = (1.0, 4.0) if crowded else (1.25, 1.0) if r.pool else (0.75, 4.0)
+    assert (r.slope, r.caution) == expected
     assert not at(signal, columns, columns - 2, ranged=ranged, pool=False).straight
 
 
-def test_crowded_tables_have_no_bins_beside_the_scale_at_any_signal():
+def test_crowded_tables_have_no_bins_beside_the_scale_and_little_clip_at_a_low_signal():
     assert [at(s, 40, 38, ranged=30).beside for s in (2, 19, 21, 60)] == [0, 0, 0, 0]
     assert [at(s, 40, 38, ranged=29).beside for s in (2, 19, 21, 60)] == [32, 32, 32, 32]
+    assert [at(s, 40, 38, ranged=30).clip for s in (2.9, 3.1)] == [0.4, 0.6]
 
 
 def test_the_prior_on_a_slope_lets_go_as_the_signal_grows():
