@@ -1,8 +1,9 @@
 """Whole tables by the default of the library and by peers: accuracy, area, log loss, calibration.
 
-Nothing is declared but kinds of columns, or everything. A line of results is one measure of a cell
-with the numbers of all its splits. Peers do not depend on privfit's code but for the coding:
-`--keep` leaves them as they are.
+Nothing is declared but kinds of columns, or ranges and categories, or cuts as well: noisy Adam and
+diffprivlib run on cuts, so that ours meets them with the same cuts, too. A line of results is one
+measure of a cell with the numbers of all its splits. Peers do not depend on privfit's code but for
+the coding: `--keep` leaves them as they are.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ import numpy as np
 from bench import command, pages
 from bench.accuracy import ENOUGH, Found, measure_cells, open_results
 from bench.accuracy.columns import (
+    CUT,
     DATA,
     DECLARED,
     FEWER,
+    HAS_CUTS,
     KINDS,
     MEASURES,
     REFERENCES,
@@ -36,10 +39,11 @@ from bench.peers.contestants import PYTHON, Worker
 from bench.results import Results
 
 PLAIN = "not private"
-OURS = {told: f"privfit, {told}" for told in (KINDS, DECLARED)}
+OURS = {told: f"privfit, {told}" for told in (KINDS, DECLARED, CUT)}
 EPSILONS = (0.1, 0.3162, 1.0, 3.162, 10.0)
 CONTESTED = EPSILONS[:4]
 RIVALS = {DECLARED: ("DP-EBM", "diffprivlib", f"noisy Adam, {DECLARED}"),
+          CUT: ("diffprivlib", f"noisy Adam, {DECLARED}"),
           KINDS: (f"noisy Adam, {KINDS}",)}  # fmt: skip
 FEW_SEEDS = {"flights": 3}
 SIGN = {"accuracy": 1, "area": 1, "log loss": -1}  # whether more is better
@@ -78,12 +82,18 @@ def all_cells() -> Iterator[Cell]:
     """Ours and the reference, then the peers."""
     for data in DATA:
         yield from (cell_of(data, name) for name in REFERENCES)
-        yield from (cell_of(data, name, e) for name in OURS.values() for e in EPSILONS)
+        yield from (cell_of(data, name, e) for name in ours_of(data) for e in EPSILONS)
     small = tuple(f"{data}, {FEWER} rows" for data in DATA)
     for data in small:
-        yield from (cell_of(data, name, 1.0) for name in OURS.values())
+        yield from (cell_of(data, name, 1.0) for name in ours_of(data))
     for data, epsilons in ((DATA, CONTESTED), (small, (1.0,))):
         yield from (cell_of(one, name, e) for one in data for e in epsilons for name in PEERS)
+
+
+def ours_of(data: str) -> list[str]:
+    """Ours by what it is told; cuts only where some are declared."""
+    has_cuts = data.partition(",")[0] in HAS_CUTS
+    return [name for told, name in OURS.items() if told != CUT or has_cuts]
 
 
 def needs_worker(cell: Cell) -> bool:

@@ -35,19 +35,21 @@ calibration slope   .75          .75        .85        .95            what clipp
 *Wide tables of numbers*, at least 15 and more than half of all columns, have rules of their own
 below s = 12, where the curves of so many columns cannot each be told from noise: 5 functions of the
 smoother public scale, block moments that are pooled over numbers, steps of at most .7, the mean of
-the last half, and a calibration that expects a slope of .85 and an intercept of 0 +- .3.
+the last half, and a calibration that expects a slope of .85 and an intercept of 0 +- .3. With 30
+numbers or more, unless they are crowded, their caution is 1 and the slope 1.25: their paths end
+before scores are large enough.
 
 *The slope* of a calibration is expected with an error of s / 50, at least .25 (.3 in wide tables)
 and at most 1: the higher the signal, the more precise are the sums that a calibration buys.
 
-*Crowded tables*, where at least 30 numbers, more than half of all columns, have a declared range,
-are wide below s = 20, and have even fewer functions of these: a straight line over the range, which
-has .6 of the squared length of a row, and one function of the scale beside it, which tells 0 from
-the rest. Their floor is 10, their clip .6 from s = 3 on, and a calibration expects a slope of 1.
+*Crowded tables* are wide ones where at least 30 numbers, more than half of all columns, have a
+declared range. These have even fewer functions: a straight line over the range, which has .6 of the
+squared length of a row, and one function of the scale beside it, which tells 0 from the rest. Their
+floor is 10, their clip .6 from s = 3 on, and a calibration expects a slope of 1.
 
 *Bins beside the scale*: where no cuts are bought, a declared range has 32 equal bins as well, which
-tell apart what is in one cell of the scale; in crowded tables, and under a pure budget, only ranges
-of fewer than 8 cells have bins, 16 of them.
+tell apart what is in one cell of the scale. With as many ranges as crowded tables have, whatever
+the signal, and under a pure budget, only ranges of fewer than 8 cells have bins, 16 of them.
 
 *Dimensions* of a number: D = 2.5 sqrt(n mu / changes) / numbers, within [8, 48], or up to 80 from
 s = 2000 on, but never so many that numbers have more than 2,048 functions together. Of them 8 are
@@ -84,13 +86,13 @@ FEWEST, MANY, MOST = 8, 48, 80  # dimensions of a number; the most from the high
 ROOM = 2048  # for the dimensions of all numbers
 PUBLIC = 8  # of them, functions of the public scale
 LEAST_APART = 12.0  # the signal below which wide tables have rules of their own
-LEAST_CROWDED = 20.0  # the same of crowded tables
-CROWDED = 30  # numbers with a declared range of a crowded table
+CROWDED = 30  # numbers with a declared range of a crowded table, or numbers of a very wide one
 CROWDED_FLOOR, CROWDED_CLIP, LEAST_CROWDED_CLIP = 10.0, 0.6, 3.0  # the last is a signal
 STRAIGHT = 0.6  # of the squared length of a row, for a straight line
 BINS_BESIDE = 32  # of equal width, beside the scale within a declared range
 LET_GO, LOOSEST = 50.0, 1.0  # the signal at which a prior on a slope is as wide as it gets
 WIDE, WIDE_PUBLIC = 15, 5  # numbers of a wide table, and functions of each
+WIDE_SLOPE, CROWDED_SLOPE, WIDEST_SLOPE = 0.85, 1.0, 1.25
 BLOCK_FLOOR = 8.0
 FASTEST, FASTEST_WIDE = 1.5, 0.7  # steps under the block metric
 WEAK = 0.2
@@ -227,10 +229,10 @@ class Recipe:
         signal = USUAL_SIGNAL if size is None else size * mu / (columns * neighbours.changes)
         full = signal >= LEAST_FULL if metric is None else metric == "full"
         crowd = ranged >= CROWDED and 2 * ranged > columns
-        apart = LEAST_CROWDED if crowd else LEAST_APART
-        wide = not full and signal < apart and numbers >= WIDE and 2 * numbers > columns
+        wide = not full and signal < LEAST_APART and numbers >= WIDE and 2 * numbers > columns
         wide = wide if pool is None else pool
         crowded = wide and crowd
+        widest = wide and numbers >= CROWDED and not crowd
         clip = _clip(signal, crowded)
         return cls(
             signal=signal,
@@ -248,9 +250,9 @@ class Recipe:
             beside=0 if crowd else BINS_BESIDE,
             pool=wide,
             average=0.5 if wide or signal >= HIGHER else 0.75,
-            caution=1.0 if signal >= HIGHER else 4.0,
+            caution=1.0 if widest or signal >= HIGHER else 4.0,
             weak=WEAK if full else 0.0,
-            slope=_slope(signal, wide, crowded),
+            slope=_slope(signal, wide, crowded, widest),
             slope_error=min(LOOSEST, max(0.3 if wide else 0.25, signal / LET_GO)),
             intercept_error=0.3 if wide else 0.1,
         )
@@ -328,9 +330,9 @@ def _clip(signal: float, crowded: bool) -> float:
     return 0.4 if signal < LEAST_FULL else min(1.5, max(0.7, 0.7 * math.sqrt(signal / 250)))
 
 
-def _slope(signal: float, wide: bool, crowded: bool) -> float:
+def _slope(signal: float, wide: bool, crowded: bool, widest: bool) -> float:
     if wide:
-        return 1.0 if crowded else 0.85
+        return CROWDED_SLOPE if crowded else WIDEST_SLOPE if widest else WIDE_SLOPE
     return _by(signal, (LEAST_FULL, 0.75), (HIGH, 0.85), (math.inf, 0.95))
 
 

@@ -93,20 +93,31 @@ def test_wide_tables_of_numbers_have_rules_of_their_own(signal, columns, numbers
     prior = (r.slope, r.slope_error, r.intercept_error)
     assert prior == pytest.approx((0.85, 0.3, 0.3) if wide else (0.75, max(0.25, signal / 50), 0.1))
     assert (r.straight, r.beside) == (0.0, 32)
-    assert (r.steps, r.floor, r.caution) == (24, 16.0, 4.0)
+    assert (r.steps, r.floor, r.clip, r.caution) == (24, 16.0, 0.4, 4.0)
     assert not at(signal, columns, numbers, metric="full").pool
     assert at(signal, columns, numbers, pool=not wide).pool != wide
 
 
 @pytest.mark.parametrize(
+    ("signal", "columns", "numbers", "widest"),
+    [(11, 40, 30, True), (13, 40, 30, False), (11, 40, 29, False), (11, 60, 30, False)],
+)
+def test_very_wide_tables_shrink_less_and_expect_a_steep_slope(signal, columns, numbers, widest):
+    r = at(signal, columns, numbers)
+    assert (r.caution == 1.0, r.slope == 1.25) == (widest, widest)
+    assert (r.clip, r.straight) == (0.4, 0.0)
+
+
+@pytest.mark.parametrize(
     ("signal", "columns", "ranged", "crowded"),
-    [(19, 40, 30, True), (21, 40, 30, False), (11, 40, 29, False), (11, 60, 30, False)],
+    [(11, 40, 30, True), (13, 40, 30, False), (11, 40, 29, False), (11, 60, 30, False)],
 )
 def test_crowded_tables_have_a_straight_line_for_a_declared_range(signal, columns, ranged, crowded):
     r = at(signal, columns, numbers=columns - 2, ranged=ranged)
     assert (r.straight, r.floor, r.clip) == ((0.6, 10.0, 0.6) if crowded else (0.0, 16.0, 0.4))
     assert r.pool == (crowded or signal < 12)
-    assert r.slope == (1.0 if crowded else 0.85 if r.pool else 0.75)
+    expected = (1.0, 4.0) if crowded else (1.25, 1.0) if r.pool else (0.75, 4.0)
+    assert (r.slope, r.caution) == expected
     assert not at(signal, columns, columns - 2, ranged=ranged, pool=False).straight
 
 
