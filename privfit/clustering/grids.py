@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from privfit.base.rulers import Ruler
 from privfit.base.typing import Floats, Integers
 from privfit.clustering.clustering import Clustering
 from privfit.clustering.parts import CellCounts
@@ -240,7 +241,13 @@ class Tree(Settings):
         check_split(self, "shape_share")
         check_depth(self.depth)
 
-    def plan(self, objective: CentersObjective, epsilon: float, neighbours: Neighbours) -> TreePlan:
+    def plan(
+        self,
+        objective: CentersObjective,
+        epsilon: float,
+        neighbours: Neighbours,
+        ruler: Ruler | None = None,
+    ) -> TreePlan:
         """The releases of a tree with this budget.
 
         Parameters
@@ -251,6 +258,8 @@ class Tree(Settings):
             The budget.
         neighbours : Neighbours
             The neighbour relation.
+        ruler : Ruler, optional
+            The scale on which columns are halved, released before.
 
         Returns
         -------
@@ -258,7 +267,7 @@ class Tree(Settings):
             Its events, and a method that draws.
         """
         k = objective.n_clusters
-        return TreePlan(Partition.plan(self, objective.bounds, k, epsilon, neighbours))
+        return TreePlan(Partition.plan(self, objective.bounds, k, epsilon, neighbours, ruler))
 
     def check(self, task: Task[CentersObjective, Space]) -> None:
         """Refuse what a run would refuse, before anything is charged.
@@ -292,7 +301,8 @@ class TreePlan:
 
     def draw(self, run: Run[CentersObjective, Reals]) -> tuple[Cells, dict[str, Any]]:
         """The noisy cells, and the settings as they were used."""
-        cells = run.objective.cells(self.partition.halvings.axes)
+        halvings = self.partition.halvings
+        cells = run.objective.cells(halvings.axes, halvings.ruler)
         return _kept(run, self.partition.grow(cells, run.release)), dict(self.partition.noted)
 
 
@@ -327,7 +337,7 @@ def summarised(run: Run[CentersObjective, Reals], cells: Cells, restarts: int) -
     filled = weights > 0
     if not filled.any():
         return objective.project(run.space.middle)
-    middles = (cells.low + cells.high - 1)[filled] / 2 * objective.candidate_units
+    middles = cells.middles[filled] * objective.candidate_units
     k, n_threads = objective.n_clusters, objective.n_threads
     found = weighted_means(middles, weights[filled], k, run.coins, restarts, n_threads)
     return objective.project(found)

@@ -35,7 +35,7 @@ from privfit.clustering.clustering import Clustering
 from privfit.clustering.grids import Tree
 from privfit.clustering.hybrid import Hybrid
 from privfit.clustering.lloyd import Lloyd, Steps, radius_by_rule, take_steps
-from privfit.clustering.over_seeded import AVERAGE, WIDER, OverSeeded, Plan, bought_mean
+from privfit.clustering.over_seeded import AVERAGE, WIDER, OverSeeded, Plan
 from privfit.clustering.radii import LEAST_RECORDS, bin_middles, l2_in_l1, tried_radii
 from privfit.clustering.seeding import MANY_COLUMNS, carried, over_seed
 from privfit.clustering.weiszfeld import weighted_medians
@@ -117,11 +117,8 @@ class Medians(OverSeeded):
         objective, size = run.objective, self.size(run)
         plan = Plan.of(self, objective, run.whole, run.neighbours, size)
         run.set_aside(*plan.events, generations=1 + plan.steps.count)
-        mean = bought_mean(run, plan, size)
-        points, cells, used = self._cells(run, plan, mean, size)
-        run.note(tree=used, seeds=self.seeds, steps=plan.steps.count, average=AVERAGE,
-                 mean=plan.mean is not None, pure=plan.steps.kind == "pure",
-                 **({} if plan.frame is None else {"frame": True}))  # fmt: skip
+        points, cells, used = self._cells(run, plan, size)
+        run.note(tree=used, seeds=self.seeds, steps=plan.steps.count, average=AVERAGE, **plan.noted)
         many = self.seeds * objective.n_clusters
         seeds = over_seed(objective, *points, many, run.coins, self.tree.restarts)
         centers = _reduced(run, plan, points, seeds, size)
