@@ -36,6 +36,7 @@ from privfit.runs.spaces import Reals
 __all__ = ["Tree", "UniformGrid", "summarised"]
 
 MOST_CELLS = 2**17  # of a uniform grid
+PARTS, FEW_COLUMNS = 3, 3  # a column of a cell, in few columns
 KEPT_CELLS = 2**12  # for post-processing: a model file stays small, however fine the cells
 
 
@@ -142,6 +143,7 @@ class _GridPlan:
 
     settings: UniformGrid
     mechanism: DiscreteLaplace
+    parts: ClassVar[int] = 1  # cells are small
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -296,6 +298,11 @@ class TreePlan:
     partition: Partition
 
     @property
+    def parts(self) -> int:
+        """The points a column that a cell is clustered as; in many columns there would be many."""
+        return PARTS if self.partition.halvings.width <= FEW_COLUMNS else 1
+
+    @property
     def events(self) -> tuple[Event, ...]:
         return self.partition.events
 
@@ -323,7 +330,7 @@ def _summarise(
     run.set_aside(*plan.events)
     cells, used = plan.draw(run)
     run.note(**used)
-    centers = summarised(run, cells, restarts)
+    centers = summarised(run, cells, restarts, plan.parts)
     run.report(centers[None])
     sizes = None  # of a grid only cells that stand out of the noise are kept: their sum is too high
     if isinstance(plan, TreePlan):
@@ -331,13 +338,18 @@ def _summarise(
     return Clustering.of(run.path(), sizes=sizes, cells=cells)
 
 
-def summarised(run: Run[CentersObjective, Reals], cells: Cells, restarts: int) -> Floats:
-    """k centres of the cells, weighted by their noisy counts; the start if all counts are 0."""
+def summarised(
+    run: Run[CentersObjective, Reals], cells: Cells, restarts: int, parts: int
+) -> Floats:
+    """k centres of the cells, weighted by their noisy counts; the start if all counts are 0.
+
+    A cell is so many points a column, that share its weight: so one cell may have two centres.
+    """
     objective, weights = run.objective, cells.weights
-    filled = weights > 0
-    if not filled.any():
+    if not (weights > 0).any():
         return objective.project(run.space.middle)
-    middles = cells.middles[filled] * objective.candidate_units
-    k, n_threads = objective.n_clusters, objective.n_threads
-    found = weighted_means(middles, weights[filled], k, run.coins, restarts, n_threads)
-    return objective.project(found)
+    points, shares = cells.spread(weights, parts)
+    k, n_threads, unit = objective.n_clusters, objective.n_threads, objective.candidate_units
+    return objective.project(
+        weighted_means(points * unit, shares, k, run.coins, restarts, n_threads)
+    )

@@ -274,18 +274,12 @@ def _quarters(objective: CentersObjective, cells: Cells) -> tuple[Floats, Floats
     columns a cell is its middle: there would be 2^d points.
     """
     weights, d = cells.weights, cells.low.shape[1]
-    filled = weights > 0
-    low, high, weights = cells.low[filled], cells.high[filled] - 1, weights[filled]
-    corners = np.full((1, d), 0.5)
-    if d <= 3:
-        corners = (np.arange(1 << d)[:, None] >> np.arange(d) & 1) / 2 + 0.25
-    points = low[:, None] + corners * (high - low)[:, None]
-    share = np.repeat(weights / len(corners), len(corners))
-    parts = (high - low) / (1 if len(corners) == 1 else 2)  # of a cell's sides, around a point
-    spread = np.sqrt(np.square(parts).sum(axis=1) / 12)
-    unit = objective.candidate_units
-    blur = float(np.average(spread, weights=weights)) * unit if len(weights) else 0.0
-    return points.reshape(-1, d) * unit, share, blur
+    filled, parts, unit = weights > 0, 2 if d <= 3 else 1, objective.candidate_units
+    points, share = cells.spread(weights, parts)
+    sides = (cells.high - 1 - cells.low)[filled] / parts  # of what a point stands for
+    spread = np.sqrt(np.square(sides).sum(axis=1) / 12)
+    blur = float(np.average(spread, weights=weights[filled])) * unit if filled.any() else 0.0
+    return points * unit, share, blur
 
 
 # ------------------------------------------------------------------------------------ public rules

@@ -67,6 +67,8 @@ MOST_STEPS = 12
 AVERAGE = 0.5  # of the path is averaged: its last steps differ only by noise
 WIDER = 1.4  # than the rule's radius is the one in whose neighbourhood radii are tried
 STRONG = 400.0  # signal from which cells are fine enough without the mean
+COARSE = 200.0  # signal up to which columns are halved on bought scales,
+FEW_COLUMNS = 10  # if there are not more columns, each with a noisy deviation
 LEAST_COLUMNS = 6  # for a frame
 CLEAR_TRACE = {1: 0.06, 2: 0.10}  # noise of a trace, by norm, up to which a frame helps
 CLIPPED = 0.05  # of the reach: the noise of second moments against which a radius is weighed
@@ -365,6 +367,14 @@ def buys_mean(signal: Signal) -> bool:
         part = math.sqrt(share / (share + SHARES["lloyd"]))
         noise = 1.4 * math.sqrt(d) / (mu * part * signal.size)
     return signal.strength < STRONG and noise < NOISY_MEAN
+
+
+def buys_deviations(signal: Signal) -> bool:
+    """Whether deviations are worth their part: few columns, and cells so coarse that scales count.
+
+    Strong signals make fine cells anyway, and clusters of their own of what is far out.
+    """
+    return signal.n_features <= FEW_COLUMNS and signal.strength < COARSE and buys_mean(signal)
 
 
 def too_noisy(signal: Signal) -> bool:

@@ -160,6 +160,19 @@ class Cells:
         """
         return np.maximum(self.counts - self.scale * math.log(2), 0.0)
 
+    def spread(self, weights: Floats, parts: int) -> tuple[Floats, Floats]:
+        """(m', d), (m',): each cell of positive weight as parts^d points that share its weight.
+
+        They are in the middles of equal parts of the cell; with one part, its own point.
+        """
+        filled, d = weights > 0, self.low.shape[1]
+        if parts == 1:
+            return self.middles[filled], weights[filled]
+        low, high, count = self.low[filled], self.high[filled] - 1, parts**d
+        places = (np.arange(count)[:, None] // parts ** np.arange(d) % parts + 0.5) / parts
+        points = low[:, None] + places * (high - low)[:, None]
+        return np.asarray(points.reshape(-1, d)), np.repeat(weights[filled] / count, count)
+
 
 class Countable(Protocol):
     """Records that are elsewhere, and counted there."""
