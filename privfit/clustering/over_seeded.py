@@ -66,6 +66,7 @@ SEEDING = 0.35  # of the budget of Lloyd steps, for the first one
 MOST_STEPS = 12
 AVERAGE = 0.5  # of the path is averaged: its last steps differ only by noise
 WIDER = 1.4  # than the rule's radius is the one in whose neighbourhood radii are tried
+UNEQUAL = 2.0  # times the noise of clusters of one size: that of the small ones among unequal ones
 STRONG = 400.0  # signal from which cells are fine enough without the mean
 COARSE = 200.0  # signal up to which columns are halved on bought scales,
 FEW_COLUMNS = 10  # if there are not more columns, each with a noisy deviation
@@ -274,7 +275,7 @@ class Plan:
         objective = run.objective.with_clusters(k)
         usual = WIDER * radius_by_rule(run.objective, norm)
         size = (run.n_public or 1) / run.neighbours.changes
-        length = _length(size, objective.n_features, k, cost)
+        length = UNEQUAL * _length(size, objective.n_features, k, cost)
         radius = radius_by_histogram(run, centers, usual, norm, self.radii.parameter, length)
         share = 3 / 13 if norm == 2 else None
         settings = Lloyd(residual=True, radius=radius, count_share=share)
