@@ -102,6 +102,7 @@ METHOD = {  # every method with numbers for releases, small enough for many runs
     "over_seeded": OverSeeded(tree=Tree(restarts=2), steps=2, mean=True),
     "over_seeded, without the mean": OverSeeded(tree=Tree(restarts=2), steps=2, mean=False),
     "over_seeded, in a frame": OverSeeded(tree=Tree(restarts=2), steps=2, frame=True),
+    "over_seeded, on scales": OverSeeded(tree=Tree(restarts=2), steps=2, deviations=True),
     "mean": Mean(),
 }
 SEARCH = {
@@ -403,7 +404,8 @@ MOST_MOVES = 800  # of `local`, which holds the centres after every one of them
 # How much of epsilon some pair of neighbours below does tell apart.
 TOLD = {"lloyd": 0.99, "grid": 0.99, "tree": 0.6, "hybrid": 0.6, "residuals": 0.6,
         "lloyd of the paper": 0.6, "hybrid of the paper": 0.6, "mean": 0.6, "over_seeded": 0.5,
-        "over_seeded, without the mean": 0.5, "over_seeded, in a frame": 0.4}  # fmt: skip
+        "over_seeded, without the mean": 0.5, "over_seeded, in a frame": 0.4,
+        "over_seeded, on scales": 0.4}  # fmt: skip
 
 
 @pytest.mark.few(1)
