@@ -37,6 +37,7 @@ __all__ = ["Tree", "UniformGrid", "summarised"]
 
 MOST_CELLS = 2**17  # of a uniform grid
 PARTS, FEW_COLUMNS = 3, 3  # a column of a cell, in few columns
+DRAWN_IN = 0.7  # their distance from its middle: records are not even in a cell
 KEPT_CELLS = 2**12  # for post-processing: a model file stays small, however fine the cells
 
 
@@ -348,7 +349,7 @@ def summarised(
     objective, weights = run.objective, cells.weights
     if not (weights > 0).any():
         return objective.project(run.space.middle)
-    points, shares = cells.spread(weights, parts)
+    points, shares = cells.spread(weights, parts, DRAWN_IN)
     k, n_threads, unit = objective.n_clusters, objective.n_threads, objective.candidate_units
     return objective.project(
         weighted_means(points * unit, shares, k, run.coins, restarts, n_threads)

@@ -66,9 +66,9 @@ SEEDING = 0.35  # of the budget of Lloyd steps, for the first one
 MOST_STEPS = 12
 AVERAGE = 0.5  # of the path is averaged: its last steps differ only by noise
 WIDER = 1.4  # than the rule's radius is the one in whose neighbourhood radii are tried
-UNEQUAL = 2.0  # times the noise of clusters of one size: that of the small ones among unequal ones
+UNEQUAL = 2.0  # times the noise of clusters of one size has a small one, unless all is noise
 STRONG = 400.0  # signal from which cells are fine enough without the mean
-COARSE = 200.0  # signal up to which columns are halved on bought scales,
+COARSE = 150.0  # signal up to which columns are halved on bought scales,
 FEW_COLUMNS = 10  # if there are not more columns, each with a noisy deviation
 LEAST_COLUMNS = 6  # for a frame
 CLEAR_TRACE = {1: 0.06, 2: 0.10}  # noise of a trace, by norm, up to which a frame helps
@@ -218,6 +218,7 @@ class Plan:
     radii: Event
     seeding: Event
     steps: Event
+    unequal: float  # times the noise of clusters of one size
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -267,7 +268,8 @@ class Plan:
         if mu == 0:  # what is left to the last bit
             bought = (event for event in (mean, frame, deviations) if event is not None)
             steps = rate(Budget(budget.epsilon), steps.count, *spent, seeding, *bought)
-        return cls(tree, epsilon, mean, frame, deviations, radii, seeding, steps)
+        unequal = 1.0 if too_noisy(signal) else UNEQUAL
+        return cls(tree, epsilon, mean, frame, deviations, radii, seeding, steps, unequal)
 
     def lloyd(self, run: Run[CentersObjective, Reals], centers: Floats, cost: Event) -> Steps:
         """Steps of this cost about these centres, on residuals of a radius that is bought."""
@@ -275,7 +277,7 @@ class Plan:
         objective = run.objective.with_clusters(k)
         usual = WIDER * radius_by_rule(run.objective, norm)
         size = (run.n_public or 1) / run.neighbours.changes
-        length = UNEQUAL * _length(size, objective.n_features, k, cost)
+        length = self.unequal * _length(size, objective.n_features, k, cost)
         radius = radius_by_histogram(run, centers, usual, norm, self.radii.parameter, length)
         share = 3 / 13 if norm == 2 else None
         settings = Lloyd(residual=True, radius=radius, count_share=share)

@@ -160,16 +160,18 @@ class Cells:
         """
         return np.maximum(self.counts - self.scale * math.log(2), 0.0)
 
-    def spread(self, weights: Floats, parts: int) -> tuple[Floats, Floats]:
+    def spread(self, weights: Floats, parts: int, drawn_in: float = 1.0) -> tuple[Floats, Floats]:
         """(m', d), (m',): each cell of positive weight as parts^d points that share its weight.
 
-        They are in the middles of equal parts of the cell; with one part, its own point.
+        They are in the middles of equal parts of the cell, or so far drawn in to its own middle;
+        with one part they are its own point.
         """
         filled, d = weights > 0, self.low.shape[1]
         if parts == 1:
             return self.middles[filled], weights[filled]
         low, high, count = self.low[filled], self.high[filled] - 1, parts**d
-        places = (np.arange(count)[:, None] // parts ** np.arange(d) % parts + 0.5) / parts
+        steps = np.arange(count)[:, None] // parts ** np.arange(d) % parts + 0.5
+        places = 0.5 + drawn_in * (steps / parts - 0.5)
         points = low[:, None] + places * (high - low)[:, None]
         return np.asarray(points.reshape(-1, d)), np.repeat(weights[filled] / count, count)
 

@@ -77,6 +77,8 @@ def test_cells_spread_their_weight_evenly():
     assert weights.tolist() == [2.0] * 9
     assert sorted(set(points[:, 0])) == [1, 3, 5]
     assert sorted(set(points[:, 1])) == [0.5, 1.5, 2.5]
+    drawn, _ = cells.spread(np.array([18.0, 0.0]), 3, 0.5)
+    assert sorted(set(drawn[:, 0])) == [2, 3, 4]
     points, weights = cells.spread(cells.weights, 1)
     assert points.tolist() == cells.middles.tolist() == [[3, 1.5], [6, 1.5]]
     assert weights.tolist() == [18, 3]
@@ -184,15 +186,15 @@ def test_a_tree_has_one_shape():
 
 @pytest.mark.parametrize(
     ("n", "d", "k", "bought"),
-    [(120_000, 10, 6, True),  # s is below 200
-     (120_200, 10, 6, None),
+    [(90_000, 10, 6, True),  # s is below 150
+     (90_200, 10, 6, None),
      (40_000, 11, 6, None),  # many columns
-     (80_000, 10, 4, None),  # a frame
-     (240_000, 10, 6, True)],
+     (60_000, 10, 4, None),  # a frame
+     (180_000, 10, 6, True)],
 )  # fmt: skip
 def test_auto_buys_scales_by_public_numbers(n, d, k, bought):
     objective = CentersObjective(np.zeros((1, d)), k, Box(-1, 1))
-    relation = "replace" if n == 240_000 else "add_remove"
+    relation = "replace" if n == 180_000 else "add_remove"
     chosen = best_of(objective, Budget(0.0999), Neighbours(relation), n)
     assert isinstance(chosen, OverSeeded)
     assert chosen.deviations == bought
