@@ -79,6 +79,8 @@ class Medians(OverSeeded):
         Whether to grow the tree along principal axes of the records, which are bought.
     tree_share : float, optional
         The tree's part of epsilon.
+    deviations : bool, optional
+        Whether to halve columns on scales that follow their deviations, which are bought.
 
     See Also
     --------
