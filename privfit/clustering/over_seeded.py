@@ -66,7 +66,7 @@ SEEDING = 0.35  # of the budget of Lloyd steps, for the first one
 MOST_STEPS = 12
 AVERAGE = 0.5  # of the path is averaged: its last steps differ only by noise
 WIDER = 1.4  # than the rule's radius is the one in whose neighbourhood radii are tried
-UNEQUAL = 2.0  # times the noise of clusters of one size has a small one, unless all is noise
+UNEQUAL = 2.0  # times the noise of clusters of one size has a small one, in few columns
 STRONG = 400.0  # signal from which cells are fine enough without the mean
 COARSE = 150.0  # signal up to which columns are halved on bought scales,
 FEW_COLUMNS = 10  # if there are not more columns, each with a noisy deviation
@@ -268,7 +268,8 @@ class Plan:
         if mu == 0:  # what is left to the last bit
             bought = (event for event in (mean, frame, deviations) if event is not None)
             steps = rate(Budget(budget.epsilon), steps.count, *spent, seeding, *bought)
-        unequal = 1.0 if too_noisy(signal) else UNEQUAL
+        many = signal.n_features > FEW_COLUMNS or too_noisy(signal)
+        unequal = 1.0 if many else UNEQUAL
         return cls(tree, epsilon, mean, frame, deviations, radii, seeding, steps, unequal)
 
     def lloyd(self, run: Run[CentersObjective, Reals], centers: Floats, cost: Event) -> Steps:
