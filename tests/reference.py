@@ -747,6 +747,22 @@ def clipped_products(
     return total
 
 
+def clipped_deviations(rows: list[Record], point: Record, radius: int, norm: int) -> Record:
+    """sum of abs(v), v the clipped differences to a point."""
+    total = [0] * len(point)
+    for x in rows:
+        v = clipped([a - b for a, b in zip(x, point, strict=True)], radius, norm)
+        total = [s + abs(a) for s, a in zip(total, v, strict=True)]
+    return total
+
+
+def ruled(x: int, origin: int, reach: int, bits: int) -> int:
+    """Where a number is on a scale that is coarse beyond its reach."""
+    away = abs(x - origin)
+    place = away if away <= reach else reach + (away - reach) // 2**bits
+    return -place if x < origin else place
+
+
 def framed_place(
     x: Record, origin: Record, frame: list[Record], reach: Record, bits: int
 ) -> list[int]:

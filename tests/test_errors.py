@@ -382,6 +382,7 @@ CENTERS: list[Case] = [
       for n in (0, 3, "1", None)),
     *((lambda r=r: centers().residuals(np.eye(2), r, 1), r"radius \(.*\) must be a whole number of")
       for r in (0, -1, 1.5, 2**31, True, None)),
+    (lambda: centers().deviations(np.zeros(2), 0, 1), r"radius \(0\) must be a whole number of"),
     *((lambda m=m: centers().cost_steps([np.eye(2)], m), r"most \(.*\) must be a whole number from")
       for m in (0, 1 << 30, 2.5)),
     *((lambda s=s: centers().cost_steps([np.eye(2)], 9, s), r"shift \(.*\) must be a whole number ")

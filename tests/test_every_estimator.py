@@ -151,6 +151,12 @@ KMEANS: dict[str, tuple[Any, int, int, int]] = {
     "hybrid": (HYBRID, 4, 2, 3),
     "over_seeded": (OverSeeded(tree=Tree(restarts=2), steps=2, mean=True), 3 + 2 + 3 + 2, 2, 9),
     "over_seeded, in a frame": (OverSeeded(tree=Tree(restarts=2), steps=2, frame=True), 12, 2, 11),
+    "over_seeded, on scales": (
+        OverSeeded(tree=Tree(restarts=2), steps=2, deviations=True),
+        11,
+        2,
+        10,
+    ),
     "mean": (Mean(), 3, 2, 3),
     "gupt": (Gupt(blocks=20), 1, 1, 1),
     **{name: SOLVERS[name] for name in ("local", "eem", "privgene", "dpsga")},

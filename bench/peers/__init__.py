@@ -77,6 +77,7 @@ def contests(worker: Worker | None) -> dict[str, Contest]:
             "diffprivlib, GaussianNB": diffprivlib(linear, model="bayes"),
         },
         "kmeans": {"diffprivlib": diffprivlib(kmeans),
+                   "our FastLloyd": Peer(contestants.fast_lloyd_kmeans, 0.0),
                    GOOGLE: Peer(contestants.google_kmeans, DELTA)},
         "features": {
             f"OpenDP, {criterion}":

@@ -22,7 +22,7 @@ import numpy as np
 from bench.accuracy import THREADS, clusters, linear, messages
 from bench.accuracy.tasks import TASKS, Cell
 from bench.measure import ROOT
-from bench.peers import noisy_descent
+from bench.peers import fast_lloyd, noisy_descent
 from privfit.datasets import Dataset
 from privfit.privacy.neighbours import ADD_REMOVE
 
@@ -191,6 +191,13 @@ def opendp_features(cell: Cell, seed: int, criterion: str) -> tuple[float, float
     first = OpenDPTopK(messages.SHARE * cell.epsilon, 8, criterion)
     model = Pipeline([("select", first), ("bayes", ours.named_steps["bayes"])])
     return timed(model, X, y, lambda m: m.score(X_test, y_test))
+
+
+def fast_lloyd_kmeans(cell: Cell, seed: int) -> tuple[float, float]:
+    X, k = clusters.records(cell.data), clusters.CLUSTERS[cell.data]
+    start = time.perf_counter()
+    centers = fast_lloyd.fit(X, k, cell.epsilon, seed)
+    return clusters.nicv(X, centers), time.perf_counter() - start
 
 
 def google_kmeans(cell: Cell, seed: int) -> tuple[float, float]:

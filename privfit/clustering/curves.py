@@ -150,7 +150,7 @@ def _points(objective: CentersObjective, settings: Settings, path: Path) -> tupl
         weights = found.cells.weights
         filled = weights > 0
         if filled.any():
-            middles = (found.cells.low + found.cells.high - 1)[filled] / 2
+            middles = found.cells.middles[filled]
             return middles * objective.candidate_units, weights[filled]
     if found.sizes is None:
         return centers, np.ones(len(centers))

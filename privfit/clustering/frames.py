@@ -84,7 +84,7 @@ class Frame:
         cells = partition.grow(private, run.release)
         weights = cells.weights if (cells.weights > 0).any() else np.ones(len(cells.counts))
         filled = weights > 0
-        middles = (cells.low + cells.high - 1)[filled] / 2
+        middles = cells.middles[filled]
         points = self.origin + middles @ np.ldexp(self.axes.astype(np.float64), -AXIS_BITS)
         return points * objective.candidate_units, weights[filled], dict(partition.noted)
 

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from privfit.base.rulers import Ruler
 from privfit.base.typing import Floats, Integers
 from privfit.clustering.clustering import Clustering
 from privfit.clustering.parts import CellCounts
@@ -35,6 +36,8 @@ from privfit.runs.spaces import Reals
 __all__ = ["Tree", "UniformGrid", "summarised"]
 
 MOST_CELLS = 2**17  # of a uniform grid
+PARTS, FEW_COLUMNS = 3, 3  # a column of a cell, in few columns
+DRAWN_IN = 0.7  # their distance from its middle: records are not even in a cell
 KEPT_CELLS = 2**12  # for post-processing: a model file stays small, however fine the cells
 
 
@@ -141,6 +144,7 @@ class _GridPlan:
 
     settings: UniformGrid
     mechanism: DiscreteLaplace
+    parts: ClassVar[int] = 1  # cells are small
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -240,7 +244,13 @@ class Tree(Settings):
         check_split(self, "shape_share")
         check_depth(self.depth)
 
-    def plan(self, objective: CentersObjective, epsilon: float, neighbours: Neighbours) -> TreePlan:
+    def plan(
+        self,
+        objective: CentersObjective,
+        epsilon: float,
+        neighbours: Neighbours,
+        ruler: Ruler | None = None,
+    ) -> TreePlan:
         """The releases of a tree with this budget.
 
         Parameters
@@ -251,6 +261,8 @@ class Tree(Settings):
             The budget.
         neighbours : Neighbours
             The neighbour relation.
+        ruler : Ruler, optional
+            The scale on which columns are halved, released before.
 
         Returns
         -------
@@ -258,7 +270,7 @@ class Tree(Settings):
             Its events, and a method that draws.
         """
         k = objective.n_clusters
-        return TreePlan(Partition.plan(self, objective.bounds, k, epsilon, neighbours))
+        return TreePlan(Partition.plan(self, objective.bounds, k, epsilon, neighbours, ruler))
 
     def check(self, task: Task[CentersObjective, Space]) -> None:
         """Refuse what a run would refuse, before anything is charged.
@@ -287,12 +299,18 @@ class TreePlan:
     partition: Partition
 
     @property
+    def parts(self) -> int:
+        """The points a column that a cell is clustered as; in many columns there would be many."""
+        return PARTS if self.partition.halvings.width <= FEW_COLUMNS else 1
+
+    @property
     def events(self) -> tuple[Event, ...]:
         return self.partition.events
 
     def draw(self, run: Run[CentersObjective, Reals]) -> tuple[Cells, dict[str, Any]]:
         """The noisy cells, and the settings as they were used."""
-        cells = run.objective.cells(self.partition.halvings.axes)
+        halvings = self.partition.halvings
+        cells = run.objective.cells(halvings.axes, halvings.ruler)
         return _kept(run, self.partition.grow(cells, run.release)), dict(self.partition.noted)
 
 
@@ -313,7 +331,7 @@ def _summarise(
     run.set_aside(*plan.events)
     cells, used = plan.draw(run)
     run.note(**used)
-    centers = summarised(run, cells, restarts)
+    centers = summarised(run, cells, restarts, plan.parts)
     run.report(centers[None])
     sizes = None  # of a grid only cells that stand out of the noise are kept: their sum is too high
     if isinstance(plan, TreePlan):
@@ -321,13 +339,18 @@ def _summarise(
     return Clustering.of(run.path(), sizes=sizes, cells=cells)
 
 
-def summarised(run: Run[CentersObjective, Reals], cells: Cells, restarts: int) -> Floats:
-    """k centres of the cells, weighted by their noisy counts; the start if all counts are 0."""
+def summarised(
+    run: Run[CentersObjective, Reals], cells: Cells, restarts: int, parts: int
+) -> Floats:
+    """k centres of the cells, weighted by their noisy counts; the start if all counts are 0.
+
+    A cell is so many points a column, that share its weight: so one cell may have two centres.
+    """
     objective, weights = run.objective, cells.weights
-    filled = weights > 0
-    if not filled.any():
+    if not (weights > 0).any():
         return objective.project(run.space.middle)
-    middles = (cells.low + cells.high - 1)[filled] / 2 * objective.candidate_units
-    k, n_threads = objective.n_clusters, objective.n_threads
-    found = weighted_means(middles, weights[filled], k, run.coins, restarts, n_threads)
-    return objective.project(found)
+    points, shares = cells.spread(weights, parts, DRAWN_IN)
+    k, n_threads, unit = objective.n_clusters, objective.n_threads, objective.candidate_units
+    return objective.project(
+        weighted_means(points * unit, shares, k, run.coins, restarts, n_threads)
+    )

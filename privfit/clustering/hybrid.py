@@ -110,7 +110,7 @@ class Hybrid(Settings):
         run.set_aside(steps.event, generations=1 + steps.count)
         average = self.lloyd.average
         run.note(tree=used, lloyd=steps.noted(run.objective), average=average)
-        centers = summarised(run, cells, self.tree.restarts)
+        centers = summarised(run, cells, self.tree.restarts, plan.parts)
         with suppress(RunEnded):
             run.report(centers[None])
             return Clustering.of(*take_steps(run, steps, centers, size, average), cells)

@@ -19,7 +19,7 @@ from privfit.clustering.averages import Mean
 from privfit.clustering.grids import Tree, UniformGrid
 from privfit.clustering.hybrid import Hybrid
 from privfit.clustering.lloyd import Lloyd
-from privfit.clustering.over_seeded import OverSeeded, buys_frame, too_noisy
+from privfit.clustering.over_seeded import OverSeeded, buys_deviations, buys_frame, too_noisy
 from privfit.clustering.signals import Signal
 from privfit.objectives import CentersObjective
 from privfit.privacy.ledger import Budget
@@ -48,6 +48,7 @@ METHODS: dict[str, type[Settings]] = {
 }
 
 
+RESTARTS = 100  # of k-means of a tree's cells, of which there are few
 STRONG = 0.0025  # noise below which seeds are cheap
 MOST_PER_CLUSTER, MOST_SEEDS = 5, 40  # of a strong signal
 TREE_SHARE, SMALL_TREE_SHARE = 0.26, 0.15  # of epsilon; the small one beside noisy seeds
@@ -66,7 +67,7 @@ def best_of(
     """
     d, k = objective.n_features, objective.n_clusters
     if d <= 2:
-        return Tree()
+        return Tree(restarts=RESTARTS)
     if size is None or budget.epsilon == 0:  # which the ledger refuses
         return Hybrid()
     signal = Signal.of(objective, budget, neighbours, size)
@@ -92,7 +93,10 @@ def _over_seeded(signal: Signal) -> OverSeeded:
     is_strong = signal.noise < STRONG
     seeds = min(MOST_PER_CLUSTER, k, MOST_SEEDS // k) if is_strong else 2
     frame = True if buys_frame(signal) else None
-    return OverSeeded(seeds=max(2, seeds), frame=frame, tree_share=TREE_SHARE)
+    scales = True if frame is None and buys_deviations(signal) else None
+    return OverSeeded(
+        seeds=max(2, seeds), frame=frame, tree_share=TREE_SHARE, deviations=scales
+    )  # fmt: skip
 
 
 def private_inertia(

@@ -35,7 +35,7 @@ from privfit.privacy.accounting import Event, calibrate, compose
 from privfit.privacy.ledger import Budget
 from privfit.privacy.mechanisms import DiscreteLaplace, Exponential
 from privfit.privacy.neighbours import Neighbours
-from privfit.privacy.privtree import Cells, Partition, check_depth
+from privfit.privacy.privtree import Partition, check_depth
 from privfit.privacy.remainder import beside_selections
 from privfit.runs.paths import Path
 from privfit.runs.payment import Paid
@@ -618,19 +618,10 @@ class Synopsis(Settings):
         run.set_aside(*plan.events)
         run.note(**plan.noted)
         cells = plan.grow(objective.cells(plan.halvings.axes), run.release)
-        points, weights = _spread(cells)
+        points, weights = cells.spread(np.maximum(cells.counts, 0.0), 2)
         stand_ins = Weighted(objective.clipped(points * objective.record_unit), weights)
         run.report(weighted_kmedian(stand_ins, k)[None])
         return run.path()
-
-
-def _spread(cells: Cells) -> tuple[Floats, Floats]:
-    """Each cell as 2^d points, a quarter from its sides, that share its count; empty ones go."""
-    d, filled = cells.low.shape[1], cells.counts > 0
-    low, high, weights = cells.low[filled], cells.high[filled] - 1, cells.counts[filled]
-    corners = (np.arange(1 << d)[:, None] >> np.arange(d) & 1) / 2 + 0.25
-    points = low[:, None] + corners * (high - low)[:, None]
-    return np.asarray(points.reshape(-1, d)), np.repeat(weights / (1 << d), 1 << d)
 
 
 # --------------------------------------------------------------------------------- what they share

@@ -35,7 +35,7 @@ from privfit.clustering.clustering import Clustering
 from privfit.clustering.grids import Tree
 from privfit.clustering.hybrid import Hybrid
 from privfit.clustering.lloyd import Lloyd, Steps, radius_by_rule, take_steps
-from privfit.clustering.over_seeded import AVERAGE, WIDER, OverSeeded, Plan, bought_mean
+from privfit.clustering.over_seeded import AVERAGE, WIDER, OverSeeded, Plan
 from privfit.clustering.radii import LEAST_RECORDS, bin_middles, l2_in_l1, tried_radii
 from privfit.clustering.seeding import MANY_COLUMNS, carried, over_seed
 from privfit.clustering.weiszfeld import weighted_medians
@@ -79,6 +79,8 @@ class Medians(OverSeeded):
         Whether to grow the tree along principal axes of the records, which are bought.
     tree_share : float, optional
         The tree's part of epsilon.
+    deviations : bool, optional
+        Whether to halve columns on scales that follow their deviations, which are bought.
 
     See Also
     --------
@@ -117,11 +119,8 @@ class Medians(OverSeeded):
         objective, size = run.objective, self.size(run)
         plan = Plan.of(self, objective, run.whole, run.neighbours, size)
         run.set_aside(*plan.events, generations=1 + plan.steps.count)
-        mean = bought_mean(run, plan, size)
-        points, cells, used = self._cells(run, plan, mean, size)
-        run.note(tree=used, seeds=self.seeds, steps=plan.steps.count, average=AVERAGE,
-                 mean=plan.mean is not None, pure=plan.steps.kind == "pure",
-                 **({} if plan.frame is None else {"frame": True}))  # fmt: skip
+        points, cells, used = self._cells(run, plan, size)
+        run.note(tree=used, seeds=self.seeds, steps=plan.steps.count, average=AVERAGE, **plan.noted)
         many = self.seeds * objective.n_clusters
         seeds = over_seed(objective, *points, many, run.coins, self.tree.restarts)
         centers = _reduced(run, plan, points, seeds, size)
@@ -277,18 +276,12 @@ def _quarters(objective: CentersObjective, cells: Cells) -> tuple[Floats, Floats
     columns a cell is its middle: there would be 2^d points.
     """
     weights, d = cells.weights, cells.low.shape[1]
-    filled = weights > 0
-    low, high, weights = cells.low[filled], cells.high[filled] - 1, weights[filled]
-    corners = np.full((1, d), 0.5)
-    if d <= 3:
-        corners = (np.arange(1 << d)[:, None] >> np.arange(d) & 1) / 2 + 0.25
-    points = low[:, None] + corners * (high - low)[:, None]
-    share = np.repeat(weights / len(corners), len(corners))
-    parts = (high - low) / (1 if len(corners) == 1 else 2)  # of a cell's sides, around a point
-    spread = np.sqrt(np.square(parts).sum(axis=1) / 12)
-    unit = objective.candidate_units
-    blur = float(np.average(spread, weights=weights)) * unit if len(weights) else 0.0
-    return points.reshape(-1, d) * unit, share, blur
+    filled, parts, unit = weights > 0, 2 if d <= 3 else 1, objective.candidate_units
+    points, share = cells.spread(weights, parts)
+    sides = (cells.high - 1 - cells.low)[filled] / parts  # of what a point stands for
+    spread = np.sqrt(np.square(sides).sum(axis=1) / 12)
+    blur = float(np.average(spread, weights=weights[filled])) * unit if filled.any() else 0.0
+    return points * unit, share, blur
 
 
 # ------------------------------------------------------------------------------------ public rules

@@ -7,6 +7,7 @@ released. In turn:
 part           released                                                        proof
 =============  ==============================================================  ===================
 the mean       two sums of clipped residuals of all records, if s < 400        `averages.py`
+deviations     mean absolute deviations of the columns, if they are asked for  `rulers.py`
 a frame        second moments about the mean, if they are asked for            `frames.py`
 a tree         its cells and their noisy counts; columns that were never       `privtree.py`
                halved are filled in by the mean
@@ -28,6 +29,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats
 from privfit.clustering.averages import check_room, clipped_mean, norm_of
 from privfit.clustering.clustering import Clustering
@@ -35,6 +37,7 @@ from privfit.clustering.frames import principal_frame
 from privfit.clustering.grids import Tree, TreePlan
 from privfit.clustering.lloyd import NOISE, Lloyd, Steps, radius_by_rule, rate, take_steps
 from privfit.clustering.radii import l2_in_l1, radius_by_histogram
+from privfit.clustering.rulers import bought_ruler
 from privfit.clustering.seeding import fill_in, over_seed, reduce
 from privfit.clustering.signals import Signal
 from privfit.objectives import CentersObjective
@@ -54,6 +57,7 @@ __all__ = ["OverSeeded", "Plan", "bought_mean"]
 SHARES = {
     "mean": 0.05,
     "frame": 0.14,
+    "deviations": 0.03,
     "tree": 0.30,
     "radii": 0.05,
     "lloyd": 0.45,
@@ -62,7 +66,10 @@ SEEDING = 0.35  # of the budget of Lloyd steps, for the first one
 MOST_STEPS = 12
 AVERAGE = 0.5  # of the path is averaged: its last steps differ only by noise
 WIDER = 1.4  # than the rule's radius is the one in whose neighbourhood radii are tried
+UNEQUAL = 2.0  # times the noise of clusters of one size has a small one, in few columns
 STRONG = 400.0  # signal from which cells are fine enough without the mean
+COARSE = 150.0  # signal up to which columns are halved on bought scales,
+FEW_COLUMNS = 10  # if there are not more columns, each with a noisy deviation
 LEAST_COLUMNS = 6  # for a frame
 CLEAR_TRACE = {1: 0.06, 2: 0.10}  # noise of a trace, by norm, up to which a frame helps
 CLIPPED = 0.05  # of the reach: the noise of second moments against which a radius is weighed
@@ -92,6 +99,10 @@ class OverSeeded(Settings):
         public rule in the same.
     tree_share : float, optional
         Fraction of epsilon for the tree; by default 30 parts beside those of the other releases.
+    deviations : bool, optional
+        Whether to buy the mean absolute deviations of the columns, too, and to halve each column on
+        a scale that follows them; by default not. They need the mean, which is then bought, and
+        exclude a frame. ``solver='auto'`` decides by a public rule in the same.
 
     See Also
     --------
@@ -115,7 +126,7 @@ class OverSeeded(Settings):
     """
 
     takes: ClassVar[type[CentersObjective]] = CentersObjective
-    unlisted: ClassVar[tuple[str, ...]] = ("frame", "tree_share")
+    unlisted: ClassVar[tuple[str, ...]] = ("frame", "tree_share", "deviations")
 
     seeds: int = 2
     tree: Blank[Tree] = blank(Tree())
@@ -124,9 +135,14 @@ class OverSeeded(Settings):
     pure: bool | None = None
     frame: bool | None = None
     tree_share: float | None = None
+    deviations: bool | None = None
 
     def __post_init__(self) -> None:
         check_counts(self, "seeds", "steps")
+        if self.frame and self.deviations:
+            raise DeclarationError(
+                "frame (True) and deviations (True) are two ways to grow one tree; pass one of them"
+            )
         if self.tree_share is not None:
             check_split(self, "tree_share")
 
@@ -155,11 +171,8 @@ class OverSeeded(Settings):
         size = self.size(run)
         plan = Plan.of(self, run.objective, run.whole, run.neighbours, size)
         run.set_aside(*plan.events, generations=1 + plan.steps.count)
-        mean = bought_mean(run, plan, size)
-        points, cells, used = self._cells(run, plan, mean, size)
-        run.note(tree=used, seeds=self.seeds, steps=plan.steps.count, average=AVERAGE,
-                 mean=plan.mean is not None, pure=plan.steps.kind == "pure",
-                 **({} if plan.frame is None else {"frame": True}))  # fmt: skip
+        points, cells, used = self._cells(run, plan, size)
+        run.note(tree=used, seeds=self.seeds, steps=plan.steps.count, average=AVERAGE, **plan.noted)
         many, restarts = self.seeds * run.objective.n_clusters, self.tree.restarts
         seeds = over_seed(run.objective, *points, many, run.coins, restarts)
         moved, counts = _seed_step(run, plan, seeds, size)
@@ -171,11 +184,18 @@ class OverSeeded(Settings):
         return Clustering.of(run.path(), cells=cells)
 
     def _cells(
-        self, run: Run[CentersObjective, Reals], plan: Plan, mean: Floats | None, size: int
+        self, run: Run[CentersObjective, Reals], plan: Plan, size: int
     ) -> tuple[tuple[Floats, Floats], Cells | None, dict[str, Any]]:
         """Points that stand for cells with their weights; the cells, if they are of the box."""
+        mean, radius = bought_mean(run, plan, size)
         if plan.frame is None or mean is None:
-            cells, used = plan.tree.draw(run)
+            tree = plan.tree
+            if plan.deviations is not None and mean is not None:
+                ruler = bought_ruler(run, mean, radius, plan.deviations, size)
+                epsilon = plan.tree_epsilon
+                tree = self.tree.plan(run.objective, epsilon, run.neighbours, ruler)
+                mean = None  # from which the scale starts
+            cells, used = tree.draw(run)
             return fill_in(run.objective, cells, mean), cells, used
         norm = norm_of(plan.frame)
         reach = run.objective.reach(norm) * run.objective.candidate_units
@@ -194,14 +214,24 @@ class Plan:
     tree_epsilon: float
     mean: Event | None
     frame: Event | None
+    deviations: Event | None
     radii: Event
     seeding: Event
     steps: Event
+    unequal: float  # times the noise of clusters of one size
 
     @property
     def events(self) -> tuple[Event, ...]:
-        bought = tuple(event for event in (self.mean, self.frame) if event is not None)
+        named = (self.mean, self.frame, self.deviations)
+        bought = tuple(event for event in named if event is not None)
         return (*self.tree.events, *bought, self.radii, self.seeding, self.steps)
+
+    @property
+    def noted(self) -> dict[str, bool]:
+        """The settings as they are used."""
+        used = {"frame": self.frame, "deviations": self.deviations}
+        named = {name: True for name, event in used.items() if event is not None}
+        return {"mean": self.mean is not None, "pure": self.steps.kind == "pure", **named}
 
     @classmethod
     def of(
@@ -214,9 +244,10 @@ class Plan:
     ) -> Plan:
         """The parts of a budget. If no Gaussian release fits beside the tree, all are pure."""
         signal = Signal.of(objective, budget, neighbours, size)
-        has_frame = bool(settings.frame)
-        has_mean = has_frame or (buys_mean(signal) if settings.mean is None else settings.mean)
-        share = shares(has_mean, has_frame, settings.tree_share)
+        has_frame, has_scale = bool(settings.frame), bool(settings.deviations)
+        has_mean = buys_mean(signal) if settings.mean is None else settings.mean
+        has_mean = has_mean or has_frame or has_scale
+        share = shares(has_mean, has_frame, settings.tree_share, has_scale)
         epsilon = share["tree"] * budget.epsilon
         tree = settings.tree.plan(objective, epsilon, neighbours)
         count = 2 + has_mean + has_frame
@@ -224,19 +255,22 @@ class Plan:
         spent, is_pure = (*tree.events, radii), settings.pure
         is_pure = signal.is_pure if is_pure is None else is_pure or budget.delta == 0
         mu = 0.0 if is_pure else gaussian_left(budget, *spent, rule="near")
-        rest = share["mean"] + share["frame"] + share["lloyd"]
+        rest = share["mean"] + share["frame"] + share["deviations"] + share["lloyd"]
         whole, one = Event("gaussian", mu), rest
         if mu == 0:
             whole, one = Event("pure", budget.epsilon), 1.0
         mean = _part(whole, share["mean"] / one, 2) if has_mean else None
         frame = _part(whole, share["frame"] / one) if has_frame else None
+        deviations = _part(whole, share["deviations"] / one) if has_scale else None
         lloyd = _part(whole, share["lloyd"] / one)
         seeding, last = _part(lloyd, SEEDING), _part(lloyd, 1 - SEEDING)
         steps = _part(last, 1.0, settings.steps or _steps_by_rule(signal, last))
         if mu == 0:  # what is left to the last bit
-            bought = (event for event in (mean, frame) if event is not None)
+            bought = (event for event in (mean, frame, deviations) if event is not None)
             steps = rate(Budget(budget.epsilon), steps.count, *spent, seeding, *bought)
-        return cls(tree, epsilon, mean, frame, radii, seeding, steps)
+        many = signal.n_features > FEW_COLUMNS or too_noisy(signal)
+        unequal = 1.0 if many else UNEQUAL
+        return cls(tree, epsilon, mean, frame, deviations, radii, seeding, steps, unequal)
 
     def lloyd(self, run: Run[CentersObjective, Reals], centers: Floats, cost: Event) -> Steps:
         """Steps of this cost about these centres, on residuals of a radius that is bought."""
@@ -244,7 +278,7 @@ class Plan:
         objective = run.objective.with_clusters(k)
         usual = WIDER * radius_by_rule(run.objective, norm)
         size = (run.n_public or 1) / run.neighbours.changes
-        length = _length(size, objective.n_features, k, cost)
+        length = self.unequal * _length(size, objective.n_features, k, cost)
         radius = radius_by_histogram(run, centers, usual, norm, self.radii.parameter, length)
         share = 3 / 13 if norm == 2 else None
         settings = Lloyd(residual=True, radius=radius, count_share=share)
@@ -258,13 +292,15 @@ def _part(whole: Event, share: float, count: int = 1) -> Event:
     return Event("gaussian", gaussian_part(whole.parameter * math.sqrt(share), count), count)
 
 
-def bought_mean(run: Run[CentersObjective, Reals], plan: Plan, size: int) -> Floats | None:
-    """(d,): the mean by two clipped means, the second of a bought radius; None if not bought.
+def bought_mean(
+    run: Run[CentersObjective, Reals], plan: Plan, size: int
+) -> tuple[Floats | None, float]:
+    """(d,): the mean by two clipped means, None if not bought; and the radius of the second.
 
-    A shift is shrunk by the part of it that is noise.
+    That radius is bought. A shift is shrunk by the part of it that is noise.
     """
     if plan.mean is None:
-        return None
+        return None, 0.0
     objective, cost, norm = run.objective, plan.mean, norm_of(plan.mean)
     mean = objective.project(objective.middle * objective.candidate_units)
     radius = objective.reach(norm) * objective.candidate_units
@@ -278,7 +314,7 @@ def bought_mean(run: Run[CentersObjective, Reals], plan: Plan, size: int) -> Flo
         shift, deviation = clipped_mean(run, mean, radius, cost, size)
         square = max(float(shift @ shift), 1e-300)
         mean = objective.project(mean + max(0.0, 1 - d * deviation**2 / square) * shift)
-    return mean
+    return mean, radius
 
 
 def _seed_step(
@@ -297,10 +333,14 @@ def _seed_step(
 
 
 def shares(
-    has_mean: bool, has_frame: bool = False, tree_share: float | None = None
+    has_mean: bool,
+    has_frame: bool = False,
+    tree_share: float | None = None,
+    has_scale: bool = False,
 ) -> dict[str, float]:
     """The shares of epsilon, of the parts that are used; that of the tree may be given."""
-    used = {**SHARES, "mean": SHARES["mean"] * has_mean, "frame": SHARES["frame"] * has_frame}
+    bought = {"mean": has_mean, "frame": has_frame, "deviations": has_scale}
+    used = {name: share * bought.get(name, True) for name, share in SHARES.items()}
     if tree_share is not None:
         others = math.fsum(used.values()) - used["tree"]
         used["tree"] = others * tree_share / (1 - tree_share)
@@ -331,6 +371,14 @@ def buys_mean(signal: Signal) -> bool:
         part = math.sqrt(share / (share + SHARES["lloyd"]))
         noise = 1.4 * math.sqrt(d) / (mu * part * signal.size)
     return signal.strength < STRONG and noise < NOISY_MEAN
+
+
+def buys_deviations(signal: Signal) -> bool:
+    """Whether deviations are worth their part: few columns, and cells so coarse that scales count.
+
+    Strong signals make fine cells anyway, and clusters of their own of what is far out.
+    """
+    return signal.n_features <= FEW_COLUMNS and signal.strength < COARSE and buys_mean(signal)
 
 
 def too_noisy(signal: Signal) -> bool:

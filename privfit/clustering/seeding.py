@@ -34,9 +34,9 @@ def fill_in(
     weights = cells.weights
     if not (weights > 0).any():
         weights = np.ones(len(weights))
-    low, high = (ends[weights > 0] for ends in (cells.low, cells.high - 1))
-    weights, unit = weights[weights > 0], objective.candidate_units
-    middles, halves = (low + high) / 2 * unit, (high - low) / 2 * unit
+    filled, unit = weights > 0, objective.candidate_units
+    middles, weights = cells.middles[filled] * unit, weights[filled]
+    halves = (cells.high - 1 - cells.low)[filled] / 2 * unit
     if mean is None:
         return middles, weights
     missing = mean - np.average(middles, axis=0, weights=weights)

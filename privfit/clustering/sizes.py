@@ -67,7 +67,7 @@ class Sizes:
     @classmethod
     def of_cells(cls, cells: Cells, centers: Floats, unit: float) -> Sizes:
         """The sums of the counts of the cells whose middle is nearest to each centre."""
-        middles = (cells.low + cells.high - 1) / 2 * unit
+        middles = cells.middles * unit
         nearest = scipy.spatial.distance.cdist(middles, centers).argmin(axis=1)
         k = len(centers)
         counts = np.bincount(nearest, cells.counts, minlength=k).astype(np.float64)

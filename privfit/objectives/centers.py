@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privfit._kernels import threads
 from privfit.base.errors import DeclarationError
+from privfit.base.rulers import Ruler
 from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_whole
 from privfit.domains import Domain, Grid
@@ -354,11 +355,7 @@ class CentersObjective(Objective[CentersRows]):
             Counts, and sums in record units. They are private.
         """
         _check_norm(norm)
-        if not is_whole(radius) or not 1 <= radius < 2**31:
-            raise DeclarationError(
-                f"radius ({radius!r}) must be a whole number of record units, at least 1; pass "
-                "a public radius / objective.candidate_units"
-            )
+        _check_radius(radius)
         return self._clusters(centers, int(radius), norm)
 
     def norm_counts(self, centers: ArrayLike, radii: ArrayLike, norm: int) -> Integers:
@@ -464,6 +461,31 @@ class CentersObjective(Objective[CentersRows]):
         point = self.with_clusters(1)._candidates(alone)[0, 0]
         return self._sums.sum(CentersRows.products, point.astype(np.int64), shift, radius, norm)
 
+    def deviations(self, center: ArrayLike, radius: int, norm: int) -> Integers:
+        """The sums of abs(v) over all records, v their clipped difference to one point.
+
+        A difference is shrunk to a norm of at most `radius`, and so is what one record adds.
+
+        Parameters
+        ----------
+        center : array-like of shape (d,)
+            The point, on the grid.
+        radius : int
+            Bound on the norm of a difference, in record units.
+        norm : {1, 2}
+            The l1 or the l2 norm.
+
+        Returns
+        -------
+        array of int64 of shape (d,)
+            The sums, in record units. They are private.
+        """
+        _check_norm(norm)
+        _check_radius(radius)
+        alone = np.asarray(center, dtype=np.float64)[None, None]
+        point = self.with_clusters(1)._candidates(alone)[0, 0]
+        return self._sums.sum(CentersRows.deviations, point.astype(np.int64), int(radius), norm)
+
     def framed_cells(
         self, origin: Integers, frame: Integers, reach: Integers, axes: ArrayLike
     ) -> Framed:
@@ -554,20 +576,22 @@ class CentersObjective(Objective[CentersRows]):
 
     # --------------------------------------------------------------------------------------- cells
 
-    def cells(self, axes: ArrayLike) -> Halved[CentersRows]:
+    def cells(self, axes: ArrayLike, ruler: Ruler | None = None) -> Halved[CentersRows]:
         """Cells of records in `bounds`, repeatedly halved. Private: to be released.
 
         Parameters
         ----------
         axes : array-like of int
             The column of each halving.
+        ruler : Ruler, optional
+            The scale on which columns are halved.
 
         Returns
         -------
         Halved
             Counts the records of cells.
         """
-        return Halved.along(self._sums, axes)
+        return Halved.along(self._sums, axes, ruler)
 
     def grid_counts(self, parts: ArrayLike) -> Integers:
         """The number of records in each cell of a grid. Private: to be released.
@@ -663,6 +687,15 @@ def _check_norm(norm: int) -> None:
     """Refuse anything but the l1 and the l2 norm."""
     if norm not in (1, 2):
         raise DeclarationError(f"norm ({norm!r}) must be 1 or 2; pass one of them")
+
+
+def _check_radius(radius: int) -> None:
+    """Refuse what is no number of record units."""
+    if not is_whole(radius) or not 1 <= radius < 2**31:
+        raise DeclarationError(
+            f"radius ({radius!r}) must be a whole number of record units, at least 1; pass "
+            "a public radius / objective.candidate_units"
+        )
 
 
 def _roomy(domain: D, power: int, neighbours: Neighbours) -> D:

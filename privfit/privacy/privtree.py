@@ -50,7 +50,8 @@ from numpy.typing import NDArray
 from privfit._kernels.random import BitSource
 from privfit.base.errors import DeclarationError
 from privfit.base.rounding import ABOVE
-from privfit.base.typing import Integers
+from privfit.base.rulers import Ruler
+from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_finite, is_whole
 from privfit.privacy.accounting import Event
 from privfit.privacy.mechanisms import DiscreteLaplace, RelatedMechanism, Releasing
@@ -71,11 +72,19 @@ class Halvings:
     """A box of whole numbers, halved again and again across its widest column.
 
     `low` and `high` (d,) are the least and the largest number of each column; `axes` the columns
-    to halve in turn, at most `depth` of them, none below a step of the grid.
+    to halve in turn, at most `depth` of them, none below a step of the grid. With a ruler, columns
+    are as wide as on its scale, and halved there.
     """
 
-    def __init__(self, low: Integers, high: Integers, depth: int = MOST_LEVELS) -> None:
-        self._low, self._high, self.width = low, high, len(low)
+    def __init__(
+        self, low: Integers, high: Integers, depth: int = MOST_LEVELS, ruler: Ruler | None = None
+    ) -> None:
+        self.ruler, self.width = ruler, len(low)
+        self._tables = None if ruler is None else ruler.tables(low, high)
+        self._bounds = low, high
+        if ruler is not None:
+            low, high = ruler.scaled(low), ruler.scaled(high)
+        self._low, self._high = low, high
         width = (high - low + 1).astype(np.float64)
         left = np.floor(np.log2(width)).astype(np.int64)
         axes: list[int] = []
@@ -88,6 +97,23 @@ class Halvings:
 
     def corners(self, codes: Codes, level: int) -> tuple[Integers, Integers]:
         """Corners (m, d) of the cells with these codes after `level` halvings: [low, high)."""
+        ends = self._places(codes, level)
+        if self._tables is None:
+            return ends
+        low, high = (np.empty_like(end) for end in ends)
+        for j, table in enumerate(self._tables):
+            for found, end in zip((low, high), ends, strict=True):
+                found[:, j] = self._bounds[0][j] + np.searchsorted(table, end[:, j])
+        return low, high
+
+    def middles(self, codes: Codes, level: int) -> Floats:
+        """(m, d) the middles of these cells, on the scale of the ruler if there is one."""
+        low, high = self._places(codes, level)
+        middle = (low + high - 1) / 2
+        return middle if self.ruler is None else np.clip(self.ruler.numbers(middle), *self._bounds)
+
+    def _places(self, codes: Codes, level: int) -> tuple[Integers, Integers]:
+        """The corners on the scale."""
         low = np.tile(self._low, (len(codes), 1))
         high = np.tile(self._high + 1, (len(codes), 1))
         for i, axis in enumerate(self.axes[:level]):
@@ -102,13 +128,15 @@ class Halvings:
 class Cells:
     """Released noisy counts (m,) of cells [low, high) (m, d) that cover a box once.
 
-    `scale` is that of the counts' discrete Laplace noise.
+    `scale` is that of the counts' discrete Laplace noise. `points` (m, d) stand for the cells, if
+    they are not half way between the corners.
     """
 
     low: Integers
     high: Integers
     counts: Integers
     scale: float
+    points: Floats | None = None
 
     def __repr__(self) -> str:
         return f"Cells(<{len(self.counts)} cells>)"
@@ -119,6 +147,11 @@ class Cells:
         return max(1.0, float(self.counts.sum()))
 
     @property
+    def middles(self) -> Floats:
+        """(m, d) points that stand for the cells."""
+        return (self.low + self.high - 1) / 2 if self.points is None else self.points
+
+    @property
     def weights(self) -> NDArray[np.float64]:
         """Counts less the median size of their noise, at least 0.
 
@@ -126,6 +159,21 @@ class Cells:
         exact zero would show half of the time.
         """
         return np.maximum(self.counts - self.scale * math.log(2), 0.0)
+
+    def spread(self, weights: Floats, parts: int, drawn_in: float = 1.0) -> tuple[Floats, Floats]:
+        """(m', d), (m',): each cell of positive weight as parts^d points that share its weight.
+
+        They are in the middles of equal parts of the cell, or so far drawn in to its own middle;
+        with one part they are its own point.
+        """
+        filled, d = weights > 0, self.low.shape[1]
+        if parts == 1:
+            return self.middles[filled], weights[filled]
+        low, high, count = self.low[filled], self.high[filled] - 1, parts**d
+        steps = np.arange(count)[:, None] // parts ** np.arange(d) % parts + 0.5
+        places = 0.5 + drawn_in * (steps / parts - 0.5)
+        points = low[:, None] + places * (high - low)[:, None]
+        return np.asarray(points.reshape(-1, d)), np.repeat(weights[filled] / count, count)
 
 
 class Countable(Protocol):
@@ -272,12 +320,13 @@ class Partition:
         k: int,
         epsilon: float,
         neighbours: Neighbours,
+        ruler: Ruler | None = None,
     ) -> Partition:
         """Spend a share of epsilon on the shape and the rest on the counts of its cells.
 
-        The default of `roots` is round(log2(3 k)).
+        The default of `roots` is round(log2(3 k)). A ruler must be public, or released before.
         """
-        halvings = Halvings(*bounds, settings.depth)
+        halvings = Halvings(*bounds, settings.depth, ruler)
         depth, roots = len(halvings.axes), settings.roots or round(math.log2(3 * k))
         shape = SplitTree(settings.shape_share * epsilon, neighbours, min(roots, depth), depth)
         rest = epsilon_left(epsilon, shape.event)
@@ -302,10 +351,12 @@ class Partition:
         leaves = release(self.shape, cells)
         counts = release(self.counts, leaves.counts(cells, depth))
         low, high = np.empty((2, len(counts), self.halvings.width), dtype=np.int64)
+        middles = np.empty((len(counts), self.halvings.width))
         for level in np.unique(leaves.levels):
             here = leaves.levels == level
             low[here], high[here] = self.halvings.corners(leaves.codes[here], int(level))
-        return Cells(low, high, counts, self.counts.sensitivity / self.counts.epsilon)
+            middles[here] = self.halvings.middles(leaves.codes[here], int(level))
+        return Cells(low, high, counts, self.counts.sensitivity / self.counts.epsilon, middles)
 
 
 def check_depth(depth: int) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from privfit._kernels import halvings as kernels
 from privfit._kernels.records import PANEL_ROWS
 from privfit.base.errors import DeclarationError
+from privfit.base.rulers import Ruler
 from privfit.base.typing import Integers
 from privfit.records.packing import DenseRecords
 from privfit.records.rows import Rows
@@ -25,11 +26,14 @@ class CellRows(Rows):
     dense: DenseRecords | None
     bounds: tuple[Integers, Integers]
 
-    def cells(self, axes: NDArray[np.int32]) -> NDArray[np.uint64]:
-        """(n,) the cell of each record in a box halved across these columns, one bit each."""
+    def cells(self, axes: NDArray[np.int32], *scale: Integers) -> NDArray[np.uint64]:
+        """(n,) the cell of each record in a box halved across these columns, one bit each.
+
+        `scale` are the numbers of a ruler, if the box is halved on its scale.
+        """
         assert self.dense is not None
         panels = self.dense.panels
-        columns, bits = halved_columns(axes, *self.bounds)
+        columns, bits = halved_columns(axes, *self.bounds, Ruler(*scale) if scale else None)
         work = float(self.n_records) * 4 * (1 + len(columns))
         n_threads = self.threads(work)
         out = np.empty(len(panels) * PANEL_ROWS, dtype=np.uint64)
@@ -38,26 +42,32 @@ class CellRows(Rows):
         return np.concatenate([out[run.first : run.first + run.count] for run in self.runs])
 
     def cell_counts(
-        self, axes: NDArray[np.int32], codes: NDArray[np.uint64], shift: NDArray[np.uint64]
+        self,
+        codes: NDArray[np.uint64],
+        shift: NDArray[np.uint64],
+        axes: NDArray[np.int32],
+        *scale: Integers,
     ) -> Integers:
         """int64: the number of records in each of these cells, whose codes lack `shift` bits."""
-        cells = self._stay("cells", (axes,), lambda: np.sort(self.cells(axes)))
+        cells = self._stay("cells", (axes, *scale), lambda: np.sort(self.cells(axes, *scale)))
         first = np.searchsorted(cells, codes << shift)
         return np.asarray(np.searchsorted(cells, (codes + np.uint64(1)) << shift) - first)
 
 
 def halved_columns(
-    axes: NDArray[np.int32], low: Integers, high: Integers
+    axes: NDArray[np.int32], low: Integers, high: Integers, ruler: Ruler | None = None
 ) -> tuple[Integers, NDArray[np.uint64]]:
     """(c, 4) the columns that are halved, and the bits of a code that each of their numbers has.
 
-    Of a column: which one it is, its least and its largest number, and where its bits begin.
+    Of a column: which one it is, its least and its largest number, and where its bits begin. With a
+    ruler, columns are halved on its scale.
     """
     columns, tables, start = [], [np.empty(0, dtype=np.uint64)], 0
+    scaled = None if ruler is None else ruler.tables(low, high)
     for j in np.unique(axes).tolist():
-        numbers = np.arange(low[j], high[j] + 1)
+        numbers = np.arange(low[j], high[j] + 1) if scaled is None else scaled[j]
         bits = np.zeros(len(numbers), dtype=np.uint64)
-        left, right = np.full((2, len(numbers)), [[low[j]], [high[j] + 1]])
+        left, right = np.full((2, len(numbers)), [[numbers[0]], [numbers[-1] + 1]])
         for i in np.flatnonzero(axes == j).tolist():
             cut = (left + right) >> 1
             upper = numbers >= cut
@@ -78,9 +88,10 @@ class Halved(Generic[C]):
 
     sums: Sums[C]
     axes: NDArray[np.int32]
+    scale: tuple[Integers, ...] = ()  # the numbers of a ruler, if there is one
 
     @classmethod
-    def along(cls, sums: Sums[C], axes: ArrayLike) -> Halved[C]:
+    def along(cls, sums: Sums[C], axes: ArrayLike, ruler: Ruler | None = None) -> Halved[C]:
         """Records in a box that is halved across these columns, one after the other."""
         axes, d = np.ascontiguousarray(axes, dtype=np.int32), sums.n_features
         if axes.ndim != 1 or len(axes) > MOST_HALVINGS:
@@ -90,8 +101,9 @@ class Halved(Generic[C]):
             )
         if len(axes) and not (0 <= axes.min() and axes.max() < d):
             raise DeclarationError(f"axes must lie in 0..{d - 1}; pass columns to halve")
-        return cls(sums, axes)
+        scale = () if ruler is None else (ruler.origin, ruler.reach, ruler.bits)
+        return cls(sums, axes, scale)
 
     def count(self, codes: NDArray[np.uint64], shift: NDArray[np.uint64]) -> Integers:
         """int64: the number of records in each cell, whose code lacks the last `shift` halvings."""
-        return self.sums.sum(CellRows.cell_counts, self.axes, codes, shift)
+        return self.sums.sum(CellRows.cell_counts, codes, shift, self.axes, *self.scale)

@@ -283,6 +283,14 @@ class CentersRows(CellRows):
             total += (v.T @ v).astype(np.int64)
         return total
 
+    def deviations(self, whole: Integers, radius: int, norm: int) -> Integers:
+        """int64 (d,): the sums of abs(v), v the difference to one point (d,), clipped."""
+        total = np.zeros(self.n_features, dtype=np.int64)
+        for block in self.dense.blocks(1 << 14):
+            away = clipped_rows(block.astype(np.int64) - whole, radius, norm)
+            total += np.abs(away).sum(axis=0)
+        return total
+
     def framed_counts(
         self,
         origin: Integers,

@@ -102,6 +102,7 @@ METHOD = {  # every method with numbers for releases, small enough for many runs
     "over_seeded": OverSeeded(tree=Tree(restarts=2), steps=2, mean=True),
     "over_seeded, without the mean": OverSeeded(tree=Tree(restarts=2), steps=2, mean=False),
     "over_seeded, in a frame": OverSeeded(tree=Tree(restarts=2), steps=2, frame=True),
+    "over_seeded, on scales": OverSeeded(tree=Tree(restarts=2), steps=2, deviations=True),
     "mean": Mean(),
 }
 SEARCH = {
@@ -403,7 +404,8 @@ MOST_MOVES = 800  # of `local`, which holds the centres after every one of them
 # How much of epsilon some pair of neighbours below does tell apart.
 TOLD = {"lloyd": 0.99, "grid": 0.99, "tree": 0.6, "hybrid": 0.6, "residuals": 0.6,
         "lloyd of the paper": 0.6, "hybrid of the paper": 0.6, "mean": 0.6, "over_seeded": 0.5,
-        "over_seeded, without the mean": 0.5, "over_seeded, in a frame": 0.4}  # fmt: skip
+        "over_seeded, without the mean": 0.5, "over_seeded, in a frame": 0.4,
+        "over_seeded, on scales": 0.4}  # fmt: skip
 
 
 @pytest.mark.few(1)
@@ -566,7 +568,8 @@ def test_the_plan_does_not_depend_on_the_records(rng):
                                       rng.uniform(-1, 1, (9, 2))))]  # fmt: skip
         assert releases[0].events == releases[1].events
         shown = [dict(release.settings) for release in releases]
-        if shown[0].get("frame"):  # a released frame says how deep cells of it can be
+        if shown[0].get("frame") or shown[0].get("deviations"):
+            # A released frame or scale says how deep its cells can be.
             shown = [one | {"tree": {**one["tree"], "depth": None}} for one in shown]
         assert shown[0] == shown[1]
 
@@ -1086,6 +1089,7 @@ def test_postprocessing_shows_its_own_bar(monkeypatch, capfd, rng):
 SETTINGS = [
     (partial(Mean, bought=True, steps=3), r"bought \(True\) must go with two steps and La"),
     (partial(Mean, bought=True, pure=False), r"bought \(True\) must go with two steps"),
+    (partial(OverSeeded, frame=True, deviations=True), r"frame \(True\) and deviations \(True\)"),
     *((partial(Lloyd, steps=v), r"steps \(.*\) must be a positive whole number; leave it out")
       for v in (0, 1.5, "2", True)),
     *((partial(Lloyd, radius=v), r"radius \(.*\) must be a positive number; leave it out")

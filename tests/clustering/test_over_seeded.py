@@ -291,8 +291,8 @@ def test_clipped_means_stay_within_their_sensitivity(radius, kind, adjacency):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(
     "solver",
-    [OverSeeded(mean=True), OverSeeded(mean=False), OverSeeded(frame=True, tree_share=0.2), Mean(),
-     Mean(steps=3)],
+    [OverSeeded(mean=True), OverSeeded(mean=False), OverSeeded(frame=True, tree_share=0.2),
+     OverSeeded(deviations=True), Mean(), Mean(steps=3)],
 )  # fmt: skip
 def test_plans_cost_the_budget_and_no_more(solver, adjacency):
     X = blobs(0, 2000, 5, 4)

@@ -41,7 +41,7 @@ def leaves_of(shape: frozenset[str]) -> Leaves:
 def shape_log(mechanism: SplitTree, shape: frozenset[str], cells: Any) -> mpmath.mpf:
     """ln P of a shape, given the sorted cells of all records."""
     if isinstance(cells, Halved):
-        cells = cells.sums.whole("this test").cells(cells.axes)
+        cells = cells.sums.whole("this test").cells(cells.axes, *cells.scale)
     elif isinstance(cells, Framed):
         cells = cells.sums.whole("this test").framed_cells(*cells.frame)
     texts = [format(c, f"0{mechanism.depth}b") for c in map(int, cells)]

@@ -104,6 +104,7 @@ LINEAR = {
 CENTERS = {
     "over_seeded": privfit.clustering.OverSeeded(steps=2, mean=True),
     "over_seeded, in a frame": privfit.clustering.OverSeeded(steps=2, frame=True),
+    "over_seeded, on scales": privfit.clustering.OverSeeded(steps=2, deviations=True),
     "mean": privfit.clustering.Mean(),
     "auto": "auto",
     "tree": "tree",

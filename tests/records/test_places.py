@@ -25,6 +25,7 @@ from privfit import (
     Schema,
     Stream,
 )
+from privfit.base.rulers import Ruler
 from privfit.evaluation.roc import _Table
 from privfit.objectives.clipping import ClippedGradient
 from privfit.objectives.coding import Coding
@@ -393,6 +394,7 @@ def centers_answers(objective: CentersObjective) -> Answers:
     for norm in (1, 2):
         found[f"norms {norm}"] = objective.norm_counts(P[0], [300, 900, 2000], norm)
         found[f"residuals {norm}"] = np.column_stack(objective.residuals(P[0], 900, norm))
+        found[f"deviations {norm}"] = objective.deviations(P[0, 0], 900, norm)
         found[f"products {norm}"] = objective.products(P[0, 0], 2, 200, norm)
     found["costs"] = objective.cost_steps([P[0], P[1, :2], P[2, :1]], 1 << 20, 3)
     frame = np.linalg.qr(rng.normal(size=(d, d)))[0][:2]
@@ -400,6 +402,9 @@ def centers_answers(objective: CentersObjective) -> Answers:
         np.arange(d), np.rint(frame * 2**12).astype(np.int64), np.array([900, 600]), [0, 1, 0]
     )
     found["cells in a frame"] = framed.count(np.arange(8, dtype=np.uint64), np.zeros(8, np.uint64))
+    ruler = Ruler.about(np.arange(d), np.full(d, 300), *objective.bounds)
+    ruled = objective.cells([0, 1, 0], ruler)
+    found["cells on scales"] = ruled.count(np.arange(8, dtype=np.uint64), np.zeros(8, np.uint64))
     view = objective.at(P[0])
     for i in range(2):
         found[f"moves {i}"] = view.scores([2, 0, 0], P[1])
