@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
 from typing import IO, Any, TypeAlias
 
@@ -500,9 +501,14 @@ def _spreadsheet(file: IO[bytes], path: str, names: list[str] | None) -> Iterato
         ) from None
     with closing(book):
         rows = book.worksheets[0].iter_rows(values_only=True)
-        header = ["" if name is None else str(name).strip() for name in next(rows, ())]
-        _check_header(header, path)
-        yield from _of_rows(rows, _places(header, names, path))
+        try:
+            header = ["" if name is None else str(name).strip() for name in next(rows, ())]
+            _check_header(header, path)
+            yield from _of_rows(rows, _places(header, names, path))
+        except (InputError, MemoryError):
+            raise
+        except Exception:  # of a cell that cannot be read; its text would be quoted
+            raise InputError(DAMAGED.format(path, ".xlsx")) from None
 
 
 def _of_rows(rows: Iterator[Any], places: dict[str, int]) -> Iterator[Raw]:
@@ -547,6 +553,7 @@ def _sqlite(path: str, query: str, names: list[str] | None) -> Iterator[Raw]:
 
     uri = f"{Path(path).absolute().as_uri()}?mode=ro"
     with closing(sqlite3.connect(uri, uri=True)) as database:
+        database.text_factory = partial(str, encoding="utf-8", errors="replace")  # cell by cell
         try:
             rows = database.execute(query)
             header = [name for name, *_ in rows.description or ()]

@@ -9,6 +9,7 @@ import lzma
 import re
 import sqlite3
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -228,6 +229,16 @@ def test_a_query_of_sqlite_is_a_table(database):
     check_people(read_table(database, SCHEMA, TARGET, CsvForm(sql="select * from people")))
 
 
+def test_a_text_of_sqlite_that_is_none_leaves_others_as_they_are(database):
+    with sqlite3.connect(database) as made:
+        made.execute("insert into people values (1, cast(x'ff41' as text), 0)")
+    made.close()
+    schema = Schema({"pay": Numeric(0, 100), "sex": Categorical(["f", "müde"], other=True)})
+    table = read_table(database, schema, TARGET, CsvForm(sql="select * from people"))
+    assert len(table) == 101
+    check_people(table[:100])
+
+
 def test_a_query_of_duckdb_is_a_table(tmp_path):
     duckdb = pytest.importorskip("duckdb")
     people = arrow_table()
@@ -322,6 +333,18 @@ def test_half_a_compressed_file_is_refused(tmp_path, damage):
     path.write_bytes(damage(text().encode())[:-40])
     with pytest.raises(InputError, match=r"is a truncated or damaged (gzip|compressed) file; copy"):
         read_table(str(path), SCHEMA, TARGET)
+
+
+def test_a_cell_of_a_spreadsheet_that_cannot_be_read_is_not_quoted(tmp_path):
+    path, name = tmp_path / "people.xlsx", "xl/worksheets/sheet1.xml"
+    with zipfile.ZipFile(io.BytesIO(in_sheet())) as book, zipfile.ZipFile(path, "w") as made:
+        for one in book.namelist():
+            made.writestr(one, book.read(one).replace(b"<v>20.5</v>", b"<v>secret</v>"))
+        assert b"<v>20.5</v>" in book.read(name)
+    with pytest.raises(InputError, match=r"is a truncated or damaged \.xlsx file; copy") as refused:
+        read_table(str(path), SCHEMA, TARGET)
+    assert refused.value.__cause__ is None
+    assert refused.value.__suppress_context__
 
 
 def test_a_broken_arrow_file_is_refused(tmp_path):
@@ -480,6 +503,20 @@ def test_records_in_folders_are_not_split_by_position(folder, run):
     code, _, err = run(*fit)
     assert code == 2
     assert "is part of it here, so that one that is replaced could shift others; pass" in err
+    assert run(*fit, "--adjacency", "add_remove", "--n-public", "3000")[0] == 0
+
+
+def test_rows_of_a_query_are_not_split_by_position(folder, run):
+    lines = [line.split(",") for line in Path("people.csv").read_text().splitlines()]
+    with sqlite3.connect("people.db") as made:
+        made.execute(f"create table people ({','.join(lines[0])})")
+        made.executemany("insert into people values (?, ?, ?, ?)", lines[1:])
+    made.close()
+    query = ["--sql", "select * from people order by age", "--holdout", "0.2"]
+    fit = [FIT[0], "people.db", *FIT[2:], *query]
+    code, _, err = run(*fit)
+    assert code == 2
+    assert "what a record contains may decide its row, so that one that is replaced could" in err
     assert run(*fit, "--adjacency", "add_remove", "--n-public", "3000")[0] == 0
 
 
