@@ -48,6 +48,16 @@ NOT_PRIVATE = {
         "records, which no budget pays for; pass calibrate=True, or calibrate a fitted model with "
         "public records (cv='prefit', or FrozenEstimator)"
     ),
+    "sklearn.model_selection._classification_threshold": (
+        "TunedThresholdClassifierCV is refused: it chooses a threshold by exact labels of the "
+        "private records, which no budget pays for; release a curve by privfit.roc_curve, choose "
+        "from it by privfit.evaluation.best_threshold, and pass that to predict(X, threshold)"
+    ),
+    "sklearn.ensemble._stacking": (
+        "StackingClassifier is refused: its last model learns from exact labels of the private "
+        "records, and from models of parts of them; pass released models to VotingClassifier, or "
+        "fit a model of privfit to what they predict"
+    ),
 }
 ONE_KIND = "classes must be labels of one kind; pass classes=[...] of numbers or of texts"
 

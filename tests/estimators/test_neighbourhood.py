@@ -7,7 +7,7 @@ import pytest
 import sklearn
 from joblib import parallel_config
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import BaggingClassifier, VotingClassifier
+from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.inspection import permutation_importance
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -104,6 +104,24 @@ def test_calibration_with_exact_labels_is_refused_before_anything_is_charged(opt
     ledger = Ledger(9.0, 1e-5)
     with pytest.raises(PrivfitError, match="CalibratedClassifierCV is refused: it calibrates with"):
         CalibratedClassifierCV(machine(ledger), cv=2, **options).fit(X, Y)
+    assert ledger.spent.epsilon == 0.0
+
+
+def test_a_threshold_of_exact_labels_is_refused_before_anything_is_charged():
+    tuned = pytest.importorskip("sklearn.model_selection")
+    if not hasattr(tuned, "TunedThresholdClassifierCV"):
+        pytest.skip("this scikit-learn tunes no thresholds")
+    ledger = Ledger(9.0, 1e-5)
+    with pytest.raises(PrivfitError, match="TunedThresholdClassifierCV is refused: it chooses a t"):
+        tuned.TunedThresholdClassifierCV(logistic(ledger), cv=2).fit(X, Y)
+    assert ledger.spent.epsilon == 0.0
+
+
+def test_a_stack_of_models_is_refused_before_anything_is_charged():
+    ledger = Ledger(9.0, 1e-5)
+    stack = StackingClassifier([("a", logistic(ledger)), ("b", machine(ledger))], cv=2)
+    with pytest.raises(PrivfitError, match="StackingClassifier is refused: its last model learns"):
+        stack.fit(X, Y)
     assert ledger.spent.epsilon == 0.0
 
 

@@ -434,7 +434,6 @@ def test_a_budget_that_leaves_nothing_is_refused_before_the_charge():
     assert ledger.spent == Budget(0.0)
 
 
-
 def fit_with(solver, delta, epsilon=1.0):
     model = LogisticRegression(epsilon, delta, domain=HASHED, classes=[0, 1], solver=solver)
     model.fit(people(10), [0, 1] * 5)
