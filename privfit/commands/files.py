@@ -105,6 +105,11 @@ class CsvForm:
         return form
 
     @property
+    def shows_kind(self) -> bool:
+        """Whether first bytes show what a file is; without a header they may be a record's."""
+        return self.header is not False
+
+    @property
     def delimiters(self) -> str:
         """The declared delimiter, or those of which the header shows one."""
         if self.delimiter is not None:
@@ -259,8 +264,9 @@ def _told_apart(
     start = file.peek(16)[:16]
     if not start:
         raise InputError(f"{path!r} is empty; pass a CSV file that begins with column names")
+    shown = form.shows_kind or (form.encoding == "utf-8" and start[0] > 127)  # which is no UTF-8
     for signature, what in REFUSED.items():
-        if start.startswith(signature) and form.encoding not in WIDE:
+        if start.startswith(signature) and form.encoding not in WIDE and shown:
             raise InputError(f"{path!r} is {what}")
     yield from _watched(_pieces(file, start, path, names, form), file, told)
 
@@ -270,7 +276,7 @@ def _pieces(
 ) -> Iterator[Raw]:
     """The rows of a file of the kind that its first bytes show."""
     for signature, read in TABLES.items():
-        if start.startswith(signature):
+        if start.startswith(signature) and form.shows_kind:
             whole = file if file.seekable() else io.BytesIO(file.read())
             return read(whole, path, names)
     block = BLOCK
@@ -303,7 +309,7 @@ def _watched(pieces: Iterator[Raw], file: IO[bytes], told: Told | None) -> Itera
 def _decompressed(file: Any, start: bytes) -> Any:
     if start.startswith(b"\x1f\x8b"):
         return gzip.GzipFile(fileobj=file)
-    if start.startswith(b"BZh"):
+    if start.startswith(b"BZh") and start[4:10] == b"1AY&SY":
         return bz2.BZ2File(file)
     if start.startswith(b"\xfd7zXZ"):
         return lzma.LZMAFile(file)

@@ -209,6 +209,19 @@ def test_a_header_of_numbers_is_a_header_if_a_flag_says_so(tmp_path, capsys, mon
     assert "column_3 = {" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "first", ["PAR1", "ARROW1", "PK\x03\x04", "SQLite format 3", "BZh9", "\xff\xfe"]
+)
+def test_a_first_record_does_not_decide_what_a_file_without_a_header_is(tmp_path, first):
+    path, schema = tmp_path / "people.csv", Schema({"column_1": Categorical(["f"], other=True)})
+    path.write_bytes(f"{first},1\nf,2\n".encode("latin-1"))
+    form = CsvForm(header=False, encoding="latin-1")
+    assert np.asarray(read_table(str(path), schema, None, form).columns["column_1"])[1] == "f"
+    path.write_bytes("f\nf\n".encode("utf-16"))
+    with pytest.raises(InputError, match="is UTF-16 text; pass --encoding utf-16"):
+        read_table(str(path), schema, None, CsvForm(header=False))
+
+
 # ---------------------------------------------------------------------------------------- databases
 
 
