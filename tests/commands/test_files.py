@@ -547,16 +547,16 @@ def test_each_group_has_its_curve_for_the_price_of_one(folder, run):
     assert Path("r.png").stat().st_size > 1000
 
 
-def test_groups_of_other_values_and_odd_names_have_curves(folder, run):
-    declared = DECLARED.replace(
-        'sex = {values = ["f", "m"]}', 'sex = {values = ["f", ""], other = true}'
-    )
-    Path("schema.toml").write_text(declared)
+@pytest.mark.parametrize("odd", ["", "other values"])
+def test_groups_of_other_values_and_odd_names_have_curves(folder, run, odd):
+    values = f'sex = {{values = ["f", "{odd}"], other = true}}'
+    Path("schema.toml").write_text(DECLARED.replace('sex = {values = ["f", "m"]}', values))
     people = Path("people.csv").read_text()
-    Path("people.csv").write_text(people.replace(",m,", ",,", 300))
+    Path("people.csv").write_text(people.replace(",m,", f",{odd},", 300))
     assert run(*FIT)[0] == 0
     told = run(*ROC, "--group", "sex", "--adjacency", "add_remove", "--json", "--n-public", "3000")
-    assert list(json.loads(told[1])["groups"]) == ["f", "", "other values"]
+    rest = "all other values" if odd else "other values"
+    assert list(json.loads(told[1])["groups"]) == ["f", odd, rest]
 
 
 def test_a_group_without_records_has_a_curve_too(folder, run):
