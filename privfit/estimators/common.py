@@ -212,9 +212,10 @@ def read_table(estimator: Any, X: Any, domain: Domain | None) -> Any:
     if is_sparse(X) and X.dtype.kind not in "fiubc":  # old versions of SciPy cannot convert it
         raise DeclarationError(_harmless(""))
     try:
-        return check_array(
-            X, accept_sparse="csr", dtype="numeric", estimator=estimator, input_name="X"
-        )
+        with np.errstate(all="ignore"):  # a warning that a sum overflows would be one of records
+            return check_array(
+                X, accept_sparse="csr", dtype="numeric", estimator=estimator, input_name="X"
+            )
     except ValueError as error:
         message = _harmless(str(error))
         neighbours = Neighbours.of(getattr(estimator, "adjacency", REPLACE))

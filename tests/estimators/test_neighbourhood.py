@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import sklearn
@@ -155,6 +157,18 @@ def test_a_grid_search_and_a_cross_validation_pay_for_every_fit():
     assert ledger.spent.epsilon == 5.0  # two settings on two folds, and the best on all records
     with pytest.raises(BudgetError):
         cross_val_score(logistic(ledger), X, Y, error_score="raise")
+
+
+@pytest.mark.parametrize("model", [
+    logistic(None), machine(None), BernoulliNB(1.0, classes=[0, 1]), KMeans(2, 1.0, domain=(-1, 1)),
+], ids=lambda model: type(model).__name__)  # fmt: skip
+def test_numbers_whose_sum_is_none_are_not_warned_of(model):
+    """scikit-learn adds up a table to see whether it is finite."""
+    far = X.copy()
+    far[0], far[1] = 1.7e308, -1.7e308
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(far, Y).predict(far)
 
 
 # ------------------------------------------------------------------------------- metadata routing
