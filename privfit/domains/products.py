@@ -85,7 +85,9 @@ def _rows_of_block(d: int) -> int:
 
 def check_finite(X: Any, multiples: Floats) -> None:
     """Refuse NaN and infinity. A sum of squares of multiples is the fastest look at all of them."""
-    if not np.isfinite(np.dot(multiples, multiples)) and not np.isfinite(X).all():
+    with np.errstate(over="ignore", invalid="ignore"):
+        square = np.dot(multiples, multiples)
+    if not np.isfinite(square) and not np.isfinite(X).all():
         raise not_finite()
 
 

@@ -21,6 +21,7 @@ from privfit import (
     HashWords,
     KMeans,
     KMedian,
+    L2Ball,
     Ledger,
     LinearSVC,
     LogisticRegression,
@@ -161,6 +162,7 @@ def test_a_grid_search_and_a_cross_validation_pay_for_every_fit():
 
 @pytest.mark.parametrize("model", [
     logistic(None), machine(None), BernoulliNB(1.0, classes=[0, 1]), KMeans(2, 1.0, domain=(-1, 1)),
+    LogisticRegression(1.0, domain=L2Ball(1.0), classes=[0, 1]),
 ], ids=lambda model: type(model).__name__)  # fmt: skip
 def test_numbers_whose_sum_is_none_are_not_warned_of(model):
     """scikit-learn adds up a table to see whether it is finite."""
