@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
 from typing import IO, Any, TypeAlias
 
@@ -102,6 +103,11 @@ class CsvForm:
                 "--delimiter ';'"
             )
         return form
+
+    @property
+    def shows_kind(self) -> bool:
+        """Whether first bytes show what a file is; without a header they may be a record's."""
+        return self.header is not False
 
     @property
     def delimiters(self) -> str:
@@ -258,8 +264,9 @@ def _told_apart(
     start = file.peek(16)[:16]
     if not start:
         raise InputError(f"{path!r} is empty; pass a CSV file that begins with column names")
+    shown = form.shows_kind or (form.encoding == "utf-8" and start[0] > 127)  # which is no UTF-8
     for signature, what in REFUSED.items():
-        if start.startswith(signature) and form.encoding not in WIDE:
+        if start.startswith(signature) and form.encoding not in WIDE and shown:
             raise InputError(f"{path!r} is {what}")
     yield from _watched(_pieces(file, start, path, names, form), file, told)
 
@@ -269,7 +276,7 @@ def _pieces(
 ) -> Iterator[Raw]:
     """The rows of a file of the kind that its first bytes show."""
     for signature, read in TABLES.items():
-        if start.startswith(signature):
+        if start.startswith(signature) and form.shows_kind:
             whole = file if file.seekable() else io.BytesIO(file.read())
             return read(whole, path, names)
     block = BLOCK
@@ -302,7 +309,7 @@ def _watched(pieces: Iterator[Raw], file: IO[bytes], told: Told | None) -> Itera
 def _decompressed(file: Any, start: bytes) -> Any:
     if start.startswith(b"\x1f\x8b"):
         return gzip.GzipFile(fileobj=file)
-    if start.startswith(b"BZh"):
+    if start.startswith(b"BZh") and start[4:10] == b"1AY&SY":
         return bz2.BZ2File(file)
     if start.startswith(b"\xfd7zXZ"):
         return lzma.LZMAFile(file)
@@ -500,9 +507,14 @@ def _spreadsheet(file: IO[bytes], path: str, names: list[str] | None) -> Iterato
         ) from None
     with closing(book):
         rows = book.worksheets[0].iter_rows(values_only=True)
-        header = ["" if name is None else str(name).strip() for name in next(rows, ())]
-        _check_header(header, path)
-        yield from _of_rows(rows, _places(header, names, path))
+        try:
+            header = ["" if name is None else str(name).strip() for name in next(rows, ())]
+            _check_header(header, path)
+            yield from _of_rows(rows, _places(header, names, path))
+        except (InputError, MemoryError):
+            raise
+        except Exception:  # of a cell that cannot be read; its text would be quoted
+            raise InputError(DAMAGED.format(path, ".xlsx")) from None
 
 
 def _of_rows(rows: Iterator[Any], places: dict[str, int]) -> Iterator[Raw]:
@@ -547,6 +559,7 @@ def _sqlite(path: str, query: str, names: list[str] | None) -> Iterator[Raw]:
 
     uri = f"{Path(path).absolute().as_uri()}?mode=ro"
     with closing(sqlite3.connect(uri, uri=True)) as database:
+        database.text_factory = partial(str, encoding="utf-8", errors="replace")  # cell by cell
         try:
             rows = database.execute(query)
             header = [name for name, *_ in rows.description or ()]

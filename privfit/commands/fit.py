@@ -168,11 +168,16 @@ def _check_evaluation(options: argparse.Namespace) -> None:
     """Refuse options for held-out records where there are none."""
     if options.holdout is not None:
         check_share(options.holdout)
-        if Neighbours.of(options.adjacency).replaces and is_partitioned(options.data):
+        by_query = options.sql is not None
+        moves = by_query or is_partitioned(options.data)
+        if Neighbours.of(options.adjacency).replaces and moves:
+            where = "what a record contains may decide its row" if by_query else (
+                "the folder of a record is part of it here"
+            )  # fmt: skip
             raise InputError(
-                "--holdout splits records by position under --adjacency replace, but the folder of "
-                "a record is part of it here, so that one that is replaced could shift others; "
-                "pass --adjacency add_remove, or one file"
+                f"--holdout splits records by position under --adjacency replace, but {where}, so "
+                "that one that is replaced could shift others; pass --adjacency add_remove, or one "
+                "file"
             )
     elif options.trusted_eval or options.roc is not None:
         name = "--roc" if options.roc is not None else "--trusted-eval"

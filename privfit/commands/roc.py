@@ -140,8 +140,10 @@ def _groups(schema: Schema, options: argparse.Namespace) -> list[str]:
         )
     if options.out is not None:
         raise InputError("--out takes one curve; leave it out, or leave out --group")
-    others = [OTHERS] if column.width > len(values) else []
-    return [*map(str, values), *others]
+    names, others = list(map(str, values)), OTHERS
+    while others in names:  # groups of one name would share one budget
+        others = f"all {others}"
+    return [*names, others] if column.width > len(values) else names
 
 
 def _parts(table: Table, groups: list[str], name: str | None) -> Any:

@@ -109,9 +109,14 @@ class Table:
         return np.array(self.labels.values)[self.labels.codes]
 
     def codes(self) -> Iterator[Array]:
-        """Every column and the labels, as numbers."""
-        for column in (*self.columns.values(), *([] if self.labels is None else [self.labels])):
-            yield column.codes if isinstance(column, Coded) else column
+        """Every column and the labels, as numbers; names that are to be bought as their buckets."""
+        for name, column in self.columns.items():
+            if isinstance(column, Coded):
+                yield column.codes
+            else:
+                yield BucketReader(name).codes(column) if column.dtype == object else column
+        if self.labels is not None:
+            yield self.labels.codes
 
 
 def read_records(

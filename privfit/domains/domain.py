@@ -27,7 +27,7 @@ from privfit.domains.geometry import Geometry
 from privfit.domains.grid import Grid, covering_exponents, frozen
 from privfit.domains.parts import Part
 from privfit.domains.plain import arguments, as_plain, domain_from, hashable
-from privfit.domains.products import check_finite, not_finite
+from privfit.domains.products import check_finite, not_finite, products_of_rows
 
 __all__ = ["Domain", "Quantised", "check_width", "not_finite"]
 
@@ -346,7 +346,8 @@ class Domain(Geometry):
         """
         numbers = X.data if is_sparse(X) else np.ravel(X)
         check_finite(numbers, numbers)
-        return np.asarray(self.rounded(X) @ W.T)
+        rounded = self.rounded(X)
+        return np.asarray(rounded @ W.T) if is_sparse(rounded) else products_of_rows(rounded, W.T)
 
     def table_cells(self, uniform: bool = False) -> list[Cut | Listed]:
         """How each column of a table is coded, as plain values; for programs without privfit.

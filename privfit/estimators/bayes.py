@@ -14,7 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from privfit._kernels import threads
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats
+from privfit.base.validation import is_sparse
 from privfit.domains import Box
+from privfit.domains.products import products_of_rows
 from privfit.estimators.common import (
     ExactAccuracy,
     PrivateEstimator,
@@ -215,8 +217,12 @@ class BernoulliNB(ExactAccuracy, PrivateEstimator):
         """
         check_is_fitted(self)
         records = reread_table(self, X, BINARY) > 0
-        with self._bounded():
-            return np.asarray(records @ self._weights.T) + self._offsets
+        found = (
+            np.asarray(records @ self._weights.T)
+            if is_sparse(records)
+            else products_of_rows(records, self._weights.T)
+        )
+        return found + self._offsets
 
     @block_by_block
     def predict_log_proba(self, X: Any) -> Floats:

@@ -48,6 +48,16 @@ NOT_PRIVATE = {
         "records, which no budget pays for; pass calibrate=True, or calibrate a fitted model with "
         "public records (cv='prefit', or FrozenEstimator)"
     ),
+    "sklearn.model_selection._classification_threshold": (
+        "TunedThresholdClassifierCV is refused: it chooses a threshold by exact labels of the "
+        "private records, which no budget pays for; release a curve by privfit.roc_curve, choose "
+        "from it by privfit.evaluation.best_threshold, and pass that to predict(X, threshold)"
+    ),
+    "sklearn.ensemble._stacking": (
+        "StackingClassifier is refused: its last model learns from exact labels of the private "
+        "records, and from models of parts of them; pass released models to VotingClassifier, or "
+        "fit a model of privfit to what they predict"
+    ),
 }
 ONE_KIND = "classes must be labels of one kind; pass classes=[...] of numbers or of texts"
 
@@ -202,9 +212,10 @@ def read_table(estimator: Any, X: Any, domain: Domain | None) -> Any:
     if is_sparse(X) and X.dtype.kind not in "fiubc":  # old versions of SciPy cannot convert it
         raise DeclarationError(_harmless(""))
     try:
-        return check_array(
-            X, accept_sparse="csr", dtype="numeric", estimator=estimator, input_name="X"
-        )
+        with np.errstate(all="ignore"):  # a warning that a sum overflows would be one of records
+            return check_array(
+                X, accept_sparse="csr", dtype="numeric", estimator=estimator, input_name="X"
+            )
     except ValueError as error:
         message = _harmless(str(error))
         neighbours = Neighbours.of(getattr(estimator, "adjacency", REPLACE))

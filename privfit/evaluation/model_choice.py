@@ -22,26 +22,27 @@ the chosen one has at most R (ln k + ln 1/b) / epsilon more loss than the best, 
 probability b.
 
 **A record by itself.** The sums are exact, and so a record must not change what another record is
-predicted to be. A product of matrices may round rows at the end of a table in another way than
-those before them. Records are therefore predicted in blocks of one size, the last one filled up
-with copies of its own first record, on one thread of BLAS: which block a record is in, at which
-place, and how many others there are does not change its prediction. Models that normalise over the
-records they are given have no place here, and cannot be told from others.
+predicted to be, not even in its last bit. A product of matrices may round a row by its place in the
+table and by how many others there are: products in float32 do so in the middle of a table, too.
+Models of other packages therefore get each record alone, in a table of one row. Whatever they do
+with it, normalise it included, is a function of that record. Models of privfit multiply in float64
+and row by row, and get blocks of one size, the last one filled up with copies of its first record,
+on one thread of BLAS: so the place of a record makes no difference.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from privfit.base import blas
 from privfit.base.errors import DeclarationError, DeclarationTypeError, InputError, PrivfitError
-from privfit.base.typing import Integers
+from privfit.base.typing import Array, Integers
 from privfit.base.validation import is_finite
 from privfit.domains.frames import indexable, length, records_of, rows_of
 from privfit.domains.reading import LevelReader, positions
@@ -52,6 +53,7 @@ from privfit.privacy.neighbours import Adjacency
 from privfit.records import sums_of
 from privfit.records.packing import Run
 from privfit.records.rows import Rows
+from privfit.runs.guests import is_ours
 from privfit.runs.payment import Terms
 
 __all__ = ["Chosen", "choose"]
@@ -60,7 +62,7 @@ ERRORS, LOG_LOSS = "errors", "log_loss"
 UNITS = 1 << 16  # of a log loss
 CLIPS = (2.0**-8, 64.0)
 MOST_MODELS = 10_000
-BLOCK = 1024  # records that are predicted at a time
+BLOCK = 1024  # records that a model of privfit predicts at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +117,8 @@ def choose(
     ----------
     models : sequence or dict of str to fitted classifiers
         At least two models that were released, or fitted to other records, with `predict`, and with
-        `predict_proba` for the log loss. They must predict each record by itself.
+        `predict_proba` for the log loss. Those of other packages predict record by record, each
+        alone, which takes as long as so many calls.
     X : array-like of shape (n, n_columns), DataFrame, dict of columns or Stream
         Private records, as the models take them. They may be those of the fits: the choice is
         one more release about them.
@@ -231,20 +234,23 @@ class _Judges:
         for first in range(0, len(codes), BLOCK):
             rows = np.arange(first, first + BLOCK)
             rows[rows >= len(codes)] = first  # copies of the first record fill the last block
-            count = min(BLOCK, len(codes) - first)
-            block, labels = rows_of(X, rows), codes[rows]
+            block, labels = rows_of(X, rows), codes[first : first + BLOCK]
             for place in range(len(self.models)):
-                total[place] += int(self._block(place, block, labels)[:count].sum())
+                total[place] += int(self._block(place, block, labels).sum())
         return total
 
     def _block(self, place: int, block: Any, labels: Integers) -> Integers:
-        """int64 (BLOCK,): the loss of each record of a block."""
+        """int64 (n,): the loss of each record of a block, of which n have labels."""
         model, failed = self.models[place], ""
         try:
-            with blas.one_thread():
+            # A warning that a number overflows would be one about a record.
+            with blas.one_thread(), np.errstate(all="ignore"):
                 if self.measure == ERRORS:
-                    return self._errors(model.predict(block), labels)
-                return self._log_losses(model, model.predict_proba(block), labels)
+                    said = self._said(model, model.predict, block, len(labels), ())
+                    return self._errors(said, labels)
+                tail = (len(self.classes),)
+                said = self._said(model, model.predict_proba, block, len(labels), tail)
+                return self._log_losses(model, said, labels)
         except PrivfitError:
             raise
         except Exception as error:  # its message may quote records
@@ -254,20 +260,42 @@ class _Judges:
             f"{failed}; pass models that are fitted, to columns that X has"
         )
 
-    def _errors(self, predicted: Any, labels: Integers) -> Integers:
-        """0 where the prediction is the label, else 1."""
-        found = LevelReader(positions(self.classes, "classes")).codes(np.asarray(predicted))
-        return (found.astype(np.int64) != labels).astype(np.int64)
+    def _said(
+        self, model: Any, ask: Callable[[Any], Any], block: Any, n: int, tail: tuple[int, ...]
+    ) -> Array:
+        """(n, *tail): what a model says of the first n records of a block."""
+        if is_ours(model):
+            return _answer(ask(block), (BLOCK, *tail))[:n]
+        each = (ask(rows_of(block, np.array([i]))) for i in range(n))
+        return np.concatenate([_answer(one, (1, *tail)) for one in each])
 
-    def _log_losses(self, model: Any, chances: Any, labels: Integers) -> Integers:
+    def _errors(self, predicted: Array, labels: Integers) -> Integers:
+        """0 where the prediction is the label, else 1."""
+        return (self._reader.codes(predicted).astype(np.int64) != labels).astype(np.int64)
+
+    def _log_losses(self, model: Any, chances: Array, labels: Integers) -> Integers:
         """-ln of the probability of each label, cut and in whole units; NaN counts most."""
-        places = LevelReader(positions(self.classes, "classes")).codes(np.asarray(model.classes_))
+        places = self._reader.codes(np.asarray(model.classes_))
         column = np.argsort(places.astype(np.int64))[labels]
-        chance = np.asarray(chances, dtype=np.float64)[np.arange(len(labels)), column]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            loss = -np.log(np.clip(chance, 0.0, 1.0))
+        chance = chances.astype(np.float64)[np.arange(len(labels)), column]
+        loss = -np.log(np.clip(chance, 0.0, 1.0))
         cut = np.where(loss < self.clip, loss, self.clip)  # which is also where it is NaN
         return np.floor(UNITS * cut).astype(np.int64)
+
+    @cached_property
+    def _reader(self) -> LevelReader:
+        return LevelReader(positions(self.classes, "classes"))
+
+
+def _answer(said: Any, shape: tuple[int, ...]) -> Array:
+    """What a model said, of this shape; numpy would repeat another one, and count it as often."""
+    found = np.asarray(said)
+    if found.shape != shape:
+        raise InputError(
+            "models must return one prediction for each record, or one probability for each of its "
+            "classes; pass classifiers with the methods of scikit-learn's"
+        )
+    return found.astype(object)  # what one record is said to be leaves the others as they are
 
 
 class JudgedRows(Rows):
@@ -285,7 +313,7 @@ class JudgedRows(Rows):
             raise InputError("y must have one label for each record of X; pass a vector of labels")
         if n == 0:
             raise InputError("X must have at least one record; pass a non-empty table")
-        codes = LevelReader(positions(judges.classes, "classes")).codes(y)
+        codes = judges._reader.codes(y)
         if (codes < 0).any():
             raise InputError(
                 "y has labels outside the declared classes; pass models of all classes, or "

@@ -516,7 +516,8 @@ def _largest(plan: Callable[[float], BlankPlan], budget: Budget) -> BlankPlan:
     def fits(k: int) -> bool:
         return compose(sized(k).events, budget.delta) <= budget.epsilon
 
-    low = high = round(STEPS * math.log2(gaussian_left(budget)))
+    left = gaussian_left(budget)
+    low = high = round(STEPS * math.log2(left)) if left else SMALLEST  # a budget may leave nothing
     step = STEPS // 16
     while not fits(low):
         low, high, step = low - step, low, 2 * step

@@ -9,7 +9,10 @@ import pytest
 
 import privfit
 from privfit import Schema
+from privfit.commands.files import CsvForm
 from privfit.commands.main import main
+from privfit.commands.spending import split
+from privfit.commands.tables import Target, read_table
 from privfit.domains.toml import read_toml
 
 pytestmark = pytest.mark.filterwarnings("ignore::privfit.SeedWarning")
@@ -76,6 +79,24 @@ def test_categories_without_names_need_no_delta_and_serve_a_fit(run, tmp_path):
            "--n-public", "3000", "--holdout", "0.2"]  # fmt: skip
     assert run(*fit)[0] == 0
     assert run("predict", "model.json", "people.csv")[0] == 0
+
+
+def test_records_with_names_to_be_bought_are_held_out_by_themselves(run, tmp_path):
+    (tmp_path / "schema.toml").write_text(
+        "[columns]\nage = {low = 0, high = 100, fill = 0}\n"
+        'job = {kind = "category", names = "bought"}\n'
+    )
+    fit = ["fit", "people.csv", "--schema", "schema.toml", "--target", "late", "--classes", "0",
+           "1", "--epsilon", "1", "--delta", "1e-6", "--out", "model.json", "--adjacency",
+           "add_remove", "--n-public", "3000", "--holdout", "0.2"]  # fmt: skip
+    code, _, err = run(*fit)
+    assert (code, err) == (0, "")
+    schema = Schema.from_toml(tmp_path / "schema.toml")
+    table = read_table("people.csv", schema, Target("late", (0, 1)), CsvForm(delimiter=";"))
+    held = split(table, 0.2, "add_remove")
+    others = np.arange(len(table)) != 17
+    assert (split(table[others], 0.2, "add_remove") == held[others]).all()
+    assert 0.1 < held.mean() < 0.3
 
 
 def test_a_shared_budget_is_charged_once(run, tmp_path):

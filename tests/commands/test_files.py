@@ -9,6 +9,7 @@ import lzma
 import re
 import sqlite3
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -208,6 +209,19 @@ def test_a_header_of_numbers_is_a_header_if_a_flag_says_so(tmp_path, capsys, mon
     assert "column_3 = {" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "first", ["PAR1", "ARROW1", "PK\x03\x04", "SQLite format 3", "BZh9", "\xff\xfe"]
+)
+def test_a_first_record_does_not_decide_what_a_file_without_a_header_is(tmp_path, first):
+    path, schema = tmp_path / "people.csv", Schema({"column_1": Categorical(["f"], other=True)})
+    path.write_bytes(f"{first},1\nf,2\n".encode("latin-1"))
+    form = CsvForm(header=False, encoding="latin-1")
+    assert np.asarray(read_table(str(path), schema, None, form).columns["column_1"])[1] == "f"
+    path.write_bytes("f\nf\n".encode("utf-16"))
+    with pytest.raises(InputError, match="is UTF-16 text; pass --encoding utf-16"):
+        read_table(str(path), schema, None, CsvForm(header=False))
+
+
 # ---------------------------------------------------------------------------------------- databases
 
 
@@ -226,6 +240,16 @@ def database(tmp_path):
 
 def test_a_query_of_sqlite_is_a_table(database):
     check_people(read_table(database, SCHEMA, TARGET, CsvForm(sql="select * from people")))
+
+
+def test_a_text_of_sqlite_that_is_none_leaves_others_as_they_are(database):
+    with sqlite3.connect(database) as made:
+        made.execute("insert into people values (1, cast(x'ff41' as text), 0)")
+    made.close()
+    schema = Schema({"pay": Numeric(0, 100), "sex": Categorical(["f", "müde"], other=True)})
+    table = read_table(database, schema, TARGET, CsvForm(sql="select * from people"))
+    assert len(table) == 101
+    check_people(table[:100])
 
 
 def test_a_query_of_duckdb_is_a_table(tmp_path):
@@ -322,6 +346,18 @@ def test_half_a_compressed_file_is_refused(tmp_path, damage):
     path.write_bytes(damage(text().encode())[:-40])
     with pytest.raises(InputError, match=r"is a truncated or damaged (gzip|compressed) file; copy"):
         read_table(str(path), SCHEMA, TARGET)
+
+
+def test_a_cell_of_a_spreadsheet_that_cannot_be_read_is_not_quoted(tmp_path):
+    path, name = tmp_path / "people.xlsx", "xl/worksheets/sheet1.xml"
+    with zipfile.ZipFile(io.BytesIO(in_sheet())) as book, zipfile.ZipFile(path, "w") as made:
+        for one in book.namelist():
+            made.writestr(one, book.read(one).replace(b"<v>20.5</v>", b"<v>secret</v>"))
+        assert b"<v>20.5</v>" in book.read(name)
+    with pytest.raises(InputError, match=r"is a truncated or damaged \.xlsx file; copy") as refused:
+        read_table(str(path), SCHEMA, TARGET)
+    assert refused.value.__cause__ is None
+    assert refused.value.__suppress_context__
 
 
 def test_a_broken_arrow_file_is_refused(tmp_path):
@@ -483,6 +519,20 @@ def test_records_in_folders_are_not_split_by_position(folder, run):
     assert run(*fit, "--adjacency", "add_remove", "--n-public", "3000")[0] == 0
 
 
+def test_rows_of_a_query_are_not_split_by_position(folder, run):
+    lines = [line.split(",") for line in Path("people.csv").read_text().splitlines()]
+    with sqlite3.connect("people.db") as made:
+        made.execute(f"create table people ({','.join(lines[0])})")
+        made.executemany("insert into people values (?, ?, ?, ?)", lines[1:])
+    made.close()
+    query = ["--sql", "select * from people order by age", "--holdout", "0.2"]
+    fit = [FIT[0], "people.db", *FIT[2:], *query]
+    code, _, err = run(*fit)
+    assert code == 2
+    assert "what a record contains may decide its row, so that one that is replaced could" in err
+    assert run(*fit, "--adjacency", "add_remove", "--n-public", "3000")[0] == 0
+
+
 ROC = ["roc", "model.json", "people.csv", "--target", "rich", "--epsilon", "1"]
 
 
@@ -497,16 +547,16 @@ def test_each_group_has_its_curve_for_the_price_of_one(folder, run):
     assert Path("r.png").stat().st_size > 1000
 
 
-def test_groups_of_other_values_and_odd_names_have_curves(folder, run):
-    declared = DECLARED.replace(
-        'sex = {values = ["f", "m"]}', 'sex = {values = ["f", ""], other = true}'
-    )
-    Path("schema.toml").write_text(declared)
+@pytest.mark.parametrize("odd", ["", "other values"])
+def test_groups_of_other_values_and_odd_names_have_curves(folder, run, odd):
+    values = f'sex = {{values = ["f", "{odd}"], other = true}}'
+    Path("schema.toml").write_text(DECLARED.replace('sex = {values = ["f", "m"]}', values))
     people = Path("people.csv").read_text()
-    Path("people.csv").write_text(people.replace(",m,", ",,", 300))
+    Path("people.csv").write_text(people.replace(",m,", f",{odd},", 300))
     assert run(*FIT)[0] == 0
     told = run(*ROC, "--group", "sex", "--adjacency", "add_remove", "--json", "--n-public", "3000")
-    assert list(json.loads(told[1])["groups"]) == ["f", "", "other values"]
+    rest = "all other values" if odd else "other values"
+    assert list(json.loads(told[1])["groups"]) == ["f", odd, rest]
 
 
 def test_a_group_without_records_has_a_curve_too(folder, run):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import sklearn
 from joblib import parallel_config
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import BaggingClassifier, VotingClassifier
+from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.inspection import permutation_importance
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -19,6 +21,7 @@ from privfit import (
     HashWords,
     KMeans,
     KMedian,
+    L2Ball,
     Ledger,
     LinearSVC,
     LogisticRegression,
@@ -107,6 +110,24 @@ def test_calibration_with_exact_labels_is_refused_before_anything_is_charged(opt
     assert ledger.spent.epsilon == 0.0
 
 
+def test_a_threshold_of_exact_labels_is_refused_before_anything_is_charged():
+    tuned = pytest.importorskip("sklearn.model_selection")
+    if not hasattr(tuned, "TunedThresholdClassifierCV"):
+        pytest.skip("this scikit-learn tunes no thresholds")
+    ledger = Ledger(9.0, 1e-5)
+    with pytest.raises(PrivfitError, match="TunedThresholdClassifierCV is refused: it chooses a t"):
+        tuned.TunedThresholdClassifierCV(logistic(ledger), cv=2).fit(X, Y)
+    assert ledger.spent.epsilon == 0.0
+
+
+def test_a_stack_of_models_is_refused_before_anything_is_charged():
+    ledger = Ledger(9.0, 1e-5)
+    stack = StackingClassifier([("a", logistic(ledger)), ("b", machine(ledger))], cv=2)
+    with pytest.raises(PrivfitError, match="StackingClassifier is refused: its last model learns"):
+        stack.fit(X, Y)
+    assert ledger.spent.epsilon == 0.0
+
+
 def test_a_fitted_model_is_calibrated_with_public_records_at_no_cost():
     ledger = Ledger(1.0, 1e-6)
     fitted = machine(ledger).fit(X, Y)
@@ -137,6 +158,19 @@ def test_a_grid_search_and_a_cross_validation_pay_for_every_fit():
     assert ledger.spent.epsilon == 5.0  # two settings on two folds, and the best on all records
     with pytest.raises(BudgetError):
         cross_val_score(logistic(ledger), X, Y, error_score="raise")
+
+
+@pytest.mark.parametrize("model", [
+    logistic(None), machine(None), BernoulliNB(1.0, classes=[0, 1]), KMeans(2, 1.0, domain=(-1, 1)),
+    LogisticRegression(1.0, domain=L2Ball(1.0), classes=[0, 1]),
+], ids=lambda model: type(model).__name__)  # fmt: skip
+def test_numbers_whose_sum_is_none_are_not_warned_of(model):
+    """scikit-learn adds up a table to see whether it is finite."""
+    far = X.copy()
+    far[0], far[1] = 1.7e308, -1.7e308
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(far, Y).predict(far)
 
 
 # ------------------------------------------------------------------------------- metadata routing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,6 +127,52 @@ def test_a_record_that_is_added_leaves_the_predictions_of_others_alone():
     # BLAS rounds a table of one record in another way; in a block of full size it does not
     alone = sum(scores_of(models, X_edge[i : i + 1], labels[i : i + 1])[0] for i in range(50))
     assert alone.tolist() == scores_of(models, X_edge[:50], labels[:50])[0].tolist()
+
+
+@dataclass(frozen=True)
+class Placed(Constant):
+    """What float32 products do, in the large: answers depend on the place in a table."""
+
+    def predict(self, X: Any) -> Any:
+        return (np.arange(len(X)) % 6 != 0).astype(int)
+
+    def predict_proba(self, X: Any) -> Any:
+        first = 0.5 / (1 + np.arange(len(X)) % 6)
+        return np.stack([first, 1 - first], axis=1)
+
+
+@dataclass(frozen=True)
+class Centred(Constant):
+    """A model that normalises over the records that it is given."""
+
+    def predict(self, X: Any) -> Any:
+        return (X[:, 0] >= X[:, 0].mean()).astype(int)
+
+    def predict_proba(self, X: Any) -> Any:
+        second = 1 / (1 + np.exp(X[:, 0].mean() - X[:, 0]))
+        return np.stack([1 - second, second], axis=1)
+
+
+@pytest.mark.parametrize("measure", ["errors", "log_loss"])
+def test_a_model_of_another_package_gets_each_record_alone(measure):
+    """Whatever it does with others, sums add up: a record changes them by its own losses."""
+    models = [Placed(0), Centred(0), linear([3.0, 0.0, 0.0])]
+    few = slice(0, 40)
+    whole, _ = scores_of(models, X[few], Y[few], measure=measure)
+    for first in (1, 7):  # others move to other places
+        parts = [scores_of(models, X[part], Y[part], measure=measure)[0]
+                 for part in (slice(0, first), slice(first, 40))]  # fmt: skip
+        assert whole.tolist() == sum(parts).tolist()
+
+
+def test_a_record_that_overflows_a_model_is_not_warned_of():
+    class Steep(Constant):
+        def predict(self, X: Any) -> Any:
+            return (1 / (1 + np.exp(-1000 * X[:, 0])) > 0.5).astype(int)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scores_of([Steep(0), Steep(1)], np.full((3, 1), -5.0), [0, 0, 1])
 
 
 def test_tables_of_every_kind_give_the_same_sums():
@@ -266,6 +313,16 @@ class Quoting:
         raise ValueError(f"bad record {X[0]}")
 
 
+class Shaped(Constant):
+    """Its answers have another shape: numpy would repeat a column for each label."""
+
+    def predict(self, X: Any) -> Any:
+        return np.ones((len(X), *self.answer))
+
+    def predict_proba(self, X: Any) -> Any:
+        return np.ones((len(X), *self.answer))
+
+
 GOOD = (Constant(0), Constant(1))
 WRONG = [
     (lambda: choose(3, X, Y, 1.0), r"models \(int\) must be several fitted models; pass a li"),
@@ -292,6 +349,9 @@ WRONG = [
      r"y has labels outside the declared classes; pass models of all classes, or classes=\["),
     (lambda: choose([GOOD[0], Quoting()], X, Y, 1.0),
      r"models \(1\) must predict the classes of X, but it failed with ValueError; pass models"),
+    *((lambda m=m, s=s: choose([Shaped(s), Shaped(s)], X, Y, 1.0, measure=m),
+       r"models must return one prediction for each record, or one probability for each of its cla")
+      for m, s in (("errors", (1,)), ("errors", (2,)), ("log_loss", ()), ("log_loss", (3,)))),
     (lambda: choose([GOOD[0], LogisticRegression(1.0, classes=[0, 1])], X, Y, 1.0),
      r"models \(1\) must predict the classes of X, but it failed with NotFittedError"),
     (lambda: choose(GOOD, X, Y, float("inf")), r"epsilon \(inf\) is for the plain genetic algori"),

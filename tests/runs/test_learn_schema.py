@@ -427,6 +427,13 @@ def test_a_budget_that_no_plan_fits_is_refused():
         without_room()
 
 
+def test_a_budget_that_leaves_nothing_is_refused_before_the_charge():
+    ledger = Ledger(1.0, 1e-6)
+    with pytest.raises(ValueError, match=r"epsilon \(1e-300\) must leave enough for blanks; pas"):
+        learn_schema({"a": [1.0]}, 1e-300, 1e-300, columns={"a": "number"}, ledger=ledger)
+    assert ledger.spent == Budget(0.0)
+
+
 def fit_with(solver, delta, epsilon=1.0):
     model = LogisticRegression(epsilon, delta, domain=HASHED, classes=[0, 1], solver=solver)
     model.fit(people(10), [0, 1] * 5)
