@@ -192,7 +192,8 @@ def linear_settings(name: str = "LogisticRegression") -> dict[str, Any]:
 IN_TURN = ("sgd", "gupt")  # a coin for each record in turn: a record must keep its place
 REFUSED = {("LogisticRegression", "privatesvm"), ("LinearSVC", "functional")}
 NEEDS_DELTA = ("select_refine",)  # of linear models
-TREES = ("auto", "tree", "hybrid", "over_seeded", "over_seeded, in a frame", "synopsis", "medians",
+TREES = ("auto", "tree", "hybrid", "over_seeded", "over_seeded, in a frame",
+         "over_seeded, on scales", "synopsis", "medians",
          "cell_medians")  # of clusters  # fmt: skip
 
 
@@ -340,6 +341,9 @@ def clustering_settings() -> dict[str, dict[str, Any]]:
             "over_seeded, in a frame": OverSeeded(
                 tree=Tree(restarts=1), steps=2, frame=True, pure=False
             ),
+            "over_seeded, on scales": OverSeeded(
+                tree=Tree(restarts=1), steps=2, mean=True, deviations=True, pure=False
+            ),
             "mean": Mean(pure=False),
             "gupt": p.Gupt(blocks=10, estimator=SwingingCentres()),
             "local": p.Local(generations=8),
@@ -380,6 +384,8 @@ def points_of(solver: str) -> Pairs:
         places += AXES
     if solver in TREES:
         bases = [[(-1.0, -1.0)] * 12, nested()]
+    if solver == "over_seeded, on scales":  # deviations from a mean in the middle, column by column
+        places, bases = places + AXES, [*bases, [(0.0, 0.0)] * 400]
     return beside(bases, places, unlabelled)
 
 
