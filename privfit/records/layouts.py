@@ -7,8 +7,9 @@ candidate, to score its one-coordinate moves.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -303,6 +304,39 @@ class SparseLayout(Unfolded):
         upper = np.triu(sums.sum(axis=0))
         return upper + np.triu(upper, 1).T
 
+    def follow(
+        self, before: Floats | None, whole: Floats, z: NDArray[np.int32], rows: Rows
+    ) -> None:
+        """Bring margins (n,), less the intercept, from one candidate to another."""
+        changed = np.flatnonzero(whole[:-1] != before[:-1]) if before is not None else None
+        if before is None or changed is None or len(changed) > 4:
+            n_threads = rows.threads(float(rows.n_records) * (10 + self.records.mean_entries))
+            kernels.sparse_margins(
+                self.records.rows, tiles(rows.runs, rows.tile_rows),
+                wrap32(np.append(whole[:-1], 0.0)), self.a, z, n_threads,
+            )  # fmt: skip
+            return
+        columns, steps = self.records.by_column, wrap32(whole - before)
+        for j in changed.tolist():
+            part = slice(columns.start[j], columns.start[j + 1])
+            kernels.sparse_shift(columns.row[part], columns.value[part], int(steps[j]), z)
+
+    def gradient_at(
+        self, z: NDArray[np.int32], whole: Floats, cap: int, rows: Rows
+    ) -> Integers:
+        """Clipped gradient sums of a candidate with these margins (n,), less the intercept."""
+        work = float(rows.n_records) * (20 + self.records.mean_entries)
+        n_threads = rows.threads(work)
+        out = np.zeros((n_threads, 2, len(whole)), dtype=np.int64)
+        buffer = aligned((n_threads, 2, BLOCK_ROWS), np.int32)
+        for part in rows.slices(work, 8 * rows.tile_rows):
+            kernels.sparse_gradient_at(
+                self.records.rows, part, z, _in_margins(whole[-1], self.a), self.loss, cap, buffer,
+                out,
+            )  # fmt: skip
+        ones, values = out.sum(axis=0)
+        return np.asarray((ones << self.a) + values)
+
     def parent(self, whole: Floats, rows: Rows) -> SparseParent:
         """The margins and losses of one candidate."""
         parts = tiles(rows.runs, rows.tile_rows)
@@ -398,24 +432,58 @@ class CodeLayout:
         self, whole: Floats, wide: bool, cap: int, rows: Rows, caps: Caps = NO_CAPS
     ) -> Integers:
         """int64 (d + 1,): clipped gradient sums of one candidate; `caps` of each packed row."""
-        records, plan = self.records, self.records.plan
-        work = float(rows.n_records) * (16 + 2 * records.mean_entries)
-        n_threads = rows.threads(work)
         table, w = NO_TABLE if wide else self._table(whole)
         wide_table, wide_w = self._wide_table(whole) if wide else NO_WIDE
-        margins = np.empty((n_threads, BLOCK_ROWS if wide else 0))
+
+        def add(part: Integers, buffer: NDArray[np.int32], *sums: Any) -> None:
+            margins = np.empty((len(buffer), BLOCK_ROWS if wide else 0))
+            code_kernels.gradient(
+                self.records.rows, part, table, w, wide_table, wide_w, self.a, self.loss, cap,
+                caps, margins, buffer, *sums,
+            )  # fmt: skip
+
+        return self._summed(rows, add)
+
+    def gradient_at(
+        self, z: NDArray[np.int32], whole: Floats, cap: int, rows: Rows
+    ) -> Integers:
+        """The same of a candidate with these margins (n,), less the intercept."""
+        start = _in_margins(whole[-1], self.a)
+        return self._summed(rows, lambda part, *sums: code_kernels.gradient_at(
+            self.records.rows, part, z, start, self.loss, cap, *sums))  # fmt: skip
+
+    def _summed(self, rows: Rows, add: Callable[..., None]) -> Integers:
+        """int64 (d + 1,): what `add` puts into buffers of the kernels of gradients, tile by tile."""
+        plan = self.records.plan
+        work = float(rows.n_records) * (16 + 2 * self.records.mean_entries)
+        n_threads = rows.threads(work)
         buffer = aligned((n_threads, 2, BLOCK_ROWS), np.int32, zero=False)
         counted = np.zeros(n_threads, dtype=np.int64)
         sums = np.zeros((n_threads, plan.bins), dtype=np.int32)
         out = np.zeros((n_threads, plan.bins + len(plan.ends)), dtype=np.int64)
         for part in rows.slices(work, 8 * rows.tile_rows):
-            code_kernels.gradient(
-                records.rows, part, table, w, wide_table, wide_w, self.a, self.loss, cap, caps,
-                margins, buffer, counted, sums, out,
-            )  # fmt: skip
-        result = np.zeros(len(whole), dtype=np.int64)
+            add(part, buffer, counted, sums, out)
+        result = np.zeros(plan.n_features + 1, dtype=np.int64)
         code_kernels.finished(plan.parts, plan.ends, self.a, sums, out, result)
         return result
+
+    def follow(
+        self, before: Floats | None, whole: Floats, z: NDArray[np.int32], rows: Rows
+    ) -> None:
+        """Bring margins (n,), less the intercept, from one candidate to another.
+
+        A look-up a record does if weights of levels changed, and those of one joint column alone.
+        """
+        changed = np.flatnonzero(whole[:-1] != before[:-1]) if before is not None else None
+        joint, weights = -1, whole
+        if before is not None and changed is not None:
+            if len(changed) == 0:
+                return
+            first, *others = set(self.records.plan.joint_of[changed].tolist())
+            if not others and first >= 0:
+                joint, weights = first, whole - before
+        n_threads = rows.threads(float(rows.n_records) * (10 + self.records.mean_entries))
+        code_kernels.follow(self.records.rows, joint, *self._table(weights), self.a, z, n_threads)
 
     def pass_work(self, coords: Integers, steps: NDArray[np.int32]) -> int:
         """What a record costs `moved_losses`, in losses: one for each step, and for each number."""
@@ -605,47 +673,27 @@ class _Batch:
         self.segments = columns.segments(used)
 
 
-class SparseFollower:
+class Follower:
     """Margins, less the intercept, of a model that changes in a few weights at a time."""
 
-    def __init__(self, layout: SparseLayout) -> None:
+    def __init__(self, layout: SparseLayout | CodeLayout) -> None:
         self._layout = layout
         self._whole: Floats | None = None
         self._z = np.empty(0, dtype=np.int32)
 
     def gradient(self, whole: Floats, cap: int, rows: Rows) -> Integers:
-        """`SparseLayout.gradient` of one candidate whose margin fits in 32 bits."""
-        self._follow(whole, rows)
-        layout = self._layout
-        work = float(rows.n_records) * (20 + layout.records.mean_entries)
-        n_threads = rows.threads(work)
-        start = int(wrap32(whole[-1:] * 2.0**layout.a)[0])
-        out = np.zeros((n_threads, 2, len(whole)), dtype=np.int64)
-        buffer = aligned((n_threads, 2, BLOCK_ROWS), np.int32)
-        for part in rows.slices(work, 8 * rows.tile_rows):
-            kernels.sparse_gradient_at(
-                layout.records.rows, part, self._z, start, layout.loss, cap, buffer, out
-            )
-        ones, values = out.sum(axis=0)
-        return (ones << layout.a) + values
-
-    def _follow(self, whole: Floats, rows: Rows) -> None:
-        """Bring the margins up to date; after an interruption they are computed afresh."""
-        layout, before, self._whole = self._layout, self._whole, None
-        changed = None if before is None else np.flatnonzero(whole[:-1] != before[:-1])
-        if before is None or changed is None or len(changed) > 4:
-            n_threads = rows.threads(float(rows.n_records) * (10 + layout.records.mean_entries))
+        """Clipped gradient sums of one candidate whose margin fits in 32 bits."""
+        before, self._whole = self._whole, None  # so that margins are made anew after an error
+        if before is None:
             self._z = np.empty(rows.n_records, dtype=np.int32)
-            kernels.sparse_margins(
-                layout.records.rows, tiles(rows.runs, rows.tile_rows),
-                wrap32(np.append(whole[:-1], 0.0)), layout.a, self._z, n_threads,
-            )  # fmt: skip
-        else:
-            columns, steps = layout.records.by_column, wrap32(whole - before)
-            for j in changed.tolist():
-                part = slice(columns.start[j], columns.start[j + 1])
-                kernels.sparse_shift(columns.row[part], columns.value[part], int(steps[j]), self._z)
+        self._layout.follow(before, whole, self._z, rows)
         self._whole = whole
+        return self._layout.gradient_at(self._z, whole, cap, rows)
+
+
+def _in_margins(intercept: float, a: int) -> int:
+    """An intercept in margin units, modulo 2^32."""
+    return int(wrap32(np.array([intercept * 2.0**a]))[0])
 
 
 # ---------------------------------------------------------------------------------- all layouts
