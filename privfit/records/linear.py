@@ -27,10 +27,7 @@ from privfit.records.layouts import (
     Caps,
     CodeLayout,
     DenseLayout,
-    DenseParent,
-    Follower,
     Records,
-    SparseParent,
     layout_of,
 )
 from privfit.records.packing import (
@@ -39,6 +36,7 @@ from privfit.records.packing import (
     joined,
     pack,
 )
+from privfit.records.parents import DenseParent, Follower, SparseParent
 from privfit.records.rows import KernelCalls, Rows
 from privfit.records.smooth import Smoothing, SmoothPass, margins, sizes
 
