@@ -198,11 +198,11 @@ def gradient(threads, scale, table, sparse=False, cap=0.5):
 JOINTS = 5  # uint16 codes of a record
 
 
-def _coded(threads, scale, layout="auto", joint=1024):
+def _coded(threads, scale, layout="auto"):
     people, schema = tables.coded(scaled(48_842, scale))
     X, y = tables.one_hot(scaled(48_842, scale))
     objective = privfit.LinearObjective(
-        people, y, "logistic", schema, n_threads=threads, layout=layout, joint=joint
+        people, y, "logistic", schema, n_threads=threads, layout=layout
     )
     return X, y, schema, objective
 
@@ -235,7 +235,7 @@ def coded_gradient(threads, scale, baseline, cap=0.5):
 
 @case("logistic codes, our lists of non-zeros", 1.25, 1.6)
 def coded_scores(threads, scale):
-    X, _, schema, objective = _coded(threads, scale, joint=256)
+    X, _, schema, objective = _coded(threads, scale)
     n, d = X.shape
     P = _population(schema)
     lists = _coded(threads, scale, "sparse")[3]

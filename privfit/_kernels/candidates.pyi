@@ -38,6 +38,12 @@ def both_ways(
     high: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> None: ...
+def group_norms(
+    V: NDArray[np.float64],
+    starts: NDArray[np.int64],
+    least: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None: ...
 def curve_step(
     full: NDArray[np.float64],
     nodes: NDArray[np.int64],

@@ -144,13 +144,34 @@ def both_ways(
             out[i, j] = x - here[j]
 
 
-cdef enum:
-    STRETCH = 256  # numbers of a curve that are computed side by side
-
-
 cdef inline double larger(double x, double y) noexcept nogil:
     """The larger one; NaN if one of them is."""
     return y if y > x or y != y else x
+
+
+def group_norms(
+    const double[:, ::1] V,       # IN   (m, d + 1) candidates, the intercept last
+    const int64_t[::1] starts,    # IN   (groups,) the first column of each group, from 0 on
+    const double[::1] least,      # IN   (groups,) the least a group adds
+    double[::1] out,              # OUT  (m,)
+):
+    """N(v) over a schema: max of S(v), S(-v); S(v) = v_b + sum of max(top of group, least)."""
+    cdef ptrdiff_t i, g, j, last, groups = starts.shape[0], d = V.shape[1] - 1
+    cdef double up, down, top, bottom
+    for i in range(V.shape[0]):
+        up = down = 0
+        for g in range(groups):
+            last = starts[g + 1] if g + 1 < groups else d
+            top = bottom = least[g]
+            for j in range(starts[g], last):
+                top, bottom = larger(top, V[i, j]), larger(bottom, -V[i, j])
+            up += top
+            down += bottom
+        out[i] = larger(up + V[i, d], down - V[i, d])
+
+
+cdef enum:
+    STRETCH = 256  # numbers of a curve that are computed side by side
 
 
 cdef void curve_node(

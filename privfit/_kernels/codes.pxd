@@ -120,6 +120,15 @@ cdef inline void code_margin(const code_rows *rows, ptrdiff_t first, ptrdiff_t n
             z[r] += w[j] * x[r]
 
 
+cdef inline void shift_margin(const code_rows *rows, ptrdiff_t first, ptrdiff_t n, ptrdiff_t joint,
+                              const int32_t *table, int32_t one, int32_t *z) noexcept nogil:
+    """Add to z[r] what the weights of one joint column changed by."""
+    cdef const uint16_t *code = rows.code + first * rows.joints + joint
+    cdef ptrdiff_t r
+    for r in range(n):
+        z[r] += table[code[r * rows.joints]] * one
+
+
 cdef inline void count(const uint16_t *code, ptrdiff_t k, ptrdiff_t n, const int32_t *residual,
                        int32_t *sums) noexcept nogil:
     """sums[code] += residual of its record."""

@@ -82,6 +82,27 @@ def moves(
     out: Int64,
     losses: Int64,
 ) -> None: ...
+def follow(
+    records: CodeRows,
+    joint: int,
+    table: Int32,
+    w: Int32,
+    a: int,
+    z: Int32,
+    n_threads: int,
+) -> None: ...
+def gradient_at(
+    records: CodeRows,
+    tile_rows: Int64,
+    z: Int32,
+    start: int,
+    loss: Loss,
+    cap: int,
+    work: Int32,
+    counted: Int64,
+    sums: Int32,
+    out: Int64,
+) -> None: ...
 def finished(parts: Int64, ends: Int64, a: int, sums: Int32, wide: Int64, out: Int64) -> None: ...
 def add_lengths(
     records: CodeRows,

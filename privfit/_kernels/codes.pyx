@@ -14,7 +14,7 @@ from libc.string cimport memset
 from privfit._kernels.codes cimport (
     add_by_level, add_code_gradient, code_image, code_length, code_margin, code_margins,
     code_margins_few, code_margins_paired, count_by, count_each, count_pairs, count_two_pairs,
-    fold, levels_of, product, spread, total, whole,
+    fold, levels_of, product, shift_margin, spread, total, whole,
 )
 from privfit._kernels.grid cimport BLOCK, WIDTH, loss_args
 from privfit._kernels.losses cimport (
@@ -274,6 +274,57 @@ def gradient(
             if caps.shape[0]:
                 cap_each(&work[me, 1, 0], block, &caps[first])
             add_code_gradient(rows, first, block, &work[me, 1, 0], &sums[me, 0], &out[me, bins])
+
+
+def follow(
+    CodeRows records,                  # IN
+    ptrdiff_t joint,                   # IN   the joint column whose weights changed, or -1
+    const int32_t[::1] table,          # IN   (bins,) weights; or by how much they changed
+    const int32_t[::1] w,              # IN   (numbers + 1,) weights of numbers
+    int a,                             # IN   bits of records
+    int32_t[::1] z,                    # IN/OUT (n,) margins, less the intercept
+    int n_threads,
+):
+    """The margins of one candidate, or of one that differs in a joint column from the last."""
+    cdef ptrdiff_t b, first, block, n = z.shape[0]
+    cdef const code_rows *rows = &records.view
+    for b in prange((n + BLOCK - 1) // BLOCK, nogil=True, schedule="static",
+                    num_threads=n_threads):
+        first = b * BLOCK
+        block = min(<ptrdiff_t>BLOCK, n - first)
+        if joint < 0:
+            code_margin[int32_t](rows, first, block, &table[0], &w[0], 0, 1 << a, &z[first])
+        else:
+            shift_margin(rows, first, block, joint, &table[0], 1 << a, &z[first])
+
+
+def gradient_at(
+    CodeRows records,                  # IN
+    const int64_t[:, ::1] tile_rows,   # IN   (tiles, 3)
+    const int32_t[::1] z,              # IN   (n,) margins, less the intercept
+    int32_t start,                     # IN   intercept in margin units
+    Loss loss,                         # IN
+    int32_t cap,                       # IN   in units of 2^-RESIDUAL_BITS
+    int32_t[:, :, ::1] work,           # WORK (threads, 2, BLOCK)
+    int64_t[::1] counted,              # IN/OUT (threads,) records since sums were moved
+    int32_t[:, ::1] sums,              # IN/OUT (threads, bins)
+    int64_t[:, ::1] out,               # OUT  (threads, bins + numbers + 1)
+):
+    """`gradient` where the margins are known."""
+    cdef ptrdiff_t t, b, i, first, block, bins = sums.shape[1]
+    cdef int n_threads = work.shape[0], me
+    for t in prange(tile_rows.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        me = threadid()
+        make_room(&counted[me], tile_rows[t, 1], MOST, bins, &sums[me, 0], &out[me, 0])
+        for b in range((tile_rows[t, 1] + BLOCK - 1) // BLOCK):
+            first = tile_rows[t, 0] + b * BLOCK
+            block = min(<ptrdiff_t>BLOCK, tile_rows[t, 1] - b * BLOCK)
+            for i in range(block):
+                work[me, 0, i] = z[first + i] + start
+            residuals(loss.kind, &work[me, 0, 0], block, loss.of(tile_rows[t, 2]), cap,
+                      &work[me, 1, 0])
+            add_code_gradient(&records.view, first, block, &work[me, 1, 0], &sums[me, 0],
+                              &out[me, bins])
 
 
 def finished(

@@ -12,6 +12,8 @@ Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
 Float64: TypeAlias = NDArray[np.float64]
 
+HALF_BITS: int
+
 def dense_losses(
     panels: Int32,
     tile_rows: Int64,
@@ -154,6 +156,7 @@ def sparse_moments(
     a: int,
     out: Int64,
 ) -> None: ...
+def mapped(matrix: Int32, sums: Int64, drop: int, work: Int32, out: Int64) -> None: ...
 def group_pair_norms(
     columns: Float64,
     starts: Int64,

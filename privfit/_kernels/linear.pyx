@@ -29,6 +29,9 @@ from privfit._kernels.shorts cimport has_short_losses, short_losses
 
 cdef enum:
     STRIP = 32  # sparse rows whose margins of WIDTH candidates share L1 with the weights
+    HALF = 31   # bits of the lower half of a sum
+
+HALF_BITS = HALF
 
 
 # ---------------------------------------------------------------------- a population of candidates
@@ -512,6 +515,34 @@ def sparse_moments(
                 out[me, j, d] += one * x
                 for f in range(e, rows.value_start[r + 1]):
                     out[me, j, rows.value_column[f]] += x * rows.value[f]
+
+
+# -------------------------------------------------------------------------------- mapped gradients
+
+
+def mapped(
+    const int32_t[:, ::1] matrix,      # IN   (k, d): rows of at most 2^30 in l1
+    const int64_t[::1] sums,           # IN   (d,) of at most 2^60 in size
+    int drop,                          # IN   bits that are dropped, at least HALF
+    int32_t[:, ::1] work,              # WORK (2, d)
+    int64_t[::1] out,                  # OUT  (k,)
+):
+    """The matrix times the sums, divided by 2^drop and rounded down, exactly.
+
+    Both halves of a sum fit in 32 bits, and the matrix times each of them in 62.
+    """
+    cdef ptrdiff_t i, j
+    cdef int64_t high, low
+    with nogil:
+        for j in range(sums.shape[0]):
+            work[0, j] = <int32_t>(sums[j] >> HALF)
+            work[1, j] = <int32_t>(sums[j] & ((<int64_t>1 << HALF) - 1))
+        for i in range(matrix.shape[0]):
+            high = low = 0
+            for j in range(matrix.shape[1]):
+                high += <int64_t>matrix[i, j] * work[0, j]
+                low += <int64_t>matrix[i, j] * work[1, j]
+            out[i] = (high + (low >> HALF)) >> (drop - HALF)
 
 
 # ---------------------------------------------------------------------------------------- norms

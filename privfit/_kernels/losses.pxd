@@ -12,6 +12,9 @@ from libc.string cimport memcpy
 from privfit._kernels.grid cimport (
     BLOCK, HINGE, HINGE_SCALED, LOGISTIC, WIDTH, check, loss_args,
 )
+from privfit._kernels.lanes cimport (
+    LANES, lanes, lanes_add, lanes_all, lanes_less, lanes_load, lanes_store, lanes_sub,
+)
 
 
 # ---------------------------------------------------------------------------- two polynomials
@@ -137,6 +140,16 @@ cdef inline void loss_each(int kind, const int32_t *z, ptrdiff_t n, loss_args p,
             n -= block
 
 
+cdef inline lanes zero_one_lanes(const int32_t *z, ptrdiff_t width, ptrdiff_t rows,
+                                 loss_args p) noexcept nogil:
+    """The zero-one losses of LANES candidates, in registers; a row is `width` after the last."""
+    cdef lanes above = lanes_all(0), zero = lanes_all(0)
+    cdef ptrdiff_t r
+    for r in range(rows):
+        above = lanes_sub(above, lanes_less(zero, lanes_load(z + r * width)))
+    return above if p.flip else lanes_sub(lanes_all(<int32_t>rows), above)
+
+
 cdef inline void loss_lanes(int kind, const int32_t *z, ptrdiff_t width, ptrdiff_t rows,
                             loss_args p, int64_t *out) noexcept nogil:
     """Add the sums of `width` candidates over at most BLOCK rows; z is (rows, width).
@@ -165,9 +178,9 @@ cdef inline void loss_lanes(int kind, const int32_t *z, ptrdiff_t width, ptrdiff
                 for c in range(width):
                     sum[c] += hinge_scaled_of(z[r * width + c], p)
         else:
-            for r in range(some):
-                for c in range(width):
-                    sum[c] += zero_one_of(z[r * width + c], p)
+            for c in range(width // LANES):
+                lanes_store(sum + c * LANES, lanes_add(lanes_load(sum + c * LANES),
+                            zero_one_lanes(z + c * LANES, width, some, p)))
         z += some * width
         rows -= some
     for c in range(width):

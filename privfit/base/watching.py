@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
@@ -29,14 +29,16 @@ if LOGGER.level == logging.NOTSET:  # a root that logs everything has not asked 
 LEVELS = {"reserve": logging.INFO, "close": logging.INFO}
 
 
-def tell(event: str, since: float, **facts: str | float) -> None:
+def tell(event: str, since: float, facts_of: Callable[[], dict[str, str | float]]) -> None:
     """Log an event of a grant that was reserved at this time; no handler can make a run fail.
 
-    The facts are `record.privfit`, for handlers that count.
+    The facts, for which is asked only if somebody listens, are `record.privfit`, for handlers that
+    count.
     """
     level = LEVELS.get(event, logging.DEBUG)
     if not LOGGER.isEnabledFor(level):
         return
+    facts = facts_of()
     shown = " ".join(f"{key}={value}" for key, value in facts.items())
     extra = {"privfit": {"event": event, **facts}}
     text = f"{event} {shown}"

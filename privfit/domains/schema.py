@@ -14,6 +14,7 @@ import scipy  # its submodules load when first used
 from numpy.typing import ArrayLike
 
 from privfit._kernels import threads
+from privfit._kernels.candidates import group_norms
 from privfit._kernels.linear import group_pair_norms
 from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.base.markup import element, table
@@ -425,15 +426,11 @@ class Schema(Domain):
         least = [-np.inf if column.coded_range is None else 0.0 for column in self.columns.values()]
         return starts, np.array(least)
 
-    def _largest(self, V: Floats) -> Floats:
-        """S(v) = v_b + sum over groups of max_j v_j + sum over numbers of max(v_j, 0)."""
-        starts, least = self._reduction
-        tops = np.maximum(np.maximum.reduceat(V[..., :-1], starts, axis=-1), least)
-        return np.asarray(tops.sum(axis=-1) + V[..., -1])
-
     def norm(self, V: ArrayLike) -> Floats:
-        V = np.atleast_2d(np.asarray(V, dtype=np.float64))
-        return np.maximum(self._largest(V), self._largest(-V))
+        V = np.ascontiguousarray(np.atleast_2d(np.asarray(V, dtype=np.float64)))
+        norms = np.empty(len(V))
+        group_norms(V, *self._reduction, norms)
+        return norms
 
     def pair_norms(self, P: Floats) -> Floats:
         starts, least = self._reduction

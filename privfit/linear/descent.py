@@ -483,16 +483,17 @@ def descend(
     shrink = 1 / (1 + step * s.ridge * deviation / frame.size)
     walk: list[Floats] = []
     velocity = np.zeros(len(start))
-    weights, coded = start, frame.coded(start)
+    weights, model = start, coding.weights(frame.coded(start))
     with suppress(RunEnded):
         for _ in range(s.steps):
-            sums = clipped.sums(coding.weights(coded))
+            sums = clipped.sums(model)
             noisy = run.release(draw, sums) * clipped.unit / frame.size
             velocity = s.momentum * velocity + frame.basis.T @ noisy
             moved = shrink * (weights + step * velocity)
             weights, coded = frame.placed(moved, space)
+            model = coding.weights(coded)
             walk.append(weights)
-            run.report(coding.weights(coded)[None])
+            run.report(model[None])
     return Pace(
         objective.loss, step, shrink, s.momentum, s.average, clipped.clip, deviation / frame.size,
         walk,

@@ -351,7 +351,7 @@ def _solver(
         return settings_of(auto.WEIGHS_LOSS, METHODS), None
     if labelled.domain.has_blanks:
         return settings_of(auto.choose_beside_blanks(terms.delta, weighs), METHODS), None
-    objective = labelled.packed(Settings())
+    objective = labelled.packed()
     terms.refuse_infinity()
     chosen = auto.choose(
         terms.size(objective), objective.domain, terms.budget, terms.neighbours,

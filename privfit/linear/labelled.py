@@ -14,7 +14,6 @@ from privfit.domains.once import read_once
 from privfit.objectives import LinearObjective
 from privfit.privacy.neighbours import Neighbours
 from privfit.records import Stream
-from privfit.records.codes import JOINT, MANY_JOINT
 from privfit.runs.door import is_users
 from privfit.runs.guests import without_records
 from privfit.runs.settings import Settings
@@ -61,11 +60,10 @@ class Labelled:
         centres = settings.centres_columns and self.fit_intercept
         return self.under(self.domain.centred() if centres else self.domain)
 
-    def packed(self, settings: Settings) -> LinearObjective:
+    def packed(self) -> LinearObjective:
         """The objective of all records, by class if several classes get a model."""
         return self._objective(
             self.labels,
-            joint=MANY_JOINT if settings.scores_many else JOINT,
             labels=self.read_labels,
             n_classes=len(self.classes) if len(self.heads) > 1 else None,
         )
@@ -102,7 +100,7 @@ class Packed:
     ) -> Packed:
         """Pack records for a solver; `known` are the same ones, if they were packed for another."""
         coded = labelled.coded_for(settings)
-        objective = coded.packed(settings) if known is None or coded is not labelled else known
+        objective = coded.packed() if known is None or coded is not labelled else known
         return cls(labelled, coded, objective, space_of(settings, objective))
 
     @property

@@ -37,6 +37,7 @@ import numpy as np
 import scipy  # its submodules load when first used
 from numpy.typing import ArrayLike
 
+from privfit._kernels import linear as kernels
 from privfit._kernels import smooth
 from privfit._kernels.records import RESIDUAL_UNIT
 from privfit.base.errors import DeclarationError
@@ -50,7 +51,6 @@ from privfit.records.linear import MOST_RESIDUAL, Image
 
 __all__ = ["ClippedGradient", "SecondMoments", "permuted_descent"]
 
-HALF = 31  # bits of the lower part of a sum that R is applied to in two parts
 SUM_BITS = 18  # of a clipped gradient: rounding then adds less than k / 2^17 to a sensitivity
 MOMENT_BITS = 26  # of a sensitivity of moments: finer units would only make numbers long
 
@@ -138,17 +138,18 @@ class ClippedGradient:
         parts = np.append(factor * packed + np.abs(offset[:d]), offset[d:])
         rows = max((np.abs(transform) @ parts).max() / 2.0**19, np.abs(transform).sum(axis=1).max())
         self._bits = 30 - math.ceil(math.log2(rows))
-        self._matrix = np.rint(np.ldexp(transform, self._bits)).astype(np.int64)
+        matrix = np.rint(np.ldexp(transform, self._bits)).astype(np.int64)
+        self._matrix = np.ascontiguousarray(matrix, dtype=np.int32)
         # Lengths are taken of coordinates without their low bits, so that sums of squares fit.
-        most = np.abs(self._matrix) @ coding.reach
+        most = np.abs(matrix) @ coding.reach
         room = (61 - len(most).bit_length()) // 2
         self._shift = max(0, int(most.max()).bit_length() - room)
         sizes = [(int(size) >> self._shift) + 1 for size in most]
         longest = sum(sizes) if order == 1 else math.isqrt(sum(s**2 for s in sizes)) + 1
         unit = 2.0 ** (self._shift - self._bits) * coding.unit * RESIDUAL_UNIT
         self._bound = max(1, min(math.floor(clip / unit), MOST_RESIDUAL * longest))
-        self._drop = max(HALF, (self._bound << self._shift).bit_length() - SUM_BITS)
-        columns = np.vstack([(self._matrix[:, :d] * factor).T, self._matrix @ offset])
+        self._drop = max(kernels.HALF_BITS, (self._bound << self._shift).bit_length() - SUM_BITS)
+        columns = np.vstack([(matrix[:, :d] * factor).T, matrix @ offset])
         self._image = Image(columns, self._shift, order == 2, self._bound)
 
     @property
@@ -170,9 +171,11 @@ class ClippedGradient:
 
     def sums(self, w: ArrayLike) -> Integers:
         """int64 (k,): minus the gradient of the loss at candidate w. Private: to be released."""
-        s = self._coding.gradient(self._packed_sums(w))
-        high, low = s >> HALF, s & ((1 << HALF) - 1)
-        return (self._matrix @ high + (self._matrix @ low >> HALF)) >> (self._drop - HALF)
+        coded = self._coding.gradient(self._packed_sums(w))
+        result = np.empty(len(self._matrix), dtype=np.int64)
+        halves = np.empty((2, len(coded)), dtype=np.int32)
+        kernels.mapped(self._matrix, coded, self._drop, halves, result)
+        return result
 
     def _packed_sums(self, w: ArrayLike) -> Integers:
         return self._objective.gradient(w, 1.0, self._image)

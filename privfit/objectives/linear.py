@@ -64,7 +64,7 @@ class LinearObjective(Objective[LinearRows]):
         nothing else.
     joint : int, default=1024
         The most combinations of levels for which one code stands, of records that are rows of
-        codes: 1024 is fast for gradients, and 256 for scores of many candidates.
+        codes. It affects speed and nothing else.
     n_classes : int or None, default=None
         If given, y contains 0 .. n_classes - 1, and the objective is that of class 0 versus the
         rest; `against` returns that of another class.

@@ -531,6 +531,9 @@ class Grant:
 
     def _tell(self, event: str, mechanism: Mechanism[V, T] | None = None) -> None:
         """Log an event of this grant: public facts only."""
+        watching.tell(event, self._since, lambda: self._facts(mechanism))
+
+    def _facts(self, mechanism: Mechanism[V, T] | None) -> dict[str, str | float]:
         budget = self._budget
         facts: dict[str, str | float] = {
             "name": self._name, "epsilon": budget.epsilon, "delta": budget.delta,
@@ -539,7 +542,7 @@ class Grant:
             cost = mechanism.event
             facts |= {"mechanism": type(mechanism).__name__, "kind": cost.kind,
                       "size": float(cost.parameter), "count": cost.count}  # fmt: skip
-        watching.tell(event, self._since, **facts)
+        return facts
 
     def _charge(self, mechanism: Mechanism[V, T], rng: object) -> None:
         check_source(rng, self.recorder)

@@ -1,14 +1,14 @@
 """Linear losses on dense, on sparse and on coded records: the same answers bit for bit.
 
 Candidates come as whole numbers of grid units. `losses` needs margins that fit in 32 bits, as the
-caller has shown from public bounds; `losses_wide` does not. A *parent* keeps the margins of one
-candidate, to score its one-coordinate moves.
+caller has shown from public bounds; `losses_wide` does not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,11 @@ from privfit.records.candidates import lane_groups, quad_starts, quads, two_to_a
 from privfit.records.codes import CodeRecords
 from privfit.records.levels import COUNTED, PairSums, Unfolded
 from privfit.records.packing import DenseRecords, SparseRecords, aligned, tiles
+from privfit.records.parents import DenseParent, SparseParent
 from privfit.records.rows import Rows
 
 IMAGE = 256  # coordinates of coded records' images that are summed at a time
+FEW_CHANGES = 4  # of weights, by which margins follow a candidate; of more they are made afresh
 HALF_BLOCK = BLOCK_ROWS // 2  # records whose gradients fit in 32 bits
 
 Caps: TypeAlias = NDArray[np.int16]
@@ -174,37 +176,6 @@ class DenseLayout(Unfolded):
 
 
 @dataclass(frozen=True, repr=False)
-class DenseParent:
-    """Margins of one candidate; every move changes every record, but needs no product."""
-
-    layout: DenseLayout
-    z: NDArray[np.int32]
-
-    def moved_losses(self, coords: Integers, steps: NDArray[np.int32], rows: Rows) -> Integers:
-        """int64 (m,): the loss after each move."""
-        records, intercept = self.layout.records, self.layout.records.n_features
-        scaled = np.where(coords == intercept, steps << self.layout.a, steps).astype(np.int32)
-        work = float(rows.n_records) * len(coords) * 8
-        n_threads = rows.threads(work)
-        out = np.zeros((n_threads, len(coords)), dtype=np.int64)
-        buffer = aligned((n_threads, rows.tile_rows), np.int32)
-        for part in rows.slices(work):
-            kernels.dense_moves(
-                records.as_pairs, part, self.z, coords, scaled, intercept, self.layout.loss, buffer,
-                out,
-            )  # fmt: skip
-        return out.sum(axis=0)
-
-    def step(self, coord: int, step: int) -> None:
-        """Move, in place."""
-        records, z = self.layout.records, self.z.reshape(-1, PANEL_ROWS)
-        if coord == records.n_features:
-            z += np.int32(step << self.layout.a)
-        else:
-            z += records.panels[:, coord // 2, :, coord % 2].astype(np.int32) * np.int32(step)
-
-
-@dataclass(frozen=True, repr=False)
 class SparseLayout(Unfolded):
     """Records as lists of non-zeros; a one is a pure addition."""
 
@@ -303,6 +274,38 @@ class SparseLayout(Unfolded):
         upper = np.triu(sums.sum(axis=0))
         return upper + np.triu(upper, 1).T
 
+    def follow(
+        self, before: Floats | None, whole: Floats, z: NDArray[np.int32], rows: Rows
+    ) -> None:
+        """Bring margins (n,), less the intercept, from one candidate to another."""
+        if before is not None:
+            changed = np.flatnonzero(whole[:-1] != before[:-1])
+            if len(changed) <= FEW_CHANGES:
+                columns, steps = self.records.by_column, wrap32(whole - before)
+                for j in changed.tolist():
+                    part = slice(columns.start[j], columns.start[j + 1])
+                    kernels.sparse_shift(columns.row[part], columns.value[part], int(steps[j]), z)
+                return
+        n_threads = rows.threads(float(rows.n_records) * (10 + self.records.mean_entries))
+        kernels.sparse_margins(
+            self.records.rows, tiles(rows.runs, rows.tile_rows),
+            wrap32(np.append(whole[:-1], 0.0)), self.a, z, n_threads,
+        )  # fmt: skip
+
+    def gradient_at(self, z: NDArray[np.int32], whole: Floats, cap: int, rows: Rows) -> Integers:
+        """Clipped gradient sums of a candidate with these margins (n,), less the intercept."""
+        work = float(rows.n_records) * (20 + self.records.mean_entries)
+        n_threads = rows.threads(work)
+        out = np.zeros((n_threads, 2, len(whole)), dtype=np.int64)
+        buffer = aligned((n_threads, 2, BLOCK_ROWS), np.int32)
+        for part in rows.slices(work, 8 * rows.tile_rows):
+            kernels.sparse_gradient_at(
+                self.records.rows, part, z, _in_margins(whole[-1], self.a), self.loss, cap, buffer,
+                out,
+            )  # fmt: skip
+        ones, values = out.sum(axis=0)
+        return np.asarray((ones << self.a) + values)
+
     def parent(self, whole: Floats, rows: Rows) -> SparseParent:
         """The margins and losses of one candidate."""
         parts = tiles(rows.runs, rows.tile_rows)
@@ -398,24 +401,56 @@ class CodeLayout:
         self, whole: Floats, wide: bool, cap: int, rows: Rows, caps: Caps = NO_CAPS
     ) -> Integers:
         """int64 (d + 1,): clipped gradient sums of one candidate; `caps` of each packed row."""
-        records, plan = self.records, self.records.plan
-        work = float(rows.n_records) * (16 + 2 * records.mean_entries)
-        n_threads = rows.threads(work)
         table, w = NO_TABLE if wide else self._table(whole)
         wide_table, wide_w = self._wide_table(whole) if wide else NO_WIDE
-        margins = np.empty((n_threads, BLOCK_ROWS if wide else 0))
+
+        def add(part: Integers, buffer: NDArray[np.int32], *sums: Any) -> None:
+            margins = np.empty((len(buffer), BLOCK_ROWS if wide else 0))
+            code_kernels.gradient(
+                self.records.rows, part, table, w, wide_table, wide_w, self.a, self.loss, cap,
+                caps, margins, buffer, *sums,
+            )  # fmt: skip
+
+        return self._summed(rows, add)
+
+    def gradient_at(self, z: NDArray[np.int32], whole: Floats, cap: int, rows: Rows) -> Integers:
+        """The same of a candidate with these margins (n,), less the intercept."""
+        start = _in_margins(whole[-1], self.a)
+        return self._summed(rows, lambda part, *sums: code_kernels.gradient_at(
+            self.records.rows, part, z, start, self.loss, cap, *sums))  # fmt: skip
+
+    def _summed(self, rows: Rows, add: Callable[..., None]) -> Integers:
+        """int64 (d + 1,): what `add` puts into the buffers of a gradient, tile by tile."""
+        plan = self.records.plan
+        work = float(rows.n_records) * (16 + 2 * self.records.mean_entries)
+        n_threads = rows.threads(work)
         buffer = aligned((n_threads, 2, BLOCK_ROWS), np.int32, zero=False)
         counted = np.zeros(n_threads, dtype=np.int64)
         sums = np.zeros((n_threads, plan.bins), dtype=np.int32)
         out = np.zeros((n_threads, plan.bins + len(plan.ends)), dtype=np.int64)
         for part in rows.slices(work, 8 * rows.tile_rows):
-            code_kernels.gradient(
-                records.rows, part, table, w, wide_table, wide_w, self.a, self.loss, cap, caps,
-                margins, buffer, counted, sums, out,
-            )  # fmt: skip
-        result = np.zeros(len(whole), dtype=np.int64)
+            add(part, buffer, counted, sums, out)
+        result = np.zeros(plan.n_features + 1, dtype=np.int64)
         code_kernels.finished(plan.parts, plan.ends, self.a, sums, out, result)
         return result
+
+    def follow(
+        self, before: Floats | None, whole: Floats, z: NDArray[np.int32], rows: Rows
+    ) -> None:
+        """Bring margins (n,), less the intercept, from one candidate to another.
+
+        A look-up a record does if weights of levels changed, and those of one joint column alone.
+        """
+        joint, weights = -1, whole
+        if before is not None:
+            changed = np.flatnonzero(whole[:-1] != before[:-1])
+            if len(changed) == 0:
+                return
+            first, *others = set(self.records.plan.joint_of[changed].tolist())
+            if first >= 0 and not others:
+                joint, weights = first, whole - before
+        n_threads = rows.threads(float(rows.n_records) * (10 + self.records.mean_entries))
+        code_kernels.follow(self.records.rows, joint, *self._table(weights), self.a, z, n_threads)
 
     def pass_work(self, coords: Integers, steps: NDArray[np.int32]) -> int:
         """What a record costs `moved_losses`, in losses: one for each step, and for each number."""
@@ -550,102 +585,9 @@ class CodeLayout:
         return SparseParent(self, state, int(state[:, 1].sum(dtype=np.int64)))
 
 
-class SparseParent:
-    """Margins and losses of one candidate; a move changes only its column's non-zeros."""
-
-    def __init__(
-        self, layout: SparseLayout | CodeLayout, state: NDArray[np.int32], total: int
-    ) -> None:
-        self._layout, self._state, self._total = layout, state, total
-        self._batch: _Batch | None = None
-
-    def moved_losses(self, coords: Integers, steps: NDArray[np.int32], rows: Rows) -> Integers:
-        """int64 (m,): the loss after each move."""
-        many = 4096  # moves of one column may all fall into one segment: bound a segment's work
-        if len(coords) > many:
-            parts = [slice(first, first + many) for first in range(0, len(coords), many)]
-            return np.concatenate([self.moved_losses(coords[p], steps[p], rows) for p in parts])
-        batch, key = self._batch, coords.tobytes()
-        if batch is None or batch.key != key:  # a walk asks for the same columns again and again
-            self._batch = batch = _Batch(key, self._layout)
-        columns = self._layout.records.by_column
-        n_threads = rows.threads(batch.work)
-        out = np.zeros((n_threads, len(coords)), dtype=np.int64)
-        buffer = aligned((n_threads, 2, BLOCK_ROWS), np.int32)
-        for part in rows.steps(len(batch.segments), batch.work):
-            kernels.sparse_moves(
-                self._state, batch.segments[part], batch.moves, columns.row, columns.value,
-                steps[batch.order], self._layout.loss, buffer, out,
-            )  # fmt: skip
-        result = np.empty(len(coords), dtype=np.int64)
-        result[batch.order] = self._total + out.sum(axis=0)
-        return result
-
-    def step(self, coord: int, step: int) -> None:
-        """Move, in place."""
-        columns = self._layout.records.by_column
-        self._total += kernels.sparse_step(
-            self._state, columns.segments(np.array([coord])), columns.row, columns.value, step,
-            self._layout.loss, aligned((2, BLOCK_ROWS), np.int32),
-        )  # fmt: skip
-
-
-class _Batch:
-    """Moves sorted by column: their order, the moves of each column, its segments, their work."""
-
-    def __init__(self, key: bytes, layout: SparseLayout | CodeLayout) -> None:
-        self.key = key
-        coords = np.frombuffer(key, dtype=np.int64)
-        self.order = np.argsort(coords, kind="stable")
-        used, first = np.unique(coords[self.order], return_index=True)
-        self.moves = np.column_stack([first, np.append(first[1:], len(coords))]).astype(np.int64)
-        columns = layout.records.by_column
-        entries = columns.start[used + 1] - columns.start[used]
-        self.work = float(entries @ (self.moves[:, 1] - self.moves[:, 0])) * 12
-        self.segments = columns.segments(used)
-
-
-class SparseFollower:
-    """Margins, less the intercept, of a model that changes in a few weights at a time."""
-
-    def __init__(self, layout: SparseLayout) -> None:
-        self._layout = layout
-        self._whole: Floats | None = None
-        self._z = np.empty(0, dtype=np.int32)
-
-    def gradient(self, whole: Floats, cap: int, rows: Rows) -> Integers:
-        """`SparseLayout.gradient` of one candidate whose margin fits in 32 bits."""
-        self._follow(whole, rows)
-        layout = self._layout
-        work = float(rows.n_records) * (20 + layout.records.mean_entries)
-        n_threads = rows.threads(work)
-        start = int(wrap32(whole[-1:] * 2.0**layout.a)[0])
-        out = np.zeros((n_threads, 2, len(whole)), dtype=np.int64)
-        buffer = aligned((n_threads, 2, BLOCK_ROWS), np.int32)
-        for part in rows.slices(work, 8 * rows.tile_rows):
-            kernels.sparse_gradient_at(
-                layout.records.rows, part, self._z, start, layout.loss, cap, buffer, out
-            )
-        ones, values = out.sum(axis=0)
-        return (ones << layout.a) + values
-
-    def _follow(self, whole: Floats, rows: Rows) -> None:
-        """Bring the margins up to date; after an interruption they are computed afresh."""
-        layout, before, self._whole = self._layout, self._whole, None
-        changed = None if before is None else np.flatnonzero(whole[:-1] != before[:-1])
-        if before is None or changed is None or len(changed) > 4:
-            n_threads = rows.threads(float(rows.n_records) * (10 + layout.records.mean_entries))
-            self._z = np.empty(rows.n_records, dtype=np.int32)
-            kernels.sparse_margins(
-                layout.records.rows, tiles(rows.runs, rows.tile_rows),
-                wrap32(np.append(whole[:-1], 0.0)), layout.a, self._z, n_threads,
-            )  # fmt: skip
-        else:
-            columns, steps = layout.records.by_column, wrap32(whole - before)
-            for j in changed.tolist():
-                part = slice(columns.start[j], columns.start[j + 1])
-                kernels.sparse_shift(columns.row[part], columns.value[part], int(steps[j]), self._z)
-        self._whole = whole
+def _in_margins(intercept: float, a: int) -> int:
+    """An intercept in margin units, modulo 2^32."""
+    return int(wrap32(np.array([intercept * 2.0**a]))[0])
 
 
 # ---------------------------------------------------------------------------------- all layouts

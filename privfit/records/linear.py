@@ -27,11 +27,7 @@ from privfit.records.layouts import (
     Caps,
     CodeLayout,
     DenseLayout,
-    DenseParent,
     Records,
-    SparseFollower,
-    SparseLayout,
-    SparseParent,
     layout_of,
 )
 from privfit.records.packing import (
@@ -40,6 +36,7 @@ from privfit.records.packing import (
     joined,
     pack,
 )
+from privfit.records.parents import DenseParent, Follower, SparseParent
 from privfit.records.rows import KernelCalls, Rows
 from privfit.records.smooth import Smoothing, SmoothPass, margins, sizes
 
@@ -319,9 +316,9 @@ class LinearRows(Rows):
     def followed_gradient(self, whole: Floats, cap: int) -> Integers:
         """The same as `gradient`, but fast if the last candidate was nearby."""
         narrow = self._fits(whole)
-        if self.passing or not narrow or not isinstance(self.layout, SparseLayout):
+        if self.passing or not narrow or isinstance(self.layout, DenseLayout):
             return self.layout.gradient(whole, not narrow, cap, self)
-        follower = self._taken("follower") or SparseFollower(self.layout)
+        follower = self._taken("follower") or Follower(self.layout)
         answer = follower.gradient(whole, cap, self)
         self._put("follower", (), follower)
         return np.asarray(answer)

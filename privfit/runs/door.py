@@ -50,7 +50,6 @@ FACTS: Mapping[str, str] = MappingProxyType({
     "needs_order": "True or False",
     "counts_errors": "True or False",
     "centres_columns": "True or False",
-    "scores_many": "True or False",
     "runs_unpaid": "True or False",
     "is_gaussian": "True or False",
     "weighs_loss": "True or False",

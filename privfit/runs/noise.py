@@ -143,7 +143,8 @@ class Spread:
         dict
             `factor` and `rest`.
         """
-        starts = [int(np.flatnonzero(row)[0]) if row.any() else row.size for row in self.factor]
+        filled = self.factor != 0
+        starts = np.where(filled.any(axis=1), filled.argmax(axis=1), filled.shape[1]).tolist()
         rows = [row[start:].tolist() for row, start in zip(self.factor, starts, strict=True)]
         return {"factor": rows, "rest": self.rest.tolist() if self.rest.any() else []}
 

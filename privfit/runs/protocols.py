@@ -368,7 +368,6 @@ class Solver(Protocol):
     `counts_errors`      whether a linear model is scored by its errors instead of its loss
     `weighs_loss`        whether it takes a weight of the loss, ``C``
     `centres_columns`    whether columns of a linear model are centred first
-    `scores_many`        whether it scores many candidates at a time, which affects speed alone
     `runs_unpaid`        whether it has a meaning for an infinite epsilon: ``run.plan`` then returns
                          infinity, and ``run.select`` the best
     `average`            the fraction of the path whose mean is the answer if a callback ends the

@@ -170,7 +170,6 @@ class Settings(Parameters):
     needs_order: ClassVar[bool] = False  # all records in their order, not only sums over them
     counts_errors: ClassVar[bool] = False  # of a linear model, instead of its loss
     centres_columns: ClassVar[bool] = False  # takes them from their middle if there is an intercept
-    scores_many: ClassVar[bool] = False  # candidates at a time, rather than one model or its moves
     runs_unpaid: ClassVar[bool] = False  # has a meaning where epsilon is infinite
     is_gaussian: ClassVar[bool] = False  # all its draws are, with delta > 0: sizes may come late
     without_size: ClassVar[str] = ""  # what to pass where the number of records is not public

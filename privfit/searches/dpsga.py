@@ -137,7 +137,6 @@ class DPSGA(Search):
     """
 
     counts_errors: ClassVar[bool] = True
-    scores_many: ClassVar[bool] = True
     runs_unpaid: ClassVar[bool] = True
 
     generations: int | None = None

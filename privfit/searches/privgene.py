@@ -193,7 +193,6 @@ class PrivGene(_Steered):
     schedule: Callable[[int, int], float] | None = None
     starts: Proposal | None = None
 
-    scores_many: ClassVar[bool] = True
     unlisted: ClassVar[tuple[str, ...]] = ("crossover", "mutation", "schedule", "starts")
 
     def __post_init__(self) -> None:

@@ -15,6 +15,7 @@ from privfit._kernels.candidates import (
     OFF_GRID,
     both_ways,
     curve_step,
+    group_norms,
     snap,
     whole_moves,
     whole_units,
@@ -161,3 +162,23 @@ def test_a_curve_that_is_not_a_number_somewhere_stays_so():
     assert np.isnan(out).tolist() == touched
     assert any(touched)
     assert not all(touched)
+
+
+@pytest.mark.parametrize("starts", [[0], [0, 1], [0, 3, 4, 9]], ids=str)
+def test_norms_over_groups_equal_the_twin(starts, rng):
+    """A group adds its largest weight, which may be negative; a number adds 0 at least."""
+    d = starts[-1] + 5
+    least = rng.choice([0.0, -math.inf], len(starts))
+    V = rng.integers(-(2**20), 2**20, (6, d + 1)) / 1024
+    V[0] = -np.abs(V[0])
+    found = np.empty(6)
+    group_norms(V, np.array(starts), least, found)
+    for v, norm in zip(V, found.tolist(), strict=True):
+        sums = []
+        for u in (v, -v):
+            groups = zip(least, np.split(u[:-1], starts[1:]), strict=True)
+            sums.append(sum(max(low, *group) for low, group in groups) + u[-1])
+        assert norm == max(sums)
+    V[3, 2] = math.nan
+    group_norms(V, np.array(starts), least, found)
+    assert np.isnan(found).tolist() == [False, False, False, True, False, False]

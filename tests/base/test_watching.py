@@ -118,7 +118,7 @@ def test_no_handler_can_stop_a_fit(kept):
     finally:
         LOGGER.removeFilter(refuse)
     assert model.release_.verify()
-    tell("close", time.time(), name="still here")
+    tell("close", time.time(), lambda: {"name": "still here"})
     assert [record.getMessage() for record in kept] == ["close name=still here"]
 
 

@@ -40,6 +40,7 @@ from privfit import (
     Reals,
     Schema,
 )
+from privfit._kernels import linear as kernels
 from privfit._kernels.records import RESIDUAL_UNIT
 from privfit.audit import audit_runs
 from privfit.domains import Grid
@@ -140,6 +141,20 @@ def test_clipped_gradients_equal_the_twin(name, loss, order, rng):
         assert clipped.sums(w).tolist() == expected
         assert clipped.clip <= 0.3
         assert clipped.clip == pytest.approx(0.3, rel=1e-3)
+
+
+@pytest.mark.parametrize("drop", [31, 32, 45, 60])
+@pytest.mark.parametrize(("k", "d"), [(1, 1), (3, 7), (20, 137)])
+def test_maps_of_sums_are_exact(k, d, drop, rng):
+    """At the largest sizes, too: rows of 2^30 in l1, sums of 2^60."""
+    matrix = rng.integers(-(2**30) // d, 2**30 // d + 1, (k, d)).astype(np.int32)
+    matrix[0] = 0
+    matrix[0, 0] = 2**30
+    for sums in (rng.integers(-(2**60), 2**60, d), np.full(d, 2**60), np.full(d, -(2**60))):
+        found = np.empty(k, dtype=np.int64)
+        kernels.mapped(matrix, sums, drop, np.empty((2, d), dtype=np.int32), found)
+        exact = matrix.astype(object) @ sums.astype(object)
+        assert found.tolist() == [int(x) >> drop for x in exact]
 
 
 def test_a_gradient_without_a_clip_is_the_gradient(rng):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -15,12 +16,13 @@ from hypothesis import strategies as st
 from privfit import Categorical, LinearObjective, Numeric, Schema
 from privfit.base.errors import DeclarationError
 from privfit.domains.codes import Codes, level_type
+from privfit.records import codes
 from privfit.records.candidates import wrap32
 from privfit.records.codes import (
     APART,
     JOINT,
-    MANY_JOINT,
     MOST_BINS,
+    MOST_COUNTS,
     CodeRecords,
     pack_codes,
     plan_of,
@@ -109,7 +111,7 @@ def test_adult_takes_twelve_bytes_a_record(rng):
     coded, sparse = both(schema, 1000, rng)
     assert coded.nbytes == 12 * 1000
     assert sparse.nbytes > 70 * 1000
-    coded, _ = both(schema, 1000, rng, joint=MANY_JOINT)
+    coded, _ = both(schema, 1000, rng, joint=256)
     assert coded.nbytes == 14 * 1000
 
 
@@ -158,6 +160,67 @@ def test_gradients_and_moments_are_those_of_other_layouts(widths, loss, numbers,
         assert coded.followed_gradient(w, 99).tolist() == sparse.gradient(w, 99).tolist()
     assert coded.second_moments().tolist() == sparse.second_moments().tolist()
     assert coded.label_counts().tolist() == sparse.label_counts().tolist()
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("loss", LOSSES[:2])
+def test_margins_follow_a_candidate(loss, n_threads, rng):
+    """By a level, the intercept, both, a number, levels of two joint columns, and nothing."""
+    schema = schema_of(WIDTHS[3], 2, first=1)
+    coded, sparse = both(schema, 700, rng, loss, joint=64, n_threads=n_threads)
+    coded.thread_work = 0.0
+    joint_of, d = coded.records.plan.joint_of, schema.width
+    assert (joint_of < 0).sum() == 2
+    levels, numbers = np.flatnonzero(joint_of >= 0), np.flatnonzero(joint_of < 0)
+    apart = levels[np.searchsorted(np.sort(joint_of[levels]), [0, 1])]
+    alike = levels[joint_of[levels] == joint_of[levels[0]]][:3]
+    moves = [levels[:1], [d], [levels[-1], d], numbers[:1], apart, alike, [], [*numbers, *apart, d]]
+    w = np.zeros(d + 1)
+    for coords in [*moves, *([one] for one in rng.integers(0, d + 1, 40))]:
+        w = w.copy()
+        w[coords] += rng.integers(-300, 300, len(coords))
+        found = coded.followed_gradient(w, 2000)
+        assert found.tolist() == sparse.gradient(w, 2000).tolist()
+    far = 1e6 * w  # margins that need more than 32 bits, and back
+    assert coded.followed_gradient(far, 9).tolist() == sparse.gradient(far, 9).tolist()
+    assert coded.followed_gradient(w, 9).tolist() == sparse.gradient(w, 9).tolist()
+
+
+def test_a_view_of_other_classes_follows_by_itself(rng):
+    schema = schema_of((3, 5))
+    coded, _ = both(schema, 300, rng)
+    w = np.rint(rng.normal(0, 300, schema.width + 1))
+    coded.followed_gradient(w, 2000)
+    for rows in (coded.against(1), coded.weighed(0.5, 1.0)):
+        assert rows.followed_gradient(w, 2000).tolist() == rows.gradient(w, 2000).tolist()
+
+
+def test_wide_and_narrow_pieces_count_alike(rng, monkeypatch):
+    """Tables of pairs are smaller where those of wide columns would take too much memory."""
+    schema = schema_of(WIDTHS[3], 2)
+    coded, sparse = both(schema, 900, rng)
+    wide = coded.records.plan.pieces
+    assert wide.counts <= MOST_COUNTS
+    monkeypatch.setattr(codes, "MOST_COUNTS", wide.counts - 1)
+    plan = replace(coded.records.plan)  # which has not cut its columns yet
+    assert len(plan.pieces.rows) > len(wide.rows)
+    assert plan.pieces.counts < wide.counts
+    narrow = replace(coded.layout, records=replace(coded.records, plan=plan))
+    moments = sparse.second_moments().tolist()
+    assert narrow.second_moments(coded).tolist() == coded.second_moments().tolist() == moments
+
+
+def test_records_are_packed_in_parts(rng, monkeypatch):
+    schema = schema_of((3, 5, 4), 2)
+    X, groups = codes_of(schema, 100, rng), rng.integers(0, 3, 100)
+    whole = pack_codes(X, plan_of(X), groups, 4096)
+    order = np.argsort(groups, kind="stable")
+    for column, packed in zip(X.numbers, whole.numbers, strict=True):
+        assert packed.tolist() == column[order].tolist()
+    monkeypatch.setattr(codes, "PART", 7)
+    parts = pack_codes(X, plan_of(X), groups, 4096)
+    assert parts.codes.tolist() == whole.codes.tolist()
+    assert parts.numbers.tolist() == whole.numbers.tolist()
 
 
 @pytest.mark.parametrize("loss", LOSSES)

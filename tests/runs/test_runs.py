@@ -209,7 +209,6 @@ def test_facts_follow_from_the_settings():
         "needs_order": {"sgd", "gupt"},
         "counts_errors": {"dpsga", "subsample"},
         "centres_columns": {"output", "objective", "privatesvm"},
-        "scores_many": {"privgene", "dpsga"},
         "runs_unpaid": {"dpsga"},
     }
     for fact, names in facts.items():
