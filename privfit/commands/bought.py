@@ -11,7 +11,6 @@ from privfit.commands.files import CsvForm, opened
 from privfit.commands.outputs import claim_if
 from privfit.commands.spending import add_budget, open_run, report, seed_of
 from privfit.domains import Categorical, Numeric, Schema
-from privfit.domains.toml import toml_text
 from privfit.records.blanks import BlankRows
 from privfit.records.sums import Held, joined
 from privfit.runs.payment import Terms
@@ -21,6 +20,7 @@ __all__ = ["add_bought", "check_not_bought", "run_bought"]
 
 HEAD = """\
 # A schema bought from records by privfit schema. It may be published: [bought] says what it cost.
+# A column that you change by hand is declared by you: take its name off the list there.
 
 """
 
@@ -74,17 +74,13 @@ def run_bought(options: argparse.Namespace, console: Console) -> None:
     )  # fmt: skip
     with claim_if(options.out) as out:
         found = bought(schema, joined([*_pieces(options, schema)]), terms, None)
-        text = HEAD + found.to_toml() + "\n" + toml_text({}, {"bought": _cost(options)})
+        text = HEAD + found.to_toml()
         if out is not None:
             out.write(text)
     if out is not None or console.machine:
         console.result({"schema": options.out or text, "ledger": report(ledger, console)})
     else:
         console.product(text)
-
-
-def _cost(options: argparse.Namespace) -> dict[str, float | str]:
-    return {"epsilon": options.epsilon, "delta": options.delta, "adjacency": options.adjacency}
 
 
 def _pieces(options: argparse.Namespace, schema: Schema) -> Iterator[Held[BlankRows]]:

@@ -82,7 +82,7 @@ def read_declared(options: argparse.Namespace, console: Console, label: bool = T
         columns = {name: columns[_known(name, columns, options)] for name in options.columns}
     if not columns:
         raise InputError(f"{options.schema!r} must declare columns besides the target; add some")
-    return Declared(replace(schema, columns=columns), target)
+    return Declared(replace(schema, columns=columns).marked(schema.bought), target)
 
 
 def _known(name: str, columns: dict[str, Any], options: argparse.Namespace) -> str:

@@ -29,7 +29,7 @@ from privfit.privacy.cards import (
 from privfit.privacy.ledger import Ledger, Release
 from privfit.report.declarations import domain_parts
 from privfit.report.estimates import LEVEL, Estimate
-from privfit.report.findings import findings_of, kind_of, roc_parts
+from privfit.report.findings import calibration_parts, findings_of, kind_of, roc_parts
 from privfit.report.guarantee import Odds, guarantee_section, percent_up
 from privfit.report.page_style import STYLE
 
@@ -61,10 +61,11 @@ def html(
     model : fitted estimator, RocCurve, ConfusionMatrix, str or path-like
         A fitted estimator of privfit, a released curve or matrix, or the path of a model file.
     curve : RocCurve, dict of str to RocCurve or None, default=None
-        What `roc_curve` released of the model.
+        What `roc_curve` released of the model; by default the curve that is kept in its file. A
+        curve of probabilities is shown with a calibration curve, which is computed from it.
     accuracy : ReleasedFloat, ConfusionMatrix or None, default=None
-        What `accuracy_score` or `confusion_matrix` released of the model. It is shown with a 95 %
-        interval, of its noise and of the test records.
+        What `accuracy_score` or `confusion_matrix` released of the model; by default what is kept
+        in its file. It is shown with a 95 % interval, of its noise and of the test records.
     ledger : Ledger or None, default=None
         The ledger that was charged; by default that of the estimator, if it has one.
     title : str or None, default=None
@@ -153,6 +154,9 @@ class _Report:
             writer = model_files.check(content).written_by
             source = _Source(writer, hashlib.sha256(content).hexdigest())
         release = _release_of(model)
+        kept = getattr(model, "evaluations_", {})
+        curve = kept.get("curve") if curve is None else curve
+        accuracy = kept.get("accuracy") if accuracy is None else accuracy
         ledger = getattr(model, "ledger", None) if ledger is None else ledger
         if ledger is not None and not isinstance(ledger, Ledger):
             raise DeclarationTypeError(
@@ -239,9 +243,14 @@ class _Report:
         parts = [element("p", words), draws_table(self.release),
                  element("ul", *(element("li", element("b", kind), f": {DRAWS[kind]}")
                                  for kind in kinds))]  # fmt: skip
-        if len(self.releases) > 1:
-            rows = [(name, one.name, f"{one.epsilon:.6g}", f"{one.delta:.3g}", one.adjacency)
-                    for name, one in self.releases.items()]  # fmt: skip
+        rows = [(name, one.name, f"{one.epsilon:.6g}", f"{one.delta:.3g}", one.adjacency)
+                for name, one in self.releases.items()]  # fmt: skip
+        stated = getattr(getattr(self.model, "domain", None), "bought", None)
+        if stated is not None and "the schema" not in self.releases:
+            rows.append(("the schema, as its file states", "learn_schema",
+                         f"{stated.epsilon:.6g}", f"{stated.delta:.3g}",
+                         stated.adjacency))  # fmt: skip
+        if len(rows) > 1:
             parts.append(element("p", "Releases in this report. Those from the same records add "
                                       "up; those from disjoint records do not."))  # fmt: skip
             parts.append(table(("of", "name", "epsilon", "delta", "relation"), rows, texts=2,
@@ -266,6 +275,8 @@ class _Report:
             parts += findings_of(self.matrix)
         if self.curves:
             parts += roc_parts(dict(self.curves))
+        if self.curves and hasattr(self.model, "predict_proba"):
+            parts += calibration_parts(dict(self.curves))
         if not parts and hasattr(self.model, "predict") and hasattr(self.model, "classes_"):
             parts.append(element("p", "No released accuracy was passed to this report. An exact "
                                       "one, on private records, would be a leak."))  # fmt: skip

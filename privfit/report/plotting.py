@@ -42,11 +42,13 @@ from privfit.report.axes import (
 )
 from privfit.report.center_panels import PLANE, draw_centers
 from privfit.report.choices import draw_choice
+from privfit.report.reliability import draw_calibration
 from privfit.report.shape_panels import draw_shapes
 
 __all__ = [
     "PLANE",
     "draw_budget",
+    "draw_calibration",
     "draw_centers",
     "draw_choice",
     "draw_clusters",
