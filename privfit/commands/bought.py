@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 from privfit.base.errors import InputError
+from privfit.commands.arguments import add_list
 from privfit.commands.console import Console
 from privfit.commands.files import CsvForm, opened
 from privfit.commands.outputs import claim_if
@@ -30,21 +31,18 @@ ONLY_BOUGHT = ("number", "category", "missing", "no_names", "ledger", "seed", "n
 def add_bought(parser: argparse.ArgumentParser) -> None:
     """Declare the options of a schema that is bought."""
     group = parser.add_argument_group("a schema that may be published, bought with --epsilon")
-    group.add_argument(
-        "--number", action="append", metavar="NAMES",
-        help="columns of numbers, separated by commas: their cuts are bought",
-    )  # fmt: skip
-    group.add_argument(
-        "--category", action="append", metavar="NAMES",
-        help="columns of categories, separated by commas: names of frequent values are bought",
+    add_list(group, "--number", metavar="NAME", help="columns of numbers: their cuts are bought")
+    add_list(
+        group, "--category", metavar="NAME",
+        help="columns of categories: names of frequent values are bought",
     )  # fmt: skip
     group.add_argument(
         "--no-names", action="store_true",
         help="hash the values of categories instead of buying their names; needs no --delta",
     )  # fmt: skip
-    group.add_argument(
-        "--missing", action="append", metavar="TEXT",
-        help="a text that stands for a missing value, besides empty cells; may be repeated",
+    add_list(
+        group, "--missing", metavar="TEXT",
+        help="texts that stand for a missing value, besides empty cells",
     )  # fmt: skip
     add_budget(parser, required=False)
 
@@ -91,7 +89,7 @@ def _pieces(options: argparse.Namespace, schema: Schema) -> Iterator[Held[BlankR
 
 def _blank(options: argparse.Namespace) -> Schema:
     """The columns that were named, in the order of the options."""
-    numbers, categories = _names(options.number), _names(options.category)
+    numbers, categories = options.number or [], options.category or []
     twice = sorted(name for name in {*numbers, *categories}
                    if (numbers + categories).count(name) > 1)  # fmt: skip
     if twice or not numbers + categories:
@@ -107,7 +105,3 @@ def _blank(options: argparse.Namespace) -> Schema:
     columns: dict[str, Numeric | Categorical] = dict.fromkeys(numbers, Numeric(bins="auto"))
     columns |= dict.fromkeys(categories, category)
     return Schema(columns, missing=tuple(dict.fromkeys(["", *(options.missing or [])])))
-
-
-def _names(given: list[str] | None) -> list[str]:
-    return [name.strip() for text in given or [] for name in text.split(",") if name.strip()]

@@ -79,6 +79,8 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         remedy = "" if "; pass" in message else f"; {self.prog} --help lists the options"
+        if message.endswith(("required: data", "required: model, data")):
+            remedy = "; pass the table first, before options that take several values"
         sentence = message.removeprefix("argument ").replace(": (", " (", 1)
         raise InputError(f"{sentence}{remedy}")
 

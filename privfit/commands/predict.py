@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from privfit.base.errors import InputError
+from privfit.commands.arguments import add_list
 from privfit.commands.console import Console
 from privfit.commands.files import TABLE, CsvForm, add_csv_form
 from privfit.commands.models import load_model, schema_of
@@ -43,8 +44,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--id", metavar="NAME", help="a column to print first, such as a number of each record"
     )
-    parser.add_argument(
-        "--keep", nargs="+", default=[], metavar="NAME",
+    add_list(
+        parser, "--keep", default=[], metavar="NAME",
         help="columns to print before the predictions, as they are in the table",
     )  # fmt: skip
     add_csv_form(parser)

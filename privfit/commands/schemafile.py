@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from privfit.base.errors import InputError
-from privfit.commands.arguments import COUNT
+from privfit.commands.arguments import COUNT, add_list
 from privfit.commands.console import Console
 from privfit.commands.files import TABLE, add_csv_form, nearest
 from privfit.commands.tables import Target, as_labels
@@ -51,13 +51,11 @@ def add_declared(parser: argparse.ArgumentParser, target: bool = True) -> None:
         parser.add_argument(
             "--target", metavar="NAME", help="the column of labels; default: the schema's"
         )
-        parser.add_argument(
-            "--classes", nargs="+", metavar="LABEL",
+        add_list(
+            parser, "--classes", metavar="LABEL",
             help="the values of the label; default: the schema's",
         )  # fmt: skip
-    parser.add_argument(
-        "--columns", nargs="+", metavar="NAME", help="columns to use; default: all of the schema"
-    )
+    add_list(parser, "--columns", metavar="NAME", help="columns to use; default: all of the schema")
     add_csv_form(parser)
     parser.add_argument(
         "--accept-leak", action="store_true",
