@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from bench import pages
+from bench import pages, showcase
 from bench.accuracy import ENOUGH, Found, measure_cells, open_results
 from bench.accuracy.columns import (
     DATA,
@@ -260,3 +260,4 @@ def run(options: argparse.Namespace) -> None:
     print(*lines, sep="\n")
     if options.write:
         pages.refresh(pages.PAGES / "columns.md", "\n".join(lines), "columns")
+        showcase.refresh(results)

@@ -245,6 +245,12 @@ DOMAINS: list[Case] = [
     *((partial(Domain.from_dict, {**Box(0, 1).to_dict(), name: wrong}),
        rf"{name} must be one or more finite numbers; pass what to_dict returned")
       for name, wrong in [("lower", "0"), ("upper", [1, None]), ("n_features", "2")]),
+    *((partial(Domain.from_dict, {**Schema({"a": Numeric(0, 1)}).to_dict(), "bought": wrong}),
+       message)
+      for wrong, message in (
+          ({"price": 1}, r"bought must have the fields epsilon, delta, .* and no others; pass it"),
+          ({"epsilon": "1"}, r"bought must have numbers as epsilon and delta, and texts as .*;"),
+      )),
     (lambda: Domain.from_dict({**Box(0, 1).to_dict(), "n_features": 2.5}),
      r"n_features \(2.5\) must be a whole number; pass what to_dict returned"),
     (lambda: linear(X={"b": [SECRET]}, domain=Schema({"a": Numeric(0, 1)})),

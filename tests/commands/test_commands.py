@@ -1440,7 +1440,7 @@ def test_centres_are_chosen_among_public_places(folder, run):
 
 def test_wrong_places_cost_nothing(folder, run):
     (folder / "places.csv").write_text("age,sex\n10,f\n")
-    check_refused(folder, run, PLACES, "must be at most the number of facilities (1); pass fewer")
+    check_refused(folder, run, PLACES, "must be at most the number of places (1); pass fewer")
     check_refused(folder, run, [*PLACES, "--postprocess", "mcmc"], "--postprocess is for k-means")
     check_refused(
         folder, run, [*PLACES, "--out", "places.csv"], "must not be another input or output"
