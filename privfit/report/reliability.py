@@ -57,7 +57,7 @@ class CalibrationCurve:
     See Also
     --------
     privfit.roc_curve : Releases what a calibration curve is computed from.
-    draw_calibration : Plots one.
+    privfit.report.plotting.draw_calibration : Plots one.
 
     Examples
     --------
