@@ -11,7 +11,9 @@ from privfit.commands.console import Console
 from privfit.commands.files import CsvForm, opened
 from privfit.commands.outputs import claim_if
 from privfit.commands.spending import add_budget, open_run, report, seed_of
+from privfit.commands.tables import with_points
 from privfit.domains import Categorical, Numeric, Schema
+from privfit.domains.toml import toml_text
 from privfit.records.blanks import BlankRows
 from privfit.records.sums import Held, joined
 from privfit.runs.payment import Terms
@@ -72,7 +74,8 @@ def run_bought(options: argparse.Namespace, console: Console) -> None:
     )  # fmt: skip
     with claim_if(options.out) as out:
         found = bought(schema, joined([*_pieces(options, schema)]), terms, None)
-        text = HEAD + found.to_toml()
+        form = CsvForm.of(options).declared
+        text = HEAD + found.to_toml() + (f"\n{toml_text({}, {'data': form})}" if form else "")
         if out is not None:
             out.write(text)
     if out is not None or console.machine:
@@ -82,9 +85,12 @@ def run_bought(options: argparse.Namespace, console: Console) -> None:
 
 
 def _pieces(options: argparse.Namespace, schema: Schema) -> Iterator[Held[BlankRows]]:
-    with opened(options.data, list(schema.columns), CsvForm.of(options)) as pieces:
+    form = CsvForm.of(options)
+    numbers = [name for name, one in schema.columns.items() if one.holds_numbers]
+    with opened(options.data, list(schema.columns), form) as pieces:
         for piece in pieces:
-            yield Held(BlankRows.pack(piece, schema=schema))
+            read = {name: with_points(piece[name]) for name in numbers if form.decimal == ","}
+            yield Held(BlankRows.pack({**piece, **read}, schema=schema))
 
 
 def _blank(options: argparse.Namespace) -> Schema:

@@ -274,13 +274,15 @@ def _evaluate(
 
 
 def _roc(model: Any, test: Table, options: argparse.Namespace, ledger: RunLedger) -> Any:
-    """The ROC curve on the same records, from the rest of their budget."""
+    """The ROC curve of the last declared class on the same records, from the rest of it."""
     from privfit.evaluation.roc import roc_curve
 
-    size = options.n_public
+    size, positive = options.n_public, model.classes[-1]
+    scores = chances(model, test)
+    scores = scores if model.classes_[-1] == positive else 1 - scores
     with ledger.group("test"):
         return roc_curve(
-            test.y == model.classes_[-1], chances(model, test), _shares(options)[1], options.delta,
+            test.y, scores, _shares(options)[1], options.delta, pos_label=positive,
             adjacency=options.adjacency, ledger=ledger, random_state=options.seed,
             n_public=None if size is None else max(1, round(size * options.holdout)),
         )  # fmt: skip

@@ -5,6 +5,8 @@ Besides the tables that `Schema.from_toml` reads, such a file may have
     [data]
     label = "income"
     classes = ["<=50K", ">50K"]
+    decimal = ","             # of the files that commands read, unless an option says otherwise
+    encoding = "latin-1"
 
     [draft]
     read_from_data = true     # written by `privfit schema`: the ranges are not confirmed yet
@@ -73,6 +75,7 @@ def read_declared(options: argparse.Namespace, console: Console, label: bool = T
     data = fields.get("data", {})
     if not isinstance(data, dict):
         raise InputError(f"data ({data!r}) must be a table in {options.schema!r}; write [data]")
+    _take_form(data, options)
     target = _target(schema, data, options) if label else None
     columns = {name: column for name, column in schema.columns.items()
                if target is None or name != target.name}  # fmt: skip
@@ -81,6 +84,21 @@ def read_declared(options: argparse.Namespace, console: Console, label: bool = T
     if not columns:
         raise InputError(f"{options.schema!r} must declare columns besides the target; add some")
     return Declared(replace(schema, columns=columns).marked(schema.bought), target)
+
+
+def _take_form(data: dict[str, Any], options: argparse.Namespace) -> None:
+    """Use the decimal mark and the encoding of the schema file where no option was passed."""
+    for name, known in (("decimal", ".,"), ("encoding", "")):
+        value = data.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, str) or (known and value not in [*known]):
+            raise InputError(
+                f"{name} ({value!r}) must be {' or '.join(known) or 'a text'} in the table [data] "
+                f"of {options.schema!r}; write {name} = {'...' if not known else 'one of them'}"
+            )
+        if getattr(options, name) is None:
+            setattr(options, name, value)
 
 
 def _known(name: str, columns: dict[str, Any], options: argparse.Namespace) -> str:

@@ -37,6 +37,7 @@ __all__ = [
     "read_chunks",
     "read_records",
     "read_table",
+    "with_points",
 ]
 
 MOST_READERS = 4  # blocks that are read at a time
@@ -218,14 +219,14 @@ class _Numbers:
         self._lacks = column.fill is None and not column.missing and not column.is_blank
 
     def __call__(self, raw: Any) -> NDArray[np.float32]:
-        cells = _with_points(raw) if self._comma else raw
+        cells = with_points(raw) if self._comma else raw
         numbers = self._reader.numbers(cells).astype(np.float32)  # which they are rounded to
         if self._lacks and np.isnan(numbers).any():
             self.fault = NO_NUMBERS
         return numbers
 
 
-def _with_points(raw: Any) -> Array:
+def with_points(raw: Any) -> Array:
     """Cells whose decimal mark is a comma, with points; numbers of other files stay as they are."""
     cells = _texts(raw)
     for i, cell in enumerate(cells):

@@ -56,13 +56,10 @@ def _price(purchase: Purchase) -> Markup:
     known = f" (release {purchase.release})" if purchase.release else ""
     return element(
         "p", f"The schema was bought before the fit: {', '.join(purchase.columns)}, for "
-        f"{_cost(purchase)} under {purchase.adjacency}{known}. If it was bought from the same "
+        f"epsilon {purchase.epsilon:.6g}, delta {purchase.delta:.3g} under "
+        f"{purchase.adjacency}{known}. If it was bought from the same "
         "records, its price adds to that of the model.",
     )  # fmt: skip
-
-
-def _cost(purchase: Purchase) -> str:
-    return f"epsilon {purchase.epsilon:.6g}, delta {purchase.delta:.3g}"
 
 
 def _origin(asked: Any, name: str, column: Any, release: Release) -> str:
@@ -72,7 +69,7 @@ def _origin(asked: Any, name: str, column: Any, release: Release) -> str:
     given = asked.declared_columns.get(name) if isinstance(asked, Domain) else None
     purchase = getattr(asked, "bought", None)
     if purchase is not None and name in purchase.columns:
-        return f"bought before, with {len(purchase.columns)} columns for {_cost(purchase)}"
+        return "bought before the fit"
     if given is None or given == column:
         return GIVEN
     if given.is_blank:

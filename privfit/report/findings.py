@@ -234,7 +234,10 @@ def _names(model: Any) -> list[str]:
 
 def roc_parts(curves: dict[str, RocCurve]) -> list[Markup]:
     """Released curves: a picture or a table, and their areas."""
-    drawn = picture(lambda: plotting.draw_roc(curves), "Released ROC curves.")
+    named = {str(one.release.settings["positive"]) for one in curves.values()
+             if "positive" in one.release.settings}  # fmt: skip
+    caption = f"Released ROC curves{f' of {named.pop()}' if len(named) == 1 else ''}."
+    drawn = picture(lambda: plotting.draw_roc(curves), caption)
     areas = table(("curve", "area", "epsilon", "delta"),
                   [(name, f"{one.auc:.4f}", f"{one.release.epsilon:.6g}",
                     f"{one.release.delta:.3g}") for name, one in curves.items()])  # fmt: skip
@@ -258,6 +261,8 @@ def calibration_parts(curves: dict[str, RocCurve]) -> list[Markup]:
         if found is None:
             continue
         of = "" if len(curves) == 1 else f" of {name}"
+        positive = curve.release.settings.get("positive")
+        named = "" if positive is None else f" ({positive})"
         caption = (
             f"Calibration{of}: the share of positives among records with similar predicted "
             "probabilities. Boxes span the predictions and the 95 % intervals; probabilities are "
@@ -265,6 +270,12 @@ def calibration_parts(curves: dict[str, RocCurve]) -> list[Markup]:
             "at no cost."
         )
         drawn = picture(partial(plotting.draw_calibration, found), caption)
+        larger = 100 * max(found.positives, 1 - found.positives)
+        words = (
+            f"{100 * found.positives:.1f} % of the test records{of} are positive{named}, after "
+            f"noise; always predicting the larger class would be right for {larger:.1f} %."
+        )
+        parts.append(element("p", words))
         head = ("predicted probability", "share of positives", "95 % interval")
         parts += [element("p", caption)] if drawn is None else [drawn]
         parts.append(table(head, found.rows()))

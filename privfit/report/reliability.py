@@ -53,6 +53,8 @@ class CalibrationCurve:
         The share of positives in each cell, after noise.
     lower, upper : array of shape (m,)
         The ends of its 95 % interval, of the noise and of the choice of test records.
+    positives : float
+        The share of positives among all records, after noise.
 
     See Also
     --------
@@ -76,6 +78,7 @@ class CalibrationCurve:
     shares: Floats
     lower: Floats
     upper: Floats
+    positives: float
 
     @classmethod
     def of(cls, curve: RocCurve) -> CalibrationCurve | None:
@@ -107,7 +110,10 @@ class CalibrationCurve:
         ends = np.array([share_interval(Sizes(pair, counted.kind, error, np.array([1, 1])))
                          for pair, error in zip(counts[::-1].T, errors, strict=True)])  # fmt: skip
         edges = np.concatenate([[0.0], cuts[starts[1:] - 1], [1.0]])
-        return cls(edges, np.clip(shares, *ends.T), *ends.T)
+        both = np.maximum(counts.sum(axis=1), 0.0)
+        positives = float(both[1] / max(both.sum(), 1.0))
+        lower, upper = ends.T
+        return cls(edges, np.clip(shares, lower, upper), lower, upper, positives)
 
     def rows(self) -> list[tuple[str, str, str]]:
         """The cells as a table: predicted, observed and the interval."""

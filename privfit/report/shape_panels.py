@@ -102,7 +102,7 @@ def draw_shapes(
     first = panels[0]
     of = f" of {short(str(first[0].label), LONGEST_TICK)}" if len(first) == 1 else ""
     frame.supylabel(f"contribution to the {first[0].measure}{of}", fontsize=10)
-    _draw_legend(frame, panels, limits)
+    _draw_legend(frame, panels, limits, across)
     return ax
 
 
@@ -319,7 +319,9 @@ def _half(value: float, upper: float | None) -> float | None:
     return None if upper is None else upper - value
 
 
-def _draw_legend(frame: Any, panels: list[list[Any]], limits: tuple[float, float]) -> None:
+def _draw_legend(
+    frame: Any, panels: list[list[Any]], limits: tuple[float, float], across: int
+) -> None:
     """Classes, bands and missing values, as far as there are any, above the panels."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -341,4 +343,5 @@ def _draw_legend(frame: Any, panels: list[list[Any]], limits: tuple[float, float
             Patch(color=COLOURS[0], **BAND, label=f"{100 * shapes[0].level:g} % of the noise")
         )
     if handles:
-        frame.legend(handles=handles, loc="outside upper left", ncols=3, frameon=False, fontsize=9)
+        frame.legend(handles=handles, loc="outside upper left", ncols=across, frameon=False,
+                     fontsize=9)  # fmt: skip

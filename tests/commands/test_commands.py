@@ -384,6 +384,17 @@ def test_evaluations_of_held_out_records_are_kept_for_the_report(folder, run):
     assert json.loads(out)["evaluations"]["accuracy"] == told["accuracy"]
 
 
+def test_the_last_declared_class_is_the_positive_one(folder, run):
+    for classes in ("no,yes", "yes,no"):
+        code, out, _ = run(*FIT, "--classes", classes, "--holdout", "0.4", "--roc")
+        positive = classes.partition(",")[2]
+        assert code == 0
+        assert f"curve of '{positive}' on held-out records" in out
+        curve = privfit.load("model.json").evaluations_["curve"]
+        assert curve.release.settings["positive"] == positive
+        assert curve.auc > 0.7
+
+
 def table_of(n: int) -> Table:
     rng = np.random.default_rng(2)
     codes = rng.integers(0, 2, n).astype(np.int16)

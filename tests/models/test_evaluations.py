@@ -148,7 +148,7 @@ def test_a_bought_schema_keeps_its_price_in_every_file(bought, tmp_path):
     again = loads(dumps(model))
     assert again.domain.bought == mark
     page = privfit.report.html(again)
-    assert "bought before, with 1 columns for epsilon 1, delta 0" in page
+    assert "bought before the fit" in page
     assert f"for epsilon 1, delta 0 under replace (release {mark.release})" in page
     assert "the schema, as its file states" in page
     assert "given to the fit" in page  # y
