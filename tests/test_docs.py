@@ -163,17 +163,6 @@ def test_the_reference_lists_what_only_a_room_exports(room):
 
 
 @ON_THE_SITE
-def test_the_readme_shows_what_was_measured_beside_peers():
-    measured = (DOCS / "benchmarks" / "peers.md").read_text(encoding="utf-8")
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (\w+)((?: \| 0\.\d{4}){4}) \| [01]\.\d{4} \|$", readme, re.M)
-    assert len(rows) == 5
-    for data, cells in rows:
-        for cell in cells.split(" | ")[1:]:
-            assert re.search(rf"^\| {data} \| 1 \| .* \| {cell} ± ", measured, re.M), (data, cell)
-
-
-@ON_THE_SITE
 def test_the_picture_of_solvers_names_those_of_the_tables():
     picture = (DOCS / "figures" / "solvers.svg").read_text(encoding="utf-8")
     tables = (DOCS / "methods.md").read_text(encoding="utf-8")
