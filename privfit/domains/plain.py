@@ -11,7 +11,7 @@ import numpy as np
 from privfit.base.errors import DeclarationError
 from privfit.base.validation import is_finite, is_whole
 from privfit.domains.grid import Grid
-from privfit.domains.purchases import Purchase
+from privfit.domains.marks import read_mark
 
 if TYPE_CHECKING:
     from privfit.domains.domain import Domain
@@ -87,7 +87,7 @@ def domain_from(declared: Any) -> Domain:
         values["columns"] = columns_from(declared["columns"])
         values["missing"] = declared.get("missing", ("",))
     domain = kinds[kind](**values, grid=Grid.from_dict(declared["grid"]))
-    return domain.marked(Purchase.from_dict(bought, domain.columns)) if bought else domain
+    return domain.marked(read_mark(bought, domain.columns)) if bought else domain
 
 
 def _check_numbers(values: Mapping[str, Any]) -> None:

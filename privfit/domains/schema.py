@@ -27,9 +27,9 @@ from privfit.domains.described import described, kind_of
 from privfit.domains.domain import Domain, check_width
 from privfit.domains.frames import columns_of
 from privfit.domains.grid import Grid, frozen
+from privfit.domains.marks import mark_for, read_mark
 from privfit.domains.parts import Part
 from privfit.domains.plain import as_plain
-from privfit.domains.purchases import Purchase
 from privfit.domains.reading import NumberReader
 from privfit.domains.toml import read_toml, toml_text
 
@@ -62,8 +62,8 @@ class Schema(Domain):
     ----------
     release : Release or None
         How the schema was bought, if this process bought it.
-    bought : Purchase or None
-        What the schema cost and which of its columns were bought, if any were. Files of schemas
+    bought : dict or None
+        What the schema cost, and which of its columns were bought, if any were. Files of schemas
         and of models keep it.
 
     See Also
@@ -86,7 +86,7 @@ class Schema(Domain):
     missing: Sequence[str] = ("",)
     n_features: int | None = field(init=False, default=None)
     release: Any = field(init=False, default=None)
-    bought: Purchase | None = field(init=False, default=None)
+    bought: Mapping[str, Any] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         columns = dict(self.columns)
@@ -146,20 +146,20 @@ class Schema(Domain):
             )
         return cls({name: columns[kind] for name, kind in dict(kinds).items()}, **settings)
 
-    def marked(self, bought: Purchase | None) -> Schema:
+    def marked(self, bought: Mapping[str, Any] | None) -> Schema:
         """This schema, with a mark of what was bought of it; the schema itself if nothing was.
 
         Parameters
         ----------
-        bought : Purchase or None
-            The purchase.
+        bought : dict or None
+            What is known of the purchase, with the names of its columns as `columns`.
 
         Returns
         -------
         Schema
             An equal schema: what was bought is no part of the declaration.
         """
-        kept = None if bought is None else bought.of(self.columns)
+        kept = mark_for(bought, self.columns)
         if kept is None:
             return self
         schema = copy(self)
@@ -176,7 +176,7 @@ class Schema(Domain):
             reads them back.
         """
         plain = super().to_dict()
-        return plain if self.bought is None else {**plain, "bought": self.bought.to_dict()}
+        return plain if self.bought is None else {**plain, "bought": dict(self.bought)}
 
     @property
     def blanks(self) -> list[str]:
@@ -242,7 +242,7 @@ class Schema(Domain):
         grid = Grid.from_dict(declared.get("grid", {}))
         schema = cls(columns_from(declared.get("columns")), grid, declared.get("missing", ("",)))
         said = declared.get("bought")
-        return schema if said is None else schema.marked(Purchase.from_dict(said, schema.columns))
+        return schema if said is None else schema.marked(read_mark(said, schema.columns))
 
     def to_toml(self) -> str:
         """The schema as the text of a TOML file, which `from_toml` reads.
@@ -265,7 +265,7 @@ class Schema(Domain):
         if self.grid != Grid():
             tables["grid"] = self.grid.to_dict()
         if self.bought is not None:
-            tables["bought"] = self.bought.to_dict()
+            tables["bought"] = dict(self.bought)
         first = {} if self.missing == ("",) else {"missing": list(self.missing)}
         return toml_text(first, tables)
 

@@ -15,10 +15,12 @@ from typing import Any
 from privfit.base.errors import DeclarationTypeError, FileError
 from privfit.base.json import parse, write
 from privfit.evaluation.roc import ConfusionMatrix, RocCurve
+from privfit.models.kinds import ESTIMATORS
 from privfit.privacy.released import ReleasedFloat
 
 __all__ = ["FIELD", "VERSION", "checked", "read", "written"]
 
+CLASSIFIERS = [name for name, kind in ESTIMATORS.items() if "labels" in kind.parts]
 FIELD = "evaluations"
 VERSION = 6
 KINDS: dict[str, tuple[type[Any], ...]] = {
@@ -34,10 +36,10 @@ def checked(model: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """The evaluations that were given, and those that the model keeps; others are refused."""
     named = {name: one for name, one in given.items() if one is not None}
     found = {**getattr(model, "evaluations_", {}), **named}
-    if found and not hasattr(model, "classes_"):
+    if found and type(model).__name__ not in CLASSIFIERS:
         raise DeclarationTypeError(
-            f"estimator ({type(model).__name__}) must be a fitted classifier to be saved with an "
-            f"accuracy or a curve; leave {next(iter(found))} out"
+            f"estimator ({type(model).__name__}) must be one of {', '.join(CLASSIFIERS)} to be "
+            f"saved with an accuracy or a curve; leave {next(iter(found))} out, or save it alone"
         )
     for name, one in found.items():
         if not isinstance(one, KINDS[name]):

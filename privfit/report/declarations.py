@@ -7,12 +7,12 @@ from typing import Any
 from privfit.base.markup import Markup, element, table
 from privfit.domains import Domain
 from privfit.domains.described import described, kind_of
-from privfit.domains.purchases import Purchase
 from privfit.domains.schema import BOOLEAN
 from privfit.privacy.cards import settings_table
 from privfit.privacy.ledger import Release
+from privfit.privacy.purchases import Purchase
 
-__all__ = ["domain_parts"]
+__all__ = ["bought_before", "domain_parts"]
 
 WHERE = (
     "The influence of one record is bounded by what is declared of it; records outside are "
@@ -41,7 +41,7 @@ def domain_parts(model: Any, release: Release) -> list[Markup]:
             "read from the labels, which no budget paid for")  # fmt: skip
         listed = ", ".join(str(label) for label in classes.tolist())
         parts.append(element("p", f"Classes: {listed} ({declared})."))
-    purchase = getattr(getattr(model, "domain", None), "bought", None)
+    purchase = bought_before(model)
     if purchase is not None:
         parts.append(_price(purchase))
     bought = release.settings.get("blanks")
@@ -49,6 +49,11 @@ def domain_parts(model: Any, release: Release) -> list[Markup]:
         parts.append(element("p", "What was bought:"))
         parts.append(settings_table(bought if isinstance(bought, dict) else {"blanks": bought}))
     return parts if len(parts) > 1 else []
+
+
+def bought_before(model: Any) -> Purchase | None:
+    """How the schema of a model was bought before its fit, if it was."""
+    return Purchase.of(getattr(getattr(model, "domain", None), "bought", None))
 
 
 def _price(purchase: Purchase) -> Markup:
@@ -67,8 +72,8 @@ def _origin(asked: Any, name: str, column: Any, release: Release) -> str:
     if isinstance(asked, str):  # domain="learn"
         return "declared type" if column == BOOLEAN else "bought"
     given = asked.declared_columns.get(name) if isinstance(asked, Domain) else None
-    purchase = getattr(asked, "bought", None)
-    if purchase is not None and name in purchase.columns:
+    mark = getattr(asked, "bought", None)
+    if mark is not None and name in mark["columns"]:
         return "bought before the fit"
     if given is None or given == column:
         return GIVEN

@@ -27,7 +27,7 @@ from privfit.privacy.cards import (
     values_table,
 )
 from privfit.privacy.ledger import Ledger, Release
-from privfit.report.declarations import domain_parts
+from privfit.report.declarations import bought_before, domain_parts
 from privfit.report.estimates import LEVEL, Estimate
 from privfit.report.findings import calibration_parts, findings_of, kind_of, roc_parts
 from privfit.report.guarantee import Odds, guarantee_section, percent_up
@@ -245,7 +245,7 @@ class _Report:
                                  for kind in kinds))]  # fmt: skip
         rows = [(name, one.name, f"{one.epsilon:.6g}", f"{one.delta:.3g}", one.adjacency)
                 for name, one in self.releases.items()]  # fmt: skip
-        stated = getattr(getattr(self.model, "domain", None), "bought", None)
+        stated = bought_before(self.model)
         if stated is not None and "the schema" not in self.releases:
             rows.append(("the schema, as its file states", "learn_schema",
                          f"{stated.epsilon:.6g}", f"{stated.delta:.3g}",

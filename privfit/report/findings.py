@@ -236,7 +236,7 @@ def roc_parts(curves: dict[str, RocCurve]) -> list[Markup]:
     """Released curves: a picture or a table, and their areas."""
     named = {str(one.release.settings["positive"]) for one in curves.values()
              if "positive" in one.release.settings}  # fmt: skip
-    caption = f"Released ROC curves{f' of {named.pop()}' if len(named) == 1 else ''}."
+    caption = f"Released ROC curves{f', positive class {named.pop()}' if len(named) == 1 else ''}."
     drawn = picture(lambda: plotting.draw_roc(curves), caption)
     areas = table(("curve", "area", "epsilon", "delta"),
                   [(name, f"{one.auc:.4f}", f"{one.release.epsilon:.6g}",

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from privfit.domains.columns import Column
-from privfit.domains.purchases import Purchase
 from privfit.domains.schema import Schema, as_schema
 from privfit.privacy.ledger import Ledger
 from privfit.privacy.neighbours import Adjacency
+from privfit.privacy.purchases import Purchase
 from privfit.records.blanks import BlankRows
 from privfit.records.sums import Sums
 from privfit.runs.blanks import BlankPlan
@@ -112,6 +112,6 @@ def bought(schema: Schema, sums: Sums[BlankRows], terms: Terms, levels: int | No
     release = paid.close(found, plan.settings, {"columns": released})
     digest = hashlib.sha256(release.to_json().encode()).hexdigest()[:16]
     price = release.epsilon, release.delta, release.adjacency
-    marked = found.marked(Purchase(*price, digest, tuple(released)))
+    marked = found.marked(Purchase(*price, tuple(released), digest).to_mark())
     object.__setattr__(marked, "release", release)
     return marked

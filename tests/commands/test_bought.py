@@ -48,7 +48,7 @@ def test_a_bought_schema_is_a_schema_and_says_what_it_cost(run, tmp_path):
     assert not schema.has_blanks
     cost = {"epsilon": 1.0, "delta": 1e-6, "adjacency": "replace"}
     assert read_toml(path)["bought"].items() >= cost.items()
-    assert schema.bought.columns == ("age", "hours", "job")
+    assert schema.bought["columns"] == ["age", "hours", "job"]
     fit = ["fit", "people.csv", "--schema", "schema.toml", "--target", "late", "--classes", "0",
            "1", "--epsilon", "1", "--out", "model.json"]  # fmt: skip
     assert run(*fit)[0] == 0
