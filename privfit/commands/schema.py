@@ -145,10 +145,10 @@ def _take_label(seen: dict[str, _Seen], options: argparse.Namespace) -> list[str
             "data; pass another column"
         )
     labels = as_labels(_in_order(levels))
-    classes = f"classes = [{', '.join(map(_toml, labels))}]"
+    lines = [f"label = {_toml(options.target)}", f"classes = [{', '.join(map(_toml, labels))}]"]
     if len(labels) == 2:
-        classes += "  # the second is the positive class: exchange them if it is the other one"
-    return [f"label = {_toml(options.target)}", classes]
+        lines.append("# the second is the positive class: exchange them if it is the other one")
+    return lines
 
 
 def _comments(left_out: dict[str, str], codes: dict[str, list[int]]) -> list[str]:
