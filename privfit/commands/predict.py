@@ -62,7 +62,13 @@ def run(options: argparse.Namespace, console: Console) -> None:
     if options.threshold is not None and len(getattr(model, "classes_", ())) != 2:
         raise InputError("--threshold applies to classifiers of two classes alone; leave it out")
     kept = list(dict.fromkeys([*filter(None, [options.id]), *options.keep]))
-    chunks = read_chunks(options.data, schema, None, CsvForm.of(options), kept=kept)
+    chunks = read_chunks(
+        options.data, schema, None, CsvForm.of(options), kept=kept,
+        doubted=lambda names: console.warn(
+            f"no cell of {', '.join(map(repr, names))} is a number, so all count as missing; pass "
+            "--decimal , if numbers have decimal commas"
+        ),
+    )  # fmt: skip
     rows = _rows(model, chunks, options.proba, options.threshold)
     if console.machine and options.out is None:
         console.result(_fields(model, list(rows), kept, options.proba))
