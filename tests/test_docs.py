@@ -207,3 +207,16 @@ def test_examples_in_docstrings_hold(name):
 @pytest.mark.parametrize("name", privfit.__all__)
 def test_every_public_name_has_an_example(name):
     assert ">>> " in getattr(privfit, name).__doc__
+
+
+@ON_THE_SITE
+def test_every_name_of_a_room_on_the_site_has_an_example():
+    lines, module, lacking = (DOCS / "api" / "rooms.rst").read_text().splitlines(), "", []
+    for line in lines:
+        if line.startswith(".. currentmodule:: "):
+            module = line.rpartition(" ")[2]
+        elif re.fullmatch(r"   [A-Za-z]\w+", line):
+            found = getattr(importlib.import_module(module), line.strip())
+            lacking += [] if ">>> " in (found.__doc__ or "") else [f"{module}.{line.strip()}"]
+    assert module
+    assert lacking == []

@@ -173,6 +173,16 @@ def draw_calibration(curve: Any, ax: Any = None) -> Any:
     -------
     matplotlib axes
         The axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import roc_curve
+    >>> from privfit.report.plotting import draw_calibration
+    >>> rng = np.random.default_rng(0)
+    >>> chance = rng.uniform(size=5000)
+    >>> draw_calibration(roc_curve(rng.uniform(size=5000) < chance, chance, 1.0)).get_xlabel()
+    'predicted probability'
     """
     found = curve if isinstance(curve, CalibrationCurve) else CalibrationCurve.of(curve)
     if found is None:

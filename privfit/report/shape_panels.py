@@ -73,6 +73,17 @@ def draw_shapes(
     -------
     matplotlib axes
         The axes, which are empty; those of the panels follow them in ``ax.figure.axes``.
+
+    Examples
+    --------
+    >>> from privfit import LogisticRegression
+    >>> from privfit.datasets import make_census
+    >>> from privfit.report.plotting import draw_shapes
+    >>> people = make_census(2000)
+    >>> model = LogisticRegression(1.0, 1e-6, domain=people.schema, classes=[0, 1])
+    >>> ax = draw_shapes(model.fit(people.table, people.target), columns=["age", "sex"])
+    >>> [panel.get_title(loc="left") for panel in ax.figure.axes[1:]]
+    ['age', 'sex']
     """
     if not is_whole(across) or across < 1:
         raise DeclarationError(f"across ({across!r}) must be a positive number; pass across=3")
