@@ -251,8 +251,11 @@ class _Report:
                          f"{stated.epsilon:.6g}", f"{stated.delta:.3g}",
                          stated.adjacency))  # fmt: skip
         if len(rows) > 1:
-            parts.append(element("p", "Releases in this report. Those from the same records add "
-                                      "up; those from disjoint records do not."))  # fmt: skip
+            words = (
+                "Releases in this report. The costs of releases from the same records add up; those "
+                "from disjoint records do not."
+            )
+            parts.append(element("p", words))
             parts.append(table(("of", "name", "epsilon", "delta", "relation"), rows, texts=2,
                                stacked=True))  # fmt: skip
         if self.ledger is not None:
@@ -268,7 +271,7 @@ class _Report:
                     "p",
                     element("b", f"{100 * one.value:.1f} % of records are predicted correctly"),
                     f", with a {100 * LEVEL:g} % interval from {100 * one.lower:.1f} % to "
-                    f"{100 * one.upper:.1f} %, of the noise and of the choice of test records.",
+                    f"{100 * one.upper:.1f} %, for the noise and for the choice of test records.",
                 )
             )
         if self.matrix is not None:
@@ -324,7 +327,7 @@ def _header(report: _Report, heading: str, date: Any) -> list[Markup]:
         "epsilon": f"{release.epsilon:.6g}",
         "delta": f"{release.delta:.3g}",
         "relation": release.adjacency,
-        "best guess between two tables": percent_up(odds.success),
+        "attacker's best guess of two tables": percent_up(odds.success),
         "checks passed": f"{sum(result == 'passed' for _, result in report.checks)} of "
         f"{len(report.checks)}",
     }
@@ -336,7 +339,7 @@ def _header(report: _Report, heading: str, date: Any) -> list[Markup]:
     parts = [
         element("header", element("h1", heading), *dated),
         element("p", f"Subject: {kind_of(report.model)} ({name}), computed from private records "
-                     "under differential privacy. This report says what was published, what is "
+                     "under differential privacy. This report states what was published, what is "
                      "guaranteed about each record, and how both were checked."),
         element("dl", *boxes, class_="glance"),
     ]  # fmt: skip
