@@ -252,8 +252,8 @@ class _Report:
                          stated.adjacency))  # fmt: skip
         if len(rows) > 1:
             words = (
-                "Releases in this report. The costs of releases from the same records add up; those "
-                "from disjoint records do not."
+                "Releases in this report. The costs of releases from the same records add up; "
+                "those from disjoint records do not."
             )
             parts.append(element("p", words))
             parts.append(table(("of", "name", "epsilon", "delta", "relation"), rows, texts=2,
