@@ -177,6 +177,9 @@ def _roc_curve(file: File) -> dict[str, Any]:
         or ((rates[:, [0, -1]] != [0, 1]).any() or (np.diff(thresholds) > 0).any())
     ):
         raise FileError(f"a curve must rise from 0 to 1 as thresholds fall; {UNCHANGED}")
+    if "noisy" in file.release.parameters:  # from which calibration follows
+        file.integers("noisy", 2, None)
+        file.floats("cuts", None)
     return {"fpr": fpr, "tpr": tpr, "thresholds": thresholds}
 
 

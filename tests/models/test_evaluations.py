@@ -94,6 +94,7 @@ REFUSED = {
     "no counts": (("evaluations", "accuracy", *SCORES, "noisy"), ["a"],
                   r"an accuracy must be a share with its noisy counts"),
     "cheaper": (("evaluations", "accuracy", "release", "epsilon"), 0.1, r"cost|epsilon"),
+    "texts": (("evaluations", "curve", *SCORES, "noisy", 0, 0), "", r"noisy"),
     "older": (("privfit-model",), 3, r"evaluations is missing or unknown"),
 }  # fmt: skip
 
