@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from bench import command, pages
+from bench import command, pages, showcase
 from bench.accuracy import ENOUGH, Found, measure_cells, open_results
 from bench.accuracy.columns import (
     CUT,
@@ -269,3 +269,4 @@ def run(options: argparse.Namespace) -> None:
     print(*lines, sep="\n")
     if options.write:
         pages.refresh(pages.PAGES / "columns.md", "\n".join(lines), "columns")
+        showcase.refresh(results)

@@ -35,7 +35,7 @@ from privfit.linear.summary import half_width
 from privfit.privacy.neighbours import REPLACE
 from privfit.runs import Run
 
-PAGE = measure.ROOT / "docs" / "uncertainty.md"
+PAGE = measure.ROOT / "docs" / "benchmarks" / "coverage.md"
 KEY = ("solver", "table", "epsilon")
 FIRST = 10_000  # seed: rules were chosen by other tables, with seeds below
 LEVEL, FITS, DELTA = 0.9, 84, 1e-6  # a solver has 12 cells to choose rules by: 1,008 fits
@@ -184,7 +184,7 @@ def measure_cell(cell: Cell, fits: int) -> dict[str, Any]:
 
 
 def tables(found: Results) -> Iterator[str]:
-    """What docs/uncertainty.md shows: all weights, the worst one and margins, by budget."""
+    """What docs/benchmarks/coverage.md shows: all weights, the worst one and margins, by budget."""
     rows = []
     for solver in SOLVERS:
         for name in TABLES:
@@ -198,7 +198,7 @@ def tables(found: Results) -> Iterator[str]:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure the chosen cells; with --write, refresh docs/uncertainty.md."""
+    """Measure the chosen cells; with --write, refresh docs/benchmarks/coverage.md."""
     chosen = command.chosen(options, all_cells(), lambda cell: cell.key)
     if not chosen:
         return

@@ -106,6 +106,7 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
+html_sidebars = {page: [] for page in ("index", "install", "tutorial")}  # sections of one page
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False

@@ -1,12 +1,10 @@
-"""Draw the pictures of the site that are not measured here: `python docs/draw.py`.
+"""Draw `figures/solvers.svg`: `python docs/draw.py`.
 
-`figures/solvers.svg` is a tree of questions for each estimator, which follows the public rules of
-`auto`; `figures/peers.svg` is drawn from bench/results/peers.csv and accuracy.csv.
+It has a tree of questions for each estimator, which follows the public rules of `auto`.
 """
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import matplotlib as mpl
@@ -15,8 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 HERE = Path(__file__).resolve().parent
-RESULTS = HERE.parent / "bench" / "results"
-BLUE, ORANGE, GREEN, GREY = "#0072b2", "#e69f00", "#009e73", "#767676"
+BLUE, GREY = "#0072b2", "#767676"
 WIDE, GAP = 3.75, 1.1  # of a question, and of the arrows behind it
 
 # A tree is a solver, or a question with the tree of each answer.
@@ -123,46 +120,11 @@ def draw_solvers() -> Figure:
     return figure
 
 
-def read(name: str) -> list[dict[str, str]]:
-    """The rows of a file of results."""
-    with open(RESULTS / name, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def draw_peers(tables: tuple[str, ...] = ("adult", "spambase")) -> Figure:
-    """Accuracy against epsilon of privfit and its peers, at their best settings."""
-    figure = Figure(figsize=(9, 3.4), layout="constrained")
-    rows = [row for row in read("peers.csv") if row["task"] == "linear"]
-    for ax, data in zip(figure.subplots(1, len(tables)), tables, strict=True):
-        kinds = {
-            "privfit, delta 1e-6": ("auto", "1e-06", BLUE, "o-"),
-            "privfit, delta 0": ("auto", "0", BLUE, "o--"),
-            "noisy gradient, delta 1e-6": ("noisy gradient, numpy", "1e-06", GREEN, "s-"),
-            "diffprivlib, best C": ("diffprivlib, C", "0", ORANGE, "^--"),
-        }
-        for label, (solver, delta, colour, style) in kinds.items():
-            best: dict[float, float] = {}
-            for row in rows:
-                is_asked = row["data"] == data and float(row["delta"]) == float(delta)
-                if is_asked and row["solver"].startswith(solver):
-                    epsilon = float(row["epsilon"])
-                    best[epsilon] = max(best.get(epsilon, 0.0), float(row["mean"]))
-            ax.plot(*zip(*sorted(best.items()), strict=True), style, color=colour, label=label)
-        ax.set(xscale="log", title=data, xlabel="epsilon", ylabel="test accuracy")
-        ax.set_xticks([0.1, 0.3162, 1], ["0.1", "0.32", "1"])
-        ax.minorticks_off()
-        ax.spines[["top", "right"]].set_visible(False)
-        if data == tables[0]:
-            ax.legend(frameon=False, fontsize=8, loc="lower right")
-    return figure
-
-
 def main() -> None:
-    """Write both pictures."""
+    """Write the picture."""
     mpl.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "privfit", "font.family": "sans-serif"}
-    for name, figure in {"solvers": draw_solvers(), "peers": draw_peers()}.items():
-        path = HERE / "figures" / f"{name}.svg"
-        figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
+    path = HERE / "figures" / "solvers.svg"
+    draw_solvers().savefig(path, metadata={"Date": None}, bbox_inches="tight")
 
 
 if __name__ == "__main__":

@@ -245,6 +245,12 @@ DOMAINS: list[Case] = [
     *((partial(Domain.from_dict, {**Box(0, 1).to_dict(), name: wrong}),
        rf"{name} must be one or more finite numbers; pass what to_dict returned")
       for name, wrong in [("lower", "0"), ("upper", [1, None]), ("n_features", "2")]),
+    *((partial(Domain.from_dict, {**Schema({"a": Numeric(0, 1)}).to_dict(), "bought": wrong}),
+       message)
+      for wrong, message in (
+          ({"price": None}, r"bought must be a table of numbers, texts and a list of"),
+          ({"price": 1, "columns": "a"}, r"bought must be a table of numbers, texts and a list"),
+      )),
     (lambda: Domain.from_dict({**Box(0, 1).to_dict(), "n_features": 2.5}),
      r"n_features \(2.5\) must be a whole number; pass what to_dict returned"),
     (lambda: linear(X={"b": [SECRET]}, domain=Schema({"a": Numeric(0, 1)})),

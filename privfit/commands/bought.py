@@ -6,10 +6,12 @@ import argparse
 from collections.abc import Iterator
 
 from privfit.base.errors import InputError
+from privfit.commands.arguments import add_list
 from privfit.commands.console import Console
 from privfit.commands.files import CsvForm, opened
 from privfit.commands.outputs import claim_if
 from privfit.commands.spending import add_budget, open_run, report, seed_of
+from privfit.commands.tables import with_points
 from privfit.domains import Categorical, Numeric, Schema
 from privfit.domains.toml import toml_text
 from privfit.records.blanks import BlankRows
@@ -21,6 +23,7 @@ __all__ = ["add_bought", "check_not_bought", "run_bought"]
 
 HEAD = """\
 # A schema bought from records by privfit schema. It may be published: [bought] says what it cost.
+# A column that you change by hand is declared by you: take its name off the list there.
 
 """
 
@@ -30,21 +33,18 @@ ONLY_BOUGHT = ("number", "category", "missing", "no_names", "ledger", "seed", "n
 def add_bought(parser: argparse.ArgumentParser) -> None:
     """Declare the options of a schema that is bought."""
     group = parser.add_argument_group("a schema that may be published, bought with --epsilon")
-    group.add_argument(
-        "--number", action="append", metavar="NAMES",
-        help="columns of numbers, separated by commas: their cuts are bought",
-    )  # fmt: skip
-    group.add_argument(
-        "--category", action="append", metavar="NAMES",
-        help="columns of categories, separated by commas: names of frequent values are bought",
+    add_list(group, "--number", metavar="NAME", help="columns of numbers: their cuts are bought")
+    add_list(
+        group, "--category", metavar="NAME",
+        help="columns of categories: names of frequent values are bought",
     )  # fmt: skip
     group.add_argument(
         "--no-names", action="store_true",
         help="hash the values of categories instead of buying their names; needs no --delta",
     )  # fmt: skip
-    group.add_argument(
-        "--missing", action="append", metavar="TEXT",
-        help="a text that stands for a missing value, besides empty cells; may be repeated",
+    add_list(
+        group, "--missing", metavar="TEXT",
+        help="texts that stand for a missing value, besides empty cells",
     )  # fmt: skip
     add_budget(parser, required=False)
 
@@ -74,7 +74,8 @@ def run_bought(options: argparse.Namespace, console: Console) -> None:
     )  # fmt: skip
     with claim_if(options.out) as out:
         found = bought(schema, joined([*_pieces(options, schema)]), terms, None)
-        text = HEAD + found.to_toml() + "\n" + toml_text({}, {"bought": _cost(options)})
+        form = CsvForm.of(options).declared
+        text = HEAD + found.to_toml() + (f"\n{toml_text({}, {'data': form})}" if form else "")
         if out is not None:
             out.write(text)
     if out is not None or console.machine:
@@ -83,19 +84,18 @@ def run_bought(options: argparse.Namespace, console: Console) -> None:
         console.product(text)
 
 
-def _cost(options: argparse.Namespace) -> dict[str, float | str]:
-    return {"epsilon": options.epsilon, "delta": options.delta, "adjacency": options.adjacency}
-
-
 def _pieces(options: argparse.Namespace, schema: Schema) -> Iterator[Held[BlankRows]]:
-    with opened(options.data, list(schema.columns), CsvForm.of(options)) as pieces:
+    form = CsvForm.of(options)
+    numbers = [name for name, one in schema.columns.items() if one.holds_numbers]
+    with opened(options.data, list(schema.columns), form) as pieces:
         for piece in pieces:
-            yield Held(BlankRows.pack(piece, schema=schema))
+            read = {name: with_points(piece[name]) for name in numbers if form.decimal == ","}
+            yield Held(BlankRows.pack({**piece, **read}, schema=schema))
 
 
 def _blank(options: argparse.Namespace) -> Schema:
     """The columns that were named, in the order of the options."""
-    numbers, categories = _names(options.number), _names(options.category)
+    numbers, categories = options.number or [], options.category or []
     twice = sorted(name for name in {*numbers, *categories}
                    if (numbers + categories).count(name) > 1)  # fmt: skip
     if twice or not numbers + categories:
@@ -111,7 +111,3 @@ def _blank(options: argparse.Namespace) -> Schema:
     columns: dict[str, Numeric | Categorical] = dict.fromkeys(numbers, Numeric(bins="auto"))
     columns |= dict.fromkeys(categories, category)
     return Schema(columns, missing=tuple(dict.fromkeys(["", *(options.missing or [])])))
-
-
-def _names(given: list[str] | None) -> list[str]:
-    return [name.strip() for text in given or [] for name in text.split(",") if name.strip()]

@@ -8,7 +8,7 @@ from typing import Any
 
 from privfit.base.errors import InputError
 from privfit.base.rounding import exact, rounded_up
-from privfit.commands.arguments import DELTA, EPSILON, Between
+from privfit.commands.arguments import DELTA, EPSILON, Between, add_list
 from privfit.commands.console import Console
 from privfit.commands.pictures import claim_picture_if
 from privfit.commands.spending import open_shared
@@ -41,10 +41,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--delta", type=DELTA, metavar="D", help="total delta; default of the table: 1e-6"
     )
-    parser.add_argument(
+    add_list(
+        parser,
         "--selections",
-        type=SELECTIONS,
-        nargs="+",
+        SELECTIONS,
         default=[10, 101, 1001],
         metavar="N",
         help="number of private selections that share the budget; default: 10 101 1001",

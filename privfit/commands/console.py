@@ -20,6 +20,7 @@ from privfit.base.errors import BudgetError, FileAccessError, PrivfitError
 from privfit.base.json import write
 from privfit.base.tables import aligned
 from privfit.commands.signals import Stopped
+from privfit.commands.wording import in_options
 
 if TYPE_CHECKING:
     from privfit.commands.spending import RunLedger
@@ -50,13 +51,6 @@ REMEDIES = {
     errno.EDQUOT: "exceeds your disk quota; free some space, or pass another path",
     errno.EFBIG: "would exceed the file size limit; raise the limit (ulimit -f)",
     errno.ENAMETOOLONG: "has a name that is too long; pass a shorter one",
-}
-
-
-OPTIONS = {
-    "n_public": "--n-public",
-    "adjacency='add_remove'": "--adjacency add_remove",
-    "adjacency='replace'": "--adjacency replace",
 }
 
 
@@ -133,24 +127,17 @@ def end_of(error: BaseException) -> tuple[int, str]:
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED, "interrupted"
     if isinstance(error, BudgetError):
-        return OVERSPENT, str(error)
+        return OVERSPENT, in_options(str(error))
     if isinstance(error, MemoryError):
         return REFUSED, "out of memory; pass fewer columns, or use a larger machine"
     if isinstance(error, OSError):
         return REFUSED, _of_file(error)
     if isinstance(error, PrivfitError):
-        return REFUSED, _with_options(str(error))
+        return REFUSED, in_options(str(error))
     return FAILED, (
         f"{type(error).__name__} inside privfit; its text is withheld, because it may quote "
         "records: run again with --debug if you may see them, and report it"
     )
-
-
-def _with_options(sentence: str) -> str:
-    """Replace names of parameters by the options of the command line."""
-    for parameter, option in OPTIONS.items():
-        sentence = sentence.replace(parameter, option)
-    return sentence
 
 
 def _of_file(error: OSError) -> str:

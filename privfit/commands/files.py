@@ -94,8 +94,8 @@ class CsvForm:
             except ValueError as error:
                 raise InputError(str(error)) from None
         form = cls(
-            options.delimiter, options.line_breaks, _encoding(options.encoding), options.decimal,
-            options.header, options.sql,
+            options.delimiter, options.line_breaks, _encoding(options.encoding or cls.encoding),
+            options.decimal or cls.decimal, options.header, options.sql,
         )  # fmt: skip
         if form.decimal == "," and form.delimiter == ",":
             raise InputError(
@@ -108,6 +108,12 @@ class CsvForm:
     def shows_kind(self) -> bool:
         """Whether first bytes show what a file is; without a header they may be a record's."""
         return self.header is not False
+
+    @property
+    def declared(self) -> dict[str, str]:
+        """What a schema file keeps of it, for later commands."""
+        kept = {"decimal": self.decimal, "encoding": self.encoding}
+        return {name: value for name, value in kept.items() if value != getattr(CsvForm, name)}
 
     @property
     def delimiters(self) -> str:
@@ -129,11 +135,13 @@ def add_csv_form(parser: argparse.ArgumentParser) -> None:
         "--delimiter", metavar="CHAR", help="field delimiter; default: from the header"
     )
     form.add_argument(
-        "--decimal", choices=(".", ","), default=".", help="decimal mark of numbers; default: ."
-    )
+        "--decimal", choices=(".", ","),
+        help="decimal mark of numbers; default: that of the schema file, or a point",
+    )  # fmt: skip
     form.add_argument(
-        "--encoding", default="utf-8", metavar="NAME", help="encoding of text; default: utf-8"
-    )
+        "--encoding", metavar="NAME",
+        help="encoding of text; default: that of the schema file, or utf-8",
+    )  # fmt: skip
     form.add_argument(
         "--header", action=argparse.BooleanOptionalAction, default=None,
         help="the first line names the columns, even by numbers; or none does, and they are "

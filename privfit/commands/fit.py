@@ -67,7 +67,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--roc", nargs="?", const="", metavar="FILE",
         help="also release the ROC curve on the held-out records, from three quarters of their "
-        "epsilon, and draw it into this file",
+        "epsilon; the model file keeps it for privfit report, and FILE gets a plot of it",
     )  # fmt: skip
     parser.add_argument(
         "--trusted-eval", action="store_true",
@@ -123,8 +123,10 @@ def run(options: argparse.Namespace, console: Console) -> None:
     from privfit.models.model import dumps
 
     numbers = width_of(declared.schema) * len(declared.classes)
+    kept = options.holdout is not None and not options.trusted_eval
     with (
         claim(options.out, numbers) as out,
+        claim(options.out, numbers) if kept else nullcontext() as evaluated,
         claim_picture_if(options.plot) as plot,
         claim_picture_if(options.roc or None) as plot_roc,
     ):
@@ -137,31 +139,44 @@ def run(options: argparse.Namespace, console: Console) -> None:
         train, test = _split(table, options)
         with ledger.group("train") if len(test) else nullcontext():
             model.fit(train.columns, train.y)
-        out.write(dumps(model))
+        out.write(dumps(model))  # first, so that it is not lost if an evaluation fails
         if plot is not None:
             plot(lambda _: plotting.draw_shapes(model))
-        accuracy = _evaluate(model, test, options, console, ledger) if len(test) else None
-        curve = None
-        if options.roc is not None:
-            curve = _roc(model, test, options, ledger)
-            if plot_roc is not None:
-                plot_roc(lambda ax: curve.plot(ax=ax))
+        found = _evaluations(model, test, options, console, ledger)
+        if plot_roc is not None:
+            plot_roc(lambda ax: found["curve"].plot(ax=ax))
+        if evaluated is not None:
+            evaluated.write(dumps(model, **found))
     console.say(f"{options.out}: {type(model).__name__} of {len(declared.schema.columns)} columns, "
                 f"{ledger.budget}, {options.adjacency}")  # fmt: skip
-    found: dict[str, Any] = {"model": options.out, "accuracy": accuracy}
+    told = {"model": options.out, **_told(found, len(test), declared.classes[-1], console)}
+    console.result({**told, "ledger": report(ledger, console)})
+
+
+def _evaluations(
+    model: Any, test: Table, options: argparse.Namespace, console: Console, ledger: RunLedger
+) -> dict[str, Any]:
+    """What was released of the held-out records: their accuracy and, with --roc, their curve."""
+    if not len(test):
+        return {}
+    found: dict[str, Any] = {"accuracy": _evaluate(model, test, options, console, ledger)}
+    if options.roc is not None:
+        found["curve"] = _roc(model, test, options, ledger)
+    return found
+
+
+def _told(found: dict[str, Any], n: int, positive: Any, console: Console) -> dict[str, Any]:
+    """Print evaluations, and return them for `--json`."""
+    accuracy, curve = found.get("accuracy"), found.get("curve")
+    told: dict[str, Any] = {"accuracy": accuracy}
     if accuracy is not None:
-        estimate = Estimate.of(accuracy, len(test))
-        low, high = estimate.lower, estimate.upper
-        found["accuracy_interval"] = [low, high]
-        console.say(
-            f"accuracy on held-out records, privately estimated: {accuracy:.4f} (95 % interval "
-            f"{low:.4f} to {high:.4f})"
-        )
+        estimate = Estimate.of(accuracy, n)
+        told["accuracy_interval"] = [estimate.lower, estimate.upper]
+        console.say(f"accuracy on held-out records, privately estimated: {estimate}")
     console.say()
     if curve is not None:
-        found["roc"] = show_curve(curve, console, f"{declared.classes[-1]!r} on held-out records")
-    found["ledger"] = report(ledger, console)
-    console.result(found)
+        told["roc"] = show_curve(curve, console, f"{positive!r} on held-out records")
+    return told
 
 
 def _check_evaluation(options: argparse.Namespace) -> None:
@@ -264,13 +279,15 @@ def _evaluate(
 
 
 def _roc(model: Any, test: Table, options: argparse.Namespace, ledger: RunLedger) -> Any:
-    """The ROC curve on the same records, from the rest of their budget."""
+    """The ROC curve of the last declared class on the same records, from the rest of it."""
     from privfit.evaluation.roc import roc_curve
 
-    size = options.n_public
+    size, positive = options.n_public, model.classes[-1]
+    scores = chances(model, test)
+    scores = scores if model.classes_[-1] == positive else 1 - scores
     with ledger.group("test"):
         return roc_curve(
-            test.y == model.classes_[-1], chances(model, test), _shares(options)[1], options.delta,
+            test.y, scores, _shares(options)[1], options.delta, pos_label=positive,
             adjacency=options.adjacency, ledger=ledger, random_state=options.seed,
             n_public=None if size is None else max(1, round(size * options.holdout)),
         )  # fmt: skip

@@ -9,6 +9,9 @@ from typing import Any
 __all__ = ["Brief", "HelpAll", "Whole"]
 
 NAMES = 34  # columns for the names of options
+# Options that few runs need: --help names them, and --help-all describes them.
+RARE = {"C", "accept_leak", "by_name", "debug", "delimiter", "header", "intercept", "line_breaks",
+        "postprocess", "quiet", "resume", "seed", "sql", "threads", "trusted_eval"}  # fmt: skip
 
 
 class Whole(argparse.RawDescriptionHelpFormatter):
@@ -16,10 +19,28 @@ class Whole(argparse.RawDescriptionHelpFormatter):
 
 
 class Brief(argparse.RawDescriptionHelpFormatter):
-    """Every option in one line, with the first clause of its text."""
+    """Common options, each in one line with the first clause of its text; rare ones by name."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=NAMES)
+        self._rare: list[str] = []
+
+    def add_argument(self, action: argparse.Action) -> None:
+        """Describe an option, or keep the name of a rare one for the end."""
+        if action.dest in RARE and action.option_strings:
+            self._rare.append(action.option_strings[-1])
+        else:
+            super().add_argument(action)
+
+    def format_help(self) -> str:
+        """The whole text; the names of rare options stand before the example."""
+        text = super().format_help()
+        if not self._rare:
+            return text
+        names = textwrap.fill(", ".join(self._rare), self._width, initial_indent="  ",
+                              subsequent_indent="  ", break_on_hyphens=False)  # fmt: skip
+        head, mark, tail = text.partition("example:")
+        return f"{head}described by --help-all:\n{names}\n\n{mark}{tail}"
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         if text.startswith("example:"):

@@ -79,6 +79,8 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         remedy = "" if "; pass" in message else f"; {self.prog} --help lists the options"
+        if message.endswith(("required: data", "required: model, data")):
+            remedy = "; pass the table first, before options that take several values"
         sentence = message.removeprefix("argument ").replace(": (", " (", 1)
         raise InputError(f"{sentence}{remedy}")
 
@@ -103,10 +105,9 @@ def _parser() -> argparse.ArgumentParser:
         command.add(one)
         one.set_defaults(run=command.run)
         one.add_argument("--help-all", action=HelpAll)
-        says = one.add_argument_group("output")
-        says.add_argument("--json", action="store_true", help="print one JSON object on stdout")
-        says.add_argument("--quiet", action="store_true", help="print only errors and warnings")
-        says.add_argument(
+        one.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+        one.add_argument("--quiet", action="store_true", help="print only errors and warnings")
+        one.add_argument(
             "--debug", action="store_true",
             help="print tracebacks, which MAY SHOW PRIVATE VALUES",
         )  # fmt: skip

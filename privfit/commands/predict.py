@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from privfit.base.errors import InputError
+from privfit.commands.arguments import add_list
 from privfit.commands.console import Console
 from privfit.commands.files import TABLE, CsvForm, add_csv_form
 from privfit.commands.models import load_model, schema_of
@@ -43,8 +44,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--id", metavar="NAME", help="a column to print first, such as a number of each record"
     )
-    parser.add_argument(
-        "--keep", nargs="+", default=[], metavar="NAME",
+    add_list(
+        parser, "--keep", default=[], metavar="NAME",
         help="columns to print before the predictions, as they are in the table",
     )  # fmt: skip
     add_csv_form(parser)
@@ -61,7 +62,13 @@ def run(options: argparse.Namespace, console: Console) -> None:
     if options.threshold is not None and len(getattr(model, "classes_", ())) != 2:
         raise InputError("--threshold applies to classifiers of two classes alone; leave it out")
     kept = list(dict.fromkeys([*filter(None, [options.id]), *options.keep]))
-    chunks = read_chunks(options.data, schema, None, CsvForm.of(options), kept=kept)
+    chunks = read_chunks(
+        options.data, schema, None, CsvForm.of(options), kept=kept,
+        doubted=lambda names: console.warn(
+            f"no cell of {', '.join(map(repr, names))} is a number, so all count as missing; pass "
+            "--decimal , if numbers have decimal commas"
+        ),
+    )  # fmt: skip
     rows = _rows(model, chunks, options.proba, options.threshold)
     if console.machine and options.out is None:
         console.result(_fields(model, list(rows), kept, options.proba))

@@ -11,6 +11,7 @@ from privfit.commands.models import load_model
 from privfit.commands.outputs import claim
 from privfit.commands.spending import open_shared
 from privfit.evaluation.roc import ConfusionMatrix, RocCurve
+from privfit.privacy.released import ReleasedFloat
 
 __all__ = ["DESCRIPTION", "EXAMPLE", "HELP", "add", "run"]
 
@@ -28,11 +29,14 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a model file")
     parser.add_argument("-o", "--out", required=True, metavar="FILE", help="the report")
     parser.add_argument(
-        "--curve", metavar="FILE", help="an ROC curve of the model, written by privfit roc"
-    )
+        "--curve", metavar="FILE",
+        help="an ROC curve of the model, written by privfit roc; default: that of the model file",
+    )  # fmt: skip
     parser.add_argument(
-        "--accuracy", metavar="FILE", help="a confusion matrix of the model, written by save"
-    )
+        "--accuracy", metavar="FILE",
+        help="an accuracy or a confusion matrix of the model, written by privfit.save; default: "
+        "that of the model file, which privfit fit --holdout keeps there",
+    )  # fmt: skip
     parser.add_argument("--ledger", metavar="FILE", help="the budget file that was charged")
     parser.add_argument("--title", metavar="TEXT", help="the title")
     parser.add_argument("--date", metavar="TEXT", help="the date of the report; default: none")
@@ -44,10 +48,11 @@ def run(options: argparse.Namespace, console: Console) -> None:
 
     load_model(options.model)  # a file that is no model is refused by its own message
     given: dict[str, Any] = {"title": options.title, "date": options.date}
-    given["curve"] = _opened(options.curve, RocCurve, "--curve", "privfit roc --out writes")
+    given["curve"] = _opened(options.curve, (RocCurve,), "--curve", "privfit roc --out writes")
     given["accuracy"] = _opened(
-        options.accuracy, ConfusionMatrix, "--accuracy", "privfit.save writes of a confusion matrix"
-    )
+        options.accuracy, (ConfusionMatrix, ReleasedFloat), "--accuracy",
+        "privfit.save writes of a confusion matrix",
+    )  # fmt: skip
     if options.ledger is not None:
         given["ledger"] = open_shared(options.ledger, None)
     with claim(options.out) as out:
@@ -56,11 +61,12 @@ def run(options: argparse.Namespace, console: Console) -> None:
     console.result({"report": options.out, "model": options.model})
 
 
-def _opened(path: str | None, kind: type[Any], option: str, source: str) -> Any:
+def _opened(path: str | None, kinds: tuple[type[Any], ...], option: str, source: str) -> Any:
     """What was released of the model, from its file."""
     if path is None:
         return None
     found = load_model(path)
-    if not isinstance(found, kind):
-        raise InputError(f"{option} ({path!r}) must be a {kind.__name__}; pass what {source}")
+    if not isinstance(found, kinds):
+        named = " or a ".join(kind.__name__ for kind in kinds)
+        raise InputError(f"{option} ({path!r}) must be a {named}; pass what {source}")
     return found

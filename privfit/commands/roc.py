@@ -64,11 +64,12 @@ def run(options: argparse.Namespace, console: Console) -> None:
         table = read_records(options, console, schema, Target(options.target, tuple(classes)))
         scores = chances(model, table)
         scores = scores if positive == classes[-1] else 1 - scores
+        sides = [next(label for label in classes if label != positive), positive]
         curves = {}
         for name, rows in _parts(table, groups, options.group):
             with ledger.group(f"{options.group}={name}") if groups else nullcontext():
                 curves[name] = _curve(
-                    table.y == positive, scores, rows, options, len(groups), ledger, seed
+                    (table.y, sides), scores, rows, options, len(groups), ledger, seed
                 )
         if out is not None:
             out.write(dumps(curves[""]))
@@ -102,22 +103,22 @@ def show_curve(curve: Any, console: Console, of: str) -> dict[str, Any]:
 
 
 def _curve(
-    is_positive: Array, scores: Floats, rows: Mask | None, options: argparse.Namespace,
+    labels: tuple[Array, list[Any]], scores: Floats, rows: Mask | None, options: argparse.Namespace,
     groups: int, ledger: RunLedger, seed: int | None,
 ) -> Any:  # fmt: skip
-    """The curve of all records, or of a group.
+    """The curve of all records, or of a group; `labels` are their labels, and the two classes.
 
     Whether a group is empty must not show, so each gets one public record besides its own.
     """
     from privfit.evaluation.roc import roc_curve
 
-    size = options.n_public
+    (y, (negative, positive)), size = labels, options.n_public
     if rows is not None:
-        is_positive, scores = np.append(is_positive[rows], False), np.append(scores[rows], 0.5)
+        y, scores = np.append(y[rows], negative), np.append(scores[rows], 0.5)
         size = None if size is None else max(1, size // groups)
     return roc_curve(
-        is_positive, scores, options.epsilon, options.delta, adjacency=options.adjacency,
-        n_public=size, ledger=ledger, random_state=seed,
+        y, scores, options.epsilon, options.delta, adjacency=options.adjacency,
+        n_public=size, ledger=ledger, random_state=seed, pos_label=positive,
     )  # fmt: skip
 
 

@@ -37,6 +37,10 @@ FEWEST = 20  # records from which a column of distinct values may be an identifi
 # Texts that stand for a missing value as a rule; the draft declares those of them that were seen.
 MISSING = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "none", "."})
 
+# 12,5 is a number with a decimal comma; 1,234 may have a thousands separator.
+COMMAS = re.compile(r"[+-]?\d+,(\d{1,2}|\d{4,})")
+DATE = re.compile(r"(\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}-\d{2}-\d{2})([ T]\d{2}:\d{2}.*)?")
+LOST = "\ufffd"  # stands for bytes that are not of the encoding
 SEPARATED = re.compile(r"[+-]?\d{1,3}([,' \u00a0\u202f]\d{3})+(\.\d*)?")  # 1,234.5
 
 HEAD = """\
@@ -71,9 +75,13 @@ def run(options: argparse.Namespace, console: Console) -> None:
         run_bought(options, console)
         return
     check_not_bought(options)
-    seen = _look(options.data, CsvForm.of(options))
+    form = CsvForm.of(options)
+    seen = _look(options.data, form)
+    lost = [repr(name) for name, one in seen.items() if one.lost]
     tokens = sorted({""}.union(*(one.missing for one in seen.values())))
-    label = _take_label(seen, options)
+    data = [*_take_label(seen, options), *(f"{name} = {_toml(value)}"
+                                           for name, value in form.declared.items())]  # fmt: skip
+    data = ["\n".join(["[data]", *data]) + "\n"] if data else []
     left_out = {name: one.doubt() for name, one in seen.items() if one.doubt()}
     columns = {name: one.column() for name, one in seen.items() if name not in left_out}
     if not columns:
@@ -83,9 +91,12 @@ def run(options: argparse.Namespace, console: Console) -> None:
         )
     codes = {name: one.codes() for name, one in seen.items() if name in columns and one.codes()}
     head = HEAD.format(missing=f"[{', '.join(map(_toml, tokens))}]")
-    text = "\n".join([head, *label, Schema(columns).to_toml(), *_comments(left_out, codes)])
+    text = "\n".join([head, *data, Schema(columns).to_toml(), *_comments(left_out, codes)])
     for name, doubt in left_out.items():
         console.note(f"left out {name!r}: {doubt}")
+    if lost:
+        console.warn(f"column {', '.join(lost)} has characters that are not {form.encoding}; pass "
+                     "--encoding latin-1, cp1252 or the like")  # fmt: skip
     console.warn("the draft reveals individual records: replace its ranges and values by "
                  "documented ones, and keep it as safe as the records")  # fmt: skip
     if options.out is not None:
@@ -119,7 +130,7 @@ def _check_header(path: str, names: Iterable[str]) -> None:
 
 
 def _take_label(seen: dict[str, _Seen], options: argparse.Namespace) -> list[str]:
-    """Remove the target from the columns, and return the lines of [data]."""
+    """Remove the target from the columns, and return its lines of the table [data]."""
     if options.target is None:
         return []
     if options.target not in seen:
@@ -133,8 +144,11 @@ def _take_label(seen: dict[str, _Seen], options: argparse.Namespace) -> list[str
             f"--target ({options.target!r}) must have between 2 and {MOST_LEVELS} classes in the "
             "data; pass another column"
         )
-    classes = ", ".join(map(_toml, as_labels(_in_order(levels))))
-    return [f"[data]\nlabel = {_toml(options.target)}\nclasses = [{classes}]\n"]
+    labels = as_labels(_in_order(levels))
+    lines = [f"label = {_toml(options.target)}", f"classes = [{', '.join(map(_toml, labels))}]"]
+    if len(labels) == 2:
+        lines.append("# the second is the positive class: exchange them if it is the other one")
+    return lines
 
 
 def _comments(left_out: dict[str, str], codes: dict[str, list[int]]) -> list[str]:
@@ -156,6 +170,7 @@ class _Seen:
         self.levels: set[str] | None = set()  # None once there are too many
         self._different: set[int] = set()  # hashes of values
         self._numeric, self._whole, self._separated = True, True, False
+        self._commas, self._dates, self.lost = False, True, False
         self._low, self._high = math.inf, -math.inf
 
     def add(self, values: Any) -> None:
@@ -176,6 +191,9 @@ class _Seen:
             marked = (text.translate(COMMA) if self._comma else text for text in different)
             self._add_numbers([as_number(text) for text in marked])
         self._separated |= any(map(SEPARATED.fullmatch, different))
+        self._commas |= any(map(COMMAS.fullmatch, different))
+        self._dates &= all(map(DATE.fullmatch, different))
+        self.lost |= any(LOST in text for text in (self._name, *different))
 
     def _add_numbers(self, numbers: list[float | None]) -> None:
         found = [number for number in numbers if number is not None]
@@ -189,6 +207,10 @@ class _Seen:
             return "it has no values"
         if len(self._different) == 1:
             return "it has the same value in all records"
+        if self._dates:
+            return "it has dates; write the days since a public date into a column of numbers"
+        if self._commas and not self._numeric:
+            return "it has numbers with decimal commas; pass --decimal ,"
         if self._is_identifier():
             return "it looks like an identifier"
         if self._separated:

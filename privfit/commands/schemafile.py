@@ -5,6 +5,8 @@ Besides the tables that `Schema.from_toml` reads, such a file may have
     [data]
     label = "income"
     classes = ["<=50K", ">50K"]
+    decimal = ","             # of the files that commands read, unless an option says otherwise
+    encoding = "latin-1"
 
     [draft]
     read_from_data = true     # written by `privfit schema`: the ranges are not confirmed yet
@@ -18,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from privfit.base.errors import InputError
-from privfit.commands.arguments import COUNT
+from privfit.commands.arguments import COUNT, add_list
 from privfit.commands.console import Console
 from privfit.commands.files import TABLE, add_csv_form, nearest
 from privfit.commands.tables import Target, as_labels
@@ -51,13 +53,11 @@ def add_declared(parser: argparse.ArgumentParser, target: bool = True) -> None:
         parser.add_argument(
             "--target", metavar="NAME", help="the column of labels; default: the schema's"
         )
-        parser.add_argument(
-            "--classes", nargs="+", metavar="LABEL",
+        add_list(
+            parser, "--classes", metavar="LABEL",
             help="the values of the label; default: the schema's",
         )  # fmt: skip
-    parser.add_argument(
-        "--columns", nargs="+", metavar="NAME", help="columns to use; default: all of the schema"
-    )
+    add_list(parser, "--columns", metavar="NAME", help="columns to use; default: all of the schema")
     add_csv_form(parser)
     parser.add_argument(
         "--accept-leak", action="store_true",
@@ -75,6 +75,7 @@ def read_declared(options: argparse.Namespace, console: Console, label: bool = T
     data = fields.get("data", {})
     if not isinstance(data, dict):
         raise InputError(f"data ({data!r}) must be a table in {options.schema!r}; write [data]")
+    _take_form(data, options)
     target = _target(schema, data, options) if label else None
     columns = {name: column for name, column in schema.columns.items()
                if target is None or name != target.name}  # fmt: skip
@@ -82,7 +83,22 @@ def read_declared(options: argparse.Namespace, console: Console, label: bool = T
         columns = {name: columns[_known(name, columns, options)] for name in options.columns}
     if not columns:
         raise InputError(f"{options.schema!r} must declare columns besides the target; add some")
-    return Declared(replace(schema, columns=columns), target)
+    return Declared(replace(schema, columns=columns).marked(schema.bought), target)
+
+
+def _take_form(data: dict[str, Any], options: argparse.Namespace) -> None:
+    """Use the decimal mark and the encoding of the schema file where no option was passed."""
+    for name, known in (("decimal", ".,"), ("encoding", "")):
+        value = data.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, str) or (known and value not in [*known]):
+            raise InputError(
+                f"{name} ({value!r}) must be {' or '.join(known) or 'a text'} in the table [data] "
+                f"of {options.schema!r}; write {name} = {'...' if not known else 'one of them'}"
+            )
+        if getattr(options, name) is None:
+            setattr(options, name, value)
 
 
 def _known(name: str, columns: dict[str, Any], options: argparse.Namespace) -> str:

@@ -16,6 +16,7 @@ from privfit.commands.pictures import Draw, claim_picture_if
 from privfit.privacy.ledger import Budget, Release
 from privfit.privacy.neighbours import Neighbours
 from privfit.report import plotting
+from privfit.report.estimates import Estimate
 
 __all__ = ["DESCRIPTION", "EXAMPLE", "HELP", "add", "run"]
 
@@ -68,8 +69,29 @@ def run(options: argparse.Namespace, console: Console) -> None:
     for attribute, show in SHOWN.items():
         if hasattr(model, attribute):
             show(model, console)
+    evaluated = _show_evaluations(getattr(model, "evaluations_", {}), console)
     console.result({"kind": type(model).__name__, "verified": True, "cost": release.cost(),
-                    **asdict(release)})  # fmt: skip
+                    **asdict(release), "evaluations": evaluated})  # fmt: skip
+
+
+def _show_evaluations(found: dict[str, Any], console: Console) -> dict[str, Any]:
+    """The accuracy and the area that the file keeps; they are returned for `--json`."""
+    told: dict[str, Any] = {}
+    for one in found.values():
+        one.release.verify()
+    if "accuracy" in found:
+        estimate = Estimate.of(found["accuracy"])
+        told["accuracy"], told["accuracy_interval"] = (
+            estimate.value,
+            [estimate.lower, estimate.upper],
+        )
+        console.say(f"\nreleased accuracy: {estimate} (epsilon {estimate.release.epsilon:.6g})")
+    if "curve" in found:
+        curve = found["curve"]
+        told["curve"] = {"auc": curve.auc, "fpr": curve.fpr, "tpr": curve.tpr}
+        console.say(f"released area under the ROC curve: {curve.auc:.4f} (epsilon "
+                    f"{curve.release.epsilon:.6g})")  # fmt: skip
+    return told
 
 
 def _show_weights(model: Any, console: Console) -> None:

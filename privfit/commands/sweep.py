@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from privfit.base.errors import InputError
-from privfit.commands.arguments import COUNT, DELTA, EPSILON
+from privfit.commands.arguments import COUNT, DELTA, EPSILON, add_list
 from privfit.commands.console import Console
 from privfit.commands.fit import add_model, estimator_of
 from privfit.commands.outputs import claim
@@ -32,10 +32,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_declared(parser)
     add_model(parser)
-    parser.add_argument(
+    add_list(
+        parser,
         "--epsilons",
-        type=EPSILON,
-        nargs="+",
+        EPSILON,
         default=[0.1, 0.3, 1.0, 3.0],
         metavar="E",
         help="values of epsilon; default: 0.1 0.3 1 3",

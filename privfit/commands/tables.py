@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +37,7 @@ __all__ = [
     "read_chunks",
     "read_records",
     "read_table",
+    "with_points",
 ]
 
 MOST_READERS = 4  # blocks that are read at a time
@@ -150,11 +151,13 @@ def read_chunks(
     told: Told | None = None,
     n_threads: int | None = None,
     kept: Sequence[str] = (),
+    doubted: Callable[[list[str]], None] | None = None,
 ) -> Iterator[Table]:
     """The records of a file, a few thousand at a time; several pieces are read at once.
 
     Columns that are `kept` stay as they are in the file. Once all records are read, one message
-    names all columns that the schema does not cover.
+    names all columns that the schema does not cover. `doubted` is then called with the columns of
+    numbers in which no cell is one: only where nothing is released may it say so.
     """
     readers = {name: _reader(name, schema, form) for name in schema.columns}
     if target is not None:
@@ -168,6 +171,9 @@ def read_chunks(
     with opened(path, list(dict.fromkeys([*readers, *kept])), form, told) as pieces:
         yield from in_order(read_piece, pieces, min(threads.resolve(n_threads), MOST_READERS))
     _check_covered(readers)
+    empty = [name for name, reader in readers.items() if getattr(reader, "found", True) is False]
+    if doubted is not None and empty:
+        doubted(empty)
 
 
 def _check_covered(readers: dict[str, Any]) -> None:
@@ -219,18 +225,20 @@ class _Numbers:
     """Convert cells to float32; missing or non-numeric ones to NaN, if the schema has a fill."""
 
     def __init__(self, column: Numeric, missing: Sequence[str], comma: bool) -> None:
-        self._reader, self._comma, self.fault = NumberReader(missing), comma, ""
+        self._reader, self._comma, self.fault, self.found = NumberReader(missing), comma, "", False
         self._lacks = column.fill is None and not column.missing and not column.is_blank
 
     def __call__(self, raw: Any) -> NDArray[np.float32]:
-        cells = _with_points(raw) if self._comma else raw
+        cells = with_points(raw) if self._comma else raw
         numbers = self._reader.numbers(cells).astype(np.float32)  # which they are rounded to
-        if self._lacks and np.isnan(numbers).any():
+        lost = np.isnan(numbers)
+        self.found |= not lost.all()
+        if self._lacks and lost.any():
             self.fault = NO_NUMBERS
         return numbers
 
 
-def _with_points(raw: Any) -> Array:
+def with_points(raw: Any) -> Array:
     """Cells whose decimal mark is a comma, with points; numbers of other files stay as they are."""
     cells = _texts(raw)
     for i, cell in enumerate(cells):

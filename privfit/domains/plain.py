@@ -11,6 +11,7 @@ import numpy as np
 from privfit.base.errors import DeclarationError
 from privfit.base.validation import is_finite, is_whole
 from privfit.domains.grid import Grid
+from privfit.domains.marks import read_mark
 
 if TYPE_CHECKING:
     from privfit.domains.domain import Domain
@@ -74,7 +75,8 @@ def domain_from(declared: Any) -> Domain:
         )
     names = {one.name for one in arguments(kinds[kind])}
     older = names - {"missing"}  # before texts for missing values were declared
-    if declared.keys() - {"domain"} not in (names, older):
+    bought = declared.get("bought") if "columns" in names else None
+    if declared.keys() - {"domain"} - ({"bought"} if bought else set()) not in (names, older):
         raise DeclarationError(
             f"domain ({kind!r}) must have the fields {', '.join(sorted(names))}; pass what to_dict "
             "gave"
@@ -84,7 +86,8 @@ def domain_from(declared: Any) -> Domain:
     if "columns" in names:
         values["columns"] = columns_from(declared["columns"])
         values["missing"] = declared.get("missing", ("",))
-    return kinds[kind](**values, grid=Grid.from_dict(declared["grid"]))
+    domain = kinds[kind](**values, grid=Grid.from_dict(declared["grid"]))
+    return domain.marked(read_mark(bought, domain.columns)) if bought else domain
 
 
 def _check_numbers(values: Mapping[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -27,6 +28,7 @@ from privfit.domains.described import described, kind_of
 from privfit.domains.domain import Domain, check_width
 from privfit.domains.frames import columns_of
 from privfit.domains.grid import Grid, frozen
+from privfit.domains.marks import mark_for, read_mark
 from privfit.domains.parts import Part
 from privfit.domains.plain import as_plain
 from privfit.domains.reading import NumberReader
@@ -60,7 +62,10 @@ class Schema(Domain):
     Attributes
     ----------
     release : Release or None
-        How the schema was bought, if it was.
+        How the schema was bought, if this process bought it.
+    bought : dict or None
+        What the schema cost, and which of its columns were bought, if any were. Files of schemas
+        and of models keep it.
 
     See Also
     --------
@@ -82,6 +87,7 @@ class Schema(Domain):
     missing: Sequence[str] = ("",)
     n_features: int | None = field(init=False, default=None)
     release: Any = field(init=False, default=None)
+    bought: Mapping[str, Any] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         columns = dict(self.columns)
@@ -141,6 +147,38 @@ class Schema(Domain):
             )
         return cls({name: columns[kind] for name, kind in dict(kinds).items()}, **settings)
 
+    def marked(self, bought: Mapping[str, Any] | None) -> Schema:
+        """This schema, with a mark of what was bought of it; the schema itself if nothing was.
+
+        Parameters
+        ----------
+        bought : dict or None
+            What is known of the purchase, with the names of its columns as `columns`.
+
+        Returns
+        -------
+        Schema
+            An equal schema: what was bought is no part of the declaration.
+        """
+        kept = mark_for(bought, self.columns)
+        if kept is None:
+            return self
+        schema = copy(self)
+        object.__setattr__(schema, "bought", kept)
+        return schema
+
+    def to_dict(self) -> dict[str, Any]:
+        """The declaration as plain values, for JSON, with what was bought of it.
+
+        Returns
+        -------
+        dict
+            The kind of domain, its arguments and, of a bought schema, its price; `Domain.from_dict`
+            reads them back.
+        """
+        plain = super().to_dict()
+        return plain if self.bought is None else {**plain, "bought": dict(self.bought)}
+
     @property
     def blanks(self) -> list[str]:
         """The names of columns of which something is to be bought."""
@@ -188,6 +226,9 @@ class Schema(Domain):
             [grid]                                            # optional, in whole or in part
             a = 12
 
+            [bought]                                          # written by learn_schema
+            epsilon = 0.1
+
         Parameters
         ----------
         path : str or path-like
@@ -200,7 +241,9 @@ class Schema(Domain):
         """
         declared = read_toml(path)
         grid = Grid.from_dict(declared.get("grid", {}))
-        return cls(columns_from(declared.get("columns")), grid, declared.get("missing", ("",)))
+        schema = cls(columns_from(declared.get("columns")), grid, declared.get("missing", ("",)))
+        said = declared.get("bought")
+        return schema if said is None else schema.marked(read_mark(said, schema.columns))
 
     def to_toml(self) -> str:
         """The schema as the text of a TOML file, which `from_toml` reads.
@@ -222,6 +265,8 @@ class Schema(Domain):
         tables = {"columns": as_plain(self.columns)}
         if self.grid != Grid():
             tables["grid"] = self.grid.to_dict()
+        if self.bought is not None:
+            tables["bought"] = dict(self.bought)
         first = {} if self.missing == ("",) else {"missing": list(self.missing)}
         return toml_text(first, tables)
 

@@ -246,6 +246,7 @@ def remember_columns(estimator: Any, X: Any, domain: Domain, y: Any = None) -> N
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
     estimator.n_features_in_ = domain.n_columns
+    vars(estimator).pop("evaluations_", None)  # of the model that was fitted before
 
 
 def reread_table(estimator: Any, X: Any, domain: Domain) -> Any:

@@ -298,6 +298,8 @@ def roc_curve(
     released = {"cuts": cuts, "noisy": noisy, "fpr": points.fpr, "tpr": points.tpr}
     is_smooth = counts.is_smoothed(len(cuts) + 1, smooth)
     settings = {**where.settings, **counts.settings, "smooth": is_smooth}
+    if type(pos_label) is not int or pos_label != 1:  # the default, which is no name of a class
+        settings["positive"] = shown_labels([pos_label])[0]
     release = paid.close(f"scores in {table.bounds}", settings, released)
     places = np.concatenate([[table.bounds[1]], cuts[::-1], [table.bounds[0]]])
     found = np.interp(points.place, np.arange(len(places)), places)

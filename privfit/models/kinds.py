@@ -32,6 +32,7 @@ from privfit.models.held import (
     learned_domain,
 )
 from privfit.objectives.facility import spanned_box
+from privfit.privacy.released import ReleasedFloat
 
 __all__ = ["CALLS", "ESTIMATORS", "KINDS", "RESULTS", "Kind"]
 
@@ -176,6 +177,9 @@ def _roc_curve(file: File) -> dict[str, Any]:
         or ((rates[:, [0, -1]] != [0, 1]).any() or (np.diff(thresholds) > 0).any())
     ):
         raise FileError(f"a curve must rise from 0 to 1 as thresholds fall; {UNCHANGED}")
+    if "noisy" in file.release.parameters:  # from which calibration follows
+        file.integers("noisy", 2, None)
+        file.floats("cuts", None)
     return {"fpr": fpr, "tpr": tpr, "thresholds": thresholds}
 
 
@@ -184,6 +188,15 @@ def _confusion(file: File) -> dict[str, Any]:
     if not isinstance(classes, list) or len(classes) < 2:
         raise FileError(f"classes of a confusion matrix must be at least two; {UNCHANGED}")
     return {"counts": file.floats("counts", len(classes), len(classes))}
+
+
+def _accuracy(file: File) -> dict[str, Any]:
+    share = file.release.parameters.get("accuracy")
+    counts = file.release.parameters.get("noisy")
+    counted = isinstance(counts, list) and all(map(is_whole, counts)) and len(counts) in (1, 2)
+    if not is_finite(share) or not 0 <= share <= 1 or not counted:
+        raise FileError(f"an accuracy must be a share with its noisy counts; {UNCHANGED}")
+    return {"value": share}
 
 
 @dataclass(frozen=True)
@@ -231,8 +244,11 @@ KINDS: dict[str, Kind] = {
     **ESTIMATORS,
     "RocCurve": Kind((), ("thresholds", "release"), _roc_curve),
     "ConfusionMatrix": Kind((), ("release",), _confusion),
+    "ReleasedFloat": Kind((), ("release",), _accuracy),
 }
-RESULTS: dict[str, type[Any]] = {"RocCurve": RocCurve, "ConfusionMatrix": ConfusionMatrix}
+RESULTS: dict[str, type[Any]] = {
+    kind.__name__: kind for kind in (RocCurve, ConfusionMatrix, ReleasedFloat)
+}
 # What the grant of each is named after.
 CALLS = {**{name: name for name in ESTIMATORS}, "roc_curve": "RocCurve",
-          "confusion_matrix": "ConfusionMatrix"}  # fmt: skip
+          "confusion_matrix": "ConfusionMatrix", "accuracy_score": "ReleasedFloat"}  # fmt: skip

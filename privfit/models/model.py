@@ -1,13 +1,15 @@
 """Model files: a fitted model as JSON that holds declarations and released values, and no more.
 
     {
-      "privfit-model": 3,                  the number of this layout; 4 with a solver of a user
+      "privfit-model": 3,                  the number of this layout; 4 with a solver of a user,
+                                           6 with evaluations or a schema that was bought
       "written-by": "privfit 0.1.0",
       "class": "LogisticRegression",
       "parameters": {...},                 of the constructor; `declared.py` says how they look
       "columns": ["age", "hours"],         of a record: their names, or how many there are
       "labels": "bool",                    the dtype of the classes, where there are any
-      "release": {...}                     what `Release.to_json` writes
+      "release": {...},                    what `Release.to_json` writes
+      "evaluations": {...}                 of number 6: accuracy and curve, if they were released
     }
 
 Released values stand in the release, once; reading makes the fitted attributes of them, so that a
@@ -35,7 +37,7 @@ from privfit.base.errors import BudgetError, DeclarationTypeError, FileError, Pr
 from privfit.base.files import write_atomically
 from privfit.base.json import dtype_name, layout, parse, write
 from privfit.base.version import __version__
-from privfit.models import pipelines
+from privfit.models import evaluations, pipelines
 from privfit.models.declared import from_plain, to_plain
 from privfit.models.held import UNCHANGED, File
 from privfit.models.kinds import CALLS, ESTIMATORS, KINDS, RESULTS
@@ -49,7 +51,7 @@ from privfit.runs.settings import DEPRECATED
 __all__ = ["Contents", "check", "dumps", "load", "loads", "save"]
 
 
-VERSION, WITHOUT_OWN = 4, 3  # a file has the lowest number that can hold it
+VERSION, WITH_OWN, PLAIN = 6, 4, 3  # a file has the lowest number that can hold it
 LONGEST = 800  # characters of a message
 # What values of other kinds and sizes make the constructors of domains and settings raise.
 FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError,
@@ -59,16 +61,23 @@ FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionEr
 # --------------------------------------------------------------------------------- public functions
 
 
-def save(estimator: Any, path: str | os.PathLike[str]) -> None:
+def save(
+    estimator: Any, path: str | os.PathLike[str], *, accuracy: Any = None, curve: Any = None
+) -> None:
     """Write a fitted model to a file: completely, or not at all.
 
     Parameters
     ----------
-    estimator : fitted estimator, Pipeline, RocCurve or ConfusionMatrix
+    estimator : fitted estimator, Pipeline, RocCurve, ConfusionMatrix or ReleasedFloat
         A fitted estimator of privfit, a scikit-learn ``Pipeline`` of such estimators alone, or a
-        released curve or matrix.
+        released curve, matrix or accuracy.
     path : str or path-like
         The file; an existing one is replaced.
+    accuracy : ReleasedFloat, ConfusionMatrix or None, default=None
+        What `accuracy_score` or `confusion_matrix` released of a classifier, to be kept in its
+        file. `load` returns it as ``evaluations_["accuracy"]``, and reports show it.
+    curve : RocCurve or None, default=None
+        What `roc_curve` released of it, likewise.
 
     See Also
     --------
@@ -91,7 +100,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
-    write_atomically(path, dumps(estimator))
+    write_atomically(path, dumps(estimator, accuracy=accuracy, curve=curve))
 
 
 def load(path: str | os.PathLike[str], *, solvers: Any = None) -> Any:
@@ -108,7 +117,7 @@ def load(path: str | os.PathLike[str], *, solvers: Any = None) -> Any:
 
     Returns
     -------
-    fitted estimator, Pipeline, RocCurve or ConfusionMatrix
+    fitted estimator, Pipeline, RocCurve, ConfusionMatrix or ReleasedFloat
         The model.
 
     Raises
@@ -137,9 +146,10 @@ def load(path: str | os.PathLike[str], *, solvers: Any = None) -> Any:
         raise type(error)(f"{os.fspath(path)}: {error}") from None
 
 
-def dumps(estimator: Any) -> str:
-    """A fitted model as the text of a model file."""
+def dumps(estimator: Any, *, accuracy: Any = None, curve: Any = None) -> str:
+    """A fitted model as the text of a model file; evaluations as for `save`."""
     name = type(estimator).__name__
+    found = evaluations.checked(estimator, {"accuracy": accuracy, "curve": curve})
     if name == PIPELINE and type(estimator).__module__.partition(".")[0] == "sklearn":
         return layout(pipelines.written(estimator, dumps))
     if name not in KINDS or type(estimator) is not _class(name):
@@ -149,7 +159,12 @@ def dumps(estimator: Any) -> str:
         )
     _check_released(estimator)
     parts = {part: PARTS[part](estimator) for part in KINDS[name].parts}
-    head = {"privfit-model": _version(parts), "written-by": f"privfit {__version__}", "class": name}
+    parts |= evaluations.written(found, dumps)
+    head = {
+        "privfit-model": _version(name, parts),
+        "written-by": f"privfit {__version__}",
+        "class": name,
+    }
     text = layout(head | parts)
     for attribute, value in check(text).fitted.items():
         if not _same(getattr(estimator, attribute, None), value):
@@ -160,10 +175,13 @@ def dumps(estimator: Any) -> str:
     return text
 
 
-def _version(parts: dict[str, Any]) -> int:
+def _version(name: str, parts: dict[str, Any]) -> int:
     """The number of the layout that these parts need."""
-    solver = parts.get("parameters", {}).get("solver")
-    return VERSION if isinstance(solver, dict) and "own" in solver else WITHOUT_OWN
+    domain, solver = (parts.get("parameters", {}).get(name) for name in ("domain", "solver"))
+    bought = isinstance(domain, dict) and "bought" in domain
+    if name == "ReleasedFloat" or evaluations.FIELD in parts or bought:
+        return VERSION
+    return WITH_OWN if isinstance(solver, dict) and "own" in solver else PLAIN
 
 
 def loads(text: str | bytes, solvers: Any = None) -> Any:
@@ -184,6 +202,8 @@ def loads(text: str | bytes, solvers: Any = None) -> Any:
         return kind(**contents.fitted)
     estimator = kind(**{key: made(value, kinds) for key, value in contents.parameters.items()})
     vars(estimator).update(contents.fitted)
+    if contents.evaluations:
+        estimator.evaluations_ = dict(contents.evaluations)
     return estimator
 
 
@@ -197,6 +217,7 @@ class Contents:
     parameters: Mapping[str, Any]
     release: Release | None
     fitted: Mapping[str, Any] = field(repr=False)
+    evaluations: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 def check(text: str | bytes) -> Contents:
@@ -231,7 +252,9 @@ def _contents(parts: dict[str, Any]) -> Contents:
         released = {key: array.copy() for key, array in file.arrays.items()}
         release = replace(file.proof, parameters={**file.proof.parameters, **released})
         fitted["release_" if name in ESTIMATORS else "release"] = release
-    return Contents(name, version, writer, file.parameters, release, fitted)
+    found = parts.get(evaluations.FIELD)
+    held = {} if found is None else evaluations.read(found, loads)
+    return Contents(name, version, writer, file.parameters, release, fitted, held)
 
 
 def _class(name: str) -> type[Any]:
@@ -267,6 +290,10 @@ def _written_columns(estimator: Any) -> int | list[str]:
 def _check_released(estimator: Any) -> None:
     """Refuse a model that is not fitted, or that has nothing to show for its privacy."""
     what = type(estimator).__name__
+    if what == "ReleasedFloat" and "accuracy" not in estimator.release.parameters:
+        raise FileError(
+            "ReleasedFloat must be an accuracy to be written; save the curve that an area is of"
+        )
     if "columns" not in KINDS[what].parts:
         return
     if not hasattr(estimator, "release_"):
@@ -345,6 +372,8 @@ def _parts_of(text: str | bytes) -> dict[str, Any]:
     if not isinstance(name, str) or name not in KINDS:
         raise FileError(f"class ({name!r}) must be one of {', '.join(KINDS)}; {UNCHANGED}")
     wanted = {"privfit-model", "written-by", "class", *KINDS[name].parts}
+    if version >= evaluations.VERSION and "labels" in wanted:  # a classifier may have them
+        wanted |= parts.keys() & {evaluations.FIELD}
     if parts.keys() != wanted:
         raise FileError(
             f"a model file of {name} must have the fields {', '.join(sorted(wanted))}, but "

@@ -37,5 +37,10 @@ class ReleasedFloat(float):
         number.release = release
         return number
 
+    @property
+    def value(self) -> float:
+        """The number alone."""
+        return float(self)
+
     def __reduce__(self) -> tuple[type[ReleasedFloat], tuple[float, Release]]:
         return ReleasedFloat, (float(self), self.release)

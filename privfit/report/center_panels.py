@@ -45,6 +45,16 @@ def draw_centers(model: Any, ax: Any = None, columns: Sequence[Any] | None = Non
     -------
     matplotlib axes
         The axes of the heat map.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import KMeans
+    >>> from privfit.report.plotting import draw_centers
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 4))
+    >>> ax = draw_centers(KMeans(3, 1.0, domain=(-1, 1)).fit(X))
+    >>> len(ax.images)
+    1
     """
     values, heights, names = _values_of(model)
     rows = _rows_of(columns, names, heights)

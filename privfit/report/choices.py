@@ -26,6 +26,16 @@ def draw_choice(chosen: Any, ax: Any = None) -> Any:
     -------
     matplotlib axes
         The axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import choose_k
+    >>> from privfit.report.plotting import draw_choice
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> ax = draw_choice(choose_k(X, range(2, 6), epsilon=1.0, domain=(-1, 1)))
+    >>> len(ax.lines) > 0
+    True
     """
     if not all(hasattr(chosen, name) for name in WANTED):
         raise DeclarationTypeError(

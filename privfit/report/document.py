@@ -27,9 +27,9 @@ from privfit.privacy.cards import (
     values_table,
 )
 from privfit.privacy.ledger import Ledger, Release
-from privfit.report.declarations import domain_parts
+from privfit.report.declarations import bought_before, domain_parts
 from privfit.report.estimates import LEVEL, Estimate
-from privfit.report.findings import findings_of, kind_of, roc_parts
+from privfit.report.findings import calibration_parts, findings_of, kind_of, roc_parts
 from privfit.report.guarantee import Odds, guarantee_section, percent_up
 from privfit.report.page_style import STYLE
 
@@ -61,10 +61,11 @@ def html(
     model : fitted estimator, RocCurve, ConfusionMatrix, str or path-like
         A fitted estimator of privfit, a released curve or matrix, or the path of a model file.
     curve : RocCurve, dict of str to RocCurve or None, default=None
-        What `roc_curve` released of the model.
+        What `roc_curve` released of the model; by default the curve that is kept in its file. A
+        curve of probabilities is shown with a calibration curve, which is computed from it.
     accuracy : ReleasedFloat, ConfusionMatrix or None, default=None
-        What `accuracy_score` or `confusion_matrix` released of the model. It is shown with a 95 %
-        interval, of its noise and of the test records.
+        What `accuracy_score` or `confusion_matrix` released of the model; by default what is kept
+        in its file. It is shown with a 95 % interval, of its noise and of the test records.
     ledger : Ledger or None, default=None
         The ledger that was charged; by default that of the estimator, if it has one.
     title : str or None, default=None
@@ -153,6 +154,9 @@ class _Report:
             writer = model_files.check(content).written_by
             source = _Source(writer, hashlib.sha256(content).hexdigest())
         release = _release_of(model)
+        kept = getattr(model, "evaluations_", {})
+        curve = kept.get("curve") if curve is None else curve
+        accuracy = kept.get("accuracy") if accuracy is None else accuracy
         ledger = getattr(model, "ledger", None) if ledger is None else ledger
         if ledger is not None and not isinstance(ledger, Ledger):
             raise DeclarationTypeError(
@@ -239,11 +243,19 @@ class _Report:
         parts = [element("p", words), draws_table(self.release),
                  element("ul", *(element("li", element("b", kind), f": {DRAWS[kind]}")
                                  for kind in kinds))]  # fmt: skip
-        if len(self.releases) > 1:
-            rows = [(name, one.name, f"{one.epsilon:.6g}", f"{one.delta:.3g}", one.adjacency)
-                    for name, one in self.releases.items()]  # fmt: skip
-            parts.append(element("p", "Releases in this report. Those from the same records add "
-                                      "up; those from disjoint records do not."))  # fmt: skip
+        rows = [(name, one.name, f"{one.epsilon:.6g}", f"{one.delta:.3g}", one.adjacency)
+                for name, one in self.releases.items()]  # fmt: skip
+        stated = bought_before(self.model)
+        if stated is not None and "the schema" not in self.releases:
+            rows.append(("the schema, as its file states", "learn_schema",
+                         f"{stated.epsilon:.6g}", f"{stated.delta:.3g}",
+                         stated.adjacency))  # fmt: skip
+        if len(rows) > 1:
+            words = (
+                "Releases in this report. The costs of releases from the same records add up; "
+                "those from disjoint records do not."
+            )
+            parts.append(element("p", words))
             parts.append(table(("of", "name", "epsilon", "delta", "relation"), rows, texts=2,
                                stacked=True))  # fmt: skip
         if self.ledger is not None:
@@ -259,13 +271,15 @@ class _Report:
                     "p",
                     element("b", f"{100 * one.value:.1f} % of records are predicted correctly"),
                     f", with a {100 * LEVEL:g} % interval from {100 * one.lower:.1f} % to "
-                    f"{100 * one.upper:.1f} %, of the noise and of the choice of test records.",
+                    f"{100 * one.upper:.1f} %, for the noise and for the choice of test records.",
                 )
             )
         if self.matrix is not None:
             parts += findings_of(self.matrix)
         if self.curves:
             parts += roc_parts(dict(self.curves))
+        if self.curves and hasattr(self.model, "predict_proba"):
+            parts += calibration_parts(dict(self.curves))
         if not parts and hasattr(self.model, "predict") and hasattr(self.model, "classes_"):
             parts.append(element("p", "No released accuracy was passed to this report. An exact "
                                       "one, on private records, would be a leak."))  # fmt: skip
@@ -313,7 +327,7 @@ def _header(report: _Report, heading: str, date: Any) -> list[Markup]:
         "epsilon": f"{release.epsilon:.6g}",
         "delta": f"{release.delta:.3g}",
         "relation": release.adjacency,
-        "best guess between two tables": percent_up(odds.success),
+        "attacker's best guess of two tables": percent_up(odds.success),
         "checks passed": f"{sum(result == 'passed' for _, result in report.checks)} of "
         f"{len(report.checks)}",
     }
@@ -325,7 +339,7 @@ def _header(report: _Report, heading: str, date: Any) -> list[Markup]:
     parts = [
         element("header", element("h1", heading), *dated),
         element("p", f"Subject: {kind_of(report.model)} ({name}), computed from private records "
-                     "under differential privacy. This report says what was published, what is "
+                     "under differential privacy. This report states what was published, what is "
                      "guaranteed about each record, and how both were checked."),
         element("dl", *boxes, class_="glance"),
     ]  # fmt: skip

@@ -25,7 +25,7 @@ from privfit.privacy.ledger import Release
 from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.released import ReleasedFloat
 
-__all__ = ["Estimate"]
+__all__ = ["LEVEL", "Estimate", "share_interval"]
 
 LEVEL = 0.95
 
@@ -38,6 +38,9 @@ class Estimate:
     lower: float
     upper: float
     release: Release
+
+    def __str__(self) -> str:
+        return f"{self.value:.4f} ({100 * LEVEL:g} % interval {self.lower:.4f} to {self.upper:.4f})"
 
     @classmethod
     def of(cls, accuracy: Any, n: int | None = None) -> Estimate:
@@ -64,7 +67,7 @@ def _of_score(accuracy: ReleasedFloat, known: int | None) -> Estimate:
         inside = 0.0 < accuracy < 1.0
         n = known or (round(counts[0] / float(accuracy)) if inside else 0)
     noise = Sizes(counts, "laplace", scale, np.ones(len(counts), dtype=np.int64))
-    return Estimate(float(accuracy), *_interval(noise, n), release)
+    return Estimate(float(accuracy), *share_interval(noise, n), release)
 
 
 def _of_matrix(matrix: ConfusionMatrix) -> Estimate:
@@ -76,15 +79,19 @@ def _of_matrix(matrix: ConfusionMatrix) -> Estimate:
     if neighbours.size_is_public:
         noise = Sizes(np.array([right]), "laplace", scale, np.array([k]))
         return Estimate(
-            matrix.accuracy, *_interval(noise, round(float(matrix.counts.sum()))), release
+            matrix.accuracy, *share_interval(noise, round(float(matrix.counts.sum()))), release
         )
     both = np.array([right, float(cells.sum()) - right])
     noise = Sizes(both, "laplace", scale, np.array([k, k * k - k]))
-    return Estimate(matrix.accuracy, *_interval(noise, None), release)
+    return Estimate(matrix.accuracy, *share_interval(noise), release)
 
 
-def _interval(noise: Sizes, n: int | None) -> tuple[float, float]:
-    """The ends; `n` is the public number of records, 0 if it is not known here."""
+def share_interval(noise: Sizes, n: int | None = None) -> tuple[float, float]:
+    """The ends of the 95 % interval of a share, from the noisy count of those that have it.
+
+    `n` is the public number of records, 0 if it is not known here. Without it, `noise` is of the
+    noisy counts of those that have it and of the others.
+    """
     if n == 0:
         return 0.0, 1.0
     parts = len(noise.counts) + 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,9 @@ from privfit.domains import Domain
 from privfit.evaluation.roc import ConfusionMatrix, RocCurve
 from privfit.report import plotting
 from privfit.report.center_panels import PLANE
+from privfit.report.reliability import CalibrationCurve
 
-__all__ = ["findings_of", "kind_of", "picture", "roc_parts"]
+__all__ = ["calibration_parts", "findings_of", "kind_of", "picture", "roc_parts"]
 
 MOST_ROWS = 20  # of a table of columns
 MOST_COLUMNS = 60  # of a table of centres
@@ -232,7 +234,10 @@ def _names(model: Any) -> list[str]:
 
 def roc_parts(curves: dict[str, RocCurve]) -> list[Markup]:
     """Released curves: a picture or a table, and their areas."""
-    drawn = picture(lambda: plotting.draw_roc(curves), "Released ROC curves.")
+    named = {str(one.release.settings["positive"]) for one in curves.values()
+             if "positive" in one.release.settings}  # fmt: skip
+    caption = f"Released ROC curves{f', positive class {named.pop()}' if len(named) == 1 else ''}."
+    drawn = picture(lambda: plotting.draw_roc(curves), caption)
     areas = table(("curve", "area", "epsilon", "delta"),
                   [(name, f"{one.auc:.4f}", f"{one.release.epsilon:.6g}",
                     f"{one.release.delta:.3g}") for name, one in curves.items()])  # fmt: skip
@@ -246,6 +251,35 @@ def roc_parts(curves: dict[str, RocCurve]) -> list[Markup]:
         tables += [element("p", name),
                    table(("threshold", "false positives", "true positives"), rows)]  # fmt: skip
     return [areas, *tables]
+
+
+def calibration_parts(curves: dict[str, RocCurve]) -> list[Markup]:
+    """How often probabilities come true, by each released curve of probabilities."""
+    parts: list[Markup] = []
+    for name, curve in curves.items():
+        found = CalibrationCurve.of(curve)
+        if found is None:
+            continue
+        of = "" if len(curves) == 1 else f" of {name}"
+        positive = curve.release.settings.get("positive")
+        named = "" if positive is None else f" ({positive})"
+        caption = (
+            f"Calibration{of}: the share of positives among records with similar predicted "
+            "probabilities. Boxes span the predictions and the 95 % intervals; probabilities are "
+            "honest where boxes meet the dotted line. Computed from the counts of the ROC curve, "
+            "at no cost."
+        )
+        drawn = picture(partial(plotting.draw_calibration, found), caption)
+        larger = 100 * max(found.positives, 1 - found.positives)
+        words = (
+            f"{100 * found.positives:.1f} % of the test records{of} are positive{named}, after "
+            f"noise; always predicting the larger class would be right for {larger:.1f} %."
+        )
+        parts.append(element("p", words))
+        head = ("predicted probability", "share of positives", "95 % interval")
+        parts += [element("p", caption)] if drawn is None else [drawn]
+        parts.append(table(head, found.rows()))
+    return parts
 
 
 def _curve(curve: RocCurve) -> list[Markup]:

@@ -36,15 +36,14 @@ ALIKE = "the release would have been almost as likely"
 ROW_REPLACED = (
     "The guarantee is about the contents of one row of the table. It compares the table with every "
     "table in which that row is replaced by any other row that the declared domain allows: "
-    f"{ALIKE}. How many rows there are is public."
+    f"{ALIKE}. The number of rows is public."
 )
 ROW_PRESENT = (
     "The guarantee is about the presence of one row of the table. It compares the table with every "
-    f"table that has one row more or one row less: {ALIKE}. How many rows there are is protected, "
-    "too."
+    f"table that has one row more or one row less: {ALIKE}. The number of rows is protected, too."
 )
 OWNERS = (
-    "A person who owns one row is protected by this guarantee. For a person who owns k rows it "
+    "It protects every person who contributed one row. For a person who contributed k rows, it "
     "holds with k times epsilon and a larger delta."
 )
 WHAT_IS_NOT_HIDDEN = (
@@ -53,7 +52,7 @@ WHAT_IS_NOT_HIDDEN = (
     "person because their row was used.",
     "Predictions for a record are computed from that record, so they are as sensitive as the "
     "record itself.",
-    "Releases add up. Another release from the same records, by whichever program, adds its own "
+    "Releases add up. Another release from the same records, by any program, adds its own "
     "epsilon and delta to these.",
 )
 
@@ -101,7 +100,7 @@ def guarantee_section(release: Release) -> list[Markup]:
         element("p", OWNERS),
         element("p", _in_words(release, odds)),
         table(
-            ("what somebody tries", "without the release", "with it, at most"),
+            ("attack", "without the release", "with the release, at most"),
             _attacks(odds),
         ),
     ]
@@ -117,9 +116,9 @@ def _in_words(release: Release, odds: Odds) -> Markup:
     unless = f", except with probability delta = {release.delta:.3g}" if release.delta else ""
     return joined(
         element("b", f"Epsilon is {release.epsilon:.6g}, delta is {release.delta:.3g}."),
-        f" Whatever somebody knew before, the release multiplies or divides their odds for any "
-        f"statement about one row by at most e^epsilon = {factor}{unless}. This holds for "
-        "attackers with any other knowledge and any computing power, now and later.",
+        f" Whatever an attacker knows beforehand, the release multiplies or divides the odds of "
+        f"any statement about one row by at most e^epsilon = {factor}{unless}. This holds for "
+        "any additional knowledge and any computing power, now and in the future.",
     )
 
 
@@ -132,15 +131,15 @@ def _of_delta(delta: float) -> str:
 
 
 def _attacks(odds: Odds) -> list[tuple[str, str, str]]:
-    rows = [("say which of two tables was used, both being as likely", "50 %",
+    rows = [("tell which of two equally likely tables was used", "50 %",
              percent_up(odds.success))]  # fmt: skip
     rows += [
-        (f"find a member by a test that accuses wrongly in {100 * rate:g} % of cases",
+        (f"recognise a member, at a false alarm rate of {100 * rate:g} %",
          f"{100 * rate:g} %", percent_up(odds.power(rate)))
         for rate in FALSE_ALARMS
     ]  # fmt: skip
     rows += [
-        (f"be sure of a statement about one row, believed with {100 * prior:g} % before",
+        (f"believe a statement about one row, held likely at {100 * prior:g} % before",
          f"{100 * prior:g} %", percent_up(odds.posterior(prior)))
         for prior in PRIORS
     ]  # fmt: skip

@@ -42,11 +42,13 @@ from privfit.report.axes import (
 )
 from privfit.report.center_panels import PLANE, draw_centers
 from privfit.report.choices import draw_choice
+from privfit.report.reliability import draw_calibration
 from privfit.report.shape_panels import draw_shapes
 
 __all__ = [
     "PLANE",
     "draw_budget",
+    "draw_calibration",
     "draw_centers",
     "draw_choice",
     "draw_clusters",
@@ -77,6 +79,27 @@ def save_figure(ax: Any, path: str | os.PathLike[str], dpi: float = 100) -> None
     """Write the figure of these axes to a file; its extension is the format, such as .png or .svg.
 
     The file is written completely or not at all, and contains neither dates nor versions.
+
+    Parameters
+    ----------
+    ax : matplotlib axes
+        The axes that a function of this module returned.
+    path : str or path-like
+        The file; an existing one is replaced.
+    dpi : float, default=100
+        The resolution of a format with pixels, in dots per inch.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from privfit import Budget, Event
+    >>> from privfit.report.plotting import draw_composition, save_figure
+    >>> ax = draw_composition(Event("selection", 0.1, 20), Budget(1.0, 1e-6))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_figure(ax, Path(folder, "cost.svg"))
+    ...     Path(folder, "cost.svg").exists()
+    True
     """
     kind = Path(path).suffix.removeprefix(".").lower()
     if kind not in ax.figure.canvas.get_supported_filetypes():
@@ -111,6 +134,16 @@ def draw_sweep(sweeps: Any, ax: Any = None) -> Any:
     -------
     matplotlib axes
         The axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import KMeans, sweep
+    >>> from privfit.report.plotting import draw_sweep
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> found = sweep(KMeans(2, domain=(-1, 1)), X, None, [0.1, 1.0], public=True, seeds=2)
+    >>> draw_sweep(found).get_xlabel()
+    'epsilon'
     """
     curves = named(sweeps, lambda sweep: sweep.name)
     measures = {sweep.measure for sweep in curves.values()}
@@ -197,6 +230,15 @@ def draw_roc(curves: Any, ax: Any = None, *, exact: tuple[Floats, Floats] | None
     -------
     matplotlib axes
         The axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import roc_curve
+    >>> from privfit.report.plotting import draw_roc
+    >>> curve = roc_curve(np.repeat([0, 1], 2000), np.linspace(0, 1, 4000), epsilon=1.0)
+    >>> draw_roc(curve).get_xlabel()
+    'false positive rate'
     """
     by_name = named(curves, lambda curve: f"private, epsilon {curve.release.epsilon:g}")
     ax = axes(ax, (4.8, 5.2))
@@ -238,6 +280,16 @@ def draw_clusters(
     -------
     matplotlib axes
         The axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit import KMeans
+    >>> from privfit.report.plotting import draw_clusters
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> ax = draw_clusters(KMeans(2, 1.0, domain=(-1, 1)).fit(X))
+    >>> bool(ax.get_xlim()[0] <= -1)
+    True
     """
     view = _View.of(model, columns)
     ax = axes(ax, (5.6, 5.2))
@@ -419,6 +471,16 @@ def draw_budget(spent: Any, ax: Any = None) -> Any:
     -------
     matplotlib axes
         The axes.
+
+    Examples
+    --------
+    >>> from privfit import Ledger
+    >>> from privfit.report.plotting import draw_budget
+    >>> ledger = Ledger(epsilon=1.0, delta=1e-6)
+    >>> grant = ledger.reserve(0.4, name="first fit")
+    >>> ax = draw_budget(ledger)
+    >>> len(ax.figure.axes) > 0
+    True
     """
     if isinstance(spent, Ledger):
         return _draw_ledger(spent, ax)
@@ -561,6 +623,14 @@ def draw_composition(
     -------
     matplotlib axes
         The axes.
+
+    Examples
+    --------
+    >>> from privfit import Budget, Event
+    >>> from privfit.report.plotting import draw_composition
+    >>> ax = draw_composition(Event("selection", 0.1, 20), Budget(1.0, 1e-6))
+    >>> len(ax.lines) > 1
+    True
     """
     if not isinstance(event, Event) or not isinstance(budget, Budget):
         raise DeclarationTypeError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,12 @@ __all__ = ["draw_shapes"]
 PANELS_ACROSS, MOST_PANELS, MOST_BARS = 3, 12, 12
 PANEL = (3.2, 2.3)  # inches
 MOST_TICKS = 6  # of a logarithmic axis
+NARROW = 0.02  # of the axis: about four times the width of a line
+SPIKE = 0.04  # of the scale of scores
+CLOSE = (
+    30.0  # of the first cut of its own: a last one below needs no logarithms, whatever a scale adds
+)
+NEAR_ZERO = 1e-6  # of the median size of cuts: those below are as good as 0
 BAND: dict[str, Any] = {"alpha": 0.25, "linewidth": 0}
 
 
@@ -47,8 +54,10 @@ def draw_shapes(
     ----------
     model : fitted LogisticRegression or LinearSVC
         It must have been fitted under a `Schema`. Steps of cut numbers and lines of plain ones are
-        drawn by value, categories as bars, and missing values as a mark on the right. All panels
-        have the same scale of scores. Where errors are known, a band or whiskers show them.
+        drawn by value, categories as bars, and missing values as a mark on the right. A
+        narrow bin far from both neighbours, as around a frequent value, is a point and no step.
+        All panels have the same scale of scores. Where errors are known, a band or whiskers show
+        them.
     ax : matplotlib axes, optional
         The place of the panels in a grid of axes; by default a new figure.
     columns : sequence of str, optional
@@ -64,6 +73,17 @@ def draw_shapes(
     -------
     matplotlib axes
         The axes, which are empty; those of the panels follow them in ``ax.figure.axes``.
+
+    Examples
+    --------
+    >>> from privfit import LogisticRegression
+    >>> from privfit.datasets import make_census
+    >>> from privfit.report.plotting import draw_shapes
+    >>> people = make_census(2000)
+    >>> model = LogisticRegression(1.0, 1e-6, domain=people.schema, classes=[0, 1])
+    >>> ax = draw_shapes(model.fit(people.table, people.target), columns=["age", "sex"])
+    >>> [panel.get_title(loc="left") for panel in ax.figure.axes[1:]]
+    ['age', 'sex']
     """
     if not is_whole(across) or across < 1:
         raise DeclarationError(f"across ({across!r}) must be a positive number; pass across=3")
@@ -93,7 +113,7 @@ def draw_shapes(
     first = panels[0]
     of = f" of {short(str(first[0].label), LONGEST_TICK)}" if len(first) == 1 else ""
     frame.supylabel(f"contribution to the {first[0].measure}{of}", fontsize=10)
-    _draw_legend(frame, panels)
+    _draw_legend(frame, panels, limits, across)
     return ax
 
 
@@ -137,11 +157,7 @@ def _draw_curves(panel: Any, shapes: list[Any], limits: tuple[float, float]) -> 
         if shape.kind == "line":
             _draw_line(panel, shape, look)
         else:
-            edges = shown.drawn(shape.edges)
-            if shape.lower is not None:
-                panel.stairs(shape.upper, edges, baseline=shape.lower, fill=True,
-                             color=look["color"], **BAND)  # fmt: skip
-            panel.stairs(shape.values, edges, baseline=None, **look)
+            _draw_steps(panel, shape, shown, look)
         if shape.missing is not None:
             at, half = 1.03 + 0.04 * i, _half(shape.missing, shape.missing_upper)
             panel.errorbar(
@@ -149,6 +165,38 @@ def _draw_curves(panel: Any, shapes: list[Any], limits: tuple[float, float]) -> 
                 elinewidth=1, color=look["color"], marker=MARKERS[i % len(MARKERS)], markersize=4,
                 linestyle="none",
             )  # fmt: skip
+
+
+def _draw_steps(panel: Any, shape: Any, shown: _Scale, look: dict[str, Any]) -> None:
+    """Steps of a cut number with their band, and points for bins that are too narrow for steps."""
+    edges = shown.drawn(shape.edges)
+    narrow = _spikes(shape, shown, panel.get_ylim())
+    wide, ends = ~narrow, shown.without(edges, narrow)
+    if shape.lower is not None:
+        panel.stairs(shape.upper[wide], ends, baseline=shape.lower[wide], fill=True,
+                     color=look["color"], **BAND)  # fmt: skip
+    panel.stairs(shape.values[wide], ends, baseline=None, **look)
+    if narrow.any():
+        half = None if shape.upper is None else (shape.upper - shape.values)[narrow]
+        panel.errorbar(
+            shown.middles(edges)[narrow], shape.values[narrow], yerr=half, color=look["color"],
+            marker=".", markersize=4, linestyle="none", elinewidth=0.8, alpha=0.8,
+        )  # fmt: skip
+
+
+def _spikes(shape: Any, shown: _Scale, limits: tuple[float, float]) -> Any:
+    """bool (bins,): which bins would be drawn as spikes: narrow, and far from both neighbours.
+
+    Cuts that were bought come in pairs around frequent values, so that such a value is a bin of its
+    own. A point shows it without hiding what is beside it.
+    """
+    places, (low, high) = shown.places(shown.drawn(shape.edges)), shown.places(np.array(shown.ends))
+    narrow = np.diff(places) < NARROW * (high - low)
+    apart = np.diff(shape.values)
+    far = (apart[:-1] * apart[1:] < 0) & (
+        np.minimum(np.abs(apart[:-1]), np.abs(apart[1:])) > SPIKE * (limits[1] - limits[0])
+    )
+    return narrow & np.concatenate([[False], far, [False]])[: len(narrow)]
 
 
 def _draw_line(panel: Any, shape: Any, look: dict[str, Any]) -> None:
@@ -199,12 +247,14 @@ class _Scale:
             return cls((0.0, 1.0), None)
         low, high = float(cuts[0]), float(cuts[-1])
         sizes = np.abs(cuts[cuts != 0])
-        if not part.spans_decades or not len(sizes):
+        bought = part.focus is not None and low > 0 and high < CLOSE * low
+        if bought or not part.spans_decades or not len(sizes):
             gap = float(np.median(np.diff(cuts))) if len(cuts) > 1 else max(abs(high), 1.0) / 2
+            gap = (high - low) / 10 if bought else gap
             ends = low - gap, high + gap
             threshold = None
         else:
-            threshold = float(sizes.min())
+            threshold = float(sizes[sizes >= NEAR_ZERO * np.median(sizes)].min())
             ends = -_outward(-low, threshold), _outward(high, threshold)
             threshold = min(threshold, *map(abs, ends))
         # a declared range ends where it is declared to
@@ -216,6 +266,33 @@ class _Scale:
         finite = edges[np.isfinite(edges)]
         low, high = min([self.ends[0], *finite[:1]]), max([self.ends[1], *finite[-1:]])
         return np.clip(edges, low, high)
+
+    def places(self, edges: Floats) -> Floats:
+        """Where numbers lie on the axis, in any unit: logarithms beyond the threshold."""
+        if self.threshold is None:
+            return edges
+        shares = np.abs(edges) / self.threshold
+        return np.sign(edges) * np.where(shares > 1, 1 + np.log10(np.maximum(shares, 1)), shares)
+
+    def at(self, place: float) -> float:
+        """The number at a place of the axis."""
+        if self.threshold is None:
+            return place
+        size = abs(place)
+        return math.copysign(self.threshold * (10 ** (size - 1) if size > 1 else size), place)
+
+    def without(self, edges: Floats, narrow: Any) -> Floats:
+        """The edges of the other bins: those on both sides of narrow ones meet halfway."""
+        places, wide = self.places(edges), np.flatnonzero(~narrow)
+        inner = [edges[right] if right == left + 1
+                 else self.at((places[left + 1] + places[right]) / 2)
+                 for left, right in pairwise(wide)]  # fmt: skip
+        return np.array([edges[0], *inner, edges[-1]])
+
+    def middles(self, edges: Floats) -> Floats:
+        """The numbers in the middle of bins, as the axis has it."""
+        places = self.places(edges)
+        return np.array([self.at(place) for place in (places[1:] + places[:-1]) / 2])
 
     def apply(self, panel: Any) -> None:
         """Set the axis of a panel."""
@@ -253,7 +330,9 @@ def _half(value: float, upper: float | None) -> float | None:
     return None if upper is None else upper - value
 
 
-def _draw_legend(frame: Any, panels: list[list[Any]]) -> None:
+def _draw_legend(
+    frame: Any, panels: list[list[Any]], limits: tuple[float, float], across: int
+) -> None:
     """Classes, bands and missing values, as far as there are any, above the panels."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -266,9 +345,14 @@ def _draw_legend(frame: Any, panels: list[list[Any]]) -> None:
     if any(shape.missing is not None for shape in shapes):
         handles.append(Line2D([], [], color=COLOURS[0], marker=MARKERS[0], markersize=4,
                               linestyle="none", label="missing values"))  # fmt: skip
+    cut = [shape for shape in shapes if shape.kind == "number"]
+    if any(_spikes(shape, _Scale.of(shape.part), limits).any() for shape in cut):
+        handles.append(Line2D([], [], color=COLOURS[0], marker=".", markersize=4,
+                              linestyle="none", label="single values"))  # fmt: skip
     if shapes[0].lower is not None:
         handles.append(
             Patch(color=COLOURS[0], **BAND, label=f"{100 * shapes[0].level:g} % of the noise")
         )
     if handles:
-        frame.legend(handles=handles, loc="outside upper left", ncols=3, frameon=False, fontsize=9)
+        frame.legend(handles=handles, loc="outside upper left", ncols=across, frameon=False,
+                     fontsize=9)  # fmt: skip

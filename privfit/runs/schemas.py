@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from privfit.domains.columns import Column
 from privfit.domains.schema import Schema, as_schema
 from privfit.privacy.ledger import Ledger
 from privfit.privacy.neighbours import Adjacency
+from privfit.privacy.purchases import Purchase
 from privfit.records.blanks import BlankRows
 from privfit.records.sums import Sums
 from privfit.runs.blanks import BlankPlan
@@ -63,7 +65,8 @@ def learn_schema(
     Returns
     -------
     Schema
-        A schema without blanks, which is public. Its attribute `release` has the cost.
+        A schema without blanks, which is public. Its attribute `release` has the cost, which
+        `to_toml` and model files keep as `bought`.
 
     See Also
     --------
@@ -107,5 +110,8 @@ def bought(schema: Schema, sums: Sums[BlankRows], terms: Terms, levels: int | No
     declared = found.to_dict()["columns"]
     released = {name: declared[name] for name in schema.blanks}
     release = paid.close(found, plan.settings, {"columns": released})
-    object.__setattr__(found, "release", release)
-    return found
+    digest = hashlib.sha256(release.to_json().encode()).hexdigest()[:16]
+    price = release.epsilon, release.delta, release.adjacency
+    marked = found.marked(Purchase(*price, tuple(released), digest).to_mark())
+    object.__setattr__(marked, "release", release)
+    return marked

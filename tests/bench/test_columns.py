@@ -18,7 +18,7 @@ if not (ROOT / "bench" / "speed").exists():
 sys.path.append(str(ROOT))  # last, so that an installed privfit stays the one under test
 
 from bench import __main__ as command
-from bench import accuracy, columns, results
+from bench import accuracy, columns, results, showcase
 from bench.accuracy import columns as tables
 from bench.peers import columns as peers
 from privfit import Categorical, Numeric, Schema
@@ -258,3 +258,41 @@ def test_a_verdict_names_what_falls_short() -> None:
     found: Any = Ten()
     assert columns.verdict(found, cell) == "goal, target, **log loss short**"
     assert columns.verdict(found, replace(cell, epsilon=0.3162)) == ""
+
+
+# ---------------------------------------------------------------------------------- the README
+
+
+def test_the_readme_shows_what_the_results_say() -> None:
+    """After a new measurement: python -m bench columns --minutes 0 --write."""
+    known = accuracy.open_results(results.FOLDER, "columns")
+    text = showcase.README.read_text(encoding="utf-8")
+    shown = text.partition("<!-- peers: begin -->\n")[2].partition("\n<!-- peers: end -->")[0]
+    assert shown == "\n".join(showcase.lines(known))
+    assert "adult, 1 |" in shown
+
+
+def test_the_best_private_number_is_bold_and_only_shared_splits_count(tmp_path: Path) -> None:
+    known = accuracy.open_results(tmp_path, "columns")
+    numbers: dict[str, list[float]] = {
+        "privfit, kinds alone": [0.8, 0.9],
+        "privfit, declared": [0.7, 0.7, 0.1],
+        "diffprivlib, C = 1": [0.6, 0.6],
+        "not private, 32 quantiles, C = 1": [1.0, 1.0],
+    }
+    for measure in showcase.MEASURES:
+        for name, values in numbers.items():
+            epsilon = math.inf if name.startswith("not private") else 1.0
+            cell = replace(columns.cell_of("adult", name, epsilon), task=measure)
+            known.add(accuracy.row_of(cell, values, 0.0))
+    table = list(showcase.lines(known))
+    assert table[2] == ("| adult, 1 | **0.850**, 0.850 | 0.700, 0.700 | - | - | 0.600, **0.600** | "
+                        "1.000, 1.000 |")  # fmt: skip
+    assert "over the 2 splits" in table[-1]
+
+
+def test_readme_and_picture_are_written(tmp_path: Path) -> None:
+    readme, figure = tmp_path / "README.md", tmp_path / "columns.svg"
+    showcase.refresh(accuracy.open_results(results.FOLDER, "columns"), readme, figure)
+    assert "| data, epsilon |" in readme.read_text(encoding="utf-8")
+    assert "<svg" in figure.read_text(encoding="utf-8")

@@ -84,7 +84,12 @@ def test_every_command_has_help(command, capsys):
         main([command, "--help-all"])
     whole = capsys.readouterr().out
     assert len(whole) > len(out)
-    assert set(re.findall(r"--[a-z-]+\w", out)) <= {*re.findall(r"--[a-zA-Z-]+\w", whole), "--C"}
+    parser = argparse.ArgumentParser()
+    next(one for one in COMMANDS if one.__name__.endswith(f".{command}")).add(parser)
+    for action in parser._actions:
+        for name in action.option_strings[-1:]:
+            assert re.search(rf"{name}\b", out)
+            assert re.search(rf"{name}\b", whole)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one.__name__.split(".")[-1])
@@ -93,7 +98,7 @@ def test_help_fits_a_screen_and_its_example_is_of_this_command(command, capsys, 
     with pytest.raises(SystemExit):
         main([command.__name__.split(".")[-1], "--help"])
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) <= 50
+    assert len(lines) <= 40
     assert max(map(len, lines)) <= 100
     _parser().parse_args(shlex.split(command.EXAMPLE)[1:])
 

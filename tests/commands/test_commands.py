@@ -364,6 +364,37 @@ def test_trusted_evaluation_is_loud_and_stays_on_stderr(folder, run):
     assert "accuracy" not in (folder / "model.json").read_text()
 
 
+def test_evaluations_of_held_out_records_are_kept_for_the_report(folder, run):
+    code, out, _ = run(*FIT, "--holdout", "0.4", "--roc", "--json")
+    assert code == 0
+    told = json.loads(out)
+    kept = privfit.load("model.json").evaluations_
+    assert kept["accuracy"] == told["accuracy"]
+    assert kept["curve"].auc == told["roc"]["auc"]
+    epsilons = [one.release.epsilon for one in kept.values()]
+    assert epsilons == [0.25, 0.75]
+    assert run("report", "model.json", "-o", "report.html")[0] == 0
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    for text in ("are predicted correctly", "Released ROC curves", "Calibration:"):
+        assert text in page
+    code, out, _ = run("show", "model.json")
+    assert f"released accuracy: {told['accuracy']:.4f} (95 % interval" in out
+    assert "released area under the ROC curve" in out
+    code, out, _ = run("show", "model.json", "--json")
+    assert json.loads(out)["evaluations"]["accuracy"] == told["accuracy"]
+
+
+def test_the_last_declared_class_is_the_positive_one(folder, run):
+    for classes in ("no,yes", "yes,no"):
+        code, out, _ = run(*FIT, "--classes", classes, "--holdout", "0.4", "--roc")
+        positive = classes.partition(",")[2]
+        assert code == 0
+        assert f"curve of '{positive}' on held-out records" in out
+        curve = privfit.load("model.json").evaluations_["curve"]
+        assert curve.release.settings["positive"] == positive
+        assert curve.auc > 0.7
+
+
 def table_of(n: int) -> Table:
     rng = np.random.default_rng(2)
     codes = rng.integers(0, 2, n).astype(np.int16)
@@ -1420,7 +1451,7 @@ def test_centres_are_chosen_among_public_places(folder, run):
 
 def test_wrong_places_cost_nothing(folder, run):
     (folder / "places.csv").write_text("age,sex\n10,f\n")
-    check_refused(folder, run, PLACES, "must be at most the number of facilities (1); pass fewer")
+    check_refused(folder, run, PLACES, "must be at most the number of places (1); pass fewer")
     check_refused(folder, run, [*PLACES, "--postprocess", "mcmc"], "--postprocess is for k-means")
     check_refused(
         folder, run, [*PLACES, "--out", "places.csv"], "must not be another input or output"

@@ -57,7 +57,7 @@ def test_a_report_has_what_its_files_hold(files, tmp_path, monkeypatch, capsys):
     (["model.json", "-o", "out.html", "--curve", "matrix.json"],
      "--curve ('matrix.json') must be a RocCurve; pass what privfit roc --out writes"),
     (["model.json", "-o", "out.html", "--accuracy", "curve.json"],
-     "--accuracy ('curve.json') must be a ConfusionMatrix; pass what privfit.save"),
+     "--accuracy ('curve.json') must be a ConfusionMatrix or a ReleasedFloat; pass what"),
     (["model.json", "-o", "out.html", "--ledger", "none.json"],
      "--ledger ('none.json') must be an existing budget file"),
     (["model.json", "-o", "out.html", "--title", " "], "title (' ') must be a text"),

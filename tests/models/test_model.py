@@ -83,8 +83,9 @@ from privfit.estimators import linear
 from privfit.features import selection as feature_methods
 from privfit.models.declared import SETTINGS, from_plain, to_plain
 from privfit.models.kinds import ESTIMATORS, KINDS
-from privfit.models.model import check, dumps, load, loads, save
+from privfit.models.model import VERSION, check, dumps, load, loads, save
 from privfit.models.upgrades import PARAMETERS_3, SETTINGS_3, SINCE_2, SOLVERS_3
+from privfit.privacy.released import ReleasedFloat
 
 COINS = np.random.default_rng(20240301)
 X = COINS.uniform(-1.2, 1.2, (400, 3))
@@ -696,8 +697,8 @@ REFUSED: dict[str, tuple[Callable[[], str | bytes], str]] = {
                         r"shares of the release must be parts of 1"),
     "version text": (lambda: changed(LOGISTIC, "privfit-model", to="1"), r"must be a model file"),
     "version 0": (lambda: changed(LOGISTIC, "privfit-model", to=0), r"must be a model file"),
-    "newer": (lambda: changed(LOGISTIC, "privfit-model", to=5),
-              r"version \(5\) must be at most 4 .*; install a newer privfit"),
+    "newer": (lambda: changed(LOGISTIC, "privfit-model", to=7),
+              r"version \(7\) must be at most 6 .*; install a newer privfit"),
     "weight": (lambda: changed("svc by local", "parameters", "C", to=2.0),
                r"C \(2.0\) must be what the release says \(1.0\)"),
     "class": (lambda: changed(LOGISTIC, "class", to="os.system"),
@@ -916,8 +917,13 @@ def test_what_is_not_released_is_not_written(name, tmp_path):
 
 def test_every_refusal_was_reached():
     package = Path(privfit.__file__).parent
+    curve_area = ReleasedFloat(0.5, curve().release)
+    share = {"privfit-model": 6, "written-by": "", "class": "ReleasedFloat",
+             "release": json.loads(dumps(matrix()))["release"]}  # fmt: skip
+    share["release"]["name"] = "accuracy_score"
     calls = [lambda make=make: check(make()) for make, _ in REFUSED.values()]
     calls += [lambda make=make: dumps(make()) for make, _ in NOT_WRITTEN.values()]
+    calls += [lambda: dumps(curve_area), lambda: check(json.dumps(share))]
     calls += [lambda: load(__file__), lambda: check(dumps(Pipeline([("words", HashWords(8))])))]
     sources = [
         package / name
@@ -1112,6 +1118,9 @@ def test_files_of_every_version_load_with_the_same_answers(path):
         assert all(release.verify() for release in ledger.releases)
         return
     model = load(path)
+    if type(model).__name__ == "ReleasedFloat":
+        assert model.value == expected
+        return
     if type(model).__name__ in ("RocCurve", "ConfusionMatrix"):
         assert (model.auc if hasattr(model, "auc") else model.accuracy) == pytest.approx(expected)
         return
@@ -1230,5 +1239,6 @@ def test_version_1_knows_no_fields_of_version_2():
 
 
 def test_there_is_a_file_of_every_class_and_version():
-    newest = GOLDEN / str(check(dumps(HashWords())).version)
-    assert {path.stem for path in newest.glob("*.json")} == {*KINDS, "ledger"}
+    plain, latest = GOLDEN / str(check(dumps(HashWords())).version), GOLDEN / str(VERSION)
+    assert {path.stem for path in plain.glob("*.json")} == {*KINDS, "ledger"} - {"ReleasedFloat"}
+    assert {path.stem for path in latest.glob("*.json")} == {"LogisticRegression", "ReleasedFloat"}

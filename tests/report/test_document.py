@@ -195,7 +195,7 @@ def test_what_was_bought_is_told_from_what_was_declared():
     bought = learn_schema(TABLE, 1.0, 1e-6, columns={"age": "number", "job": "category"})
     made = LogisticRegression(1.0, domain=bought, classes=[False, True]).fit(TABLE, OLD)
     page = assert_harmless(html(made))
-    assert "bought before, by a release of its own" in page.text
+    assert "bought before the fit: age, job, for epsilon 1, delta 1e-06" in page.text
     assert "the schema: its" in page.text
 
 

@@ -104,11 +104,11 @@ def test_missing_values_are_marked_beside_the_panel():
 def test_widths_that_span_decades_are_drawn_on_a_logarithmic_scale():
     panels = panels_of(draw_shapes(shapes_of()))
     scales = {name: panel.get_xscale() for name, panel in panels.items()}
-    assert {name for name, scale in scales.items() if scale == "symlog"} == {"gain", "debt", "pay"}
+    assert {name for name, scale in scales.items() if scale == "symlog"} == {"gain", "debt"}
     assert panels["gain"].get_xlim() == (0, 99_999)
     low, high = panels["debt"].get_xlim()  # the whole scale, a decade beyond its last cuts
     assert low == -high < -1e9
-    assert panels["pay"].get_xlim() == (100, 1e5)  # a decade beyond the declared cuts
+    assert panels["pay"].get_xlim() == (100, 10_900)  # a tenth beyond cuts that lie close together
 
 
 def test_steps_outside_the_view_leave_no_mark_on_its_edge():
@@ -116,6 +116,32 @@ def test_steps_outside_the_view_leave_no_mark_on_its_edge():
     edges = steps.get_data()[1]
     assert (np.diff(edges)[1:-1] > 0).all()
     assert np.isfinite(edges).all()
+
+
+def pairs_of_cuts() -> LogisticRegression:
+    """A model whose value 40 is a bin of its own, far from its neighbours."""
+    coins = np.random.default_rng(0)
+    hours = np.where(coins.uniform(size=4000) < 0.5, 40.0, coins.uniform(0, 100, 4000))
+    cut = Numeric(0, 100, bins=[20, 39.9, 40.1, 60])
+    model = LogisticRegression(50.0, 1e-6, domain=Schema({"hours": cut}), classes=[False, True])
+    return model.fit({"hours": hours}, hours == 40)
+
+
+def test_a_narrow_bin_far_from_its_neighbours_is_a_point_and_no_spike():
+    model = pairs_of_cuts()
+    ax = draw_shapes(model)
+    panel, shape = panels_of(ax)["hours"], model.shape("hours")
+    at = int(np.argmax(shape.values))
+    assert shape.edges[at] > 39
+    (point,) = [one for one in panel.containers if len(one[0].get_xdata())]
+    assert point[0].get_xdata()[0] == pytest.approx(40, abs=0.1)
+    assert point[0].get_ydata()[0] == shape.values[at]
+    *_, steps = steps_of(panel)
+    assert steps.get_data()[0].tolist() == np.delete(shape.values, at).tolist()
+    edges = steps.get_data()[1]
+    assert len(edges) == len(shape.values)
+    assert edges[2] == pytest.approx(40, abs=0.1)  # where its neighbours meet
+    assert "single values" in legend_of(ax)
 
 
 # -------------------------------------------------------------------------------- bands and classes
