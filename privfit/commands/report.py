@@ -27,7 +27,9 @@ DESCRIPTION = (
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("model", help="a model file")
-    parser.add_argument("-o", "--out", required=True, metavar="FILE", help="the report: an .html file")
+    parser.add_argument(
+        "-o", "--out", required=True, metavar="FILE", help="the report: an .html file"
+    )
     parser.add_argument(
         "--curve", metavar="FILE", help="an ROC curve of the model, written by privfit roc"
     )

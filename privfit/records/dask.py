@@ -441,7 +441,9 @@ class _Workers(Sums[R]):
                 "returns the same records whenever it is read, or persist it"
             )
         self._cards.update(cards)
-        self._home.update({i: address for address, mine in jobs.items() for i in mine if i in cards})
+        self._home.update(
+            {i: address for address, mine in jobs.items() for i in mine if i in cards}
+        )
 
     def _in_first_order(self, cards: dict[int, _Card]) -> dict[int, _Card]:
         """The cards of partitions with the columns of the first; others are packed again."""
@@ -517,9 +519,7 @@ class _Workers(Sums[R]):
 
     async def _run_there(self, addresses: list[str], task: Any, arguments: Any) -> dict[str, Any]:
         """Within the client's event loop, where its methods have to be awaited."""
-        return dict(
-            await self._client.run(task, *arguments, workers=addresses, on_error="ignore")
-        )
+        return dict(await self._client.run(task, *arguments, workers=addresses, on_error="ignore"))
 
     async def _watched(self, ask: Any, *arguments: Any) -> Any:
         """What `ask` returns; None if a worker of this fit leaves meanwhile."""
