@@ -2,13 +2,13 @@
 
     python tools/streams.py                                # 100,000,000 rows under 1 GB
     python tools/streams.py --rows 5000000 --compare       # and the same records from memory
-    python tools/streams.py --dask                         # and from two workers, one of them killed
+    python tools/streams.py --dask                         # and from two workers, one killed
     python tools/streams.py --kinds npy parquet --limit 600MB --json
 
 Each kind of file is written part by part, dropped from the page cache, read once as it is (the
 speed of the disk), dropped again, and fitted by a process of its own. Its peak is what the system
-reports when it has ended (`ru_maxrss`); that of Dask is of its driver alone. Exits with 1 if a limit
-was exceeded, or if releases differ between kinds of files, from memory or from Dask. POSIX only.
+reports when it has ended (`ru_maxrss`); with Dask, that of the driver alone. Exits with 1 if a
+limit was exceeded, or if releases differ between kinds of files, memory and Dask. POSIX only.
 """
 
 from __future__ import annotations

@@ -21,7 +21,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from privfit.base import blas
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Array, Floats
 from privfit.domains import Domain
@@ -129,20 +128,14 @@ class Fitted:
 
 
 def fit(labelled: Labelled, terms: Terms, wanted: Wanted) -> Fitted:
-    """Fit a linear model to each class that gets one.
-
-    Its matrices are small: one thread of BLAS is enough for all but the solver of a user.
-    """
-    with blas.one_thread():
-        plan = Plan.of(labelled, terms, wanted)
+    """Fit a linear model to each class that gets one."""
+    plan = Plan.of(labelled, terms, wanted)
     account = terms.open(plan.packed.objective)
-    with blas.one_thread():
-        packed, rest = plan.buy_blanks(account)
-        weighings = plan.buy_counts(rest, packed)
+    packed, rest = plan.buy_blanks(account)
+    weighings = plan.buy_counts(rest, packed)
     paths = plan.run(rest, packed, weighings)
-    with blas.one_thread():
-        scales = plan.calibrate(rest, packed, paths, weighings)
-        return plan.close(account, packed, paths, weighings, scales)
+    scales = plan.calibrate(rest, packed, paths, weighings)
+    return plan.close(account, packed, paths, weighings, scales)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -28,6 +28,7 @@ from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_sparse
 from privfit.domains import Domain
 from privfit.domains.codes import Codes
+from privfit.domains.schema import Schema
 from privfit.domains.domain import not_finite
 from privfit.domains.frames import length
 from privfit.domains.reading import LevelReader, positions, two_classes
@@ -414,6 +415,7 @@ def _pack_dense(X: Any, domain: Domain, groups: Integers, uniform: bool) -> Dens
 def _blocks(X: Any, domain: Domain, uniform: bool) -> Iterator[tuple[int, NDArray[np.int16]]]:
     """Blocks (first, rows) of dense rows."""
     if isinstance(X, Codes):
+        assert isinstance(domain, Schema)  # the only one that makes codes
         step = max(1, CHUNK_BYTES // (2 * X.shape[1]))
         for first in range(0, X.shape[0], step):
             yield first, X[first : first + step].dense(domain.level_units)
