@@ -28,10 +28,10 @@ from privfit.base.typing import Floats, Integers
 from privfit.base.validation import is_sparse
 from privfit.domains import Domain
 from privfit.domains.codes import Codes
-from privfit.domains.schema import Schema
 from privfit.domains.domain import not_finite
 from privfit.domains.frames import length
 from privfit.domains.reading import LevelReader, positions, two_classes
+from privfit.domains.schema import Schema
 
 MAX_RECORDS = 2**32  # a public bound: sums are proved not to overflow up to here
 TABLE_RECORDS = 2**31 - 1  # of one table in memory, whose rows have 32-bit numbers
