@@ -28,9 +28,9 @@ IMAGE = 256  # coordinates of coded records' images that are summed at a time
 HALF_BLOCK = BLOCK_ROWS // 2  # records whose gradients fit in 32 bits
 
 Caps: TypeAlias = NDArray[np.int16]
-# Numbers that are looked at together. Workers of Dask tell the C library to return all larger
-# memory to the system, so that new arrays in a loop cost more than what is computed in them.
-AT_ONCE = 1 << 15
+# Float64 numbers that are looked at together: workers of Dask tell the C library to return all
+# memory from 128 kB on to the system, and then new arrays cost more than what is done with them.
+AT_ONCE = 15_000
 NO_TABLE = (np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))
 NO_WIDE = (np.empty(0), np.empty(0))
 NO_CAPS: Caps = np.empty(0, dtype=np.int16)  # of single records: one cap holds for all
@@ -149,19 +149,10 @@ class DenseLayout(Unfolded):
         """int64 (packed rows,): norms of the records' images; see `sparse_lengths`."""
         records = self.records
         matrix, found = columns[:-1].astype(np.float64), []
-        step = max(PANEL_ROWS, AT_ONCE // len(columns))
-        x, image = np.empty((step, len(matrix))), np.empty((step, matrix.shape[1]))
-        whole = np.empty(image.shape, dtype=np.int64)
-        for block in records.blocks(step):
-            n = len(block)
-            x[:n] = block
-            np.matmul(x[:n], matrix, out=image[:n])  # whole numbers below 2^53: exact
-            whole[:n] = image[:n]
-            sizes = np.add(whole[:n], columns[-1], out=whole[:n])
-            np.abs(sizes, out=sizes)
-            sizes += (1 << shift) - 1
-            sizes >>= shift
-            found.append(np.einsum("ij,ij->i", sizes, sizes) if squared else sizes.sum(axis=1))
+        for block in records.blocks(AT_ONCE // len(columns)):
+            image = block.astype(np.float64) @ matrix  # whole numbers below 2^53: exact
+            sizes = (np.abs(image.astype(np.int64) + columns[-1]) + ((1 << shift) - 1)) >> shift
+            found.append((sizes * sizes if squared else sizes).sum(axis=1))
         result = np.zeros(records.panels.shape[0] * PANEL_ROWS, dtype=np.int64)
         result[np.concatenate([run.first + np.arange(run.count) for run in records.runs])] = (
             np.concatenate(found)
@@ -172,12 +163,9 @@ class DenseLayout(Unfolded):
         """int64 (d + 1, d + 1): the sum of x~ x~'."""
         d = self.records.n_features
         total = np.zeros((d + 1, d + 1), dtype=np.int64)
-        step = max(PANEL_ROWS, AT_ONCE // (d + 1))
-        x = np.full((step, d + 1), float(1 << self.a))
-        for block in self.records.blocks(step):
-            some = x[: len(block)]
-            some[:, :d] = block
-            total += (some.T @ some).astype(np.int64)  # whole numbers below 2^53: exact
+        for block in self.records.blocks(AT_ONCE // (d + 1)):
+            x = np.column_stack([block, np.full(len(block), 1 << self.a)]).astype(np.float64)
+            total += (x.T @ x).astype(np.int64)  # whole numbers below 2^53: exact in any order
         return total
 
     def parent(self, whole: Floats, rows: Rows) -> DenseParent:
