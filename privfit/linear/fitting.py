@@ -24,6 +24,7 @@ import numpy as np
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Array, Floats
 from privfit.domains import Domain
+from privfit.domains.hashing import BUCKETS
 from privfit.linear import auto
 from privfit.linear.additive import Additive
 from privfit.linear.calibration import CALIBRATION, Parts, Scale, prior_of
@@ -34,6 +35,7 @@ from privfit.linear.level_shares import written_shares
 from privfit.linear.methods import METHODS
 from privfit.linear.objective_perturbation import ObjectivePerturbation
 from privfit.objectives import LinearObjective
+from privfit.objectives.features import most_bytes
 from privfit.privacy.ledger import Release
 from privfit.runs.door import before, realised, settings_of
 from privfit.runs.fields import Taken
@@ -296,7 +298,8 @@ def _coded(
 ) -> tuple[Coder, Purchase | None, Labelled]:
     """The solver by its recipe, and records under the schema that the coding makes."""
     schema: Any = labelled.domain
-    read = labelled.read_once()
+    functions = settings.most_of(schema.columns)
+    read = labelled.leaving(most_bytes(schema.columns, functions, BUCKETS)).read_once()
     columns = purchase_of(
         schema, read.table, terms, coding, labelled.n_threads, len(labelled.heads)
     )
