@@ -2,12 +2,13 @@
 
     python tools/streams.py                                # 100,000,000 rows under 1 GB
     python tools/streams.py --rows 5000000 --compare       # and the same records from memory
+    python tools/streams.py --dask                         # and from two workers, one killed
     python tools/streams.py --kinds npy parquet --limit 600MB --json
 
 Each kind of file is written part by part, dropped from the page cache, read once as it is (the
 speed of the disk), dropped again, and fitted by a process of its own. Its peak is what the system
-reports when it has ended (`ru_maxrss`). Exits with 1 if a limit was exceeded, or if releases differ
-between kinds of files or from memory. POSIX only.
+reports when it has ended (`ru_maxrss`); with Dask, that of the driver alone. Exits with 1 if a
+limit was exceeded, or if releases differ between kinds of files, memory and Dask. POSIX only.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ import argparse
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +32,7 @@ import numpy as np
 
 PART = 250_000  # rows that are generated at a time
 COLUMNS = 10
+KILLED = 4  # the step after which a worker is killed
 KINDS = ("npy", "parquet", "csv")
 
 
@@ -40,7 +45,7 @@ def parts(rows: int) -> Iterator[tuple[Any, Any]]:
         yield X.astype(np.float32), (X[:, 0] - X[:, 1] + noise > 0).astype(np.int8)
 
 
-def write(kind: str, folder: Path, rows: int) -> Path:
+def write(kind: str, folder: Path, rows: int) -> None:
     """A file of these rows; labels are a column, or a file of their own beside an array."""
     path, names = folder / f"x.{kind}", [f"c{j}" for j in range(COLUMNS)]
     if kind == "npy":
@@ -51,7 +56,7 @@ def write(kind: str, folder: Path, rows: int) -> Path:
             X[i * PART : i * PART + len(some)], y[i * PART : i * PART + len(some)] = some, labels
             X.flush()
         y.flush()
-        return path
+        return
     import pyarrow
     from pyarrow import csv, parquet
 
@@ -60,7 +65,6 @@ def write(kind: str, folder: Path, rows: int) -> Path:
     with writer(str(path), pyarrow.schema(types)) as file:
         for X, y in parts(rows):
             file.write_table(pyarrow.table([*X.T, y], names=[*names, "late"]))
-    return path
 
 
 def forget(path: Path) -> None:
@@ -82,23 +86,60 @@ def read_through(path: Path) -> float:
 
 
 def fit(path: str, limit: str) -> None:
-    """What the child does: fit, and print a digest of the release and how long packing took."""
+    """What a child does: fit, and print a digest of the release and how long packing took."""
     from privfit import Gradient, LogisticRegression, Numeric, Schema, Stream
 
     schema = Schema({f"c{j}": Numeric(-1, 1) for j in range(COLUMNS)})
     model = LogisticRegression(
         1.0, 1e-12, domain=schema, classes=[0, 1], solver=Gradient(steps=8), random_state=0
     )
-    started, packed = time.perf_counter(), [0.0]
-    if limit:
-        told = lambda _: packed.append(time.perf_counter() - started)  # noqa: E731
-        stream = Stream(path, memory_limit=limit, progress=told)
-        y: Any = str(Path(path).with_name("y.npy")) if path.endswith(".npy") else "late"
-        model.fit(stream, y)
-    else:
-        model.fit(np.load(path), np.load(Path(path).with_name("y.npy")))
+    labels = str(Path(path).with_name("y.npy"))
+    packed = [0.0]
+    told = lambda _: packed.append(time.perf_counter() - started)  # noqa: E731
+    with ExitStack() as stack:
+        if limit == "memory":
+            X, y = np.load(path), np.load(labels)
+        elif limit == "dask":
+            X, y, kill_one = stack.enter_context(on_workers(path, labels))
+            model.set_params(callback=kill_one)
+        else:
+            X = Stream(path, memory_limit=limit, progress=told)
+            y = labels if path.endswith(".npy") else "late"
+        started = time.perf_counter()
+        model.fit(X, y)
+        taken = time.perf_counter() - started
     released = hashlib.sha256(model.release_.to_json().encode()).hexdigest()
-    print(json.dumps([released, packed[-1], time.perf_counter() - started]))
+    print(json.dumps([released, packed[-1], taken]))
+
+
+def rows_of(path: str, first: int) -> Any:
+    """A part of a mapped array, as a worker reads it."""
+    return np.load(path, mmap_mode="r")[first : first + PART]
+
+
+@contextmanager
+def on_workers(path: str, labels: str) -> Iterator[tuple[Any, Any, Any]]:
+    """Records and labels of two workers of one thread, and a callback that kills one of them."""
+    from dask import delayed
+    from distributed import Client, LocalCluster
+
+    steps = count(1)
+
+    def kill_one(_: Any) -> None:
+        if next(steps) == KILLED:
+            os.kill(min(client.run(os.getpid).values()), signal.SIGKILL)
+
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, memory_limit=0, dashboard_address=None,
+                     silence_logs=50) as cluster,
+        Client(cluster) as client,
+    ):  # fmt: skip
+        client.wait_for_workers(2)
+        starts, load = range(0, len(np.load(labels, mmap_mode="r")), PART), delayed(rows_of)
+        X, y = ([load(name, first) for first in starts] for name in (path, labels))
+        yield X, y, kill_one
+        if next(steps) <= KILLED:
+            sys.exit("no worker was killed")
 
 
 def run(path: Path, limit: str) -> dict[str, Any]:
@@ -125,28 +166,39 @@ def main() -> int:
     parser.add_argument("--limit", default="1GB")
     parser.add_argument("--folder", help="of the files; by default that for temporary ones")
     parser.add_argument("--compare", action="store_true", help="fit in memory, too; needs npy")
+    parser.add_argument("--dask", action="store_true", help="fit on two workers, too; needs npy")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--write", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         fit(*options.child)
+        return 0
+    if options.write:
+        write(options.write[0], Path(options.write[1]), options.rows)
         return 0
     from privfit.records.memory import limit_of
 
     limit, found = limit_of(options.limit) or 0, {}
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         for kind in options.kinds:
-            path = write(kind, Path(folder), options.rows)
+            path = Path(folder) / f"x.{kind}"
+            # By a process of its own: another one begins with the peak of that which started it.
+            rows = str(options.rows)
+            command = [sys.executable, __file__, "--rows", rows, "--write", kind, folder]
+            subprocess.run(command, check=True)
             disk, size = read_through(path), path.stat().st_size
-            found[kind] = {"bytes": size, "disk": disk, **run(path, options.limit)}
-            if options.compare and kind == "npy":
-                found["memory"] = {"bytes": size, "disk": disk, **run(path, "")}
+            others = [*["memory"] * options.compare, *["dask"] * options.dask]
+            for name in (kind, *others * (kind == "npy")):
+                how = name if name in others else options.limit
+                forget(path)
+                found[name] = {"bytes": size, "disk": disk, **run(path, how)}
             path.unlink()
     if options.json:
         print(json.dumps({"rows": options.rows, "limit": limit, "found": found}))
     else:
         show(options.rows, found)
-    streamed = [facts for kind, facts in found.items() if kind != "memory"]
+    streamed = [facts for kind, facts in found.items() if kind in KINDS]
     kept = all(facts["peak"] < limit for facts in streamed)
     return int(not kept or len({facts["release"] for facts in found.values()}) != 1)
 

@@ -21,7 +21,7 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -34,7 +34,7 @@ from privfit.base import extras
 from privfit.base.errors import InputError
 from privfit.records.csv_files import CsvReader, check_delimiter
 from privfit.records.files import File, find_files
-from privfit.records.sources import Constant, listed_once
+from privfit.records.sources import ArrowFile, ArrowTable, Constant, ParquetTable
 
 __all__ = [
     "STDIN",
@@ -469,34 +469,28 @@ def _arrow(what: str) -> Any:
     return pyarrow
 
 
-def _parquet(file: IO[bytes], path: str, names: list[str] | None) -> Iterator[Raw]:
-    pyarrow = _arrow("Parquet files")
-    from pyarrow import parquet
+class _Given:
+    """An open file in the place of one that a table would open itself."""
 
+    local = None
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def open(self) -> AbstractContextManager[IO[bytes]]:
+        return nullcontext(self._file)
+
+
+def _in_arrow(
+    kind: type[ArrowTable], what: str, file: IO[bytes], path: str, names: list[str] | None
+) -> Iterator[Raw]:
+    """A file that a `Stream` reads in the same way."""
+    pyarrow = _arrow(f"{what} files")
+    table = kind(_Given(file))
     try:
-        listed = listed_once(parquet.read_metadata(file))
-        table = parquet.ParquetFile(file, read_dictionary=listed, page_checksum_verification=True)
-        places = _places(table.schema_arrow.names, names, path)
-        for batch in table.iter_batches(ROWS, columns=list(places)):
-            yield {name: batch.column(name) for name in places}
+        yield from table.pieces(list(_places(table.names, names, path)), ROWS)
     except (pyarrow.ArrowException, OSError):
-        raise InputError(f"{path!r} is a damaged Parquet file; create it again") from None
-
-
-def _feather(file: IO[bytes], path: str, names: list[str] | None) -> Iterator[Raw]:
-    pyarrow = _arrow("Arrow files")
-    from pyarrow import ipc
-
-    try:
-        table = ipc.open_file(file)
-        places = _places(table.schema.names, names, path)
-        for i in range(table.num_record_batches):
-            batch = table.get_batch(i)
-            for first in range(0, batch.num_rows, ROWS):
-                part = batch.slice(first, ROWS)
-                yield {name: part.column(place) for name, place in places.items()}
-    except pyarrow.ArrowException:
-        raise InputError(f"{path!r} is a damaged Arrow file; create it again") from None
+        raise InputError(f"{path!r} is a damaged {what} file; create it again") from None
 
 
 def _spreadsheet(file: IO[bytes], path: str, names: list[str] | None) -> Iterator[Raw]:
@@ -541,8 +535,8 @@ def _column(cells: list[Any]) -> Any:
 
 
 TABLES: dict[bytes, Callable[[IO[bytes], str, list[str] | None], Iterator[Raw]]] = {
-    b"PAR1": _parquet,
-    b"ARROW1": _feather,
+    b"PAR1": partial(_in_arrow, ParquetTable, "Parquet"),
+    b"ARROW1": partial(_in_arrow, ArrowFile, "Arrow"),
     b"PK\x03\x04": _spreadsheet,
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import math
 from collections.abc import Iterator
 from itertools import chain, repeat
 from typing import Any
@@ -59,8 +60,8 @@ def run(options: argparse.Namespace, console: Console) -> None:
     if options.proba and not hasattr(model, "predict_proba"):
         kind = type(model).__name__
         raise InputError(f"--proba needs probabilities, which {kind} does not have; leave it out")
-    if options.threshold is not None and len(getattr(model, "classes_", ())) != 2:
-        raise InputError("--threshold applies to classifiers of two classes alone; leave it out")
+    if options.threshold is not None:
+        _check_threshold(options.threshold, model)
     kept = list(dict.fromkeys([*filter(None, [options.id]), *options.keep]))
     chunks = read_chunks(
         options.data, schema, None, CsvForm.of(options), kept=kept,
@@ -85,6 +86,17 @@ def run(options: argparse.Namespace, console: Console) -> None:
         out.write(text.getvalue())
     console.say(f"{options.out}: predictions")
     console.result({"predictions": options.out})
+
+
+def _check_threshold(threshold: float, model: Any) -> None:
+    """Refuse a threshold that means nothing; an infinite one predicts the first class alone."""
+    if len(getattr(model, "classes_", ())) != 2:
+        raise InputError("--threshold applies to classifiers of two classes alone; leave it out")
+    if hasattr(model, "predict_proba") and not (0 <= threshold <= 1 or threshold == math.inf):
+        raise InputError(
+            f"--threshold ({threshold}) must be a probability from 0 to 1, or inf for none of the "
+            "second class; pass one such as 0.5"
+        )
 
 
 def _rows(

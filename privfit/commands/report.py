@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from privfit.base.errors import InputError
@@ -27,7 +28,9 @@ DESCRIPTION = (
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("model", help="a model file")
-    parser.add_argument("-o", "--out", required=True, metavar="FILE", help="the report")
+    parser.add_argument(
+        "-o", "--out", required=True, metavar="FILE", help="the report: an .html file"
+    )
     parser.add_argument(
         "--curve", metavar="FILE",
         help="an ROC curve of the model, written by privfit roc; default: that of the model file",
@@ -46,6 +49,8 @@ def run(options: argparse.Namespace, console: Console) -> None:
     """Write a report."""
     from privfit.report.document import html
 
+    if Path(options.out).suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"--out ({options.out!r}) must end in .html; pass such a path")
     load_model(options.model)  # a file that is no model is refused by its own message
     given: dict[str, Any] = {"title": options.title, "date": options.date}
     given["curve"] = _opened(options.curve, (RocCurve,), "--curve", "privfit roc --out writes")

@@ -77,6 +77,16 @@ class Codes:
                         found[rows, k] += some * unit * W[k, start]
         return found
 
+    def dense(self, one: int) -> NDArray[np.int16]:
+        """(n, width): the same records, where a level is `one` in its column."""
+        found = np.zeros(self.shape, dtype=np.int16)
+        every = np.arange(self.shape[0])
+        for group, column in zip(self.groups, self.levels, strict=True):
+            found[every, group.start + column.astype(np.int64)] = one
+        for place, numbers in zip(self.places, self.numbers, strict=True):
+            found[:, place] = numbers
+        return found
+
     def csr(self, one: int) -> scipy.sparse.csr_array:
         """The same records as a matrix of int16, where a level is `one` in its column."""
         n, width = self.shape

@@ -12,6 +12,7 @@ from scipy.special import log_softmax
 from sklearn.utils.validation import check_is_fitted
 
 from privfit._kernels import threads
+from privfit.base import blas
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Floats
 from privfit.base.validation import is_sparse
@@ -154,6 +155,7 @@ class BernoulliNB(ExactAccuracy, PrivateEstimator):
         self.n_threads = n_threads
         self.random_state = random_state
 
+    @blas.calm
     def fit(self, X: Any, y: Any, **refused: Any) -> BernoulliNB:
         """Fit to private records and their labels.
 

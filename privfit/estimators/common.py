@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit._kernels import threads
 from privfit.base import blas
-from privfit.base.cautions import PrivacyLeakWarning, callers, caution_score
+from privfit.base.cautions import PrivacyLeakWarning, call_depth, callers, caution_score
 from privfit.base.errors import DeclarationError, DeclarationTypeError, InputError, InputTypeError
 from privfit.base.typing import Array
 from privfit.base.validation import is_sparse
@@ -372,7 +372,7 @@ def read_labels(y: Any, declared: Any, what: str, in_parts: bool = False) -> tup
         warnings.warn(
             f"{what} reads its classes from the private labels; pass classes=[...] to declare them",
             PrivacyLeakWarning,
-            stacklevel=4,  # who called `fit`, which has its own way to read records
+            stacklevel=call_depth(),
         )
         declared = _seen(y)
         check_classification_targets(declared if isinstance(y, list | tuple) else y)

@@ -202,6 +202,7 @@ class KMeans(Clusterer):
         self.callback = callback
         self.verbose = verbose
 
+    @blas.calm
     def fit(self, X: Any, y: Any = None, **refused: Any) -> KMeans:
         """Fit to private records.
 
@@ -234,8 +235,7 @@ class KMeans(Clusterer):
                 else self._found(X, clustered(domain, self.scale), given)
             )
         remember_columns(self, X, found.objective.domain)
-        with blas.one_thread():
-            self._keep(found)
+        self._keep(found)
         return self
 
     def _declared(self, X: Any) -> Domain:

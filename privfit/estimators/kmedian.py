@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from privfit.base.cautions import OldNameWarning, caution_score
+from privfit.base import blas
+from privfit.base.cautions import OldNameWarning, call_depth, caution_score
 from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.base.typing import Floats
 from privfit.clustering import kmedian, medians
@@ -162,6 +163,7 @@ class KMedian(Clusterer):
         self.callback = callback
         self.verbose = verbose
 
+    @blas.calm
     def fit(self, X: Any, y: Any = None, **refused: Any) -> KMedian:
         """Choose facilities for private records.
 
@@ -186,10 +188,11 @@ class KMedian(Clusterer):
         self._check_sizes()
         if self.facilities is None:
             return self._fit_anywhere(X)
-        objective = self._objective(X)
+        with self._bounded():  # a metric of ones own
+            objective = self._objective(X)
         solver = kmedian.automatic(objective) if self._is_auto else self.solver
         if isinstance(solver, str) and solver == "local":
-            warnings.warn(LOCAL, OldNameWarning, stacklevel=2)
+            warnings.warn(LOCAL, OldNameWarning, stacklevel=call_depth())
         name, settings = settings_of(solver, kmedian.METHODS)
         space = Subsets(objective.n_facilities, int(self.n_clusters))
         path, account, used = self._run(name, settings, objective, lambda _: space)

@@ -16,6 +16,7 @@ from sklearn import config_context
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from privfit.base import blas
 from privfit.base.errors import DeclarationError, InputError
 from privfit.base.typing import Array, Floats
 from privfit.base.validation import is_sparse
@@ -99,6 +100,7 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         self.callback = callback
         self.verbose = verbose
 
+    @blas.calm
     def fit(self, X: Any, y: Any, **refused: Any) -> Any:
         """Fit to private records and their labels.
 

@@ -12,7 +12,8 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from privfit._kernels import threads
-from privfit.base.cautions import OldNameWarning
+from privfit.base import blas
+from privfit.base.cautions import OldNameWarning, call_depth
 from privfit.base.errors import DeclarationError
 from privfit.estimators.bayes import BINARY, binary_records
 from privfit.estimators.common import PrivateEstimator, refuse, remember_columns
@@ -142,6 +143,7 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.method = method
 
+    @blas.calm
     def fit(self, X: Any, y: Any = None, **refused: Any) -> SelectFeatures:
         """Select features by private records and their labels.
 
@@ -221,7 +223,9 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
                 "pass solver alone"
             )
         warnings.warn(
-            "method of SelectFeatures is solver now; pass solver=...", OldNameWarning, stacklevel=3
+            "method of SelectFeatures is solver now; pass solver=...",
+            OldNameWarning,
+            stacklevel=call_depth(),
         )
         return self.method
 

@@ -252,10 +252,21 @@ class Additive(Descending):
         int
             The number of levels.
         """
-        return room_for_levels(schema.columns, self._most_of(schema.columns))
+        return room_for_levels(schema.columns, self.most_of(schema.columns))
 
-    def _most_of(self, columns: Mapping[str, Column]) -> int:
-        """The most coordinates of a number of these columns, whatever the budget."""
+    def most_of(self, columns: Mapping[str, Column]) -> int:
+        """The most coordinates of a number, whatever the budget.
+
+        Parameters
+        ----------
+        columns : dict of str to Column
+            The columns.
+
+        Returns
+        -------
+        int
+            The number of coordinates.
+        """
         passed = [one for one in (self.public, self.learned) if one is not None]
         most = most_functions(sum(column.holds_numbers for column in columns.values()))
         by_rule = (max(2 * PUBLIC, most), most, 0)[len(passed)]
@@ -303,7 +314,7 @@ class Additive(Descending):
         s = self._filled(objective, task.n_public, gaussian_left(budget), task.neighbours)
         s.features(objective)
         columns = objective.domain.declared_columns
-        room_for_levels(columns, self._most_of(columns))
+        room_for_levels(columns, self.most_of(columns))
         if Noise.of_budget(s.descent, budget, 1).least < LEAST:
             raise DeclarationError(
                 f"epsilon ({budget.epsilon!r}) is too small for this number of steps; pass fewer "

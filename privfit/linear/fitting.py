@@ -21,10 +21,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from privfit.base import blas
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Array, Floats
 from privfit.domains import Domain
+from privfit.domains.hashing import BUCKETS
 from privfit.linear import auto
 from privfit.linear.additive import Additive
 from privfit.linear.calibration import CALIBRATION, Parts, Scale, prior_of
@@ -35,6 +35,7 @@ from privfit.linear.level_shares import written_shares
 from privfit.linear.methods import METHODS
 from privfit.linear.objective_perturbation import ObjectivePerturbation
 from privfit.objectives import LinearObjective
+from privfit.objectives.features import most_bytes
 from privfit.privacy.ledger import Release
 from privfit.runs.door import before, realised, settings_of
 from privfit.runs.fields import Taken
@@ -129,20 +130,14 @@ class Fitted:
 
 
 def fit(labelled: Labelled, terms: Terms, wanted: Wanted) -> Fitted:
-    """Fit a linear model to each class that gets one.
-
-    Its matrices are small: one thread of BLAS is enough for all but the solver of a user.
-    """
-    with blas.one_thread():
-        plan = Plan.of(labelled, terms, wanted)
+    """Fit a linear model to each class that gets one."""
+    plan = Plan.of(labelled, terms, wanted)
     account = terms.open(plan.packed.objective)
-    with blas.one_thread():
-        packed, rest = plan.buy_blanks(account)
-        weighings = plan.buy_counts(rest, packed)
+    packed, rest = plan.buy_blanks(account)
+    weighings = plan.buy_counts(rest, packed)
     paths = plan.run(rest, packed, weighings)
-    with blas.one_thread():
-        scales = plan.calibrate(rest, packed, paths, weighings)
-        return plan.close(account, packed, paths, weighings, scales)
+    scales = plan.calibrate(rest, packed, paths, weighings)
+    return plan.close(account, packed, paths, weighings, scales)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -303,7 +298,8 @@ def _coded(
 ) -> tuple[Coder, Purchase | None, Labelled]:
     """The solver by its recipe, and records under the schema that the coding makes."""
     schema: Any = labelled.domain
-    read = labelled.read_once()
+    functions = settings.most_of(schema.columns)
+    read = labelled.leaving(most_bytes(schema.columns, functions, BUCKETS)).read_once()
     columns = purchase_of(
         schema, read.table, terms, coding, labelled.n_threads, len(labelled.heads)
     )

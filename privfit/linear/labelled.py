@@ -46,6 +46,12 @@ class Labelled:
         """The same records under another domain."""
         return self if domain is self.domain else replace(self, domain=domain)
 
+    def leaving(self, room: int) -> Labelled:
+        """The same records; a stream leaves so many bytes of its memory limit to a model."""
+        if not isinstance(self.table, Stream):
+            return self
+        return replace(self, table=self.table.leaving(room))
+
     def read_once(self) -> Labelled:
         """These records with their cells read; those on a cluster are read where they are."""
         schema: Any = self.domain

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -23,6 +24,7 @@ from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.base.rounding import BELOW
 from privfit.base.validation import is_whole
 from privfit.domains import Domain, Schema
+from privfit.domains.columns import Column
 from privfit.domains.scales import MOST_DIMENSIONS, SMOOTH, SMOOTHEST
 from privfit.linear.feature_coding import feature_coding
 from privfit.linear.losses import Loss, SmoothLoss, Tabled
@@ -218,7 +220,22 @@ class ObjectivePerturbation(Perturbation):
         int
             The number of levels.
         """
-        return room_for_levels(schema.columns, 2 * (self.functions or PUBLIC) + 1)
+        return room_for_levels(schema.columns, self.most_of(schema.columns))
+
+    def most_of(self, columns: Mapping[str, Column]) -> int:
+        """The most coordinates of a number.
+
+        Parameters
+        ----------
+        columns : dict of str to Column
+            The columns, all of which are coded alike.
+
+        Returns
+        -------
+        int
+            The number of coordinates.
+        """
+        return 2 * (self.functions or PUBLIC) + 1
 
     def coding(self, objective: LinearObjective, radius: float | None = None) -> UnitCoding:
         """The coding of records into the unit ball, by functions of numbers if there are any.

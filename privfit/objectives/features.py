@@ -43,6 +43,8 @@ __all__ = ["ONE", "Curve", "Features", "Levels", "Table", "room_for_levels"]
 
 ONE = 1 << MAP_BITS
 SMOOTH = 0.3  # the difference of ranks over which a kernel falls to 1/e
+CELLS = 300  # of a number at most: 211 of the public scale, and what is cut within them
+COPIES = 9  # of the maps of all levels, at most 8.4 at a time in a fit of 3,911 levels
 WIDEST = 4096  # coordinates of records, whose products are to fit in memory
 FINEST = 256  # groups of bins that a kernel tells apart
 BESIDE_LINE = 1  # the most functions of each kind beside a straight line
@@ -321,6 +323,19 @@ def most_coordinates(columns: Mapping[str, Column], of_number: int) -> int:
         else:
             most += 1 if width is None else width
     return most
+
+
+def most_bytes(columns: Mapping[str, Column], of_number: int, buckets: int) -> int:
+    """Bytes that the matrices of an additive model take at most, `COPIES` of all its maps.
+
+    A blank category may get as many levels as there are `buckets`, and all of them together as many
+    as there is room for. What is counted is public.
+    """
+    numbers = sum(column.holds_numbers for column in columns.values())
+    others = [column for column in columns.values() if not column.holds_numbers]
+    levels = sum(buckets if column.is_blank else column.width for column in others)
+    coordinates = min(numbers * of_number + levels, WIDEST)
+    return 8 * COPIES * coordinates * (numbers * CELLS + min(levels, WIDEST))
 
 
 def room_for_levels(columns: Mapping[str, Column], of_number: int) -> int:

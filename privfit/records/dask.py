@@ -2,9 +2,10 @@
 
 Each partition is loaded and packed by one worker, as a task, and stays in that worker's process,
 outside the memory that Dask manages and may move. A question is not a task: it takes a tenth of the
-time that a task takes on its way through a scheduler. It goes to one worker, which asks FAN_IN
-others while it answers for its own partitions, and so on down a tree; sums come back the same way.
-Only candidates and sums of integers cross the network; the driver never sees a record.
+time that a task takes on its way through a scheduler. It goes to FAN_IN workers, each of which asks
+as many others while it answers for its own partitions, and so on down a tree; sums come back the
+same way. Where the driver cannot reach workers itself, the scheduler passes a question on to the
+first one. Only candidates and sums of integers cross the network; the driver never sees a record.
 
 **Failures.** A question contains everything that is needed to answer it (`rows`), so asking again
 is free and exact. Every sum carries the number of records that it covers. If a worker is lost, the
@@ -19,13 +20,13 @@ import threading
 import time
 import uuid
 import weakref
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, reduce
-from itertools import cycle, islice
+from heapq import heapify, heapreplace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -48,6 +49,7 @@ Homes: TypeAlias = "list[tuple[str, list[int]]]"  # workers and the partitions t
 
 FAN_IN = 8  # workers that a worker asks: messages of a level are few, and so are levels
 PATIENCE = 0.25  # seconds between two looks at who is still there
+REACH = 2.0  # seconds for a first connection to a worker; else the scheduler passes questions on
 MOST_ROUNDS = 20  # of one question: a worker that runs out of memory will do so again
 AWAKE = 30.0  # seconds between two tasks, without which a scheduler may close for want of use
 WAIT = 60.0  # seconds to wait for a first worker, or for another if all are gone
@@ -106,9 +108,9 @@ class _Share:
         return {index for numbers in list(self.tables) for index in numbers}
 
     def hold(self, index: int, table: Rows) -> None:
-        """Keep a table, unless this partition is held already."""
+        """Keep a table, unless this partition is held already, in one with others."""
         with self.lock:
-            if index not in self.numbers():
+            if (index,) in self.tables or index not in self.numbers():
                 self.tables[index,], self.joined = table, False
 
     def answer(self, question: Asked, indices: list[int], n_threads: int) -> _Sum:
@@ -183,7 +185,7 @@ def _pack(fit: str, index: int, X: Any, y: Any, make: Make[Rows], order: tuple[A
         X = _in_order(X, names, order)
         table = make(*(_apart(X, y.name) if isinstance(y, _Label) else (X, y)))
     except Exception as error:
-        return _Card(refusal=_portable(error.with_traceback(None)))
+        return _Card(refusal=_portable(error.with_traceback(None)), names=names)
     _HELD[fit, get_worker().address].hold(index, table)
     return _Card(table.n_records, table.n_features, names=order or names)
 
@@ -213,22 +215,25 @@ async def _ask(fit: str, question: Asked, homes: Homes, dask_worker: Any = None)
     """The sum over this worker, which is the first of `homes`, and over the others below it."""
     (_, indices), *below = homes
     here = _HELD[fit, dask_worker.address].answer
-    return _add(
-        await asyncio.gather(
-            asyncio.to_thread(here, question, indices, dask_worker.state.nthreads),
-            *(_pass_on(fit, question, below[i::FAN_IN], dask_worker)
-              for i in range(min(FAN_IN, len(below)))),
-        )
-    )  # fmt: skip
+    mine, others = await asyncio.gather(
+        asyncio.to_thread(here, question, indices, dask_worker.state.nthreads),
+        _ask_others(fit, question, below, dask_worker.rpc),
+    )
+    return _add([mine, others])
 
 
-async def _pass_on(fit: str, question: Asked, homes: Homes, dask_worker: Any) -> _Sum:
+async def _ask_others(fit: str, question: Asked, homes: Homes, rpc: Any) -> _Sum:
+    """The sum over these workers, FAN_IN of which are asked for themselves and the others."""
+    branches = [homes[i::FAN_IN] for i in range(min(FAN_IN, len(homes)))]
+    return _add(await asyncio.gather(*(_pass_on(fit, question, one, rpc) for one in branches)))
+
+
+async def _pass_on(fit: str, question: Asked, homes: Homes, rpc: Any) -> _Sum:
     """The answer of the first of these workers, by the same message as that of `Client.run`."""
     from distributed.protocol.pickle import dumps
 
-    there = dask_worker.rpc(homes[0][0])
     try:
-        reply = await there.run(function=dumps(_ask), args=dumps((fit, question, homes)))
+        reply = await rpc(homes[0][0]).run(function=dumps(_ask), args=dumps((fit, question, homes)))
     except OSError:  # it is gone, and what it held is missing from the sum
         return _Sum()
     found: _Sum = reply.get("result", _Sum())
@@ -356,6 +361,7 @@ class _Workers(Sums[R]):
         self._used: set[str] = set()  # workers that may hold tables of this fit
         self._order: tuple[Any, ...] | None = None  # the columns of the first partition
         self._last_task = time.monotonic()
+        self._reaches: bool | None = None  # whether questions go to workers directly
         weakref.finalize(self, _drop_everywhere, client, self._fit, self._used)
         self._settle()
         filled = [card for card in self._cards.values() if card.n_records]
@@ -390,7 +396,7 @@ class _Workers(Sums[R]):
             homeless = [i for i in range(len(self._partitions)) if self._home.get(i) not in workers]
             if not homeless:
                 return
-            self._pack(homeless[:1] if self._order is None else homeless, workers)
+            self._pack(homeless, workers)
 
     def _workers(self) -> dict[str, int]:
         """Addresses and numbers of threads of the workers that are alive."""
@@ -410,10 +416,7 @@ class _Workers(Sums[R]):
 
     def _pack(self, indices: list[int], workers: dict[str, int]) -> None:
         """Have these partitions packed: where they are already, or shared out by threads."""
-        turns = cycle([address for address, count in sorted(workers.items()) for _ in range(count)])
-        jobs: dict[str, list[int]] = defaultdict(list)
-        for index, address in zip(indices, islice(turns, len(indices)), strict=True):
-            jobs[self._lies_at(index, workers) or address].append(index)
+        jobs = self._shared_out(indices, workers)
         self._used.update(jobs)
         asked = {
             i: self._at(
@@ -427,6 +430,8 @@ class _Workers(Sums[R]):
         cards = dict(zip(asked, self._client.gather(list(asked.values())), strict=True))
         for future in asked.values():  # or Dask would pack anew, by itself, what a worker loses
             future.release()
+        if self._order is None:
+            cards = self._in_first_order(cards)
         for card in cards.values():
             if card.refusal is not None:
                 raise card.refusal
@@ -435,10 +440,33 @@ class _Workers(Sums[R]):
                 "a partition has changed since it was first read; fit to a collection that "
                 "returns the same records whenever it is read, or persist it"
             )
-        if self._order is None:  # that of the first partition with records
-            self._order = next((card.names for card in cards.values() if card.n_records), None)
         self._cards.update(cards)
-        self._home.update({i: address for address, mine in jobs.items() for i in mine})
+        self._home.update(
+            {i: address for address, mine in jobs.items() for i in mine if i in cards}
+        )
+
+    def _in_first_order(self, cards: dict[int, _Card]) -> dict[int, _Card]:
+        """The cards of partitions with the columns of the first; others are packed again."""
+        filled = [i for i, card in sorted(cards.items()) if card.n_records or card.refusal]
+        if not filled:
+            return cards
+        self._order = cards[filled[0]].names
+        other = {i for i in filled if self._order and cards[i].names != self._order}
+        return {i: card for i, card in cards.items() if i not in other}
+
+    def _shared_out(self, indices: list[int], workers: dict[str, int]) -> dict[str, list[int]]:
+        """Which worker packs which partitions: the one that has it, or has the fewest a thread."""
+        places = {index: self._lies_at(index, workers) for index in indices}
+        load = Counter([*self._home.values(), *filter(None, places.values())])
+        turns = [((load[one] + 1) / max(1, n), one, max(1, n)) for one, n in workers.items()]
+        heapify(turns)
+        jobs: dict[str, list[int]] = defaultdict(list)
+        for index, place in places.items():
+            if place is None:
+                after, place, count = turns[0]
+                heapreplace(turns, (after + 1 / count, place, count))
+            jobs[place].append(index)
+        return jobs
 
     def _lies_at(self, index: int, workers: dict[str, int]) -> str | None:
         """The worker that has the records of a persisted partition."""
@@ -463,7 +491,14 @@ class _Workers(Sums[R]):
             if self._cards[index].n_records:
                 by_worker[address].append(index)
         first, *_ = homes = list(by_worker.items())[:workers]
-        return _add(self._run([first[0]], _ask, self._fit, question, homes).values())
+        if self._reaches is None:
+            self._reaches = self._client.sync(_reaches, self._client.rpc, first[0])
+        if not self._reaches:
+            return _add(self._run([first[0]], _ask, self._fit, question, homes).values())
+        with _scheduler_reached():
+            rpc = self._client.rpc
+            asked = self._client.sync(self._watched, _ask_others, self._fit, question, homes, rpc)
+        return asked or _Sum()
 
     def _see_who_holds_what(self) -> None:
         """Forget the home of a partition that is gone, such as that of a worker that restarted."""
@@ -479,22 +514,25 @@ class _Workers(Sums[R]):
         Workers that do not answer are left out; none answers if a worker of this fit has left.
         """
         with _scheduler_reached():
-            found: dict[str, Any] = self._client.sync(self._watched, addresses, task, arguments)
-        return found
+            found = self._client.sync(self._watched, self._run_there, addresses, task, arguments)
+        return found or {}
 
-    async def _watched(self, addresses: list[str], task: Any, arguments: Any) -> dict[str, Any]:
-        """Run on the client's event loop, where its methods have to be awaited."""
-        run = self._client.run(task, *arguments, workers=addresses, on_error="ignore")
-        answers = asyncio.ensure_future(run)
+    async def _run_there(self, addresses: list[str], task: Any, arguments: Any) -> dict[str, Any]:
+        """Within the client's event loop, where its methods have to be awaited."""
+        return dict(await self._client.run(task, *arguments, workers=addresses, on_error="ignore"))
+
+    async def _watched(self, ask: Any, *arguments: Any) -> Any:
+        """What `ask` returns; None if a worker of this fit leaves meanwhile."""
+        answers = asyncio.ensure_future(ask(*arguments))
         while True:
             self._show_life()
             done, _ = await asyncio.wait([answers], timeout=PATIENCE)
             if done:
-                return dict(answers.result())
+                return answers.result()
             # Dask tries for long to connect to one that is gone.
             if not {*self._home.values()} <= (await self._client.nthreads()).keys():
                 answers.cancel()
-                return {}
+                return None
 
     def _show_life(self) -> None:
         """Submit a task now and then: the scheduler thinks a client without tasks is idle."""
@@ -522,6 +560,15 @@ class _Workers(Sums[R]):
             if error is not None and not isinstance(error, KilledWorker):
                 raise error
             return False
+
+
+async def _reaches(rpc: Any, address: str) -> bool:
+    """Whether a connection to a worker can be made from here; a pool keeps it for questions."""
+    try:
+        rpc.reuse(address, await asyncio.wait_for(rpc.connect(address), REACH))
+    except (OSError, TimeoutError, asyncio.TimeoutError):
+        return False
+    return True
 
 
 def _drop_everywhere(client: Any, fit: str, addresses: set[str]) -> None:

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privfit._kernels import facility as kernels
 from privfit._kernels.records import LANE_WIDTH, PANEL_ROWS, QUAD_SIZE
+from privfit.base import blas
 from privfit.base.errors import DeclarationError, InputError
 from privfit.base.typing import Array, Floats, Integers
 from privfit.domains import Domain
@@ -235,7 +236,8 @@ class OwnRuler:
         """(rows, f): stored distances of some records."""
         (low, high), f = self.clip, len(self.facilities)
         rows = X.iloc[first:last] if hasattr(X, "iloc") else X[first:last]
-        values = np.asarray(self.metric(rows, self.facilities), dtype=np.float64)
+        with blas.as_declared():
+            values = np.asarray(self.metric(rows, self.facilities), dtype=np.float64)
         if values.shape != (last - first, f):
             raise DeclarationError(
                 f"metric must return one row per record and {f} columns, one per facility; return "

@@ -30,6 +30,9 @@ FEW_CHANGES = 4  # of weights, by which margins follow a candidate; of more they
 HALF_BLOCK = BLOCK_ROWS // 2  # records whose gradients fit in 32 bits
 
 Caps: TypeAlias = NDArray[np.int16]
+# Float64 numbers that are looked at together: workers of Dask tell the C library to return all
+# memory from 128 kB on to the system, and then new arrays cost more than what is done with them.
+AT_ONCE = 15_000
 NO_TABLE = (np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))
 NO_WIDE = (np.empty(0), np.empty(0))
 NO_CAPS: Caps = np.empty(0, dtype=np.int16)  # of single records: one cap holds for all
@@ -148,7 +151,7 @@ class DenseLayout(Unfolded):
         """int64 (packed rows,): norms of the records' images; see `sparse_lengths`."""
         records = self.records
         matrix, found = columns[:-1].astype(np.float64), []
-        for block in records.blocks((1 << 18) // len(columns)):
+        for block in records.blocks(AT_ONCE // len(columns)):
             image = block.astype(np.float64) @ matrix  # whole numbers below 2^53: exact
             sizes = (np.abs(image.astype(np.int64) + columns[-1]) + ((1 << shift) - 1)) >> shift
             found.append((sizes * sizes if squared else sizes).sum(axis=1))
@@ -162,7 +165,7 @@ class DenseLayout(Unfolded):
         """int64 (d + 1, d + 1): the sum of x~ x~'."""
         d = self.records.n_features
         total = np.zeros((d + 1, d + 1), dtype=np.int64)
-        for block in self.records.blocks((1 << 18) // (d + 1)):
+        for block in self.records.blocks(AT_ONCE // (d + 1)):
             x = np.column_stack([block, np.full(len(block), 1 << self.a)]).astype(np.float64)
             total += (x.T @ x).astype(np.int64)  # whole numbers below 2^53: exact in any order
         return total

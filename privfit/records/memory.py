@@ -98,6 +98,8 @@ class Room:
         Bytes that the source's reader takes, however short its blocks are.
     staying : float
         Share of the free memory for blocks that stay.
+    left : int
+        Bytes that are left to a model of the records.
     again : bool
         Whether the same records were read before, so that too little room is no reason to stop.
 
@@ -115,17 +117,21 @@ class Room:
         n_threads: int | None,
         reader: int = 0,
         staying: float | None = None,
+        left: int = 0,
         again: bool = False,
     ) -> None:
         give_back()
         held = resident()
-        self._limit = held + reader + USUAL_ROOM if limit is None else limit
-        free = self._limit - held - reader
+        taken = held + reader + left
+        self._limit = taken + USUAL_ROOM if limit is None else limit
+        free = self._limit - taken
         if free < LEAST_ROOM and not again:
-            least = math.ceil((held + reader + LEAST_ROOM) / ROUNDED) * ROUNDED // 10**6
+            least = math.ceil((taken + LEAST_ROOM) / ROUNDED) * ROUNDED // 10**6
+            model = f", and for a model of up to {left // 10**6} MB" if left > ROUNDED else ""
+            remedy = ", or declare more of its columns" if left > ROUNDED else ""
             raise DeclarationError(
-                f"memory_limit ({limit} bytes) must leave room to read and pack a block, beside "
-                f"what the process holds; pass memory_limit='{least}MB' or more"
+                f"memory_limit ({limit} bytes) must leave room to read and pack a block{model}, "
+                f"beside what the process holds; pass memory_limit='{least}MB' or more{remedy}"
             )
         free = max(free, LEAST_ROOM)
         self._left = int((free - LEAST_ROOM) * (STAYING if staying is None else staying))
@@ -135,7 +141,7 @@ class Room:
         # One packed block grows while another is written; later each thread has one mapped.
         self.packed = min(PACKED_BLOCK, LARGEST_BLOCK, work // max(8, 2 * at_once))
         self.block = min(LARGEST_BLOCK, 3 * work // (4 * COPIES * (self.packers + 1)))
-        self._full = self._limit - work // 2
+        self._full = self._limit - left - work // 2
 
     def keeps(self, length: int) -> bool:
         """Whether a packed block of so many bytes may stay in memory; if so, it is counted."""

@@ -31,6 +31,7 @@ from privfit.domains.codes import Codes
 from privfit.domains.domain import not_finite
 from privfit.domains.frames import length
 from privfit.domains.reading import LevelReader, positions, two_classes
+from privfit.domains.schema import Schema
 
 MAX_RECORDS = 2**32  # a public bound: sums are proved not to overflow up to here
 TABLE_RECORDS = 2**31 - 1  # of one table in memory, whose rows have 32-bit numbers
@@ -102,9 +103,10 @@ class DenseRecords:
         for run in self.runs:
             for first in range(0, run.count, step * PANEL_ROWS):
                 p = (run.first + first) // PANEL_ROWS
-                block = self.panels[p : p + step].transpose(0, 2, 1, 3)
+                block = np.ascontiguousarray(_pairs(self.panels[p : p + step]).transpose(0, 2, 1))
                 count = min(step * PANEL_ROWS, run.count - first)
-                yield run, block.reshape(-1, 2 * self.pairs)[:count, : self.n_features]
+                whole = block.reshape(-1, self.pairs).view(np.int16)
+                yield run, whole[:count, : self.n_features]
 
 
 @dataclass(frozen=True, repr=False)
@@ -400,13 +402,26 @@ def _pack_dense(X: Any, domain: Domain, groups: Integers, uniform: bool) -> Dens
     there = np.flatnonzero(count).tolist()
 
     def rows() -> Iterator[tuple[int, NDArray[np.int16]]]:
-        for first, block in domain.blocks(X, uniform, CHUNK_BYTES):
-            block = block.toarray() if is_sparse(block) else block
-            mine = groups[first : first + block.shape[0]]
+        for first, block in _blocks(X, domain, uniform):
+            mine = groups[first : first + len(block)]
+            whole = np.ascontiguousarray(block).view(f"V{2 * block.shape[1]}")[:, 0]  # row by row
             for group in there:
-                yield group, block if len(there) == 1 else block[mine == group]
+                some = block if len(there) == 1 else whole[mine == group]
+                yield group, some.view(np.int16).reshape(-1, block.shape[1])
 
     return _dense(count, X.shape[1], rows())
+
+
+def _blocks(X: Any, domain: Domain, uniform: bool) -> Iterator[tuple[int, NDArray[np.int16]]]:
+    """Blocks (first, rows) of dense rows."""
+    if isinstance(X, Codes):
+        assert isinstance(domain, Schema)  # the only one that makes codes
+        step = max(1, CHUNK_BYTES // (2 * X.shape[1]))
+        for first in range(0, X.shape[0], step):
+            yield first, X[first : first + step].dense(domain.level_units)
+        return
+    for first, block in domain.blocks(X, uniform, CHUNK_BYTES):
+        yield first, block.toarray() if is_sparse(block) else block
 
 
 def _pack_boxed(X: Any, box: Floats, groups: Integers, n_threads: int) -> DenseRecords:
@@ -459,13 +474,19 @@ def _write_rows(panels: NDArray[np.int16], first: int, rows: NDArray[np.int16]) 
     n, pairs = rows.shape[0], rows.shape[1] // 2
     head = min(n, -first % PANEL_ROWS)
     body = (n - head) // PANEL_ROWS * PANEL_ROWS
+    table, rows = _pairs(panels), np.ascontiguousarray(rows).view(np.int32)
     for some in (slice(0, head), slice(head + body, n)):
         where = first + np.arange(some.start, some.stop)
-        panels[where // PANEL_ROWS, :, where % PANEL_ROWS, :] = rows[some].reshape(-1, pairs, 2)
+        table[where // PANEL_ROWS, :, where % PANEL_ROWS] = rows[some]
     if body:
         p = (first + head) // PANEL_ROWS
-        whole = rows[head : head + body].reshape(-1, PANEL_ROWS, pairs, 2)
-        panels[p : p + body // PANEL_ROWS] = whole.transpose(0, 2, 1, 3)
+        whole = rows[head : head + body].reshape(-1, PANEL_ROWS, pairs)
+        table[p : p + body // PANEL_ROWS] = whole.transpose(0, 2, 1)
+
+
+def _pairs(panels: NDArray[np.int16]) -> NDArray[np.int32]:
+    """(p, pairs, rows): panels with two columns as one number, which are copied at once."""
+    return panels.view(np.int32)[..., 0]
 
 
 def _pack_sparse(X: Any, domain: Domain, groups: Integers, uniform: bool) -> SparseRecords:

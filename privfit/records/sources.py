@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import mmap
 import os
+import sys
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -268,6 +269,10 @@ class Table(ABC):
             n = len(columns[own[0]])
             more = {name: Constant(value, n) for name, value in self._partition.items()}
             yield {name: more[name] if name in more else columns[name] for name in names}
+
+    def pieces(self, names: list[str], rows: int) -> Iterator[dict[str, Any]]:
+        """These columns of the file, `rows` rows at a time, however much memory they take."""
+        return self._blocks(names, rows, sys.maxsize)
 
     def types(self, names: list[str]) -> list[Any]:
         """The types that the file declares for these columns; None where it declares none."""

@@ -114,6 +114,7 @@ class Stream:
         self._limit = limit_of(memory_limit)
         self._source: Any = source_of(source, columns, delimiter, line_breaks)
         self._folder, self._progress = folder, progress
+        self._left = 0  # bytes of the limit that are left to a model
         self._block = 0  # bytes of a block when its records were read first: what fitted then, fits
 
     def __repr__(self) -> str:
@@ -150,6 +151,23 @@ class Stream:
         room = Room(self._limit, None, self._source.reader_bytes(None))
         for records, _ in self._source.blocks(None, room.block):
             yield records
+
+    def leaving(self, room: int) -> Stream:
+        """A stream of the same records, which leaves memory to what is computed of them.
+
+        Parameters
+        ----------
+        room : int
+            The bytes to leave. They depend on public facts alone.
+
+        Returns
+        -------
+        Stream
+            The stream; it is refused when it is read, if its limit is too low for that.
+        """
+        other = copy(self)
+        other._left = room
+        return other
 
     def read_once(
         self, schema: Schema, y: Any, classes: Array, n_threads: int | None = None
@@ -211,7 +229,7 @@ class Stream:
     ) -> _Streamed[R]:
         source = self._source
         reader = source.reader_bytes(y)  # which looks at the declared columns of all files
-        room = Room(self._limit, n_threads, reader, staying, again=self._block > 0)
+        room = Room(self._limit, n_threads, reader, staying, self._left, again=self._block > 0)
         block = max(room.block, self._block)
         cache = _Cache(self._folder)
         packed = in_order(

@@ -21,7 +21,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from privfit.base.cautions import OldNameWarning
+from privfit.base.cautions import OldNameWarning, call_depth
 from privfit.base.errors import DeclarationError, DeclarationTypeError
 from privfit.base.validation import is_finite
 from privfit.runs.fields import Taken, apart, name_of, shown, taken
@@ -143,7 +143,9 @@ def settings_of(
     """
     if isinstance(solver, str) and solver in renamed:
         warnings.warn(
-            f"solver {solver!r} is {renamed[solver]!r} now; pass that", OldNameWarning, stacklevel=3
+            f"solver {solver!r} is {renamed[solver]!r} now; pass that",
+            OldNameWarning,
+            stacklevel=call_depth(),
         )
         solver = renamed[solver]
     for name, kind in methods.items():

@@ -206,7 +206,8 @@ class Account:
                     found = path_of(solver, run)
                     check_path(found, run.space, boxed=False)
                 return found
-            found = path_of(solver, run)
+            with blas.as_declared():
+                found = path_of(solver, run)
             check_path(found, run.space, boxed=isinstance(solver, Guest))
             own = run.path()
             steps = own.steps if len(own.steps) == len(found.generations) else ()

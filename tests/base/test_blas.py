@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import os
+import threading
 from contextlib import ExitStack
 
 import numpy as np
@@ -28,6 +29,21 @@ class Library:
         self.threads, self.calls = threads, self.calls + 1
 
 
+class Controlled(Library):
+    """One of threadpoolctl 3.8: whoever sets its number first is the only one who can."""
+
+    thread = None
+
+    def set_num_threads(self, threads):
+        self.thread = self.thread or threading.get_ident()
+        if self.thread == threading.get_ident():
+            super().set_num_threads(threads)
+
+    def clear_controlling_thread(self, force=False):
+        if force or self.thread == threading.get_ident():
+            self.thread = None
+
+
 @pytest.fixture
 def libraries(monkeypatch):
     found = Library(4), Library(1), Library(None)
@@ -41,6 +57,52 @@ def test_within_a_block_blas_has_one_thread(libraries):
         assert (several.threads, one.threads) == (1, 1)
     assert (several.threads, one.threads, unknown.threads) == (4, 1, None)
     assert (one.calls, unknown.calls) == (0, 0)  # what has one thread is left alone
+
+
+def test_any_thread_may_open_a_block(monkeypatch):
+    library, seen = Controlled(4), []
+    monkeypatch.setattr(blas, "_libraries", lambda: (library,))
+    library.set_num_threads(4)  # by this thread
+
+    def look():
+        with blas.one_thread():
+            seen.append(library.threads)
+        seen.append(library.threads)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert seen == [1, 4]
+    assert library.thread is None
+
+
+def test_the_blas_of_this_process_has_one_thread_within_blocks_of_any_thread():
+    found, seen = blas._libraries(), []
+    assert found, "numpy has a BLAS, and it should be found"
+
+    def look():
+        with blas.one_thread():
+            seen.append([one.get_num_threads() for one in found])
+
+    with ExitStack() as before:
+        for one in found:
+            before.callback(one.set_num_threads, one.get_num_threads())
+            one.set_num_threads(2)  # which makes this thread the one that may set it
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join()
+        assert seen == [[1] * len(found)]
+        assert [one.get_num_threads() for one in found] == [2] * len(found)
+
+
+def test_a_library_that_is_loaded_within_a_block_is_bounded_by_the_next(monkeypatch):
+    found = [Library(4)]
+    monkeypatch.setattr(blas, "_libraries", lambda: tuple(found))
+    with blas.one_thread():
+        found.append(Library(8))
+        with blas.at_most(2):
+            assert [one.threads for one in found] == [1, 1]
+    assert [one.threads for one in found] == [4, 8]
 
 
 def test_an_error_ends_a_block(libraries):
@@ -100,7 +162,7 @@ def test_without_threadpoolctl_nothing_is_set(monkeypatch):
         return known(name, *arguments, **named)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    assert blas._libraries.__wrapped__() == ()
+    assert blas._loaded.__wrapped__(False) == ()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -108,10 +170,75 @@ def test_a_child_forked_within_a_block_begins_without_it(libraries):
     with blas.one_thread():
         child = os.fork()
         if child == 0:
-            os._exit(0 if not blas._blocks and blas._lock.acquire(blocking=False) else 1)
+            os._exit(0 if not blas._blocks and blas._changed.acquire(blocking=False) else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert len(blas._blocks) == 1
     assert libraries[0].threads == 4
+
+
+def test_the_code_of_a_user_has_what_was_declared(libraries):
+    several = libraries[0]
+    with blas.at_most(3), blas.one_thread():
+        with blas.as_declared():
+            assert several.threads == 3
+            with blas.one_thread():
+                assert several.threads == 1
+        assert several.threads == 1
+    with blas.one_thread(), blas.as_declared():
+        assert several.threads == 4
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("patience", [60.0, 0.2])
+def test_a_fork_waits_until_no_other_thread_shares_work_in_blas(libraries, monkeypatch, patience):
+    """But not for ever, nor for blocks of one thread, nor for the blocks of its own thread."""
+    monkeypatch.setattr(blas, "FORK", patience)
+    begun, ended, seen = threading.Event(), threading.Event(), []
+
+    def share():
+        with blas.at_most(None):
+            begun.set()
+            ended.wait(60)
+            seen.append("ended")
+
+    def fork():
+        with blas.at_most(2):
+            child = os.fork()
+            if child == 0:
+                os._exit(0)
+            os.waitpid(child, 0)
+        seen.append("forked")
+
+    with blas.one_thread():
+        sharing, forking = threading.Thread(target=share), threading.Thread(target=fork)
+        sharing.start()
+        begun.wait(60)
+        forking.start()
+        forking.join(1.0 if patience > 1 else 60.0)
+        ended.set()
+        forking.join()
+        sharing.join()
+    assert seen == (["ended", "forked"] if patience > 1 else ["forked", "ended"])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_no_thread_begins_to_share_work_while_a_fork_waits(libraries, monkeypatch):
+    monkeypatch.setattr(blas, "_forks", 1)
+    begun = threading.Event()
+
+    def share():
+        with blas.at_most(None):
+            begun.set()
+
+    thread = threading.Thread(target=share)
+    thread.start()
+    with blas.one_thread():  # which no fork waits for
+        assert not begun.wait(0.2)
+    monkeypatch.setattr(blas, "_forks", 0)
+    with blas._changed:
+        blas._changed.notify_all()
+    thread.join()
+    assert begun.is_set()
 
 
 @pytest.mark.parametrize("n_threads", [None, 2, 1])

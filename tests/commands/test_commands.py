@@ -218,10 +218,14 @@ def test_class_weights_calibration_and_thresholds(folder, run):
     assert model.class_weight == {"no": 1.0, "yes": 4.0}
     assert model.calibrate is True
     assert model.release_.settings["calibration"]["share"] == 0.04
-    for number, label in (("0", "yes"), ("1.5", "no")):
+    for number, label in (("0", "yes"), ("inf", "no")):
         code, out, _ = run("predict", "model.json", "people.csv", "--threshold", number)
         assert code == 0
         assert set(out.splitlines()[1:]) == {label}
+    for wrong in ("3", "-0.5", "nan"):
+        code, out, err = run("predict", "model.json", "people.csv", f"--threshold={wrong}")
+        assert (code, out) == (2, "")
+        assert f"--threshold ({float(wrong)}) must be a probability from 0 to 1, or inf for" in err
     assert run(*FIT, "--class-weight", "balanced", "--delta", "1e-6")[0] == 0
     assert privfit.load(folder / "model.json").class_weight == "balanced"
     for wrong in ("even", "no=1,maybe=2", "no=one"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
 import json
@@ -11,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from multiprocessing import forkserver
@@ -917,9 +919,18 @@ def test_tables_are_held_by_workers_alone_and_are_let_go(some_workers, rng, tmp_
     assert not any(some_workers.run(held, fit).values())
 
 
-def test_sums_of_many_workers_are_added_in_a_tree(some_workers, rng, tmp_path, monkeypatch):
-    """Of fan-in 1, so that each worker has another one below it."""
+@pytest.mark.parametrize("reaches", [True, False])
+def test_sums_of_many_workers_are_added_in_a_tree(
+    reaches, some_workers, rng, tmp_path, monkeypatch
+):
+    """Of fan-in 1, so that each worker has another one below it; asked directly, or not."""
+
+    async def tried(*_: Any) -> bool:
+        return reaches
+
     some_workers.run(setattr, workers, "FAN_IN", 1)
+    monkeypatch.setattr(workers, "FAN_IN", 1)
+    monkeypatch.setattr(workers, "_reaches", tried)
     np.save(tmp_path / "X.npy", rng.uniform(-1, 1, (900, 3)))
     X = np.load(tmp_path / "X.npy")
     records = parts_of(array_rows, tmp_path / "X.npy", 900, 5)
@@ -927,6 +938,37 @@ def test_sums_of_many_workers_are_added_in_a_tree(some_workers, rng, tmp_path, m
     whole = centers(X)
     P = whole.snap(rng.uniform(-1, 1, (4, 3, 3)))
     assert np.array_equal(centers([*empty, *records]).scores(P), whole.scores(P))
+
+
+def test_a_worker_that_cannot_be_reached_is_asked_through_the_scheduler(monkeypatch):
+    class Pool:
+        async def connect(self, address: str) -> None:
+            if address == "tcp://refused":
+                raise OSError("refused")
+            await asyncio.sleep(60)
+
+    monkeypatch.setattr(workers, "REACH", 0.01)
+    for address in ("tcp://refused", "tcp://silent"):
+        assert not asyncio.run(workers._reaches(Pool(), address))
+
+
+def test_partitions_are_shared_out_evenly(some_workers, rng, tmp_path):
+    """As many partitions as workers: one for each, also after some were packed again."""
+    np.save(tmp_path / "X.npy", rng.uniform(-1, 1, (90, 3)))
+    alive = len(some_workers.nthreads())
+    for each in (1, 2):
+        sums = centers(parts_of(array_rows, tmp_path / "X.npy", 90, each * alive))._sums
+        assert max(Counter(sums._home.values()).values()) == each
+        del sums._home[0], sums._home[1]  # as if their workers were gone
+        sums._settle()
+        assert max(Counter(sums._home.values()).values()) == each
+
+
+def test_a_worker_with_more_threads_gets_more_partitions():
+    some = object.__new__(workers._Workers)
+    some._home, some._partitions = {9: "b"}, [(workers._Recipe("x", {}), None)] * 10
+    jobs = some._shared_out([*range(9)], {"a": 4, "b": 1})
+    assert {place: len(mine) for place, mine in jobs.items()} == {"a": 8, "b": 1}
 
 
 def test_a_partition_that_changes_is_refused(some_workers, tmp_path):
@@ -941,7 +983,7 @@ def test_a_partition_that_changes_is_refused(some_workers, tmp_path):
 def test_a_question_is_given_up_at_some_time(some_workers, tmp_path, monkeypatch):
     np.save(tmp_path / "X.npy", np.zeros((10, 2)))
     there = centers(parts_of(array_rows, tmp_path / "X.npy", 10, 2))
-    monkeypatch.setattr(there._sums, "_run", lambda *_: {})
+    monkeypatch.setattr(workers, "_add", lambda _: workers._Sum())
     with pytest.raises(RuntimeError, match=r"workers were lost in 20 attempts at one question; "):
         there.scores(np.zeros((1, 3, 2)))
 

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import privfit
-from privfit import Box, KMeans, Ledger, LogisticRegression, Stream
+from privfit import Box, Categorical, KMeans, Ledger, LogisticRegression, Schema, Stream
 from privfit.records import memory
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -40,8 +40,10 @@ print(limit, flush=True)
 columns = {f"c{i}": Numeric(-1, 1) for i in range(20)}
 if words:
     columns["word"] = Categorical(words, other=True)
-model = LogisticRegression(1.0, 1e-9, classes=[0, 1], solver=Gradient(steps=3),
-                           domain=Schema(columns) if labels == "late" else Box(-1, 1))
+domain, solver = Schema(columns) if labels == "late" else Box(-1, 1), Gradient(steps=3)
+if words == ["learn"]:
+    domain, solver = "learn", "additive"
+model = LogisticRegression(1.0, 1e-9, classes=[0, 1], solver=solver, domain=domain)
 model.fit(Stream(path, memory_limit=limit), labels)
 """
 STARTER = """
@@ -124,6 +126,19 @@ def test_peak_memory_stays_below_the_limit(name, folder):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not LINUX, reason="the system does not report resident memory")
+def test_columns_that_are_bought_are_counted(folder):
+    """20 numbers become some 4,900 levels, whose matrices take a few hundred megabytes."""
+    done = run_child(str(folder / "numbers.parquet"), "late", 1_100_000_000, ["learn"])
+    assert done.returncode == 0, done.stderr
+    limit, peak = map(int, done.stdout.split())
+    assert 300_000_000 < peak < limit
+    done = run_child(str(folder / "numbers.parquet"), "late", LIMIT, ["learn"])
+    assert done.returncode == 1
+    assert "and for a model of up to" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not LINUX, reason="the system does not report resident memory")
 def test_a_limit_that_cannot_be_kept_is_refused_and_not_exceeded(folder):
     done = run_child(*arguments(folder, "words.csv", 100_000_000))
     assert done.returncode == 1
@@ -191,6 +206,24 @@ def test_a_limit_below_what_the_process_holds_is_refused_before_anything_is_read
     enough = int(str(refused.value).partition("='")[2].partition("MB")[0])
     assert memory.resident() / 1e6 < enough < memory.resident() / 1e6 + 300
     KMeans(2, 1.0, domain=Box(-1, 1)).fit(Stream(X, memory_limit=f"{enough + 100}MB"))
+
+
+@pytest.mark.skipif(not LINUX, reason="the system does not report resident memory")
+def test_a_limit_without_room_for_bought_categories_is_refused_before_the_charge():
+    pyarrow = pytest.importorskip("pyarrow", reason='needs pip install "privfit[parquet]"')
+    table = pyarrow.table({f"w{i}": ["a", "b"] * 50 for i in range(4)} | {"late": [0, 1] * 50})
+    ledger = Ledger(2.0, 1e-6)
+    model = LogisticRegression(1.0, 1e-9, domain="learn", classes=[0, 1], ledger=ledger)
+    limit = memory.resident() + 300_000_000
+    message = (
+        r"must leave room to read and pack a block, and for a model of up to \d+ MB, beside what "
+        r"the process holds; pass memory_limit='\d+MB' or more, or declare more of its columns"
+    )
+    with pytest.raises(ValueError, match=message):
+        model.fit(Stream(table, memory_limit=limit), "late")
+    assert ledger.spent.epsilon == 0
+    declared = Schema({f"w{i}": Categorical(["a", "b"]) for i in range(4)})
+    model.set_params(domain=declared).fit(Stream(table, memory_limit=limit), "late")
 
 
 def test_less_room_makes_smaller_blocks_and_fewer_packers(monkeypatch):

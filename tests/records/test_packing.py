@@ -10,7 +10,7 @@ import reference
 import scipy.sparse as sp
 from makers.cases import DOMAINS, case, encoded, labels
 
-from privfit import Box, LinearObjective, Schema, roc_curve
+from privfit import Box, Categorical, LinearObjective, Numeric, Schema, roc_curve
 from privfit._kernels.records import PANEL_ROWS
 from privfit.records import packing
 from privfit.records.packing import pack, tiles
@@ -253,3 +253,15 @@ def test_a_huge_number_of_a_wider_kind_is_refused_without_a_warning():
         with pytest.raises(ValueError, match="X must be finite; replace NaN and infinity first"):
             LinearObjective(table, [0, 1], domain=Box(-1, 1))
     assert roc_curve([0, 1], X[:, 0], 1.0).auc >= 0
+
+
+def test_codes_are_the_same_rows_dense_and_sparse(rng):
+    columns = {"a": Numeric(-1, 1), "b": Categorical(["x", "y", "z"]), "c": Numeric(0, 9)}
+    table = {"a": rng.uniform(-1, 1, 50), "b": rng.choice(["x", "y", "z"], 50),
+             "c": rng.integers(0, 9, 50)}  # fmt: skip
+    for names in (["a", "b", "c"], ["b"], ["c", "a"]):
+        codes = Schema({name: columns[name] for name in names}).read(
+            {name: table[name] for name in names}
+        )
+        assert (codes.dense(7) == codes.csr(7).toarray()).all()
+        assert codes.dense(7).dtype == np.int16
