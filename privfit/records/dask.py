@@ -565,9 +565,10 @@ class _Workers(Sums[R]):
 async def _reaches(rpc: Any, address: str) -> bool:
     """Whether a connection to a worker can be made from here; a pool keeps it for questions."""
     try:
-        rpc.reuse(address, await asyncio.wait_for(rpc.connect(address), REACH))
+        comm = await asyncio.wait_for(rpc.connect(address), REACH)
     except (OSError, TimeoutError, asyncio.TimeoutError):
         return False
+    rpc.reuse(address, comm)
     return True
 
 
