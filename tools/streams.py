@@ -7,7 +7,7 @@
 
 Each kind of file is written part by part, dropped from the page cache, read once as it is (the
 speed of the disk), dropped again, and fitted by a process of its own. Its peak is what the system
-reports when it has ended (`ru_maxrss`); with Dask, that of the driver alone. Exits with 1 if a
+reports when it has ended (`ru_maxrss`); with Dask, that of the largest process. Exits with 1 if a
 limit was exceeded, or if releases differ between kinds of files, memory and Dask. POSIX only.
 """
 

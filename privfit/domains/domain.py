@@ -262,6 +262,26 @@ class Domain(Geometry):
         for first in range(0, X.shape[0], rows):
             yield first, self._quantise_rows(X[first : first + rows], uniform)
 
+    def dense_blocks(self, X: Any, uniform: bool, size: int) -> Iterator[tuple[int, Any]]:
+        """The same blocks as arrays.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n, d)
+            Records as `read` returned them.
+        uniform : bool
+            Whether all columns have the unit of the widest one.
+        size : int
+            Size of a block in bytes.
+
+        Yields
+        ------
+        tuple of int and array
+            The first row of a block, and its rows in whole units of the grid.
+        """
+        for first, block in self.blocks(X, uniform, size):
+            yield first, block.toarray() if is_sparse(block) else block
+
     def _quantise_rows(self, rows: Any, uniform: bool) -> Quantised:
         with np.errstate(over="ignore"):  # a warning would tell that some record is huge
             if is_sparse(rows):

@@ -409,6 +409,11 @@ class Schema(Domain):
         for first in range(0, X.shape[0], rows):
             yield first, X[first : first + rows].csr(self.level_units)
 
+    def dense_blocks(self, X: Any, uniform: bool, size: int) -> Iterator[tuple[int, Any]]:
+        rows = max(1, size // (2 * self.width))
+        for first in range(0, X.shape[0], rows):
+            yield first, X[first : first + rows].dense(self.level_units)
+
     def rounded(self, X: Any, uniform: bool = False) -> Any:
         return self.encode(X) * float(self.record_units()[0])
 

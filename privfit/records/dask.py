@@ -357,6 +357,7 @@ class _Workers(Sums[R]):
         self._client, self._partitions, self._make = client, partitions, make
         self._fit = f"privfit-{uuid.uuid4().hex}"
         self._home: dict[int, str] = {}  # the worker of each partition
+        self._asked: Homes = []  # the same by worker, of partitions with records
         self._cards: dict[int, _Card] = {}
         self._used: set[str] = set()  # workers that may hold tables of this fit
         self._order: tuple[Any, ...] | None = None  # the columns of the first partition
@@ -486,11 +487,13 @@ class _Workers(Sums[R]):
 
     def _round(self, question: Asked, workers: int | None = None) -> _Sum:
         """Ask all (or some) workers and add up; the sum covers too few records if one was lost."""
-        by_worker: dict[str, list[int]] = defaultdict(list)
-        for index, address in self._home.items():
-            if self._cards[index].n_records:
-                by_worker[address].append(index)
-        first, *_ = homes = list(by_worker.items())[:workers]
+        if not self._asked:
+            by_worker: dict[str, list[int]] = defaultdict(list)
+            for index, address in self._home.items():
+                if self._cards[index].n_records:
+                    by_worker[address].append(index)
+            self._asked = list(by_worker.items())
+        first, *_ = homes = self._asked[:workers]
         if self._reaches is None:
             self._reaches = self._client.sync(_reaches, self._client.rpc, first[0])
         if not self._reaches:
@@ -502,7 +505,7 @@ class _Workers(Sums[R]):
 
     def _see_who_holds_what(self) -> None:
         """Forget the home of a partition that is gone, such as that of a worker that restarted."""
-        there = self._workers()
+        there, self._asked = self._workers(), []
         self._home = {index: home for index, home in self._home.items() if home in there}
         held = self._run(sorted({*self._home.values()}), _numbers, self._fit)
         self._home = {index: home for index, home in self._home.items()
@@ -565,9 +568,10 @@ class _Workers(Sums[R]):
 async def _reaches(rpc: Any, address: str) -> bool:
     """Whether a connection to a worker can be made from here; a pool keeps it for questions."""
     try:
-        rpc.reuse(address, await asyncio.wait_for(rpc.connect(address), REACH))
+        comm = await asyncio.wait_for(rpc.connect(address), REACH)
     except (OSError, TimeoutError, asyncio.TimeoutError):
         return False
+    rpc.reuse(address, comm)
     return True
 
 

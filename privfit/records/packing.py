@@ -31,7 +31,6 @@ from privfit.domains.codes import Codes
 from privfit.domains.domain import not_finite
 from privfit.domains.frames import length
 from privfit.domains.reading import LevelReader, positions, two_classes
-from privfit.domains.schema import Schema
 
 MAX_RECORDS = 2**32  # a public bound: sums are proved not to overflow up to here
 TABLE_RECORDS = 2**31 - 1  # of one table in memory, whose rows have 32-bit numbers
@@ -402,7 +401,7 @@ def _pack_dense(X: Any, domain: Domain, groups: Integers, uniform: bool) -> Dens
     there = np.flatnonzero(count).tolist()
 
     def rows() -> Iterator[tuple[int, NDArray[np.int16]]]:
-        for first, block in _blocks(X, domain, uniform):
+        for first, block in domain.dense_blocks(X, uniform, CHUNK_BYTES):
             mine = groups[first : first + len(block)]
             whole = np.ascontiguousarray(block).view(f"V{2 * block.shape[1]}")[:, 0]  # row by row
             for group in there:
@@ -410,18 +409,6 @@ def _pack_dense(X: Any, domain: Domain, groups: Integers, uniform: bool) -> Dens
                 yield group, some.view(np.int16).reshape(-1, block.shape[1])
 
     return _dense(count, X.shape[1], rows())
-
-
-def _blocks(X: Any, domain: Domain, uniform: bool) -> Iterator[tuple[int, NDArray[np.int16]]]:
-    """Blocks (first, rows) of dense rows."""
-    if isinstance(X, Codes):
-        assert isinstance(domain, Schema)  # the only one that makes codes
-        step = max(1, CHUNK_BYTES // (2 * X.shape[1]))
-        for first in range(0, X.shape[0], step):
-            yield first, X[first : first + step].dense(domain.level_units)
-        return
-    for first, block in domain.blocks(X, uniform, CHUNK_BYTES):
-        yield first, block.toarray() if is_sparse(block) else block
 
 
 def _pack_boxed(X: Any, box: Floats, groups: Integers, n_threads: int) -> DenseRecords:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from makers.own_solvers import best_of_some
 
-from privfit import BernoulliNB, KMeans, L2Ball, LogisticRegression
+from privfit import BernoulliNB, KMeans, KMedian, L2Ball, LogisticRegression
 from privfit.base import blas
 from privfit.linear.descent import whitened
 
@@ -276,3 +276,18 @@ def test_a_solver_of_ones_own_has_what_was_declared(libraries, rng, n_threads, s
     model.set_params(solver=solver, calibrate=False).fit(X, (X[:, 0] > 0).astype(int))
     KMeans(2, 1.0, domain=(-1, 1), solver=solver, n_threads=n_threads).fit(X)
     assert counts == [seen, seen]
+
+
+@pytest.mark.parametrize(("n_threads", "seen"), [(None, 4), (2, 2)])
+def test_a_metric_of_ones_own_has_what_was_declared(libraries, rng, n_threads, seen):
+    counts = []
+
+    def metric(records, places):
+        counts.append(libraries[0].threads)
+        return np.abs(records[:, None] - places).max(axis=2)
+
+    X = rng.uniform(-1, 1, (200, 2))
+    KMedian(2, 1.0, domain=(-1, 1), facilities=X[:5], metric=metric, clip=(0, 2),
+            n_threads=n_threads, solver="greedy").fit(X)  # fmt: skip
+    assert {*counts} == {seen}
+    assert libraries[0].threads == 4
