@@ -69,7 +69,7 @@ def cluster() -> Iterator[None]:
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False,
-                                 dashboard_address=None) as there,
+                                 dashboard_address=":0") as there,
         distributed.Client(there),
     ):  # fmt: skip
         yield

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import reference
 from makers.cases import ADJACENCIES, DISTANCE_DOMAINS, distance_rows
+from makers.points import COARSE, RECORDS, blobs, cost, run_of, tables
 
 from privfit import (
     Box,
@@ -21,7 +22,6 @@ from privfit import (
     Ledger,
     Stream,
 )
-from privfit._kernels.random import BitSource
 from privfit.clustering import Mean, OverSeeded, Tree
 from privfit.clustering.averages import clipped_mean
 from privfit.clustering.frames import lost_bits, principal_frame
@@ -30,58 +30,10 @@ from privfit.clustering.over_seeded import Plan
 from privfit.clustering.radii import best_radius, radius_by_histogram, tried_radii
 from privfit.clustering.seeding import fill_in, over_seed, reduce
 from privfit.clustering.signals import Signal
-from privfit.domains import Grid
 from privfit.privacy.accounting import Event, compose
 from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.privtree import Cells, Halvings
 from privfit.records.frames import AXIS_BITS
-from privfit.runs.run import Run
-from privfit.runs.spaces import Reals
-
-COARSE = Box(-1, 1, 2, grid=Grid(a=1, b=7, c=0))
-RECORDS = np.array(list(itertools.product((-1.0, -0.5, 0.0, 0.5, 1.0), repeat=2)))
-
-
-class Watched:
-    """A grant that keeps mechanisms and values, and releases the values themselves."""
-
-    events = ()
-
-    def __init__(self, budget=None):
-        self.budget, self.seen = budget or Budget(1.0, 1e-6), []
-
-    def plan(self, *events):
-        pass
-
-    def release(self, mechanism, value, rng):
-        self.seen.append((mechanism, np.array(value)))
-        return np.array(value)
-
-
-def run_of(objective, adjacency, grant=None, size=100):
-    space = Reals(-1, 1, (objective.n_clusters, objective.n_features))
-    return Run(objective, space, grant or Watched(), BitSource(2), neighbours=Neighbours(adjacency),
-               n_public=size)  # fmt: skip
-
-
-def tables(adjacency):
-    """Every pair of neighbours with one record beside a common one, and every one more."""
-    common = RECORDS[[7]]
-    if adjacency == "add_remove":
-        return [(common, np.concatenate([common, x[None]])) for x in RECORDS]
-    pairs = itertools.product(RECORDS, repeat=2)
-    return [tuple(np.concatenate([common, x[None]]) for x in pair) for pair in pairs]
-
-
-def blobs(seed, n, d, k, width=0.1):
-    coins = np.random.default_rng(seed)
-    middles = coins.uniform(-0.8, 0.8, (k, d))
-    return np.clip(middles[coins.integers(k, size=n)] + coins.normal(0, width, (n, d)), -1, 1)
-
-
-def cost(X, centers):
-    return np.square(X[:, None] - centers).sum(axis=2).min(axis=1).mean()
-
 
 # ------------------------------------------------------------------------------ counts of norms
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import reference
-from clustering.test_over_seeded import COARSE, blobs, cost, run_of, tables
 from makers.cases import ADJACENCIES, DISTANCE_DOMAINS, distance_rows
+from makers.points import COARSE, blobs, cost, run_of, tables
 
 from privfit import Box, Budget, CentersObjective, DiscreteGaussian, DiscreteLaplace, KMeans, Stream
 from privfit.base.errors import DeclarationError

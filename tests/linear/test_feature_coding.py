@@ -210,7 +210,7 @@ def test_a_cluster_has_the_bits_of_memory():
     here = model().fit(table, y)
     with (
         distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False,
-                                 dashboard_address=None) as there,
+                                 dashboard_address=":0") as there,
         distributed.Client(there),
     ):  # fmt: skip
         parts = dd.from_pandas(frame, npartitions=2)
