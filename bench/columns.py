@@ -142,7 +142,7 @@ def best_of(
     """The settings of a peer, or reference, with the best mean of this measure."""
     names = (*PEERS, *REFERENCES, *OURS.values())
     cells = [replace(cell_of(data, name, epsilon), task=measure) for name in names
-             if name.startswith(peer)]  # fmt: skip
+             if f"{name},".startswith(f"{peer},")]  # fmt: skip
     here = [cell for cell in cells if found.values(cell)]
     return max(here, key=lambda cell: SIGN[measure] * found.mean(cell), default=None)
 
