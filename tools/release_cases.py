@@ -1182,7 +1182,7 @@ def on_workers(where: str) -> Iterator[tuple[Any, Any]]:
     with (
         dask.config.set({"distributed.worker.profile.enabled": False}),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False,
-                                 dashboard_address=None, silence_logs=50) as cluster,
+                                 dashboard_address=":0", silence_logs=50) as cluster,
         distributed.Client(cluster),
     ):  # fmt: skip
         X, y = (dask.array.from_array(values).rechunk({0: 300}) for values in whole(where))

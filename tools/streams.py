@@ -130,7 +130,7 @@ def on_workers(path: str, labels: str) -> Iterator[tuple[Any, Any, Any]]:
             os.kill(min(client.run(os.getpid).values()), signal.SIGKILL)
 
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, memory_limit=0, dashboard_address=None,
+        LocalCluster(n_workers=2, threads_per_worker=1, memory_limit=0, dashboard_address=":0",
                      silence_logs=50) as cluster,
         Client(cluster) as client,
     ):  # fmt: skip

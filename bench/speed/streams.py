@@ -74,7 +74,7 @@ def on_cluster(X: Any, y: Any, workers: int, partitions: int) -> tuple[Any, Call
     folder = tempfile.TemporaryDirectory()
     for name, values in (("X.npy", X), ("y.npy", y)):
         np.save(Path(folder.name) / name, values)
-    cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+    cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0")
     client = Client(cluster)
 
     def close() -> None:

@@ -279,7 +279,7 @@ from distributed import Client
 from makers import at_once
 at_once.prepare()
 with Client(processes=False, threads_per_worker=at_once.CALLERS, n_workers=1,
-            dashboard_address=None) as client:
+            dashboard_address=":0") as client:
     def map_of(call, numbers):
         return client.gather(client.map(call, numbers))
     map_of(at_once.meet, range(at_once.CALLERS))  # Dask's own threads are there
