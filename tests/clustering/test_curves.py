@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import reference
 from makers.cases import ADJACENCIES, DISTANCE_DOMAINS, distance_rows
+from makers.points import COARSE, RECORDS, tables
 from makers.raises import assert_reached, messages_of
 
 import privfit
@@ -21,8 +22,6 @@ from privfit.privacy.ledger import Budget
 from privfit.privacy.neighbours import Neighbours
 from privfit.report.plotting import draw_choice
 
-COARSE = Box(-1, 1, 2, grid=Grid(a=1, b=7, c=0))
-RECORDS = np.array(list(itertools.product((-1.0, -0.5, 0.0, 0.5, 1.0), repeat=2)))
 PLACES = np.array([[-0.5, -0.5], [0.0, 0.5], [0.5, -0.5]])
 
 
@@ -69,15 +68,6 @@ def test_costs_below_the_bound_are_the_exact_costs():
 
 
 # ------------------------------------------------------------------ sensitivity, for all neighbours
-
-
-def tables(adjacency):
-    """Every pair of neighbours with one record beside a common one, and every one more."""
-    common = RECORDS[[7]]
-    if adjacency == "add_remove":
-        return [(common, np.concatenate([common, x[None]])) for x in RECORDS]
-    pairs = itertools.product(RECORDS, repeat=2)
-    return [tuple(np.concatenate([common, x[None]]) for x in pair) for pair in pairs]
 
 
 SETS = {

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import reference
 from makers.cases import ADJACENCIES
+from makers.points import COARSE, RECORDS, Watched, blobs, run_of, tables
 
 import privfit
 from privfit import (
@@ -26,61 +27,17 @@ from privfit import (
     Stream,
     Subsets,
 )
-from privfit._kernels.random import BitSource
 from privfit.base.errors import FileError
 from privfit.clustering import CellMedians, Hybrid, Mean, Medians, Tree, kmedian, medians
 from privfit.clustering.medians import MedianSteps, best_of, median_steps, short_radius
 from privfit.clustering.radii import tried_radii
 from privfit.clustering.weiszfeld import weighted_medians
-from privfit.domains import Grid
 from privfit.models.model import dumps, loads
 from privfit.privacy.accounting import Event, compose
-from privfit.privacy.mechanisms import Exponential
 from privfit.privacy.neighbours import Neighbours
-from privfit.runs.run import Run
-from privfit.runs.spaces import Reals
 
-COARSE = Box(-1, 1, 2, grid=Grid(a=1, b=7, c=0))
-RECORDS = np.array(list(itertools.product((-1.0, -0.5, 0.0, 0.5, 1.0), repeat=2)))
 CENTERS = np.array([[-0.5, 0.5], [0.5, 0.0]])
 PLACES = RECORDS[::3]
-
-
-class Watched:
-    """A grant that keeps mechanisms and values; selections are the first, others exact."""
-
-    events = ()
-
-    def __init__(self):
-        self.budget, self.seen = Budget(1.0), []
-
-    def plan(self, *events):
-        pass
-
-    def release(self, mechanism, value, rng):
-        self.seen.append((mechanism, np.array(value)))
-        return 0 if isinstance(mechanism, Exponential) else np.array(value)
-
-
-def run_of(objective, adjacency, space=None, size=100):
-    space = space or Reals(-1, 1, (objective.n_clusters, objective.n_features))
-    return Run(objective, space, Watched(), BitSource(2), neighbours=Neighbours(adjacency),
-               n_public=size)  # fmt: skip
-
-
-def tables(adjacency):
-    """Every pair of neighbours with one record beside a common one, and every one more."""
-    common = np.array([[-0.5, 0.0]])
-    if adjacency == "add_remove":
-        return [(common, np.concatenate([common, x[None]])) for x in RECORDS]
-    pairs = itertools.product(RECORDS, repeat=2)
-    return [tuple(np.concatenate([common, x[None]]) for x in pair) for pair in pairs]
-
-
-def blobs(seed, n, d, k, width=0.1):
-    coins = np.random.default_rng(seed)
-    middles = coins.uniform(-0.8, 0.8, (k, d))
-    return np.clip(middles[coins.integers(k, size=n)] + coins.normal(0, width, (n, d)), -1, 1)
 
 
 def cost(X, centers):
@@ -135,7 +92,7 @@ def test_counts_of_added_facilities_stay_within_their_sensitivity(adjacency):
         seen = []
         for X in pair:
             objective = FacilityObjective(X, PLACES, (0, 9), COARSE, metric="l2")
-            run = run_of(objective, adjacency, Subsets(9, 2))
+            run = run_of(objective, adjacency, Watched(Budget(1.0)), space=Subsets(9, 2))
             Greedy(seeds=2, swaps=1)(run)
             seen.append(run._grant.seen)
         for (mechanism, first), (other, second) in zip(*seen, strict=True):
@@ -152,7 +109,7 @@ def test_counts_of_added_facilities_stay_within_their_sensitivity(adjacency):
 @pytest.mark.parametrize("part", ["medians", "kmedian"])
 def test_the_brute_force_finds_a_sensitivity_that_is_too_small(part, monkeypatch):
     """Noise for a record added or removed, where records are replaced."""
-    monkeypatch.setitem(globals(), "RECORDS", RECORDS[::4])  # enough to find it
+    monkeypatch.setitem(globals(), "tables", partial(tables, records=RECORDS[::4]))  # enough
     name = f"privfit.clustering.{part}.DiscreteLaplace"
     monkeypatch.setattr(name, lambda epsilon, span: DiscreteLaplace(epsilon, span // 2))
     test = {
