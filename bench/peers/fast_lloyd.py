@@ -28,7 +28,7 @@ def fit(X: Any, k: int, epsilon: float, seed: int) -> Any:
     """(k, d): centres of records in [-1, 1]^d, one of them added or removed."""
     coins, (n, d) = np.random.default_rng(seed), X.shape
     centers = packed(CentersObjective(X[:1], k, Box(-1, 1)), coins)
-    counted = math.cbrt(4 * d * RHO**2)  # the share of counts beside d of sums
+    counted = np.cbrt(4 * d * RHO**2)  # the share of counts beside d of sums
     least = math.sqrt(500 * k**3 / n**2 * (d + counted) ** 3)
     steps = int(min(max(epsilon / least, FEWEST), MOST))
     share = epsilon / steps / (d + counted)
