@@ -36,8 +36,9 @@ calibration slope   .75          .75        .85        .95            what clipp
 below s = 12, where the curves of so many columns cannot each be told from noise: 5 functions of the
 smoother public scale, block moments that are pooled over numbers, steps of at most .7, the mean of
 the last half, and a calibration that expects a slope of .85 and an intercept of 0 +- .3. With 30
-numbers or more, unless they are crowded, their caution is 1 and the slope 1.25: their paths end
-before scores are large enough.
+numbers or more it expects a slope of 1.1 +- .5, as it was in generated tables: paths end before
+scores of classes that are far apart are large enough, and noise makes those of others too large.
+Unless they are crowded, their caution is 1.
 
 *The slope* of a calibration is expected with an error of s / 50, at least .25 (.3 in wide tables)
 and at most 1: the higher the signal, the more precise are the sums that a calibration buys.
@@ -45,7 +46,7 @@ and at most 1: the higher the signal, the more precise are the sums that a calib
 *Crowded tables* are wide ones where at least 30 numbers, more than half of all columns, have a
 declared range. These have even fewer functions: a straight line over the range, which has .6 of the
 squared length of a row, and one function of the scale beside it, which tells 0 from the rest. Their
-floor is 10, their clip .6 from s = 3 on, and a calibration expects a slope of 1.
+floor is 10, and their clip .6 from s = 3 on.
 
 *Bins beside the scale*: where no cuts are bought, a declared range has 32 equal bins as well, which
 tell apart what is in one cell of the scale. With as many ranges as crowded tables have, whatever
@@ -92,7 +93,8 @@ STRAIGHT = 0.6  # of the squared length of a row, for a straight line
 BINS_BESIDE = 32  # of equal width, beside the scale within a declared range
 LET_GO, LOOSEST = 50.0, 1.0  # the signal at which a prior on a slope is as wide as it gets
 WIDE, WIDE_PUBLIC = 15, 5  # numbers of a wide table, and functions of each
-WIDE_SLOPE, CROWDED_SLOPE, WIDEST_SLOPE = 0.85, 1.0, 1.25
+WIDE_SLOPE, WIDEST_SLOPE = 0.85, 1.1
+USUAL_ERROR, WIDE_ERROR, WIDEST_ERROR = 0.25, 0.3, 0.5  # of a slope that is expected
 BLOCK_FLOOR = 8.0
 FASTEST, FASTEST_WIDE = 1.5, 0.7  # steps under the block metric
 WEAK = 0.2
@@ -232,7 +234,7 @@ class Recipe:
         wide = not full and signal < LEAST_APART and numbers >= WIDE and 2 * numbers > columns
         wide = wide if pool is None else pool
         crowded = wide and crowd
-        widest = wide and numbers >= CROWDED and not crowd
+        widest = wide and numbers >= CROWDED
         clip = _clip(signal, crowded)
         return cls(
             signal=signal,
@@ -250,10 +252,10 @@ class Recipe:
             beside=0 if crowd else BINS_BESIDE,
             pool=wide,
             average=0.5 if wide or signal >= HIGHER else 0.75,
-            caution=1.0 if widest or signal >= HIGHER else 4.0,
+            caution=1.0 if (widest and not crowd) or signal >= HIGHER else 4.0,
             weak=WEAK if full else 0.0,
-            slope=_slope(signal, wide, crowded, widest),
-            slope_error=min(LOOSEST, max(0.3 if wide else 0.25, signal / LET_GO)),
+            slope=_slope(signal, wide, widest),
+            slope_error=_slope_error(signal, wide, widest),
             intercept_error=0.3 if wide else 0.1,
         )
 
@@ -330,10 +332,15 @@ def _clip(signal: float, crowded: bool) -> float:
     return 0.4 if signal < LEAST_FULL else min(1.5, max(0.7, 0.7 * math.sqrt(signal / 250)))
 
 
-def _slope(signal: float, wide: bool, crowded: bool, widest: bool) -> float:
+def _slope(signal: float, wide: bool, widest: bool) -> float:
     if wide:
-        return CROWDED_SLOPE if crowded else WIDEST_SLOPE if widest else WIDE_SLOPE
+        return WIDEST_SLOPE if widest else WIDE_SLOPE
     return _by(signal, (LEAST_FULL, 0.75), (HIGH, 0.85), (math.inf, 0.95))
+
+
+def _slope_error(signal: float, wide: bool, widest: bool) -> float:
+    least = WIDEST_ERROR if widest else WIDE_ERROR if wide else USUAL_ERROR
+    return min(LOOSEST, max(least, signal / LET_GO))
 
 
 def _floor(signal: float, full: bool) -> float:
