@@ -55,7 +55,7 @@ from privfit.linear.calibration import Facts
 from privfit.linear.descent import WIDEST, WIDEST_WHITENED, Gradient, signal_of
 from privfit.linear.newton import coding_of
 from privfit.linear.objective_perturbation import ObjectivePerturbation
-from privfit.linear.recipe import PUBLIC, Recipe, most_functions
+from privfit.linear.recipe import CROWDED, PUBLIC, Recipe, most_functions
 from privfit.linear.select_refine import SelectRefine
 from privfit.objectives import LinearObjective
 from privfit.objectives.features import most_coordinates
@@ -139,13 +139,14 @@ def choose_additive(delta: float) -> Additive | ObjectivePerturbation:
     return Additive() if delta else ObjectivePerturbation()
 
 
-def leaves_delta(recipe: Recipe) -> bool:
+def leaves_delta(recipe: Recipe, numbers: int) -> bool:
     """Whether a coded table is fitted under epsilon alone, though a delta is allowed.
 
     Gaussian noise that hides a record at delta 1e-6 has four times the deviation of Laplace noise,
-    which only many sums make up for; at such a signal few can be learned.
+    which only many sums make up for; at such a signal few can be learned. Of so many numbers as
+    crowded tables have, more can.
     """
-    return recipe.signal < DROWNED_SUMS
+    return numbers < CROWDED and recipe.signal < DROWNED_SUMS
 
 
 def choose_declared(
@@ -155,14 +156,14 @@ def choose_declared(
 
     `recipe` is the one for epsilon and this delta. Tables without numbers select levels first; with
     a pure budget, tables of mostly categories walk along columns, unless an intercept is all there
-    is.
+    is, and so do tables of many numbers where others would buy an intercept by itself.
     """
     if delta:
         if numbers or recipe.signal >= DROWNED_LEVELS:
             return None
         return Local() if recipe.signal < DROWNED_SUMS else SelectRefine()
-    few = 2 * numbers < columns and recipe.level < 1
-    return Local() if few and recipe.signal < FEW_NUMBERS_PURE else None
+    few = 2 * numbers < columns and recipe.level < 1 and recipe.signal < FEW_NUMBERS_PURE
+    return Local() if few or (numbers >= CROWDED and recipe.level) else None
 
 
 def facts(objective: LinearObjective, terms: Terms, models: int, weighted: bool) -> Facts:

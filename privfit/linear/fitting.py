@@ -17,6 +17,7 @@ Counts, solver and calibration divide what the blanks left as they divide a whol
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -326,7 +327,7 @@ def _coded(
     blank = schema.has_blanks
     found = purchase_of(
         schema, read.table, terms, coding, labelled.n_threads, len(labelled.heads),
-        auto.leaves_delta if chooses and (numbers or blank) else None,
+        partial(auto.leaves_delta, numbers=numbers) if chooses and (numbers or blank) else None,
     )  # fmt: skip
     if chooses:
         delta = found.terms.delta
