@@ -147,6 +147,16 @@ def _line(found: Found, contest: Contest, rival: Cell | None, gaps: list[float])
             f"{SIGN[contest.measure] * mean(gaps):+.4f} ± {error_of(gaps):.4f}"]  # fmt: skip
 
 
+def keep_best(results: Results) -> None:
+    """Leave out the lines of rivals that are not the best: a file of megabytes otherwise."""
+    found, kept = Found(results), set[tuple[str, ...]]()
+    for contest in contests():
+        rival = contest.best(found)
+        kept.update(cell.key for cell in (contest.mine, rival) if cell is not None)
+    results.rows = {key: row for key, row in results.rows.items() if key in kept}
+    results.write()
+
+
 # -------------------------------------------------------------------------------------- the command
 
 
@@ -168,4 +178,5 @@ def run(options: argparse.Namespace) -> None:
     lines = list(sections(results)) if results.rows else []
     print(*lines, sep="\n")
     if options.write:
+        keep_best(results)
         pages.refresh(pages.PAGES / "rules.md", "\n".join(lines), "rules")
