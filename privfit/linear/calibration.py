@@ -139,10 +139,14 @@ class Parts:
     ) -> Run[LinearObjective, Reals]:
         """The run of one class's model, on the solver's part of the account."""
         name = f"{self._whole.name} {label}"
-        if not isinstance(account, Paid) or self.terms is self._whole:
+        if not isinstance(account, Paid) or self._is_everything(account):
             return account.run(objective, space, name, self.models)
         reserve = None if account.grant.events else partial(self._reserve, account)
         return account.run(objective, space, name, self.models, self.terms.budget, reserve)
+
+    def _is_everything(self, account: Paid) -> bool:
+        """Whether the solver spends all that is left; a delta may be left unused."""
+        return self.terms is self._whole and self.terms.delta == account.budget.delta
 
     def _reserve(self, account: Paid) -> None:
         """Plan the draws of the calibration beside those of the solver, before the first."""

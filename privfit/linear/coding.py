@@ -20,6 +20,7 @@ noisy counts of buckets of l2 sensitivity sqrt(d) or sqrt(2 d), for d columns.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -158,11 +159,15 @@ def _within(value: Any, least: int, most: int) -> bool:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Coded:
-    """A coded schema, the recipe of its fit, and the purchase of what it leaves blank."""
+    """A coded schema, the recipe of its fit, the purchase of what it leaves blank, and the terms.
+
+    Those are the terms of everything that is drawn: they may leave a delta unused.
+    """
 
     schema: Schema
     recipe: Recipe
     purchase: Purchase | None
+    terms: Terms
 
 
 def coded(schema: Schema, coding: Coding, recipe: Recipe) -> Schema:
@@ -225,6 +230,7 @@ def purchase_of(
     coding: Coding | None = None,
     n_threads: int | None = None,
     models: int = 1,
+    is_pure: Callable[[Recipe], bool] | None = None,
 ) -> Coded:
     """Code a schema for a fit and plan what is bought; nothing is charged.
 
@@ -242,6 +248,8 @@ def purchase_of(
         Number of threads for streams.
     models : int, default=1
         Number of models that share the budget, one for each of several classes.
+    is_pure : callable (Recipe) -> bool or None, default=None
+        Whether a delta is left unused, by the recipe with it; by default it is not.
 
     Returns
     -------
@@ -253,15 +261,20 @@ def purchase_of(
     unsized = _recipe(schema, None, terms, models)
     widest = coded(schema, coding, replace(unsized, depth=unsized.depth or 1, hashes=0))
     sums = BlankRows.sums(X, widest, n_threads)
-    recipe = coding.changed(_recipe(schema, terms.size(sums), terms, models))
+    size = terms.size(sums)
+    recipe = _recipe(schema, size, terms, models)
+    if terms.delta and is_pure is not None and is_pure(recipe):
+        terms = replace(terms, delta=0.0)
+        recipe = _recipe(schema, size, terms, models)
+    recipe = coding.changed(recipe)
     chosen = coded(schema, coding, recipe)
     if not chosen.has_blanks:
-        return Coded(chosen, recipe, None)
+        return Coded(chosen, recipe, None, terms)
     plan = BlankPlan.shared(
         chosen, terms.budget, terms.neighbours, recipe.depth, recipe.cut_share or SHARE,
         recipe.category_share,
     )  # fmt: skip
-    return Coded(chosen, recipe, Purchase(chosen, sums, plan, plan.rest(terms.budget)))
+    return Coded(chosen, recipe, Purchase(chosen, sums, plan, plan.rest(terms.budget)), terms)
 
 
 def _recipe(schema: Schema, size: int | None, terms: Terms, models: int) -> Recipe:

@@ -17,6 +17,7 @@ Counts, solver and calibration divide what the blanks left as they divide a whol
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -94,6 +95,10 @@ class Wanted:
         )
         return coding if fits and (terms.delta or not self._weighs(labelled)) else None
 
+    def chooses(self, labelled: Labelled) -> bool:
+        """Whether the solver of a coded table is open to the signal that it turns out to have."""
+        return self.solver is None and not self._weighs(labelled)
+
     def _weighs(self, labelled: Labelled) -> bool:
         """Whether classes or the loss have weights, which a perturbed objective has not."""
         return self.class_weight is not None or labelled.weights.get("C", 1.0) != 1.0
@@ -167,7 +172,9 @@ class Plan:
         (name, settings), known = _solver(labelled, terms, wanted, coding)
         taken = before(settings)
         if coding is not None:
-            settings, purchase, labelled = _coded(labelled, terms, settings, coding)
+            found = _coded(labelled, terms, (name, settings), coding, wanted.chooses(labelled))
+            name, taken, settings = found.name, found.taken, found.settings
+            purchase, labelled, terms = found.purchase, found.labelled, found.terms
         else:
             purchase, labelled = _bought(labelled, terms, name, settings)
         seen = labelled if purchase is None else labelled.under(purchase.stand_in)
@@ -293,18 +300,48 @@ def is_coded(settings: Any) -> bool:
     return isinstance(settings, Additive) or by_functions
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class _Coded:
+    """A solver with its settings by a recipe, as they were before it, and what it is to fit."""
+
+    name: str
+    taken: Taken
+    settings: Any
+    purchase: Purchase | None
+    labelled: Labelled
+    terms: Terms
+
+
 def _coded(
-    labelled: Labelled, terms: Terms, settings: Coder, coding: Coding
-) -> tuple[Coder, Purchase | None, Labelled]:
-    """The solver by its recipe, and records under the schema that the coding makes."""
+    labelled: Labelled, terms: Terms, solver: tuple[str, Any], coding: Coding, chooses: bool
+) -> _Coded:
+    """The solver by its recipe, and records under the schema that the coding makes.
+
+    If the solver is open, the signal may ask for another one, for columns as they are declared, or
+    for a delta to be left unused.
+    """
     schema: Any = labelled.domain
-    functions = settings.most_of(schema.columns)
+    functions = solver[1].most_of(schema.columns)
     read = labelled.leaving(most_bytes(schema.columns, functions, BUCKETS)).read_once()
-    columns = purchase_of(
-        schema, read.table, terms, coding, labelled.n_threads, len(labelled.heads)
-    )
-    followed = settings.following(columns.recipe)
-    return followed, _in_room(columns.purchase, followed), read.under(columns.schema)
+    numbers = sum(one.holds_numbers for one in schema.columns.values())
+    blank = schema.has_blanks
+    found = purchase_of(
+        schema, read.table, terms, coding, labelled.n_threads, len(labelled.heads),
+        partial(auto.leaves_delta, numbers=numbers) if chooses and (numbers or blank) else None,
+    )  # fmt: skip
+    if chooses:
+        delta = found.terms.delta
+        plain = auto.choose_declared(found.recipe, len(schema.columns), numbers, delta)
+        if plain is not None and not blank:
+            name, settings = settings_of(plain, METHODS)
+            return _Coded(name, before(settings), settings, None, read, found.terms)
+        solver = settings_of(auto.choose_additive(delta), METHODS)
+    name, settings = solver
+    followed = settings.following(found.recipe)
+    purchase = _in_room(found.purchase, followed)
+    return _Coded(
+        name, before(settings), followed, purchase, read.under(found.schema), found.terms
+    )  # fmt: skip
 
 
 def _bought(

@@ -59,6 +59,9 @@ Where nothing is bought (s < 80) either kind has 8. *Depth* and *mixing*, the pa
 cuts that is smooth, follow from D: 3 and .6 below 14, 4 and .5 up to 28, 5 and .3 up to 48, 6 and
 .3 above. More cuts are finer than the kernel should be smooth.
 
+*The level*: a table with numbers buys its intercept by itself below a pure signal of 25, for an
+epsilon of 80 changes / n. Where that is more than half of the budget, it buys nothing else.
+
 *Categories* that are to be bought get a share of .1. As shares of cuts, it is multiplied by the
 part of all columns that it is for.
 
@@ -102,6 +105,8 @@ PURE_LOW = 200.0  # the signal of a pure budget below which nothing is bought
 PURE_CUT, PURE_DEPTH = 500.0, 2  # n epsilon / numbers^2 from which numbers are cut, and how deep
 PURE_HASHES = 16
 PURE_LEAST, PURE_FEWEST = 20.0, 4  # the signal below which the intercept is all there is
+LEAST_SHARED = 25.0  # the signal of a pure budget below which the intercept is bought by itself
+LEVELLED, LEVELLED_MOST = 80.0, 0.5  # for n epsilon / changes of so much; no larger share
 
 N = TypeVar("N", int, float)
 
@@ -154,6 +159,8 @@ class Recipe:
         The slope that a calibration expects, and how far it and the intercept may be off.
     hashes : int, default=0
         Public buckets that blank categories are hashed into for nothing; 0 if they are bought.
+    level : float, default=0
+        Fraction of a pure budget that buys the intercept by itself; at 1 nothing else is fitted.
     """
 
     signal: float
@@ -181,6 +188,7 @@ class Recipe:
     slope_error: float
     intercept_error: float
     hashes: int = 0
+    level: float = 0.0
 
     @classmethod
     def of(
@@ -311,6 +319,7 @@ class Recipe:
             smooth=SMOOTHEST if wide else SMOOTH,
             beside=0,
             hashes=hashes,
+            level=_level(usual.signal, columns) if numbers else 0.0,
         )
 
 
@@ -341,6 +350,14 @@ def _slope(signal: float, wide: bool, widest: bool) -> float:
 def _slope_error(signal: float, wide: bool, widest: bool) -> float:
     least = WIDEST_ERROR if widest else WIDE_ERROR if wide else USUAL_ERROR
     return min(LOOSEST, max(least, signal / LET_GO))
+
+
+def _level(signal: float, columns: int) -> float:
+    """The part of a pure budget that buys an intercept; all of it if little would be left."""
+    if signal >= LEAST_SHARED:
+        return 0.0
+    share = LEVELLED / (signal * columns)
+    return share if share <= LEVELLED_MOST else 1.0
 
 
 def _floor(signal: float, full: bool) -> float:
