@@ -7,34 +7,45 @@ thread that asks wakes the thread that computes, and is woken by it.
 
 Lines save time and do nothing else. If one cannot be opened, or breaks, all are closed, and Dask
 passes the question on. Whoever can connect to a Dask worker can have it run anything; a line takes
-one caller, who has to send a secret first, and then its listener is closed.
+one caller, who has to send a secret first, and then its listener is closed. The worker answers with
+a second secret: by then its port may be another program's, whose messages the driver must not load.
 """
 
 from __future__ import annotations
 
 import hmac
+import os
 import secrets
 import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 __all__ = ["Lines", "Place", "listen"]
 
 A = TypeVar("A")
 B = TypeVar("B")
 
-Place: TypeAlias = tuple[int, bytes]  # a port, and the secret that opens the line there
 Watch: TypeAlias = Callable[[], bool]  # whether to go on waiting
 
 CONNECTED = 0.5  # seconds for a connection: where a firewall drops packets, none comes
 OPENED = 10.0  # seconds until a line is ready, from either end: a busy worker takes long
 PATIENCE = 0.25  # seconds between two looks at who is still there
-SILENT = 30  # seconds after which a host that is gone is noticed
-READY = b"r"
+SILENT = 30  # seconds after which a host that is gone is noticed by who waits for it
 LENGTH = struct.Struct("!Q")  # of a message, before it
+
+
+class Place(NamedTuple):
+    """A port, the secret that opens the line there, and that by which its owner is known."""
+
+    port: int
+    secret: bytes
+    reply: bytes
+
+    def __repr__(self) -> str:
+        return f"<port {self.port}>"
 
 
 # --------------------------------------------------------------------------------- on the workers
@@ -50,22 +61,21 @@ def listen(name: str, host: str, answer: Callable[[bytearray], bytes]) -> Place 
         listener = socket.create_server((host, 0), family=family)
     except OSError:
         return None
-    place = listener.getsockname()[1], secrets.token_bytes(32)
-    given = listener, place[1], answer
+    place = Place(listener.getsockname()[1], secrets.token_bytes(32), secrets.token_bytes(32))
+    given = listener, place, answer
     threading.Thread(target=_serve, args=given, name=name, daemon=True).start()
     return place
 
 
-def _serve(listener: socket.socket, secret: bytes, answer: Callable[[bytearray], bytes]) -> None:
+def _serve(listener: socket.socket, place: Place, answer: Callable[[bytearray], bytes]) -> None:
     with suppress(Exception):  # nothing is lost: Dask passes the question on, and any error back
         with listener:
             listener.settimeout(OPENED)
             line, _ = listener.accept()
         with line:
             line.settimeout(OPENED)
-            if not hmac.compare_digest(_received(line, len(secret), _never), secret):
-                return
-            _tuned(line).sendall(READY)
+            _expect(line, place.secret)
+            _tuned(line).sendall(place.reply)
             line.settimeout(None)
             while True:
                 _send(line, answer(_message(line, _never)), _never)
@@ -84,20 +94,21 @@ class Lines:
     def __init__(self) -> None:
         self._lines: dict[str, socket.socket] = {}
         self._lock = threading.Lock()  # one question at a time, or answers would be mixed up
+        self._process = os.getpid()  # a fork of it would ask, and read answers, in between
 
     def __len__(self) -> int:
         return len(self._lines)
 
     def open(self, places: Mapping[str, tuple[str, Place]]) -> None:
-        """Open lines to workers at these hosts and places."""
+        """Open lines to workers at these hosts and places, and close all others."""
         with self._lock, self._all_or_none():
             self.close()
-            for address, (host, (port, secret)) in places.items():
-                line = socket.create_connection((host, port), timeout=CONNECTED)
+            for address, (host, place) in places.items():
+                line = socket.create_connection((host, place.port), timeout=CONNECTED)
                 self._lines[address] = line
                 line.settimeout(OPENED)
-                _tuned(line).sendall(secret)
-                _received(line, len(READY), _never)
+                _tuned(line).sendall(place.secret)
+                _expect(line, place.reply)
                 line.settimeout(PATIENCE)
 
     def ask(self, messages: Mapping[str, bytes], watch: Watch) -> list[bytearray] | None:
@@ -105,6 +116,8 @@ class Lines:
 
         While there is no answer, `watch` says every now and then whether to go on waiting.
         """
+        if os.getpid() != self._process:
+            return None
         with self._lock, self._all_or_none():
             if not messages.keys() <= self._lines.keys():
                 return None
@@ -130,19 +143,25 @@ class Lines:
     def close(self) -> None:
         """Close all lines."""
         while self._lines:
-            self._lines.popitem()[1].close()
+            with self._lines.popitem()[1] as line, suppress(OSError):
+                if os.getpid() == self._process:  # and for its forks, or the worker would wait
+                    line.shutdown(socket.SHUT_RDWR)
 
 
 # -------------------------------------------------------------------------------------- messages
 
 
 def _tuned(line: socket.socket) -> socket.socket:
-    """The line, which sends at once, and breaks if the other host is gone."""
+    """The line, which sends at once, and breaks if the other host is gone.
+
+    Without TCP_USER_TIMEOUT, which also breaks a line whose other end has yet to read: an answer
+    waits until the driver has those of the workers before it.
+    """
     line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in {
-        "TCP_KEEPIDLE": SILENT // 3, "TCP_KEEPINTVL": SILENT // 6, "TCP_KEEPCNT": 4,
-        "TCP_USER_TIMEOUT": 1000 * SILENT,
+        "TCP_KEEPIDLE": SILENT // 3, "TCP_KEEPALIVE": SILENT // 3,  # the same on macOS
+        "TCP_KEEPINTVL": SILENT // 6, "TCP_KEEPCNT": 4,
     }.items():  # fmt: skip
         with suppress(AttributeError, OSError):  # not every system has all of them
             line.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
@@ -158,6 +177,11 @@ def _send(line: socket.socket, message: bytes, watch: Watch) -> None:
 def _message(line: socket.socket, watch: Watch) -> bytearray:
     [length] = LENGTH.unpack(_received(line, LENGTH.size, watch))
     return _received(line, length, watch)
+
+
+def _expect(line: socket.socket, secret: bytes) -> None:
+    if not hmac.compare_digest(_received(line, len(secret), _never), secret):
+        raise ConnectionError
 
 
 def _received(line: socket.socket, length: int, watch: Watch) -> bytearray:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import count
+from multiprocessing import get_all_start_methods
 
 import pytest
 
 from privfit.records import lines
-from privfit.records.lines import Lines, listen
+from privfit.records.lines import Lines, Place, listen
 
 HOST = "127.0.0.1"
 SOME = ["", "a", "x" * 5_000_000]  # the last does not fit into what a system keeps of a line
@@ -38,9 +40,9 @@ def asked(made, watch=patient, **messages):
     return answers if answers is None else [answer.decode() for answer in answers]
 
 
-def gone(name):
+def gone(name, within=60):
     """Whether the thread that served this line has ended."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + within
     while any(thread.name == name for thread in threading.enumerate()):
         if time.monotonic() > deadline:
             return False
@@ -67,26 +69,53 @@ def test_answers_of_several_callers_are_not_mixed_up():
 
 
 def test_a_line_takes_one_caller_who_knows_the_secret():
-    port, secret = listen("one", HOST, upper)
-    with socket.create_connection((HOST, port)) as line:
-        line.sendall(secret)
-        assert line.recv(9) == lines.READY
+    one = listen("one", HOST, upper)
+    with socket.create_connection((HOST, one.port)) as line:
+        line.sendall(one.secret)
+        assert line.recv(99) == one.reply != one.secret
         with pytest.raises(ConnectionError):
-            socket.create_connection((HOST, port))
-    port, secret = listen("two", HOST, upper)
+            socket.create_connection((HOST, one.port))
+    two = listen("two", HOST, upper)
     with closing(Lines()) as made:
-        made.open({"two": (HOST, (port, secret[::-1]))})
+        made.open({"two": (HOST, two._replace(secret=two.secret[::-1]))})
         assert len(made) == 0
     assert gone("one")
     assert gone("two")
 
 
+@pytest.mark.parametrize("reply", ["another's", "the caller's own secret"])
+def test_the_driver_asks_no_program_that_took_over_a_port(reply):
+    """It would load what that program answers."""
+    heard = []
+
+    def serve():
+        line, _ = server.accept()
+        with line, suppress(ConnectionError):
+            secret = line.recv(99)
+            line.sendall(secret if reply == "the caller's own secret" else b"SSH-2.0-" * 9)
+            heard.append(line.recv(99))
+
+    with socket.create_server((HOST, 0)) as server, closing(Lines()) as made:
+        other = threading.Thread(target=serve)
+        other.start()
+        place = Place(server.getsockname()[1], b"s" * 32, b"r" * 32)
+        made.open({"a": (HOST, place)})
+        assert len(made) == 0
+        assert asked(made, a="a") is None
+        other.join(60)
+    assert not any(heard)
+
+
+def test_secrets_are_not_shown():
+    assert repr(Place(5, b"secret", b"reply")) == "<port 5>"
+
+
 def test_a_caller_who_does_not_come_is_not_waited_for_long(monkeypatch):
     monkeypatch.setattr(lines, "OPENED", 0.01)
-    port, _ = listen("nobody", HOST, upper)
+    place = listen("nobody", HOST, upper)
     assert gone("nobody")
     with pytest.raises(ConnectionError):
-        socket.create_connection((HOST, port))
+        socket.create_connection((HOST, place.port))
 
 
 def test_another_machines_address_has_no_line():
@@ -98,7 +127,7 @@ def test_lines_are_opened_to_all_workers_or_to_none():
     with socket.create_server((HOST, 0)) as silent:
         free = silent.getsockname()[1]
     with closing(Lines()) as made:
-        made.open({"there": (HOST, there), "away": (HOST, (free, b"secret"))})
+        made.open({"there": (HOST, there), "away": (HOST, Place(free, b"secret", b"reply"))})
         assert len(made) == 0
         assert asked(made, there="a") is None
     assert gone("there")
@@ -166,3 +195,55 @@ def test_a_late_answer_is_not_taken_for_the_next(text, monkeypatch):
         silence.set()
         assert asked(made, a="next") is None
     assert gone("a")
+
+
+def test_an_answer_waits_for_those_before_it(monkeypatch):
+    """However much it is, and for longer than a host may be silent."""
+    monkeypatch.setattr(lines, "SILENT", 1)
+
+    def late(message):
+        gone("b", within=3)  # the line of b should not end meanwhile
+        return upper(message)
+
+    with opened(a=late, b=lambda _: bytes(30_000_000)) as made:
+        [first, second] = made.ask({"a": b"a", "b": b"b"}, patient)
+        assert (first, len(second)) == (b"A", 30_000_000)
+    assert gone("b")
+
+
+@pytest.mark.skipif("fork" not in get_all_start_methods(), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_fork_of_the_driver_has_no_lines(monkeypatch):
+    """Or one of the two would read what the other asked for, and a line would not end with it."""
+    heard, leave, go = [], *os.pipe()
+
+    def answer(message):
+        heard.append(bytes(message))
+        return upper(message)
+
+    with opened(a=answer) as made:
+        child = os.fork()
+        if not child:
+            os.close(go)
+            none = made.ask({"a": b"child"}, lambda: False) is None
+            os.read(leave, 1)
+            made.close()
+            os._exit(0 if none else 1)
+        assert asked(made, a="parent") == ["PARENT"]
+    assert gone("a")
+    os.close(go)
+    assert os.waitpid(child, 0)[1] == 0
+    os.close(leave)
+    assert heard == [b"parent"]
+
+
+@pytest.mark.skipif("fork" not in get_all_start_methods(), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_fork_that_ends_leaves_lines_open():
+    with opened(a=upper) as made:
+        child = os.fork()
+        if not child:
+            made.close()
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert asked(made, a="a") == ["A"]
