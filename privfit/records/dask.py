@@ -530,16 +530,14 @@ class _Workers(Sums[R]):
         return self._over_dask(question, homes) if found is None else found
 
     def _open_lines(self, addresses: list[str]) -> None:
-        """Open lines to these workers, as far as the driver reaches them."""
+        """Open lines to these workers if the driver reaches all of them, and to no others."""
         from distributed.comm import get_address_host
 
-        self._lines.close()
-        plain = all(address.startswith(PLAIN) for address in addresses)
-        if not plain or not self._is_in_reach(addresses[0]):
-            return
-        places = self._run(addresses, _listen, self._fit)
-        if all(places.get(address) for address in addresses):
-            self._lines.open({one: (get_address_host(one), places[one]) for one in addresses})
+        places: dict[str, Place | None] = {}
+        if all(one.startswith(PLAIN) for one in addresses) and self._is_in_reach(addresses[0]):
+            places = self._run(addresses, _listen, self._fit)
+        ready = {one: (get_address_host(one), place) for one, place in places.items() if place}
+        self._lines.open(ready if len(ready) == len(addresses) else {})
 
     def _over_lines(self, question: Asked, homes: Homes) -> _Sum | None:
         """The sum of all answers over lines; None if one of these broke."""
@@ -608,7 +606,8 @@ class _Workers(Sums[R]):
 
     def _show_life(self) -> None:
         """Submit a task now and then: the scheduler thinks a client without tasks is idle."""
-        if time.monotonic() - self._last_task > AWAKE:
+        idle = time.monotonic() - self._last_task > AWAKE
+        if idle and self._client.status == "running":
             self._last_task = time.monotonic()
             self._client.submit(int, pure=False)
 

@@ -997,6 +997,39 @@ def test_without_lines_questions_go_over_connections_of_dask(
     assert len(there._sums._lines) == 0
 
 
+def test_lines_are_closed_by_who_may_ask(some_workers, tmp_path, monkeypatch):
+    """One thread may look for partitions that are lost while another waits for an answer."""
+    closed, close = [], lines.Lines.close
+
+    def noted(self: Any) -> None:
+        closed.append(self._lock.locked())
+        close(self)
+
+    np.save(tmp_path / "X.npy", np.zeros((10, 2)))
+    there = centers(parts_of(array_rows, tmp_path / "X.npy", 10, 4))
+    there.scores(np.zeros((1, 3, 2)))
+    monkeypatch.setattr(lines.Lines, "close", noted)
+    there._sums._see_who_holds_what()
+    there.scores(np.ones((1, 3, 2)))
+    assert closed
+    assert all(closed)
+
+
+def test_a_client_that_was_closed_shows_no_life(some_workers, rng, tmp_path, monkeypatch):
+    """Lines go on; whatever needs the client says that the cluster does not answer."""
+    np.save(tmp_path / "X.npy", rng.uniform(-1, 1, (90, 3)))
+    whole = centers(np.load(tmp_path / "X.npy"))
+    P = whole.snap(rng.uniform(-1, 1, (4, 3, 3)))
+    with distributed.Client(some_workers.scheduler.address) as own, own.as_current():
+        there = centers(parts_of(array_rows, tmp_path / "X.npy", 90, 4))
+        assert np.array_equal(there.scores(P), whole.scores(P))
+    monkeypatch.setattr(workers, "AWAKE", 0.0)
+    assert np.array_equal(there.scores(P), whole.scores(P))
+    there._sums._lines.close()
+    with pytest.raises(ClusterError, match="the scheduler of the cluster does not answer"):
+        there.scores(P)
+
+
 def test_lines_end_with_a_fit(some_workers, tmp_path):
     np.save(tmp_path / "X.npy", np.zeros((10, 2)))
     there = centers(parts_of(array_rows, tmp_path / "X.npy", 10, 4))
