@@ -4,8 +4,11 @@ Each partition is loaded and packed by one worker, as a task, and stays in that 
 outside the memory that Dask manages and may move. A question is not a task: it takes a tenth of the
 time that a task takes on its way through a scheduler. It goes to FAN_IN workers, each of which asks
 as many others while it answers for its own partitions, and so on down a tree; sums come back the
-same way. Where the driver cannot reach workers itself, the scheduler passes a question on to the
-first one. Only candidates and sums of integers cross the network; the driver never sees a record.
+same way. Only candidates and sums of integers cross the network; the driver never sees a record.
+
+The driver asks over `lines` of its own, if it can open them. They are in plain text, so it opens
+none where Dask's connections are not. Otherwise it asks over Dask's connections to workers, and
+where it cannot reach workers at all, the scheduler passes a question on to the first one.
 
 **Failures.** A question contains everything that is needed to answer it (`rows`), so asking again
 is free and exact. Every sum carries the number of records that it covers. If a worker is lost, the
@@ -41,6 +44,7 @@ from privfit.base.errors import (
 )
 from privfit.base.typing import Integers
 from privfit.domains.frames import chosen, column_names
+from privfit.records.lines import PATIENCE, Lines, Place, listen
 from privfit.records.rows import Rows
 from privfit.records.sums import Make, Question, R, Sums, join_small, share_threads
 
@@ -48,9 +52,9 @@ Asked: TypeAlias = Question[Any, Integers]
 Homes: TypeAlias = "list[tuple[str, list[int]]]"  # workers and the partitions that they answer for
 
 FAN_IN = 8  # workers that a worker asks: messages of a level are few, and so are levels
-PATIENCE = 0.25  # seconds between two looks at who is still there
 REACH = 2.0  # seconds for a first connection to a worker; else the scheduler passes questions on
 MOST_ROUNDS = 20  # of one question: a worker that runs out of memory will do so again
+PLAIN = "tcp://"  # addresses of workers whose connections are not encrypted
 AWAKE = 30.0  # seconds between two tasks, without which a scheduler may close for want of use
 WAIT = 60.0  # seconds to wait for a first worker, or for another if all are gone
 
@@ -224,8 +228,12 @@ async def _ask(fit: str, question: Asked, homes: Homes, dask_worker: Any = None)
 
 async def _ask_others(fit: str, question: Asked, homes: Homes, rpc: Any) -> _Sum:
     """The sum over these workers, FAN_IN of which are asked for themselves and the others."""
-    branches = [homes[i::FAN_IN] for i in range(min(FAN_IN, len(homes)))]
-    return _add(await asyncio.gather(*(_pass_on(fit, question, one, rpc) for one in branches)))
+    asked = [_pass_on(fit, question, branch, rpc) for branch in _branches(homes)]
+    return _add(await asyncio.gather(*asked))
+
+
+def _branches(homes: Homes) -> list[Homes]:
+    return [homes[i::FAN_IN] for i in range(min(FAN_IN, len(homes)))]
 
 
 async def _pass_on(fit: str, question: Asked, homes: Homes, rpc: Any) -> _Sum:
@@ -238,6 +246,27 @@ async def _pass_on(fit: str, question: Asked, homes: Homes, rpc: Any) -> _Sum:
         return _Sum()
     found: _Sum = reply.get("result", _Sum())
     return found
+
+
+def _listen(fit: str, dask_worker: Any = None) -> Place | None:
+    """Open a line to this worker."""
+    from distributed.protocol.pickle import dumps, loads
+
+    def answer(message: bytearray) -> bytes:
+        question, homes = loads(message)
+        found: bytes = dumps(_answered(fit, question, homes, dask_worker))
+        return found
+
+    return listen(fit, dask_worker.ip, answer)
+
+
+def _answered(fit: str, question: Asked, homes: Homes, worker: Any) -> _Sum:
+    """The same as `_ask` in a thread of this worker; its event loop asks those below, if any."""
+    (_, indices), *below = homes
+    asked = [_ask_others(fit, question, below, worker.rpc)] if below else []
+    others = [asyncio.run_coroutine_threadsafe(one, worker.loop.asyncio_loop) for one in asked]
+    mine = _HELD[fit, worker.address].answer(question, indices, worker.state.nthreads)
+    return _add([mine, *(one.result() for one in others)])
 
 
 def _numbers(fit: str, dask_worker: Any = None) -> set[int]:
@@ -363,7 +392,9 @@ class _Workers(Sums[R]):
         self._order: tuple[Any, ...] | None = None  # the columns of the first partition
         self._last_task = time.monotonic()
         self._reaches: bool | None = None  # whether questions go to workers directly
+        self._lines = Lines()
         weakref.finalize(self, _drop_everywhere, client, self._fit, self._used)
+        weakref.finalize(self, self._lines.close)
         self._settle()
         filled = [card for card in self._cards.values() if card.n_records]
         self._count([card.n_records for card in filled], [card.n_features for card in filled])
@@ -493,15 +524,51 @@ class _Workers(Sums[R]):
                 if self._cards[index].n_records:
                     by_worker[address].append(index)
             self._asked = list(by_worker.items())
-        first, *_ = homes = self._asked[:workers]
-        if self._reaches is None:
-            self._reaches = self._client.sync(_reaches, self._client.rpc, first[0])
-        if not self._reaches:
-            return _add(self._run([first[0]], _ask, self._fit, question, homes).values())
+            self._open_lines([address for address, _ in self._asked[:FAN_IN]])
+        homes = self._asked[:workers]
+        found = self._over_lines(question, homes) if self._lines else None
+        return self._over_dask(question, homes) if found is None else found
+
+    def _open_lines(self, addresses: list[str]) -> None:
+        """Open lines to these workers if the driver reaches all of them, and to no others."""
+        from distributed.comm import get_address_host
+
+        places: dict[str, Place | None] = {}
+        if all(one.startswith(PLAIN) for one in addresses) and self._is_in_reach(addresses[0]):
+            places = self._run(addresses, _listen, self._fit)
+        ready = {one: (get_address_host(one), place) for one, place in places.items() if place}
+        self._lines.open(ready if len(ready) == len(addresses) else {})
+
+    def _over_lines(self, question: Asked, homes: Homes) -> _Sum | None:
+        """The sum of all answers over lines; None if one of these broke."""
+        from distributed.protocol.pickle import dumps, loads
+
+        self._show_life()
+        messages = {branch[0][0]: dumps((question, branch)) for branch in _branches(homes)}
+        answers = self._lines.ask(messages, self._all_are_there)
+        return None if answers is None else _add(map(loads, answers))
+
+    def _all_are_there(self) -> bool:
+        """Whether no worker of this fit has left."""
+        self._show_life()
+        with _scheduler_reached():
+            return {*self._home.values()} <= self._client.nthreads().keys()
+
+    def _over_dask(self, question: Asked, homes: Homes) -> _Sum:
+        """The sum over Dask's own connections."""
+        first = homes[0][0]
+        if not self._is_in_reach(first):
+            return _add(self._run([first], _ask, self._fit, question, homes).values())
         with _scheduler_reached():
             rpc = self._client.rpc
             asked = self._client.sync(self._watched, _ask_others, self._fit, question, homes, rpc)
         return asked or _Sum()
+
+    def _is_in_reach(self, address: str) -> bool:
+        """Whether the driver can connect to workers itself, as to this one."""
+        if self._reaches is None:
+            self._reaches = bool(self._client.sync(_reaches, self._client.rpc, address))
+        return self._reaches
 
     def _see_who_holds_what(self) -> None:
         """Forget the home of a partition that is gone, such as that of a worker that restarted."""
@@ -539,7 +606,8 @@ class _Workers(Sums[R]):
 
     def _show_life(self) -> None:
         """Submit a task now and then: the scheduler thinks a client without tasks is idle."""
-        if time.monotonic() - self._last_task > AWAKE:
+        idle = time.monotonic() - self._last_task > AWAKE
+        if idle and self._client.status == "running":
             self._last_task = time.monotonic()
             self._client.submit(int, pure=False)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from typing import Any
 
 import dask
@@ -43,6 +44,11 @@ def held(fit: str) -> list[int]:
     """The numbers of the partitions that this process holds."""
     found = [held.numbers() for (of, _), held in workers._HELD.items() if of == fit]
     return [i for numbers in found for i in numbers]
+
+
+def served_lines(fit: str) -> int:
+    """The number of a fit's lines that this process serves."""
+    return sum(thread.name == fit for thread in threading.enumerate())
 
 
 def forget_half(fit: str, dask_worker: Any = None) -> None:

@@ -59,7 +59,7 @@ from privfit import (
 )
 from privfit.datasets import load_adult
 from privfit.records import dask as workers
-from privfit.records import memory, stream, sums
+from privfit.records import lines, memory, stream, sums
 from privfit.records.centers import CentersRows
 from privfit.records.linear import Image, LinearRows
 from privfit.records.packing import Run
@@ -81,6 +81,7 @@ from makers.partitions import (  # noqa: E402, what needs dask
     held,
     kill,
     linear,
+    served_lines,
     table_rows,
 )
 
@@ -919,25 +920,128 @@ def test_tables_are_held_by_workers_alone_and_are_let_go(some_workers, rng, tmp_
     assert not any(some_workers.run(held, fit).values())
 
 
-@pytest.mark.parametrize("reaches", [True, False])
-def test_sums_of_many_workers_are_added_in_a_tree(
-    reaches, some_workers, rng, tmp_path, monkeypatch
-):
-    """Of fan-in 1, so that each worker has another one below it; asked directly, or not."""
+@pytest.mark.parametrize("asked", ["over lines", "directly", "by the scheduler"])
+def test_sums_of_many_workers_are_added_in_a_tree(asked, some_workers, rng, tmp_path, monkeypatch):
+    """Of fan-in 1, so that each worker has another one below it."""
 
     async def tried(*_: Any) -> bool:
-        return reaches
+        return asked != "by the scheduler"
 
     some_workers.run(setattr, workers, "FAN_IN", 1)
     monkeypatch.setattr(workers, "FAN_IN", 1)
     monkeypatch.setattr(workers, "_reaches", tried)
+    if asked == "directly":
+        monkeypatch.setattr(workers, "PLAIN", "nowhere://")
     np.save(tmp_path / "X.npy", rng.uniform(-1, 1, (900, 3)))
     X = np.load(tmp_path / "X.npy")
     records = parts_of(array_rows, tmp_path / "X.npy", 900, 5)
     empty = parts_of(array_rows, tmp_path / "X.npy", 0, 1)
     whole = centers(X)
     P = whole.snap(rng.uniform(-1, 1, (4, 3, 3)))
-    assert np.array_equal(centers([*empty, *records]).scores(P), whole.scores(P))
+    there = centers([*empty, *records])
+    assert np.array_equal(there.scores(P), whole.scores(P))
+    assert len(there._sums._lines) == (asked == "over lines")
+
+
+def detour(*_: Any) -> None:
+    pytest.fail("a question took a detour")
+
+
+def test_questions_go_over_lines(some_workers, rng, tmp_path, monkeypatch):
+    np.save(tmp_path / "X.npy", rng.uniform(-1, 1, (900, 3)))
+    whole = centers(np.load(tmp_path / "X.npy"))
+    P = whole.snap(rng.uniform(-1, 1, (4, 3, 3)))
+    there = centers(parts_of(array_rows, tmp_path / "X.npy", 900, 6))
+    monkeypatch.setattr(workers._Workers, "_over_dask", detour)
+    for _ in range(3):
+        assert np.array_equal(there.scores(P), whole.scores(P))
+    assert len(there._sums._lines) == len(set(there._sums._home.values())) > 1
+
+
+@pytest.mark.parametrize("end", ["here", "there"])
+def test_lines_that_break_change_nothing(end, some_workers, rng, tmp_path):
+    np.save(tmp_path / "X.npy", rng.uniform(-1, 1, (900, 3)))
+    whole = centers(np.load(tmp_path / "X.npy"))
+    P = whole.snap(rng.uniform(-1, 1, (4, 3, 3)))
+    there = centers(parts_of(array_rows, tmp_path / "X.npy", 900, 6))
+    sums = there._sums
+    assert np.array_equal(there.scores(P), whole.scores(P))
+    [*_, last] = sums._lines._lines.values()
+    if end == "here":
+        last.close()
+    else:  # what is not a question ends a line
+        last.sendall(lines.LENGTH.pack(2) + b"no")
+    sums._see_who_holds_what = detour  # no sum fell short: Dask passed the question on
+    assert np.array_equal(there.scores(P), whole.scores(P))
+    assert len(sums._lines) == 0
+    assert np.array_equal(there.scores(P), whole.scores(P))
+
+
+@pytest.mark.parametrize("cause", ["an encrypted cluster", "a worker without a line"])
+def test_without_lines_questions_go_over_connections_of_dask(
+    cause, some_workers, rng, tmp_path, monkeypatch
+):
+    def nowhere(fit: str, dask_worker: Any = None) -> None:
+        """By value, so that workers know it."""
+
+    if cause == "an encrypted cluster":
+        monkeypatch.setattr(workers, "PLAIN", "nowhere://")
+        monkeypatch.setattr(workers, "_listen", detour)
+    else:
+        monkeypatch.setattr(workers, "_listen", nowhere)
+    np.save(tmp_path / "X.npy", rng.uniform(-1, 1, (900, 3)))
+    whole = centers(np.load(tmp_path / "X.npy"))
+    P = whole.snap(rng.uniform(-1, 1, (4, 3, 3)))
+    there = centers(parts_of(array_rows, tmp_path / "X.npy", 900, 6))
+    assert np.array_equal(there.scores(P), whole.scores(P))
+    assert len(there._sums._lines) == 0
+
+
+def test_lines_are_closed_by_who_may_ask(some_workers, tmp_path, monkeypatch):
+    """One thread may look for partitions that are lost while another waits for an answer."""
+    closed, close = [], lines.Lines.close
+
+    def noted(self: Any) -> None:
+        closed.append(self._lock.locked())
+        close(self)
+
+    np.save(tmp_path / "X.npy", np.zeros((10, 2)))
+    there = centers(parts_of(array_rows, tmp_path / "X.npy", 10, 4))
+    there.scores(np.zeros((1, 3, 2)))
+    monkeypatch.setattr(lines.Lines, "close", noted)
+    there._sums._see_who_holds_what()
+    there.scores(np.ones((1, 3, 2)))
+    assert closed
+    assert all(closed)
+
+
+def test_a_client_that_was_closed_shows_no_life(some_workers, rng, tmp_path, monkeypatch):
+    """Lines go on; whatever needs the client says that the cluster does not answer."""
+    np.save(tmp_path / "X.npy", rng.uniform(-1, 1, (90, 3)))
+    whole = centers(np.load(tmp_path / "X.npy"))
+    P = whole.snap(rng.uniform(-1, 1, (4, 3, 3)))
+    with distributed.Client(some_workers.scheduler.address) as own, own.as_current():
+        there = centers(parts_of(array_rows, tmp_path / "X.npy", 90, 4))
+        assert np.array_equal(there.scores(P), whole.scores(P))
+    monkeypatch.setattr(workers, "AWAKE", 0.0)
+    assert np.array_equal(there.scores(P), whole.scores(P))
+    there._sums._lines.close()
+    with pytest.raises(ClusterError, match="the scheduler of the cluster does not answer"):
+        there.scores(P)
+
+
+def test_lines_end_with_a_fit(some_workers, tmp_path):
+    np.save(tmp_path / "X.npy", np.zeros((10, 2)))
+    there = centers(parts_of(array_rows, tmp_path / "X.npy", 10, 4))
+    there.scores(np.zeros((1, 3, 2)))
+    fit, count = there._sums._fit, len(there._sums._lines)
+    assert sum(some_workers.run(served_lines, fit).values()) == count > 1
+    del there
+    gc.collect()
+    deadline = time.monotonic() + 120
+    while any(some_workers.run(served_lines, fit).values()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(some_workers.run(served_lines, fit).values())
 
 
 def test_a_worker_that_cannot_be_reached_is_asked_through_the_scheduler(monkeypatch):
@@ -995,6 +1099,7 @@ def test_a_lost_scheduler_is_one_sentence_with_what_was_charged(
         raise OSError("Timed out trying to connect")
 
     def callback(_: Any) -> None:
+        monkeypatch.setattr(workers._Workers, "_over_lines", lambda *_: None)
         monkeypatch.setattr(workers._Workers, "_watched", gone)
 
     np.save(tmp_path / "X.npy", rng.uniform(-1, 1, (40, 2)))
@@ -1264,7 +1369,8 @@ def test_every_raise_is_reached_by_a_case_above(tmp_path):
         "pass "
         "Stream(..., folder=...) with more",
     ]
-    names = ("__init__", "places", "rows", "sums", "stream", "sources", "files", "memory", "dask")
+    names = ("__init__", "places", "rows", "sums", "stream", "sources", "files", "memory", "dask",
+             "lines")  # fmt: skip
     package = Path(privfit.__file__).parent
     sources = [package / "records" / f"{name}.py" for name in names]
     assert_reached(sources, "\n".join(seen))
