@@ -27,7 +27,7 @@ from privfit.domains import Domain, Schema
 from privfit.domains.columns import Column
 from privfit.domains.scales import MOST_DIMENSIONS, SMOOTH, SMOOTHEST
 from privfit.linear.feature_coding import feature_coding
-from privfit.linear.levels import Level
+from privfit.linear.levels import LEAST_PART, Level
 from privfit.linear.losses import Loss, SmoothLoss, Tabled
 from privfit.linear.newton import Problem, UnitCoding
 from privfit.linear.perturbation import Perturbation, noise_length, origin_of
@@ -199,6 +199,7 @@ class ObjectivePerturbation(Perturbation):
                 )
             if self.level:
                 known_size(task.n_public, remedy="a public estimate, or level=0")
+                _check_parts(self.level, task.epsilon)
         super().check(task)
 
     def following(self, recipe: Recipe) -> ObjectivePerturbation:
@@ -436,6 +437,15 @@ class ObjectivePerturbation(Perturbation):
 
 def _roomy_ridge(loss: Loss, budget: Budget) -> float:
     return 8 * loss.curvature / budget.epsilon
+
+
+def _check_parts(level: float, epsilon: float) -> None:
+    """Refuse a level that leaves a release so little that there is no noise for it."""
+    if level < 1 and epsilon * min(level / 2, 1 - level) < LEAST_PART:
+        raise DeclarationError(
+            f"level ({level!r}) must be 1, or leave each release a larger part of epsilon "
+            f"{epsilon!r}; pass level=1, or level=0"
+        )
 
 
 def _notes(

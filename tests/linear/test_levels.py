@@ -28,7 +28,7 @@ from privfit.audit import audit_solver
 from privfit.linear import auto, levels
 from privfit.linear.levels import REACH, SLOPE, UNITS, residuals
 from privfit.linear.recipe import Recipe
-from privfit.privacy.neighbours import ADD_REMOVE, REPLACE
+from privfit.privacy.neighbours import ADD_REMOVE, REPLACE, Neighbours
 
 both = pytest.mark.parametrize("adjacency", ADJACENCIES)
 
@@ -168,6 +168,25 @@ def test_a_level_without_functions_or_a_size_is_refused():
         levelled(0.5, adjacency="add_remove", n_public=None).fit(*people(100))
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "level"), [(1e-9, 0.3), (1.0, 1e-12), (1e4, 1e-300), (1e-6, 0.999), (1.0, 1 - 1e-9)]
+)
+def test_a_level_without_noise_for_its_parts_is_refused_before_the_charge(epsilon, level):
+    ledger = Ledger(epsilon)
+    settings = ObjectivePerturbation(functions=2, level=level)
+    unfitted = model(epsilon, solver=settings, coding=Coding(family="log"), ledger=ledger)
+    with pytest.raises(DeclarationError, match=r"level .* must be 1, or leave .*; pass level=1"):
+        unfitted.fit(*people(100))
+    assert ledger.remaining.epsilon == epsilon
+
+
+@pytest.mark.parametrize(("epsilon", "level"), [(2.0**-22, 0.5), (2.0**-20, 15 / 16)])
+def test_the_least_parts_that_are_accepted_have_noise_for_many_classes(epsilon, level):
+    settings = ObjectivePerturbation(functions=2, level=level)
+    unfitted = model(epsilon, solver=settings, coding=Coding(family="log"), classes=range(20))
+    assert unfitted.fit(*people(100)).release_.verify()
+
+
 # --------------------------------------------------------------------------------------- the rule
 
 
@@ -188,6 +207,19 @@ def test_the_level_follows_from_public_numbers(per_change, columns, numbers, exp
         recipe = Recipe.pure(size, per_change / 100, neighbours, columns, numbers)
         assert recipe.level == pytest.approx(expected)
     assert Recipe.pure(None, 1.0, ADD_REMOVE, columns, numbers).level == 0
+
+
+@both
+def test_the_rule_buys_nothing_else_of_a_budget_too_small_for_parts(adjacency):
+    """Where 80 changes / n is an epsilon for which there is no noise."""
+    table, y = people(100)
+    domain = Schema({f"x{i}": Numeric(0, 10) for i in range(9)})
+    ledger = Ledger(1e-9)
+    columns = {name: table["x"] for name in domain.columns}
+    size = 200 * 10**9 * Neighbours(adjacency).changes
+    found = model(1e-9, domain=domain, n_public=size, adjacency=adjacency, ledger=ledger)
+    assert found.fit(columns, y).release_.settings["level"] == 1.0
+    assert ledger.remaining.epsilon == 0
 
 
 def test_functions_that_are_passed_get_no_level():
