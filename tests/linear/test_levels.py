@@ -215,7 +215,7 @@ def test_the_rule_buys_nothing_else_of_a_budget_too_small_for_parts(adjacency):
     table, y = people(100)
     domain = Schema({f"x{i}": Numeric(0, 10) for i in range(9)})
     ledger = Ledger(1e-9)
-    columns = {name: table["x"] for name in domain.columns}
+    columns = dict.fromkeys(domain.columns, table["x"])
     size = 200 * 10**9 * Neighbours(adjacency).changes
     found = model(1e-9, domain=domain, n_public=size, adjacency=adjacency, ledger=ledger)
     assert found.fit(columns, y).release_.settings["level"] == 1.0
