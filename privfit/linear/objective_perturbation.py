@@ -91,8 +91,8 @@ class ObjectivePerturbation(Perturbation):
         Decades over which functions of the public scale are smooth, with `functions`.
     level : float, optional
         Fraction of epsilon that buys the intercept by itself, with `functions`; at 1 the model is
-        nothing else. It needs a public number of records. By default 0, except that 'auto' follows
-        a public rule.
+        nothing else. It needs log odds and a public number of records. By default 0, except that
+        'auto' follows a public rule.
 
     See Also
     --------
@@ -198,9 +198,24 @@ class ObjectivePerturbation(Perturbation):
                     "whose curves have no level of their own; leave it out"
                 )
             if self.level:
-                known_size(task.n_public, remedy="a public estimate, or level=0")
-                _check_parts(self.level, task.epsilon)
+                self._check_level(self.level, objective, task)
         super().check(task)
+
+    def _check_level(
+        self, level: float, objective: LinearObjective, task: Task[Objective, Space]
+    ) -> None:
+        """Refuse levels of other scores than log odds, and those for which there is no noise."""
+        known_size(task.n_public, remedy="a public estimate, or level=0")
+        if objective.loss != "logistic" or self.loss is not None:
+            raise DeclarationError(
+                f"level ({level!r}) is for log odds, which the logistic loss alone has; pass "
+                "level=0"
+            )
+        if level < 1 and task.epsilon * min(level / 2, 1 - level) < LEAST_PART:
+            raise DeclarationError(
+                f"level ({level!r}) must be 1, or leave each release a larger part of epsilon "
+                f"{task.epsilon!r}; pass level=1, or level=0"
+            )
 
     def following(self, recipe: Recipe) -> ObjectivePerturbation:
         """These settings, and a recipe's functions if they were left out.
@@ -437,15 +452,6 @@ class ObjectivePerturbation(Perturbation):
 
 def _roomy_ridge(loss: Loss, budget: Budget) -> float:
     return 8 * loss.curvature / budget.epsilon
-
-
-def _check_parts(level: float, epsilon: float) -> None:
-    """Refuse a level that leaves a release so little that there is no noise for it."""
-    if level < 1 and epsilon * min(level / 2, 1 - level) < LEAST_PART:
-        raise DeclarationError(
-            f"level ({level!r}) must be 1, or leave each release a larger part of epsilon "
-            f"{epsilon!r}; pass level=1, or level=0"
-        )
 
 
 def _notes(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,11 +19,13 @@ from privfit import (
     DeclarationError,
     Ledger,
     LinearObjective,
+    LinearSVC,
     LogisticRegression,
     Numeric,
     ObjectivePerturbation,
     Reals,
     Schema,
+    SmoothLoss,
 )
 from privfit.audit import audit_solver
 from privfit.linear import auto, levels
@@ -166,6 +169,17 @@ def test_a_level_without_functions_or_a_size_is_refused():
         ObjectivePerturbation(level=0.5)
     with pytest.raises(DeclarationError, match=r"n_public must be given .* or level=0"):
         levelled(0.5, adjacency="add_remove", n_public=None).fit(*people(100))
+
+
+def test_a_level_of_scores_that_are_no_log_odds_is_refused():
+    own = SmoothLoss(lambda t: np.log1p(np.exp(-t)), lambda t: -1 / (1 + np.exp(t)), slope=1.0,
+                     curvature=0.25)  # fmt: skip
+    given = {"domain": NUMBERS, "classes": [0, 1], "n_public": 100, "coding": Coding(family="log")}
+    settings = ObjectivePerturbation(functions=2, level=0.5)
+    with pytest.raises(DeclarationError, match=r"level \(0.5\) is for log odds.*; pass level=0"):
+        LinearSVC(4.0, solver=settings, **given).fit(*people(100))
+    with pytest.raises(DeclarationError, match=r"level \(0.5\) is for log odds.*; pass level=0"):
+        LogisticRegression(4.0, solver=replace(settings, loss=own), **given).fit(*people(100))
 
 
 @pytest.mark.parametrize(
