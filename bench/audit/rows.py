@@ -270,15 +270,20 @@ def as_levels(rows: list[Any]) -> Any:
 
 
 def additive_models() -> Iterator[Audit]:
-    """With a clip that every record's gradient reaches; and a few functions of each number."""
+    """With a clip that every record's gradient reaches; and a few functions of each number.
+
+    With a level, a part of the budget buys the intercept, or all of it.
+    """
     pairs = beside([mixed(SIZES, 12)], both(SIZES), as_levels)
     fit = partial(fitted, domain=LEVELS, classes=[0, 1], **ALONE)
     for name in ("LogisticRegression", "LinearSVC"):
         for solver, metric in (("additive", "block"), ("additive, full", "full")):
             settings = privfit.Additive(metric=metric, steps=3, clip=0.02)
             yield from each(name, solver, "levels", fit(name, solver=settings), pairs, DELTAS[1:])
-    run = fit("LogisticRegression", solver=privfit.ObjectivePerturbation(functions=3))
-    yield from each("LogisticRegression", "objective, functions", "levels", run, pairs, (0.0,))
+    for solver, level in (("functions", 0.0), ("level", 0.5), ("level alone", 1.0)):
+        settings = privfit.ObjectivePerturbation(functions=3, level=level)
+        run = fit("LogisticRegression", solver=settings)
+        yield from each("LogisticRegression", f"objective, {solver}", "levels", run, pairs, (0.0,))
 
 
 def three_classes() -> Iterator[Audit]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -49,8 +49,6 @@ from privfit.runs.sizes import PRIVATE, known_size
 __all__ = ["Fitted", "Wanted", "fit"]
 
 DECLARED = "declared"
-
-Coder = TypeVar("Coder", Additive, ObjectivePerturbation)  # of additive models
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,7 +35,7 @@ from privfit.privacy.mechanisms import DiscreteLaplace
 from privfit.runs.protocols import Space
 from privfit.runs.run import Run
 
-__all__ = ["Level"]
+__all__ = ["LEAST_PART", "Level"]
 
 SLOPE = 0.6  # what scores at a low signal are multiplied by
 FINE, REACH = 6, 6 << 6  # cells of a score are 2^-FINE wide, up to scores of 6
@@ -43,6 +43,7 @@ UNITS = 1 << 16  # of a residual
 USUAL_ODDS, USUAL_SHIFT = 1.5, 1.0  # deviations of log odds and of shifts before anything is known
 RAREST = 0.02  # the least share of a class that is believed
 FARTHEST = 3.0  # no shift is larger
+LEAST_PART = 2.0**-24  # of the epsilon of all models: for less, noise may not fit in 64 bits
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from privfit.domains import Domain, Schema
 from privfit.domains.columns import Column
 from privfit.domains.scales import MOST_DIMENSIONS, SMOOTH, SMOOTHEST
 from privfit.linear.feature_coding import feature_coding
-from privfit.linear.levels import Level
+from privfit.linear.levels import LEAST_PART, Level
 from privfit.linear.losses import Loss, SmoothLoss, Tabled
 from privfit.linear.newton import Problem, UnitCoding
 from privfit.linear.perturbation import Perturbation, noise_length, origin_of
@@ -91,8 +91,8 @@ class ObjectivePerturbation(Perturbation):
         Decades over which functions of the public scale are smooth, with `functions`.
     level : float, optional
         Fraction of epsilon that buys the intercept by itself, with `functions`; at 1 the model is
-        nothing else. It needs a public number of records. By default 0, except that 'auto' follows
-        a public rule.
+        nothing else. It needs log odds and a public number of records. By default 0, except that
+        'auto' follows a public rule.
 
     See Also
     --------
@@ -198,8 +198,24 @@ class ObjectivePerturbation(Perturbation):
                     "whose curves have no level of their own; leave it out"
                 )
             if self.level:
-                known_size(task.n_public, remedy="a public estimate, or level=0")
+                self._check_level(self.level, objective, task)
         super().check(task)
+
+    def _check_level(
+        self, level: float, objective: LinearObjective, task: Task[Objective, Space]
+    ) -> None:
+        """Refuse levels of other scores than log odds, and those for which there is no noise."""
+        known_size(task.n_public, remedy="a public estimate, or level=0")
+        if objective.loss != "logistic" or self.loss is not None:
+            raise DeclarationError(
+                f"level ({level!r}) is for log odds, which the logistic loss alone has; pass "
+                "level=0"
+            )
+        if level < 1 and task.epsilon * min(level / 2, 1 - level) < LEAST_PART:
+            raise DeclarationError(
+                f"level ({level!r}) must be 1, or leave each release a larger part of epsilon "
+                f"{task.epsilon!r}; pass level=1, or level=0"
+            )
 
     def following(self, recipe: Recipe) -> ObjectivePerturbation:
         """These settings, and a recipe's functions if they were left out.

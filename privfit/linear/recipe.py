@@ -60,7 +60,8 @@ cuts that is smooth, follow from D: 3 and .6 below 14, 4 and .5 up to 28, 5 and 
 .3 above. More cuts are finer than the kernel should be smooth.
 
 *The level*: a table with numbers buys its intercept by itself below a pure signal of 25, for an
-epsilon of 80 changes / n. Where that is more than half of the budget, it buys nothing else.
+epsilon of 80 changes / n. Where that is more than half of the budget, or below 2^-20, it buys
+nothing else.
 
 *Categories* that are to be bought get a share of .1. As shares of cuts, it is multiplied by the
 part of all columns that it is for.
@@ -107,6 +108,7 @@ PURE_HASHES = 16
 PURE_LEAST, PURE_FEWEST = 20.0, 4  # the signal below which the intercept is all there is
 LEAST_SHARED = 25.0  # the signal of a pure budget below which the intercept is bought by itself
 LEVELLED, LEVELLED_MOST = 80.0, 0.5  # for n epsilon / changes of so much; no larger share
+LEAST_LEVEL = 2.0**-20  # of an epsilon: for less there may be no noise that fits in 64 bits
 
 N = TypeVar("N", int, float)
 
@@ -319,7 +321,7 @@ class Recipe:
             smooth=SMOOTHEST if wide else SMOOTH,
             beside=0,
             hashes=hashes,
-            level=_level(usual.signal, columns) if numbers else 0.0,
+            level=_level(usual.signal, columns, epsilon) if numbers else 0.0,
         )
 
 
@@ -352,12 +354,12 @@ def _slope_error(signal: float, wide: bool, widest: bool) -> float:
     return min(LOOSEST, max(least, signal / LET_GO))
 
 
-def _level(signal: float, columns: int) -> float:
+def _level(signal: float, columns: int, epsilon: float) -> float:
     """The part of a pure budget that buys an intercept; all of it if little would be left."""
     if signal >= LEAST_SHARED:
         return 0.0
     share = LEVELLED / (signal * columns)
-    return share if share <= LEVELLED_MOST else 1.0
+    return share if share <= LEVELLED_MOST and share * epsilon >= LEAST_LEVEL else 1.0
 
 
 def _floor(signal: float, full: bool) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,17 +19,19 @@ from privfit import (
     DeclarationError,
     Ledger,
     LinearObjective,
+    LinearSVC,
     LogisticRegression,
     Numeric,
     ObjectivePerturbation,
     Reals,
     Schema,
+    SmoothLoss,
 )
 from privfit.audit import audit_solver
 from privfit.linear import auto, levels
 from privfit.linear.levels import REACH, SLOPE, UNITS, residuals
 from privfit.linear.recipe import Recipe
-from privfit.privacy.neighbours import ADD_REMOVE, REPLACE
+from privfit.privacy.neighbours import ADD_REMOVE, REPLACE, Neighbours
 
 both = pytest.mark.parametrize("adjacency", ADJACENCIES)
 
@@ -168,6 +171,36 @@ def test_a_level_without_functions_or_a_size_is_refused():
         levelled(0.5, adjacency="add_remove", n_public=None).fit(*people(100))
 
 
+def test_a_level_of_scores_that_are_no_log_odds_is_refused():
+    own = SmoothLoss(lambda t: np.log1p(np.exp(-t)), lambda t: -1 / (1 + np.exp(t)), slope=1.0,
+                     curvature=0.25)  # fmt: skip
+    given = {"domain": NUMBERS, "classes": [0, 1], "n_public": 100, "coding": Coding(family="log")}
+    settings = ObjectivePerturbation(functions=2, level=0.5)
+    with pytest.raises(DeclarationError, match=r"level \(0.5\) is for log odds.*; pass level=0"):
+        LinearSVC(4.0, solver=settings, **given).fit(*people(100))
+    with pytest.raises(DeclarationError, match=r"level \(0.5\) is for log odds.*; pass level=0"):
+        LogisticRegression(4.0, solver=replace(settings, loss=own), **given).fit(*people(100))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "level"), [(1e-9, 0.3), (1.0, 1e-12), (1e4, 1e-300), (1e-6, 0.999), (1.0, 1 - 1e-9)]
+)
+def test_a_level_without_noise_for_its_parts_is_refused_before_the_charge(epsilon, level):
+    ledger = Ledger(epsilon)
+    settings = ObjectivePerturbation(functions=2, level=level)
+    unfitted = model(epsilon, solver=settings, coding=Coding(family="log"), ledger=ledger)
+    with pytest.raises(DeclarationError, match=r"level .* must be 1, or leave .*; pass level=1"):
+        unfitted.fit(*people(100))
+    assert ledger.remaining.epsilon == epsilon
+
+
+@pytest.mark.parametrize(("epsilon", "level"), [(2.0**-22, 0.5), (2.0**-20, 15 / 16)])
+def test_the_least_parts_that_are_accepted_have_noise_for_many_classes(epsilon, level):
+    settings = ObjectivePerturbation(functions=2, level=level)
+    unfitted = model(epsilon, solver=settings, coding=Coding(family="log"), classes=range(20))
+    assert unfitted.fit(*people(100)).release_.verify()
+
+
 # --------------------------------------------------------------------------------------- the rule
 
 
@@ -188,6 +221,19 @@ def test_the_level_follows_from_public_numbers(per_change, columns, numbers, exp
         recipe = Recipe.pure(size, per_change / 100, neighbours, columns, numbers)
         assert recipe.level == pytest.approx(expected)
     assert Recipe.pure(None, 1.0, ADD_REMOVE, columns, numbers).level == 0
+
+
+@both
+def test_the_rule_buys_nothing_else_of_a_budget_too_small_for_parts(adjacency):
+    """Where 80 changes / n is an epsilon for which there is no noise."""
+    table, y = people(100)
+    domain = Schema({f"x{i}": Numeric(0, 10) for i in range(9)})
+    ledger = Ledger(1e-9)
+    columns = dict.fromkeys(domain.columns, table["x"])
+    size = 200 * 10**9 * Neighbours(adjacency).changes
+    found = model(1e-9, domain=domain, n_public=size, adjacency=adjacency, ledger=ledger)
+    assert found.fit(columns, y).release_.settings["level"] == 1.0
+    assert ledger.remaining.epsilon == 0
 
 
 def test_functions_that_are_passed_get_no_level():
