@@ -643,3 +643,43 @@ def test_a_date_is_kept_as_its_text():
     column = Categorical([date(2020, 1, 1), np.datetime64("2020-01-02"), b"u", np.int64(3)])
     assert column.values == ("2020-01-01", "2020-01-02", "u", 3)
     assert Domain.from_dict(Schema({"a": column}).to_dict()) == Schema({"a": column})
+
+
+ROWS_OF = {
+    "float32": lambda X: X.astype(np.float32),
+    "float64": lambda X: X,
+    "columns first": np.asfortranarray,
+    "every other row": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "backwards": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
+    "read-only": lambda X: np.frombuffer(X.tobytes()).reshape(X.shape),
+    "float16": lambda X: X.clip(-9, 9).astype(np.float16),
+    "big-endian": lambda X: X.astype(">f4"),
+}
+
+
+@pytest.mark.parametrize("kind", ROWS_OF)
+@pytest.mark.parametrize("n", [1, 511, 512, 513, 1200])
+def test_numbers_that_are_side_by_side_are_read_as_columns_are(kind, n):
+    rng = np.random.default_rng(n)
+    schema = Schema({f"x{i}": Numeric(-1, 2 + i, fill=i / 2) for i in range(3)})
+    X = rng.normal(0, 2, (n, 3)) * 10.0 ** rng.integers(-6, 30, (n, 3))
+    X[rng.random((n, 3)) < 0.1] = np.nan
+    X[rng.random((n, 3)) < 0.1] = np.inf
+    X = ROWS_OF[kind](X)
+    found, columns = schema.read(X), {f"x{i}": np.array(X[:, i]) for i in range(3)}
+    assert np.array_equal(found.numbers, schema.read(columns).numbers)
+    assert found.shape == (n, 3)
+
+
+def test_a_row_without_a_number_is_refused_unless_a_number_is_declared_for_it():
+    X = np.array([[0.5, 0.5], [0.5, np.nan]])
+    declared = Schema({"a": Numeric(-1, 1), "b": Numeric(-1, 1, fill=0)})
+    assert declared.read(X).numbers[1][1] == declared.read(np.array([[0.5, 0]])).numbers[1][0]
+    with pytest.raises(ValueError, match="column 'b' has missing values or cells that are not"):
+        Schema({"a": Numeric(-1, 1, fill=0), "b": Numeric(-1, 1)}).read(X)
+
+
+def test_a_number_that_stands_for_a_missing_one_does_so_in_rows_too():
+    schema = Schema({"a": Numeric(-1, 99, fill=0), "b": Numeric(-1, 99, fill=0)}, missing=["99"])
+    found = schema.read(np.array([[99.0, 1.0], [0.0, 99.0]])).numbers
+    assert found[0][0] == found[0][1] == found[1][1] != found[1][0]
