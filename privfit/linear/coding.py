@@ -35,7 +35,7 @@ from privfit.runs.payment import Terms
 from privfit.runs.purchases import Purchase
 from privfit.runs.settings import Parameters
 
-__all__ = ["Coded", "Coding", "coded", "purchase_of"]
+__all__ = ["Coded", "Coding", "coded", "purchase_of", "recipe_of"]
 
 FAMILIES = ("auto", "log", "quantile", "width")
 USUAL_BINS = 16  # of equal width
@@ -250,10 +250,10 @@ def purchase_of(
     """
     terms.refuse_infinity()
     coding = coding or Coding()
-    unsized = _recipe(schema, None, terms, models)
+    unsized = recipe_of(schema, None, terms, models)
     widest = coded(schema, coding, replace(unsized, depth=unsized.depth or 1, hashes=0))
     sums = BlankRows.sums(X, widest, n_threads)
-    recipe = coding.changed(_recipe(schema, terms.size(sums), terms, models))
+    recipe = coding.changed(recipe_of(schema, terms.size(sums), terms, models))
     chosen = coded(schema, coding, recipe)
     if not chosen.has_blanks:
         return Coded(chosen, recipe, None)
@@ -264,8 +264,25 @@ def purchase_of(
     return Coded(chosen, recipe, Purchase(chosen, sums, plan, plan.rest(terms.budget)))
 
 
-def _recipe(schema: Schema, size: int | None, terms: Terms, models: int) -> Recipe:
-    """The public rule for this number of records."""
+def recipe_of(schema: Schema, size: int | None, terms: Terms, models: int) -> Recipe:
+    """The public rule for this number of records.
+
+    Parameters
+    ----------
+    schema : Schema
+        The declared columns.
+    size : int or None
+        The public number of records.
+    terms : Terms
+        The budget and the neighbour relation.
+    models : int
+        How many models share the budget.
+
+    Returns
+    -------
+    Recipe
+        The rule.
+    """
     budget = terms.budget
     numbers = [column for column in schema.columns.values() if column.holds_numbers]
     counts = len(schema.columns), len(numbers)

@@ -24,7 +24,6 @@ import numpy as np
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Array, Floats
 from privfit.domains import Domain
-from privfit.domains.hashing import BUCKETS
 from privfit.linear import auto
 from privfit.linear.additive import Additive
 from privfit.linear.calibration import CALIBRATION, Parts, Scale, prior_of
@@ -34,8 +33,8 @@ from privfit.linear.labelled import Labelled, Packed
 from privfit.linear.level_shares import written_shares
 from privfit.linear.methods import METHODS
 from privfit.linear.objective_perturbation import ObjectivePerturbation
+from privfit.linear.room import moments_room, most_room, room_of
 from privfit.objectives import LinearObjective
-from privfit.objectives.features import most_bytes
 from privfit.privacy.ledger import Release
 from privfit.runs.door import before, realised, settings_of
 from privfit.runs.fields import Taken
@@ -169,7 +168,8 @@ class Plan:
         if coding is not None:
             settings, purchase, labelled = _coded(labelled, terms, settings, coding)
         else:
-            purchase, labelled = _bought(labelled, terms, name, settings)
+            room = moments_room(labelled.domain, settings, terms.delta, labelled.n_threads)
+            purchase, labelled = _bought(labelled.leaving(room), terms, name, settings)
         seen = labelled if purchase is None else labelled.under(purchase.stand_in)
         check_loss_weight(labelled, name, settings)
         packed = Packed.of(seen, settings, known)
@@ -298,12 +298,11 @@ def _coded(
 ) -> tuple[Coder, Purchase | None, Labelled]:
     """The solver by its recipe, and records under the schema that the coding makes."""
     schema: Any = labelled.domain
-    functions = settings.most_of(schema.columns)
-    read = labelled.leaving(most_bytes(schema.columns, functions, BUCKETS)).read_once()
-    columns = purchase_of(
-        schema, read.table, terms, coding, labelled.n_threads, len(labelled.heads)
-    )
+    models = len(labelled.heads)
+    read = labelled.leaving(*room_of(schema, terms, settings, coding, models)).read_once()
+    columns = purchase_of(schema, read.table, terms, coding, labelled.n_threads, models)
     followed = settings.following(columns.recipe)
+    read = read.leaving(most_room(columns.schema, followed, columns.recipe)).checked()
     return followed, _in_room(columns.purchase, followed), read.under(columns.schema)
 
 

@@ -46,11 +46,17 @@ class Labelled:
         """The same records under another domain."""
         return self if domain is self.domain else replace(self, domain=domain)
 
-    def leaving(self, room: int) -> Labelled:
+    def leaving(self, room: int, most: int = 0) -> Labelled:
         """The same records; a stream leaves so many bytes of its memory limit to a model."""
         if not isinstance(self.table, Stream):
             return self
-        return replace(self, table=self.table.leaving(room))
+        return replace(self, table=self.table.leaving(room, most))
+
+    def checked(self) -> Labelled:
+        """The same records; a stream that was read is refused if its limit leaves no such room."""
+        if isinstance(self.table, Stream):
+            self.table.check_room()
+        return self
 
     def read_once(self) -> Labelled:
         """These records with their cells read; those on a cluster are read where they are."""

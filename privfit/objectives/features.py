@@ -43,8 +43,9 @@ __all__ = ["ONE", "Curve", "Features", "Levels", "Table", "room_for_levels"]
 
 ONE = 1 << MAP_BITS
 SMOOTH = 0.3  # the difference of ranks over which a kernel falls to 1/e
-CELLS = 300  # of a number at most: 211 of the public scale, and what is cut within them
-COPIES = 9  # of the maps of all levels, at most 8.4 at a time in a fit of 3,911 levels
+# Of maps of all levels, and of moments of all coordinates, that are there at a time; and of maps
+# that were freed and that the C library keeps. 8 to 60 numbers, of 1 to 59 MB, took less.
+COPIES, KEPT, LARGEST_KEPT, SQUARES = 6.2, 3.5, 16 << 20, 6.0
 WIDEST = 4096  # coordinates of records, whose products are to fit in memory
 FINEST = 256  # groups of bins that a kernel tells apart
 BESIDE_LINE = 1  # the most functions of each kind beside a straight line
@@ -325,17 +326,21 @@ def most_coordinates(columns: Mapping[str, Column], of_number: int) -> int:
     return most
 
 
-def most_bytes(columns: Mapping[str, Column], of_number: int, buckets: int) -> int:
-    """Bytes that the matrices of an additive model take at most, `COPIES` of all its maps.
+def most_bytes(coordinates: int, levels: int) -> int:
+    """Bytes that a descent takes for the matrices of an additive model, beside its records.
 
-    A blank category may get as many levels as there are `buckets`, and all of them together as many
-    as there is room for. What is counted is public.
+    Parameters
+    ----------
+    coordinates, levels : int
+        How many there are at most; both are public.
+
+    Returns
+    -------
+    int
+        An upper bound.
     """
-    numbers = sum(column.holds_numbers for column in columns.values())
-    others = [column for column in columns.values() if not column.holds_numbers]
-    levels = sum(buckets if column.is_blank else column.width for column in others)
-    coordinates = min(numbers * of_number + levels, WIDEST)
-    return 8 * COPIES * coordinates * (numbers * CELLS + min(levels, WIDEST))
+    maps = 8 * coordinates * (levels + 1)
+    return math.ceil(COPIES * maps + KEPT * min(maps, LARGEST_KEPT) + SQUARES * 8 * coordinates**2)
 
 
 def room_for_levels(columns: Mapping[str, Column], of_number: int) -> int:

@@ -43,6 +43,9 @@ if words:
 domain, solver = Schema(columns) if labels == "late" else Box(-1, 1), Gradient(steps=3)
 if words == ["learn"]:
     domain, solver = "learn", "additive"
+if words == ["bins"]:
+    columns = {f"c{i}": Numeric(-1, 1, bins=36) for i in range(20)}
+    domain, solver = Schema(columns), Gradient(steps=3, whiten=True)
 model = LogisticRegression(1.0, 1e-9, classes=[0, 1], solver=solver, domain=domain)
 model.fit(Stream(path, memory_limit=limit), labels)
 """
@@ -135,6 +138,16 @@ def test_columns_that_are_bought_are_counted(folder):
     done = run_child(str(folder / "numbers.parquet"), "late", LIMIT, ["learn"])
     assert done.returncode == 1
     assert "and for a model of up to" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not LINUX, reason="the system does not report resident memory")
+def test_second_moments_of_coded_columns_are_counted(folder):
+    """20 numbers of 36 bins: a dozen matrices of 721 x 721, of 4 MB each."""
+    for limit, code in ((270_000_000, 1), (LIMIT + 8 * 3 * 721**2 * (os.cpu_count() or 1), 0)):
+        done = run_child(str(folder / "numbers.csv"), "late", limit, ["bins"])
+        assert done.returncode == code, done.stderr
+        assert int(done.stdout.split()[1]) < limit
 
 
 @pytest.mark.slow
