@@ -335,12 +335,12 @@ def code_numbers(
 
 
 def code_table(
-    object numbers,              # IN   (n, d)
-    int kind,                    # IN   of the numbers
-    const double[:, ::1] ranges, # IN   (d, 3) what 0 and `one` stand for, and `one`
-    const int32_t[::1] odd,      # IN   (d,) stands for NaN
-    uint8_t[::1] seen,           # OUT  (d,) whether a column has one
-    int16_t[:, ::1] out,         # OUT  (d, n) shares of the ranges
+    object numbers,               # IN   (n, d)
+    int kind,                     # IN   of the numbers
+    const double[:, ::1] ranges,  # IN   (d, 3) what 0 and `one` stand for, and `one`
+    const int32_t[::1] odd,       # IN   (d,) stands for NaN
+    uint8_t[::1] seen,            # OUT  (d,) whether a column has one
+    int16_t[:, ::1] out,          # OUT  (d, n) shares of the ranges
 ):
     """Write shares of numbers that are side by side: of some records, column by column."""
     cdef ptrdiff_t first = 0, count, j, n = out.shape[1], d = out.shape[0]
