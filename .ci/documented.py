@@ -30,6 +30,7 @@ SHORT = {
     "bench speed": "--quick --filter 'hinge|ROC|texts as objects|stream 2GB'",
     "bench accuracy": "--quick --filter 'roc|kmedian' --jobs 1",
     "bench columns": "--quick --filter 'spambase .* privfit'",
+    "bench rules": "--quick --filter 'spambase, 500 rows / auto'",
     "bench papers": "--quick --filter 'stoddard_2014 / 3' --jobs 1",
     "bench peers": "--quick --filter 'spambase / auto'",
     "bench audit": "--quick --filter Medians",

@@ -3,6 +3,7 @@
 speed      kernels and fits beside the obvious alternatives, in turns
 accuracy   every solver on real data, over seeds
 columns    whole tables of which kinds are known, or everything; ours and peers
+rules      the default beside every solver of ours, whatever the budget and the size
 papers     the papers' figures, measured anew
 peers      other libraries on the same splits and budgets
 audit      what the audits find, and the smallest fault they find
@@ -26,7 +27,8 @@ from pathlib import Path
 
 from bench.results import FOLDER
 
-SUBJECTS = ("speed", "accuracy", "columns", "papers", "peers", "audit", "coverage", "pictures")
+SUBJECTS = ("speed", "accuracy", "columns", "rules", "papers", "peers", "audit", "coverage",
+            "pictures")  # fmt: skip
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:

@@ -492,14 +492,17 @@ def margin_cell(x: Sequence[Fraction], w: Sequence[float], fine: int, reach: int
 
 
 def calibration_row(
-    cell: int, label: int, slope: float, intercept: float, weight: float, fine: int, far: int
+    cell: int, label: int, slope: float, intercept: float, weight: float, fine: int
 ) -> list[mpmath.mpf]:
     """What a record adds to the sums of a calibration, before it is truncated."""
-    t = mpmath.mpf(cell) / (far << fine)
-    p = 1 / (1 + mpmath.exp(-(slope * far * t + intercept)))
+    z = mpmath.mpf(cell) / (1 << fine)
+    v = slope * z + intercept
+    p = 1 / (1 + mpmath.exp(-v))
     r = label - p
     h = abs(r) * (1 - abs(r))
-    row = [r, r * t, as_mp("2.7") * h, as_mp("2.7") * h * t, as_mp("2.7") * h * t * t]
+    turned = min(max((z + 2) / 4, mpmath.mpf(0)), mpmath.mpf(1))
+    length = mpmath.sqrt((1 - turned) ** 2 + turned**2)
+    row = [part * u / length for part in (r, 2 * h, 2 * h * v) for u in (1 - turned, turned)]
     return [weight * number * 2**16 for number in row]
 
 

@@ -922,10 +922,26 @@ def coding(metric: str, family: str, relation: str) -> Released:
     return of_release(model.release_, width=model.domain_.width)
 
 
+def levelled(level: float, relation: str) -> Released:
+    """A pure fit of functions of numbers that buys its intercept by itself."""
+    raw = numbers(SIZE, 2, 13)
+    columns = {"x": privfit.Numeric(-50, 50), "y": privfit.Numeric(-5, 5)}
+    settings = privfit.ObjectivePerturbation(functions=3, level=level)
+    model = privfit.LogisticRegression(
+        2.0, domain=privfit.Schema(columns), classes=[0, 1], random_state=SEED, solver=settings,
+        coding=CODINGS["log"], **RELATIONS[relation],
+    )  # fmt: skip
+    model.fit({"x": 10 * raw[:, 0], "y": raw[:, 1]}, (raw[:, 0] > 0.5).astype(int))
+    return of_release(model.release_, width=model.domain_.width)
+
+
 def schema_cases() -> Iterator[tuple[str, Case]]:
     for metric, family, relation in itertools.product(ADDITIVE, CODINGS, RELATIONS):
         name = f"LogisticRegression/additive, {metric}/{family}/{relation}"
         yield name, partial(coding, metric, family, relation)
+    for level, relation in itertools.product((0.3, 1.0), RELATIONS):
+        name = f"LogisticRegression/objective, level {level:g}/{relation}"
+        yield name, partial(levelled, level, relation)
     for kind in ("LogisticRegression", "LinearSVC"):
         for budget, relation in EVERY:
             yield f"{kind}/blanks/{budget}/{relation}", partial(buying, kind, budget, relation)

@@ -96,8 +96,10 @@ def measure_cells(
             before = results.get(*one.key)
             known = [*parsed(before["values"] if before else ""), *[None] * seeds]
             row = row_of(one, known[: seeds - len(new)] + new, seconds)
-            results.add(row, load if options.jobs == 1 else None)  # else our own processes count
+            alone = load if options.jobs == 1 else None  # else our own processes count
+            results.add(row, alone, write=False)
             print(f"{one.label}: {row['mean']}", file=sys.stderr)
+        results.write()
         done += 1
         print(f"{done} of {len(missing)}", file=sys.stderr)
         if refusal:

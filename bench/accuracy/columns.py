@@ -56,14 +56,15 @@ def load(name: str) -> Dataset:
     return found
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=16)
 def split(data: str, seed: int) -> tuple[Dataset, Dataset]:
     """The parts to train on and to test on."""
     name, _, fewer = data.partition(", ")
     whole = load(name)
     order = np.random.default_rng(100 + seed).permutation(len(whole))
     cut = int(0.8 * len(whole))
-    return whole.take(order[: FEWER if fewer else cut]), whole.take(order[cut:])
+    rows = int(fewer.removesuffix(" rows")) if fewer else cut
+    return whole.take(order[:rows]), whole.take(order[cut:])
 
 
 def kinds(data: Dataset) -> dict[str, str]:

@@ -7,7 +7,9 @@ of models that share it, one for each of several classes. Records are never look
 its columns are coded by the rules of `privfit.linear.recipe`. With delta > 0 the solver is
 `Additive`. With delta = 0, without class weights, and if there are numbers or blanks, it is
 `ObjectivePerturbation` on a few public functions of each number. With
-``coding="declared"``, and everywhere else, the following rules hold.
+``coding="declared"``, and everywhere else, the following rules hold. They also hold where the
+recipe's signal, of a column of the *table*, is so low that functions of numbers are not worth their
+noise (`choose_declared`); and where it is lower still, a delta is not used (`leaves_delta`).
 
 **delta > 0.** With mu the Gaussian parameter of the budget of one model, doubled under
 'add_remove', *signal* = n mu / columns says how far a coded column stands above the noise
@@ -53,7 +55,7 @@ from privfit.linear.calibration import Facts
 from privfit.linear.descent import WIDEST, WIDEST_WHITENED, Gradient, signal_of
 from privfit.linear.newton import coding_of
 from privfit.linear.objective_perturbation import ObjectivePerturbation
-from privfit.linear.recipe import PUBLIC, most_functions
+from privfit.linear.recipe import CROWDED, PUBLIC, Recipe, most_functions
 from privfit.linear.select_refine import SelectRefine
 from privfit.objectives import LinearObjective
 from privfit.objectives.features import most_coordinates
@@ -65,12 +67,17 @@ from privfit.runs.sizes import PRIVATE, known_size
 from privfit.searches.privgene import Local
 
 __all__ = [
-    "WEIGHS_LOSS", "choose", "choose_additive", "choose_beside_blanks", "facts", "is_additive",
+    "WEIGHS_LOSS", "choose", "choose_additive", "choose_beside_blanks", "choose_declared", "facts",
+    "is_additive", "leaves_delta",
 ]  # fmt: skip
 
 LONGEST_STEP, FEWEST_STEPS, FEWEST_PURE_STEPS = 0.4, 12, 4  # of walks over the words of texts
 DROWNED = 3.0  # the signal below which columns are selected first
 DROWNED_PURE, DROWNED_PURE_NUMBERS = 20.0, 5.0  # the same of a pure budget; with a look at numbers
+
+DROWNED_SUMS = 1.5  # the recipe's signal below which Gaussian noise drowns sums over columns
+DROWNED_LEVELS = 3.0  # the same below which tables without numbers select levels first
+FEW_NUMBERS_PURE = 75.0  # the same of a pure budget below which tables of few numbers walk
 
 WEIGHS_LOSS = Local(scoring="loss")  # where the loss has a weight
 
@@ -130,6 +137,33 @@ def is_additive(domain: Domain, terms: Terms, loss: str, intercept: bool) -> boo
 def choose_additive(delta: float) -> Additive | ObjectivePerturbation:
     """The settings of `auto` for an additive model; the recipe says the rest."""
     return Additive() if delta else ObjectivePerturbation()
+
+
+def leaves_delta(recipe: Recipe, numbers: int) -> bool:
+    """Whether a coded table is fitted under epsilon alone, though a delta is allowed.
+
+    Gaussian noise that hides a record at delta 1e-6 has four times the deviation of Laplace noise,
+    which only many sums make up for; at such a signal few can be learned. Of so many numbers as
+    crowded tables have, more can.
+    """
+    return numbers < CROWDED and recipe.signal < DROWNED_SUMS
+
+
+def choose_declared(
+    recipe: Recipe, columns: int, numbers: int, delta: float
+) -> SelectRefine | Local | None:
+    """What fits a table better with its columns as they are declared, if its signal is so low.
+
+    `recipe` is the one for epsilon and this delta. Tables without numbers select levels first; with
+    a pure budget, tables of mostly categories walk along columns, unless an intercept is all there
+    is, and so do tables of many numbers where others would buy an intercept by itself.
+    """
+    if delta:
+        if numbers or recipe.signal >= DROWNED_LEVELS:
+            return None
+        return Local() if recipe.signal < DROWNED_SUMS else SelectRefine()
+    few = 2 * numbers < columns and recipe.level < 1 and recipe.signal < FEW_NUMBERS_PURE
+    return Local() if few or (numbers >= CROWDED and recipe.level) else None
 
 
 def facts(objective: LinearObjective, terms: Terms, models: int, weighted: bool) -> Facts:

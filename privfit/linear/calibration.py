@@ -8,17 +8,23 @@ size is not. A part of the fit's budget buys a slope s and an intercept c, and t
 records are counted by their label y and by the cell of their score: cells are 1/64 wide and end at
 -6 and 6, so that a record adds 1 to one of 2 x 769 counts (`LinearObjective.margin_counts`).
 
-**delta > 0.** Two Newton steps, each from five noisy sums. At (s, c) a record whose cell is around
-6 t, with r = y - sigma(6 s t + c) and h = abs(r) (1 - abs(r)), adds
+**delta > 0.** Two Newton steps, each from six noisy sums. At (s, c) a record with the score z has
+the log odds v = s z + c, r = y - sigma(v), h = abs(r) (1 - abs(r)), and a direction u of length 1
+that turns from (1, 0) to (0, 1) while z goes from -2 to 2. It adds
 
-    (r, r t, 2.7 h, 2.7 h t, 2.7 h t^2),
+    (r u, 2 h u, 2 h v u)
 
 times 2^16, each number truncated towards zero: a row of a *public table*, computed before any
-record is asked for. Since abs(t) <= 1, its squared length is at most 2 r^2 + 21.87 h^2 <= 2 for all
-abs(r) <= 1 (at 1, and below 1.983 elsewhere), and truncation shortens it; so curvatures cost
-nothing beside the slopes, and the l2 sensitivity is at most sqrt 2 (add or remove) and 2 sqrt 2
-(replace). What is charged is what the table says: its longest row, or its two rows that are
-farthest apart, in whole numbers. Both sums get discrete Gaussian noise.
+record is asked for. Its squared length is at most r^2 + 4 h^2 (1 + v^2) <= 1, whatever v, and
+truncation shortens it; so curvatures cost nothing beside the residuals, and the l2 sensitivity is
+at most 1 (add or remove) and 2 (replace). What is charged is what the table says: its longest row,
+or its two rows that are farthest apart, in whole numbers. All sums get discrete Gaussian noise.
+
+**Why u.** Where (s, c) is right, r has the mean 0 given z, so that sum r u(z) is 0 for any u: u is
+free to make little noise. Of the likelihood's own u = (z, 1) the bound is large and the curvature
+that tells slopes is small, since records have most of it near 0. With two directions at a right
+angle low scores are weighed in one sum and high ones in the other, and a record that is all in one
+sum costs no more than one residual.
 
 **delta = 0.** One histogram of 12 cells by label with discrete Laplace noise: a record adds 1 to
 one count, so that the l1 sensitivity is 1 (add or remove) or 2 (replace).
@@ -65,7 +71,9 @@ CALIBRATION = 0.04  # of mu^2, or of epsilon
 FINE, FAR = 6, 6  # cells of 2^-FINE, up to scores of FAR
 PAIRED = 128  # rows of a table that are compared with all others at a time
 REACH = FAR << FINE
-CURVED = 2.7  # the largest factor of a curvature at which its sums cost nothing
+CURVED = 2.0  # the largest factor of a curvature at which its sums cost nothing, almost
+TURNED = 2.0  # the size of a score beyond which directions turn no further
+FIRST = 0.5  # what the first step counts beside the second, since it started farther away
 UNITS = 2.0**16  # of a sum
 STEPS = (0.4, 0.6)  # of the calibration's squared Gaussian parameter
 LEAST = 2.0**-20  # of a Gaussian parameter: below, noise may not fit in 64 bits
@@ -131,10 +139,14 @@ class Parts:
     ) -> Run[LinearObjective, Reals]:
         """The run of one class's model, on the solver's part of the account."""
         name = f"{self._whole.name} {label}"
-        if not isinstance(account, Paid) or self.terms is self._whole:
+        if not isinstance(account, Paid) or self._is_everything(account):
             return account.run(objective, space, name, self.models)
         reserve = None if account.grant.events else partial(self._reserve, account)
         return account.run(objective, space, name, self.models, self.terms.budget, reserve)
+
+    def _is_everything(self, account: Paid) -> bool:
+        """Whether the solver spends all that is left; a delta may be left unused."""
+        return self.terms is self._whole and self.terms.delta == account.budget.delta
 
     def _reserve(self, account: Paid) -> None:
         """Plan the draws of the calibration beside those of the solver, before the first."""
@@ -276,13 +288,13 @@ def prior_of(settings: Settings, facts: Facts) -> Prior:
 
 @dataclass(frozen=True, eq=False)
 class _Measured:
-    """An estimate of (slope, intercept) and its information, by one Newton step."""
+    """What one step says of (slope, intercept): its information, and that times the place."""
 
-    at: Floats
     information: Floats
+    vector: Floats
 
     @classmethod
-    def step(
+    def of_gradient(
         cls, start: Floats, slopes: Floats, curvature: Floats, noise: Floats, floor: float
     ) -> _Measured:
         """From sums of slopes (2,) with a noise of this covariance, and of curvatures (2, 2).
@@ -291,7 +303,21 @@ class _Measured:
         """
         values, vectors = np.linalg.eigh(curvature)
         inverse = (vectors / np.maximum(values, floor)) @ vectors.T
-        return cls(start + inverse @ slopes, np.linalg.inv(inverse @ noise @ inverse + inverse))
+        information = np.linalg.inv(inverse @ noise @ inverse + inverse)
+        return cls(information, information @ (start + inverse @ slopes))
+
+    @classmethod
+    def of_sums(cls, start: Floats, sums: Floats, error: float) -> _Measured:
+        """From sums (3, 2) of a table's rows, in units of 1, with noise of this deviation.
+
+        Residuals fall by sum h z u for each unit of the slope, and by sum h u for each of the
+        intercept. By sampling they vary by about sum h u.
+        """
+        residuals, of_intercept, of_odds = sums / np.array([[1.0], [CURVED], [CURVED]])
+        of_slope = (of_odds - start[1] * of_intercept) / start[0]
+        falls = np.stack([of_slope, of_intercept], axis=1)
+        weighed = falls.T / (error**2 + np.maximum(of_intercept, 0.0))
+        return cls(weighed @ falls, weighed @ (residuals + falls @ start))
 
 
 def _combined(prior: Prior, *measured: tuple[float, _Measured]) -> Floats:
@@ -303,7 +329,7 @@ def _combined(prior: Prior, *measured: tuple[float, _Measured]) -> Floats:
     vector = information @ np.array([prior.slope, 0.0])
     for weight, one in measured:
         information = information + weight * one.information
-        vector = vector + weight * one.information @ one.at
+        vector = vector + weight * one.vector
     found = np.linalg.solve(information, vector)
     found = np.clip(found, [1 / STEEPEST, -FARTHEST], [STEEPEST, FARTHEST])
     return np.ldexp(np.rint(np.ldexp(found, ROUNDED)), -ROUNDED)
@@ -313,13 +339,16 @@ def _combined(prior: Prior, *measured: tuple[float, _Measured]) -> Floats:
 
 
 def table_of(at: Floats, weights: Pair = NO_WEIGHTS) -> Integers:
-    """int64 (2, cells, 5): what a record of each label and cell adds to the sums, in units."""
-    t = np.arange(-REACH, REACH + 1) / REACH
-    p = scipy.special.expit(at[0] * FAR * t + at[1])
+    """int64 (2, cells, 6): what a record of each label and cell adds to the sums, in units."""
+    z = FAR * np.arange(-REACH, REACH + 1) / REACH
+    v = at[0] * z + at[1]
+    p = scipy.special.expit(v)
     r = np.stack([-weights[0] * p, weights[1] * (1 - p)])
-    h = np.array(weights)[:, None] * (p * (1 - p))
-    rows = np.stack([r, r * t, CURVED * h, CURVED * h * t, CURVED * h * t * t], axis=-1)
-    return np.trunc(rows * UNITS).astype(np.int64)
+    h = CURVED * np.array(weights)[:, None] * (p * (1 - p))
+    turn = np.clip(0.5 + z / (2 * TURNED), 0.0, 1.0)
+    u = np.stack([1 - turn, turn], axis=1) / np.sqrt(np.square(1 - turn) + np.square(turn))[:, None]
+    rows = np.stack([r, h, h * v], axis=-1)[..., None] * u[:, None, :]
+    return np.trunc(rows.reshape(2, len(z), 6) * UNITS).astype(np.int64)
 
 
 def table_sensitivity(table: Integers, neighbours: Neighbours) -> float:
@@ -350,17 +379,13 @@ def _by_steps(
     """(2,): the slope and intercept after two noisy Newton steps."""
     at, measured = np.array([prior.slope, 0.0]), list[tuple[float, _Measured]]()
     for share in STEPS:
+        at[0] = max(at[0], prior.slope / 2)  # sums are divided by it, and their noise
         table = table_of(at, weights)
         mechanism = DiscreteGaussian(mu * math.sqrt(share), table_sensitivity(table, neighbours))
         sums = np.tensordot(counts, table, 2)
-        q = account.release(mechanism, sums) / UNITS
-        error = math.sqrt(mechanism.variance) / UNITS
-        slopes = np.array([FAR * q[1], q[0]])
-        curvature = np.array([[FAR * FAR * q[4], FAR * q[3]], [FAR * q[3], q[2]]]) / CURVED
-        noise = np.diag([(FAR * error) ** 2, error**2])
-        one = _Measured.step(at, slopes, curvature, noise, 3 * error / CURVED)
-        # The first step started farther away: beside the second it counts less.
-        measured = [(0.3, before) for _, before in measured] + [(1.0, one)]
+        noisy = np.asarray(account.release(mechanism, sums)).reshape(3, 2) / UNITS
+        one = _Measured.of_sums(at, noisy, math.sqrt(mechanism.variance) / UNITS)
+        measured = [(FIRST, before) for _, before in measured] + [(1.0, one)]
         at = _combined(prior, *measured)
     return at
 
@@ -393,7 +418,7 @@ def _by_histogram(
         curved = noisy.sum(axis=0) * p * (1 - p)
         spread = variance * (np.square(weights[1] * (1 - p)) + np.square(weights[0] * p))
         floor = 3 * math.sqrt(variance) * float((p * (1 - p)).max())
-        one = _Measured.step(
+        one = _Measured.of_gradient(
             at, slopes, (points * curved) @ points.T, (points * spread) @ points.T, floor
         )
         at = _combined(prior, (1.0, one))

@@ -20,6 +20,7 @@ noisy counts of buckets of l2 sensitivity sqrt(d) or sqrt(2 d), for d columns.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -35,7 +36,7 @@ from privfit.runs.payment import Terms
 from privfit.runs.purchases import Purchase
 from privfit.runs.settings import Parameters
 
-__all__ = ["Coded", "Coding", "coded", "purchase_of", "recipe_of"]
+__all__ = ["Coded", "Coding", "coded", "purchase_of", "ruled"]
 
 FAMILIES = ("auto", "log", "quantile", "width")
 USUAL_BINS = 16  # of equal width
@@ -158,11 +159,15 @@ def _within(value: Any, least: int, most: int) -> bool:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Coded:
-    """A coded schema, the recipe of its fit, and the purchase of what it leaves blank."""
+    """A coded schema, the recipe of its fit, the purchase of what it leaves blank, and the terms.
+
+    Those are the terms of everything that is drawn: they may leave a delta unused.
+    """
 
     schema: Schema
     recipe: Recipe
     purchase: Purchase | None
+    terms: Terms
 
 
 def coded(schema: Schema, coding: Coding, recipe: Recipe) -> Schema:
@@ -225,6 +230,7 @@ def purchase_of(
     coding: Coding | None = None,
     n_threads: int | None = None,
     models: int = 1,
+    is_pure: Callable[[Recipe], bool] | None = None,
 ) -> Coded:
     """Code a schema for a fit and plan what is bought; nothing is charged.
 
@@ -242,6 +248,8 @@ def purchase_of(
         Number of threads for streams.
     models : int, default=1
         Number of models that share the budget, one for each of several classes.
+    is_pure : callable (Recipe) -> bool or None, default=None
+        Whether a delta is left unused, by the recipe with it; by default it is not.
 
     Returns
     -------
@@ -250,22 +258,29 @@ def purchase_of(
     """
     terms.refuse_infinity()
     coding = coding or Coding()
-    unsized = recipe_of(schema, None, terms, models)
+    unsized = _recipe(schema, None, terms, models)
     widest = coded(schema, coding, replace(unsized, depth=unsized.depth or 1, hashes=0))
     sums = BlankRows.sums(X, widest, n_threads)
-    recipe = coding.changed(recipe_of(schema, terms.size(sums), terms, models))
+    recipe, terms = ruled(schema, terms.size(sums), terms, models, is_pure)
+    recipe = coding.changed(recipe)
     chosen = coded(schema, coding, recipe)
     if not chosen.has_blanks:
-        return Coded(chosen, recipe, None)
+        return Coded(chosen, recipe, None, terms)
     plan = BlankPlan.shared(
         chosen, terms.budget, terms.neighbours, recipe.depth, recipe.cut_share or SHARE,
         recipe.category_share,
     )  # fmt: skip
-    return Coded(chosen, recipe, Purchase(chosen, sums, plan, plan.rest(terms.budget)))
+    return Coded(chosen, recipe, Purchase(chosen, sums, plan, plan.rest(terms.budget)), terms)
 
 
-def recipe_of(schema: Schema, size: int | None, terms: Terms, models: int) -> Recipe:
-    """The public rule for this number of records.
+def ruled(
+    schema: Schema,
+    size: int | None,
+    terms: Terms,
+    models: int,
+    is_pure: Callable[[Recipe], bool] | None = None,
+) -> tuple[Recipe, Terms]:
+    """The public rule for this number of records, and the terms that it is for.
 
     Parameters
     ----------
@@ -277,12 +292,25 @@ def recipe_of(schema: Schema, size: int | None, terms: Terms, models: int) -> Re
         The budget and the neighbour relation.
     models : int
         How many models share the budget.
+    is_pure : callable (Recipe) -> bool or None, default=None
+        Whether a delta is left unused, by the recipe with it; by default it is not.
 
     Returns
     -------
-    Recipe
+    recipe : Recipe
         The rule.
+    terms : Terms
+        The same, without a delta that is left unused.
     """
+    recipe = _recipe(schema, size, terms, models)
+    if terms.delta and is_pure is not None and is_pure(recipe):
+        terms = replace(terms, delta=0.0)
+        recipe = _recipe(schema, size, terms, models)
+    return recipe, terms
+
+
+def _recipe(schema: Schema, size: int | None, terms: Terms, models: int) -> Recipe:
+    """The public rule for these terms."""
     budget = terms.budget
     numbers = [column for column in schema.columns.values() if column.holds_numbers]
     counts = len(schema.columns), len(numbers)

@@ -17,7 +17,8 @@ Counts, solver and calibration divide what the blanks left as they divide a whol
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,8 @@ from privfit.linear.labelled import Labelled, Packed
 from privfit.linear.level_shares import written_shares
 from privfit.linear.methods import METHODS
 from privfit.linear.objective_perturbation import ObjectivePerturbation
-from privfit.linear.room import moments_room, most_room, room_of
+from privfit.linear.recipe import Recipe
+from privfit.linear.room import CODERS, moments_room, most_room, room_of
 from privfit.objectives import LinearObjective
 from privfit.privacy.ledger import Release
 from privfit.runs.door import before, realised, settings_of
@@ -47,8 +49,6 @@ from privfit.runs.sizes import PRIVATE, known_size
 __all__ = ["Fitted", "Wanted", "fit"]
 
 DECLARED = "declared"
-
-Coder = TypeVar("Coder", Additive, ObjectivePerturbation)  # of additive models
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +92,10 @@ class Wanted:
             labelled.domain, terms, self.loss, labelled.fit_intercept
         )
         return coding if fits and (terms.delta or not self._weighs(labelled)) else None
+
+    def chooses(self, labelled: Labelled) -> bool:
+        """Whether the solver of a coded table is open to the signal that it turns out to have."""
+        return self.solver is None and not self._weighs(labelled)
 
     def _weighs(self, labelled: Labelled) -> bool:
         """Whether classes or the loss have weights, which a perturbed objective has not."""
@@ -166,7 +170,9 @@ class Plan:
         (name, settings), known = _solver(labelled, terms, wanted, coding)
         taken = before(settings)
         if coding is not None:
-            settings, purchase, labelled = _coded(labelled, terms, settings, coding)
+            found = _coded(labelled, terms, (name, settings), coding, wanted.chooses(labelled))
+            name, taken, settings = found.name, found.taken, found.settings
+            purchase, labelled, terms = found.purchase, found.labelled, found.terms
         else:
             room = moments_room(labelled.domain, settings, terms.delta, labelled.n_threads)
             purchase, labelled = _bought(labelled.leaving(room), terms, name, settings)
@@ -293,17 +299,51 @@ def is_coded(settings: Any) -> bool:
     return isinstance(settings, Additive) or by_functions
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class _Coded:
+    """A solver with its settings by a recipe, as they were before it, and what it is to fit."""
+
+    name: str
+    taken: Taken
+    settings: Any
+    purchase: Purchase | None
+    labelled: Labelled
+    terms: Terms
+
+
 def _coded(
-    labelled: Labelled, terms: Terms, settings: Coder, coding: Coding
-) -> tuple[Coder, Purchase | None, Labelled]:
-    """The solver by its recipe, and records under the schema that the coding makes."""
+    labelled: Labelled, terms: Terms, solver: tuple[str, Any], coding: Coding, chooses: bool
+) -> _Coded:
+    """The solver by its recipe, and records under the schema that the coding makes.
+
+    If the solver is open, the signal may ask for another one, for columns as they are declared, or
+    for a delta to be left unused.
+    """
     schema: Any = labelled.domain
-    models = len(labelled.heads)
-    read = labelled.leaving(*room_of(schema, terms, settings, coding, models)).read_once()
-    columns = purchase_of(schema, read.table, terms, coding, labelled.n_threads, models)
-    followed = settings.following(columns.recipe)
-    read = read.leaving(most_room(columns.schema, followed, columns.recipe)).checked()
-    return followed, _in_room(columns.purchase, followed), read.under(columns.schema)
+    models, numbers = len(labelled.heads), sum(one.holds_numbers for one in schema.columns.values())
+    leaves = chooses and (numbers or schema.has_blanks)
+    is_pure = partial(auto.leaves_delta, numbers=numbers) if leaves else None
+
+    def solver_of(recipe: Recipe, delta: float) -> tuple[str, Any]:
+        if not chooses:
+            return solver
+        plain = None
+        if not schema.has_blanks:
+            plain = auto.choose_declared(recipe, len(schema.columns), numbers, delta)
+        return settings_of(plain or auto.choose_additive(delta), METHODS)
+
+    room = room_of(schema, terms, solver_of, coding, models, is_pure)
+    read = labelled.leaving(*room).read_once()
+    found = purchase_of(schema, read.table, terms, coding, labelled.n_threads, models, is_pure)
+    name, settings = solver_of(found.recipe, found.terms.delta)
+    if not isinstance(settings, CODERS):
+        return _Coded(name, before(settings), settings, None, read.leaving(0), found.terms)
+    followed = settings.following(found.recipe)
+    purchase = _in_room(found.purchase, followed)
+    read = read.leaving(most_room(found.schema, followed, found.recipe)).checked()
+    return _Coded(
+        name, before(settings), followed, purchase, read.under(found.schema), found.terms
+    )  # fmt: skip
 
 
 def _bought(

@@ -27,6 +27,7 @@ from privfit.domains import Domain, Schema
 from privfit.domains.columns import Column
 from privfit.domains.scales import MOST_DIMENSIONS, SMOOTH, SMOOTHEST
 from privfit.linear.feature_coding import feature_coding
+from privfit.linear.levels import Level
 from privfit.linear.losses import Loss, SmoothLoss, Tabled
 from privfit.linear.newton import Problem, UnitCoding
 from privfit.linear.perturbation import Perturbation, noise_length, origin_of
@@ -43,6 +44,7 @@ from privfit.runs.paths import Path
 from privfit.runs.protocols import Objective, Space
 from privfit.runs.run import Run, Task
 from privfit.runs.settings import check_positive_shares, check_shares
+from privfit.runs.sizes import known_size
 
 __all__ = ["ObjectivePerturbation"]
 
@@ -87,6 +89,10 @@ class ObjectivePerturbation(Perturbation):
         intercept. By default none, except that 'auto' follows a public rule.
     smooth : {0.7, 2.0}, optional
         Decades over which functions of the public scale are smooth, with `functions`.
+    level : float, optional
+        Fraction of epsilon that buys the intercept by itself, with `functions`; at 1 the model is
+        nothing else. It needs a public number of records. By default 0, except that 'auto' follows
+        a public rule.
 
     See Also
     --------
@@ -123,8 +129,9 @@ class ObjectivePerturbation(Perturbation):
     loss: SmoothLoss | None = None
     functions: int | None = None
     smooth: float | None = None
+    level: float | None = None
 
-    unlisted: ClassVar[tuple[str, ...]] = ("functions", "smooth")
+    unlisted: ClassVar[tuple[str, ...]] = ("functions", "smooth", "level")
 
     @property
     def has_honest_scores(self) -> bool:
@@ -143,7 +150,7 @@ class ObjectivePerturbation(Perturbation):
             raise DeclarationError(
                 "repair (1) must be below 1: the tilt needs a budget; leave it out"
             )
-        check_shares(self, "look")
+        check_shares(self, "look", "level")
         if self.look == 1:
             raise DeclarationError("look (1) must be below 1: the fit needs a budget; leave it out")
         self._check_functions()
@@ -158,6 +165,11 @@ class ObjectivePerturbation(Perturbation):
         if self.smooth not in (None, SMOOTH, SMOOTHEST):
             raise DeclarationError(
                 f"smooth ({self.smooth!r}) must be {SMOOTH} or {SMOOTHEST}; leave it out"
+            )
+        if self.level and count is None:
+            raise DeclarationError(
+                f"level ({self.level!r}) is for additive models, which have functions; pass "
+                "functions=8, or leave it out"
             )
         if count is not None and (self.paper or self.shaped is False):
             raise DeclarationError(
@@ -185,6 +197,8 @@ class ObjectivePerturbation(Perturbation):
                     "fit_intercept (False) must be True for objective perturbation with functions, "
                     "whose curves have no level of their own; leave it out"
                 )
+            if self.level:
+                known_size(task.n_public, remedy="a public estimate, or level=0")
         super().check(task)
 
     def following(self, recipe: Recipe) -> ObjectivePerturbation:
@@ -200,11 +214,13 @@ class ObjectivePerturbation(Perturbation):
         ObjectivePerturbation
             The settings to use.
         """
-        functions, smooth = self.functions, self.smooth
+        functions, smooth, level = self.functions, self.smooth, self.level
+        by_rule = recipe.level if functions is None else 0.0  # what is passed is fitted
         return replace(
             self,
             functions=recipe.public if functions is None else functions,
             smooth=recipe.smooth if smooth is None else smooth,
+            level=by_rule if level is None else level,
         )
 
     def room(self, schema: Schema) -> int:
@@ -342,11 +358,14 @@ class ObjectivePerturbation(Perturbation):
     def __call__(self, run: Run[LinearObjective, Space]) -> Path:
         """Add a random linear function to the objective, then minimise.
 
-        Released: the minimiser, and a count of records in four classes if a look is bought. Cost: a
-        pure release of epsilon (or two that add up to it), or one (epsilon, delta) release.
+        Released: the minimiser, and a count of records in four classes if a look is bought, and one
+        or two sums if an intercept is. Cost: a pure release of epsilon (or several that add up to
+        it), or one (epsilon, delta) release.
         """
-        objective = run.objective
         epsilon, delta = _part(Budget(run.whole.epsilon) if self.paper else run.whole, run.share)
+        if self.level:
+            return self._levelled(run, epsilon)
+        objective = run.objective
         radius, look = None, self.looks(objective.domain, run.whole)
         if look:
             sight, epsilon = look * epsilon, (1 - look) * epsilon * BELOW
@@ -364,6 +383,24 @@ class ObjectivePerturbation(Perturbation):
         run.note(**_notes(mechanism, problem.size, look, radius), **origin_of(objective.domain))
         if self.functions is not None:
             run.note(functions=self.functions, smooth=self.smooth or SMOOTH)
+        return run.path()
+
+    def _levelled(self, run: Run[LinearObjective, Space], epsilon: float) -> Path:
+        """The same with functions, and an intercept that is bought by itself."""
+        share = self.level or 0.0
+        alone = share == 1
+        level, rest = Level(share * epsilon, alone), (1 - share) * epsilon * BELOW
+        run.set_aside(*(() if alone else (Event("pure", rest),)), *level.events)
+        model = np.zeros(run.objective.n_weights)
+        if not alone:
+            mechanism = self._mechanism(run, rest, 0.0, None)
+            coding = self.coding(run.objective)
+            problem = Problem(run.objective, mechanism.loss, mechanism.ridge, None, coding)
+            model = problem.linear(run.release(mechanism, problem))
+            run.note(**_notes(mechanism, problem.size, 0.0, None))
+        run.report(level.applied(run, model, known_size(run.n_public))[None])
+        run.note(functions=self.functions, smooth=self.smooth or SMOOTH, level=share)
+        run.note(**origin_of(run.objective.domain))
         return run.path()
 
     def _mechanism(

@@ -36,8 +36,9 @@ calibration slope   .75          .75        .85        .95            what clipp
 below s = 12, where the curves of so many columns cannot each be told from noise: 5 functions of the
 smoother public scale, block moments that are pooled over numbers, steps of at most .7, the mean of
 the last half, and a calibration that expects a slope of .85 and an intercept of 0 +- .3. With 30
-numbers or more, unless they are crowded, their caution is 1 and the slope 1.25: their paths end
-before scores are large enough.
+numbers or more it expects a slope of 1.1 +- .5, as it was in generated tables: paths end before
+scores of classes that are far apart are large enough, and noise makes those of others too large.
+Unless they are crowded, their caution is 1.
 
 *The slope* of a calibration is expected with an error of s / 50, at least .25 (.3 in wide tables)
 and at most 1: the higher the signal, the more precise are the sums that a calibration buys.
@@ -45,7 +46,7 @@ and at most 1: the higher the signal, the more precise are the sums that a calib
 *Crowded tables* are wide ones where at least 30 numbers, more than half of all columns, have a
 declared range. These have even fewer functions: a straight line over the range, which has .6 of the
 squared length of a row, and one function of the scale beside it, which tells 0 from the rest. Their
-floor is 10, their clip .6 from s = 3 on, and a calibration expects a slope of 1.
+floor is 10, and their clip .6 from s = 3 on.
 
 *Bins beside the scale*: where no cuts are bought, a declared range has 32 equal bins as well, which
 tell apart what is in one cell of the scale. With as many ranges as crowded tables have, whatever
@@ -57,6 +58,9 @@ functions of the public scale, or half of them below 16, and the others function
 Where nothing is bought (s < 80) either kind has 8. *Depth* and *mixing*, the part of the kernel of
 cuts that is smooth, follow from D: 3 and .6 below 14, 4 and .5 up to 28, 5 and .3 up to 48, 6 and
 .3 above. More cuts are finer than the kernel should be smooth.
+
+*The level*: a table with numbers buys its intercept by itself below a pure signal of 25, for an
+epsilon of 80 changes / n. Where that is more than half of the budget, it buys nothing else.
 
 *Categories* that are to be bought get a share of .1. As shares of cuts, it is multiplied by the
 part of all columns that it is for.
@@ -92,7 +96,8 @@ STRAIGHT = 0.6  # of the squared length of a row, for a straight line
 BINS_BESIDE = 32  # of equal width, beside the scale within a declared range
 LET_GO, LOOSEST = 50.0, 1.0  # the signal at which a prior on a slope is as wide as it gets
 WIDE, WIDE_PUBLIC = 15, 5  # numbers of a wide table, and functions of each
-WIDE_SLOPE, CROWDED_SLOPE, WIDEST_SLOPE = 0.85, 1.0, 1.25
+WIDE_SLOPE, WIDEST_SLOPE = 0.85, 1.1
+USUAL_ERROR, WIDE_ERROR, WIDEST_ERROR = 0.25, 0.3, 0.5  # of a slope that is expected
 BLOCK_FLOOR = 8.0
 FASTEST, FASTEST_WIDE = 1.5, 0.7  # steps under the block metric
 WEAK = 0.2
@@ -100,6 +105,8 @@ PURE_LOW = 200.0  # the signal of a pure budget below which nothing is bought
 PURE_CUT, PURE_DEPTH = 500.0, 2  # n epsilon / numbers^2 from which numbers are cut, and how deep
 PURE_HASHES = 16
 PURE_LEAST, PURE_FEWEST = 20.0, 4  # the signal below which the intercept is all there is
+LEAST_SHARED = 25.0  # the signal of a pure budget below which the intercept is bought by itself
+LEVELLED, LEVELLED_MOST = 80.0, 0.5  # for n epsilon / changes of so much; no larger share
 
 N = TypeVar("N", int, float)
 
@@ -152,6 +159,8 @@ class Recipe:
         The slope that a calibration expects, and how far it and the intercept may be off.
     hashes : int, default=0
         Public buckets that blank categories are hashed into for nothing; 0 if they are bought.
+    level : float, default=0
+        Fraction of a pure budget that buys the intercept by itself; at 1 nothing else is fitted.
     """
 
     signal: float
@@ -179,6 +188,7 @@ class Recipe:
     slope_error: float
     intercept_error: float
     hashes: int = 0
+    level: float = 0.0
 
     @classmethod
     def of(
@@ -232,7 +242,7 @@ class Recipe:
         wide = not full and signal < LEAST_APART and numbers >= WIDE and 2 * numbers > columns
         wide = wide if pool is None else pool
         crowded = wide and crowd
-        widest = wide and numbers >= CROWDED and not crowd
+        widest = wide and numbers >= CROWDED
         clip = _clip(signal, crowded)
         return cls(
             signal=signal,
@@ -250,10 +260,10 @@ class Recipe:
             beside=0 if crowd else BINS_BESIDE,
             pool=wide,
             average=0.5 if wide or signal >= HIGHER else 0.75,
-            caution=1.0 if widest or signal >= HIGHER else 4.0,
+            caution=1.0 if (widest and not crowd) or signal >= HIGHER else 4.0,
             weak=WEAK if full else 0.0,
-            slope=_slope(signal, wide, crowded, widest),
-            slope_error=min(LOOSEST, max(0.3 if wide else 0.25, signal / LET_GO)),
+            slope=_slope(signal, wide, widest),
+            slope_error=_slope_error(signal, wide, widest),
             intercept_error=0.3 if wide else 0.1,
         )
 
@@ -309,6 +319,7 @@ class Recipe:
             smooth=SMOOTHEST if wide else SMOOTH,
             beside=0,
             hashes=hashes,
+            level=_level(usual.signal, columns) if numbers else 0.0,
         )
 
 
@@ -330,10 +341,23 @@ def _clip(signal: float, crowded: bool) -> float:
     return 0.4 if signal < LEAST_FULL else min(1.5, max(0.7, 0.7 * math.sqrt(signal / 250)))
 
 
-def _slope(signal: float, wide: bool, crowded: bool, widest: bool) -> float:
+def _slope(signal: float, wide: bool, widest: bool) -> float:
     if wide:
-        return CROWDED_SLOPE if crowded else WIDEST_SLOPE if widest else WIDE_SLOPE
+        return WIDEST_SLOPE if widest else WIDE_SLOPE
     return _by(signal, (LEAST_FULL, 0.75), (HIGH, 0.85), (math.inf, 0.95))
+
+
+def _slope_error(signal: float, wide: bool, widest: bool) -> float:
+    least = WIDEST_ERROR if widest else WIDE_ERROR if wide else USUAL_ERROR
+    return min(LOOSEST, max(least, signal / LET_GO))
+
+
+def _level(signal: float, columns: int) -> float:
+    """The part of a pure budget that buys an intercept; all of it if little would be left."""
+    if signal >= LEAST_SHARED:
+        return 0.0
+    share = LEVELLED / (signal * columns)
+    return share if share <= LEVELLED_MOST else 1.0
 
 
 def _floor(signal: float, full: bool) -> float:

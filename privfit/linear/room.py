@@ -9,6 +9,7 @@ the largest is kept free of blocks, and the bound itself is asked for when recor
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from privfit._kernels import threads
@@ -16,22 +17,30 @@ from privfit.domains import Domain, Numeric, Schema
 from privfit.domains.columns import Column
 from privfit.domains.hashing import BUCKETS
 from privfit.domains.scales import CUTS, MOST_DIMENSIONS
-from privfit.linear.coding import Coding, coded, recipe_of
+from privfit.linear.additive import Additive
+from privfit.linear.coding import Coding, coded, ruled
 from privfit.linear.descent import WIDEST_WHITENED, Gradient
+from privfit.linear.objective_perturbation import ObjectivePerturbation
 from privfit.linear.recipe import Recipe
 from privfit.objectives.features import BESIDE_LINE, WIDEST, most_bytes
 from privfit.records.packing import MAX_RECORDS
 from privfit.runs.blanks import USUAL_LEVELS, most_bins
 from privfit.runs.payment import Terms
 
-__all__ = ["moments_room", "most_room", "most_shape", "room_of"]
+__all__ = ["CODERS", "moments_room", "most_room", "most_shape", "room_of"]
 
+CODERS = (Additive, ObjectivePerturbation)  # whose columns are coded
 STEP = 1.1  # between numbers of records that are tried
 MOMENTS, OF_THREAD = 14, 3  # matrices of second moments at a time, of which 13.4 were measured
 
 
 def room_of(
-    schema: Schema, terms: Terms, settings: Any, coding: Coding, models: int
+    schema: Schema,
+    terms: Terms,
+    solver_of: Callable[[Recipe, float], tuple[str, Any]],
+    coding: Coding,
+    models: int,
+    is_pure: Callable[[Recipe], bool] | None = None,
 ) -> tuple[int, int]:
     """The least and the most bytes that a model may take, as far as they are known unread.
 
@@ -41,12 +50,14 @@ def room_of(
         The declared columns, which may have blanks.
     terms : Terms
         The budget, the neighbour relation and the public number of records, if it is declared.
-    settings : Additive or ObjectivePerturbation
-        The solver.
+    solver_of : callable (Recipe, float) -> (str, settings)
+        The solver by the recipe and the delta that is used.
     coding : Coding
         How numbers are cut.
     models : int
         How many models share the budget.
+    is_pure : callable (Recipe) -> bool or None, default=None
+        Whether a delta is left unused, by the recipe with it; by default it is not.
 
     Returns
     -------
@@ -59,9 +70,14 @@ def room_of(
         sizes = [math.ceil(STEP**i) for i in range(count + 1)]
     found = set()
     for size in sizes:
-        recipe = coding.changed(recipe_of(schema, size, terms, models))
-        chosen = coded(schema, coding, recipe)
-        found.add(most_room(chosen, settings.following(recipe), recipe))
+        recipe, used = ruled(schema, size, terms, models, is_pure)
+        recipe = coding.changed(recipe)
+        _, settings = solver_of(recipe, used.delta)
+        if not isinstance(settings, CODERS):  # columns stay as they are declared
+            found.add(0)
+            continue
+        followed = settings.following(recipe)
+        found.add(most_room(coded(schema, coding, recipe), followed, recipe))
     return min(found), max(found)
 
 

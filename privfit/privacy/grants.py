@@ -20,10 +20,11 @@ and an approximate release that may depend on earlier outputs is what `compose` 
 from __future__ import annotations
 
 import os
+import reprlib
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import NoReturn, Protocol, TypeAlias, cast
 
@@ -50,7 +51,16 @@ FORKED = (
 )
 
 
-@dataclass(frozen=True)
+def _shortened() -> reprlib.Repr:
+    """How long values are cut: a model holds thousands of numbers."""
+    short = reprlib.Repr()
+    short.maxdict = 40
+    short.maxlist = short.maxtuple = 6
+    short.maxstring = short.maxother = 80
+    return short
+
+
+@dataclass(frozen=True, repr=False)
 class Release:
     """Everything that is public after a fit: what was drawn, its cost, and the declarations.
 
@@ -102,6 +112,12 @@ class Release:
     parameters: Mapping[str, object] = field(default_factory=dict)
     seeded: bool = False
     filter: str = ""
+
+    def __repr__(self) -> str:
+        """All fields; long values are cut, and are whole in `to_dict` and `to_json`."""
+        short = _shortened()
+        shown = (f"{one.name}={short.repr(getattr(self, one.name))}" for one in fields(self))
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     def _repr_html_(self) -> str:
         return release_card(self)

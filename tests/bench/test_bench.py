@@ -129,7 +129,7 @@ def test_committed_results_are_stamped_lines_of_distinct_cells(path: Path) -> No
         assert row["date"]
         assert row["machine"]
     keys = {"speed": speed.KEY, "coverage": coverage.KEY,
-            **dict.fromkeys(("accuracy", "columns", "peers"), accuracy.KEY)}  # fmt: skip
+            **dict.fromkeys(("accuracy", "columns", "rules", "peers"), accuracy.KEY)}  # fmt: skip
     key = keys.get(path.stem, tuple(rows[0])[: 4 if path.parent.name == "papers" else 1])
     assert len({tuple(row[name] for name in key) for row in rows}) == len(rows)
 

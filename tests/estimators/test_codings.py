@@ -208,8 +208,8 @@ def test_a_narrow_range_is_learned_at_a_low_signal_too():
 @pytest.mark.parametrize("count", [28, 58, 60])
 def test_tables_of_many_numbers_are_additive(count):
     rng = np.random.default_rng(0)
-    table = {f"x{i}": rng.normal(size=60) for i in range(count)}
-    fitted = model(domain=Schema.blank(dict.fromkeys(table, "number"))).fit(table, [0, 1] * 30)
+    table = {f"x{i}": rng.normal(size=2000) for i in range(count)}
+    fitted = model(domain=Schema.blank(dict.fromkeys(table, "number"))).fit(table, [0, 1] * 1000)
     assert fitted.release_.settings["solver"] == "additive"
 
 

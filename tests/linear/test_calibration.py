@@ -12,6 +12,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import reference
+import scipy
 from makers.cases import ADJACENCIES, DOMAINS, case, labels
 
 from privfit import (
@@ -124,7 +125,7 @@ def test_weights_beyond_every_margin_count_at_the_ends():
 def test_the_table_is_the_naive_twin_truncated(at, weights):
     table = table_of(np.array(at), weights)
     for label, cell in itertools.product((0, 1), range(-REACH, REACH + 1, 29)):
-        row = reference.calibration_row(cell, label, *at, weights[label], FINE, FAR)
+        row = reference.calibration_row(cell, label, *at, weights[label], FINE)
         for got, meant in zip(table[label, REACH + cell].tolist(), row, strict=True):
             assert abs(got) <= abs(meant) + 1e-6
             assert abs(got - meant) < 1 + 1e-6
@@ -135,23 +136,30 @@ def test_the_table_is_the_naive_twin_truncated(at, weights):
 def test_sensitivities_are_those_of_all_pairs_of_rows(at, weights, adjacency):
     table, neighbours = table_of(np.array(at), weights), Neighbours(adjacency)
     claimed = calibration.table_sensitivity(table, neighbours)
-    assert claimed <= neighbours.changes * math.sqrt(2) * UNITS * (1 + 1e-9)
-    rows = [*table.reshape(-1, 5).tolist()[::37], table[0, -1].tolist(), table[1, 0].tolist()]
-    empty = [[0] * 5] if adjacency == "add_remove" else rows
+    assert claimed <= neighbours.changes * UNITS * (1 + 1e-9)
+    rows = [*table.reshape(-1, 6).tolist()[::37], table[0, -1].tolist(), table[1, 0].tolist()]
+    empty = [[0] * 6] if adjacency == "add_remove" else rows
     longest = max(math.dist(one, other) for one in rows for other in empty)
     assert longest <= claimed
     assert adjacency == "replace" or longest > 0.99 * claimed
 
 
-def test_curvatures_cost_nothing_beside_slopes():
-    """2 r^2 + 3 (2.7 h)^2 <= 2 for all r in [0, 1]: by intervals, with a bound on its slope."""
-    steps = 100_000
-    r = np.arange(steps + 1) / steps
-    squared = 2 * r**2 + 3 * 2.7**2 * (r * (1 - r)) ** 2
-    assert squared[r < 0.9].max() < 1.999  # its slope is below 10: between steps it gains 1e-4
-    falling = 4 * r + 6 * 2.7**2 * r * (1 - r) * (1 - 2 * r)
-    assert (falling[r >= 0.9] > 0).all()  # from there on it rises to 2, at 1
-    assert squared[-1] == 2
+def test_curvatures_cost_nothing_beside_residuals():
+    """r^2 + 4 h^2 (1 + v^2) <= 1 with r = sigma(v), h = r (1 - r), for all v.
+
+    Up to v = 4 by intervals. Beyond, 1 - r^2 >= q (2 - q) and 4 h^2 (1 + v^2) <= 4 q^2 (1 + v^2)
+    with q = 1 - r < e^-v, and 4 e^-v (1 + v^2) < 2 - e^-v at 4, from where on it falls.
+    For -v instead of v the residual is smaller and h the same.
+    """
+    v = np.arange(400_001) / 100_000
+    r = 1 / (1 + np.exp(-v))
+    squared = r**2 + 4 * (r * (1 - r)) ** 2 * (1 + v**2)
+    assert squared.max() < 0.999  # its slope is below 10: between steps it gains 1e-4
+    assert np.abs(np.diff(squared)).max() < 1e-4
+    q = math.exp(-4)
+    assert 4 * q * (1 + 4**2) < 2 - q
+    falls = 4 * np.exp(-v) * (2 * v - 1 - v**2)  # the slope of 4 e^-v (1 + v^2)
+    assert falls.max() <= 0
 
 
 def test_the_histogram_has_every_record_once(rng):
@@ -266,16 +274,36 @@ def test_probabilities_become_honest(delta):
     assert after - best < 0.2 * (before - best)
 
 
-def test_without_privacy_to_speak_of_the_slope_is_that_of_the_likelihood():
-    from sklearn.linear_model import LogisticRegression as Plain
-
+def test_without_privacy_to_speak_of_low_and_high_scores_have_residuals_of_zero():
+    """The slope and the intercept solve sum r u = 0, which is not the likelihood's equation."""
     X, y = odds(20_000)
     fitted = model(epsilon=500.0, solver=Gradient(steps=10)).fit(X, y)
-    z = X @ fitted.path_.answer[:-1] + fitted.path_.answer[-1]
-    plain = Plain(C=1e9).fit(np.clip(z, -6, 6)[:, None], y)
+    z = np.clip(X @ fitted.path_.answer[:-1] + fitted.path_.answer[-1], -6, 6)
+    turned = np.clip((z + 2) / 4, 0, 1)
+    u = np.stack([1 - turned, turned]) / np.hypot(1 - turned, turned)
+    exact = scipy.optimize.root(
+        lambda at: u @ (y - scipy.special.expit(at[0] * z + at[1])), [1.0, 0.0]
+    ).x
     bought = fitted.release_.settings["calibration"]
-    assert abs(bought["slope"][0] - plain.coef_[0, 0]) < 0.02
-    assert abs(bought["intercept"][0] - plain.intercept_[0]) < 0.03
+    assert abs(bought["slope"][0] - exact[0]) < 0.02
+    assert abs(bought["intercept"][0] - exact[1]) < 0.03
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("prior", [Prior(0.75, 0.25, 0.2), Prior(1.1, 0.5, 0.3)], ids=str)
+def test_sums_that_are_noise_leave_the_prior(prior, adjacency):
+    """Of 50 records at a hundredth of a budget; noise that were taken for curvature would show."""
+    z = np.random.default_rng(2).normal(0, 100, 50).astype(int)
+    counts = np.zeros((2, 2 * REACH + 1), dtype=np.int64)
+    np.add.at(counts, (np.arange(50) % 2, REACH + z), 1)
+    rng = np.random.default_rng(3)
+    account = mock.Mock()
+    account.release = lambda noise, sums: sums + rng.normal(0, math.sqrt(noise.variance), 6)
+    given = (account, counts, 1e-3, prior, Neighbours(adjacency), calibration.NO_WEIGHTS)
+    found = np.array([calibration._by_steps(*given) for _ in range(200)])
+    spread = np.sqrt(np.square(found - [prior.slope, 0.0]).mean(axis=0))
+    assert (spread < [prior.slope_error / 2, prior.intercept_error / 2]).all()
+    assert found[:, 0].min() > prior.slope / 4
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])

@@ -272,6 +272,7 @@ REFUSED = [
     (lambda: ObjectivePerturbation(functions=1), r"functions \(1\) must be a whole number"),
     (lambda: ObjectivePerturbation(functions=2.5), r"functions \(2.5\) must be a whole number"),
     (lambda: ObjectivePerturbation(smooth=1.0), r"smooth \(1.0\) must be 0.7 or 2.0; leave it out"),
+    (lambda: ObjectivePerturbation(level=0.5), r"level \(0.5\) is for additive models, which have f"),
     (lambda: ObjectivePerturbation(functions=8, paper=True), "functions must be left out with pap"),
     (lambda: ObjectivePerturbation(functions=8, shaped=False), "functions must be left out with"),
     (lambda: model(delta=1e-6, solver=SETTINGS).fit(*people(50)), r"delta \(1e-06\) must be 0 for"),
@@ -297,7 +298,7 @@ def test_every_refusal_of_functions_is_reached():
     seen = "\n".join(messages_of(call) for call, _ in REFUSED)
     raised = raises_in(Path(objective_perturbation.__file__))
     own = [parts for _, parts in raised if "function" in "".join(parts) or "smooth (" in parts]
-    assert len(own) == 5
+    assert len(own) == 6
     assert all(part in seen for parts in own for part in parts)
 
 

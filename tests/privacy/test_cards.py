@@ -37,3 +37,15 @@ def test_a_ledger_shows_what_was_spent_and_what_is_left():
     assert "Ledger, replace" in page.text
     assert f"{EVIL} train 0.5 0 spent all 0.5 0 left all 1.5 1e-06 budget all 2 1e-06" in page.text
     assert "no relation declared yet" in assert_harmless(Ledger(1.0)._repr_html_()).text
+
+
+def test_the_text_of_a_release_names_its_fields_and_cuts_long_values():
+    grant = Ledger(1.0).reserve(1.0, name="weights", adjacency="add_remove")
+    grant.release(DiscreteLaplace(1.0, 1), [1])
+    noise = [{"factor": np.zeros((50, 2000)).tolist(), "rest": "x" * 5000}]
+    release = grant.close(parameters={"coef": np.arange(1e5), "noise": noise})
+    text = repr(release)
+    assert text.startswith("Release(name='weights', epsilon=1.0, delta=0.0, adjacency='add_remove'")
+    assert text.endswith("filter='')")
+    assert "Event(kind='pure', parameter=1.0, count=1, delta=0.0)" in text
+    assert len(text) < 1500
