@@ -30,12 +30,13 @@ from privfit.linear.additive import Additive
 from privfit.linear.calibration import CALIBRATION, Parts, Scale, prior_of
 from privfit.linear.class_weights import ClassWeights, Weighing
 from privfit.linear.coding import Coding, purchase_of
+from privfit.linear.descent import Gradient
 from privfit.linear.labelled import Labelled, Packed
 from privfit.linear.level_shares import written_shares
 from privfit.linear.methods import METHODS
 from privfit.linear.objective_perturbation import ObjectivePerturbation
 from privfit.linear.recipe import Recipe
-from privfit.linear.room import CODERS, moments_room, most_room, room_of
+from privfit.linear.room import CODERS, descent_room, most_room, room_of
 from privfit.objectives import LinearObjective
 from privfit.privacy.ledger import Release
 from privfit.runs.door import before, realised, settings_of
@@ -174,8 +175,11 @@ class Plan:
             name, taken, settings = found.name, found.taken, found.settings
             purchase, labelled, terms = found.purchase, found.labelled, found.terms
         else:
-            room = moments_room(labelled.domain, settings, terms.delta, labelled.n_threads)
-            purchase, labelled = _bought(labelled.leaving(room), terms, name, settings)
+            room = descent_room(labelled.domain, settings, terms.delta, labelled.n_threads)
+            labelled = labelled.leaving(room)
+            if known is not None:  # records were read before the solver was chosen
+                labelled.check_room()
+            purchase, labelled = _bought(labelled, terms, name, settings)
         seen = labelled if purchase is None else labelled.under(purchase.stand_in)
         check_loss_weight(labelled, name, settings)
         packed = Packed.of(seen, settings, known)
@@ -340,7 +344,8 @@ def _coded(
         return _Coded(name, before(settings), settings, None, read.leaving(0), found.terms)
     followed = settings.following(found.recipe)
     purchase = _in_room(found.purchase, followed)
-    read = read.leaving(most_room(found.schema, followed, found.recipe)).checked()
+    read = read.leaving(most_room(found.schema, followed, found.recipe))
+    read.check_room()
     return _Coded(
         name, before(settings), followed, purchase, read.under(found.schema), found.terms
     )  # fmt: skip
@@ -386,7 +391,8 @@ def _solver(
         return settings_of(auto.WEIGHS_LOSS, METHODS), None
     if labelled.domain.has_blanks:
         return settings_of(auto.choose_beside_blanks(terms.delta, weighs), METHODS), None
-    objective = labelled.packed()
+    room = descent_room(labelled.domain, Gradient(), terms.delta, labelled.n_threads)
+    objective = labelled.leaving(0, room).packed()
     terms.refuse_infinity()
     chosen = auto.choose(
         terms.size(objective), objective.domain, terms.budget, terms.neighbours,

@@ -52,11 +52,10 @@ class Labelled:
             return self
         return replace(self, table=self.table.leaving(room, most))
 
-    def checked(self) -> Labelled:
-        """The same records; a stream that was read is refused if its limit leaves no such room."""
+    def check_room(self) -> None:
+        """Refuse a stream that was read, if its limit has no room for what it leaves to a model."""
         if isinstance(self.table, Stream):
             self.table.check_room()
-        return self
 
     def read_once(self) -> Labelled:
         """These records with their cells read; those on a cluster are read where they are."""

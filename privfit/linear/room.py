@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from privfit._kernels import threads
+from privfit.base.errors import DeclarationError
 from privfit.domains import Domain, Numeric, Schema
 from privfit.domains.columns import Column
 from privfit.domains.hashing import BUCKETS
@@ -27,11 +29,13 @@ from privfit.records.packing import MAX_RECORDS
 from privfit.runs.blanks import USUAL_LEVELS, most_bins
 from privfit.runs.payment import Terms
 
-__all__ = ["CODERS", "moments_room", "most_room", "most_shape", "room_of"]
+__all__ = ["CODERS", "descent_room", "most_room", "most_shape", "room_of"]
 
 CODERS = (Additive, ObjectivePerturbation)  # whose columns are coded
 STEP = 1.1  # between numbers of records that are tried
-MOMENTS, OF_THREAD = 14, 3  # matrices of second moments at a time, of which 13.4 were measured
+# Matrices (columns, columns) that a descent holds at a time: where it whitens by second moments,
+# for each further thread that adds up some, and where it does not.
+MOMENTS, OF_THREAD, PLAIN = 14, 6, 5
 
 
 def room_of(
@@ -158,8 +162,8 @@ def _functions(settings: Any, recipe: Recipe) -> tuple[int, int]:
     return settings.public or recipe.public, settings.learned or recipe.learned
 
 
-def moments_room(domain: Domain, settings: Any, delta: float, n_threads: int | None) -> int:
-    """The bytes that second moments of all coded columns take at most, in a descent that buys them.
+def descent_room(domain: Domain, settings: Any, delta: float, n_threads: int | None) -> int:
+    """The bytes that the matrices of a descent on all coded columns take at most.
 
     Parameters
     ----------
@@ -170,22 +174,26 @@ def moments_room(domain: Domain, settings: Any, delta: float, n_threads: int | N
     delta : float
         The delta of the fit.
     n_threads : int or None
-        Number of threads, each of which adds up moments of its own.
+        Number of threads, each of which adds up second moments of its own.
 
     Returns
     -------
     int
         An upper bound; 0 for other solvers.
     """
+    if not isinstance(settings, Gradient):
+        return 0
     columns = domain.declared_columns.values()
-    if not isinstance(settings, Gradient) or not (delta or settings.whiten):
-        return 0
-    most = {None: WIDEST_WHITENED, True: WIDEST, False: 0}[settings.whiten]
     width = sum(_most_width(column) for column in columns)
-    if width > most and not any(column.is_blank for column in columns):
-        return 0
+    if not columns:
+        with suppress(DeclarationError):  # a box may not know its columns before it sees records
+            width = domain.width
+    sure = not any(column.is_blank for column in columns)
+    most = {None: WIDEST_WHITENED if delta else 0, True: WIDEST, False: 0}[settings.whiten]
     copies = MOMENTS + OF_THREAD * (threads.resolve(n_threads) - 1)
-    return int(8 * copies * (min(width, most) + 1) ** 2)
+    whitened = 0 if sure and width > most else copies * (min(width, most) + 1) ** 2
+    plain = 0 if settings.whiten or (sure and width <= most) else PLAIN * (width + 1) ** 2
+    return int(8 * max(whitened, plain))
 
 
 def _most_width(column: Any) -> int:

@@ -141,7 +141,7 @@ class ClippedGradient:
         rows = max((size @ parts).max() / 2.0**19, size.sum(axis=1).max())
         self._bits = 30 - math.ceil(math.log2(rows))
         np.ldexp(transform, self._bits, out=size)
-        self._matrix = np.rint(size, out=size).astype(np.int32)
+        self._matrix = np.rint(size, out=size).astype(np.int32, order="C")
         del size
         # Lengths are taken of coordinates without their low bits, so that sums of squares fit.
         most = np.array([np.abs(row.astype(np.int64)) @ coding.reach for row in self._matrix])

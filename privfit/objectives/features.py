@@ -43,9 +43,13 @@ __all__ = ["ONE", "Curve", "Features", "Levels", "Table", "room_for_levels"]
 
 ONE = 1 << MAP_BITS
 SMOOTH = 0.3  # the difference of ranks over which a kernel falls to 1/e
-# Of maps of all levels, and of moments of all coordinates, that are there at a time; and of maps
-# that were freed and that the C library keeps. 8 to 60 numbers, of 1 to 59 MB, took less.
-COPIES, KEPT, LARGEST_KEPT, SQUARES = 6.2, 3.5, 16 << 20, 6.0
+# Matrices that a descent holds at a time. Of maps of all levels six: the map in whole numbers and
+# in codes; the map into the frame, its sizes or what is asked of records, half of one in 32 bits,
+# and the last question, which records remember; at the end noise and its squares in place of
+# these. Those below 32 MB the C library takes from its heap, where freed ones may stay. Of moments
+# eight: those released, what is likely of them, the last transform, and in an eigendecomposition a
+# copy, its vectors, and two of work.
+COPIES, KEPT, LARGEST_KEPT, SQUARES = 6.5, 4.0, 32 << 20, 8.0
 WIDEST = 4096  # coordinates of records, whose products are to fit in memory
 FINEST = 256  # groups of bins that a kernel tells apart
 BESIDE_LINE = 1  # the most functions of each kind beside a straight line

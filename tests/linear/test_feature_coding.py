@@ -272,7 +272,7 @@ REFUSED = [
     (lambda: ObjectivePerturbation(functions=1), r"functions \(1\) must be a whole number"),
     (lambda: ObjectivePerturbation(functions=2.5), r"functions \(2.5\) must be a whole number"),
     (lambda: ObjectivePerturbation(smooth=1.0), r"smooth \(1.0\) must be 0.7 or 2.0; leave it out"),
-    (lambda: ObjectivePerturbation(level=0.5), r"level \(0.5\) is for additive models, which have f"),
+    (lambda: ObjectivePerturbation(level=0.5), r"level \(0.5\) is for additive models, which have"),
     (lambda: ObjectivePerturbation(functions=8, paper=True), "functions must be left out with pap"),
     (lambda: ObjectivePerturbation(functions=8, shaped=False), "functions must be left out with"),
     (lambda: model(delta=1e-6, solver=SETTINGS).fit(*people(50)), r"delta \(1e-06\) must be 0 for"),

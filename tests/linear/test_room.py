@@ -53,16 +53,14 @@ def test_no_more_coordinates_and_levels_are_made_than_were_left_room_for(
         epsilon, 1e-6, domain=Schema(KINDS[kinds]), classes=[0, 1], coding=coding,
         solver=additive.Additive(steps=2), random_state=0,
     )  # fmt: skip
-    known, plan = {}, fitting._coded
+    known = {}
 
-    def planned(labelled, terms, settings, coding):
-        schema = labelled.domain
-        known["room"] = room.room_of(schema, terms, settings, coding, len(labelled.heads))
-        coded = plan(labelled, terms, settings, coding)
-        return coded
+    def room_of(*arguments):
+        known["room"] = room.room_of(*arguments)
+        return known["room"]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fitting, "_coded", planned)
+        patch.setattr(fitting, "room_of", room_of)
         model.fit({f"x{i}": X[:, i] for i in range(X.shape[1])}, X[:, 0] > 0)
     assert shapes["made"][0] <= shapes["most"][0]
     assert shapes["made"][1] <= shapes["most"][1]
