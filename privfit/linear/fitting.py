@@ -323,6 +323,7 @@ def _coded(
     If the solver is open, the signal may ask for another one, for columns as they are declared, or
     for a delta to be left unused.
     """
+    terms.refuse_infinity()
     schema: Any = labelled.domain
     models, numbers = len(labelled.heads), sum(one.holds_numbers for one in schema.columns.values())
     leaves = chooses and (numbers or schema.has_blanks)
@@ -336,8 +337,10 @@ def _coded(
             plain = auto.choose_declared(recipe, len(schema.columns), numbers, delta)
         return settings_of(plain or auto.choose_additive(delta), METHODS)
 
-    room = room_of(schema, terms, solver_of, coding, models, is_pure)
-    read = labelled.leaving(*room).read_once()
+    if labelled.is_streamed:
+        room = room_of(schema, terms, solver_of, coding, models, is_pure)
+        labelled = labelled.leaving(*room)
+    read = labelled.read_once()
     found = purchase_of(schema, read.table, terms, coding, labelled.n_threads, models, is_pure)
     name, settings = solver_of(found.recipe, found.terms.delta)
     if not isinstance(settings, CODERS):

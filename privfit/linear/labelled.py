@@ -42,6 +42,11 @@ class Labelled:
         """The positions of the classes that get a model; with two classes, the second."""
         return range(1, 2) if len(self.classes) == 2 else range(len(self.classes))
 
+    @property
+    def is_streamed(self) -> bool:
+        """Whether the records have a memory limit to keep."""
+        return isinstance(self.table, Stream)
+
     def under(self, domain: Domain) -> Labelled:
         """The same records under another domain."""
         return self if domain is self.domain else replace(self, domain=domain)

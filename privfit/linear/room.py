@@ -72,17 +72,20 @@ def room_of(
     if terms.n_public is None and terms.neighbours.replaces:
         count = math.ceil(math.log(MAX_RECORDS) / math.log(STEP))
         sizes = [math.ceil(STEP**i) for i in range(count + 1)]
-    found = set()
+    found: dict[Any, int] = {}
     for size in sizes:
         recipe, used = ruled(schema, size, terms, models, is_pure)
         recipe = coding.changed(recipe)
         _, settings = solver_of(recipe, used.delta)
         if not isinstance(settings, CODERS):  # columns stay as they are declared
-            found.add(0)
+            found[None] = 0
             continue
         followed = settings.following(recipe)
-        found.add(most_room(coded(schema, coding, recipe), followed, recipe))
-    return min(found), max(found)
+        counts = recipe.depth, recipe.beside, recipe.hashes, recipe.public, recipe.learned
+        key = *counts, recipe.straight, type(followed)
+        if key not in found:
+            found[key] = most_room(coded(schema, coding, recipe), followed, recipe)
+    return min(found.values()), max(found.values())
 
 
 def most_room(schema: Schema, settings: Any, recipe: Recipe) -> int:

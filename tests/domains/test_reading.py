@@ -683,3 +683,59 @@ def test_a_number_that_stands_for_a_missing_one_does_so_in_rows_too():
     schema = Schema({"a": Numeric(-1, 99, fill=0), "b": Numeric(-1, 99, fill=0)}, missing=["99"])
     found = schema.read(np.array([[99.0, 1.0], [0.0, 99.0]])).numbers
     assert found[0][0] == found[0][1] == found[1][1] != found[1][0]
+
+
+HARD = [
+    0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, 1e-45, -1e-45, 1.1754942e-38, 3.4028235e38, 1e39,
+    np.finfo(np.float64).max, -np.finfo(np.float64).max, 2.0**31, -(2.0**63), 0.1, 0.7,
+]  # fmt: skip
+ORDERS = {
+    "C": lambda X: X,
+    "F": np.asfortranarray,
+    "strided": lambda X: np.repeat(np.repeat(X, 3, axis=0), 2, axis=1)[::3, ::2],
+    "one row": lambda X: np.broadcast_to(X[5:6], X.shape),
+    "read-only": lambda X: np.frombuffer(X.tobytes(), X.dtype).reshape(X.shape),
+}
+
+
+def hard_cells(low, span, more):
+    """Numbers of either width near steps of a range, and between two numbers of float32."""
+    near = low + span * np.arange(0, 33) / 32
+    wide = np.array(
+        [*HARD, *more, *near, *np.nextafter(near, np.inf), *np.nextafter(near, -np.inf)]
+    )
+    narrow = wide.astype(np.float32)
+    narrow = np.concatenate([narrow, np.nextafter(narrow, np.float32(0))])
+    middles = (narrow.astype(np.float64) + np.nextafter(narrow, np.float32(np.inf))) / 2
+    return narrow, wide, middles, np.nextafter(middles, np.inf)
+
+
+@given(
+    st.floats(-(2**99), 2**99, width=32), st.floats(2**-20, 2**99),
+    st.sampled_from([0, 7]), st.lists(st.floats(), max_size=8), st.sampled_from(sorted(ORDERS)),
+)  # fmt: skip
+def test_float32_is_read_as_the_same_numbers_in_float64_are(low, span, bins, more, order):
+    high = low + span
+    assume(np.float32(low) < np.float32(high))
+    try:
+        schema = Schema({"a": Numeric(low, high, bins, low), "b": Numeric(-1, 2, bins, 0.5)})
+    except ValueError:  # too narrow for its bins
+        assume(False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        parts = hard_cells(low, span, more)
+        tables = [ORDERS[order](np.stack([one, one[::-1]], axis=1)) for one in parts]
+        rounded = [X.astype(np.float32) for X in tables]
+    for X, narrow in zip(tables, rounded, strict=True):
+        found = schema.read(X)
+        columns = {"a": np.array(X[:, 0]), "b": np.array(X[:, 1])}
+        for same in (narrow, narrow.astype(np.float64), columns):
+            other = schema.read(same)
+            assert np.array_equal(found.numbers, other.numbers)
+            assert np.array_equal(found.levels, other.levels)
+        for numbers, x, column in zip(
+            found.numbers, narrow.T, schema.columns.values(), strict=False
+        ):
+            start, end = np.array(column.coded_range, np.float32).astype(np.float64)
+            x = np.where(np.isnan(x), np.float32(column.fill), x).astype(np.float64)
+            share = (np.clip(x, start, end) - start) / (end - start)
+            assert np.array_equal(numbers, (share * (1 << schema.grid.a)).astype(np.int16))
