@@ -144,7 +144,7 @@ def test_columns_that_are_bought_are_counted(folder):
 @pytest.mark.skipif(not LINUX, reason="the system does not report resident memory")
 def test_second_moments_of_coded_columns_are_counted(folder):
     """20 numbers of 36 bins: a dozen matrices of 721 x 721, of 4 MB each."""
-    for limit, code in ((270_000_000, 1), (LIMIT + 8 * 3 * 721**2 * (os.cpu_count() or 1), 0)):
+    for limit, code in ((270_000_000, 1), (LIMIT + 8 * 6 * 721**2 * (os.cpu_count() or 1), 0)):
         done = run_child(str(folder / "numbers.csv"), "late", limit, ["bins"])
         assert done.returncode == code, done.stderr
         assert int(done.stdout.split()[1]) < limit
