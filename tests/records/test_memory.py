@@ -18,7 +18,16 @@ import numpy as np
 import pytest
 
 import privfit
-from privfit import Box, Categorical, KMeans, Ledger, LogisticRegression, Schema, Stream
+from privfit import (
+    Box,
+    Categorical,
+    KMeans,
+    Ledger,
+    LogisticRegression,
+    Numeric,
+    Schema,
+    Stream,
+)
 from privfit.records import memory
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -237,6 +246,24 @@ def test_a_limit_without_room_for_bought_categories_is_refused_before_the_charge
     assert ledger.spent.epsilon == 0
     declared = Schema({f"w{i}": Categorical(["a", "b"]) for i in range(4)})
     model.set_params(domain=declared).fit(Stream(table, memory_limit=limit), "late")
+
+
+def test_a_limit_that_is_too_low_for_so_many_records_is_refused_before_the_charge(monkeypatch):
+    """How much is bought of 30 numbers depends on how many records there are."""
+    monkeypatch.setattr(memory, "resident", lambda: 200 * 10**6)
+    X, y = np.random.default_rng(0).normal(size=(3000, 30)), np.arange(3000) % 2
+    ledger, told = Ledger(40.0, 1e-6), []
+    schema = Schema({f"x{i}": Numeric(bins="auto") for i in range(30)})
+    model = LogisticRegression(
+        20.0, 1e-6, domain=schema, classes=[0, 1], solver="additive", adjacency="replace",
+        ledger=ledger,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="and for a model of up to"):
+        model.fit(Stream(X, memory_limit="370MB", progress=told.append), y)
+    assert told  # records were read
+    assert ledger.spent.epsilon == 0
+    model.fit(Stream(X[:50], memory_limit="370MB"), y[:50])
+    assert ledger.spent.epsilon == 20
 
 
 def test_less_room_makes_smaller_blocks_and_fewer_packers(monkeypatch):
